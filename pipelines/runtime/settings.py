@@ -1,0 +1,227 @@
+"""Every setting with its default, unit and source: read once at start, frozen, handed down.
+
+`pagewire.yaml` < environment `PAGEWIRE_*`. A wrong or unknown setting fails at start, by name.
+"""
+
+from __future__ import annotations
+
+import difflib
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Literal
+
+import yaml
+from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError, field_validator
+
+from pipelines.runtime.errors import SettingsError, UnknownSite
+from schemas.base import Lang, SiteId
+from schemas.ingest import Chunker
+
+PREFIX = "PAGEWIRE_"
+# Read by the openai client's own names, so that a user's existing environment works.
+OPENAI_NAMES = {"OPENAI_API_KEY": "openai_api_key", "OPENAI_BASE_URL": "openai_base_url"}
+
+
+class _Strict(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class SiteSettings(_Strict):
+    """One website."""
+
+    languages: tuple[Lang, ...] = Field(
+        default=("en",), min_length=1, description="The first is the default."
+    )
+    title: str = Field(default="", description="Shown to visitors; default: the site's id.")
+    origins: tuple[str, ...] = Field(
+        default=(),
+        description="Origins whose pages may embed the chat, such as `https://www.example.org`.",
+    )
+
+
+class Settings(_Strict):
+    """All settings. In the environment: `PAGEWIRE_` + the upper-case name."""
+
+    # Where things are
+    home: Path = Field(default=Path(".pagewire"), description="Folder of all local state.")
+    host: str = Field(default="127.0.0.1", description="Address the gateway listens on.")
+    port: int = Field(default=8000, ge=0, le=65535, description="Port of the gateway; 0 takes a free one.")
+    kafka: str | None = Field(
+        default=None, description="Bootstrap servers `host:port,...`; default: the local engine."
+    )
+    elasticsearch: str | None = Field(default=None, description="URL; default: the local engine.")
+    elasticsearch_api_key: SecretStr | None = Field(default=None, description="API key of Elasticsearch.")
+    admin_key: SecretStr | None = Field(
+        default=None, description="Bootstrap admin key; default: made at first start."
+    )
+    sites: dict[SiteId, SiteSettings] = Field(
+        default_factory=lambda: {"demo": SiteSettings(languages=("de", "en"))}
+    )
+
+    # Local engine
+    engine_kafka_port: int = Field(
+        default=19092, description="Preferred port; a free one is taken when it is busy."
+    )
+    engine_es_port: int = Field(
+        default=19200, description="Preferred port; a free one is taken when it is busy."
+    )
+    engine_kafka_heap: str = Field(default="320m", description="Java heap of Kafka.")
+    engine_es_heap: str = Field(default="640m", description="Java heap of Elasticsearch.")
+
+    # Bus
+    topic_prefix: str = Field(
+        default="", pattern=r"^[A-Za-z0-9._-]*$", description="Put before every topic and group."
+    )
+    partitions: int = Field(default=4, ge=1, le=1000, description="Partitions of new topics.")
+    replication: int = Field(default=1, ge=1, description="Copies of new topics (3 in production).")
+    window: int = Field(
+        default=16, ge=1, le=64, description="Messages a stage works on at once (FAUST.md: <= 16)."
+    )
+    try_timeout: float = Field(default=60.0, gt=0, description="Seconds one try at a message may take.")
+    tries: int = Field(
+        default=6, ge=1, description="Tries before a message with transient errors is a dead letter."
+    )
+    static_membership: str | None = Field(
+        default=None, description="Stable member name of this process (StatefulSets), see FAUST.md."
+    )
+    metrics_port: int | None = Field(
+        default=None, description="Prometheus port of a worker process; default: none."
+    )
+
+    # Ingest
+    content_limit: int = Field(
+        default=4 * 1024 * 1024, gt=0, description="Largest `content`, in UTF-8 bytes (CONTRACT 3)."
+    )
+    chunk_mode: Literal["content", "fixed"] = Field(
+        default="content", description="Where cores end (SPEC A4)."
+    )
+    chunk_size: int = Field(
+        default=1000, ge=32, le=20_000, description="Longest core in characters; see docs/decisions."
+    )
+    chunk_overlap: float = Field(
+        default=0.2, ge=0, lt=1, description="Share of each neighbour embedded too (SPEC A4)."
+    )
+    chunk_titled: bool = Field(
+        default=False, description="Embed the title before each content chunk (SPEC A5)."
+    )
+    embedder: str = Field(default="lite", description="`lite`, `bge-m3` or `openai:MODEL` (SPEC A5).")
+    bge_model: str = Field(
+        default="BAAI/bge-m3", description="Local path, or name in the hub cache, of the bge-m3 weights."
+    )
+
+    # Query
+    content_hits: int = Field(default=10, ge=1, le=100, description="Content hits per question (SPEC B4).")
+    neighbours: int = Field(
+        default=2, ge=0, le=10, description="Chunks before and after a content hit (SPEC B5)."
+    )
+    short_question_words: int = Field(
+        default=3, ge=0, description="Fewer words than this: keyword search (SPEC B3)."
+    )
+    context_chars: int = Field(default=6_000, ge=200, description="Characters of sources an answer may read.")
+    history_messages: int = Field(
+        default=15, ge=0, description="Messages of a conversation kept in mind (SPEC B1)."
+    )
+    question_timeout: float = Field(
+        default=90.0, gt=0, description="Seconds until nobody waits for an answer any more."
+    )
+
+    # Model
+    llm_model: str | None = Field(
+        default=None, description="Chat model; none: answers quote the pages (SPEC B9)."
+    )
+    openai_api_key: SecretStr | None = Field(default=None, description="Also read from `OPENAI_API_KEY`.")
+    openai_base_url: str | None = Field(default=None, description="Also read from `OPENAI_BASE_URL`.")
+    llm_timeout: float = Field(default=30.0, gt=0, description="Seconds a model may be silent.")
+
+    # Edge
+    receipt_timeout: float = Field(
+        default=10.0, gt=0, description="Default of `?wait=searchable&timeout=`, seconds."
+    )
+    token_ttl: int = Field(default=3600, gt=0, description="Seconds a visitor token lives.")
+    visitor_rate: str = Field(default="20/minute", description="Questions per visitor and address.")
+    log_level: Literal["debug", "info", "warning", "error"] = "info"
+    log_json: bool = Field(default=False, description="Logs as JSON lines.")
+
+    @field_validator("sites")
+    @classmethod
+    def _site_names(cls, sites: dict[str, SiteSettings]) -> dict[str, SiteSettings]:
+        if not sites:
+            raise ValueError("at least one site")
+        for name in sites:
+            tail = name.rpartition("-")[2]
+            if len(tail) == 6 and tail.isdigit():
+                raise ValueError(f"{name!r} ends like an index generation (-000001); pick another name")
+        return sites
+
+    @field_validator("embedder")
+    @classmethod
+    def _embedder_known(cls, value: str) -> str:
+        if value not in ("lite", "bge-m3") and not value.startswith("openai:"):
+            raise ValueError("must be lite, bge-m3 or openai:MODEL")
+        return value
+
+    @property
+    def chunker(self) -> Chunker:
+        return Chunker(
+            mode=self.chunk_mode, size=self.chunk_size, overlap=self.chunk_overlap, titled=self.chunk_titled
+        )
+
+    def site(self, name: str) -> SiteSettings:
+        """Raises: UnknownSite."""
+        try:
+            return self.sites[name]
+        except KeyError:
+            known = ", ".join(sorted(self.sites))
+            raise UnknownSite(f"unknown site {name!r}; pagewire.yaml has: {known}") from None
+
+
+def load(env: Mapping[str, str] | None = None) -> Settings:
+    """Read `pagewire.yaml` and the environment.
+
+    Raises:
+        SettingsError: naming the setting and what it must be.
+    """
+    env = os.environ if env is None else env
+    path = Path(env.get(PREFIX + "CONFIG") or "pagewire.yaml")
+    values: dict[str, Any] = {}
+    if path.exists():
+        values = _read_yaml(path)
+    elif env.get(PREFIX + "CONFIG"):
+        raise SettingsError(f"PAGEWIRE_CONFIG: no such file: {path}")
+    for name, value in env.items():
+        if name in OPENAI_NAMES and value:
+            values.setdefault(OPENAI_NAMES[name], value)
+        if not name.startswith(PREFIX) or name == PREFIX + "CONFIG":
+            continue
+        key = name.removeprefix(PREFIX).lower()
+        if key not in Settings.model_fields or key == "sites":
+            close = difflib.get_close_matches(key, Settings.model_fields, n=1)
+            hint = f"; did you mean {PREFIX}{close[0].upper()}?" if close else ""
+            raise SettingsError(f"{name}: no such setting{hint}")
+        if value:
+            values[key] = value
+    try:
+        return Settings.model_validate(values)
+    except ValidationError as err:
+        raise SettingsError("; ".join(_problem(e, path) for e in err.errors(include_url=False))) from None
+
+
+def _read_yaml(path: Path) -> dict[str, Any]:
+    try:
+        loaded = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, yaml.YAMLError) as err:
+        raise SettingsError(f"{path}: cannot be read: {err}") from err
+    if loaded is None:
+        return {}
+    if not isinstance(loaded, dict):
+        raise SettingsError(f"{path}: must be a mapping such as `sites: {{town: {{languages: [en]}}}}`")
+    return {str(key): value for key, value in loaded.items()}
+
+
+def _problem(error: Any, path: Path) -> str:
+    where = ".".join(str(part) for part in error["loc"])
+    name = where if "." in where else f"{where} ({PREFIX}{where.upper()} or {path})"
+    if error["type"] == "extra_forbidden":
+        return f"{name}: no such setting"
+    return f"{name}: {error['msg']}"

@@ -1,0 +1,1 @@
+"""Pagewire's wire contract: what travels on the topics and over HTTP. Imports pydantic and numpy only."""

@@ -1,0 +1,106 @@
+"""`answer.events`: one discriminated union, from the answer stage to the visitor's screen (CONTRACT 4)."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from schemas.base import Message, Wire
+from schemas.query import Grade, RequestId, SearchMode, Source
+
+
+class Accepted(Wire):
+    type: Literal["accepted"] = "accepted"
+    request_id: RequestId
+    conversation_id: RequestId
+
+
+class QuestionRephrased(Wire):
+    type: Literal["rephrased"] = "rephrased"
+    question: str
+    mode: SearchMode
+
+
+class SourcesFound(Wire):
+    type: Literal["sources"] = "sources"
+    grade: Grade
+    sources: tuple[Source, ...]
+
+
+class Token(Wire):
+    """A piece of the answer's text; the pieces of an attempt, end to end, are the answer."""
+
+    type: Literal["token"] = "token"
+    text: str
+
+
+class Citation(Wire):
+    """Source `n` supports `text[start:end]` of the answer (Unicode characters)."""
+
+    type: Literal["citation"] = "citation"
+    n: int = Field(ge=1)
+    start: int = Field(ge=0)
+    end: int = Field(ge=0)
+    quote: str | None = Field(
+        default=None, description="The source's own sentence, when known: for deep links."
+    )
+
+
+class Usage(Wire):
+    """What the model counted; zero for the extractive answerer."""
+
+    model: str | None = None
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+
+
+class Answered(Wire):
+    """The whole answer, so that a reader who only wants the end needs nothing else."""
+
+    type: Literal["answer"] = "answer"
+    text: str
+    citations: tuple[Citation, ...]
+    sources: tuple[Source, ...] = Field(description="All sources, `cited` true on those the answer uses.")
+    extractive: bool = Field(description="True when no model wrote it: the text quotes the pages.")
+    usage: Usage = Usage()
+    timings_ms: dict[str, float] = Field(default_factory=dict)
+
+
+class Done(Wire):
+    type: Literal["done"] = "done"
+
+
+class Failed(Wire):
+    """Plain words for the visitor, in their language; never internals."""
+
+    type: Literal["error"] = "error"
+    code: str
+    message: str
+
+
+class Restart(Wire):
+    """Forget the tokens so far: the answer starts again."""
+
+    type: Literal["restart"] = "restart"
+    attempt: int = Field(ge=2)
+
+
+Event = Annotated[
+    Accepted | QuestionRephrased | SourcesFound | Token | Citation | Answered | Done | Failed | Restart,
+    Field(discriminator="type"),
+]
+
+
+class AnswerEvent(Message):
+    """One event of one request. Within an attempt `seq` counts from 0 without gaps; later attempts win."""
+
+    request_id: RequestId
+    attempt: int = Field(default=1, ge=1)
+    seq: int = Field(ge=0)
+    event: Event
+
+    @property
+    def final(self) -> bool:
+        """After this nothing follows."""
+        return isinstance(self.event, Done)

@@ -1,0 +1,70 @@
+"""What every message on every topic shares: frozen, strict, versioned, JSON."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal, Self
+
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
+
+SCHEMA_VERSION: Literal[1] = 1
+
+SiteId = Annotated[
+    str,
+    StringConstraints(pattern=r"^[a-z0-9](?:[a-z0-9-]{0,62})$"),
+    Field(description="Site, as named in pagewire.yaml; part of the Elasticsearch index name."),
+]
+Lang = Annotated[
+    str,
+    StringConstraints(pattern=r"^[a-z]{2,3}(?:-[A-Za-z0-9]{2,8})*$"),
+    Field(description="BCP 47 language tag with a lower-case primary language, for example `de` or `pt-BR`."),
+]
+PageId = Annotated[
+    str,
+    # No control characters: ids travel in headers, URLs and logs.
+    StringConstraints(min_length=1, max_length=256, pattern=r"^[^\x00-\x1f\x7f]+$"),
+    Field(description="The CMS's own id of the page, the same in every language."),
+]
+Revision = Annotated[
+    int,
+    # Elasticsearch external versions are signed 64-bit; receipts spend two bits on their rank.
+    Field(ge=0, lt=2**60, description="Order of a page's changes; the highest wins, whenever it arrives."),
+]
+
+
+class WireError(ValueError):
+    """The bytes are not a message of this kind and version."""
+
+
+class Wire(BaseModel):
+    """A value inside a message: immutable, no unknown fields."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", ser_json_inf_nan="null")
+
+
+class Message(Wire):
+    """A whole Kafka message value."""
+
+    v: Literal[1] = Field(default=SCHEMA_VERSION, description="Schema version; others are refused.")
+
+    def encode(self) -> bytes:
+        """UTF-8 JSON."""
+        return self.model_dump_json().encode()
+
+    @classmethod
+    def decode(cls, value: bytes | None) -> Self:
+        """Parse a message value.
+
+        Raises:
+            WireError: empty, not JSON, another version, or fields that do not fit; names the fields, never
+                their content.
+        """
+        if not value:
+            raise WireError(f"{cls.__name__}: empty value (deletes are explicit events, not tombstones)")
+        try:
+            return cls.model_validate_json(value)
+        except ValidationError as err:
+            problems = "; ".join(
+                f"{'.'.join(map(str, e['loc'])) or 'message'}: {e['msg']}"
+                for e in err.errors(include_input=False, include_url=False)[:5]
+            )
+            raise WireError(f"not a {cls.__name__} v{SCHEMA_VERSION}: {problems}") from err

@@ -1,0 +1,117 @@
+"""What goes over HTTP besides pages, receipts and answer events (CONTRACT 3)."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import AwareDatetime, Field, StringConstraints
+
+from schemas.answer import Usage
+from schemas.base import Lang, PageId, Revision, Wire
+from schemas.page import FieldName, PageDocument
+from schemas.query import MAX_QUESTION, Grade, RequestId, Source
+
+SearchKind = Literal["hybrid", "vector", "keyword"]
+
+
+class AcceptedChange(Wire):
+    """A change is durable in the log and will be worked on."""
+
+    page_key: str
+    revision: Revision
+
+
+class BulkLine(Wire):
+    """One line of `pages:bulk`. A delete needs only `page.id` (and `lang`, `revision` when known)."""
+
+    op: Literal["upsert", "delete"] = "upsert"
+    page: PageDocument
+
+
+class BulkError(Wire):
+    line: int = Field(ge=1)
+    code: str
+    message: str
+
+
+class BulkResult(Wire):
+    """Good lines are accepted whatever the bad ones are."""
+
+    accepted: int
+    rejected: int
+    superseded: int = Field(description="Older than what the index holds: nothing to do.")
+    errors: tuple[BulkError, ...]
+
+
+class SearchHit(Wire):
+    """A chunk that matched."""
+
+    page_id: PageId
+    lang: Lang
+    title: str
+    url: str
+    field: FieldName
+    ord: int
+    text: str
+    score: float
+    cosine: float | None = None
+    revision: Revision
+
+
+class SearchResult(Wire):
+    hits: tuple[SearchHit, ...]
+
+
+class ChatRequest(Wire):
+    """A question."""
+
+    question: Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=MAX_QUESTION)]
+    conversation_id: RequestId | None = None
+    lang: Lang | None = Field(default=None, description="Language to answer in; default: the site's first.")
+
+
+class ChatResponse(Wire):
+    """The whole answer, for clients that do not stream."""
+
+    request_id: RequestId
+    conversation_id: RequestId
+    question: str
+    rephrased: str
+    grade: Grade
+    answer: str
+    sources: tuple[Source, ...]
+    extractive: bool
+    usage: Usage
+    timings_ms: dict[str, float]
+
+
+class StageStatus(Wire):
+    """One stage of the pipeline."""
+
+    stage: str
+    topic: str
+    lag: int = Field(ge=0, description="Messages not yet worked on.")
+    rate: float = Field(ge=0, description="Messages per second over the last minute, as seen from here.")
+    members: int = Field(ge=0, description="Processes at work on it.")
+    dead_letters: int = Field(ge=0)
+
+
+class SiteStatus(Wire):
+    """What a site holds and how fresh it is."""
+
+    site: str
+    pages: int
+    chunks: int
+    freshness_p50_ms: float | None = Field(
+        description="Accepted to searchable, changes of the last 24 hours."
+    )
+    freshness_p95_ms: float | None
+    embedder: str | None = Field(description="Fingerprint of the model in the live index.")
+
+
+class SystemStatus(Wire):
+    at: AwareDatetime
+    kafka: bool
+    elasticsearch: bool
+    stages: tuple[StageStatus, ...]
+    sites: tuple[SiteStatus, ...]

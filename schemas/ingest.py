@@ -1,0 +1,146 @@
+"""What the ingest stages hand on: chunks, embeddings, receipts."""
+
+from __future__ import annotations
+
+import base64
+from typing import Annotated, Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import AwareDatetime, Field, PlainSerializer, PlainValidator, WithJsonSchema
+
+from schemas.base import Message, Revision, Wire
+from schemas.page import ChangeRef, FieldName, PageMeta
+
+Vector32 = NDArray[np.float32]
+
+
+def _vector_in(value: Any) -> Vector32:
+    if isinstance(value, str):
+        value = np.frombuffer(base64.b64decode(value, validate=True), dtype="<f4")
+    vector = np.asarray(value, dtype=np.float32)
+    if vector.ndim != 1 or not np.isfinite(vector).all():
+        raise ValueError("a vector is a flat list of finite float32")
+    return vector
+
+
+def _vector_out(value: Vector32) -> str:
+    return base64.b64encode(value.astype("<f4").tobytes()).decode()
+
+
+Vector = Annotated[
+    Vector32,
+    PlainValidator(_vector_in),
+    PlainSerializer(_vector_out, return_type=str),
+    WithJsonSchema({"type": "string", "contentEncoding": "base64", "description": "little-endian float32"}),
+]
+
+
+class Chunk(Wire):
+    """A core: the cores of a field, end to end, are the field."""
+
+    field: FieldName
+    ord: int = Field(ge=0, description="Position within the field, from 0.")
+    text: str
+
+
+class Chunker(Wire):
+    """How a page was cut; two pages with the same fingerprint were cut alike."""
+
+    mode: Literal["content", "fixed"]
+    size: int = Field(gt=0, description="Longest core, in Unicode characters.")
+    overlap: float = Field(ge=0, lt=1, description="Share of the neighbouring core embedded with each chunk.")
+    titled: bool = Field(
+        default=False, description="The title goes before each content chunk when embedding."
+    )
+
+    @property
+    def fingerprint(self) -> str:
+        return f"{self.mode}-{self.size}-{round(self.overlap * 100)}" + ("-titled" if self.titled else "")
+
+
+class PageChunks(Message):
+    """`ingest.chunks`: a page cut into chunks, or its delete."""
+
+    change: ChangeRef
+    meta: PageMeta | None = Field(description="Null for a delete.")
+    chunker: Chunker
+    chunks: tuple[Chunk, ...] = ()
+    notes: tuple[str, ...] = Field(
+        default=(), description="What an editor should know, for example what was left out."
+    )
+
+
+class EmbeddedChunk(Chunk):
+    """A chunk with its vector."""
+
+    embed_hash: str = Field(description="Hash of embedded text, chunker and model: equal means reusable.")
+    vector: Vector
+
+
+class PageEmbeddings(Message):
+    """`ingest.embeddings`: one part of a page's embedded chunks, or its delete (one part, no chunks).
+
+    `counts` and the totals are of the whole page and the same in each part.
+    """
+
+    change: ChangeRef
+    meta: PageMeta | None
+    chunker: str = Field(description="The chunker's fingerprint.")
+    model: str = Field(description="The embedder's fingerprint; empty for a delete.")
+    dims: int = Field(ge=0)
+    part: int = Field(ge=0)
+    parts: int = Field(ge=1)
+    superseded: bool = Field(
+        default=False, description="Overwrites a part that a newer revision no longer has."
+    )
+    counts: dict[FieldName, int] = Field(default_factory=dict, description="Chunks per field.")
+    embedded: int = Field(default=0, description="Chunks of the page that cost a model call.")
+    reused: int = Field(default=0, description="Chunks whose vector was known already.")
+    notes: tuple[str, ...] = ()
+    chunks: tuple[EmbeddedChunk, ...] = ()
+
+
+class ChunkCounts(Wire):
+    """What a change cost."""
+
+    total: int = 0
+    embedded: int = 0
+    reused: int = 0
+    removed: int = 0
+
+
+class Failure(Wire):
+    """Why a change is not searchable, for an editor to read."""
+
+    stage: str
+    reason: str
+
+
+ReceiptState = Literal["queued", "searchable", "deleted", "failed"]
+
+
+class ReceiptEvent(Message):
+    """`ingest.receipts`: what became of one change. `superseded`: a newer revision was there already."""
+
+    change: ChangeRef
+    state: ReceiptState | Literal["superseded"]
+    at: AwareDatetime
+    chunks: ChunkCounts = ChunkCounts()
+    error: Failure | None = None
+    notes: tuple[str, ...] = ()
+
+
+class Receipt(Wire):
+    """The receipt as an editor reads it (CONTRACT 3): the newest change and what can be found now."""
+
+    page_key: str
+    accepted_revision: Revision
+    searchable_revision: Revision | None
+    state: ReceiptState
+    chunks: ChunkCounts
+    accepted_at: AwareDatetime
+    searchable_at: AwareDatetime | None
+    lag_ms: int | None = Field(description="From accepted to searchable (or, for a delete, gone).")
+    error: str | None = None
+    notes: tuple[str, ...] = ()

@@ -1,0 +1,103 @@
+"""The page as a CMS hands it over (CONTRACT 3, PageDocument) and its change event (`cms.changes`)."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Annotated, Literal, Self, get_args
+
+from pydantic import AwareDatetime, Field, StringConstraints, model_validator
+
+from schemas.base import Lang, Message, PageId, Revision, SiteId, Wire
+from schemas.keys import page_key
+
+FieldName = Literal["name", "title", "description", "keywords", "content"]
+FIELDS: tuple[FieldName, ...] = get_args(FieldName)
+Op = Literal["upsert", "delete"]
+
+ShortText = Annotated[str, StringConstraints(max_length=20_000)]
+Group = Annotated[str, StringConstraints(min_length=1, max_length=256)]
+
+
+class Attachment(Wire):
+    """A file of a page: exactly one of `url`, `path`, `data_base64`."""
+
+    url: str | None = None
+    path: str | None = None
+    data_base64: str | None = None
+    media_type: str = "application/octet-stream"
+    title: str = ""
+
+    @model_validator(mode="after")
+    def _one_source(self) -> Self:
+        if sum(v is not None for v in (self.url, self.path, self.data_base64)) != 1:
+            raise ValueError("exactly one of url, path, data_base64")
+        return self
+
+
+class PageDocument(Wire):
+    """A page with its five searchable fields."""
+
+    id: PageId
+    lang: Lang | None = Field(default=None, description="Default: the site's first language.")
+    url: Annotated[str, StringConstraints(max_length=4_000)] = ""
+    name: ShortText = ""
+    title: ShortText = ""
+    description: ShortText = ""
+    keywords: tuple[ShortText, ...] = Field(default=(), max_length=1_000)
+    content: str = Field(default="", description="HTML.")
+    revision: Revision | None = Field(
+        default=None, description="Default: milliseconds, strictly growing per page."
+    )
+    changed_at: AwareDatetime | None = None
+    attachments: tuple[Attachment, ...] = Field(default=(), max_length=200)
+    groups: tuple[Group, ...] | None = Field(
+        default=None, max_length=1_000, description="Access groups that may see the page; null = everybody."
+    )
+
+
+class PageChange(Message):
+    """One accepted change of one page: the truth from which everything else can be rebuilt."""
+
+    op: Op
+    site: SiteId
+    lang: Lang
+    page_id: PageId
+    revision: Revision
+    accepted_at: AwareDatetime
+    source: str = Field(description="Who handed it over: `push`, `import`, or a connector's name.")
+    page: PageDocument | None = Field(default=None, description="The page; null for a delete.")
+
+    @model_validator(mode="after")
+    def _page_fits_op(self) -> Self:
+        if (self.page is None) != (self.op == "delete"):
+            raise ValueError("an upsert carries a page, a delete carries none")
+        return self
+
+    @property
+    def page_key(self) -> str:
+        return page_key(self.site, self.lang, self.page_id)
+
+
+class ChangeRef(Wire):
+    """Which change a later message is about; rides from the chunk stage to the receipt."""
+
+    op: Op
+    site: SiteId
+    lang: Lang
+    page_id: PageId
+    revision: Revision
+    accepted_at: datetime
+    partition: int = Field(ge=0, description="Where the change stands in cms.changes, ...")
+    offset: int = Field(ge=0, description="... so that the index stage can put it back on top of the log.")
+
+    @property
+    def page_key(self) -> str:
+        return page_key(self.site, self.lang, self.page_id)
+
+
+class PageMeta(Wire):
+    """What a hit shows about its page besides the text."""
+
+    title: str
+    url: str
+    groups: tuple[str, ...] | None = None

@@ -1,0 +1,78 @@
+"""What the query stages hand on: the question, its rewriting, the sources found."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import AwareDatetime, Field, StringConstraints
+
+from schemas.base import Lang, Message, PageId, Revision, SiteId, Wire
+from schemas.page import FieldName
+
+MAX_QUESTION = 4_000  # characters; longer is refused at the edge with a clear answer
+
+RequestId = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_-]{8,64}$")]
+SearchMode = Literal["semantic", "keyword"]
+Grade = Annotated[int, Field(ge=0, le=5, description="0 fine ... 5 nothing to answer from (SPEC B7).")]
+
+
+class Turn(Wire):
+    """An earlier question of the conversation and its answer."""
+
+    question: str
+    answer: str
+
+
+class Question(Message):
+    """`query.requests`: a visitor's question, as accepted at the edge."""
+
+    request_id: RequestId
+    conversation_id: RequestId
+    site: SiteId
+    lang: Lang = Field(description="Language to answer in.")
+    question: Annotated[str, StringConstraints(min_length=1, max_length=MAX_QUESTION)]
+    history: tuple[Turn, ...] = ()
+    groups: tuple[str, ...] = Field(default=(), description="The visitor's access groups.")
+    asked_at: AwareDatetime
+    deadline: AwareDatetime = Field(
+        description="After this nobody waits any more; stages stop working on it."
+    )
+
+
+class Rephrased(Message):
+    """`query.rephrased`: the one self-contained question that is searched and answered."""
+
+    request: Question
+    question: str
+    mode: SearchMode
+    timings_ms: dict[str, float] = Field(default_factory=dict)
+
+
+class Source(Wire):
+    """A passage of a page, numbered as the answer cites it: hits and neighbours merged, no overlap."""
+
+    n: int = Field(ge=1)
+    page_id: PageId
+    lang: Lang
+    title: str
+    url: str
+    field: FieldName
+    ord: int = Field(ge=0, description="Chunk of the best hit in the passage.")
+    text: str
+    score: float = Field(description="Fused score of the best hit in the passage.")
+    cosine: float | None = Field(
+        default=None, description="Cosine of the best hit; null if found by keywords alone."
+    )
+    revision: Revision
+    cited: bool = False
+
+
+class Retrieved(Message):
+    """`query.retrieved`: the sources an answer may use."""
+
+    request: Question
+    question: str
+    mode: SearchMode
+    grade: Grade
+    sources: tuple[Source, ...]
+    timings_ms: dict[str, float] = Field(default_factory=dict)

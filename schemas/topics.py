@@ -1,0 +1,90 @@
+"""The one map of topics: creation, the docs table and every stage read it; no topic name stands elsewhere."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from schemas.answer import AnswerEvent
+from schemas.base import Message
+from schemas.ingest import PageChunks, PageEmbeddings, ReceiptEvent
+from schemas.page import PageChange
+from schemas.query import Question, Rephrased, Retrieved
+
+HOUR = 3_600_000  # milliseconds
+DAY = 24 * HOUR
+MAX_MESSAGE_BYTES = 8 * 1024 * 1024  # CONTRACT 5
+RECORD_OVERHEAD_BYTES = 1024 * 1024  # room for key, headers and framing on top of the largest value
+DLQ_SUFFIX = ".dlq"
+
+
+@dataclass(frozen=True)
+class Topic:
+    """A topic: what its key and value mean and how long it lasts."""
+
+    name: str
+    key: str
+    value: type[Message] | None = field(repr=False)
+    about: str
+    compacted: bool = False
+    retention_ms: int | None = None  # None: for ever
+    # A change that lost to a newer revision tops its key until the index stage puts the winner back
+    # (pipelines/ingest/heal.py); the log must not be compacted before that.
+    min_compaction_lag_ms: int = 0
+    dead_letters: bool = True
+
+    @property
+    def config(self) -> dict[str, str]:
+        """Kafka's topic settings."""
+        config = {"max.message.bytes": str(MAX_MESSAGE_BYTES + RECORD_OVERHEAD_BYTES)}
+        if self.compacted:
+            config |= {"cleanup.policy": "compact", "min.compaction.lag.ms": str(self.min_compaction_lag_ms)}
+        else:
+            config["cleanup.policy"] = "delete"
+            config["retention.ms"] = str(-1 if self.retention_ms is None else self.retention_ms)
+        return config
+
+
+CHANGES = Topic(
+    "cms.changes",
+    "page",
+    PageChange,
+    "every accepted change of a page: the truth",
+    compacted=True,
+    min_compaction_lag_ms=7 * DAY,
+)
+CHUNKS = Topic("ingest.chunks", "page", PageChunks, "pages converted and cut", compacted=True)
+EMBEDDINGS = Topic(
+    "ingest.embeddings",
+    "page#part (partitioned by page)",
+    PageEmbeddings,
+    "chunks with vectors, in parts",
+    compacted=True,
+)
+RECEIPTS = Topic("ingest.receipts", "page", ReceiptEvent, "what became of each change", compacted=True)
+REQUESTS = Topic("query.requests", "conversation", Question, "visitors' questions", retention_ms=DAY)
+REPHRASED = Topic("query.rephrased", "conversation", Rephrased, "self-contained questions", retention_ms=DAY)
+RETRIEVED = Topic(
+    "query.retrieved", "conversation", Retrieved, "questions with their sources", retention_ms=DAY
+)
+ANSWERS = Topic(
+    "answer.events", "request", AnswerEvent, "answers, event by event", retention_ms=DAY, dead_letters=False
+)
+
+TOPICS: tuple[Topic, ...] = (CHANGES, CHUNKS, EMBEDDINGS, RECEIPTS, REQUESTS, REPHRASED, RETRIEVED, ANSWERS)
+
+
+def dead_letter_topic(topic: Topic) -> Topic:
+    """Where messages of `topic` go that a stage cannot work on."""
+    return Topic(
+        topic.name + DLQ_SUFFIX,
+        topic.key,
+        None,
+        f"dead letters of {topic.name}: original bytes, reason in headers",
+        retention_ms=14 * DAY,
+        dead_letters=False,
+    )
+
+
+def all_topics() -> tuple[Topic, ...]:
+    """Every topic to create, dead letters included."""
+    return TOPICS + tuple(dead_letter_topic(t) for t in TOPICS if t.dead_letters)
