@@ -2,32 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterable, Sequence
+from collections.abc import AsyncGenerator, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from schemas.answer import AnswerEvent
+from pipelines.ingest.accept import Acceptance, Change
+from pipelines.query.ask import Followed
 from schemas.http import SearchHit, SearchKind, SystemStatus
 from schemas.ingest import Receipt
-from schemas.page import Op, PageDocument
 from schemas.query import Question
 
-
-@dataclass(frozen=True)
-class Change:
-    """A change as it comes in: for a delete only `page.id`, `page.lang` and `page.revision` count."""
-
-    op: Op
-    page: PageDocument
-
-
-@dataclass(frozen=True)
-class Acceptance:
-    """A change that is durable (`revision` is its own), or one that lost to a newer revision (`superseded`)."""
-
-    page_key: str
-    revision: int
-    superseded: bool = False
+__all__ = ["Acceptance", "Answers", "Change", "Followed", "Intake", "Ports", "Receipts", "Search", "Status"]
 
 
 class Intake(Protocol):
@@ -37,7 +22,9 @@ class Intake(Protocol):
         """In order; returns when the broker has them all.
 
         Raises:
-            UnknownSite, Retryable (no broker), Permanent with code `too-large`.
+            UnknownSite: not in pagewire.yaml.
+            TooLarge: one of the pages; none was accepted.
+            Retryable: no broker; some may have been accepted, sending all again is safe.
         """
         ...
 
@@ -45,48 +32,62 @@ class Intake(Protocol):
 class Receipts(Protocol):
     """What became of a change."""
 
-    async def receipt(self, site: str, lang: str, page_id: str) -> Receipt | None: ...
+    async def receipt(self, site: str, lang: str, page_id: str) -> Receipt | None:
+        """None: no change of this page was ever accepted. Raises: Retryable."""
+        ...
 
     async def settled(self, page_key: str, revision: int, timeout: float) -> Receipt | None:
         """The receipt once this revision (or a newer) is searchable, deleted or failed; None after `timeout` s."""
         ...
 
 
-@dataclass(frozen=True)
-class Followed:
-    """An answer event and where the reader stands after it (opaque, goes into the SSE id)."""
-
-    position: str
-    event: AnswerEvent
-
-
 class Answers(Protocol):
-    """Questions in, answer events out."""
+    """Questions in, answer events out. Closing the generator stops following, not the answer."""
 
-    def ask(self, question: Question) -> AsyncIterator[Followed]:
-        """Put the question into the log and follow its answer; the first event is `accepted`, the last `done`."""
-        ...
-
-    def resume(self, request_id: str, position: str) -> AsyncIterator[Followed]:
-        """Follow on after `position`, on any gateway.
+    def ask(self, question: Question) -> AsyncGenerator[Followed, None]:
+        """Put the question into the log and follow its answer, from `accepted` to `done`.
 
         Raises:
-            Permanent with code `bad-position`: not a position of this request.
+            Retryable: the broker does not take it.
+        """
+        ...
+
+    def resume(self, request_id: str, position: str) -> AsyncGenerator[Followed, None]:
+        """Follow on after `position`, on any gateway; an empty position is before the first event.
+
+        Raises:
+            BadPosition: not a position of this request.
+            Retryable: the log cannot be read.
         """
         ...
 
 
 class Search(Protocol):
+    """Finds chunks."""
+
     async def search(
         self, site: str, query: str, *, kind: SearchKind, size: int, groups: Iterable[str] = ()
     ) -> Sequence[SearchHit]:
-        """Raises: UnknownSite, Retryable."""
+        """Best first. Raises: UnknownSite, Retryable."""
         ...
 
 
 class Status(Protocol):
+    """How the whole system is."""
+
     async def status(self) -> SystemStatus: ...
 
     async def ready(self) -> tuple[bool, dict[str, str]]:
         """Whether Kafka, Elasticsearch and the stages can be worked with, and what is wrong per part."""
         ...
+
+
+@dataclass(frozen=True)
+class Ports:
+    """All of them, for `app.create_app`."""
+
+    intake: Intake
+    receipts: Receipts
+    answers: Answers
+    search: Search
+    status: Status

@@ -42,9 +42,7 @@ class Citation(Wire):
     n: int = Field(ge=1)
     start: int = Field(ge=0)
     end: int = Field(ge=0)
-    quote: str | None = Field(
-        default=None, description="The source's own sentence, when known: for deep links."
-    )
+    quote: str | None = Field(default=None, description="The source's own sentence, when known: for deep links.")
 
 
 class Usage(Wire):

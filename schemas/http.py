@@ -102,9 +102,7 @@ class SiteStatus(Wire):
     site: str
     pages: int
     chunks: int
-    freshness_p50_ms: float | None = Field(
-        description="Accepted to searchable, changes of the last 24 hours."
-    )
+    freshness_p50_ms: float | None = Field(description="Accepted to searchable, changes of the last 24 hours.")
     freshness_p95_ms: float | None
     embedder: str | None = Field(description="Fingerprint of the model in the live index.")
 

@@ -50,9 +50,7 @@ class Chunker(Wire):
     mode: Literal["content", "fixed"]
     size: int = Field(gt=0, description="Longest core, in Unicode characters.")
     overlap: float = Field(ge=0, lt=1, description="Share of the neighbouring core embedded with each chunk.")
-    titled: bool = Field(
-        default=False, description="The title goes before each content chunk when embedding."
-    )
+    titled: bool = Field(default=False, description="The title goes before each content chunk when embedding.")
 
     @property
     def fingerprint(self) -> str:
@@ -66,9 +64,7 @@ class PageChunks(Message):
     meta: PageMeta | None = Field(description="Null for a delete.")
     chunker: Chunker
     chunks: tuple[Chunk, ...] = ()
-    notes: tuple[str, ...] = Field(
-        default=(), description="What an editor should know, for example what was left out."
-    )
+    notes: tuple[str, ...] = Field(default=(), description="What an editor should know, for example what was left out.")
 
 
 class EmbeddedChunk(Chunk):
@@ -87,13 +83,12 @@ class PageEmbeddings(Message):
     change: ChangeRef
     meta: PageMeta | None
     chunker: str = Field(description="The chunker's fingerprint.")
-    model: str = Field(description="The embedder's fingerprint; empty for a delete.")
-    dims: int = Field(ge=0)
+    embedder: str = Field(description="How to get the model (settings.embedder), ...")
+    model: str = Field(description="... and its fingerprint; given with a delete too, which may create the index.")
+    dims: int = Field(ge=1)
     part: int = Field(ge=0)
     parts: int = Field(ge=1)
-    superseded: bool = Field(
-        default=False, description="Overwrites a part that a newer revision no longer has."
-    )
+    superseded: bool = Field(default=False, description="Overwrites a part that a newer revision no longer has.")
     counts: dict[FieldName, int] = Field(default_factory=dict, description="Chunks per field.")
     embedded: int = Field(default=0, description="Chunks of the page that cost a model call.")
     reused: int = Field(default=0, description="Chunks whose vector was known already.")
@@ -129,6 +124,12 @@ class ReceiptEvent(Message):
     chunks: ChunkCounts = ChunkCounts()
     error: Failure | None = None
     notes: tuple[str, ...] = ()
+
+    @property
+    def version(self) -> int:
+        """Orders a page's receipts: by revision, then by how final the event is."""
+        rank = {"queued": 0, "superseded": 0, "failed": 1, "deleted": 2, "searchable": 2}
+        return (self.change.revision << 2) | rank[self.state]
 
 
 class Receipt(Wire):

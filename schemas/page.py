@@ -45,9 +45,7 @@ class PageDocument(Wire):
     description: ShortText = ""
     keywords: tuple[ShortText, ...] = Field(default=(), max_length=1_000)
     content: str = Field(default="", description="HTML.")
-    revision: Revision | None = Field(
-        default=None, description="Default: milliseconds, strictly growing per page."
-    )
+    revision: Revision | None = Field(default=None, description="Default: milliseconds, strictly growing per page.")
     changed_at: AwareDatetime | None = None
     attachments: tuple[Attachment, ...] = Field(default=(), max_length=200)
     groups: tuple[Group, ...] | None = Field(

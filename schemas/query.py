@@ -34,9 +34,7 @@ class Question(Message):
     history: tuple[Turn, ...] = ()
     groups: tuple[str, ...] = Field(default=(), description="The visitor's access groups.")
     asked_at: AwareDatetime
-    deadline: AwareDatetime = Field(
-        description="After this nobody waits any more; stages stop working on it."
-    )
+    deadline: AwareDatetime = Field(description="After this nobody waits any more; stages stop working on it.")
 
 
 class Rephrased(Message):
@@ -60,9 +58,7 @@ class Source(Wire):
     ord: int = Field(ge=0, description="Chunk of the best hit in the passage.")
     text: str
     score: float = Field(description="Fused score of the best hit in the passage.")
-    cosine: float | None = Field(
-        default=None, description="Cosine of the best hit; null if found by keywords alone."
-    )
+    cosine: float | None = Field(default=None, description="Cosine of the best hit; null if found by keywords alone.")
     revision: Revision
     cited: bool = False
 

@@ -63,9 +63,7 @@ EMBEDDINGS = Topic(
 RECEIPTS = Topic("ingest.receipts", "page", ReceiptEvent, "what became of each change", compacted=True)
 REQUESTS = Topic("query.requests", "conversation", Question, "visitors' questions", retention_ms=DAY)
 REPHRASED = Topic("query.rephrased", "conversation", Rephrased, "self-contained questions", retention_ms=DAY)
-RETRIEVED = Topic(
-    "query.retrieved", "conversation", Retrieved, "questions with their sources", retention_ms=DAY
-)
+RETRIEVED = Topic("query.retrieved", "conversation", Retrieved, "questions with their sources", retention_ms=DAY)
 ANSWERS = Topic(
     "answer.events", "request", AnswerEvent, "answers, event by event", retention_ms=DAY, dead_letters=False
 )

@@ -31,3 +31,15 @@ class UnknownSite(Permanent):
     """No such site in pagewire.yaml."""
 
     code = "unknown-site"
+
+
+class TooLarge(Permanent):
+    """The message does not fit on the bus."""
+
+    code = "too-large"
+
+
+class TopicMismatch(Permanent):
+    """A topic exists, but not as schemas/topics.py wants it, and it cannot be changed safely."""
+
+    code = "topic-mismatch"

@@ -9,10 +9,10 @@ import difflib
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError, field_validator
+from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError, field_validator, model_validator
 
 from pipelines.runtime.errors import SettingsError, UnknownSite
 from schemas.base import Lang, SiteId
@@ -21,6 +21,10 @@ from schemas.ingest import Chunker
 PREFIX = "PAGEWIRE_"
 # Read by the openai client's own names, so that a user's existing environment works.
 OPENAI_NAMES = {"OPENAI_API_KEY": "openai_api_key", "OPENAI_BASE_URL": "openai_base_url"}
+# Maps and lists have no sensible form in one environment variable.
+FILE_ONLY = frozenset({"sites", "keys"})
+
+Scope = Literal["ingest", "chat", "admin"]
 
 
 class _Strict(BaseModel):
@@ -30,14 +34,21 @@ class _Strict(BaseModel):
 class SiteSettings(_Strict):
     """One website."""
 
-    languages: tuple[Lang, ...] = Field(
-        default=("en",), min_length=1, description="The first is the default."
-    )
+    languages: tuple[Lang, ...] = Field(default=("en",), min_length=1, description="The first is the default.")
     title: str = Field(default="", description="Shown to visitors; default: the site's id.")
     origins: tuple[str, ...] = Field(
         default=(),
         description="Origins whose pages may embed the chat, such as `https://www.example.org`.",
     )
+
+
+class KeySettings(_Strict):
+    """A bearer key, known by its hash alone: `printf %s KEY | sha256sum`."""
+
+    name: str = Field(min_length=1, description="For logs and for you; says whose key it is.")
+    sha256: str = Field(pattern=r"^[0-9a-f]{64}$", description="SHA-256 of the key, lower-case hex.")
+    scopes: tuple[Scope, ...] = Field(min_length=1, description="What the key may do.")
+    site: SiteId | None = Field(default=None, description="The one site it is good for; default: all.")
 
 
 class Settings(_Strict):
@@ -47,64 +58,60 @@ class Settings(_Strict):
     home: Path = Field(default=Path(".pagewire"), description="Folder of all local state.")
     host: str = Field(default="127.0.0.1", description="Address the gateway listens on.")
     port: int = Field(default=8000, ge=0, le=65535, description="Port of the gateway; 0 takes a free one.")
-    kafka: str | None = Field(
-        default=None, description="Bootstrap servers `host:port,...`; default: the local engine."
-    )
+    kafka: str | None = Field(default=None, description="Bootstrap servers `host:port,...`; default: the local engine.")
     elasticsearch: str | None = Field(default=None, description="URL; default: the local engine.")
+    shards: int = Field(default=1, ge=1, description="Primary shards of new indexes.")
+    replicas: int = Field(default=0, ge=0, description="Replicas of new indexes (1 or more in production).")
     elasticsearch_api_key: SecretStr | None = Field(default=None, description="API key of Elasticsearch.")
-    admin_key: SecretStr | None = Field(
-        default=None, description="Bootstrap admin key; default: made at first start."
-    )
-    sites: dict[SiteId, SiteSettings] = Field(
-        default_factory=lambda: {"demo": SiteSettings(languages=("de", "en"))}
-    )
+    admin_key: SecretStr | None = Field(default=None, description="Bootstrap admin key; default: made at first start.")
+    sites: dict[SiteId, SiteSettings] = Field(default_factory=lambda: {"demo": SiteSettings(languages=("de", "en"))})
 
     # Local engine
-    engine_kafka_port: int = Field(
-        default=19092, description="Preferred port; a free one is taken when it is busy."
-    )
-    engine_es_port: int = Field(
-        default=19200, description="Preferred port; a free one is taken when it is busy."
-    )
+    engine_kafka_port: int = Field(default=19092, description="Preferred port; a free one is taken when it is busy.")
+    engine_es_port: int = Field(default=19200, description="Preferred port; a free one is taken when it is busy.")
     engine_kafka_heap: str = Field(default="320m", description="Java heap of Kafka.")
     engine_es_heap: str = Field(default="640m", description="Java heap of Elasticsearch.")
 
     # Bus
-    topic_prefix: str = Field(
-        default="", pattern=r"^[A-Za-z0-9._-]*$", description="Put before every topic and group."
-    )
+    topic_prefix: str = Field(default="", pattern=r"^[A-Za-z0-9._-]*$", description="Put before every topic and group.")
     partitions: int = Field(default=4, ge=1, le=1000, description="Partitions of new topics.")
     replication: int = Field(default=1, ge=1, description="Copies of new topics (3 in production).")
-    window: int = Field(
-        default=16, ge=1, le=64, description="Messages a stage works on at once (FAUST.md: <= 16)."
-    )
+    window: int = Field(default=16, ge=1, le=64, description="Messages a stage works on at once (FAUST.md: <= 16).")
     try_timeout: float = Field(default=60.0, gt=0, description="Seconds one try at a message may take.")
     tries: int = Field(
-        default=6, ge=1, description="Tries before a message with transient errors is a dead letter."
+        default=6, ge=1, description="Tries before an unexplained error (or a timeout) is a dead letter."
+    )
+    retry_for: float = Field(
+        default=900.0,
+        ge=0,
+        description="Seconds a message is retried while a service is away, before it is a dead letter.",
+    )
+    drain_timeout: float = Field(
+        default=10.0,
+        gt=0,
+        le=40,
+        description="Seconds work may go on when a worker stops or loses partitions (FAUST.md: 10).",
+    )
+    stall_timeout: float = Field(
+        default=120.0,
+        gt=0,
+        description="Seconds without progress, in spite of waiting messages, until a worker ends itself.",
     )
     static_membership: str | None = Field(
         default=None, description="Stable member name of this process (StatefulSets), see FAUST.md."
     )
-    metrics_port: int | None = Field(
-        default=None, description="Prometheus port of a worker process; default: none."
-    )
+    metrics_port: int | None = Field(default=None, description="Prometheus port of a worker process; default: none.")
 
     # Ingest
     content_limit: int = Field(
         default=4 * 1024 * 1024, gt=0, description="Largest `content`, in UTF-8 bytes (CONTRACT 3)."
     )
-    chunk_mode: Literal["content", "fixed"] = Field(
-        default="content", description="Where cores end (SPEC A4)."
-    )
+    chunk_mode: Literal["content", "fixed"] = Field(default="content", description="Where cores end (SPEC A4).")
     chunk_size: int = Field(
         default=1000, ge=32, le=20_000, description="Longest core in characters; see docs/decisions."
     )
-    chunk_overlap: float = Field(
-        default=0.2, ge=0, lt=1, description="Share of each neighbour embedded too (SPEC A4)."
-    )
-    chunk_titled: bool = Field(
-        default=False, description="Embed the title before each content chunk (SPEC A5)."
-    )
+    chunk_overlap: float = Field(default=0.2, ge=0, lt=1, description="Share of each neighbour embedded too (SPEC A4).")
+    chunk_titled: bool = Field(default=False, description="Embed the title before each content chunk (SPEC A5).")
     embedder: str = Field(default="lite", description="`lite`, `bge-m3` or `openai:MODEL` (SPEC A5).")
     bge_model: str = Field(
         default="BAAI/bge-m3", description="Local path, or name in the hub cache, of the bge-m3 weights."
@@ -112,34 +119,34 @@ class Settings(_Strict):
 
     # Query
     content_hits: int = Field(default=10, ge=1, le=100, description="Content hits per question (SPEC B4).")
-    neighbours: int = Field(
-        default=2, ge=0, le=10, description="Chunks before and after a content hit (SPEC B5)."
-    )
-    short_question_words: int = Field(
-        default=3, ge=0, description="Fewer words than this: keyword search (SPEC B3)."
-    )
+    neighbours: int = Field(default=2, ge=0, le=10, description="Chunks before and after a content hit (SPEC B5).")
+    short_question_words: int = Field(default=3, ge=0, description="Fewer words than this: keyword search (SPEC B3).")
     context_chars: int = Field(default=6_000, ge=200, description="Characters of sources an answer may read.")
-    history_messages: int = Field(
-        default=15, ge=0, description="Messages of a conversation kept in mind (SPEC B1)."
-    )
+    history_messages: int = Field(default=15, ge=0, description="Messages of a conversation kept in mind (SPEC B1).")
     question_timeout: float = Field(
         default=90.0, gt=0, description="Seconds until nobody waits for an answer any more."
     )
 
     # Model
-    llm_model: str | None = Field(
-        default=None, description="Chat model; none: answers quote the pages (SPEC B9)."
-    )
+    llm_model: str | None = Field(default=None, description="Chat model; none: answers quote the pages (SPEC B9).")
     openai_api_key: SecretStr | None = Field(default=None, description="Also read from `OPENAI_API_KEY`.")
     openai_base_url: str | None = Field(default=None, description="Also read from `OPENAI_BASE_URL`.")
     llm_timeout: float = Field(default=30.0, gt=0, description="Seconds a model may be silent.")
 
     # Edge
-    receipt_timeout: float = Field(
-        default=10.0, gt=0, description="Default of `?wait=searchable&timeout=`, seconds."
+    keys: tuple[KeySettings, ...] = Field(default=(), description="Further keys; in the file only.")
+    token_secret: SecretStr | None = Field(
+        default=None,
+        min_length=32,
+        description="Signs visitor tokens, alike on all gateways of a site; default: made at first start.",
     )
+    receipt_timeout: float = Field(default=10.0, gt=0, description="Default of `?wait=searchable&timeout=`, seconds.")
     token_ttl: int = Field(default=3600, gt=0, description="Seconds a visitor token lives.")
-    visitor_rate: str = Field(default="20/minute", description="Questions per visitor and address.")
+    visitor_rate: str = Field(
+        default="20/minute",
+        pattern=r"^[1-9]\d*/(second|minute|hour|day)$",
+        description="Questions per visitor; an address gets five times as many.",
+    )
     log_level: Literal["debug", "info", "warning", "error"] = "info"
     log_json: bool = Field(default=False, description="Logs as JSON lines.")
 
@@ -154,6 +161,13 @@ class Settings(_Strict):
                 raise ValueError(f"{name!r} ends like an index generation (-000001); pick another name")
         return sites
 
+    @model_validator(mode="after")
+    def _keys_fit_sites(self) -> Self:
+        for key in self.keys:
+            if key.site is not None and key.site not in self.sites:
+                raise ValueError(f"keys: {key.name!r} is for the unknown site {key.site!r}")
+        return self
+
     @field_validator("embedder")
     @classmethod
     def _embedder_known(cls, value: str) -> str:
@@ -163,9 +177,7 @@ class Settings(_Strict):
 
     @property
     def chunker(self) -> Chunker:
-        return Chunker(
-            mode=self.chunk_mode, size=self.chunk_size, overlap=self.chunk_overlap, titled=self.chunk_titled
-        )
+        return Chunker(mode=self.chunk_mode, size=self.chunk_size, overlap=self.chunk_overlap, titled=self.chunk_titled)
 
     def site(self, name: str) -> SiteSettings:
         """Raises: UnknownSite."""
@@ -195,7 +207,7 @@ def load(env: Mapping[str, str] | None = None) -> Settings:
         if not name.startswith(PREFIX) or name == PREFIX + "CONFIG":
             continue
         key = name.removeprefix(PREFIX).lower()
-        if key not in Settings.model_fields or key == "sites":
+        if key not in Settings.model_fields or key in FILE_ONLY:
             close = difflib.get_close_matches(key, Settings.model_fields, n=1)
             hint = f"; did you mean {PREFIX}{close[0].upper()}?" if close else ""
             raise SettingsError(f"{name}: no such setting{hint}")

@@ -1,0 +1,5 @@
+"""Elasticsearch: the only code that talks to it.
+
+One index per site and generation behind an alias (`indexes.py`), written in coalesced bulks (`writer.py`), read
+page by page (`pages.py`) and searched (`search.py`).
+"""

@@ -1,0 +1,45 @@
+"""Everything of Elasticsearch that a process uses, over one connection."""
+
+from __future__ import annotations
+
+from types import TracebackType
+from typing import Self
+
+from adapters.elastic.client import ElasticsearchDown, connect, explained
+from adapters.elastic.indexes import Indexes
+from adapters.elastic.pages import Pages
+from adapters.elastic.search import SiteSearch
+from adapters.elastic.writer import Writer
+from pipelines.runtime.settings import Settings
+
+PING_TIMEOUT = 3.0  # seconds
+
+
+class Elastic:
+    """`async with Elastic(url, settings) as elastic: ...`"""
+
+    def __init__(self, url: str, settings: Settings) -> None:
+        self.es = connect(url, settings)
+        self.indexes = Indexes(self.es, shards=settings.shards, replicas=settings.replicas)
+        self.writer = Writer(self.es)
+        self.pages = Pages(self.es, self.indexes, self.writer)
+        self.search = SiteSearch(self.es)
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, err: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.aclose()
+
+    async def ping(self) -> None:
+        """Raises: ElasticsearchDown: it does not answer, or not all primaries are there yet."""
+        with explained("asking for the cluster's health"):
+            health = await self.es.options(request_timeout=PING_TIMEOUT).cluster.health()
+        if health["status"] == "red":
+            raise ElasticsearchDown("Elasticsearch: not all primary shards are there yet")
+
+    async def aclose(self) -> None:
+        await self.writer.aclose()
+        await self.es.close()

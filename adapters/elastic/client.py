@@ -1,0 +1,62 @@
+"""The connection, and what Elasticsearch's errors mean to us."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from elastic_transport import ConnectionError as TransportConnectionError
+from elastic_transport import ConnectionTimeout, TransportError
+from elasticsearch import ApiError, AsyncElasticsearch, OrjsonSerializer
+
+from pipelines.runtime.errors import Permanent, Retryable
+from pipelines.runtime.settings import Settings
+
+REQUEST_TIMEOUT = 20.0  # seconds
+# 429: queue full or a disk-full block, 5xx: no master, shard not yet allocated. All pass.
+TRANSIENT = frozenset({408, 429, 500, 502, 503, 504})
+
+
+class ElasticsearchDown(Retryable):
+    """Elasticsearch cannot be reached or is busy."""
+
+    code = "elasticsearch-unavailable"
+
+
+class ElasticsearchRefused(Permanent):
+    """Elasticsearch will never take this request."""
+
+    code = "elasticsearch-refused"
+
+
+def connect(url: str, settings: Settings) -> AsyncElasticsearch:
+    """A client without retries of its own: who calls knows better when to try again."""
+    key = settings.elasticsearch_api_key
+    return AsyncElasticsearch(
+        url,
+        api_key=key.get_secret_value() if key else None,
+        request_timeout=REQUEST_TIMEOUT,
+        max_retries=0,
+        retry_on_timeout=False,
+        serializers={"application/json": OrjsonSerializer()},  # takes numpy vectors as they are
+    )
+
+
+@contextmanager
+def explained(doing: str) -> Iterator[None]:
+    """Turn the client's exceptions into ours.
+
+    Raises:
+        ElasticsearchDown, ElasticsearchRefused: saying what was being done.
+    """
+    try:
+        yield
+    except (TransportConnectionError, ConnectionTimeout) as err:
+        raise ElasticsearchDown(f"{doing}: Elasticsearch does not answer ({type(err).__name__})") from err
+    except ApiError as err:
+        status = err.meta.status
+        # A shard that is not allocated yet answers 404-like "no such shard" as 503; a missing index stays 404.
+        kind = ElasticsearchDown if status in TRANSIENT or (status == 403 and "block" in str(err)) else None
+        raise (kind or ElasticsearchRefused)(f"{doing}: Elasticsearch answered {status}: {err.message}") from err
+    except TransportError as err:
+        raise ElasticsearchDown(f"{doing}: {err.message}") from err

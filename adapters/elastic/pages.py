@@ -1,0 +1,212 @@
+"""Pages in the index: heads (the durable guard of order), chunks, known vectors, receipts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+from elasticsearch import AsyncElasticsearch, NotFoundError
+
+from adapters.elastic.client import explained
+from adapters.elastic.indexes import RECEIPTS, Indexes, alias
+from adapters.elastic.writer import Write, Writer
+from schemas.head import Head
+from schemas.http import SiteStatus
+from schemas.ingest import EmbeddedChunk, PageEmbeddings, ReceiptEvent, Vector32
+from schemas.keys import chunk_id, head_id
+from schemas.page import ChangeRef, FieldName
+
+MAX_LOOKUP = 1_000  # hashes a search
+
+
+class Pages:
+    """Reads and writes what belongs to a page; knows nothing of topics."""
+
+    def __init__(self, es: AsyncElasticsearch, indexes: Indexes, writer: Writer) -> None:
+        self._es = es
+        self._indexes = indexes
+        self._writer = writer
+
+    async def ensure(self, site: str, *, embedder: str, model: str, dims: int, chunker: str) -> str:
+        """Create the site's index when there is none; returns the live index's model."""
+        info = await self._indexes.ensure(site, embedder=embedder, model=model, dims=dims, chunker=chunker)
+        return info.model
+
+    async def heads(self, site: str, page_keys: Iterable[str]) -> dict[str, Head]:
+        """Heads by page key, read in real time; pages never seen are missing."""
+        ids = {head_id(key): key for key in page_keys}
+        if not ids or await self._indexes.live(site) is None:
+            return {}
+        with explained(f"reading heads of site {site}"):
+            try:
+                answer = await self._es.mget(index=alias(site), ids=list(ids), source_includes=["head"])
+            except NotFoundError:
+                return {}
+        return {
+            ids[doc["_id"]]: Head.model_validate(doc["_source"]["head"]) for doc in answer["docs"] if doc.get("found")
+        }
+
+    async def write(self, part: PageEmbeddings, head: Head | None) -> bool:
+        """Write the part's chunks, then the head if given; False when a newer revision is there."""
+        writes = [_chunk(part, chunk) for chunk in part.chunks]
+        if head is not None:
+            writes.append(_head(head))
+        return not any(written.stale for written in await self._writer.write(writes))
+
+    async def remove(self, change: ChangeRef, chunks: Sequence[tuple[FieldName, int]]) -> None:
+        """Delete chunks unless a newer revision wrote them."""
+        index, key = alias(change.site), change.page_key
+        await self._writer.write(
+            [Write(index, chunk_id(key, field, ord), change.revision, None) for field, ord in chunks]
+        )
+
+    async def strays(self, change: ChangeRef) -> list[tuple[FieldName, int]]:
+        """Chunks of the page older than this change that can be found, at most 10,000."""
+        older = [
+            {"term": {"page_key": change.page_key}},
+            {"term": {"kind": "chunk"}},
+            {"range": {"revision": {"lte": change.revision}}},
+        ]
+        with explained(f"looking for old chunks of {change.page_key}"):
+            answer = await self._es.search(
+                index=alias(change.site),
+                query={"bool": {"filter": older}},
+                source_includes=["field", "ord"],
+                size=10_000,
+            )
+        return [(hit["_source"]["field"], hit["_source"]["ord"]) for hit in answer["hits"]["hits"]]
+
+    async def refresh(self, site: str) -> None:
+        """Return when everything written so far can be found."""
+        await self._writer.refresh(alias(site))
+
+    async def vectors(self, site: str, hashes: Sequence[str]) -> dict[str, Vector32]:
+        """Vectors the site's index already holds, by embed hash."""
+        if not hashes or await self._indexes.live(site) is None:
+            return {}
+        found: dict[str, Vector32] = {}
+        for start in range(0, len(hashes), MAX_LOOKUP):
+            wanted = list(hashes[start : start + MAX_LOOKUP])
+            with explained(f"looking up known vectors of site {site}"):
+                answer = await self._es.search(
+                    index=alias(site),
+                    query={"bool": {"filter": {"terms": {"embed_hash": wanted}}}},
+                    collapse={"field": "embed_hash"},
+                    source={"includes": ["embed_hash", "embedding"], "exclude_vectors": False},
+                    size=len(wanted),
+                )
+            for hit in answer["hits"]["hits"]:
+                source = hit["_source"]
+                found[source["embed_hash"]] = np.asarray(source["embedding"], dtype=np.float32)
+        return found
+
+    async def put_receipt(self, event: ReceiptEvent) -> None:
+        """Keep what became of a change; an older or less final event changes nothing."""
+        lag = round((event.at - event.change.accepted_at).total_seconds() * 1000)
+        document: dict[str, Any] = {
+            "site": event.change.site,
+            "state": event.state,
+            "at": event.at.isoformat(),
+            "lag_ms": max(0, lag),
+            "event": event.model_dump(mode="json"),
+        }
+        key = head_id(event.change.page_key)
+        await self._writer.write([Write(RECEIPTS, key, event.version, document, aliased=False)])
+
+    async def receipts(self, page_keys: Iterable[str]) -> dict[str, ReceiptEvent]:
+        """The newest event per page, read in real time."""
+        ids = {head_id(key): key for key in page_keys}
+        if not ids:
+            return {}
+        with explained("reading receipts"):
+            try:
+                answer = await self._es.mget(index=RECEIPTS, ids=list(ids), source_includes=["event"])
+            except NotFoundError:
+                return {}
+        return {
+            ids[doc["_id"]]: ReceiptEvent.model_validate(doc["_source"]["event"])
+            for doc in answer["docs"]
+            if doc.get("found")
+        }
+
+    async def site_status(self, site: str) -> SiteStatus:
+        """Pages, chunks and how fresh they came, over the last 24 hours."""
+        info = await self._indexes.live(site)
+        pages = chunks = 0
+        if info is not None:
+            count = {"live": {"term": {"state": "live"}}, "chunks": {"term": {"kind": "chunk"}}}
+            with explained(f"counting pages of site {site}"):
+                answer = await self._es.search(
+                    index=alias(site), size=0, aggs={"kinds": {"filters": {"filters": count}}}
+                )
+            buckets = answer["aggregations"]["kinds"]["buckets"]
+            pages, chunks = buckets["live"]["doc_count"], buckets["chunks"]["doc_count"]
+        lags = await self._lags(site)
+        return SiteStatus(
+            site=site,
+            pages=pages,
+            chunks=chunks,
+            freshness_p50_ms=lags.get("50.0"),
+            freshness_p95_ms=lags.get("95.0"),
+            embedder=info.model if info else None,
+        )
+
+    async def _lags(self, site: str) -> dict[str, float | None]:
+        recent = [
+            {"term": {"site": site}},
+            {"terms": {"state": ["searchable", "deleted"]}},
+            {"range": {"at": {"gte": "now-24h"}}},
+        ]
+        with explained("reading freshness"):
+            try:
+                answer = await self._es.search(
+                    index=RECEIPTS,
+                    size=0,
+                    query={"bool": {"filter": recent}},
+                    aggs={"lag": {"percentiles": {"field": "lag_ms", "percents": [50, 95]}}},
+                )
+            except NotFoundError:
+                return {}
+        values: dict[str, float | None] = answer["aggregations"]["lag"]["values"]
+        return {name: round(value) if value is not None else None for name, value in values.items()}
+
+
+def _chunk(part: PageEmbeddings, chunk: EmbeddedChunk) -> Write:
+    change = part.change
+    key = change.page_key
+    meta = part.meta
+    document: dict[str, Any] = {
+        "kind": "chunk",
+        "page_key": key,
+        "page_id": change.page_id,
+        "lang": change.lang,
+        "revision": change.revision,
+        "title": meta.title if meta else "",
+        "url": meta.url if meta else "",
+        "field": chunk.field,
+        "ord": chunk.ord,
+        "text": chunk.text,
+        "embedding": chunk.vector,
+        "embed_hash": chunk.embed_hash,
+        "model": part.model,
+        "chunker": part.chunker,
+    }
+    if meta and meta.groups is not None:
+        # An empty list would read as "no restriction"; no group has an empty name.
+        document["groups"] = meta.groups or ("",)
+    return Write(alias(change.site), chunk_id(key, chunk.field, chunk.ord), change.revision, document)
+
+
+def _head(head: Head) -> Write:
+    change = head.change
+    document = {
+        "kind": "head",
+        "page_key": change.page_key,
+        "page_id": change.page_id,
+        "lang": change.lang,
+        "revision": change.revision,
+        "state": head.state,
+        "head": head.model_dump(mode="json"),
+    }
+    return Write(alias(change.site), head_id(change.page_key), change.revision, document)

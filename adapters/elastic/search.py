@@ -1,0 +1,172 @@
+"""Searches: candidates for a question in one round trip, and the chunks around them in another."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from elasticsearch import AsyncElasticsearch, NotFoundError
+
+from adapters.elastic.client import ElasticsearchDown, ElasticsearchRefused, explained
+from adapters.elastic.indexes import alias
+from pipelines.query.fuse import Hit
+from schemas.ingest import Vector32
+from schemas.keys import chunk_id
+from schemas.page import FIELDS, FieldName
+
+SHORT_FIELDS: tuple[FieldName, ...] = tuple(f for f in FIELDS if f != "content")
+SOURCE = ["page_key", "page_id", "lang", "revision", "title", "url", "field", "ord", "text"]
+# HNSW looks at this many candidates per shard: recall against time (Elasticsearch's own default is 1.5 x k).
+MIN_CANDIDATES = 100
+MAX_FIELD_CHUNKS = 500  # of one field, when its full text is wanted
+
+
+@dataclass(frozen=True)
+class Floors:
+    """Least cosine of a hit; they belong to the embedder (SPEC B4)."""
+
+    short: float
+    content: float
+
+
+@dataclass(frozen=True)
+class Candidates:
+    """What both kinds of search found, best first, and how well the index knows the words."""
+
+    dense: list[Hit]
+    keyword: list[Hit]
+    terms: list[tuple[str, int]]  # the question's terms and the number of chunks that have them
+    total: int  # chunks
+
+
+def cosine_of(score: float) -> float:
+    """Elasticsearch scores a cosine c as (1 + c) / 2."""
+    return 2 * score - 1
+
+
+def visible_to(groups: Iterable[str]) -> dict[str, Any]:
+    """The filter that lets through pages open to everybody or to one of the groups."""
+    everybody = {"bool": {"must_not": {"exists": {"field": "groups"}}}}
+    return {"bool": {"should": [everybody, {"terms": {"groups": list(groups)}}], "minimum_should_match": 1}}
+
+
+class SiteSearch:
+    """Reads the live index of a site. One per process."""
+
+    def __init__(self, es: AsyncElasticsearch) -> None:
+        self._es = es
+
+    async def candidates(
+        self,
+        site: str,
+        text: str,
+        vector: Vector32 | None,
+        *,
+        floors: Floors,
+        content_hits: int,
+        keyword_hits: int,
+        groups: Iterable[str] = (),
+    ) -> Candidates:
+        """Search all five fields by vector (unless None) and by keywords (unless `keyword_hits` is 0).
+
+        Raises:
+            ElasticsearchDown: away, or the index is not ready yet.
+        """
+        visible = visible_to(groups)
+        searches: list[dict[str, Any]] = []
+        if vector is not None:
+            searches += [{"index": alias(site)}, _knn(vector, floors, content_hits, visible)]
+        if keyword_hits:
+            searches += [{"index": alias(site)}, _keywords(text, keyword_hits, visible)]
+        with explained(f"searching site {site}"):
+            try:
+                found, words = await asyncio.gather(
+                    self._es.msearch(searches=searches), self._words(site, text if keyword_hits else "")
+                )
+            except NotFoundError:
+                return Candidates([], [], [], 0)
+        lists = [_hits(response) for response in found["responses"]]
+        dense = [_hit(h, cosine=cosine_of(h["_score"])) for h in lists.pop(0)] if vector is not None else []
+        keyword = [_hit(h, bm25=h["_score"]) for h in lists.pop(0)] if keyword_hits else []
+        return Candidates(dense, keyword, *words)
+
+    async def _words(self, site: str, text: str) -> tuple[list[tuple[str, int]], int]:
+        """The index's own terms of `text` with their document frequency, and the number of documents."""
+        if not text:
+            return [], 0
+        answer = await self._es.termvectors(
+            index=alias(site),
+            doc={"text": text},
+            fields=["text"],
+            term_statistics=True,
+            field_statistics=True,
+            positions=False,
+            offsets=False,
+            payloads=False,
+        )
+        vectors = answer["term_vectors"].get("text")
+        if not vectors:
+            return [], 0
+        terms = [(term, stats.get("doc_freq", 0)) for term, stats in vectors["terms"].items()]
+        return terms, vectors["field_statistics"]["doc_count"]
+
+    async def chunks(self, site: str, addresses: Sequence[tuple[str, FieldName, int]]) -> list[Hit]:
+        """Chunks by page key, field and position, read in real time; those that do not exist are missing."""
+        if not addresses:
+            return []
+        with explained(f"reading chunks of site {site}"):
+            answer = await self._es.mget(
+                index=alias(site), ids=[chunk_id(*address) for address in addresses], source_includes=SOURCE
+            )
+        return [_hit(doc) for doc in answer["docs"] if doc.get("found")]
+
+    async def field(self, site: str, page_key: str, field: FieldName) -> list[Hit]:
+        """All chunks of one field, in order."""
+        with explained(f"reading {field} of {page_key}"):
+            answer = await self._es.search(
+                index=alias(site),
+                query={"bool": {"filter": [{"term": {"page_key": page_key}}, {"term": {"field": field}}]}},
+                sort=["ord"],
+                size=MAX_FIELD_CHUNKS,
+                source_includes=SOURCE,
+            )
+        return [_hit(hit) for hit in answer["hits"]["hits"]]
+
+
+def _knn(vector: Vector32, floors: Floors, content_hits: int, visible: dict[str, Any]) -> dict[str, Any]:
+    def clause(field: FieldName, k: int, floor: float) -> dict[str, Any]:
+        return {
+            "field": "embedding",
+            "query_vector": vector,
+            "k": k,
+            "num_candidates": max(MIN_CANDIDATES, 2 * k),
+            "similarity": floor,
+            "filter": [{"term": {"field": field}}, visible],
+        }
+
+    clauses = [clause(field, 1, floors.short) for field in SHORT_FIELDS]
+    clauses.append(clause("content", content_hits, floors.content))
+    return {"knn": clauses, "size": content_hits + len(SHORT_FIELDS), "_source": SOURCE}
+
+
+def _keywords(text: str, size: int, visible: dict[str, Any]) -> dict[str, Any]:
+    match = {"multi_match": {"query": text, "fields": ["text", "title"], "type": "most_fields"}}
+    kind = {"term": {"kind": "chunk"}}
+    return {"query": {"bool": {"must": match, "filter": [kind, visible]}}, "size": size, "_source": SOURCE}
+
+
+def _hits(response: dict[str, Any]) -> list[dict[str, Any]]:
+    if "error" in response:
+        status = response.get("status", 500)
+        if status == 404:
+            return []
+        reason = response["error"].get("reason", response["error"].get("type"))
+        raise (ElasticsearchDown if status in (429, 500, 502, 503) else ElasticsearchRefused)(f"search: {reason}")
+    hits: list[dict[str, Any]] = response["hits"]["hits"]
+    return hits
+
+
+def _hit(found: dict[str, Any], cosine: float | None = None, bm25: float | None = None) -> Hit:
+    return Hit(**found["_source"], cosine=cosine, bm25=bm25, score=cosine or bm25 or 0.0)

@@ -1,0 +1,227 @@
+"""Writes of many pages, coalesced: whatever was asked for while a bulk was under way goes into the next one.
+
+    page a ─┐                 ┌─▶ answers of a
+    page b ─┼─▶ queue ─▶ bulk ┼─▶ answers of b        refresh() coalesces the same way
+    page c ─┘                 └─▶ answers of c
+
+A lone save is written at once; an import fills its bulks by itself. Nothing here decides what is written.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from time import monotonic
+from typing import Any
+
+from elasticsearch import ApiError, AsyncElasticsearch
+
+from adapters.elastic.client import TRANSIENT, ElasticsearchDown, ElasticsearchRefused, explained
+
+MAX_BULK_ITEMS = 500
+MAX_BULK_CHARS = 4_000_000  # of text; vectors come on top, well below Elasticsearch's 100 MB
+ITEM_TRIES = 4
+ITEM_BACKOFF = 0.2  # seconds, doubled per try, with jitter
+# A refresh makes a segment. A lone save gets its own at once; when several waited for the last one (an import),
+# the next comes only after this.
+REFRESH_GAP = 0.25  # seconds
+CROWD = 3  # waiters
+
+
+@dataclass(frozen=True)
+class Write:
+    """One item of a bulk: `document` None deletes. A lower `version` than what is there writes nothing."""
+
+    index: str
+    id: str
+    version: int
+    document: dict[str, Any] | None
+    aliased: bool = True  # `index` is an alias: never create an index of that name by accident
+
+    @property
+    def chars(self) -> int:
+        return len(self.document.get("text", "")) + 300 if self.document else 100
+
+    def lines(self) -> list[dict[str, Any]]:
+        """The item as the bulk API wants it."""
+        action: dict[str, Any] = {
+            "_index": self.index,
+            "_id": self.id,
+            "version": self.version,
+            "version_type": "external_gte",
+        }
+        if self.document is None:
+            return [{"delete": action}]
+        return [{"index": action | {"require_alias": self.aliased}}, self.document]
+
+
+@dataclass(frozen=True)
+class Written:
+    """What became of a `Write`."""
+
+    id: str
+    status: int
+
+    @property
+    def stale(self) -> bool:
+        """A newer version is there: nothing was written, nothing is wrong."""
+        return self.status == 409
+
+
+@dataclass
+class _Batch:
+    writes: list[Write]
+    done: asyncio.Future[list[Written]] = field(default_factory=lambda: asyncio.get_running_loop().create_future())
+
+
+class Writer:
+    """Coalescing writer and refresher. One per process; close it last."""
+
+    def __init__(self, es: AsyncElasticsearch) -> None:
+        self._es = es
+        self._queue: asyncio.Queue[_Batch] = asyncio.Queue(maxsize=256)
+        self._task: asyncio.Task[None] | None = None
+        self._refreshing: dict[str, _Refresh] = {}
+
+    async def write(self, writes: Sequence[Write]) -> list[Written]:
+        """Write all, in order within an index's shard.
+
+        Raises:
+            ElasticsearchDown: items were still refused with 429 or 5xx after some tries.
+            ElasticsearchRefused: an item that can never be written; others of the call may have been.
+        """
+        if not writes:
+            return []
+        if self._task is None or self._task.done():
+            self._task = asyncio.create_task(self._run(), name="elastic-writer")
+        batch = _Batch(list(writes))
+        await self._queue.put(batch)
+        return await batch.done
+
+    async def refresh(self, index: str) -> None:
+        """Return when a refresh that began after this call has ended: what was written can be found."""
+        refresh = self._refreshing.setdefault(index, _Refresh(self._es, index))
+        await refresh.wait()
+
+    async def aclose(self) -> None:
+        for refresh in self._refreshing.values():
+            await refresh.aclose()
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
+
+    async def _run(self) -> None:
+        while True:
+            batches = [await self._queue.get()]
+            chars = sum(w.chars for w in batches[0].writes)
+            count = len(batches[0].writes)
+            while not self._queue.empty() and count < MAX_BULK_ITEMS and chars < MAX_BULK_CHARS:
+                batch = self._queue.get_nowait()
+                batches.append(batch)
+                count += len(batch.writes)
+                chars += sum(w.chars for w in batch.writes)
+            try:
+                await self._settle(batches)
+            except BaseException as err:
+                for batch in batches:
+                    if not batch.done.done():
+                        batch.done.set_exception(
+                            err if isinstance(err, Exception) else ElasticsearchDown("the writer was stopped")
+                        )
+                if not isinstance(err, Exception):
+                    raise
+
+    async def _settle(self, batches: list[_Batch]) -> None:
+        writes = [write for batch in batches for write in batch.writes]
+        results = await self._bulk(writes)
+        at = 0
+        for batch in batches:
+            mine = results[at : at + len(batch.writes)]
+            at += len(batch.writes)
+            if batch.done.done():  # its caller gave up (time limit, shutdown)
+                continue
+            problem = next((r for r in mine if isinstance(r, Exception)), None)
+            if problem is not None:
+                batch.done.set_exception(problem)
+            else:
+                batch.done.set_result([r for r in mine if isinstance(r, Written)])
+
+    async def _bulk(self, writes: list[Write]) -> list[Written | Exception]:
+        """One result per write; only items refused for now are sent again."""
+        results: list[Written | Exception] = [ElasticsearchDown("not written")] * len(writes)
+        pending = list(range(len(writes)))
+        for attempt in range(ITEM_TRIES):
+            if attempt:
+                await asyncio.sleep(ITEM_BACKOFF * 2**attempt * random.uniform(0.5, 1.5))  # noqa: S311 - jitter
+            for i, result in zip(pending, await self._send([writes[i] for i in pending]), strict=True):
+                results[i] = result
+            pending = [i for i in pending if isinstance(results[i], ElasticsearchDown)]
+            if not pending:
+                break
+        return results
+
+    async def _send(self, writes: list[Write]) -> list[Written | Exception]:
+        try:
+            with explained(f"writing {len(writes)} documents"):
+                try:
+                    answer = await self._es.bulk(operations=[line for w in writes for line in w.lines()])
+                except ApiError as err:
+                    if err.meta.status != 413 or len(writes) == 1:
+                        raise
+                    half = len(writes) // 2
+                    return await self._send(writes[:half]) + await self._send(writes[half:])
+        except (ElasticsearchDown, ElasticsearchRefused) as err:
+            return [err] * len(writes)
+        return [_result(next(iter(item.values()))) for item in answer["items"]]
+
+
+def _result(item: dict[str, Any]) -> Written | Exception:
+    status = item["status"]
+    if status < 300 or status in (404, 409):  # 404: deleting what is not there
+        if status == 404 and "error" in item:
+            return ElasticsearchRefused(f"{item['_id']}: {item['error'].get('reason')}")
+        return Written(item["_id"], status)
+    reason = f"{item['_id']}: {item['error'].get('type')}: {item['error'].get('reason')}"
+    # 403: an index block, as the disk flood stage sets it; it passes when there is room again.
+    return ElasticsearchDown(reason) if status in TRANSIENT or status == 403 else ElasticsearchRefused(reason)
+
+
+class _Refresh:
+    """Refreshes one index; callers that come while one runs share the next."""
+
+    def __init__(self, es: AsyncElasticsearch, index: str) -> None:
+        self._es = es
+        self._index = index
+        self._waiting: list[asyncio.Future[None]] = []
+        self._task: asyncio.Task[None] | None = None
+        self._next = 0.0
+
+    async def wait(self) -> None:
+        done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._waiting.append(done)
+        if self._task is None or self._task.done():
+            self._task = asyncio.create_task(self._run(), name=f"refresh-{self._index}")
+        await done
+
+    async def aclose(self) -> None:
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
+
+    async def _run(self) -> None:
+        while self._waiting:
+            await asyncio.sleep(max(0.0, self._next - monotonic()))
+            batch, self._waiting = self._waiting, []
+            problem: Exception | None = None
+            try:
+                with explained(f"refreshing {self._index}"):
+                    await self._es.indices.refresh(index=self._index)
+            except (ElasticsearchDown, ElasticsearchRefused) as err:
+                problem = err
+            finally:
+                self._next = monotonic() + (REFRESH_GAP if len(batch) >= CROWD else 0.0)
+                for done in batch:
+                    if not done.done():
+                        done.set_exception(problem) if problem else done.set_result(None)

@@ -1,0 +1,53 @@
+"""Which model a site is embedded with: the one its live index was built with, else the configured one."""
+
+from __future__ import annotations
+
+import asyncio
+
+from adapters.elastic.indexes import Indexes
+from adapters.embedders.base import Embedder, make_embedder
+from pipelines.runtime.settings import Settings
+
+
+class Models:
+    """Loads each model once, when first needed. One per process; close it last."""
+
+    def __init__(self, settings: Settings, indexes: Indexes) -> None:
+        self._settings = settings
+        self._indexes = indexes
+        self._loaded: dict[str, asyncio.Task[Embedder]] = {}
+
+    async def for_site(self, site: str) -> Embedder:
+        """The model of the site's live index.
+
+        Vectors of different models cannot be compared, so a changed `PAGEWIRE_EMBEDDER` counts for new indexes only.
+
+        Raises:
+            SettingsError, Permanent: the model is not installed or cannot be loaded.
+        """
+        live = await self._indexes.live(site)
+        return await self._load(live.embedder if live else self._settings.embedder)
+
+    async def warm(self) -> None:
+        """Load the configured model before the first message comes."""
+        await self._load(self._settings.embedder)
+
+    async def _load(self, spec: str) -> Embedder:
+        task = self._loaded.get(spec)
+        if task is None or (task.done() and task.exception() is not None):
+            task = asyncio.create_task(self._start(spec), name=f"load-{spec}")
+            self._loaded[spec] = task
+        # Shielded: one caller's time limit must not stop the loading that others wait for.
+        return await asyncio.shield(task)
+
+    async def _start(self, spec: str) -> Embedder:
+        embedder = make_embedder(spec, self._settings)
+        await embedder.start()
+        return embedder
+
+    async def aclose(self) -> None:
+        for task in self._loaded.values():
+            if task.done() and not task.cancelled() and task.exception() is None:
+                await task.result().aclose()
+            else:
+                task.cancel()

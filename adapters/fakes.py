@@ -1,0 +1,109 @@
+"""In-memory siblings of the adapters, for tests without servers; they pass the same contract tests."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from schemas.base import Message
+from schemas.head import Head
+from schemas.ingest import EmbeddedChunk, PageEmbeddings, ReceiptEvent, Vector32
+from schemas.keys import chunk_id, head_id
+from schemas.page import ChangeRef, FieldName
+from schemas.topics import Topic
+
+
+@dataclass
+class Sent:
+    """One message a stage sent."""
+
+    topic: Topic
+    key: str
+    message: Message
+    partition_key: str | None
+
+
+@dataclass
+class FakeSender:
+    """Keeps what was sent."""
+
+    sent: list[Sent] = field(default_factory=list)
+
+    async def send(self, topic: Topic, key: str, message: Message, *, partition_key: str | None = None) -> None:
+        self.sent.append(Sent(topic, key, message, partition_key))
+
+
+@dataclass
+class _Doc:
+    version: int
+    chunk: EmbeddedChunk | None = None  # None with no head either: deleted, the version still guards
+    head: Head | None = None
+    page_key: str = ""
+
+
+class FakePages:
+    """Sibling of adapters.elastic.pages.Pages: versioned documents in a dict."""
+
+    def __init__(self) -> None:
+        self.docs: dict[str, _Doc] = {}
+        self.models: dict[str, str] = {}
+        self._receipts: dict[str, ReceiptEvent] = {}
+
+    async def ensure(self, site: str, *, embedder: str, model: str, dims: int, chunker: str) -> str:
+        return self.models.setdefault(site, model)
+
+    async def heads(self, site: str, page_keys: Iterable[str]) -> Mapping[str, Head]:
+        found = {key: self.docs.get(head_id(key)) for key in page_keys}
+        return {key: doc.head for key, doc in found.items() if doc and doc.head}
+
+    async def write(self, part: PageEmbeddings, head: Head | None) -> bool:
+        change = part.change
+        key, revision = change.page_key, change.revision
+        docs = {chunk_id(key, c.field, c.ord): _Doc(revision, chunk=c, page_key=key) for c in part.chunks}
+        if head is not None:
+            docs[head_id(key)] = _Doc(revision, head=head, page_key=key)
+        written = [self._put(id, doc) for id, doc in docs.items()]
+        return all(written)
+
+    async def remove(self, change: ChangeRef, chunks: Sequence[tuple[FieldName, int]]) -> None:
+        for name, ord in chunks:
+            self._put(chunk_id(change.page_key, name, ord), _Doc(change.revision))
+
+    async def strays(self, change: ChangeRef) -> list[tuple[FieldName, int]]:
+        return [
+            (doc.chunk.field, doc.chunk.ord)
+            for doc in self.docs.values()
+            if doc.chunk and doc.page_key == change.page_key and doc.version <= change.revision
+        ]
+
+    async def refresh(self, site: str) -> None:
+        pass
+
+    async def vectors(self, site: str, hashes: Sequence[str]) -> dict[str, Vector32]:
+        wanted = set(hashes)
+        chunks = [doc.chunk for doc in self.docs.values() if doc.chunk]
+        return {chunk.embed_hash: chunk.vector for chunk in chunks if chunk.embed_hash in wanted}
+
+    async def put_receipt(self, event: ReceiptEvent) -> None:
+        key = event.change.page_key
+        known = self._receipts.get(key)
+        if known is None or event.version >= known.version:
+            self._receipts[key] = event
+
+    async def receipts(self, page_keys: Iterable[str]) -> Mapping[str, ReceiptEvent]:
+        return {key: self._receipts[key] for key in page_keys if key in self._receipts}
+
+    def texts(self, page_key: str) -> dict[tuple[FieldName, int], tuple[int, str]]:
+        """What can be found of a page: revision and text by chunk."""
+        return {
+            (doc.chunk.field, doc.chunk.ord): (doc.version, doc.chunk.text)
+            for doc in self.docs.values()
+            if doc.chunk and doc.page_key == page_key
+        }
+
+    def _put(self, id: str, doc: _Doc) -> bool:
+        known = self.docs.get(id)
+        if known is not None and known.version > doc.version:
+            return False
+        self.docs[id] = doc
+        return True

@@ -1,0 +1,205 @@
+"""Reading a topic as a log: no consumer group, nothing committed, every reader sees everything.
+
+`LogTail` follows a topic from now on and hands each record to whoever listens; `LogReader` reads a stretch of the past.
+Gateways use both: the tail for answers under way, the reader for a visitor who comes back.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from types import TracebackType
+from typing import Any, Self
+
+from aiokafka import AIOKafkaConsumer, TopicPartition
+from aiokafka.errors import KafkaError
+
+from adapters.kafka import bootstrap_servers, partition_of, prefixed
+from pipelines.runtime.errors import Retryable
+from pipelines.runtime.record import Record
+from pipelines.runtime.settings import Settings
+from schemas.topics import MAX_MESSAGE_BYTES, RECORD_OVERHEAD_BYTES, Topic
+
+log = logging.getLogger(__name__)
+
+POLL_MS = 500
+READ_TIMEOUT = 15.0  # seconds
+FETCH_BYTES = MAX_MESSAGE_BYTES + RECORD_OVERHEAD_BYTES
+
+
+class KafkaDown(Retryable):
+    """The broker does not answer."""
+
+    code = "kafka-unavailable"
+
+
+def _consumer(bootstrap: str) -> AIOKafkaConsumer:
+    return AIOKafkaConsumer(
+        bootstrap_servers=bootstrap,
+        enable_auto_commit=False,
+        auto_offset_reset="earliest",
+        fetch_max_wait_ms=POLL_MS,
+        max_partition_fetch_bytes=FETCH_BYTES,
+        metadata_max_age_ms=30_000,
+    )
+
+
+async def _partitions(consumer: AIOKafkaConsumer, topic: str) -> list[int]:
+    """The topic's partitions; a topic that was created a moment ago may take a moment to be known."""
+    while not (partitions := consumer.partitions_for_topic(topic)):
+        await consumer.topics()  # also refreshes the metadata
+        if not consumer.partitions_for_topic(topic):
+            await asyncio.sleep(0.1)
+    return sorted(partitions)
+
+
+def _record(m: Any) -> Record:
+    return Record(
+        topic=m.topic,
+        partition=m.partition,
+        offset=m.offset,
+        key=m.key,
+        value=m.value,
+        headers=tuple(m.headers),
+        timestamp_ms=m.timestamp,
+    )
+
+
+class LogTail:
+    """Follows a topic from its end at `start`. `deliver` must not block; it is called in offset order."""
+
+    def __init__(self, settings: Settings, topic: Topic, deliver: Callable[[Record], None]) -> None:
+        self._bootstrap = bootstrap_servers(settings)
+        self._topic = prefixed(settings, topic)
+        self._deliver = deliver
+        self._next: dict[int, int] = {}
+        self._consumer: AIOKafkaConsumer | None = None
+        self._task: asyncio.Task[None] | None = None
+
+    def partition_of(self, key: str) -> int:
+        return partition_of(key.encode(), len(self._next))
+
+    def position(self, partition: int) -> int:
+        """The offset of the next record that will be delivered."""
+        return self._next[partition]
+
+    async def start(self) -> None:
+        """Raises: KafkaDown."""
+        consumer = _consumer(self._bootstrap)
+        try:
+            async with asyncio.timeout(READ_TIMEOUT):
+                await consumer.start()
+                assigned = [TopicPartition(self._topic, p) for p in await _partitions(consumer, self._topic)]
+                consumer.assign(assigned)
+                ends = await consumer.end_offsets(assigned)
+        except (KafkaError, TimeoutError) as err:
+            await consumer.stop()
+            raise KafkaDown(f"following {self._topic}: {err!r}") from err
+        for tp, end in ends.items():
+            consumer.seek(tp, end)
+            self._next[tp.partition] = end
+        self._consumer = consumer
+        self._task = asyncio.create_task(self._run(consumer), name=f"tail-{self._topic}")
+
+    async def _run(self, consumer: AIOKafkaConsumer) -> None:
+        while True:
+            try:
+                batches = await consumer.getmany(timeout_ms=POLL_MS)
+            except KafkaError as err:
+                log.warning("following %s: %r", self._topic, err)
+                await asyncio.sleep(1.0)
+                continue
+            for tp, messages in batches.items():
+                for message in messages:
+                    self._next[tp.partition] = message.offset + 1
+                    self._deliver(_record(message))
+
+    async def aclose(self) -> None:
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
+        if self._consumer is not None:
+            await self._consumer.stop()
+
+
+class LogReader:
+    """Reads stretches of one partition, one at a time; connects when first used."""
+
+    def __init__(self, settings: Settings, topic: Topic) -> None:
+        self._bootstrap = bootstrap_servers(settings)
+        self._topic = prefixed(settings, topic)
+        self._consumer: AIOKafkaConsumer | None = None
+        self._lock = asyncio.Lock()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.aclose()
+
+    async def read(self, partition: int, start: int, end: int | None = None) -> list[Record]:
+        """Records from `start` up to, not including, `end` (default: the end of the log now).
+
+        Raises:
+            KafkaDown.
+        """
+        async with self._lock:
+            try:
+                async with asyncio.timeout(READ_TIMEOUT):
+                    return await self._read(partition, start, end)
+            except (KafkaError, TimeoutError) as err:
+                await self.aclose()
+                raise KafkaDown(f"reading {self._topic}/{partition} from {start}: {err!r}") from err
+
+    async def of_key(self, key: str, since_ms: int) -> list[Record]:
+        """Records of one key written at `since_ms` (since 1970) or later.
+
+        Raises:
+            KafkaDown.
+        """
+        async with self._lock:
+            try:
+                async with asyncio.timeout(READ_TIMEOUT):
+                    consumer = await self._connected()
+                    count = len(await _partitions(consumer, self._topic))
+                    tp = TopicPartition(self._topic, partition_of(key.encode(), count))
+                    found = (await consumer.offsets_for_times({tp: since_ms}))[tp]
+                    records = [] if found is None else await self._read(tp.partition, found.offset, None)
+            except (KafkaError, TimeoutError) as err:
+                await self.aclose()
+                raise KafkaDown(f"reading {self._topic} for {key}: {err!r}") from err
+        return [record for record in records if record.key == key.encode()]
+
+    async def _connected(self) -> AIOKafkaConsumer:
+        if self._consumer is None:
+            consumer = _consumer(self._bootstrap)
+            await consumer.start()
+            self._consumer = consumer
+        return self._consumer
+
+    async def _read(self, partition: int, start: int, end: int | None) -> list[Record]:
+        consumer = await self._connected()
+        tp = TopicPartition(self._topic, partition)
+        consumer.assign([tp])
+        first = (await consumer.beginning_offsets([tp]))[tp]
+        last = (await consumer.end_offsets([tp]))[tp]
+        end = last if end is None else min(end, last)
+        start = max(start, first)
+        found: list[Record] = []
+        if start >= end:
+            return found
+        consumer.seek(tp, start)
+        # The position, not the last record's offset: the last records of the stretch may be compacted away.
+        while await consumer.position(tp) < end:
+            for message in (await consumer.getmany(tp, timeout_ms=POLL_MS)).get(tp, []):
+                if message.offset < end:
+                    found.append(_record(message))
+        return found
+
+    async def aclose(self) -> None:
+        consumer, self._consumer = self._consumer, None
+        if consumer is not None:
+            await consumer.stop()

@@ -1,0 +1,144 @@
+"""`pagewire import` and `receipt`: pages going in, and what became of them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.table import Column
+
+from cli.output import NOT_SO, err, explained, out, print_json
+from connectors.cms.documents import count, documents
+from pipelines.clients import Clients
+from pipelines.ingest.importing import Cursor, send, settle
+from pipelines.runtime import logs
+from pipelines.runtime.settings import Settings, load
+from schemas.ingest import Receipt
+
+Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+STUCK_AFTER = 20.0  # seconds without one more page searchable
+
+
+def import_pages(
+    site: Annotated[str, typer.Argument(help="Site, as in pagewire.yaml.")],
+    source: Annotated[Path, typer.Argument(help="Folder of HTML or Markdown files, or NDJSON of page documents.")],
+    wait: Annotated[bool, typer.Option(help="Wait until every page is searchable.")] = True,
+    json: Json = False,
+) -> None:
+    """Import pages. Interrupted, it goes on where it stopped; repeated, it changes nothing.
+
+    Example: pagewire import town pages.ndjson
+    """
+    with explained():
+        settings = load()
+        logs.configure(settings)
+        settings.site(site)
+        result = asyncio.run(_import(settings, site, source, wait))
+    if json:
+        print_json(result)
+    else:
+        _print_import(result, wait)
+    if result["failed"]:
+        raise typer.Exit(NOT_SO)
+
+
+async def _import(settings: Settings, site: str, source: Path, wait: bool) -> dict[str, object]:
+    pages = documents(source)
+    total = count(source) if source.exists() else None
+    async with Clients(settings) as clients:
+        with _bars() as bars:
+            sending = bars.add_task("sent", total=total)
+            revisions = await send(
+                site,
+                pages,
+                await clients.intake(),
+                Cursor(settings.home, site, source) if source.exists() else None,
+                lambda p: bars.update(sending, completed=p.sent),
+            )
+            failures: Mapping[str, Receipt] = {}
+            if wait and revisions:
+                receipts = await clients.receipts(waiting=False)
+                searching = bars.add_task("searchable", total=len(revisions))
+                loop = asyncio.get_running_loop()
+                done, since = -1, loop.time()
+                async for progress, failures in settle(site, revisions, receipts):
+                    bars.update(searching, completed=progress.searchable + progress.failed)
+                    if progress.searchable != done:
+                        done, since = progress.searchable, loop.time()
+                    elif loop.time() - since > STUCK_AFTER:
+                        err.print("nothing has become searchable for a while; does `pagewire worker ingest` run?")
+                        since = loop.time()
+    return {
+        "site": site,
+        "sent": len(revisions),
+        "failed": {key: receipt.error for key, receipt in failures.items()},
+    }
+
+
+def _bars() -> Progress:
+    return Progress(
+        TextColumn("{task.description}", table_column=Column(min_width=10)),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        TimeRemainingColumn(),
+        console=err,
+    )
+
+
+def _print_import(result: Mapping[str, object], waited: bool) -> None:
+    failed = result["failed"]
+    assert isinstance(failed, dict)
+    for key, error in failed.items():
+        err.print(f"[red]failed[/] {key}: {error}", soft_wrap=True)
+    out.print(f"{result['sent']} pages sent" + (f", {len(failed)} failed, the rest searchable" if waited else ""))
+
+
+def receipt(
+    site: Annotated[str, typer.Argument(help="Site, as in pagewire.yaml.")],
+    page: Annotated[str, typer.Argument(help="Page id.")],
+    lang: Annotated[str | None, typer.Option(help="Language; default: the site's first.")] = None,
+    json: Json = False,
+) -> None:
+    """What became of a page's newest change. Exit code 1 when the page is unknown or its change failed.
+
+    Example: pagewire receipt demo library --lang de
+    """
+    with explained():
+        settings = load()
+        found = asyncio.run(_receipt(settings, site, lang or settings.site(site).languages[0], page))
+    if found is None:
+        err.print(f"page {page!r} of site {site} was never accepted")
+        raise typer.Exit(NOT_SO)
+    if json:
+        print_json(found)
+    else:
+        _print_receipt(found)
+    if found.state == "failed":
+        raise typer.Exit(NOT_SO)
+
+
+async def _receipt(settings: Settings, site: str, lang: str, page: str) -> Receipt | None:
+    async with Clients(settings) as clients:
+        reader = await clients.receipts(waiting=False)
+        return await reader.receipt(site, lang, page)
+
+
+def _print_receipt(found: Receipt) -> None:
+    chunks = found.chunks
+    out.print(f"{found.page_key}  [bold]{found.state}[/]")
+    out.print(f"  accepted    revision {found.accepted_revision} at {found.accepted_at:%Y-%m-%d %H:%M:%S}")
+    if found.searchable_at:
+        lag = f", {found.lag_ms:,} ms after it was accepted" if found.lag_ms is not None else ""
+        out.print(f"  searchable  revision {found.searchable_revision} at {found.searchable_at:%Y-%m-%d %H:%M:%S}{lag}")
+    out.print(
+        f"  chunks      {chunks.total} ({chunks.embedded} embedded, {chunks.reused} reused, {chunks.removed} removed)"
+    )
+    if found.error:
+        out.print(f"  error       {found.error}", soft_wrap=True)
+    for note in found.notes:
+        out.print(f"  note        {note}", soft_wrap=True)

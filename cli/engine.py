@@ -1,0 +1,109 @@
+"""`pagewire engine`: the local Kafka and Elasticsearch."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+from typing import Annotated
+
+import typer
+
+from cli.output import NOT_SO, explained, out, print_json, rows, table
+from infra import engine
+from infra.engine import EngineSettings, EngineStatus, open_progress
+from pipelines.runtime.settings import Settings, load
+
+app = typer.Typer(
+    help="The local engine: real Kafka and real Elasticsearch on loopback, without Docker or an installed JDK.",
+    no_args_is_help=True,
+)
+Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+
+
+def engine_settings(settings: Settings) -> EngineSettings:
+    """The engine's part of the settings."""
+    return EngineSettings(
+        home=settings.home,
+        kafka_port=settings.engine_kafka_port,
+        es_port=settings.engine_es_port,
+        kafka_heap=settings.engine_kafka_heap,
+        es_heap=settings.engine_es_heap,
+    )
+
+
+@app.command("start", epilog="Example: pagewire engine start --detach")
+def start(
+    detach: Annotated[bool, typer.Option("--detach", help="Return when both answer; stop with `engine stop`.")] = False,
+) -> None:
+    """Start what does not run yet."""
+    with explained():
+        asyncio.run(_start(engine_settings(load()), detach))
+
+
+async def _start(settings: EngineSettings, detach: bool) -> None:
+    with open_progress() as progress:
+        running = await engine.start(settings, detach=detach, progress=progress)
+    out.print(f"kafka          {running.kafka}\nelasticsearch  {running.elasticsearch}")
+    if detach:
+        return
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for signum in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(signum, stop.set)
+    crashed = asyncio.create_task(running.wait_crashed())
+    asked = asyncio.create_task(stop.wait())
+    await asyncio.wait((crashed, asked), return_when=asyncio.FIRST_COMPLETED)
+    asked.cancel()
+    await running.stop()
+    if crashed.done():
+        raise crashed.result()
+    crashed.cancel()
+
+
+@app.command("stop")
+def stop() -> None:
+    """Stop both, whoever started them; data stays."""
+    with explained():
+        stopped = asyncio.run(engine.stop(engine_settings(load())))
+    out.print("stopped" if stopped else "nothing was running")
+
+
+@app.command("status")
+def status(json: Json = False) -> None:
+    """Versions, ports, memory. Exit code 1 when it is not running."""
+    with explained():
+        found = asyncio.run(engine.status(engine_settings(load())))
+    if json:
+        print_json(found)
+    else:
+        out.print(_status_table(found))
+    if not found.running:
+        raise typer.Exit(NOT_SO)
+
+
+def _status_table(found: EngineStatus) -> object:
+    lines = [
+        (
+            server.name,
+            server.version,
+            ("serving" if server.healthy else "starting") if server.running else "stopped",
+            server.url,
+            server.pid,
+            f"{server.rss_bytes / 2**20:,.0f} MiB" if server.rss_bytes else "",
+            server.data_dir,
+        )
+        for server in (found.kafka, found.elasticsearch)
+    ]
+    return rows(table("server", "version", "state", "address", "pid#", "memory#", "data"), lines)
+
+
+@app.command("reset")
+def reset(yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False) -> None:
+    """Stop both and delete their data."""
+    with explained():
+        settings = engine_settings(load())
+        if not yes:
+            typer.confirm(f"Delete all topics and indexes under {settings.home}?", abort=True)
+        asyncio.run(engine.stop(settings))
+        engine.reset(settings)
+    out.print("data deleted")

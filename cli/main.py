@@ -1,0 +1,36 @@
+"""The command `pagewire`: parses and prints; the work stands in the packages it calls."""
+
+from __future__ import annotations
+
+import typer
+
+from cli import content, engine, questions, up, work
+
+app = typer.Typer(
+    name="pagewire",
+    help="Keeps a website searchable and answers its visitors' questions from its pages, streamed and cited.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    rich_markup_mode="rich",
+    epilog="Exit codes: 0 fine, 1 the thing asked for is not so, 2 wrong use, 3 a needed service is not there.",
+)
+
+app.command("up")(up.up)
+app.add_typer(engine.app, name="engine")
+app.command("worker")(work.worker)
+app.command("gateway")(work.gateway)
+app.command("topics")(work.topics)
+app.command("import")(content.import_pages)
+app.command("receipt")(content.receipt)
+app.command("search")(questions.search)
+app.command("ask")(questions.ask)
+app.command("status")(work.status)
+
+
+def main() -> None:
+    """Entry point of the console script."""
+    app()
+
+
+if __name__ == "__main__":
+    main()

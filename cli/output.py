@@ -1,0 +1,69 @@
+"""How commands print and fail: tables for people, JSON for scripts, one line per error, exit codes of CONTRACT 7."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, is_dataclass
+from typing import Any
+
+import typer
+from pydantic import BaseModel
+from rich.console import Console
+from rich.table import Table
+
+from infra.engine import EngineError
+from pipelines.runtime.errors import PagewireError, Retryable, SettingsError, UnknownSite
+
+NOT_SO = 1  # the thing asked for is not so
+WRONG_USE = 2
+NO_SERVICE = 3
+
+out = Console(highlight=False)
+err = Console(stderr=True, highlight=False)
+
+
+def print_json(value: Any) -> None:
+    """One JSON document on standard output."""
+    if isinstance(value, BaseModel):
+        value = value.model_dump(mode="json")
+    elif is_dataclass(value) and not isinstance(value, type):
+        value = asdict(value)
+    sys.stdout.write(json.dumps(value, ensure_ascii=False, indent=2, default=str) + "\n")
+
+
+def table(*columns: str) -> Table:
+    """A plain table; columns whose name ends in `#` hold numbers."""
+    made = Table(box=None, pad_edge=False, header_style="bold")
+    for column in columns:
+        made.add_column(column.removesuffix("#"), justify="right" if column.endswith("#") else "left", overflow="fold")
+    return made
+
+
+def rows(made: Table, lines: Sequence[Sequence[object]]) -> Table:
+    for line in lines:
+        made.add_row(*("" if cell is None else str(cell) for cell in line))
+    return made
+
+
+@contextmanager
+def explained() -> Iterator[None]:
+    """Print what Pagewire can explain as one line and leave with the right exit code."""
+    try:
+        yield
+    except EngineError as error:
+        err.print(f"[red]error[/] {error}", soft_wrap=True)
+        raise typer.Exit(NO_SERVICE) from None
+    except PagewireError as error:
+        err.print(f"[red]error[/] {error}", soft_wrap=True)
+        raise typer.Exit(_code(error)) from None
+    except KeyboardInterrupt:
+        raise typer.Exit(130) from None
+
+
+def _code(error: PagewireError) -> int:
+    if isinstance(error, SettingsError | UnknownSite):
+        return WRONG_USE
+    return NO_SERVICE if isinstance(error, Retryable) else NOT_SO

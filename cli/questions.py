@@ -1,0 +1,118 @@
+"""`pagewire ask` and `search`: what a visitor would get."""
+
+from __future__ import annotations
+
+import asyncio
+from datetime import UTC, datetime, timedelta
+from secrets import token_urlsafe
+from typing import Annotated
+
+import typer
+
+from cli.output import NOT_SO, err, explained, out, print_json, rows, table
+from pipelines.clients import Clients
+from pipelines.query.ask import Followed
+from pipelines.runtime import logs
+from pipelines.runtime.settings import Settings, load
+from schemas.answer import Answered, Citation, Done, Failed, QuestionRephrased, Restart, Token
+from schemas.http import SearchHit, SearchKind
+from schemas.query import Question
+
+Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+Lang = Annotated[str | None, typer.Option(help="Language to answer in; default: the site's first.")]
+
+
+def ask(
+    site: Annotated[str, typer.Argument(help="Site, as in pagewire.yaml.")],
+    question: Annotated[str, typer.Argument(help="The question.")],
+    lang: Lang = None,
+    json: Json = False,
+) -> None:
+    """Stream an answer to the terminal. Exit code 1 when no page answers it.
+
+    Example: pagewire ask demo "What does a library card cost?" --lang en
+    """
+    with explained():
+        settings = load()
+        logs.configure(settings)
+        answer = asyncio.run(_ask(settings, site, question, lang, quiet=json))
+    if json and answer:
+        print_json(answer)
+    if answer is None or not any(source.cited for source in answer.sources):
+        raise typer.Exit(NOT_SO)
+
+
+async def _ask(settings: Settings, site: str, question: str, lang: str | None, quiet: bool) -> Answered | None:
+    at = datetime.now(UTC)
+    asked = Question(
+        request_id=token_urlsafe(16),
+        conversation_id=token_urlsafe(16),
+        site=site,
+        lang=lang or settings.site(site).languages[0],
+        question=question,
+        asked_at=at,
+        deadline=at + timedelta(seconds=settings.question_timeout),
+    )
+    answer: Answered | None = None
+    async with Clients(settings) as clients:
+        asker = await clients.asker()
+        try:
+            async with asyncio.timeout(settings.question_timeout):
+                async for followed in asker.ask(asked):
+                    answer = followed.event.event if isinstance(followed.event.event, Answered) else answer
+                    if not quiet:
+                        _print_event(followed, question)
+        except TimeoutError:
+            err.print("no answer in time; does `pagewire worker query` run?")
+    return answer
+
+
+def _print_event(followed: Followed, question: str) -> None:
+    match followed.event.event:
+        case Token(text=text):
+            out.print(text, end="", markup=False, soft_wrap=True)
+        case Citation(n=n):
+            out.print(f"[cyan]\\[{n}][/]", end="")
+        case QuestionRephrased(question=asked) if asked != question:
+            err.print(f"[dim]{asked}[/]")
+        case Restart():
+            out.print("\n[dim]the answer starts again[/]")
+        case Failed(message=message):
+            err.print(f"\n[red]{message}[/]")
+        case Answered(sources=sources):
+            out.print("\n")
+            for source in sources:
+                if source.cited:
+                    out.print(f"[cyan]\\[{source.n}][/] {source.title}  [dim]{source.url}[/]", soft_wrap=True)
+        case Done() | _:
+            pass
+
+
+def search(
+    site: Annotated[str, typer.Argument(help="Site, as in pagewire.yaml.")],
+    query: Annotated[str, typer.Argument(help="What to look for.")],
+    mode: Annotated[str, typer.Option(help="hybrid, vector or keyword")] = "hybrid",
+    size: Annotated[int, typer.Option(min=1, max=100, help="Number of hits.")] = 10,
+    json: Json = False,
+) -> None:
+    """Show the hits for a query. Exit code 1 when there are none.
+
+    Example: pagewire search demo "dog tax" --size 3
+    """
+    kinds: dict[str, SearchKind] = {"hybrid": "hybrid", "vector": "vector", "keyword": "keyword"}
+    if mode not in kinds:
+        raise typer.BadParameter(f"{mode!r}: hybrid, vector or keyword", param_hint="--mode")
+    with explained():
+        hits = asyncio.run(_search(load(), site, query, kinds[mode], size))
+    if json:
+        print_json({"hits": [hit.model_dump(mode="json") for hit in hits]})
+    else:
+        lines = [(f"{h.score:.3f}", h.lang, h.title, h.field, " ".join(h.text.split())[:100], h.url) for h in hits]
+        out.print(rows(table("score#", "lang", "title", "field", "text", "url"), lines))
+    if not hits:
+        raise typer.Exit(NOT_SO)
+
+
+async def _search(settings: Settings, site: str, query: str, kind: SearchKind, size: int) -> list[SearchHit]:
+    async with Clients(settings) as clients:
+        return list(await clients.searcher().search(site, query, kind=kind, size=size))

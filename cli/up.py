@@ -1,0 +1,155 @@
+"""`pagewire up`: the whole system as one foreground tree.
+
+    up ─┬─ Kafka, Elasticsearch (unless their addresses are configured)
+        ├─ worker ingest
+        ├─ worker query
+        └─ gateway
+"""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+from typing import Annotated
+
+import typer
+
+from adapters.kafka import bootstrap_servers, ensure_topics
+from cli.engine import engine_settings
+from cli.output import err, explained, out
+from gateway.keys import admin_key
+from infra import engine
+from infra.engine import RunningEngine, open_progress
+from infra.supervise import Child, ChildFailed
+from pipelines.runtime import logs
+from pipelines.runtime.settings import Settings, load
+
+
+def up(port: Annotated[int | None, typer.Option(help="Port of the gateway; 0 takes a free one.")] = None) -> None:
+    """Start everything in the foreground; Ctrl-C stops all of it cleanly.
+
+    Example: pagewire up --port 8080
+    """
+    with explained():
+        settings = load()
+        if port is not None:
+            settings = settings.model_copy(update={"port": port})
+        logs.configure(settings)
+        code = asyncio.run(_up(settings))
+    raise typer.Exit(code)
+
+
+async def _up(settings: Settings) -> int:
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for signum in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(signum, stop.set)
+    starting = asyncio.create_task(_serve(settings, stop))
+    asked = asyncio.create_task(stop.wait())
+    await asyncio.wait((starting, asked), return_when=asyncio.FIRST_COMPLETED)
+    if not starting.done() and not stop.is_set():
+        starting.cancel()
+    asked.cancel()
+    try:
+        return await starting
+    except asyncio.CancelledError:
+        return 0
+
+
+async def _serve(settings: Settings, stop: asyncio.Event) -> int:
+    try:
+        async with running(settings) as system:
+            out.print(f"ready {system.url}", highlight=False)
+            _, path = admin_key(settings)
+            if path:
+                out.print(f"admin key in {path}")
+            failed = asyncio.create_task(system.failed())
+            asked = asyncio.create_task(stop.wait())
+            await asyncio.wait((failed, asked), return_when=asyncio.FIRST_COMPLETED)
+            asked.cancel()
+            if failed.done():
+                err.print(f"[red]error[/] {failed.result()}")
+                return 1
+            failed.cancel()
+            err.print("stopping ...")
+    except ChildFailed as error:
+        err.print(f"[red]error[/] {error}")
+        return error.code
+    return 0
+
+
+@dataclass(frozen=True)
+class System:
+    """The running tree."""
+
+    settings: Settings  # with the addresses and the port that were taken
+    url: str
+    engine: RunningEngine | None
+    children: tuple[Child, ...]
+
+    async def failed(self) -> str:
+        """Wait until a server of the engine has gone; crashed children are started again by themselves."""
+        if self.engine is None:
+            return await asyncio.get_running_loop().create_future()
+        return str(await self.engine.wait_crashed())
+
+
+@asynccontextmanager
+async def running(settings: Settings) -> AsyncIterator[System]:
+    """Start everything; stops it at the end, the edge first, the servers last.
+
+    Raises:
+        ChildFailed, EngineError, Retryable: what did not start.
+    """
+    async with AsyncExitStack() as stack:
+        local = None
+        if not (settings.kafka and settings.elasticsearch):
+            with open_progress() as progress:
+                local = await engine.start(engine_settings(settings), detach=False, progress=progress)
+            stack.push_async_callback(local.stop)
+            settings = settings.model_copy(
+                update={
+                    "kafka": settings.kafka or local.kafka,
+                    "elasticsearch": settings.elasticsearch or local.elasticsearch,
+                }
+            )
+        await ensure_topics(bootstrap_servers(settings), settings)
+        admin_key(settings)  # made before the gateway and its visitors race for it
+        assert settings.kafka
+        assert settings.elasticsearch
+        environment = {
+            "PAGEWIRE_KAFKA": settings.kafka,
+            "PAGEWIRE_ELASTICSEARCH": settings.elasticsearch,
+            "PAGEWIRE_PORT": str(settings.port),
+        }
+        children = tuple(
+            Child(name, arguments, environment)
+            for name, arguments in (
+                ("worker ingest", ("worker", "ingest")),
+                ("worker query", ("worker", "query")),
+                ("gateway", ("gateway",)),
+            )
+        )
+        with open_progress() as progress, progress.task("starting workers and gateway"):
+            tasks = [asyncio.create_task(child.run(), name=child.name) for child in children]
+            stack.push_async_callback(_stop, children, tasks)
+            ready = asyncio.gather(*(child.ready for child in children))
+            await asyncio.wait((ready, *tasks), return_when=asyncio.FIRST_COMPLETED)
+            if not ready.done():
+                ready.cancel()
+                for task in tasks:
+                    if task.done():
+                        task.result()
+        yield System(settings, ready.result()[-1], local, children)
+
+
+async def _stop(children: tuple[Child, ...], tasks: list[asyncio.Task[None]]) -> None:
+    # The edge first, so that nothing new comes in; then ingest and query side by side.
+    await children[-1].stop()
+    await asyncio.gather(*(child.stop() for child in children))
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)

@@ -1,0 +1,156 @@
+"""`pagewire worker`, `gateway`, `topics`, `status`: the parts of the system, and how they are."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import sys
+import threading
+from collections.abc import Sequence
+from typing import Annotated
+
+import typer
+
+from adapters.kafka import bootstrap_servers, ensure_topics, prefixed
+from cli.output import NO_SERVICE, err, explained, out, print_json, rows, table
+from gateway.main import run_gateway
+from pipelines.clients import Clients
+from pipelines.runtime import logs
+from pipelines.runtime.services import addresses
+from pipelines.runtime.settings import Settings, load
+from pipelines.stages import stage_names, work
+from schemas.http import SystemStatus
+from schemas.topics import all_topics
+
+Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+# `pagewire up` holds the other end of this pipe: when it dies, however, so do its children.
+FollowParent = Annotated[bool, typer.Option("--follow-parent", hidden=True)]
+
+
+def worker(
+    stages: Annotated[list[str], typer.Argument(help="chunk embed index rephrase retrieve answer, ingest, query or all")],
+    follow_parent: FollowParent = False,
+) -> None:
+    """Run stages in this process. Many processes share the work.
+
+    Example: pagewire worker chunk embed
+    """
+    with explained():
+        settings = _started(follow_parent)
+        names = stage_names(stages)
+        code = asyncio.run(work(names, settings, lambda: _ready(*names)))
+    raise typer.Exit(code)
+
+
+def gateway(
+    host: Annotated[str | None, typer.Option(help="Address to listen on.")] = None,
+    port: Annotated[int | None, typer.Option(help="Port to listen on; 0 takes a free one.")] = None,
+    follow_parent: FollowParent = False,
+) -> None:
+    """Run the HTTP edge.
+
+    Example: pagewire gateway --port 8080
+    """
+    with explained():
+        settings = _started(follow_parent)
+        given = {name: value for name, value in (("host", host), ("port", port)) if value is not None}
+        asyncio.run(run_gateway(settings.model_copy(update=given), _ready))
+
+
+def _started(follow_parent: bool) -> Settings:
+    settings = load()
+    logs.configure(settings)
+    if follow_parent:
+        threading.Thread(target=_follow_parent, daemon=True, name="follow-parent").start()
+    return settings
+
+
+def _follow_parent() -> None:
+    sys.stdin.buffer.read()  # ends when the parent closes it or dies
+    os.kill(os.getpid(), signal.SIGTERM)
+
+
+def _ready(*what: str) -> None:
+    """Tell who started us; logs go to standard error."""
+    print("ready", *what, flush=True)
+
+
+def topics(json: Json = False) -> None:
+    """Create or check the topics, and show them."""
+    with explained():
+        settings = addresses(load())
+        created = set(asyncio.run(ensure_topics(bootstrap_servers(settings), settings)))
+    lines = [
+        {
+            "topic": prefixed(settings, topic),
+            "key": topic.key,
+            "value": topic.value.__name__ if topic.value else "original bytes",
+            "policy": _policy(topic.compacted, topic.retention_ms),
+            "about": topic.about,
+            "created": prefixed(settings, topic) in created,
+        }
+        for topic in all_topics()
+    ]
+    if json:
+        print_json(lines)
+    else:
+        out.print(rows(table("topic", "key", "value", "policy", "about"), [list(line.values())[:5] for line in lines]))
+
+
+def _policy(compacted: bool, retention_ms: int | None) -> str:
+    if compacted:
+        return "compacted"
+    return "for ever" if retention_ms is None else f"{retention_ms // 3_600_000} h"
+
+
+def status(
+    json: Json = False,
+    watch: Annotated[bool, typer.Option("--watch", help="Look again every two seconds until Ctrl-C.")] = False,
+) -> None:
+    """Lag, rate, freshness and dead letters. Exit code 3 when Kafka or Elasticsearch is away.
+
+    Example: pagewire status --watch
+    """
+    with explained():
+        found = asyncio.run(_status(load(), json, watch))
+    if not (found.kafka and found.elasticsearch):
+        raise typer.Exit(NO_SERVICE)
+
+
+async def _status(settings: Settings, json: bool, watch: bool) -> SystemStatus:
+    async with Clients(settings) as clients:
+        reader = clients.status()
+        while True:
+            found = await reader.status()
+            if json:
+                print_json(found)
+            else:
+                if watch and out.is_terminal:
+                    out.clear()
+                _print_status(found)
+            if not watch:
+                return found
+            await asyncio.sleep(2)
+
+
+def _print_status(found: SystemStatus) -> None:
+    for name, there in (("Kafka", found.kafka), ("Elasticsearch", found.elasticsearch)):
+        if not there:
+            err.print(f"[red]{name} does not answer[/]")
+    stages: Sequence[Sequence[object]] = [
+        (s.stage, s.topic, f"{s.lag:,}", f"{s.rate:,.1f}/s", s.members, s.dead_letters) for s in found.stages
+    ]
+    out.print(rows(table("stage", "reads", "lag#", "rate#", "workers#", "dead letters#"), stages))
+    sites = [
+        (s.site, f"{s.pages:,}", f"{s.chunks:,}", _ms(s.freshness_p50_ms), _ms(s.freshness_p95_ms), s.embedder)
+        for s in found.sites
+    ]
+    out.print()
+    out.print(rows(table("site", "pages#", "chunks#", "fresh p50#", "fresh p95#", "embedder"), sites))
+
+
+def _ms(value: float | None) -> str:
+    if value is None:
+        return ""
+    return f"{value:,.0f} ms" if value < 10_000 else f"{value / 1000:,.1f} s"

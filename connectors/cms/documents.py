@@ -1,0 +1,96 @@
+"""Sources of page documents on disk: NDJSON, and a folder of HTML or Markdown files with YAML front matter."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import yaml
+from markdown_it import MarkdownIt
+from pydantic import ValidationError
+
+from pipelines.runtime.errors import Permanent
+from schemas.page import PageDocument
+
+SUFFIXES = {".html", ".htm", ".md", ".markdown"}
+FRONT_MATTER = re.compile(r"\A---\s*\n(.*?)\n---\s*(?:\n|\Z)", re.DOTALL)
+
+
+class BadSource(Permanent):
+    """The source cannot be read as pages; names file and line."""
+
+    code = "bad-source"
+
+
+def documents(source: Path) -> Iterator[PageDocument]:
+    """Pages of an NDJSON file (one PageDocument per line) or of a folder, in a stable order.
+
+    Raises:
+        BadSource: naming the file, the line and what is wrong.
+    """
+    if source.is_dir():
+        yield from _folder(source)
+    elif source.is_file():
+        yield from _ndjson(source)
+    else:
+        raise BadSource(f"{source}: no such file or folder")
+
+
+def count(source: Path) -> int:
+    """How many pages `documents` will give, for a progress bar."""
+    if source.is_dir():
+        return sum(1 for _ in _files(source))
+    with source.open("rb") as file:
+        return sum(1 for line in file if line.strip())
+
+
+def _ndjson(path: Path) -> Iterator[PageDocument]:
+    with path.open("rb") as file:
+        for number, line in enumerate(file, 1):
+            if line.strip():
+                try:
+                    yield PageDocument.model_validate_json(line)
+                except ValidationError as err:
+                    raise BadSource(f"{path}:{number}: {problems(err)}") from None
+
+
+def _files(folder: Path) -> Iterator[Path]:
+    return (p for p in sorted(folder.rglob("*")) if p.suffix.lower() in SUFFIXES and p.is_file())
+
+
+def _folder(folder: Path) -> Iterator[PageDocument]:
+    markdown = MarkdownIt("gfm-like", {"linkify": False})
+    for path in _files(folder):
+        relative = path.relative_to(folder).with_suffix("")
+        try:
+            text = path.read_text(encoding="utf-8")
+            matter = FRONT_MATTER.match(text)
+            fields: dict[str, Any] = yaml.safe_load(matter.group(1)) or {} if matter else {}
+            body = text[matter.end() :] if matter else text
+            content = body if path.suffix.lower() in (".html", ".htm") else markdown.render(body)
+            # Milliseconds of the last change: importing the same file twice is the same revision.
+            defaults = {
+                "id": relative.as_posix(),
+                "title": relative.name,
+                "revision": round(path.stat().st_mtime * 1000),
+            }
+            yield PageDocument.model_validate_json(_json(defaults | fields | {"content": content}))
+        except ValidationError as err:
+            raise BadSource(f"{path}: {problems(err)}") from None
+        except (OSError, UnicodeDecodeError, yaml.YAMLError, TypeError) as err:
+            raise BadSource(f"{path}: {err}") from err
+
+
+def _json(fields: dict[str, Any]) -> str:
+    return json.dumps(fields, default=str)
+
+
+def problems(err: ValidationError) -> str:
+    """What is wrong, field by field, without echoing content."""
+    return "; ".join(
+        f"{'.'.join(map(str, e['loc'])) or 'document'}: {e['msg']}"
+        for e in err.errors(include_input=False, include_url=False)[:5]
+    )

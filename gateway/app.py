@@ -1,0 +1,58 @@
+"""The HTTP edge, put together. Everything it touches comes in as settings and ports.
+
+Envelope (trace, headers, log) ─▶ SiteOrigins (CORS) ─▶ route ─▶ may(scope) ─▶ body ─▶ port
+"""
+
+from __future__ import annotations
+
+from fastapi import FastAPI
+
+from gateway import chat, content, openapi, ops, pages, problems, sample_site, search, visitors
+from gateway.auth import Keys
+from gateway.edge import Edge
+from gateway.envelope import Envelope
+from gateway.keys import admin_key, token_secret
+from gateway.origins import SiteOrigins
+from gateway.ports import Ports
+from gateway.rates import Rates
+from gateway.tokens import VisitorTokens
+from pipelines.runtime.settings import Settings
+
+SAMPLE_SITE = "demo"
+API_VERSION = "1"
+
+
+def create_app(settings: Settings, ports: Ports) -> FastAPI:
+    """The gateway as an ASGI application. Start it with `access_log=False`: the Envelope logs without questions.
+
+    Raises:
+        SettingsError: the secrets under `home` cannot be read or made.
+    """
+    app = FastAPI(
+        title="Pagewire",
+        version=API_VERSION,
+        description="Keeps a website searchable and answers its visitors' questions from its pages.",
+        docs_url=None,  # their scripts come from a CDN, which our Content-Security-Policy rightly refuses
+        redoc_url=None,
+        redirect_slashes=False,
+    )
+    tokens = VisitorTokens(token_secret(settings), settings.token_ttl)
+    bootstrap, _ = admin_key(settings)
+    app.state.edge = Edge(
+        settings=settings,
+        ports=ports,
+        keys=Keys(bootstrap, settings.keys, tokens),
+        tokens=tokens,
+        rates=Rates(settings.visitor_rate),
+    )
+    problems.install(app)
+    for module in (content, chat, search, visitors, ops):
+        app.include_router(module.router)
+    openapi.install(app)
+    app.include_router(pages.routes())
+    if SAMPLE_SITE in settings.sites:
+        app.include_router(sample_site.routes())
+    # The last one added is the outermost.
+    app.add_middleware(SiteOrigins, settings=settings)
+    app.add_middleware(Envelope)
+    return app

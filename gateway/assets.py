@@ -1,0 +1,58 @@
+"""Static files, read once at start and served from memory: there are few and they are small."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from hashlib import sha256
+from importlib.resources.abc import Traversable
+
+from fastapi import APIRouter, Request, Response
+
+MEDIA_TYPES = {
+    "js": "text/javascript",
+    "css": "text/css",
+    "svg": "image/svg+xml",
+    "png": "image/png",
+    "jpg": "image/jpeg",
+    "woff2": "font/woff2",
+}
+
+
+@dataclass(frozen=True)
+class Asset:
+    """One file."""
+
+    content: bytes
+    media_type: str
+    etag: str
+
+    @classmethod
+    def read(cls, path: Traversable) -> Asset:
+        """Raises: KeyError: a kind of file that we do not serve."""
+        content = path.read_bytes()
+        media_type = MEDIA_TYPES[path.name.rpartition(".")[2]]
+        return cls(content, media_type, f'"{sha256(content).hexdigest()[:20]}"')
+
+    def response(self, request: Request) -> Response:
+        """The file, or 304. Always revalidated, so that an upgrade reaches every page at once."""
+        headers = {
+            "ETag": self.etag,
+            "Cache-Control": "no-cache",
+            "Access-Control-Allow-Origin": "*",  # public, and a module script on a foreign page needs it
+        }
+        if request.headers.get("if-none-match") == self.etag:
+            return Response(status_code=304, headers=headers)
+        return Response(self.content, headers=headers, media_type=self.media_type)
+
+
+def add_assets(router: APIRouter, folder: Traversable, prefix: str = "") -> None:
+    """A route for every file of `folder` that is not a page itself."""
+    for path in folder.iterdir():
+        if path.is_file() and not path.name.endswith(".html"):
+            _add(router, f"{prefix}/{path.name}", Asset.read(path))
+
+
+def _add(router: APIRouter, url: str, asset: Asset) -> None:
+    @router.get(url)
+    async def serve(request: Request) -> Response:
+        return asset.response(request)

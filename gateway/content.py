@@ -1,0 +1,229 @@
+"""Pages in: what a CMS pushes, and the receipts its editors read (CONTRACT 3)."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from typing import Annotated, Any, ClassVar, Literal
+
+from fastapi import APIRouter, Query, Request, Response
+from fastapi.responses import JSONResponse
+from starlette.convertors import Convertor, register_url_convertor
+
+from gateway.bodies import lines, parse, read_body, too_large
+from gateway.edge import Edge, MayIngest, TheEdge
+from gateway.openapi import request_body
+from gateway.ports import Acceptance, Change
+from gateway.problems import Problem, problem_of
+from pipelines.runtime.errors import Permanent, Retryable
+from pipelines.runtime.settings import Settings
+from schemas.base import Lang, PageId, Revision
+from schemas.http import AcceptedChange, BulkError, BulkLine, BulkResult
+from schemas.ingest import Receipt
+from schemas.page import PageDocument
+
+MIB = 1024 * 1024
+BATCH_LINES = 500  # changes handed to the log at once, ...
+BATCH_BYTES = 8 * MIB  # ... unless they are heavy before that
+MAX_BULK_ERRORS = 10_000  # told in full; the rest is only counted
+LONGEST_WAIT = 300.0  # seconds
+SUPERSEDED_HEADER = "Pagewire-Superseded"
+
+
+class PageIdConvertor(Convertor[str]):
+    """Page ids in paths: slashes (`news%2F12`) belong to them, and so does whatever PageId will refuse."""
+
+    regex: ClassVar[str] = r"(?s:.+)"
+
+    def convert(self, value: str) -> str:
+        return value
+
+    def to_string(self, value: str) -> str:
+        return value
+
+
+register_url_convertor("page_id", PageIdConvertor())
+
+router = APIRouter(prefix="/v1/sites/{site}", tags=["content"])
+
+Wait = Annotated[
+    Literal["searchable"] | None,
+    Query(description="Answer with the receipt once the change is settled: searchable, deleted or failed."),
+]
+Timeout = Annotated[
+    float | None,
+    Query(ge=0, le=LONGEST_WAIT, description="Seconds to wait at most; default: `receipt_timeout`."),
+]
+OptionalLang = Annotated[Lang | None, Query(description="Default: the site's first language.")]
+
+SETTLED: dict[int | str, dict[str, Any]] = {
+    200: {"model": Receipt, "description": "`wait=searchable`: the change is settled; see `state`."}
+}
+
+
+def body_limit(settings: Settings) -> int:
+    """Bytes of a page as JSON: `content` may be escaped (`\\u00fc`: 6 bytes for 2); the rest is for attachments."""
+    return 3 * settings.content_limit + 4 * MIB
+
+
+@router.put(
+    "/pages/{page_id:page_id}",
+    status_code=202,
+    response_model=AcceptedChange,
+    responses=SETTLED,
+    openapi_extra=request_body(PageDocument),
+)
+async def put_page(
+    site: str,
+    page_id: PageId,
+    caller: MayIngest,
+    edge: TheEdge,
+    request: Request,
+    wait: Wait = None,
+    timeout: Timeout = None,
+) -> Response:
+    """Save a page: 202 once the change is durable. A change older than what is there is not an error: 202 with
+    `Pagewire-Superseded: true`.
+    """
+    page = parse(PageDocument, await read_body(request, body_limit(edge.settings)))
+    if page.id != page_id:
+        raise Problem(422, "id-mismatch", "id: not the page id of the path")
+    check_page(page, site, edge.settings)
+    [acceptance] = await edge.ports.intake.accept(site, [Change("upsert", page)], "push")
+    return await _accepted(acceptance, edge, wait, timeout)
+
+
+@router.delete("/pages/{page_id:page_id}", status_code=202, response_model=AcceptedChange, responses=SETTLED)
+async def delete_page(
+    site: str,
+    page_id: PageId,
+    caller: MayIngest,
+    edge: TheEdge,
+    lang: OptionalLang = None,
+    revision: Annotated[Revision | None, Query(description="Default: newer than anything before.")] = None,
+    wait: Wait = None,
+    timeout: Timeout = None,
+) -> Response:
+    """Delete a page. Deleting what was never there is fine: it keeps a late older save from bringing it up."""
+    page = PageDocument(id=page_id, lang=lang, revision=revision)
+    [acceptance] = await edge.ports.intake.accept(site, [Change("delete", page)], "push")
+    return await _accepted(acceptance, edge, wait, timeout)
+
+
+@router.get("/pages/{page_id:page_id}/receipt")
+async def get_receipt(
+    site: str, page_id: PageId, caller: MayIngest, edge: TheEdge, lang: OptionalLang = None
+) -> Receipt:
+    """What became of the page's newest change, and what can be found now."""
+    lang = lang or edge.settings.site(site).languages[0]
+    receipt = await edge.ports.receipts.receipt(site, lang, page_id)
+    if receipt is None:
+        raise Problem(404, "unknown-page", f"no change of this page in {lang!r} was ever accepted")
+    return receipt
+
+
+@router.post("/pages:bulk", openapi_extra=request_body(BulkLine, media_type="application/x-ndjson"))
+async def bulk(site: str, caller: MayIngest, edge: TheEdge, request: Request) -> BulkResult:
+    """Many changes, one JSON object a line, in order. Good lines are accepted whatever the bad ones are.
+
+    503 in the middle says how many lines were accepted; sending everything again is safe.
+    """
+    tally = _Tally()
+    try:
+        async for numbers, changes in _batches(site, request, edge.settings, tally):
+            await _hand_over(site, numbers, changes, edge, tally)
+    except Retryable as err:
+        problem = problem_of(err)
+        problem.extra["accepted"] = tally.accepted
+        raise problem from err
+    return tally.result()
+
+
+def check_page(page: PageDocument, site: str, settings: Settings) -> None:
+    """What the page's own schema cannot know.
+
+    Raises:
+        Problem: 413 over the content limit; 422 a language the site does not have.
+    """
+    languages = settings.site(site).languages
+    if page.lang is not None and page.lang not in languages:
+        raise Problem(422, "unknown-language", f"lang: the site has {', '.join(languages)}, not {page.lang}")
+    if len(page.content.encode()) > settings.content_limit:
+        raise Problem(413, "too-large", f"content: the limit is {settings.content_limit:,} bytes of UTF-8")
+
+
+async def _accepted(acceptance: Acceptance, edge: Edge, wait: str | None, timeout: float | None) -> Response:
+    headers = {SUPERSEDED_HEADER: "true"} if acceptance.superseded else {}
+    if wait is not None:
+        seconds = edge.settings.receipt_timeout if timeout is None else timeout
+        receipt = await edge.ports.receipts.settled(acceptance.page_key, acceptance.revision, seconds)
+        if receipt is not None:
+            return JSONResponse(receipt.model_dump(mode="json"), headers=headers)
+    change = AcceptedChange(page_key=acceptance.page_key, revision=acceptance.revision)
+    return JSONResponse(change.model_dump(), status_code=202, headers=headers)
+
+
+class _Tally:
+    """Counts of one bulk."""
+
+    def __init__(self) -> None:
+        self.accepted = 0
+        self.superseded = 0
+        self.rejected = 0
+        self.errors: list[BulkError] = []
+
+    def reject(self, line: int, code: str, message: str) -> None:
+        self.rejected += 1
+        if len(self.errors) < MAX_BULK_ERRORS:
+            self.errors.append(BulkError(line=line, code=code, message=message))
+
+    def take(self, acceptances: list[Acceptance]) -> None:
+        for acceptance in acceptances:
+            if acceptance.superseded:
+                self.superseded += 1
+            else:
+                self.accepted += 1
+
+    def result(self) -> BulkResult:
+        errors = tuple(sorted(self.errors, key=lambda e: e.line))
+        return BulkResult(accepted=self.accepted, rejected=self.rejected, superseded=self.superseded, errors=errors)
+
+
+async def _batches(
+    site: str, request: Request, settings: Settings, tally: _Tally
+) -> AsyncIterator[tuple[list[int], list[Change]]]:
+    """Good lines in batches; bad ones go to the tally."""
+    limit = body_limit(settings)
+    numbers: list[int] = []
+    changes: list[Change] = []
+    weight = 0
+    async for number, raw in lines(request, limit):
+        try:
+            if raw is None:
+                raise too_large(limit)
+            line = parse(BulkLine, raw)
+            if line.op == "upsert":
+                check_page(line.page, site, settings)
+        except Problem as problem:
+            tally.reject(number, problem.code, problem.detail)
+            continue
+        numbers.append(number)
+        changes.append(Change(line.op, line.page))
+        weight += len(raw)
+        if len(changes) == BATCH_LINES or weight >= BATCH_BYTES:
+            yield numbers, changes
+            numbers, changes, weight = [], [], 0
+    if changes:
+        yield numbers, changes
+
+
+async def _hand_over(site: str, numbers: list[int], changes: list[Change], edge: Edge, tally: _Tally) -> None:
+    try:
+        tally.take(await edge.ports.intake.accept(site, changes, "push"))
+        return
+    except Permanent as err:
+        if len(changes) == 1:
+            tally.reject(numbers[0], err.code, str(err))
+            return
+    # One of them was refused for all: one by one, so that the others get through.
+    for number, change in zip(numbers, changes, strict=True):
+        await _hand_over(site, [number], [change], edge, tally)

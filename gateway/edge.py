@@ -1,0 +1,90 @@
+"""What every route needs: the settings, the ports, who is calling. Built once by `app.create_app`."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Annotated, cast
+
+from fastapi import Depends, Request
+from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
+
+from gateway.auth import Caller, Keys
+from gateway.ports import Ports
+from gateway.problems import Problem
+from gateway.rates import Rates
+from gateway.tokens import VisitorTokens
+from pipelines.runtime.settings import Scope, Settings
+
+
+@dataclass(frozen=True)
+class Edge:
+    """Nothing in here belongs to one visitor, except counts in `rates`."""
+
+    settings: Settings
+    ports: Ports
+    keys: Keys
+    tokens: VisitorTokens
+    rates: Rates
+
+
+def edge_of(request: Request) -> Edge:
+    """The app's Edge."""
+    return cast(Edge, request.app.state.edge)
+
+
+def address_of(request: Request) -> str:
+    """The caller's address, as uvicorn knows it (behind a proxy: its `--forwarded-allow-ips`)."""
+    return request.client.host if request.client else "unknown"
+
+
+bearer_scheme = HTTPBearer(
+    auto_error=False, description="A key with the scope the route needs; for chat and search also a visitor token."
+)
+
+
+def may(scope: Scope) -> Callable[..., Awaitable[Caller]]:
+    """A dependency that lets callers with `scope` (for the path's site) through.
+
+    Routes read their body only after it: a stranger's megabytes are not looked at.
+
+    Raises:
+        Problem: 401 without a valid bearer value, 403 without the right.
+        UnknownSite: the caller may, but there is no such site.
+    """
+
+    async def dependency(
+        request: Request,
+        credentials: Annotated[HTTPAuthorizationCredentials | None, Depends(bearer_scheme)],
+        edge: Annotated[Edge, Depends(edge_of)],
+    ) -> Caller:
+        if credentials is None:
+            raise _unauthorized("send `Authorization: Bearer KEY`", "Bearer")
+        caller = edge.keys.caller(credentials.credentials)
+        if caller is None:
+            raise _unauthorized("this key or token is not known, or over", 'Bearer error="invalid_token"')
+        if scope not in caller.scopes:
+            raise _forbidden(f"needs the scope {scope!r}", scope)
+        site = request.path_params.get("site")
+        if caller.site is not None and caller.site != site:
+            raise _forbidden(f"this key is for the site {caller.site!r}", scope)
+        if site is not None:
+            edge.settings.site(site)
+        return caller
+
+    return dependency
+
+
+def _unauthorized(detail: str, challenge: str) -> Problem:
+    return Problem(401, "unauthorized", detail, headers={"WWW-Authenticate": challenge})
+
+
+def _forbidden(detail: str, scope: Scope) -> Problem:
+    challenge = f'Bearer error="insufficient_scope", scope="{scope}"'
+    return Problem(403, "forbidden", detail, headers={"WWW-Authenticate": challenge})
+
+
+TheEdge = Annotated[Edge, Depends(edge_of)]
+MayChat = Annotated[Caller, Depends(may("chat"))]
+MayIngest = Annotated[Caller, Depends(may("ingest"))]
+MayAdmin = Annotated[Caller, Depends(may("admin"))]

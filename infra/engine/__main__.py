@@ -1,0 +1,92 @@
+"""`python -m infra.engine start|stop|status|reset`: the engine without the rest of Pagewire, for tests."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import dataclasses
+import json
+import signal
+import sys
+from pathlib import Path
+
+from infra.engine import EngineError, EngineSettings, EngineStatus, open_progress, reset, start, status, stop
+from infra.engine.settings import DEFAULT_ES_HEAP, DEFAULT_ES_PORT, DEFAULT_KAFKA_HEAP, DEFAULT_KAFKA_PORT
+
+EXIT_NO = 1  # what was asked for is not so
+EXIT_UNAVAILABLE = 3  # a needed service is not there
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Parse, do, print; the exit code (CONTRACT 7)."""
+    options = _parser().parse_args(arguments)
+    try:
+        settings = EngineSettings(
+            home=options.home,
+            kafka_port=options.kafka_port,
+            es_port=options.es_port,
+            kafka_heap=options.kafka_heap,
+            es_heap=options.es_heap,
+        )
+        if options.command == "start":
+            return asyncio.run(_start(settings, options.detach))
+        if options.command == "stop":
+            return 0 if asyncio.run(stop(settings)) else EXIT_NO
+        if options.command == "status":
+            return _print_status(asyncio.run(status(settings)), options.json)
+        reset(settings)
+    except EngineError as err:
+        print(err, file=sys.stderr)
+        return EXIT_UNAVAILABLE
+    except KeyboardInterrupt:
+        return EXIT_NO
+    return 0
+
+
+async def _start(settings: EngineSettings, detach: bool) -> int:
+    """Start; without `detach` serve until SIGINT or SIGTERM or until a server has died."""
+    task = asyncio.current_task()
+    assert task is not None
+    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
+    with open_progress() as progress:
+        engine = await start(settings, detach=detach, progress=progress)
+    print(f"kafka {engine.kafka}\nelasticsearch {engine.elasticsearch}", flush=True)
+    if detach or not engine.owned:
+        return 0
+    try:
+        raise await engine.wait_crashed()
+    except asyncio.CancelledError:
+        return 0
+    finally:
+        await engine.stop()
+
+
+def _print_status(state: EngineStatus, as_json: bool) -> int:
+    if as_json:
+        print(json.dumps(dataclasses.asdict(state), default=str, indent=1))
+    else:
+        for server in (state.kafka, state.elasticsearch):
+            if server.running and server.rss_bytes is not None:
+                health = "serves" if server.healthy else "does not answer"
+                where = f"{health}, {server.url}, pid {server.pid}, {server.rss_bytes / 2**20:.0f} MiB"
+            else:
+                where = "stopped"
+            print(f"{server.name} {server.version}: {where}; data in {server.data_dir}")
+    return 0 if state.running else EXIT_NO
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m infra.engine", description=__doc__)
+    parser.add_argument("command", choices=["start", "stop", "status", "reset"])
+    parser.add_argument("--home", type=Path, default=Path(".pagewire"), help="PAGEWIRE_HOME (%(default)s)")
+    parser.add_argument("--kafka-port", type=int, default=DEFAULT_KAFKA_PORT)
+    parser.add_argument("--es-port", type=int, default=DEFAULT_ES_PORT)
+    parser.add_argument("--kafka-heap", default=DEFAULT_KAFKA_HEAP)
+    parser.add_argument("--es-heap", default=DEFAULT_ES_HEAP)
+    parser.add_argument("--detach", action="store_true", help="start and return")
+    parser.add_argument("--json", action="store_true", help="status as JSON")
+    return parser
+
+
+if __name__ == "__main__":
+    sys.exit(main())

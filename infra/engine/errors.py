@@ -1,0 +1,94 @@
+"""What can go wrong with the local engine, each with the sentence that tells its user what to do."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+
+class EngineError(Exception):
+    """The local engine could not do what was asked; the message says what to do about it."""
+
+
+class RegistryUnreachable(EngineError):
+    """A jar could not be fetched."""
+
+    def __init__(self, coordinate: str) -> None:
+        super().__init__(
+            f"could not fetch {coordinate}: the Maven registry does not answer. Check the network (and "
+            "HTTPS_PROXY, or the mirror under [repositories] in jgo's settings), then start again: what "
+            "has been fetched is kept. Or set PAGEWIRE_KAFKA and PAGEWIRE_ELASTICSEARCH to servers you run."
+        )
+
+
+class CorruptDownload(EngineError):
+    """A jar is not the one that was pinned."""
+
+    def __init__(self, coordinate: str) -> None:
+        super().__init__(
+            f"{coordinate} is not the file that infra/engine/jars.json pins (sha256 differs); it was thrown "
+            "away. Start again; if it happens again, a proxy or mirror changes the files: use another network."
+        )
+
+
+class DiskFull(EngineError):
+    """Too little space is free."""
+
+    def __init__(self, folder: Path, needed: int) -> None:
+        super().__init__(
+            f"{folder} needs {-(-needed // 2**20)} MiB of free disk space. Free some, or choose another disk "
+            "with PAGEWIRE_HOME (data) or XDG_CACHE_HOME (downloads)."
+        )
+
+
+class PortTaken(EngineError):
+    """Another program took the port between our look and the server's."""
+
+    def __init__(self, server: str, port: int) -> None:
+        super().__init__(
+            f"{server} could not listen on port {port}: another program has just taken it. Start again and "
+            "a free port is chosen, or set PAGEWIRE_ENGINE_KAFKA_PORT / PAGEWIRE_ENGINE_ES_PORT."
+        )
+
+
+class UnsupportedPlatform(EngineError):
+    """No local engine can run here."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(
+            f"the local engine cannot run here: {reason}. Set PAGEWIRE_KAFKA and PAGEWIRE_ELASTICSEARCH to "
+            "servers you run, for example those of docker-compose.yml."
+        )
+
+
+class ServerDied(EngineError):
+    """A server's process ended although nobody stopped it."""
+
+    def __init__(self, server: str, log_file: Path, log_tail: str) -> None:
+        super().__init__(
+            f"{server} ended by itself. The last lines of {log_file}:\n{log_tail}\n"
+            "If the data is at fault, `pagewire engine reset` starts afresh (and deletes it)."
+        )
+
+
+class ServerNotReady(EngineError):
+    """A server runs and does not answer."""
+
+    def __init__(self, server: str, seconds: float, log_file: Path, log_tail: str) -> None:
+        super().__init__(
+            f"{server} runs but has not answered for {seconds:.0f} s. The last lines of {log_file}:\n{log_tail}\n"
+            "On a busy machine, start again: a server that runs is waited for, not started twice."
+        )
+
+
+class EngineRunning(EngineError):
+    """The data of a running engine is not deleted."""
+
+    def __init__(self, root: Path) -> None:
+        super().__init__(f"the engine in {root} is running: stop it first with `pagewire engine stop`.")
+
+
+class InvalidEngineSetting(EngineError):
+    """A setting the servers could not work with."""
+
+    def __init__(self, name: str, value: object, expected: str) -> None:
+        super().__init__(f"{name}={value} is not usable: {expected}.")

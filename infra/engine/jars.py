@@ -1,0 +1,246 @@
+"""The jars of Kafka and Elasticsearch: pinned in `jars.json`, fetched once, shared by all instances.
+
+Resolving 95 coordinates through their POMs takes most of a cold start, and its result can change under
+us. So `lock_jars.py` resolves once, when we change a version, and this module only downloads what
+`jars.json` names and believes a file when its sha256 is the pinned one. jgo knows where jars are to be
+had (and the mirror a user has set for it); only Maven coordinates stand here.
+
+    jars.json ─▶ fetch() ─▶ CACHE/incoming-*/ ─ sha256 ─▶ CACHE/kafka-4.1.0/*.jar
+                                                         CACHE/elasticsearch-9.2.0/{lib,modules/...}/*.jar
+"""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import hashlib
+import json
+import os
+import shutil
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from infra.engine.errors import CorruptDownload, DiskFull, RegistryUnreachable
+from infra.engine.progress import Progress
+
+KAFKA_VERSION = "4.1.0"
+ELASTICSEARCH_VERSION = "9.2.0"
+MANIFEST = Path(__file__).with_name("jars.json")
+
+DOWNLOADS_AT_ONCE = 8
+TRIES = 3  # per jar: a registry's hiccup must not end a start
+RETRY_PAUSE = 0.5  # seconds, doubled per try
+HTTP_TIMEOUT = 30  # seconds without a byte
+STALE_INCOMING = 3600.0  # seconds after which a download folder belongs to a process that was killed
+SPARE_BYTES = 64 * 2**20  # free space to leave beside the jars
+
+# Where each set of jars lies below the cache: the layout Elasticsearch expects of its own home.
+KAFKA_JARS = f"kafka-{KAFKA_VERSION}"
+ELASTICSEARCH_HOME = f"elasticsearch-{ELASTICSEARCH_VERSION}"
+FOLDERS = {
+    "kafka": KAFKA_JARS,
+    "elasticsearch": f"{ELASTICSEARCH_HOME}/lib",
+    "transport-netty4": f"{ELASTICSEARCH_HOME}/modules/transport-netty4",
+}
+
+
+@dataclass(frozen=True)
+class Jar:
+    """One pinned jar: Maven coordinate `group:artifact:version`, hex sha256, size in bytes, its folder."""
+
+    coordinate: str
+    sha256: str
+    size: int
+    folder: str
+
+    @property
+    def file_name(self) -> str:
+        """`artifact-version.jar`, as in a Maven repository."""
+        _, artifact, version = self.coordinate.split(":")
+        return f"{artifact}-{version}.jar"
+
+    def path(self, cache: Path) -> Path:
+        """Where the jar lies below `cache`."""
+        return cache / self.folder / self.file_name
+
+
+def pinned_jars() -> tuple[Jar, ...]:
+    """All jars of `jars.json`."""
+    manifest = json.loads(MANIFEST.read_text(encoding="utf-8"))
+    return tuple(
+        Jar(entry["coordinate"], entry["sha256"], entry["size"], FOLDERS[name])
+        for name, entries in manifest.items()
+        for entry in entries
+    )
+
+
+def missing_jars(cache: Path, jars: tuple[Jar, ...]) -> list[Jar]:
+    """Those not in `cache`. Only sizes are compared: hashing 86 MB would cost every start half a second."""
+    return [jar for jar in jars if not _has_size(jar.path(cache), jar.size)]
+
+
+def drop_corrupt_jars(cache: Path, jars: tuple[Jar, ...]) -> list[Jar]:
+    """Remove jars whose sha256 is not the pinned one, so that the next start fetches them; returns them."""
+    corrupt = [
+        jar for jar in jars if jar.path(cache).exists() and sha256_of(jar.path(cache)) != jar.sha256
+    ]
+    for jar in corrupt:
+        jar.path(cache).unlink()
+    return corrupt
+
+
+async def fetch(cache: Path, progress: Progress) -> None:
+    """Bring every pinned jar into `cache`; instant when they are there.
+
+    Raises `RegistryUnreachable`, `CorruptDownload` or `DiskFull`.
+    """
+    missing = missing_jars(cache, pinned_jars())
+    if not missing:
+        return
+    total = sum(jar.size for jar in missing)
+    require_space(cache, total + SPARE_BYTES)
+    cancelled = threading.Event()
+    label = f"fetching Kafka {KAFKA_VERSION} and Elasticsearch {ELASTICSEARCH_VERSION}"
+    try:
+        with progress.task(label, total) as advance:
+            await asyncio.to_thread(_fetch_all, cache, missing, advance, cancelled)
+    except OSError as err:
+        if err.errno in (errno.ENOSPC, errno.EDQUOT):
+            raise DiskFull(cache, total + SPARE_BYTES) from err
+        raise
+    finally:
+        cancelled.set()  # the threads see it at their next piece, so Ctrl-C does not wait for the downloads
+
+
+def require_space(folder: Path, needed: int) -> None:
+    """Raise `DiskFull` when fewer than `needed` bytes are free where `folder` is or will be."""
+    existing = next(path for path in (folder, *folder.parents) if path.exists())
+    if shutil.disk_usage(existing).free < needed:
+        raise DiskFull(folder, needed)
+
+
+def sha256_of(path: Path) -> str:
+    """Hex sha256 of a file."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _has_size(path: Path, size: int) -> bool:
+    try:
+        return path.stat().st_size == size
+    except OSError:
+        return False
+
+
+def _fetch_all(
+    cache: Path, jars: list[Jar], advance: Callable[[int], None], cancelled: threading.Event
+) -> None:
+    cache.mkdir(parents=True, exist_ok=True)
+    _sweep_incoming(cache)
+    with tempfile.TemporaryDirectory(prefix="incoming-", dir=cache, ignore_cleanup_errors=True) as incoming:
+        pool = ThreadPoolExecutor(DOWNLOADS_AT_ONCE, thread_name_prefix="jars")
+        try:
+            # Largest first: the last to finish is then a small one.
+            by_size = sorted(jars, key=lambda jar: jar.size, reverse=True)
+            downloads = [
+                pool.submit(_fetch_one, jar, cache, Path(incoming), advance, cancelled) for jar in by_size
+            ]
+            for download in as_completed(downloads):
+                download.result()
+        finally:
+            cancelled.set()
+            pool.shutdown(cancel_futures=True)
+
+
+def _sweep_incoming(cache: Path) -> None:
+    for folder in cache.glob("incoming-*"):
+        if time.time() - folder.stat().st_mtime > STALE_INCOMING:
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+def _fetch_one(
+    jar: Jar, cache: Path, incoming: Path, advance: Callable[[int], None], cancelled: threading.Event
+) -> None:
+    """Download, check, move into place; a bad or broken download is tried again from the start."""
+    failure: Exception = RegistryUnreachable(jar.coordinate)
+    for attempt in range(TRIES):
+        if cancelled.wait(RETRY_PAUSE * 2**attempt if attempt else 0.0):
+            return
+        counted = _Counted(advance, cancelled)
+        try:
+            path = _download(jar.coordinate, incoming / jar.folder / str(attempt), counted)
+        except _Cancelled:
+            return
+        except (RuntimeError, ConnectionError, TimeoutError, _request_exception()) as err:
+            counted.take_back()
+            failure = RegistryUnreachable(jar.coordinate)
+            failure.__cause__ = err
+            continue
+        if sha256_of(path) == jar.sha256:
+            jar.path(cache).parent.mkdir(parents=True, exist_ok=True)
+            os.replace(path, jar.path(cache))
+            return
+        counted.take_back()
+        failure = CorruptDownload(jar.coordinate)
+    raise failure
+
+
+def _download(coordinate: str, repository: Path, counted: _Counted) -> Path:
+    """Have jgo download one jar into `repository`, a Maven repository folder of our own."""
+    from jgo.config import GlobalSettings
+    from jgo.constants import MAVEN_CENTRAL_URL
+    from jgo.maven import MavenContext, PythonResolver
+
+    repositories = {"central": MAVEN_CENTRAL_URL, **GlobalSettings.load().repositories}
+    context = MavenContext(
+        resolver=PythonResolver(progress_callback=counted.of_file),
+        repo_cache=repository,
+        remote_repos=repositories,
+        timeout=HTTP_TIMEOUT,
+    )
+    artifact = context.create_dependency(coordinate).artifact
+    if artifact.cached_path.exists():
+        artifact.cached_path.unlink()
+    return Path(artifact.resolve())
+
+
+def _request_exception() -> type[Exception]:
+    """`requests` comes with jgo; imported late, as jgo is: a warm start needs neither."""
+    import requests
+
+    return requests.RequestException
+
+
+class _Cancelled(Exception):
+    """Ends a download in its thread when the start was given up."""
+
+
+class _Counted:
+    """Counts one download's bytes onto the common bar and takes them back when it has to be repeated."""
+
+    def __init__(self, advance: Callable[[int], None], cancelled: threading.Event) -> None:
+        self._advance = advance
+        self._cancelled = cancelled
+        self._done = 0
+
+    @contextmanager
+    def of_file(self, _name: str, _size: int) -> Iterator[Callable[[int], None]]:
+        """The shape jgo's resolver asks for."""
+        yield self._count
+
+    def take_back(self) -> None:
+        """Undo what this try has added."""
+        self._advance(-self._done)
+        self._done = 0
+
+    def _count(self, size: int) -> None:
+        if self._cancelled.is_set():
+            raise _Cancelled
+        self._done += size
+        self._advance(size)

@@ -1,0 +1,231 @@
+"""Kafka and Elasticsearch as the engine starts them: their files, their settings, their Java options."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from infra.engine.jars import (
+    ELASTICSEARCH_HOME,
+    ELASTICSEARCH_VERSION,
+    FOLDERS,
+    KAFKA_JARS,
+    KAFKA_VERSION,
+    pinned_jars,
+)
+from infra.engine.settings import EngineSettings
+from schemas.topics import MAX_MESSAGE_BYTES, RECORD_OVERHEAD_BYTES
+
+HOST = "127.0.0.1"
+NODE = "pagewire"
+MIB = 2**20
+
+
+@dataclass(frozen=True)
+class Server:
+    """One of the two servers: what it is called and where its files lie."""
+
+    key: str  # in file names and in the state file
+    name: str
+    version: str
+    root: Path  # of the engine
+
+    @property
+    def folder(self) -> Path:
+        """Everything of this server but its log."""
+        return self.root / self.key
+
+    @property
+    def data(self) -> Path:
+        """What a restart keeps and a reset deletes."""
+        return self.folder / "data"
+
+    @property
+    def run_file(self) -> Path:
+        """What server_process.py is told to run."""
+        return self.folder / "run.json"
+
+    @property
+    def log(self) -> Path:
+        """The server's own words since its last start; those of the start before end in `.1`."""
+        return self.root / "logs" / f"{self.key}.log"
+
+    def url(self, port: int) -> str:
+        """What clients are given: `host:port` of Kafka, `http://host:port` of Elasticsearch."""
+        return f"{HOST}:{port}" if self.key == "kafka" else f"http://{HOST}:{port}"
+
+
+def kafka_server(root: Path) -> Server:
+    """Kafka of the engine in `root`."""
+    return Server("kafka", "Kafka", KAFKA_VERSION, root)
+
+
+def elasticsearch_server(root: Path) -> Server:
+    """Elasticsearch of the engine in `root`."""
+    return Server("elasticsearch", "Elasticsearch", ELASTICSEARCH_VERSION, root)
+
+
+def prepare_kafka(server: Server, settings: EngineSettings, port: int, controller_port: int) -> None:
+    """Write all that Kafka's process reads."""
+    server.folder.mkdir(parents=True, exist_ok=True)
+    properties = server.folder / "server.properties"
+    lines = (f"{name}={value}" for name, value in kafka_properties(server.data, port, controller_port).items())
+    properties.write_text("\n".join(lines).replace("\\", "\\\\") + "\n", encoding="utf-8")
+    jars = [str(jar.path(settings.cache)) for jar in pinned_jars() if jar.folder == KAFKA_JARS]
+    options = [
+        *_java_options(server, settings.kafka_heap),
+        f"-Djava.class.path={':'.join(jars)}",
+        "-Dorg.slf4j.simpleLogger.showDateTime=true",
+        "-Dorg.slf4j.simpleLogger.dateTimeFormat=yyyy-MM-dd HH:mm:ss.SSS",
+        # Every start would print 300 lines of settings.
+        "-Dorg.slf4j.simpleLogger.log.org.apache.kafka.common.config=warn",
+    ]
+    _write_run(server, options, {"properties": str(properties), "data": str(server.data)})
+
+
+def kafka_properties(data: Path, port: int, controller_port: int) -> dict[str, str]:
+    """One broker that is its own controller, on loopback, with a laptop's share of threads and buffers."""
+    max_bytes = MAX_MESSAGE_BYTES + RECORD_OVERHEAD_BYTES
+    return {
+        "process.roles": "broker,controller",
+        "node.id": "1",
+        "controller.quorum.voters": f"1@{HOST}:{controller_port}",
+        "listeners": f"PLAINTEXT://{HOST}:{port},CONTROLLER://{HOST}:{controller_port}",
+        "advertised.listeners": f"PLAINTEXT://{HOST}:{port}",
+        "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT",
+        "controller.listener.names": "CONTROLLER",
+        "log.dirs": str(data),
+        # A topic that is missing is a mistake to be told of, not to be made up for with wrong settings.
+        "auto.create.topics.enable": "false",
+        "message.max.bytes": str(max_bytes),
+        "replica.fetch.max.bytes": str(max_bytes),
+        "offsets.topic.replication.factor": "1",
+        "offsets.topic.num.partitions": "4",
+        # A laptop may be off for weeks; its workers' offsets must still be there then (Kafka: 7 days).
+        "offsets.retention.minutes": str(365 * 24 * 60),
+        "transaction.state.log.replication.factor": "1",
+        "transaction.state.log.min.isr": "1",
+        "transaction.state.log.num.partitions": "4",
+        "share.coordinator.state.topic.replication.factor": "1",
+        "share.coordinator.state.topic.min.isr": "1",
+        "share.coordinator.state.topic.num.partitions": "1",
+        # Workers need not be waited for together: they come and go one by one here (Kafka: 3 s).
+        "group.initial.rebalance.delay.ms": "0",
+        # After a SIGKILL the broker's old registration must expire before the new one is taken, and until
+        # then no client is served (Kafka: 9 s, heartbeats every 2 s).
+        "broker.session.timeout.ms": "2000",
+        "broker.heartbeat.interval.ms": "500",
+        # Compaction never touches the segment being written, so small ones keep compacted topics short.
+        "log.segment.bytes": str(32 * MIB),
+        "log.index.size.max.bytes": str(MIB),  # an index is allocated in full, per segment
+        "log.cleaner.threads": "1",
+        "log.cleaner.dedupe.buffer.size": str(16 * MIB),  # 600,000 keys a pass; Kafka's 128 MiB fill the heap
+        "log.cleaner.backoff.ms": "15000",
+        "num.network.threads": "2",
+        "num.io.threads": "4",
+        "background.threads": "2",
+        "group.coordinator.threads": "1",
+        # An idle broker writes a record into its metadata log this often (Kafka: 0.5 s).
+        "metadata.max.idle.interval.ms": "5000",
+    }
+
+
+def prepare_elasticsearch(server: Server, settings: EngineSettings, port: int) -> None:
+    """Write all that Elasticsearch's process reads."""
+    config = server.folder / "config"
+    for folder in (config, server.data):
+        folder.mkdir(parents=True, exist_ok=True)
+    (config / "log4j2.properties").write_text(ELASTICSEARCH_LOGGING, encoding="utf-8")
+    module = settings.cache / FOLDERS["transport-netty4"] / "plugin-descriptor.properties"
+    if not module.exists():
+        module.write_text(NETTY_MODULE, encoding="utf-8")
+    lib = settings.cache / FOLDERS["elasticsearch"]
+    options = [
+        *_java_options(server, settings.es_heap),
+        f"--module-path={lib}",
+        "--add-modules=ALL-MODULE-PATH",
+        "--add-exports=org.elasticsearch.server/org.elasticsearch.bootstrap=ALL-UNNAMED",
+        "--add-opens=org.apache.lucene.core/org.apache.lucene.store=org.elasticsearch.server",
+        "--enable-native-access=org.elasticsearch.nativeaccess,org.apache.lucene.core",
+        # As Elasticsearch's own jvm.options for a heap of this size.
+        "-Dio.netty.allocator.type=unpooled",
+        "-Dio.netty.noUnsafe=true",
+        "-Dio.netty.noKeySetOptimization=true",
+        "-Dio.netty.recycler.maxCapacityPerThread=0",
+        "-Dlog4j.shutdownHookEnabled=false",
+        "-Dlog4j2.disable.jmx=true",
+    ]
+    _write_run(server, options, elasticsearch_settings(server, settings.cache / ELASTICSEARCH_HOME, port))
+
+
+def elasticsearch_settings(server: Server, home: Path, port: int) -> dict[str, str]:
+    """A single node on loopback; `home` is the unpacked distribution, `path.conf` ours to pass on."""
+    return {
+        "path.home": str(home),
+        "path.conf": str(server.folder / "config"),
+        "path.data": str(server.data),
+        "path.logs": str(server.log.parent),
+        "cluster.name": NODE,
+        "node.name": NODE,
+        "discovery.type": "single-node",
+        "http.host": HOST,
+        "http.port": str(port),
+        "transport.host": HOST,
+        "transport.port": "0",
+        # A laptop's disk is rarely less than 95 % full enough for the default to make sense: it would turn
+        # every index read-only. The start looks for free space instead.
+        "cluster.routing.allocation.disk.threshold_enabled": "false",
+        "action.destructive_requires_name": "true",
+    }
+
+
+NETTY_MODULE = f"""\
+# Elasticsearch's HTTP server is a module of its distribution; this file is what makes its jars one.
+name=transport-netty4
+description=Netty based transport
+classname=org.elasticsearch.transport.netty4.Netty4Plugin
+modulename=org.elasticsearch.transport.netty4
+version={ELASTICSEARCH_VERSION}
+elasticsearch.version={ELASTICSEARCH_VERSION}
+java.version=17
+has.native.controller=false
+"""
+
+ELASTICSEARCH_LOGGING = """\
+status = error
+appender.console.type = Console
+appender.console.name = console
+appender.console.layout.type = PatternLayout
+appender.console.layout.pattern = %d{yyyy-MM-dd HH:mm:ss.SSS} %-5p [%c{1.}] %m%n
+rootLogger.level = info
+rootLogger.appenderRef.console.ref = console
+logger.deprecation.name = org.elasticsearch.deprecation
+logger.deprecation.level = error
+# Its native libraries are not published as jars: it says so, at length, at every start.
+logger.native.name = org.elasticsearch.nativeaccess
+logger.native.level = error
+logger.vectors.name = org.apache.lucene.internal.vectorization
+logger.vectors.level = error
+"""
+
+
+def _java_options(server: Server, heap: str) -> list[str]:
+    return [
+        f"-Xmx{heap}",
+        "-XX:+UseSerialGC",  # the smallest footprint, and with two cores no slower
+        "-XX:+ExitOnOutOfMemoryError",
+        "-XX:-UsePerfData",  # would write to /tmp
+        f"-XX:ErrorFile={server.log.with_suffix('.crash')}",
+        f"-Djava.io.tmpdir={server.folder / 'tmp'}",
+        "-Djava.awt.headless=true",
+        "--enable-native-access=ALL-UNNAMED",  # JPype, and Kafka's compression
+        "-Dfile.encoding=UTF-8",
+    ]
+
+
+def _write_run(server: Server, options: list[str], settings: dict[str, str]) -> None:
+    (server.folder / "tmp").mkdir(exist_ok=True)
+    run: dict[str, Any] = {"server": server.key, "jvm": options, "settings": settings}
+    server.run_file.write_text(json.dumps(run, indent=1), encoding="utf-8")

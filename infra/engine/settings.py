@@ -1,0 +1,89 @@
+"""What the local engine is told, where it keeps things, and what it says about itself."""
+
+from __future__ import annotations
+
+import os
+import re
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from infra.engine.errors import InvalidEngineSetting
+
+DEFAULT_KAFKA_PORT = 19092
+DEFAULT_ES_PORT = 19200
+# Resident memory of both together stays below 1.6 GiB: heap + ~200 MB (Kafka), + ~250 MB (Elasticsearch).
+DEFAULT_KAFKA_HEAP = "320m"
+DEFAULT_ES_HEAP = "640m"
+
+HEAP_SIZE = re.compile(r"[1-9][0-9]*[mMgG]")
+SEPARATORS = ",:"  # in Kafka's and Elasticsearch's lists of folders, in Java's class and module paths
+
+
+def default_cache() -> Path:
+    """The user's cache folder for downloaded jars, after the XDG base directory specification."""
+    base = os.environ.get("XDG_CACHE_HOME", "")
+    # The specification says: relative paths are to be ignored.
+    return (Path(base) if os.path.isabs(base) else Path.home() / ".cache") / "pagewire" / "engine"
+
+
+@dataclass(frozen=True)
+class EngineSettings:
+    """Settings of one local engine; raises `InvalidEngineSetting`.
+
+    `home` is PAGEWIRE_HOME, ports are those to try first, heaps are Java sizes such as "320m" or "1g".
+    """
+
+    home: Path
+    kafka_port: int = DEFAULT_KAFKA_PORT
+    es_port: int = DEFAULT_ES_PORT
+    kafka_heap: str = DEFAULT_KAFKA_HEAP
+    es_heap: str = DEFAULT_ES_HEAP
+    cache: Path = field(default_factory=default_cache)
+
+    def __post_init__(self) -> None:
+        for name, port in (("KAFKA_PORT", self.kafka_port), ("ES_PORT", self.es_port)):
+            if not 0 < port < 65536:
+                raise InvalidEngineSetting(f"PAGEWIRE_ENGINE_{name}", port, "a port is 1 to 65535")
+        if self.kafka_port == self.es_port:
+            raise InvalidEngineSetting("PAGEWIRE_ENGINE_ES_PORT", self.es_port, "Kafka has the same port")
+        for name, heap in (("KAFKA_HEAP", self.kafka_heap), ("ES_HEAP", self.es_heap)):
+            if not HEAP_SIZE.fullmatch(heap):
+                raise InvalidEngineSetting(f"PAGEWIRE_ENGINE_{name}", heap, "write a size as 320m or 1g")
+        for name, folder in (("PAGEWIRE_HOME", self.home), ("XDG_CACHE_HOME", self.cache)):
+            if any(mark in str(folder.resolve()) for mark in SEPARATORS):
+                raise InvalidEngineSetting(name, folder.resolve(), "Java's paths allow no comma and no colon")
+
+    @property
+    def root(self) -> Path:
+        """The folder all of this engine's files are in; absolute."""
+        return engine_root(self.home)
+
+
+def engine_root(home: Path) -> Path:
+    """The engine's folder in a Pagewire home; absolute."""
+    return home.resolve() / "engine"
+
+
+@dataclass(frozen=True)
+class ServerStatus:
+    """One server as it is now; `url`, `port`, `pid` and `rss_bytes` are None when it does not run."""
+
+    name: str
+    version: str
+    running: bool
+    healthy: bool
+    url: str | None
+    port: int | None
+    pid: int | None
+    rss_bytes: int | None
+    data_dir: Path
+    log_file: Path
+
+
+@dataclass(frozen=True)
+class EngineStatus:
+    """Both servers; `running` when both processes are there."""
+
+    running: bool
+    kafka: ServerStatus
+    elasticsearch: ServerStatus

@@ -1,0 +1,130 @@
+"""Who runs: the engine's state file, the look whether that is still true, and the lock of starters.
+
+`engine.json` is written whole or not at all, and believed only as far as the processes are there: a
+process id may by now belong to anyone.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import fcntl
+import json
+import os
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import psutil
+
+from infra.engine.progress import Progress
+from infra.engine.servers import Server, elasticsearch_server, kafka_server
+from infra.engine.settings import engine_root
+
+LOCK_LOOK_INTERVAL = 0.2  # seconds
+
+
+@dataclass(frozen=True)
+class ServerRecord:
+    """A server as it was started."""
+
+    pid: int
+    port: int
+    version: str
+    run_file: str
+
+    def process(self) -> psutil.Process | None:
+        """The server's process, None when it is gone.
+
+        The process with our id is ours if its command line names our run file. Start times, the usual
+        proof, move when the clock is set: psutil derives them from the wall clock.
+        """
+        try:
+            process = psutil.Process(self.pid)
+            if process.status() != psutil.STATUS_ZOMBIE and self.run_file in process.cmdline():
+                return process
+        except (psutil.NoSuchProcess, psutil.AccessDenied):
+            pass
+        return None
+
+    @property
+    def alive(self) -> bool:
+        """Whether the server's process is there."""
+        return self.process() is not None
+
+
+State = dict[str, ServerRecord]  # by Server.key
+
+
+def read_state(root: Path) -> State:
+    """What `engine.json` says; empty when there is none or it is not one of ours."""
+    try:
+        servers = json.loads((root / "engine.json").read_text(encoding="utf-8"))["servers"]
+        return {key: ServerRecord(**record) for key, record in servers.items()}
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        return {}
+
+
+def write_state(root: Path, state: State) -> None:
+    """Replace `engine.json`; remove it when nothing is left to say."""
+    if not state:
+        (root / "engine.json").unlink(missing_ok=True)
+        return
+    servers = {key: asdict(record) for key, record in state.items()}
+    write_atomically(root / "engine.json", json.dumps({"servers": servers}, indent=1) + "\n")
+
+
+def write_atomically(path: Path, text: str) -> None:
+    """Write a file that others may read meanwhile: they see the old text or the new one."""
+    scratch = path.with_name(f"{path.name}.{os.getpid()}")
+    try:
+        with scratch.open("w", encoding="utf-8") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(scratch, path)
+    finally:
+        scratch.unlink(missing_ok=True)
+
+
+def discover(home: Path) -> tuple[str, str] | None:
+    """Addresses (`host:port` of Kafka, `http://host:port` of Elasticsearch) of the engine in `home`.
+
+    None unless both processes are there. No network: whether they answer is another question.
+    """
+    root = engine_root(home)
+    state = read_state(root)
+    addresses = [
+        server.url(record.port)
+        for server in (kafka_server(root), elasticsearch_server(root))
+        if (record := state.get(server.key)) and record.alive
+    ]
+    return (addresses[0], addresses[1]) if len(addresses) == 2 else None
+
+
+def living(root: Path) -> State:
+    """The records whose process is there."""
+    return {key: record for key, record in read_state(root).items() if record.alive}
+
+
+def server_named(root: Path, key: str) -> Server:
+    """The server a record belongs to."""
+    return {"kafka": kafka_server, "elasticsearch": elasticsearch_server}[key](root)
+
+
+@asynccontextmanager
+async def starter_lock(root: Path, progress: Progress) -> AsyncIterator[None]:
+    """One at a time starts or stops this engine; the kernel drops the lock when its holder dies."""
+    root.mkdir(parents=True, exist_ok=True)
+    with (root / "engine.lock").open("w") as lock:
+        said = False
+        while True:
+            with contextlib.suppress(BlockingIOError):
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            if not said:
+                progress.note(f"another process is starting or stopping the engine in {root}; waiting for it")
+                said = True
+            await asyncio.sleep(LOCK_LOOK_INTERVAL)
+        yield

@@ -1,0 +1,102 @@
+"""Runs child processes as one tree: all die with this process, each is started again when it crashes.
+
+    supervisor ──pipe to stdin──▶ child   (its end closes when we die, however: the child stops by itself)
+               ◀──stdout──────── "ready ..."
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from time import monotonic
+
+log = logging.getLogger(__name__)
+
+STOP_TIMEOUT = 30.0  # seconds for an orderly end: a worker drains for 10 and leaves its groups
+FIRST_PAUSE = 0.5  # seconds before a crashed child is started again, doubled each time ...
+LONGEST_PAUSE = 30.0  # ... up to this
+LIVED_LONG = 60.0  # seconds after which a crash counts as the first one again
+
+
+class ChildFailed(Exception):
+    """A child ended before it was ever ready; its own output says why."""
+
+    def __init__(self, name: str, code: int) -> None:
+        super().__init__(f"{name} ended with exit code {code} before it was ready")
+        self.code = code
+
+
+@dataclass
+class Child:
+    """One process: `pagewire ARGUMENTS`."""
+
+    name: str
+    arguments: Sequence[str]
+    environment: Mapping[str, str]
+    ready: asyncio.Future[str] = field(default_factory=lambda: asyncio.get_running_loop().create_future())
+    _process: asyncio.subprocess.Process | None = None
+    _stopping: bool = False
+
+    @property
+    def pid(self) -> int | None:
+        return self._process.pid if self._process else None
+
+    async def run(self) -> None:
+        """Keep it running until `stop`.
+
+        Raises:
+            ChildFailed: it never became ready.
+        """
+        pause = FIRST_PAUSE
+        while not self._stopping:
+            began = monotonic()
+            code = await self._once()
+            if self._stopping:
+                return
+            if not self.ready.done():
+                raise ChildFailed(self.name, code)
+            if monotonic() - began > LIVED_LONG:
+                pause = FIRST_PAUSE
+            log.error("%s ended with exit code %d; starting it again in %.1f s", self.name, code, pause)
+            await asyncio.sleep(pause)
+            pause = min(2 * pause, LONGEST_PAUSE)
+
+    async def _once(self) -> int:
+        self._process = await asyncio.create_subprocess_exec(
+            sys.executable,
+            "-m",
+            "cli.main",
+            *self.arguments,
+            "--follow-parent",
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            env={**os.environ, **self.environment},
+            # Ctrl-C in a terminal goes to the whole group; the order of the end is ours to decide.
+            start_new_session=True,
+        )
+        assert self._process.stdout
+        async for line in self._process.stdout:
+            text = line.decode(errors="replace").strip()
+            if text.startswith("ready") and not self.ready.done():
+                self.ready.set_result(text.removeprefix("ready").strip())
+        return await self._process.wait()
+
+    async def stop(self) -> None:
+        """End it in order, by force after `STOP_TIMEOUT`."""
+        self._stopping = True
+        process = self._process
+        if process is None or process.returncode is not None:
+            return
+        process.send_signal(signal.SIGTERM)
+        try:
+            await asyncio.wait_for(process.wait(), STOP_TIMEOUT)
+        except TimeoutError:
+            log.error("%s did not end in %.0f s; killed", self.name, STOP_TIMEOUT)
+            process.kill()
+            await process.wait()

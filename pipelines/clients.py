@@ -1,0 +1,86 @@
+"""What an edge (the gateway, a command) asks of the pipelines, each part connected when first wanted.
+
+    async with Clients(settings) as clients:
+        intake = await clients.intake()
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import AsyncExitStack
+from functools import partial
+from types import TracebackType
+from typing import Self
+
+from adapters.elastic.bundle import Elastic
+from adapters.embedders.registry import Models
+from adapters.kafka import KafkaSender
+from adapters.kafka_log import LogReader, LogTail
+from pipelines.ingest.accept import Intake
+from pipelines.ingest.receipts import ReceiptReader
+from pipelines.query.ask import Asker
+from pipelines.query.search import Searcher
+from pipelines.runtime.record import Record
+from pipelines.runtime.services import addresses
+from pipelines.runtime.settings import Settings
+from pipelines.status import StatusReader
+from schemas.topics import ANSWERS, RECEIPTS, Topic
+
+class Clients:
+    """One per process. Not for use by several tasks before each part was wanted once."""
+
+    def __init__(self, settings: Settings) -> None:
+        """Raises: ServiceMissing: no address of Kafka or Elasticsearch."""
+        self.settings = addresses(settings)
+        assert self.settings.elasticsearch
+        self.elastic = Elastic(self.settings.elasticsearch, self.settings)
+        self._stack = AsyncExitStack()
+        self._sender: KafkaSender | None = None
+
+    async def __aenter__(self) -> Self:
+        self._stack.push_async_callback(self.elastic.aclose)
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, err: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self._stack.aclose()
+
+    async def sender(self) -> KafkaSender:
+        """Raises: Retryable: no broker."""
+        if self._sender is None:
+            self._sender = await self._stack.enter_async_context(KafkaSender(self.settings))
+        return self._sender
+
+    async def intake(self) -> Intake:
+        """Raises: Retryable: no broker."""
+        return Intake(await self.sender(), self.elastic.pages, self.settings)
+
+    async def receipts(self, *, waiting: bool) -> ReceiptReader:
+        """`waiting`: `settled` will be called. Raises: Retryable: no broker."""
+        reader = ReceiptReader(self.elastic.pages, self._tail(RECEIPTS))
+        if waiting:
+            self._stack.push_async_callback(reader.aclose)
+            await reader.start()
+        return reader
+
+    async def asker(self) -> Asker:
+        """Raises: Retryable: no broker."""
+        log = await self._stack.enter_async_context(LogReader(self.settings, ANSWERS))
+        asker = Asker(await self.sender(), log, self._tail(ANSWERS))
+        self._stack.push_async_callback(asker.aclose)
+        await asker.start()
+        return asker
+
+    def searcher(self) -> Searcher:
+        models = Models(self.settings, self.elastic.indexes)
+        self._stack.push_async_callback(models.aclose)
+        return Searcher(self.elastic.search, models, self.settings)
+
+    def status(self) -> StatusReader:
+        reader = StatusReader(self.settings, self.elastic)
+        self._stack.push_async_callback(reader.aclose)
+        return reader
+
+    def _tail(self, topic: Topic) -> Callable[[Callable[[Record], None]], LogTail]:
+        return partial(LogTail, self.settings, topic)

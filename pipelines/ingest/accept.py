@@ -1,0 +1,187 @@
+"""Accept: a save at the edge becomes a durable change in the log.
+
+    webhook / push / import ─▶ accept ─▶ cms.changes (and a `queued` receipt)
+
+The revision decides between old and new, never arrival. A change without one gets milliseconds since 1970, strictly
+growing per page. A change that is older than what the index shows is not put into the log at all; the rare one that
+slips past this look (a race, Elasticsearch away) loses at the index stage and is healed there.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Protocol
+
+from pipelines.runtime.errors import Retryable, TooLarge
+from pipelines.runtime.settings import Settings
+from pipelines.runtime.stage import Sender
+from schemas.head import Head
+from schemas.ingest import ReceiptEvent
+from schemas.page import ChangeRef, Op, PageChange, PageDocument
+from schemas.topics import CHANGES, MAX_MESSAGE_BYTES, RECEIPTS
+
+log = logging.getLogger(__name__)
+
+LOOK_TIMEOUT = 2.0  # seconds; the log is the truth, so a save does not wait longer for the index
+REMEMBERED = 100_000  # pages whose last revision this process keeps in mind
+
+
+@dataclass(frozen=True)
+class Change:
+    """A change as it comes in: for a delete only `page.id`, `page.lang` and `page.revision` count."""
+
+    op: Op
+    page: PageDocument
+
+
+@dataclass(frozen=True)
+class Acceptance:
+    """A change that is durable (`revision` is its own), or one that lost to a newer revision (`superseded`)."""
+
+    page_key: str
+    revision: int
+    superseded: bool = False
+
+
+class KnownPages(Protocol):
+    """What the index knows of pages."""
+
+    async def heads(self, site: str, page_keys: Iterable[str]) -> Mapping[str, Head]: ...
+
+    async def receipts(self, page_keys: Iterable[str]) -> Mapping[str, ReceiptEvent]: ...
+
+
+def newer(a: ChangeRef | PageChange, b: ChangeRef | PageChange) -> bool:
+    """Whether `a` wins over `b`: the higher revision; at the same one a delete stays a delete."""
+    return (a.revision, a.op == "delete") > (b.revision, b.op == "delete")
+
+
+def check_size(page: PageDocument, limit: int) -> None:
+    """Raises: TooLarge: `content` is over `limit` bytes of UTF-8."""
+    size = len(page.content.encode())
+    if size > limit:
+        raise TooLarge(
+            f"content of page {page.id!r} is {size:,} bytes; the limit is {limit:,} (PAGEWIRE_CONTENT_LIMIT)"
+        )
+
+
+class Intake:
+    """Puts changes into the log. One per process."""
+
+    def __init__(
+        self,
+        sender: Sender,
+        pages: KnownPages,
+        settings: Settings,
+        now: Callable[[], datetime] = lambda: datetime.now(UTC),
+    ) -> None:
+        self._sender = sender
+        self._pages = pages
+        self._settings = settings
+        self._now = now
+        self._last: OrderedDict[str, int] = OrderedDict()
+
+    async def accept(self, site: str, changes: Sequence[Change], source: str) -> list[Acceptance]:
+        """Put the changes into the log, in order; returns when the broker has them all.
+
+        Raises:
+            UnknownSite: not in pagewire.yaml.
+            TooLarge: one of the pages; none was accepted.
+            Retryable: the broker does not take them; some may have been accepted, send them all again.
+        """
+        default_lang = self._settings.site(site).languages[0]
+        at = self._now()
+        blank: list[PageChange] = []
+        for change in changes:
+            check_size(change.page, self._settings.content_limit)
+            blank.append(_change(site, change, default_lang, at, source))
+        known: dict[str, ChangeRef | PageChange] = dict(await self._look(site, {c.page_key for c in blank}))
+        accepted: list[Acceptance] = []
+        sends: list[PageChange] = []
+        for draft, given in zip(blank, changes, strict=True):
+            key = draft.page_key
+            winner = known.get(key)
+            numbered = self._numbered(draft, winner.revision if winner else -1, given.page.revision)
+            superseded = winner is not None and newer(winner, numbered)
+            accepted.append(Acceptance(key, numbered.revision, superseded))
+            if not superseded:
+                known[key] = numbered
+                sends.append(numbered)
+        await self._send(sends)
+        return accepted
+
+    def _numbered(self, change: PageChange, highest: int, given: int | None) -> PageChange:
+        key = change.page_key
+        last = max(self._last.get(key, -1), highest)
+        revision = max(round(change.accepted_at.timestamp() * 1000), last + 1) if given is None else given
+        self._last[key] = max(last, revision)
+        self._last.move_to_end(key)
+        if len(self._last) > REMEMBERED:
+            self._last.popitem(last=False)
+        return change.model_copy(update={"revision": revision})
+
+    async def _look(self, site: str, keys: set[str]) -> dict[str, ChangeRef]:
+        """The winning change per page as far as the index knows, accepted or shown."""
+        try:
+            async with asyncio.timeout(LOOK_TIMEOUT):
+                heads, receipts = await asyncio.gather(self._pages.heads(site, keys), self._pages.receipts(keys))
+        except (Retryable, TimeoutError):
+            log.warning("accepting without a look at the index: Elasticsearch does not answer")
+            return {}
+        found = {key: head.change for key, head in heads.items()}
+        for key, event in receipts.items():
+            if key not in found or newer(event.change, found[key]):
+                found[key] = event.change
+        return found
+
+    async def _send(self, changes: Sequence[PageChange]) -> None:
+        """Changes of a page in order; pages side by side."""
+        for change in changes:
+            size = len(change.encode())
+            if size > MAX_MESSAGE_BYTES:
+                raise TooLarge(
+                    f"page {change.page_id!r} is {size:,} bytes as a message; the limit is {MAX_MESSAGE_BYTES:,}"
+                )
+        # One producer keeps the order of sends per partition, so they can be under way together.
+        await asyncio.gather(*(self._sender.send(CHANGES, c.page_key, c) for c in changes))
+        await asyncio.gather(*(self._sender.send(RECEIPTS, c.page_key, _queued(c)) for c in changes))
+
+
+def _change(site: str, change: Change, default_lang: str, at: datetime, source: str) -> PageChange:
+    page = change.page
+    lang = page.lang or default_lang
+    return PageChange(
+        op=change.op,
+        site=site,
+        lang=lang,
+        page_id=page.id,
+        revision=page.revision or 0,
+        accepted_at=at,
+        source=source,
+        page=page.model_copy(update={"lang": lang}) if change.op == "upsert" else None,
+    )
+
+
+def _queued(change: PageChange) -> ReceiptEvent:
+    # The log position is not known here and means nothing for a queued receipt.
+    ref = reference(change, partition=0, offset=0)
+    return ReceiptEvent(change=ref, state="queued", at=change.accepted_at)
+
+
+def reference(change: PageChange, partition: int, offset: int) -> ChangeRef:
+    """The part of a change that rides along to its receipt."""
+    return ChangeRef(
+        op=change.op,
+        site=change.site,
+        lang=change.lang,
+        page_id=change.page_id,
+        revision=change.revision,
+        accepted_at=change.accepted_at,
+        partition=partition,
+        offset=offset,
+    )

@@ -1,0 +1,117 @@
+"""The ingest stages' handlers: decode, call, send. What they do stands in accept, chunk, embed and index.
+
+cms.changes ─▶ chunk ─▶ ingest.chunks ─▶ embed ─▶ ingest.embeddings ─▶ index ─▶ Elasticsearch, ingest.receipts
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from datetime import UTC, datetime
+
+from pipelines.ingest.accept import reference
+from pipelines.ingest.chunk import chunk_page
+from pipelines.ingest.convert import fields, notes
+from pipelines.ingest.heal import ChangeLog, restore
+from pipelines.ingest.index import PageStore, index_part
+from pipelines.ingest.reuse import Embedding
+from pipelines.runtime.dead_letters import DeadLetter
+from pipelines.runtime.record import Record
+from pipelines.runtime.stage import Handler, OnDead, Sender
+from schemas.base import WireError
+from schemas.ingest import Chunker, Failure, PageChunks, PageEmbeddings, ReceiptEvent
+from schemas.keys import part_key
+from schemas.page import ChangeRef, PageChange, PageMeta
+from schemas.topics import CHUNKS, EMBEDDINGS, RECEIPTS
+
+PutReceipt = Callable[[ReceiptEvent], Awaitable[None]]
+
+
+def now() -> datetime:
+    return datetime.now(UTC)
+
+
+def chunk_handler(chunker: Chunker) -> Handler:
+    """A change becomes chunks."""
+
+    async def handle(record: Record, sender: Sender) -> None:
+        change = PageChange.decode(record.value)
+        # Converting a large page takes seconds of CPU: not on the loop.
+        page = await asyncio.to_thread(chunked, change, chunker, record.partition, record.offset)
+        await sender.send(CHUNKS, change.page_key, page)
+
+    return handle
+
+
+def chunked(change: PageChange, chunker: Chunker, partition: int, offset: int) -> PageChunks:
+    """Convert and cut one change, which stands at `partition`/`offset` of the log."""
+    page = change.page
+    return PageChunks(
+        change=reference(change, partition, offset),
+        meta=PageMeta(title=page.title or page.name, url=page.url, groups=page.groups) if page else None,
+        chunker=chunker,
+        chunks=chunk_page(fields(page), chunker) if page else (),
+        notes=notes(page) if page else (),
+    )
+
+
+def embed_handler(embedding: Embedding) -> Handler:
+    """Chunks become vectors, known ones without asking the model."""
+
+    async def handle(record: Record, sender: Sender) -> None:
+        page = PageChunks.decode(record.value)
+        key = page.change.page_key
+        for part in await embedding.embed(page):
+            await sender.send(EMBEDDINGS, part_key(key, part.part), part, partition_key=key)
+
+    return handle
+
+
+def index_handler(store: PageStore, log: ChangeLog) -> Handler:
+    """Vectors become searchable, and the editor gets a receipt."""
+
+    async def handle(record: Record, sender: Sender) -> None:
+        part = PageEmbeddings.decode(record.value)
+        outcome = await index_part(part, store, now)
+        if outcome.restore:
+            await restore(outcome.restore, log, sender)
+        if outcome.receipt:
+            await sender.send(RECEIPTS, part.change.page_key, outcome.receipt)
+
+    return handle
+
+
+def receipt_handler(put: PutReceipt) -> Handler:
+    """Receipts are kept where they can be looked up."""
+
+    async def handle(record: Record, sender: Sender) -> None:
+        await put(ReceiptEvent.decode(record.value))
+
+    return handle
+
+
+def failed_receipt(stage: str, change_of: Callable[[Record], ChangeRef]) -> OnDead:
+    """Tell the editor that a change ended as a dead letter, if the message says which change it was."""
+
+    async def tell(record: Record, letter: DeadLetter, sender: Sender) -> None:
+        try:
+            change = change_of(record)
+        except WireError:
+            return  # not even a change can be read from it: the dead letter is all there is
+        failure = Failure(stage=stage, reason=letter.message)
+        event = ReceiptEvent(change=change, state="failed", at=now(), error=failure)
+        await sender.send(RECEIPTS, change.page_key, event)
+
+    return tell
+
+
+def change_in_log(record: Record) -> ChangeRef:
+    return reference(PageChange.decode(record.value), record.partition, record.offset)
+
+
+def change_of_chunks(record: Record) -> ChangeRef:
+    return PageChunks.decode(record.value).change
+
+
+def change_of_part(record: Record) -> ChangeRef:
+    return PageEmbeddings.decode(record.value).change

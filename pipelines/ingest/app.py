@@ -1,0 +1,56 @@
+"""The ingest stages, put together from settings: three stream processors that share one set of clients."""
+
+from __future__ import annotations
+
+from adapters.elastic.bundle import Elastic
+from adapters.embedders.registry import Models
+from adapters.kafka_log import LogReader
+from pipelines.ingest import agents
+from pipelines.ingest.reuse import Embedding
+from pipelines.runtime.record import Record
+from pipelines.runtime.settings import Settings
+from pipelines.runtime.stage import Stage
+from schemas.keys import page_of_part
+from schemas.topics import CHANGES, CHUNKS, EMBEDDINGS, RECEIPTS
+
+# Seconds. A page of 4 MiB is some 4,000 chunks; the lite model makes 8 a second on two cores.
+EMBED_TIMEOUT = 1_200.0
+
+
+def by_page(record: Record) -> bytes:
+    """Parts of a page in order, pages side by side."""
+    return page_of_part((record.key or b"").decode(errors="replace")).encode()
+
+
+def chunk_stage(settings: Settings) -> Stage:
+    return Stage(
+        name="chunk",
+        routes={CHANGES: agents.chunk_handler(settings.chunker)},
+        on_dead=agents.failed_receipt("chunk", agents.change_in_log),
+    )
+
+
+def embed_stage(elastic: Elastic, models: Models) -> Stage:
+    embedding = Embedding(models, elastic.pages)
+    return Stage(
+        name="embed",
+        routes={CHUNKS: agents.embed_handler(embedding)},
+        try_timeout=EMBED_TIMEOUT,
+        on_dead=agents.failed_receipt("embed", agents.change_of_chunks),
+        setup=models.warm,
+    )
+
+
+def index_stage(settings: Settings, elastic: Elastic) -> Stage:
+    log = LogReader(settings, CHANGES)
+    return Stage(
+        name="index",
+        routes={
+            EMBEDDINGS: agents.index_handler(elastic.pages, log),
+            RECEIPTS: agents.receipt_handler(elastic.pages.put_receipt),
+        },
+        order_key=by_page,
+        on_dead=agents.failed_receipt("index", agents.change_of_part),
+        setup=elastic.indexes.ensure_receipts,
+        teardown=log.aclose,
+    )

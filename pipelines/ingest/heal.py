@@ -1,0 +1,39 @@
+"""Heal: put the winning change back on top of the log.
+
+A late, older change that got into `cms.changes` behind a newer one would outlive it there, since compaction keeps the
+last record of a key. The index stage, which sees both, sends the winner again; its second pass changes nothing but the
+log. Until then the topic's `min.compaction.lag.ms` keeps the winner from being compacted away.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import Protocol
+
+from pipelines.runtime.record import Record
+from pipelines.runtime.stage import Sender
+from schemas.page import ChangeRef, PageChange
+from schemas.topics import CHANGES
+
+log = logging.getLogger(__name__)
+
+
+class ChangeLog(Protocol):
+    """Reads `cms.changes` by position."""
+
+    async def read(self, partition: int, start: int, end: int | None = None) -> list[Record]: ...
+
+
+async def restore(winner: ChangeRef, log_reader: ChangeLog, sender: Sender) -> None:
+    """Send the winner's change again, as it stands in the log."""
+    records = await log_reader.read(winner.partition, winner.offset, winner.offset + 1)
+    change = PageChange.decode(records[0].value) if records else None
+    if change is None or change.page_key != winner.page_key or change.revision != winner.revision:
+        # Compacted away or another topic by now: the head still guards the index; the audit reports the log.
+        log.error("cannot heal %s: revision %d is not at %d/%d of %s any more", *_where(winner))
+        return
+    await sender.send(CHANGES, change.page_key, change)
+
+
+def _where(winner: ChangeRef) -> tuple[str, int, int, int, str]:
+    return winner.page_key, winner.revision, winner.partition, winner.offset, CHANGES.name

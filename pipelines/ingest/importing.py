@@ -1,0 +1,133 @@
+"""Import: many pages through the same door as a single save, resumable, with progress.
+
+A cursor file remembers how many pages of a source the broker has confirmed; an interrupted import goes on there. What
+is sent twice all the same is the same revision and changes nothing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from hashlib import blake2b
+from itertools import islice
+from pathlib import Path
+from typing import Protocol
+
+from pipelines.ingest.accept import Acceptance, Change
+from schemas.ingest import Receipt
+from schemas.page import PageDocument
+
+BATCH = 100  # pages put into the log together
+POLL = 0.5  # seconds between looks at the receipts
+LOOK = 500  # receipts read at once
+
+
+class Accepts(Protocol):
+    async def accept(self, site: str, changes: list[Change], source: str) -> list[Acceptance]: ...
+
+
+class ReadsReceipts(Protocol):
+    async def receipts(self, site: str, page_keys: Iterable[str]) -> Mapping[str, Receipt]: ...
+
+
+@dataclass
+class Progress:
+    """Where an import stands."""
+
+    sent: int = 0
+    superseded: int = 0
+    searchable: int = 0
+    failed: int = 0
+
+
+class Cursor:
+    """Remembers how far a source was imported into a site."""
+
+    def __init__(self, home: Path, site: str, source: Path) -> None:
+        stat = source.stat()
+        # Another content of the same file begins at the start again.
+        name = f"{site}|{source.resolve()}|{stat.st_size}|{stat.st_mtime_ns}"
+        self._file = home / "imports" / f"{blake2b(name.encode(), digest_size=12).hexdigest()}.json"
+
+    def read(self) -> int:
+        try:
+            return int(json.loads(self._file.read_text())["accepted"])
+        except (OSError, ValueError, KeyError):
+            return 0
+
+    def write(self, accepted: int) -> None:
+        self._file.parent.mkdir(parents=True, exist_ok=True)
+        temporary = self._file.with_suffix(".tmp")
+        temporary.write_text(json.dumps({"accepted": accepted}))
+        temporary.replace(self._file)
+
+    def forget(self) -> None:
+        self._file.unlink(missing_ok=True)
+
+
+def _batches(pages: Iterable[PageDocument]) -> Iterator[list[PageDocument]]:
+    remaining = iter(pages)
+    while batch := list(islice(remaining, BATCH)):
+        yield batch
+
+
+async def send(
+    site: str,
+    pages: Iterable[PageDocument],
+    intake: Accepts,
+    cursor: Cursor | None,
+    report: Callable[[Progress], None],
+) -> dict[str, int]:
+    """Put the pages into the log.
+
+    Returns:
+        The revision by page key of what was sent.
+    """
+    progress = Progress()
+    skip = cursor.read() if cursor else 0
+    progress.sent = skip
+    revisions: dict[str, int] = {}
+    for batch in _batches(islice(pages, skip, None)):
+        accepted = await intake.accept(site, [Change("upsert", page) for page in batch], "import")
+        for one in accepted:
+            if one.superseded:
+                progress.superseded += 1
+            else:
+                revisions[one.page_key] = one.revision
+        progress.sent += len(batch)
+        if cursor:
+            cursor.write(progress.sent)
+        report(progress)
+    if cursor:
+        cursor.forget()
+    return revisions
+
+
+async def settle(
+    site: str, revisions: Mapping[str, int], receipts: ReadsReceipts
+) -> AsyncIterator[tuple[Progress, dict[str, Receipt]]]:
+    """Wait until every page is searchable or has failed; yields after every look, with the failures so far."""
+    waiting = dict(revisions)
+    progress = Progress(sent=len(revisions))
+    failures: dict[str, Receipt] = {}
+    while waiting:
+        for keys in _chunks(list(waiting), LOOK):
+            for key, receipt in (await receipts.receipts(site, keys)).items():
+                if receipt.accepted_revision < waiting[key] or receipt.state == "queued":
+                    continue
+                del waiting[key]
+                if receipt.state == "failed":
+                    progress.failed += 1
+                    failures[key] = receipt
+                else:
+                    progress.searchable += 1
+        yield progress, failures
+        if waiting:
+            await asyncio.sleep(POLL)
+
+
+def _chunks(keys: list[str], size: int) -> Iterator[list[str]]:
+    for start in range(0, len(keys), size):
+        yield keys[start : start + size]

@@ -1,0 +1,122 @@
+"""Embed what is new, reuse what is known: a save without a text change costs no model call (SPEC A5)."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pipelines.ingest.embed import Planned, parts, plan
+from schemas.head import Head
+from schemas.ingest import EmbeddedChunk, PageChunks, PageEmbeddings, Vector32
+
+SLICE = 64  # texts a call to the model
+CACHE_BYTES = 64 * 1024 * 1024  # vectors of this process's own recent work, not yet findable in the index
+
+
+class PageModel(Protocol):
+    """The embedder, as ingest needs it (adapters.embedders)."""
+
+    @property
+    def spec(self) -> str: ...
+
+    @property
+    def fingerprint(self) -> str: ...
+
+    @property
+    def dims(self) -> int: ...
+
+    async def passages(self, texts: Sequence[str]) -> NDArray[np.float32]: ...
+
+
+class Models(Protocol):
+    """Which embedder a site's live index was built with."""
+
+    async def for_site(self, site: str) -> PageModel: ...
+
+
+class KnownVectors(Protocol):
+    """What the index holds already."""
+
+    async def vectors(self, site: str, hashes: Sequence[str]) -> Mapping[str, Vector32]: ...
+
+    async def heads(self, site: str, page_keys: Iterable[str]) -> Mapping[str, Head]: ...
+
+
+class VectorCache:
+    """The vectors used last, up to a number of bytes."""
+
+    def __init__(self, limit: int = CACHE_BYTES) -> None:
+        self._limit = limit
+        self._size = 0
+        self._vectors: OrderedDict[str, Vector32] = OrderedDict()
+
+    def get(self, embed_hash: str) -> Vector32 | None:
+        vector = self._vectors.get(embed_hash)
+        if vector is not None:
+            self._vectors.move_to_end(embed_hash)
+        return vector
+
+    def put(self, embed_hash: str, vector: Vector32) -> None:
+        if embed_hash not in self._vectors:
+            self._size += vector.nbytes
+        self._vectors[embed_hash] = vector
+        while self._size > self._limit:
+            self._size -= self._vectors.popitem(last=False)[1].nbytes
+
+
+class Embedding:
+    """The embed stage's work. One per process."""
+
+    def __init__(self, models: Models, known: KnownVectors, cache: VectorCache | None = None) -> None:
+        self._models = models
+        self._known = known
+        self._cache = cache or VectorCache()
+
+    async def embed(self, page: PageChunks) -> list[PageEmbeddings]:
+        """The parts of the page's embeddings, and a marker for each part that only its last revision had."""
+        change = page.change
+        model = await self._models.for_site(change.site)
+        planned = plan(page, model.fingerprint)
+        vectors = await self._look_up(change.site, planned)
+        missing = {p.embed_hash: p.text for p in planned if p.embed_hash not in vectors}
+        for wanted in _slices(list(missing), SLICE):
+            made = await model.passages([missing[embed_hash] for embed_hash in wanted])
+            for embed_hash, vector in zip(wanted, made, strict=True):
+                vectors[embed_hash] = vector
+                # At once: when this page fails later on, the next try does not pay for it again.
+                self._cache.put(embed_hash, vector)
+        chunks = [
+            EmbeddedChunk(
+                field=p.chunk.field,
+                ord=p.chunk.ord,
+                text=p.chunk.text,
+                embed_hash=p.embed_hash,
+                vector=vectors[p.embed_hash],
+            )
+            for p in planned
+        ]
+        embedded = sum(p.embed_hash in missing for p in planned)
+        current = parts(page, chunks, embedder=model.spec, model=model.fingerprint, dims=model.dims, embedded=embedded)
+        head = (await self._known.heads(change.site, [change.page_key])).get(change.page_key)
+        superseded = [
+            current[0].model_copy(update={"part": n, "superseded": True, "chunks": ()})
+            for n in range(len(current), head.parts if head else 0)
+        ]
+        return current + superseded
+
+    async def _look_up(self, site: str, planned: Sequence[Planned]) -> dict[str, Vector32]:
+        found: dict[str, Vector32] = {}
+        for p in planned:
+            if (vector := self._cache.get(p.embed_hash)) is not None:
+                found[p.embed_hash] = vector
+        rest = list({p.embed_hash for p in planned} - found.keys())
+        return found | dict(await self._known.vectors(site, rest))
+
+
+def _slices(items: Sequence[str], size: int) -> Iterator[Sequence[str]]:
+    for start in range(0, len(items), size):
+        yield items[start : start + size]

@@ -1,0 +1,62 @@
+"""Publish: the one writer of an answer's events.
+
+Events of an attempt are numbered without gaps. A request whose answer was begun by a worker that died is begun again
+as the next attempt, announced by `restart`; one that was answered to the end is left alone.
+"""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from pipelines.runtime.record import Record
+from pipelines.runtime.stage import Sender
+from schemas.answer import AnswerEvent, Done, Event, Failed, Restart
+from schemas.query import Question
+from schemas.topics import ANSWERS
+
+CLOCK_SKEW_MS = 60_000  # between the machines that write the topics
+
+
+class EventLog(Protocol):
+    """Reads `answer.events` (adapters.kafka_log)."""
+
+    async def of_key(self, key: str, since_ms: int) -> list[Record]: ...
+
+
+class Publication:
+    """The events of one attempt at one request."""
+
+    def __init__(self, sender: Sender, request_id: str, attempt: int) -> None:
+        self._sender = sender
+        self._request_id = request_id
+        self._attempt = attempt
+        self._seq = 0
+
+    async def put(self, *events: Event) -> None:
+        """Write events in order; returns when the broker has them."""
+        for event in events:
+            message = AnswerEvent(request_id=self._request_id, attempt=self._attempt, seq=self._seq, event=event)
+            self._seq += 1
+            await self._sender.send(ANSWERS, self._request_id, message)
+
+
+async def begin(record: Record, request: Question, sender: Sender, log: EventLog) -> Publication | None:
+    """Begin to answer the request in `record`; None when it was answered already."""
+    if record.fresh:
+        return Publication(sender, request.request_id, 1)
+    since = round(request.asked_at.timestamp() * 1000) - CLOCK_SKEW_MS
+    written = [AnswerEvent.decode(r.value) for r in await log.of_key(request.request_id, since)]
+    if any(event.final for event in written):
+        return None
+    last = max((event.attempt for event in written), default=0)
+    publication = Publication(sender, request.request_id, last + 1)
+    if last:
+        await publication.put(Restart(attempt=last + 1))
+    return publication
+
+
+async def fail(record: Record, request: Question, sender: Sender, log: EventLog, code: str, message: str) -> None:
+    """End the answer with an error in plain words, unless it has ended."""
+    publication = await begin(record, request, sender, log)
+    if publication is not None:
+        await publication.put(Failed(code=code, message=message), Done())

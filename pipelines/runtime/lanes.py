@@ -1,0 +1,182 @@
+"""The in-flight window: many records of a partition at once, those of one key in order.
+
+```
+ lane of a partition, oldest unfinished record first; same letter = same order key
+   [ a run | b run | a wait | c run | d done | ...window ]  e  f  g ...     full -> the partition is not fetched
+     └ head: everything before it is finished
+```
+Only the first `window` records from the head may be started. So a crash replays at most `window` finished
+records per partition behind a slow one, and a message stuck in retries holds back its own partition only.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from itertools import islice
+from time import monotonic
+
+import structlog
+
+from pipelines.runtime.record import Record
+
+log = structlog.get_logger(__name__)
+
+LanePartition = tuple[str, int]  # topic, partition
+
+# A lane holds this many windows before its partition is no longer fetched: one at work, one at hand.
+WINDOWS_AHEAD = 2
+# ... or this many bytes: messages may be 8 MiB each.
+BYTES_AHEAD = 32 * 1024 * 1024
+# A cancelled handler gets this long to end; after that it is left to itself, unacknowledged.
+CANCEL_GRACE = 2.0  # seconds
+
+
+@dataclass(eq=False)
+class Work:
+    """A record on its way. `busy_until` (monotonic seconds) is when it should have moved on, for the watchdog."""
+
+    record: Record
+    key: bytes
+    busy_until: float = 0.0
+    task: asyncio.Task[None] | None = None
+    done: bool = False
+    abandoned: bool = False  # cancelled or no longer ours: whatever comes of it, it is not acknowledged
+
+
+@dataclass(eq=False)
+class _Lane:
+    works: deque[Work] = field(default_factory=deque)
+    bytes: int = 0
+
+
+class Lanes:
+    """Runs records concurrently within a window per partition. All on one event loop, no locks."""
+
+    def __init__(
+        self,
+        *,
+        window: int,
+        order_key: Callable[[Record], bytes],
+        work: Callable[[Work], Awaitable[None]],
+        finished: Callable[[Record], None],
+        failed: Callable[[BaseException], None],
+    ) -> None:
+        """Args:
+        work: brings one record to its end; an exception from it is a defect of ours.
+        finished: called once per record that came to its end, in any order.
+        failed: called with such a defect; the process should end.
+        """
+        self._window = window
+        self._order_key = order_key
+        self._work = work
+        self._finished = finished
+        self._failed = failed
+        self._lanes: dict[LanePartition, _Lane] = {}
+        self._running: set[asyncio.Task[None]] = set()
+        self._deaf: set[asyncio.Task[None]] = set()
+        self._open = True
+        self.room = asyncio.Event()  # set when a full lane may have room again
+
+    def put(self, record: Record) -> None:
+        """Take a record; it starts as soon as window and order allow. Ignored while closed (it will come again)."""
+        if not self._open:
+            return
+        lane = self._lanes.setdefault((record.topic, record.partition), _Lane())
+        lane.works.append(Work(record, self._order_key(record)))
+        lane.bytes += _size(record)
+        self._start(lane)
+
+    def full(self, partition: LanePartition) -> bool:
+        """Whether to stop fetching this partition for now."""
+        lane = self._lanes.get(partition)
+        return lane is not None and (len(lane.works) >= WINDOWS_AHEAD * self._window or lane.bytes >= BYTES_AHEAD)
+
+    def busy(self) -> bool:
+        """Whether some record is being worked on within its time."""
+        now = monotonic()
+        return any(
+            work.task is not None and not work.done and work.busy_until >= now
+            for lane in self._lanes.values()
+            for work in lane.works
+        )
+
+    @property
+    def running(self) -> int:
+        return len(self._running)
+
+    def close(self) -> None:
+        """Start nothing more and forget what waits; what runs goes on."""
+        self._open = False
+        for lane in self._lanes.values():
+            lane.works = deque(work for work in lane.works if work.task is not None)
+        self.room.set()
+
+    async def drain(self, limit: float) -> None:
+        """Close, give running work `limit` seconds, cancel the rest. Afterwards nothing is ours any more."""
+        self.close()
+        if self._running:
+            await asyncio.wait(tuple(self._running), timeout=limit)
+        late = tuple(self._running)
+        for lane in self._lanes.values():
+            for work in lane.works:
+                if not work.done:
+                    work.abandoned = True
+        for task in late:
+            task.cancel()
+        if late:
+            log.warning("work cut off; it will be repeated", records=len(late), after_seconds=limit)
+            _, deaf = await asyncio.wait(late, timeout=CANCEL_GRACE)
+            if deaf:
+                log.error("work does not heed its cancellation; left to itself", records=len(deaf))
+                self._running -= deaf
+                self._deaf |= deaf
+        self._lanes.clear()
+
+    def open(self) -> None:
+        """Take records again (partitions were assigned)."""
+        self._lanes.clear()
+        self._open = True
+
+    def _start(self, lane: _Lane) -> None:
+        while lane.works and lane.works[0].done:
+            lane.bytes -= _size(lane.works.popleft().record)
+        if not self._open:
+            return
+        taken: set[bytes] = set()
+        for work in islice(lane.works, self._window):
+            if work.done:
+                continue
+            if work.task is None and work.key not in taken:
+                work.task = asyncio.create_task(self._run(lane, work), name=f"work {work.record}")
+                self._running.add(work.task)
+                work.task.add_done_callback(self._gone)
+            taken.add(work.key)
+
+    def _gone(self, task: asyncio.Task[None]) -> None:
+        self._running.discard(task)
+        self._deaf.discard(task)
+
+    async def _run(self, lane: _Lane, work: Work) -> None:
+        try:
+            await self._work(work)
+        except asyncio.CancelledError:
+            if work.abandoned:
+                return
+            raise
+        except Exception as err:  # noqa: BLE001 - handed to the owner of the process
+            self._failed(err)
+            return
+        # A handler may swallow its cancellation and return as if all were well: never trust that.
+        if work.abandoned:
+            return
+        work.done = True
+        self._finished(work.record)
+        self._start(lane)
+        self.room.set()
+
+
+def _size(record: Record) -> int:
+    return len(record.value or b"") + len(record.key or b"")

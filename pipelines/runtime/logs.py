@@ -1,0 +1,91 @@
+"""Structured logs of every process: one line an event, with stage, record and trace. Never message contents."""
+
+from __future__ import annotations
+
+import logging
+import sys
+from collections import defaultdict
+from time import monotonic
+
+import structlog
+
+from pipelines.runtime.settings import Settings
+
+# Libraries that tell of the same outage ten times a second, and tell nothing new when all is well.
+# Faust's services log under the module of the subclass, ours.
+CHATTY = (
+    "aiokafka",
+    "faust",
+    "mode",
+    "pipelines.runtime.faust_app",
+    "elastic_transport",
+    "httpx",
+    "httpcore",
+    "openai",
+)
+OUTAGE_LOGS_PER = 10.0  # seconds between two lines from the same place of a chatty library
+
+
+class OncePer(logging.Filter):
+    """Lets one line per place in the code through per period, and counts what it held back."""
+
+    def __init__(self, seconds: float) -> None:
+        super().__init__()
+        self._seconds = seconds
+        self._last: dict[tuple[str, int], float] = {}
+        self._held: defaultdict[tuple[str, int], int] = defaultdict(int)
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        if not record.name.startswith(CHATTY):
+            return True
+        place = (record.pathname, record.lineno)
+        now = monotonic()
+        last = self._last.get(place)
+        if last is not None and now - last < self._seconds:
+            self._held[place] += 1
+            return False
+        self._last[place] = now
+        if held := self._held.pop(place, 0):
+            record.msg = f"{record.getMessage()} (and {held} more like it)"
+            record.args = ()
+        return True
+
+
+def configure(settings: Settings) -> None:
+    """Send structlog's and the libraries' logs to stderr, as text or JSON lines."""
+    level = getattr(logging, settings.log_level.upper())
+    shared: list[structlog.typing.Processor] = [
+        structlog.contextvars.merge_contextvars,
+        structlog.stdlib.add_log_level,
+        structlog.stdlib.add_logger_name,
+        structlog.processors.TimeStamper(fmt="iso", utc=True),
+    ]
+    structlog.configure(
+        processors=[
+            structlog.stdlib.filter_by_level,
+            *shared,
+            structlog.processors.StackInfoRenderer(),
+            structlog.stdlib.ProcessorFormatter.wrap_for_formatter,
+        ],
+        logger_factory=structlog.stdlib.LoggerFactory(),
+        wrapper_class=structlog.stdlib.BoundLogger,
+        cache_logger_on_first_use=False,
+    )
+    render: list[structlog.typing.Processor] = (
+        [structlog.processors.format_exc_info, structlog.processors.JSONRenderer()]
+        if settings.log_json
+        else [structlog.dev.ConsoleRenderer(colors=sys.stderr.isatty())]
+    )
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(
+        structlog.stdlib.ProcessorFormatter(
+            foreign_pre_chain=shared,
+            processors=[structlog.stdlib.ProcessorFormatter.remove_processors_meta, *render],
+        )
+    )
+    handler.addFilter(OncePer(OUTAGE_LOGS_PER))
+    root = logging.getLogger()
+    root.handlers[:] = [handler]
+    root.setLevel(level)
+    for name in CHATTY:
+        logging.getLogger(name).setLevel(max(level, logging.WARNING))

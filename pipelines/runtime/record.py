@@ -1,0 +1,43 @@
+"""A message as a stage gets it: raw bytes and where they stand in the log."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from hashlib import blake2b
+
+TRACE_HEADER = "pagewire-trace"
+
+# As on the wire: Kafka allows a header name twice and null values, and dead letters keep both.
+Headers = tuple[tuple[str, bytes | None], ...]
+
+
+@dataclass(frozen=True)
+class Record:
+    """One message of a topic. `topic` is the broker's name, prefix included."""
+
+    topic: str
+    partition: int
+    offset: int
+    key: bytes | None
+    value: bytes | None
+    headers: Headers = ()
+    timestamp_ms: int = 0
+    # True only where nobody can have begun on it before: the first try, and the message came after its
+    # partition was assigned to this worker (so no earlier owner saw it).
+    fresh: bool = False
+    attempt: int = 1  # tries of this worker, from 1
+
+    def header(self, name: str) -> bytes | None:
+        """The last value of a header, None when absent."""
+        return next((value for key, value in reversed(self.headers) if key == name), None)
+
+    @property
+    def trace_id(self) -> str:
+        """The sender's trace, else one that is the same at every replay of this record."""
+        given = self.header(TRACE_HEADER)
+        if given:
+            return given.decode("ascii", "replace")
+        return blake2b(f"{self.topic}/{self.partition}/{self.offset}".encode(), digest_size=16).hexdigest()
+
+    def __str__(self) -> str:
+        return f"{self.topic}[{self.partition}]@{self.offset}"

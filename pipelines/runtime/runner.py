@@ -1,0 +1,232 @@
+"""Runs stages in this process, on one event loop, until a signal, and owns every task of theirs.
+
+```
+ topics exist ─▶ setup ─▶ N apps start ─▶ all have joined their group ─▶ on_ready
+                                     SIGTERM, SIGINT ─▶ drain all, stop upstream first, teardown ─▶ 0
+      app crash, defect of ours, standstill ─▶ stop in short ─▶ 1    broker not there at the start ─▶ 3
+```
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import sys
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from contextlib import suppress
+
+import structlog
+from aiokafka import TopicPartition
+from prometheus_client import start_http_server
+
+from adapters.kafka import KafkaSender, bootstrap_servers, ensure_topics, group_id
+from pipelines.runtime.errors import Retryable
+from pipelines.runtime.faust_app import COMMIT_TIMEOUT, SafeApp
+from pipelines.runtime.guard import Guard, RetryPolicy
+from pipelines.runtime.lanes import CANCEL_GRACE, Lanes, Work
+from pipelines.runtime.settings import Settings
+from pipelines.runtime.stage import Stage
+from pipelines.runtime.watchdog import watch
+
+log = structlog.get_logger(__name__)
+
+EXIT_OK = 0
+EXIT_CRASHED = 1
+EXIT_NO_SERVICE = 3  # CONTRACT 2
+
+START_TIMEOUT = 60.0  # seconds for the broker to be there: containers start in any order
+START_POLL = 1.0  # seconds
+TEARDOWN_TIMEOUT = 10.0  # seconds per stage
+# Stopping an app after its work is drained: two last commits, leaving the group, closing two clients.
+STOP_TIMEOUT = 2 * COMMIT_TIMEOUT + CANCEL_GRACE + 8.0  # seconds
+
+
+async def run_stages(stages: Sequence[Stage], settings: Settings, *, on_ready: Callable[[], None] | None = None) -> int:
+    """Work on the stages' topics until SIGTERM or SIGINT.
+
+    Args:
+        stages: upstream first: they are stopped in this order.
+        on_ready: called once, when every stage has joined its group on a broker that answers.
+
+    Returns:
+        The exit code for the process: 0 stopped by a signal, 1 something broke (a supervisor should start
+        the process again), 3 no broker within a minute.
+
+    Raises:
+        TopicMismatch: a topic is there, but unfit.
+    """
+    if settings.metrics_port is not None:
+        start_http_server(settings.metrics_port)
+    try:
+        await _broker_with_topics(settings)
+        sender = KafkaSender(settings)
+        await sender.start()
+    except Retryable as err:
+        log.critical("no broker", kafka=bootstrap_servers(settings), error=str(err))
+        return EXIT_NO_SERVICE
+    process = _Process(stages, settings, sender)
+    try:
+        return await process.run(on_ready)
+    finally:
+        await sender.stop()
+
+
+class _Process:
+    """The stages at work, and what may end them."""
+
+    def __init__(self, stages: Sequence[Stage], settings: Settings, sender: KafkaSender) -> None:
+        self._settings = settings
+        self._sender = sender
+        self._stages = stages
+        self._broken: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+        self._started = asyncio.Event()
+        self._set_up: list[Stage] = []
+        self._apps = [SafeApp(stage, settings, self._lanes, self._fail) for stage in stages]
+
+    async def run(self, on_ready: Callable[[], None] | None) -> int:
+        stop = asyncio.Event()
+        loop = asyncio.get_running_loop()
+        for signum in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(signum, stop.set)
+        tasks: list[asyncio.Task[str | None]] = [
+            asyncio.create_task(self._start(on_ready), name="start"),
+            asyncio.create_task(self._watch(), name="watchdog"),
+            *(asyncio.create_task(_crash(app), name=f"crash of {app.stage.name}") for app in self._apps),
+        ]
+        asked = asyncio.create_task(stop.wait(), name="signal")
+        for task in tasks:
+            task.add_done_callback(self._ended)
+        try:
+            await asyncio.wait((asked, self._broken), return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for owned in (*tasks, asked):
+                owned.cancel()
+            await asyncio.wait((*tasks, asked))
+        broken = self._broken.done()
+        if broken:
+            log.critical("worker broke", reason=self._broken.result())
+        else:
+            log.info("stopping", stages=[stage.name for stage in self._stages])
+            self._broken.cancel()
+        clean = await self._stop()
+        for signum in (signal.SIGTERM, signal.SIGINT):
+            loop.remove_signal_handler(signum)
+        if not clean:
+            # Faust's threads are not daemons: they would keep a process alive that cannot be stopped in order.
+            log.critical("worker did not stop in time")
+            sys.stderr.flush()
+            os._exit(EXIT_CRASHED)
+        return EXIT_CRASHED if broken else EXIT_OK
+
+    def _lanes(self, app: SafeApp) -> Lanes:
+        policy = RetryPolicy(self._settings.tries, self._settings.retry_for)
+        guards = {
+            self._settings.topic_prefix + topic.name: Guard(
+                app.stage, topic, handler, self._sender, policy, self._settings.try_timeout
+            )
+            for topic, handler in app.stage.routes.items()
+        }
+
+        async def work(item: Work) -> None:
+            await guards[item.record.topic](item)
+
+        return Lanes(
+            window=self._settings.window,
+            order_key=app.stage.order_key,
+            work=work,
+            finished=lambda record: app.consumer.finished(record),
+            failed=self._fail,
+        )
+
+    def _fail(self, err: BaseException) -> None:
+        log.critical("defect in the worker", exc_info=err)
+        self._broke(repr(err))
+
+    def _broke(self, reason: str) -> None:
+        if not self._broken.done():
+            self._broken.set_result(reason)
+
+    def _ended(self, task: asyncio.Task[str | None]) -> None:
+        if task.cancelled():
+            return
+        if err := task.exception():
+            self._fail(err)
+        elif reason := task.result():
+            self._broke(reason)
+
+    async def _start(self, on_ready: Callable[[], None] | None) -> None:
+        for stage in self._stages:
+            self._set_up.append(stage)  # first: a setup that failed half-way may have things to close
+            if stage.setup is not None:
+                await stage.setup()
+        async with asyncio.timeout(START_TIMEOUT):
+            await asyncio.gather(*(app.start() for app in self._apps))
+        self._started.set()
+        await asyncio.gather(*(app.assigned.wait() for app in self._apps))
+        log.info("ready", stages=[stage.name for stage in self._stages])
+        if on_ready is not None:
+            on_ready()
+
+    async def _watch(self) -> str:
+        await self._started.wait()
+        return await watch([_Watched(app, self._settings) for app in self._apps], self._settings)
+
+    async def _stop(self) -> bool:
+        """Whether all came to its end in time."""
+        # All drain side by side within one limit; then there is nothing left to wait for.
+        await asyncio.gather(*(app.lanes.drain(self._settings.drain_timeout) for app in self._apps))
+        clean = True
+        for app in self._apps:
+            clean &= await _within(STOP_TIMEOUT, app.stop(), f"stop of {app.stage.name}")
+        for stage in self._set_up:
+            if stage.teardown is not None:
+                clean &= await _within(TEARDOWN_TIMEOUT, stage.teardown(), f"teardown of {stage.name}")
+        return clean
+
+
+class _Watched:
+    """A stage for the watchdog."""
+
+    def __init__(self, app: SafeApp, settings: Settings) -> None:
+        self._app = app
+        self.group = group_id(settings, app.stage.name)
+        self._topics = [settings.topic_prefix + topic.name for topic in app.stage.routes]
+        self._partitions = range(settings.partitions)
+
+    def partitions(self) -> Iterable[TopicPartition]:
+        own = [TopicPartition(tp.topic, tp.partition) for tp in self._app.consumer.assignment()]
+        return own or [TopicPartition(name, p) for name in self._topics for p in self._partitions]
+
+    def busy(self) -> bool:
+        return self._app.lanes.busy()
+
+
+async def _crash(app: SafeApp) -> str:
+    await app._crashed.wait()
+    return f"{app.stage.name}: Faust crashed: {app.crash_reason!r}"
+
+
+async def _within(seconds: float, ending: Awaitable[object], what: str) -> bool:
+    try:
+        await asyncio.wait_for(ending, seconds)
+    except Exception as err:  # noqa: BLE001 - whatever it is, the others must be stopped too
+        log.error("not stopped cleanly", what=what, error=repr(err))
+        return False
+    return True
+
+
+async def _broker_with_topics(settings: Settings) -> None:
+    deadline = asyncio.get_running_loop().time() + START_TIMEOUT
+    while True:
+        try:
+            created = await ensure_topics(bootstrap_servers(settings), settings)
+        except Retryable:
+            if asyncio.get_running_loop().time() >= deadline:
+                raise
+            with suppress(TimeoutError):
+                await asyncio.sleep(START_POLL)
+        else:
+            if created:
+                log.info("topics created", topics=created)
+            return

@@ -1,0 +1,38 @@
+"""Where Kafka and Elasticsearch are: the configured addresses, else the local engine's."""
+
+from __future__ import annotations
+
+from infra.engine import discover
+from pipelines.runtime.errors import Retryable
+from pipelines.runtime.settings import Settings
+
+
+class ServiceMissing(Retryable):
+    """A service that is needed is not configured and not running here."""
+
+    code = "service-missing"
+
+
+def addresses(settings: Settings) -> Settings:
+    """The settings with both addresses filled in.
+
+    Raises:
+        ServiceMissing: saying how to start the local engine.
+    """
+    if settings.kafka and settings.elasticsearch:
+        return settings
+    local = discover(settings.home)
+    if local is None:
+        missing = " and ".join(
+            name
+            for name, value in (("PAGEWIRE_KAFKA", settings.kafka), ("PAGEWIRE_ELASTICSEARCH", settings.elasticsearch))
+            if not value
+        )
+        raise ServiceMissing(
+            f"no local engine runs under {settings.home} and {missing} is not set; "
+            "start one with `pagewire engine start --detach`, or everything with `pagewire up`"
+        )
+    kafka, elasticsearch = local
+    return settings.model_copy(
+        update={"kafka": settings.kafka or kafka, "elasticsearch": settings.elasticsearch or elasticsearch}
+    )

@@ -1,0 +1,64 @@
+"""What a stage is: a name, the topics it reads, and a plain async function per topic.
+
+```
+ topic ─▶ Handler(record, sender) ─▶ sender.send(next topic, ...)      returns   -> acknowledged
+                                                                      Retryable  -> tried again for `retry_for`
+                                                                      Permanent  -> dead letter
+                                                                      other error, timeout -> `tries`, dead letter
+```
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from typing import Protocol
+
+from pipelines.runtime.dead_letters import DeadLetter
+from pipelines.runtime.record import Record
+from schemas.base import Message
+from schemas.topics import Topic
+
+
+class Sender(Protocol):
+    """Puts messages on the bus."""
+
+    async def send(self, topic: Topic, key: str, message: Message, *, partition_key: str | None = None) -> None:
+        """Return once the broker has confirmed (all replicas). The trace of the record at hand goes along.
+
+        Args:
+            partition_key: choose the partition by this key instead (a page's parts stay together).
+
+        Raises:
+            Retryable: not confirmed. Permanent: too large for the bus, code `too-large`.
+        """
+        ...
+
+
+Handler = Callable[[Record, Sender], Awaitable[None]]
+OnDead = Callable[[Record, DeadLetter, Sender], Awaitable[None]]
+
+
+def by_record_key(record: Record) -> bytes:
+    """Messages of one key in order, different keys side by side."""
+    return record.key or b""
+
+
+@dataclass(frozen=True)
+class Stage:
+    """One stream processor: one consumer group, one Faust app.
+
+    A handler may run again for the same record (crash, rebalance, retry): its effects must be idempotent.
+    """
+
+    name: str
+    routes: Mapping[Topic, Handler]
+    # Records with the same order key, in the same partition, run one after the other in offset order.
+    order_key: Callable[[Record], bytes] = by_record_key
+    # Seconds one try may take; default settings.try_timeout. A try longer than settings.drain_timeout is
+    # cut off when partitions move, and starts again elsewhere.
+    try_timeout: float | None = None
+    # Called after the dead letter is confirmed, for example to tell the visitor. Its errors are logged only.
+    on_dead: OnDead | None = None
+    setup: Callable[[], Awaitable[None]] | None = None  # before the first record: load a model, open clients
+    teardown: Callable[[], Awaitable[None]] | None = None  # after the last record

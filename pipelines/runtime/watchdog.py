@@ -1,0 +1,109 @@
+"""Ends a worker that has silently stopped working, so that its supervisor starts a fresh one.
+
+It asks the broker, through its own clients, and believes nothing the worker says of itself, but for one
+thing: a handler at work within its time limit is not a stall.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable
+from time import monotonic
+from typing import Protocol
+
+import structlog
+from aiokafka import TopicPartition
+
+from adapters.kafka import Broker, bootstrap_servers
+from pipelines.runtime.errors import Retryable
+from pipelines.runtime.settings import Settings
+
+log = structlog.get_logger(__name__)
+
+LOOKS_PER_STALL = 6  # looks within the time after which a stall is one
+
+
+class Watched(Protocol):
+    """A stage as the watchdog sees it."""
+
+    @property
+    def group(self) -> str: ...
+
+    def partitions(self) -> Iterable[TopicPartition]:
+        """Its own partitions; all of its topics when it was given none."""
+        ...
+
+    def busy(self) -> bool:
+        """Whether a handler is at work within its time limit."""
+        ...
+
+
+class Stall:
+    """When a stage stopped moving. Times are monotonic seconds."""
+
+    def __init__(self, limit: float) -> None:
+        self._limit = limit
+        self._since: float | None = None
+        self._committed: dict[TopicPartition, int] = {}
+
+    def looked(
+        self,
+        now: float,
+        committed: dict[TopicPartition, int],
+        behind: dict[TopicPartition, int],
+        busy: bool,
+    ) -> float | None:
+        """Seconds of standstill once they are over the limit, else None."""
+        waiting = any(behind.values())
+        moved = committed != self._committed
+        self._committed = committed
+        if busy or moved or not waiting:
+            self._since = None
+        elif self._since is None:
+            self._since = now
+        if self._since is None or now - self._since < self._limit:
+            return None
+        return now - self._since
+
+    def could_not_look(self) -> None:
+        """The broker is away: that is no stall of ours."""
+        self._since = None
+
+
+async def watch(stages: Iterable[Watched], settings: Settings) -> str:
+    """Look again and again; return what stands still when something does.
+
+    Runs until then; cancel it to end it.
+    """
+    stalls = [(stage, Stall(settings.stall_timeout)) for stage in stages]
+    broker: Broker | None = None
+    try:
+        while True:
+            await asyncio.sleep(settings.stall_timeout / LOOKS_PER_STALL)
+            try:
+                if broker is None:
+                    broker = await _connect(settings)
+                for stage, stall in stalls:
+                    own = set(stage.partitions())
+                    committed = {tp: at for tp, at in (await broker.committed(stage.group)).items() if tp in own}
+                    behind = await broker.behind(stage.group, own)
+                    seconds = stall.looked(monotonic(), committed, behind, stage.busy())
+                    if seconds is not None:
+                        return f"{stage.group}: {sum(behind.values())} messages wait, none moved for {seconds:.0f} s"
+            except Retryable as err:
+                log.warning("watchdog cannot look", error=str(err))
+                for _, stall in stalls:
+                    stall.could_not_look()
+    finally:
+        if broker is not None:
+            await broker.stop()
+
+
+async def _connect(settings: Settings) -> Broker:
+    broker = Broker(bootstrap_servers(settings))
+    try:
+        await broker.start()
+    except BaseException:
+        await broker.stop()
+        raise
+    return broker

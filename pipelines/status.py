@@ -1,0 +1,103 @@
+"""Status: how far behind the stages are, how fresh the sites, what is dead. Asked of the servers, never guessed."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from contextlib import AsyncExitStack
+from datetime import UTC, datetime
+from time import monotonic
+
+from adapters.elastic.bundle import Elastic
+from adapters.kafka import Broker, broker, group_id, lags
+from pipelines.runtime.errors import Retryable
+from pipelines.runtime.settings import Settings
+from schemas.http import SiteStatus, StageStatus, SystemStatus
+from schemas.topics import CHANGES, CHUNKS, EMBEDDINGS, RECEIPTS, REPHRASED, REQUESTS, RETRIEVED, Topic
+
+STAGES: dict[str, tuple[Topic, ...]] = {
+    "chunk": (CHANGES,),
+    "embed": (CHUNKS,),
+    "index": (EMBEDDINGS, RECEIPTS),
+    "rephrase": (REQUESTS,),
+    "retrieve": (REPHRASED,),
+    "answer": (RETRIEVED,),
+}
+RATE_SECONDS = 60.0  # over which a rate is taken
+FIRST_LOOK = 1.0  # seconds between the two looks a first rate needs
+
+
+class StatusReader:
+    """Looks at Kafka and Elasticsearch. One per process; close it last."""
+
+    def __init__(self, settings: Settings, elastic: Elastic) -> None:
+        self._settings = settings
+        self._elastic = elastic
+        self._stack = AsyncExitStack()
+        self._broker: Broker | None = None
+        self._looks: deque[tuple[float, dict[str, int]]] = deque()
+
+    async def aclose(self) -> None:
+        await self._stack.aclose()
+
+    async def status(self) -> SystemStatus:
+        """What can be said now; a service that does not answer shows as false, with nothing of it."""
+        stages, sites = await asyncio.gather(self._stages(), self._sites(), return_exceptions=True)
+        for part in (stages, sites):
+            if isinstance(part, BaseException) and not isinstance(part, Retryable):
+                raise part
+        return SystemStatus(
+            at=datetime.now(UTC),
+            kafka=not isinstance(stages, BaseException),
+            elasticsearch=not isinstance(sites, BaseException),
+            stages=() if isinstance(stages, BaseException) else stages,
+            sites=() if isinstance(sites, BaseException) else sites,
+        )
+
+    async def ready(self) -> tuple[bool, dict[str, str]]:
+        """Whether Kafka and Elasticsearch answer, and what is wrong with each that does not."""
+        wrong: dict[str, str] = {}
+        try:
+            await (await self._connected()).topics()
+        except Retryable as err:
+            wrong["kafka"] = str(err)
+        try:
+            await self._elastic.ping()
+        except Retryable as err:
+            wrong["elasticsearch"] = str(err)
+        return not wrong, wrong
+
+    async def _connected(self) -> Broker:
+        if self._broker is None:
+            self._broker = await self._stack.enter_async_context(broker(self._settings))
+        return self._broker
+
+    async def _stages(self) -> tuple[StageStatus, ...]:
+        client = await self._connected()
+        if not self._looks:
+            await self._look(client)
+            await asyncio.sleep(FIRST_LOOK)
+        await self._look(client)
+        behind = await lags(client, self._settings, STAGES)
+        (then, before), (now, after) = self._looks[0], self._looks[-1]
+        return tuple(
+            StageStatus(
+                stage=stage,
+                topic=topics[0].name,
+                lag=behind[stage].lag,
+                rate=round(max(0, after[stage] - before[stage]) / max(now - then, 1e-3), 2),
+                members=behind[stage].members,
+                dead_letters=behind[stage].dead_letters,
+            )
+            for stage, topics in STAGES.items()
+        )
+
+    async def _look(self, client: Broker) -> None:
+        """Remember how far every stage is."""
+        done = {stage: sum((await client.committed(group_id(self._settings, stage))).values()) for stage in STAGES}
+        self._looks.append((monotonic(), done))
+        while self._looks[0][0] < monotonic() - RATE_SECONDS and len(self._looks) > 2:
+            self._looks.popleft()
+
+    async def _sites(self) -> tuple[SiteStatus, ...]:
+        return tuple(await asyncio.gather(*(self._elastic.pages.site_status(site) for site in self._settings.sites)))

@@ -1,0 +1,207 @@
+"""Loads prompts and refuses what does not fit, so that a typo shows at start and not in an answer.
+
+    answer.yaml = front matter (id, version, language, variables, examples)
+                  ---
+                  system: segments of the system message      {title, content}
+                  user:   segments of the user message
+
+A `{name}` in a segment's content is a variable. Values are put in once and never looked into, so what comes from a
+page or a visitor cannot name a variable. A site's own file of the same name takes the place of ours.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import yaml
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+HERE = Path(__file__).parent
+Role = Literal["system", "user", "assistant"]
+
+_VARIABLE = re.compile(r"\{([a-z][a-z_]*)\}")
+
+
+class PromptError(ValueError):
+    """A prompt file, or what is put into it, is wrong; names the file and the variable or key."""
+
+
+@dataclass(frozen=True)
+class ChatMessage:
+    """One message to a chat model."""
+
+    role: Role
+    content: str
+
+
+class _Strict(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid", str_strip_whitespace=True)
+
+
+class Segment(_Strict):
+    """A titled part of a message."""
+
+    title: str = Field(min_length=1)
+    content: str = Field(min_length=1)
+
+
+class _FrontMatter(_Strict):
+    id: str = Field(pattern=r"^[a-z][a-z-]*$")
+    version: int = Field(ge=1)
+    language: str = Field(min_length=1, description="Which parts are in which language, for whoever edits it.")
+    variables: dict[str, str] = Field(description="Name -> what is put there.")
+    examples: bool = Field(default=False, description="Worked examples go before the user message.")
+
+
+class _Body(_Strict):
+    system: tuple[Segment, ...] = Field(min_length=1)
+    user: tuple[Segment, ...] = Field(min_length=1)
+
+
+class _Example(_Strict):
+    """Values of the user message's variables, and what the model should have said."""
+
+    title: str = Field(min_length=1)
+    variables: dict[str, str]
+    output: str = Field(min_length=1)
+
+
+class _Examples(_Strict):
+    prompt: str
+    language: str
+    examples: tuple[_Example, ...] = Field(min_length=1)
+
+
+@dataclass(frozen=True)
+class Prompt:
+    """A checked prompt."""
+
+    path: Path
+    id: str
+    version: int
+    variables: Mapping[str, str]
+    system: tuple[Segment, ...]
+    user: tuple[Segment, ...]
+    examples: Mapping[str, tuple[_Example, ...]]  # by language
+
+    @property
+    def fingerprint(self) -> str:
+        """Version and content, for traces: `answer-1-3fa9c2d1`."""
+        text = repr((self.system, self.user, sorted(self.examples.items())))
+        return f"{self.id}-{self.version}-{hashlib.sha256(text.encode()).hexdigest()[:8]}"
+
+    def messages(self, values: Mapping[str, str], lang: str) -> tuple[ChatMessage, ...]:
+        """System message, the worked examples in `lang` (else in English), user message.
+
+        Raises:
+            PromptError: a value is missing, or is for no variable.
+        """
+        _compare(self.path, "value for variable", set(values), set(self.variables))
+        found = [ChatMessage("system", _fill(self.system, values))]
+        for example in self.examples.get(lang.partition("-")[0]) or self.examples.get("en", ()):
+            found.append(ChatMessage("user", _fill(self.user, {**values, **example.variables})))
+            found.append(ChatMessage("assistant", _put(example.output, {**values, **example.variables})))
+        return (*found, ChatMessage("user", _fill(self.user, values)))
+
+
+def load(name: str, overrides: Path | None = None) -> Prompt:
+    """The prompt `name`, from the site's folder `overrides` if it has one of that name.
+
+    Raises:
+        PromptError: naming the file and what is wrong with it.
+    """
+    ours = _read(HERE / f"{name}.yaml", HERE / "examples", name)
+    theirs = overrides / f"{name}.yaml" if overrides else None
+    if overrides is None or theirs is None or not theirs.is_file():
+        return ours
+    prompt = _read(theirs, overrides / "examples", name)
+    # The code supplies exactly these: one more has no value, one less drops what the answer needs.
+    _compare(theirs, "variable", set(prompt.variables), set(ours.variables))
+    return prompt
+
+
+def fence(request_id: str) -> str:
+    """A word that no page can contain: whoever wrote the page did not know the request.
+
+    The same request always gets the same, so that a repeated request repeats its prompt.
+    """
+    return hashlib.sha256(f"fence {request_id}".encode()).hexdigest()[:16]
+
+
+def fenced(kind: str, token: str, text: str, **attributes: str | int) -> str:
+    """`text` as data: between marks that `text` itself cannot close."""
+    about = "".join(f' {name}="{value}"' for name, value in attributes.items())
+    return f"<{kind}-{token}{about}>\n{text.replace(token, '')}\n</{kind}-{token}>"
+
+
+def _read(path: Path, examples: Path, name: str) -> Prompt:
+    documents = _documents(path)
+    if len(documents) != 2:
+        raise PromptError(f"{path}: must have front matter, a line `---`, and the segments")
+    front = _parse(path, _FrontMatter, documents[0])
+    body = _parse(path, _Body, documents[1])
+    if front.id != name:
+        raise PromptError(f"{path}: id is {front.id!r}, must be {name!r}")
+    used = _used(segment.content for segment in (*body.system, *body.user))
+    _compare(path, "variable", set(front.variables), used)
+    found: dict[str, tuple[_Example, ...]] = {}
+    for file in sorted(examples.glob(f"{name}.*.yaml")) if front.examples else ():
+        set_ = _parse(file, _Examples, _one(file))
+        if set_.prompt != name:
+            raise PromptError(f"{file}: prompt is {set_.prompt!r}, must be {name!r}")
+        for example in set_.examples:
+            stray = (set(example.variables) | _used([example.output])) - set(front.variables)
+            if stray:
+                raise PromptError(f"{file}: example {example.title!r}: unknown variable {_names(stray)}")
+        found[set_.language] = set_.examples
+    return Prompt(path, front.id, front.version, front.variables, body.system, body.user, found)
+
+
+def _documents(path: Path) -> list[Any]:
+    try:
+        return list(yaml.safe_load_all(path.read_text(encoding="utf-8")))
+    except (OSError, UnicodeDecodeError, yaml.YAMLError) as err:
+        raise PromptError(f"{path}: cannot be read: {err}") from err
+
+
+def _one(path: Path) -> Any:
+    documents = _documents(path)
+    if len(documents) != 1:
+        raise PromptError(f"{path}: must be one YAML document")
+    return documents[0]
+
+
+def _parse[Model: BaseModel](path: Path, model: type[Model], value: Any) -> Model:
+    try:
+        return model.model_validate(value)
+    except ValidationError as err:
+        problems = "; ".join(f"{'.'.join(map(str, e['loc']))}: {e['msg']}" for e in err.errors(include_url=False))
+        raise PromptError(f"{path}: {problems}") from None
+
+
+def _used(texts: Iterable[str]) -> set[str]:
+    return {name for text in texts for name in _VARIABLE.findall(text)}
+
+
+def _compare(path: Path, what: str, have: set[str], want: set[str]) -> None:
+    if missing := want - have:
+        raise PromptError(f"{path}: {what} missing: {_names(missing)}")
+    if unknown := have - want:
+        raise PromptError(f"{path}: {what} unknown or unused: {_names(unknown)}")
+
+
+def _names(names: Iterable[str]) -> str:
+    return ", ".join(sorted(names))
+
+
+def _fill(segments: Sequence[Segment], values: Mapping[str, str]) -> str:
+    return "\n\n".join(f"# {segment.title}\n{_put(segment.content, values)}" for segment in segments)
+
+
+def _put(text: str, values: Mapping[str, str]) -> str:
+    return _VARIABLE.sub(lambda match: values[match.group(1)], text)

@@ -1,0 +1,1 @@
+"""The bundled sample site: an invented town whose pages, facts and questions show Pagewire at work."""

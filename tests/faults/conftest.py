@@ -1,0 +1,35 @@
+"""One Kafka for all of these tests, and per test its own topics."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+from uuid import uuid4
+
+import pytest
+
+from pipelines.runtime.settings import Settings
+from tests.faults.own_kafka import OwnKafka
+from tests.faults.rig import Rig
+
+
+@pytest.fixture(scope="session")
+def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[OwnKafka]:
+    server = OwnKafka(tmp_path_factory.mktemp("kafka"))
+    server.start()
+    try:
+        asyncio.run(server.serves())
+        yield server
+    finally:
+        server.close()
+
+
+@pytest.fixture
+async def rig(kafka: OwnKafka, tmp_path: Path) -> AsyncIterator[Rig]:
+    rig = Rig(Settings(kafka=kafka.bootstrap, topic_prefix=f"t{uuid4().hex[:8]}.", partitions=2), tmp_path)
+    await rig.start()
+    try:
+        yield rig
+    finally:
+        rig.close()

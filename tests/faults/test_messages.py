@@ -1,0 +1,118 @@
+"""What a message or a handler can do to a worker: no order is lost, no order blocks the others."""
+
+from __future__ import annotations
+
+import json
+import os
+
+from adapters.kafka import KafkaSender
+from schemas.topics import CHANGES, CHUNKS, MAX_MESSAGE_BYTES
+from tests.faults.rig import Rig, until
+
+
+async def test_errors_are_retried_and_nothing_is_lost(rig: Rig) -> None:
+    await rig.order((1, "ok"), (2, "crash 2"), (3, "retryable 4"), (4, "cancelled 1"), (5, "ok"))
+    rig.worker()
+    await rig.settled()
+    assert rig.done() == dict.fromkeys(range(1, 6), 1)
+    assert await rig.buried() == []
+    attempts = {line["id"]: line["attempt"] for line in rig.lines("begin")}
+    assert attempts == {1: 1, 2: 3, 3: 5, 4: 2, 5: 1}
+
+
+async def test_hopeless_messages_become_dead_letters_untouched(rig: Rig) -> None:
+    headers = (("pagewire-trace", b"t-1"), ("twice", b"a"), ("twice", b"b"), ("null", None))
+    poison: dict[bytes, bytes | None] = {b"bytes": b"\xff\x00poison", b"empty": b"", b"null": None}
+    async with KafkaSender(rig.settings) as sender:
+        for key, value in poison.items():
+            await sender.send_bytes(CHANGES, key, value, headers)
+    await rig.order((1, "permanent"), (2, "crash 99"), (3, "ok"))
+    rig.worker()
+    await rig.settled()
+    assert rig.lost(but=(1, 2)) == set()
+    buried = {letter.key: letter for letter in await rig.buried()}
+    assert len(buried) == len(poison) + 2
+    for key, value in poison.items():
+        assert (buried[key].value, buried[key].headers) == (value, headers)
+        assert buried[key].letter.code == "bad-message"
+        assert buried[key].letter.attempts == 1
+    refused, crashed = buried[b"key-1"], buried[b"key-2"]
+    assert json.loads(refused.value or b"") == {"id": 1, "do": "permanent"}
+    assert (refused.letter.code, refused.letter.message, refused.letter.attempts) == ("refused", "never", 1)
+    assert refused.letter.topic.endswith(CHANGES.name)
+    assert refused.letter.stage == "faulty"
+    assert (crashed.letter.code, crashed.letter.attempts) == ("unexplained", 3)
+    assert crashed.letter.error_class == "builtins.ZeroDivisionError"
+    assert crashed.letter.first_failed_at < crashed.letter.last_failed_at
+
+
+async def test_a_hanging_handler_is_cut_off_and_tried_again(rig: Rig) -> None:
+    await rig.order((1, "hang 1"), (2, "swallow"), (3, "ok"))
+    rig.worker(try_timeout=0.5, tries=2)
+    await rig.settled()
+    assert rig.lost(but=(2,)) == set()
+    # It ate its cut-off and returned as if all were well; that must not count as done.
+    (letter,) = await rig.buried()
+    assert letter.key == b"key-2"
+    assert "0.5 s" in letter.letter.message
+
+
+async def test_the_trace_goes_from_message_to_message(rig: Rig) -> None:
+    order = json.dumps({"id": 1, "do": "ok"}).encode()
+    async with KafkaSender(rig.settings) as sender:
+        await sender.send_bytes(CHANGES, b"k", order, (("pagewire-trace", b"trace-7"),))
+    rig.worker()
+    await rig.settled()
+    (sent,) = await rig.messages(CHUNKS)
+    assert dict(sent.headers) == {"pagewire-trace": b"trace-7"}
+
+
+async def test_the_largest_message_goes_through(rig: Rig) -> None:
+    # Random, so that compression does not help.
+    filler = os.urandom(MAX_MESSAGE_BYTES // 2 - 100).hex()
+    order = json.dumps({"id": 1, "do": "ok", "filler": filler}).encode()
+    assert MAX_MESSAGE_BYTES - 300 < len(order) <= MAX_MESSAGE_BYTES
+    poison = b"\xff" + os.urandom(MAX_MESSAGE_BYTES - 1)
+    async with KafkaSender(rig.settings) as sender:
+        await sender.send_bytes(CHANGES, b"big", order, ())
+        await sender.send_bytes(CHANGES, b"big", poison, ())
+    rig.worker()
+    await rig.settled()
+    assert rig.done() == {1: 1}
+    (letter,) = await rig.buried()
+    assert letter.value == poison
+
+
+async def test_keys_stay_in_order_while_others_overtake(rig: Rig) -> None:
+    await rig.order((1, "retryable 3", "a"), *((n, "ok", "a") for n in range(2, 6)))
+    await rig.order(*((n, "ok") for n in range(6, 30)))
+    rig.worker()
+    await rig.settled()
+    finished = [line["id"] for line in rig.lines("effect")]
+    assert [n for n in finished if n < 6] == [1, 2, 3, 4, 5]
+    assert finished[0] != 1
+    assert rig.lost() == set()
+
+
+async def test_a_stuck_message_holds_back_its_own_partition_only(rig: Rig) -> None:
+    await rig.order(*((n, "slow 600" if n < 2 else "ok", "stuck") for n in range(40)))
+    await rig.order(*((n, "ok") for n in range(40, 140)))
+    rig.worker(window=4, try_timeout=600, drain_timeout=1)
+    stuck = next(iter({line["partition"] for line in await _begun(rig)}))
+    elsewhere = {m for m in range(40, 140)}
+    await until(
+        "the other partition is worked on to its end",
+        lambda: len({line["partition"] for line in rig.lines("effect")}) >= 1 and _elsewhere_done(rig, stuck),
+    )
+    assert elsewhere & set(rig.done())
+    assert (await rig.committed()).get(stuck) is None
+
+
+async def _begun(rig: Rig) -> list[dict[str, int]]:
+    await rig.began(0)
+    return [line for line in rig.lines("begin") if line["id"] == 0]
+
+
+def _elsewhere_done(rig: Rig, stuck: int) -> bool:
+    done = [line for line in rig.lines("effect") if line["partition"] != stuck]
+    return len(done) >= 30

@@ -1,0 +1,86 @@
+"""The worker under test: a real process on the real runtime, whose every effect is a synced line in a file.
+
+A message's value says what its handling does, as JSON `{"id": 7, "do": "..."}`:
+ok | retryable N | crash N | slow SECONDS | hang N | permanent | swallow (eats its cancellation) | big
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import sys
+from pathlib import Path
+
+from pipelines.runtime import logs
+from pipelines.runtime.errors import Permanent, Retryable
+from pipelines.runtime.record import Record
+from pipelines.runtime.runner import run_stages
+from pipelines.runtime.settings import load
+from pipelines.runtime.stage import Sender, Stage
+from schemas.base import Message, WireError
+from schemas.topics import CHANGES, CHUNKS
+
+
+class Echo(Message):
+    """What the worker sends on."""
+
+    id: int
+
+
+class EffectLog:
+    """Appends one line per effect; a line is on disk before the handler goes on."""
+
+    def __init__(self, path: Path) -> None:
+        self._file = path.open("a", encoding="utf-8")
+
+    def write(self, what: str, **fields: object) -> None:
+        self._file.write(json.dumps({"what": what, "pid": os.getpid(), **fields}) + "\n")
+        self._file.flush()
+        os.fsync(self._file.fileno())
+
+
+async def main(path: Path) -> int:
+    log = EffectLog(path)
+
+    async def handle(record: Record, sender: Sender) -> None:
+        try:
+            order = json.loads(record.value or b"")
+        except ValueError as err:
+            raise WireError("not an order") from err
+        number, (do, *rest) = order["id"], order["do"].split()
+        amount = float(rest[0]) if rest else 0.0
+        where = {"id": number, "partition": record.partition, "offset": record.offset, "fresh": record.fresh}
+        log.write("begin", attempt=record.attempt, **where)
+        try:
+            if do == "retryable" and record.attempt <= amount:
+                raise Retryable("not yet")
+            if do == "crash" and record.attempt <= amount:
+                raise ZeroDivisionError("a defect")
+            if do == "permanent":
+                raise Permanent("never")
+            if do == "slow":
+                await asyncio.sleep(amount)
+            if do == "hang" and record.attempt <= amount:
+                await asyncio.Event().wait()
+            if do == "swallow":
+                try:
+                    await asyncio.Event().wait()
+                except asyncio.CancelledError:
+                    log.write("swallowed", **where)
+                    return
+            if do == "cancelled" and record.attempt <= amount:
+                raise asyncio.CancelledError
+        except asyncio.CancelledError:
+            log.write("cancelled", **where)
+            raise
+        await sender.send(CHUNKS, (record.key or b"").decode(), Echo(id=number))
+        log.write("effect", trace=record.trace_id, **where)
+
+    stage = Stage("faulty", {CHANGES: handle})
+    return await run_stages([stage], load(), on_ready=lambda: log.write("ready"))
+
+
+if __name__ == "__main__":
+    logs.configure(load())
+    sys.exit(asyncio.run(main(Path(sys.argv[1]))))
