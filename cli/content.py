@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
+from time import monotonic
 from typing import Annotated
 
 import typer
@@ -18,6 +19,7 @@ from pipelines.ingest.importing import Cursor, send, settle
 from pipelines.runtime import logs
 from pipelines.runtime.settings import Settings, load
 from schemas.ingest import Receipt
+from schemas.page import PageDocument
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 STUCK_AFTER = 20.0  # seconds without one more page searchable
@@ -37,7 +39,9 @@ def import_pages(
         settings = load()
         logs.configure(settings)
         settings.site(site)
-        result = asyncio.run(_import(settings, site, source, wait))
+        total = count(source) if source.exists() else None
+        cursor = Cursor(settings.home, site, source) if source.exists() else None
+        result = asyncio.run(import_documents(settings, site, documents(source), total, cursor, wait))
     if json:
         print_json(result)
     else:
@@ -46,9 +50,15 @@ def import_pages(
         raise typer.Exit(NOT_SO)
 
 
-async def _import(settings: Settings, site: str, source: Path, wait: bool) -> dict[str, object]:
-    pages = documents(source)
-    total = count(source) if source.exists() else None
+async def import_documents(
+    settings: Settings,
+    site: str,
+    pages: Iterable[PageDocument],
+    total: int | None = None,
+    cursor: Cursor | None = None,
+    wait: bool = True,
+) -> dict[str, object]:
+    """Import with progress bars; returns how many pages were sent and the errors by page key."""
     async with Clients(settings) as clients:
         with _bars() as bars:
             sending = bars.add_task("sent", total=total)
@@ -56,27 +66,28 @@ async def _import(settings: Settings, site: str, source: Path, wait: bool) -> di
                 site,
                 pages,
                 await clients.intake(),
-                Cursor(settings.home, site, source) if source.exists() else None,
+                cursor,
                 lambda p: bars.update(sending, completed=p.sent),
             )
-            failures: Mapping[str, Receipt] = {}
-            if wait and revisions:
-                receipts = await clients.receipts(waiting=False)
-                searching = bars.add_task("searchable", total=len(revisions))
-                loop = asyncio.get_running_loop()
-                done, since = -1, loop.time()
-                async for progress, failures in settle(site, revisions, receipts):
-                    bars.update(searching, completed=progress.searchable + progress.failed)
-                    if progress.searchable != done:
-                        done, since = progress.searchable, loop.time()
-                    elif loop.time() - since > STUCK_AFTER:
-                        err.print("nothing has become searchable for a while; does `pagewire worker ingest` run?")
-                        since = loop.time()
-    return {
-        "site": site,
-        "sent": len(revisions),
-        "failed": {key: receipt.error for key, receipt in failures.items()},
-    }
+            failed = await _settle(clients, site, revisions, bars) if wait and revisions else {}
+    return {"site": site, "sent": len(revisions), "failed": failed}
+
+
+async def _settle(clients: Clients, site: str, revisions: Mapping[str, int], bars: Progress) -> dict[str, str | None]:
+    """Wait until all is searchable; returns the errors by page key."""
+    receipts = await clients.receipts(waiting=False)
+    task = bars.add_task("searchable", total=len(revisions))
+    failed: dict[str, str | None] = {}
+    done, since = -1, monotonic()
+    async for progress, failures in settle(site, revisions, receipts):
+        bars.update(task, completed=progress.searchable + progress.failed)
+        failed = {key: receipt.error for key, receipt in failures.items()}
+        if progress.searchable != done:
+            done, since = progress.searchable, monotonic()
+        elif monotonic() - since > STUCK_AFTER:
+            err.print("nothing has become searchable for a while; does `pagewire worker ingest` run?")
+            since = monotonic()
+    return failed
 
 
 def _bars() -> Progress:

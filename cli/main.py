@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typer
 
-from cli import content, engine, questions, up, work
+from cli import content, demo, engine, questions, up, work
 
 app = typer.Typer(
     name="pagewire",
@@ -16,6 +16,7 @@ app = typer.Typer(
 )
 
 app.command("up")(up.up)
+app.command("demo")(demo.demo)
 app.add_typer(engine.app, name="engine")
 app.command("worker")(work.worker)
 app.command("gateway")(work.gateway)

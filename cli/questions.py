@@ -35,14 +35,17 @@ def ask(
     with explained():
         settings = load()
         logs.configure(settings)
-        answer = asyncio.run(_ask(settings, site, question, lang, quiet=json))
+        answer = asyncio.run(ask_once(settings, site, question, lang, quiet=json))
     if json and answer:
         print_json(answer)
     if answer is None or not any(source.cited for source in answer.sources):
         raise typer.Exit(NOT_SO)
 
 
-async def _ask(settings: Settings, site: str, question: str, lang: str | None, quiet: bool) -> Answered | None:
+async def ask_once(
+    settings: Settings, site: str, question: str, lang: str | None, quiet: bool = False
+) -> Answered | None:
+    """Ask and print the answer as it comes; None when there was none in time."""
     at = datetime.now(UTC)
     asked = Question(
         request_id=token_urlsafe(16),

@@ -1,19 +1,19 @@
 """`pagewire up`: the whole system as one foreground tree.
 
-    up ─┬─ Kafka, Elasticsearch (unless their addresses are configured)
-        ├─ worker ingest
-        ├─ worker query
-        └─ gateway
+up ─┬─ Kafka, Elasticsearch (unless their addresses are configured)
+    ├─ worker ingest
+    ├─ worker query
+    └─ gateway
 """
 
 from __future__ import annotations
 
 import asyncio
 import signal
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -93,7 +93,8 @@ class System:
     async def failed(self) -> str:
         """Wait until a server of the engine has gone; crashed children are started again by themselves."""
         if self.engine is None:
-            return await asyncio.get_running_loop().create_future()
+            await asyncio.Event().wait()
+        assert self.engine
         return str(await self.engine.wait_crashed())
 
 
@@ -136,14 +137,20 @@ async def running(settings: Settings) -> AsyncIterator[System]:
         with open_progress() as progress, progress.task("starting workers and gateway"):
             tasks = [asyncio.create_task(child.run(), name=child.name) for child in children]
             stack.push_async_callback(_stop, children, tasks)
-            ready = asyncio.gather(*(child.ready for child in children))
-            await asyncio.wait((ready, *tasks), return_when=asyncio.FIRST_COMPLETED)
-            if not ready.done():
-                ready.cancel()
-                for task in tasks:
-                    if task.done():
-                        task.result()
-        yield System(settings, ready.result()[-1], local, children)
+            url = await _all_ready(children, tasks)
+        yield System(settings, url, local, children)
+
+
+async def _all_ready(children: Sequence[Child], tasks: Sequence[asyncio.Task[None]]) -> str:
+    """The gateway's URL once all are ready. Raises: ChildFailed."""
+    ready = asyncio.ensure_future(asyncio.gather(*(child.ready for child in children)))
+    waiting: set[asyncio.Future[Any]] = {ready, *tasks}
+    ended, _ = await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+    if ready not in ended:
+        ready.cancel()
+        for task in ended:
+            task.result()
+    return ready.result()[-1]
 
 
 async def _stop(children: tuple[Child, ...], tasks: list[asyncio.Task[None]]) -> None:

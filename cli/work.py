@@ -29,7 +29,9 @@ FollowParent = Annotated[bool, typer.Option("--follow-parent", hidden=True)]
 
 
 def worker(
-    stages: Annotated[list[str], typer.Argument(help="chunk embed index rephrase retrieve answer, ingest, query or all")],
+    stages: Annotated[
+        list[str], typer.Argument(help="chunk embed index rephrase retrieve answer, ingest, query or all")
+    ],
     follow_parent: FollowParent = False,
 ) -> None:
     """Run stages in this process. Many processes share the work.

@@ -49,7 +49,7 @@ async def lines(request: Request, limit: int) -> AsyncIterator[tuple[int, bytes 
         for part in ended:
             if overlong or len(line) + len(part) > limit:
                 yield number, None
-            elif line or part.strip():
+            elif (line + part).strip():
                 yield number, bytes(line + part)
             number += 1
             line.clear()
@@ -76,7 +76,7 @@ def parse(model: type[Model], body: bytes) -> Model:
     except ValidationError as err:
         if err.errors(include_input=False, include_context=False)[0]["type"] != "json_invalid":
             raise invalid(err.errors(include_input=False, include_url=False)) from None
-        reason = err.errors(include_input=False)[0]["msg"]
+        reason = err.errors(include_input=False)[0]["msg"].removeprefix("Invalid JSON: ")
     # pydantic's parser is strict about lone surrogates but cannot say in which field; json lets them pass, and
     # the field's own check then names it.
     try:
@@ -85,7 +85,7 @@ def parse(model: type[Model], body: bytes) -> Model:
         raise invalid(err.errors(include_input=False, include_url=False)) from None
     except (ValueError, RecursionError):
         pass
-    raise Problem(400, "bad-json", f"the body is not JSON: {reason}")
+    raise Problem(400, "bad-json", f"not JSON: {reason}")
 
 
 def too_large(limit: int) -> Problem:

@@ -11,8 +11,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator, AsyncIterator
-from contextlib import suppress
+from collections.abc import AsyncGenerator
+from contextlib import aclosing, suppress
 
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
@@ -95,7 +95,7 @@ def frame(event: Event, id: str) -> bytes:
 
 async def frames(
     events: Patient, request_id: str, lang: str, deadline: float, position: str = "", heartbeat: float = HEARTBEAT
-) -> AsyncIterator[bytes]:
+) -> AsyncGenerator[bytes, None]:
     """The stream's bytes, to `done`; what fails on the way is told in plain words.
 
     Args:
@@ -137,7 +137,7 @@ class EventStream(Response):
 
     media_type = "text/event-stream"
 
-    def __init__(self, events: Patient, frames: AsyncIterator[bytes]) -> None:
+    def __init__(self, events: Patient, frames: AsyncGenerator[bytes, None]) -> None:
         super().__init__(headers=HEADERS, media_type=self.media_type)
         del self.headers["content-length"]
         self._events = events
@@ -161,9 +161,10 @@ class EventStream(Response):
     async def _send(self, send: Send) -> None:
         await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
         try:
-            async for data in self._frames:
-                async with asyncio.timeout(SEND_TIMEOUT):
-                    await send({"type": "http.response.body", "body": data, "more_body": True})
+            async with aclosing(self._frames) as frames:
+                async for data in frames:
+                    async with asyncio.timeout(SEND_TIMEOUT):
+                        await send({"type": "http.response.body", "body": data, "more_body": True})
         except TimeoutError:
             log.info("a reader took nothing for %.0f s: let go", SEND_TIMEOUT)
             return  # unfinished, so the server closes the connection

@@ -1,7 +1,7 @@
 """Runs child processes as one tree: all die with this process, each is started again when it crashes.
 
-    supervisor ──pipe to stdin──▶ child   (its end closes when we die, however: the child stops by itself)
-               ◀──stdout──────── "ready ..."
+supervisor ──pipe to stdin──▶ child   (its end closes when we die, however: the child stops by itself)
+           ◀──stdout──────── "ready ..."
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """What an edge (the gateway, a command) asks of the pipelines, each part connected when first wanted.
 
-    async with Clients(settings) as clients:
-        intake = await clients.intake()
+async with Clients(settings) as clients:
+    intake = await clients.intake()
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from pipelines.runtime.services import addresses
 from pipelines.runtime.settings import Settings
 from pipelines.status import StatusReader
 from schemas.topics import ANSWERS, RECEIPTS, Topic
+
 
 class Clients:
     """One per process. Not for use by several tasks before each part was wanted once."""

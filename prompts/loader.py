@@ -16,13 +16,15 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 HERE = Path(__file__).parent
 Role = Literal["system", "user", "assistant"]
+
+Model = TypeVar("Model", bound=BaseModel)
 
 _VARIABLE = re.compile(r"\{([a-z][a-z_]*)\}")
 
@@ -104,8 +106,9 @@ class Prompt:
         _compare(self.path, "value for variable", set(values), set(self.variables))
         found = [ChatMessage("system", _fill(self.system, values))]
         for example in self.examples.get(lang.partition("-")[0]) or self.examples.get("en", ()):
-            found.append(ChatMessage("user", _fill(self.user, {**values, **example.variables})))
-            found.append(ChatMessage("assistant", _put(example.output, {**values, **example.variables})))
+            own = {**values, **{name: _put(text, values) for name, text in example.variables.items()}}
+            found.append(ChatMessage("user", _fill(self.user, own)))
+            found.append(ChatMessage("assistant", _put(example.output, own)))
         return (*found, ChatMessage("user", _fill(self.user, values)))
 
 
@@ -126,17 +129,11 @@ def load(name: str, overrides: Path | None = None) -> Prompt:
 
 
 def fence(request_id: str) -> str:
-    """A word that no page can contain: whoever wrote the page did not know the request.
+    """A word for the marks around data. No page can hold it: whoever wrote the page did not know the request.
 
     The same request always gets the same, so that a repeated request repeats its prompt.
     """
     return hashlib.sha256(f"fence {request_id}".encode()).hexdigest()[:16]
-
-
-def fenced(kind: str, token: str, text: str, **attributes: str | int) -> str:
-    """`text` as data: between marks that `text` itself cannot close."""
-    about = "".join(f' {name}="{value}"' for name, value in attributes.items())
-    return f"<{kind}-{token}{about}>\n{text.replace(token, '')}\n</{kind}-{token}>"
 
 
 def _read(path: Path, examples: Path, name: str) -> Prompt:
@@ -147,16 +144,15 @@ def _read(path: Path, examples: Path, name: str) -> Prompt:
     body = _parse(path, _Body, documents[1])
     if front.id != name:
         raise PromptError(f"{path}: id is {front.id!r}, must be {name!r}")
-    used = _used(segment.content for segment in (*body.system, *body.user))
-    _compare(path, "variable", set(front.variables), used)
+    _compare(path, "variable", set(front.variables), _used(s.content for s in (*body.system, *body.user)))
     found: dict[str, tuple[_Example, ...]] = {}
     for file in sorted(examples.glob(f"{name}.*.yaml")) if front.examples else ():
         set_ = _parse(file, _Examples, _one(file))
         if set_.prompt != name:
             raise PromptError(f"{file}: prompt is {set_.prompt!r}, must be {name!r}")
         for example in set_.examples:
-            stray = (set(example.variables) | _used([example.output])) - set(front.variables)
-            if stray:
+            used = set(example.variables) | _used([*example.variables.values(), example.output])
+            if stray := used - set(front.variables):
                 raise PromptError(f"{file}: example {example.title!r}: unknown variable {_names(stray)}")
         found[set_.language] = set_.examples
     return Prompt(path, front.id, front.version, front.variables, body.system, body.user, found)
@@ -176,7 +172,7 @@ def _one(path: Path) -> Any:
     return documents[0]
 
 
-def _parse[Model: BaseModel](path: Path, model: type[Model], value: Any) -> Model:
+def _parse(path: Path, model: type[Model], value: Any) -> Model:
     try:
         return model.model_validate(value)
     except ValidationError as err:

@@ -1,5 +1,7 @@
 """`python -m infra.engine start|stop|status|reset`: the engine without the rest of Pagewire, for tests."""
 
+# ruff: noqa: T201 (printing is what a command line is for)
+
 from __future__ import annotations
 
 import argparse

@@ -12,7 +12,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
-import shutil
 import signal
 import subprocess
 import sys
@@ -43,7 +42,7 @@ from infra.engine.servers import (
     prepare_kafka,
 )
 from infra.engine.settings import EngineSettings, EngineStatus, ServerStatus
-from infra.engine.state import ServerRecord, State, living, starter_lock, write_state
+from infra.engine.state import ServerRecord, State, delete_files, living, starter_lock, write_state
 
 READY_TIMEOUT = 120.0  # seconds; 5 on an idle laptop, and a start that is merely slow must not fail
 STOP_TIMEOUT = 20.0  # seconds for a clean stop before SIGKILL; it takes 2
@@ -90,12 +89,14 @@ async def start(settings: EngineSettings, *, detach: bool, progress: Progress | 
     progress = progress or SilentProgress()
     check_platform()
     root = settings.root
-    jars.require_space(root, DATA_BYTES)
     async with starter_lock(root, progress):
         running = living(root)
         absent = [server for server in _servers(root) if server.key not in running]
         if absent:
+            jars.require_space(root, DATA_BYTES)
             await jars.fetch(settings.cache, progress)
+        else:
+            progress.note(f"the engine in {root} is running already")
         records = dict(running)
         try:
             for server in absent:
@@ -129,10 +130,8 @@ async def status(settings: EngineSettings) -> EngineStatus:
 
 def reset(settings: EngineSettings) -> None:
     """Delete the engine's data, logs and settings; downloaded jars stay. Raises `EngineRunning`."""
-    if living(settings.root):
+    if not delete_files(settings.root):
         raise EngineRunning(settings.root)
-    if settings.root.exists():
-        shutil.rmtree(settings.root)
 
 
 def check_platform() -> None:
@@ -149,20 +148,21 @@ def check_platform() -> None:
 
 def log_tail(log: Path) -> str:
     """The last lines of a server's log."""
+    return "\n".join(_read(log).splitlines()[-LOG_TAIL_LINES:])
+
+
+def _read(log: Path) -> str:
     try:
-        lines = log.read_text(encoding="utf-8", errors="replace").splitlines()
+        return log.read_text(encoding="utf-8", errors="replace")
     except OSError:
         return "(no log)"
-    return "\n".join(lines[-LOG_TAIL_LINES:])
 
 
 def _servers(root: Path) -> tuple[Server, Server]:
     return kafka_server(root), elasticsearch_server(root)
 
 
-def _spawn(
-    server: Server, settings: EngineSettings, others: State, detach: bool, progress: Progress
-) -> ServerRecord:
+def _spawn(server: Server, settings: EngineSettings, others: State, detach: bool, progress: Progress) -> ServerRecord:
     """Start the server's process; it does not serve yet."""
     taken = {record.port for record in others.values()}
     if server.key == "kafka":
@@ -177,7 +177,7 @@ def _spawn(
         os.replace(server.log, server.log.with_suffix(".log.1"))
     parent = [] if detach else [str(os.getpid())]
     with server.log.open("wb") as log:
-        process = subprocess.Popen(
+        process = subprocess.Popen(  # noqa: S603 (our own script and paths)
             [sys.executable, "-P", str(SERVER_PROCESS), str(server.run_file), *parent],
             stdin=subprocess.DEVNULL,
             stdout=log,
@@ -215,10 +215,9 @@ def _why_died(server: Server, record: ServerRecord, cache: Path) -> EngineError:
     corrupt = jars.drop_corrupt_jars(cache, jars.pinned_jars())
     if corrupt:
         return CorruptDownload(corrupt[0].coordinate)
-    tail = log_tail(server.log)
-    if "Address already in use" in tail:
+    if "Address already in use" in _read(server.log):
         return PortTaken(server.name, record.port)
-    return ServerDied(server.name, server.log, tail)
+    return ServerDied(server.name, server.log, log_tail(server.log))
 
 
 async def _stop(settings: EngineSettings, only: State | None) -> bool:
@@ -244,16 +243,14 @@ async def _terminate(record: ServerRecord) -> None:
             with contextlib.suppress(psutil.NoSuchProcess):
                 process.send_signal(number)
         deadline = time.monotonic() + STOP_TIMEOUT
-        while record.alive and time.monotonic() < deadline:
+        while record.alive and time.monotonic() < deadline:  # noqa: ASYNC110 (another process sets no event)
             await asyncio.sleep(LOOK_INTERVAL)
 
 
 async def _status(server: Server, record: ServerRecord | None) -> ServerStatus:
     process = record.process() if record else None
     if record is None or process is None:
-        return ServerStatus(
-            server.name, server.version, False, False, None, None, None, None, server.data, server.log
-        )
+        return ServerStatus(server.name, server.version, False, False, None, None, None, None, server.data, server.log)
     try:
         resident = process.memory_info().rss
     except psutil.NoSuchProcess:

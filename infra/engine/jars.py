@@ -22,11 +22,11 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor, as_completed
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from infra.engine.errors import CorruptDownload, DiskFull, RegistryUnreachable
+from infra.engine.errors import CorruptDownload, DiskFull, EngineError, RegistryUnreachable
 from infra.engine.progress import Progress
 
 KAFKA_VERSION = "4.1.0"
@@ -39,6 +39,9 @@ RETRY_PAUSE = 0.5  # seconds, doubled per try
 HTTP_TIMEOUT = 30  # seconds without a byte
 STALE_INCOMING = 3600.0  # seconds after which a download folder belongs to a process that was killed
 SPARE_BYTES = 64 * 2**20  # free space to leave beside the jars
+
+Count = Callable[[int], None]  # takes bytes that have come
+Download = Callable[[str, Path, Count], Path]  # coordinate, an empty folder for it, where to count; the file
 
 # Where each set of jars lies below the cache: the layout Elasticsearch expects of its own home.
 KAFKA_JARS = f"kafka-{KAFKA_VERSION}"
@@ -87,20 +90,20 @@ def missing_jars(cache: Path, jars: tuple[Jar, ...]) -> list[Jar]:
 
 def drop_corrupt_jars(cache: Path, jars: tuple[Jar, ...]) -> list[Jar]:
     """Remove jars whose sha256 is not the pinned one, so that the next start fetches them; returns them."""
-    corrupt = [
-        jar for jar in jars if jar.path(cache).exists() and sha256_of(jar.path(cache)) != jar.sha256
-    ]
+    corrupt = [jar for jar in jars if jar.path(cache).exists() and sha256_of(jar.path(cache)) != jar.sha256]
     for jar in corrupt:
         jar.path(cache).unlink()
     return corrupt
 
 
-async def fetch(cache: Path, progress: Progress) -> None:
-    """Bring every pinned jar into `cache`; instant when they are there.
+async def fetch(
+    cache: Path, progress: Progress, *, jars: tuple[Jar, ...] | None = None, download: Download | None = None
+) -> None:
+    """Bring `jars`, by default every pinned one, into `cache`; instant when they are there.
 
     Raises `RegistryUnreachable`, `CorruptDownload` or `DiskFull`.
     """
-    missing = missing_jars(cache, pinned_jars())
+    missing = missing_jars(cache, pinned_jars() if jars is None else jars)
     if not missing:
         return
     total = sum(jar.size for jar in missing)
@@ -109,7 +112,7 @@ async def fetch(cache: Path, progress: Progress) -> None:
     label = f"fetching Kafka {KAFKA_VERSION} and Elasticsearch {ELASTICSEARCH_VERSION}"
     try:
         with progress.task(label, total) as advance:
-            await asyncio.to_thread(_fetch_all, cache, missing, advance, cancelled)
+            await asyncio.to_thread(_fetch_all, cache, missing, download or from_registry, advance, cancelled)
     except OSError as err:
         if err.errno in (errno.ENOSPC, errno.EDQUOT):
             raise DiskFull(cache, total + SPARE_BYTES) from err
@@ -138,9 +141,7 @@ def _has_size(path: Path, size: int) -> bool:
         return False
 
 
-def _fetch_all(
-    cache: Path, jars: list[Jar], advance: Callable[[int], None], cancelled: threading.Event
-) -> None:
+def _fetch_all(cache: Path, jars: list[Jar], download: Download, advance: Count, cancelled: threading.Event) -> None:
     cache.mkdir(parents=True, exist_ok=True)
     _sweep_incoming(cache)
     with tempfile.TemporaryDirectory(prefix="incoming-", dir=cache, ignore_cleanup_errors=True) as incoming:
@@ -148,11 +149,12 @@ def _fetch_all(
         try:
             # Largest first: the last to finish is then a small one.
             by_size = sorted(jars, key=lambda jar: jar.size, reverse=True)
-            downloads = [
-                pool.submit(_fetch_one, jar, cache, Path(incoming), advance, cancelled) for jar in by_size
+            fetches = [
+                pool.submit(_fetch_one, jar, cache, Path(incoming), download, _Counter(advance, cancelled))
+                for jar in by_size
             ]
-            for download in as_completed(downloads):
-                download.result()
+            for fetched in as_completed(fetches):
+                fetched.result()
         finally:
             cancelled.set()
             pool.shutdown(cancel_futures=True)
@@ -160,87 +162,78 @@ def _fetch_all(
 
 def _sweep_incoming(cache: Path) -> None:
     for folder in cache.glob("incoming-*"):
-        if time.time() - folder.stat().st_mtime > STALE_INCOMING:
-            shutil.rmtree(folder, ignore_errors=True)
+        with suppress(FileNotFoundError):  # its owner has just finished
+            if time.time() - folder.stat().st_mtime > STALE_INCOMING:
+                shutil.rmtree(folder, ignore_errors=True)
 
 
-def _fetch_one(
-    jar: Jar, cache: Path, incoming: Path, advance: Callable[[int], None], cancelled: threading.Event
-) -> None:
+def _fetch_one(jar: Jar, cache: Path, incoming: Path, download: Download, counter: _Counter) -> None:
     """Download, check, move into place; a bad or broken download is tried again from the start."""
-    failure: Exception = RegistryUnreachable(jar.coordinate)
+    failure: EngineError = RegistryUnreachable(jar.coordinate)
     for attempt in range(TRIES):
-        if cancelled.wait(RETRY_PAUSE * 2**attempt if attempt else 0.0):
+        if counter.cancelled.wait(RETRY_PAUSE * 2**attempt if attempt else 0.0):
             return
-        counted = _Counted(advance, cancelled)
         try:
-            path = _download(jar.coordinate, incoming / jar.folder / str(attempt), counted)
+            path = download(jar.coordinate, incoming / jar.folder / str(attempt), counter.count)
         except _Cancelled:
             return
-        except (RuntimeError, ConnectionError, TimeoutError, _request_exception()) as err:
-            counted.take_back()
+        except (RuntimeError, ConnectionError, TimeoutError) as err:
             failure = RegistryUnreachable(jar.coordinate)
             failure.__cause__ = err
-            continue
-        if sha256_of(path) == jar.sha256:
-            jar.path(cache).parent.mkdir(parents=True, exist_ok=True)
-            os.replace(path, jar.path(cache))
-            return
-        counted.take_back()
-        failure = CorruptDownload(jar.coordinate)
+        else:
+            if sha256_of(path) == jar.sha256:
+                jar.path(cache).parent.mkdir(parents=True, exist_ok=True)
+                os.replace(path, jar.path(cache))
+                return
+            failure = CorruptDownload(jar.coordinate)
+        counter.take_back()
     raise failure
 
 
-def _download(coordinate: str, repository: Path, counted: _Counted) -> Path:
-    """Have jgo download one jar into `repository`, a Maven repository folder of our own."""
+def from_registry(coordinate: str, repository: Path, count: Count) -> Path:
+    """Have jgo download one jar into `repository`, an empty folder; raises RuntimeError or ConnectionError."""
+    # Imported late: a warm start needs none of it.
+    import requests
     from jgo.config import GlobalSettings
     from jgo.constants import MAVEN_CENTRAL_URL
     from jgo.maven import MavenContext, PythonResolver
 
-    repositories = {"central": MAVEN_CENTRAL_URL, **GlobalSettings.load().repositories}
+    @contextmanager
+    def counted(_name: str, _size: int) -> Iterator[Count]:
+        yield count
+
     context = MavenContext(
-        resolver=PythonResolver(progress_callback=counted.of_file),
+        resolver=PythonResolver(progress_callback=counted),
         repo_cache=repository,
-        remote_repos=repositories,
+        remote_repos={"central": MAVEN_CENTRAL_URL, **GlobalSettings.load().repositories},
         timeout=HTTP_TIMEOUT,
     )
-    artifact = context.create_dependency(coordinate).artifact
-    if artifact.cached_path.exists():
-        artifact.cached_path.unlink()
-    return Path(artifact.resolve())
-
-
-def _request_exception() -> type[Exception]:
-    """`requests` comes with jgo; imported late, as jgo is: a warm start needs neither."""
-    import requests
-
-    return requests.RequestException
+    try:
+        return Path(context.create_dependency(coordinate).artifact.resolve())
+    except requests.RequestException as err:
+        raise ConnectionError(str(err)) from err
 
 
 class _Cancelled(Exception):
     """Ends a download in its thread when the start was given up."""
 
 
-class _Counted:
-    """Counts one download's bytes onto the common bar and takes them back when it has to be repeated."""
+class _Counter:
+    """Counts one jar's bytes onto the common bar and takes them back when they have to be fetched again."""
 
-    def __init__(self, advance: Callable[[int], None], cancelled: threading.Event) -> None:
+    def __init__(self, advance: Count, cancelled: threading.Event) -> None:
+        self.cancelled = cancelled
         self._advance = advance
-        self._cancelled = cancelled
         self._done = 0
 
-    @contextmanager
-    def of_file(self, _name: str, _size: int) -> Iterator[Callable[[int], None]]:
-        """The shape jgo's resolver asks for."""
-        yield self._count
+    def count(self, size: int) -> None:
+        """So many bytes more."""
+        if self.cancelled.is_set():
+            raise _Cancelled
+        self._done += size
+        self._advance(size)
 
     def take_back(self) -> None:
         """Undo what this try has added."""
         self._advance(-self._done)
         self._done = 0
-
-    def _count(self, size: int) -> None:
-        if self._cancelled.is_set():
-            raise _Cancelled
-        self._done += size
-        self._advance(size)

@@ -38,10 +38,7 @@ def main() -> None:
     manifest["transport-netty4"] = [
         entry for entry in manifest["transport-netty4"] if entry["coordinate"] not in server
     ]
-    rows = {
-        name: ",\n".join(f"    {json.dumps(entry)}" for entry in entries)
-        for name, entries in manifest.items()
-    }
+    rows = {name: ",\n".join(f"    {json.dumps(entry)}" for entry in entries) for name, entries in manifest.items()}
     body = ",\n".join(f'  "{name}": [\n{text}\n  ]' for name, text in rows.items())
     MANIFEST.write_text(f"{{\n{body}\n}}\n", encoding="utf-8")
 

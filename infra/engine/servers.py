@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from infra.engine.files import write_atomically
 from infra.engine.jars import (
     ELASTICSEARCH_HOME,
     ELASTICSEARCH_VERSION,
@@ -115,7 +116,7 @@ def kafka_properties(data: Path, port: int, controller_port: int) -> dict[str, s
         "group.initial.rebalance.delay.ms": "0",
         # After a SIGKILL the broker's old registration must expire before the new one is taken, and until
         # then no client is served (Kafka: 9 s, heartbeats every 2 s).
-        "broker.session.timeout.ms": "2000",
+        "broker.session.timeout.ms": "3000",
         "broker.heartbeat.interval.ms": "500",
         # Compaction never touches the segment being written, so small ones keep compacted topics short.
         "log.segment.bytes": str(32 * MIB),
@@ -140,7 +141,7 @@ def prepare_elasticsearch(server: Server, settings: EngineSettings, port: int) -
     (config / "log4j2.properties").write_text(ELASTICSEARCH_LOGGING, encoding="utf-8")
     module = settings.cache / FOLDERS["transport-netty4"] / "plugin-descriptor.properties"
     if not module.exists():
-        module.write_text(NETTY_MODULE, encoding="utf-8")
+        write_atomically(module, NETTY_MODULE)
     lib = settings.cache / FOLDERS["elasticsearch"]
     options = [
         *_java_options(server, settings.es_heap),
@@ -174,8 +175,8 @@ def elasticsearch_settings(server: Server, home: Path, port: int) -> dict[str, s
         "http.port": str(port),
         "transport.host": HOST,
         "transport.port": "0",
-        # A laptop's disk is rarely less than 95 % full enough for the default to make sense: it would turn
-        # every index read-only. The start looks for free space instead.
+        # Past 95 % of the disk Elasticsearch makes every index read-only; of a laptop's disk that may leave
+        # 50 GB free. Our start asks for free bytes instead.
         "cluster.routing.allocation.disk.threshold_enabled": "false",
         "action.destructive_requires_name": "true",
     }
@@ -211,10 +212,21 @@ logger.vectors.level = error
 """
 
 
+# Java compiles what runs often, twice: quickly, then well. With the second threshold ten times the default a
+# start costs a third less CPU (17 -> 11 s of both), and what stays hot is still compiled well in the end.
+COMPILE_LATE = (
+    "-XX:Tier4InvocationThreshold=50000",
+    "-XX:Tier4MinInvocationThreshold=6000",
+    "-XX:Tier4CompileThreshold=150000",
+    "-XX:Tier4BackEdgeThreshold=400000",
+)
+
+
 def _java_options(server: Server, heap: str) -> list[str]:
     return [
         f"-Xmx{heap}",
         "-XX:+UseSerialGC",  # the smallest footprint, and with two cores no slower
+        *COMPILE_LATE,
         "-XX:+ExitOnOutOfMemoryError",
         "-XX:-UsePerfData",  # would write to /tmp
         f"-XX:ErrorFile={server.log.with_suffix('.crash')}",

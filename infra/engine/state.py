@@ -7,22 +7,25 @@ process id may by now belong to anyone.
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import fcntl
 import json
-import os
+import shutil
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import IO
 
 import psutil
 
+from infra.engine.files import write_atomically
 from infra.engine.progress import Progress
-from infra.engine.servers import Server, elasticsearch_server, kafka_server
+from infra.engine.servers import elasticsearch_server, kafka_server
 from infra.engine.settings import engine_root
 
 LOCK_LOOK_INTERVAL = 0.2  # seconds
+STATE = "engine.json"
+LOCK = "engine.lock"
 
 
 @dataclass(frozen=True)
@@ -60,7 +63,7 @@ State = dict[str, ServerRecord]  # by Server.key
 def read_state(root: Path) -> State:
     """What `engine.json` says; empty when there is none or it is not one of ours."""
     try:
-        servers = json.loads((root / "engine.json").read_text(encoding="utf-8"))["servers"]
+        servers = json.loads((root / STATE).read_text(encoding="utf-8"))["servers"]
         return {key: ServerRecord(**record) for key, record in servers.items()}
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return {}
@@ -69,23 +72,10 @@ def read_state(root: Path) -> State:
 def write_state(root: Path, state: State) -> None:
     """Replace `engine.json`; remove it when nothing is left to say."""
     if not state:
-        (root / "engine.json").unlink(missing_ok=True)
+        (root / STATE).unlink(missing_ok=True)
         return
     servers = {key: asdict(record) for key, record in state.items()}
-    write_atomically(root / "engine.json", json.dumps({"servers": servers}, indent=1) + "\n")
-
-
-def write_atomically(path: Path, text: str) -> None:
-    """Write a file that others may read meanwhile: they see the old text or the new one."""
-    scratch = path.with_name(f"{path.name}.{os.getpid()}")
-    try:
-        with scratch.open("w", encoding="utf-8") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(scratch, path)
-    finally:
-        scratch.unlink(missing_ok=True)
+    write_atomically(root / STATE, json.dumps({"servers": servers}, indent=1) + "\n")
 
 
 def discover(home: Path) -> tuple[str, str] | None:
@@ -108,23 +98,40 @@ def living(root: Path) -> State:
     return {key: record for key, record in read_state(root).items() if record.alive}
 
 
-def server_named(root: Path, key: str) -> Server:
-    """The server a record belongs to."""
-    return {"kafka": kafka_server, "elasticsearch": elasticsearch_server}[key](root)
-
-
 @asynccontextmanager
 async def starter_lock(root: Path, progress: Progress) -> AsyncIterator[None]:
     """One at a time starts or stops this engine; the kernel drops the lock when its holder dies."""
-    root.mkdir(parents=True, exist_ok=True)
-    with (root / "engine.lock").open("w") as lock:
-        said = False
-        while True:
-            with contextlib.suppress(BlockingIOError):
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                break
-            if not said:
-                progress.note(f"another process is starting or stopping the engine in {root}; waiting for it")
-                said = True
-            await asyncio.sleep(LOCK_LOOK_INTERVAL)
+    with _open_lock(root) as lock:
+        if not _try_lock(lock):
+            progress.note(f"another process is starting or stopping the engine in {root}: waiting for it")
+            while not _try_lock(lock):  # noqa: ASYNC110 (another process sets no event)
+                await asyncio.sleep(LOCK_LOOK_INTERVAL)
         yield
+
+
+def delete_files(root: Path) -> bool:
+    """Delete all the engine's files; False, and nothing is deleted, when it runs or is being started."""
+    if not root.exists():
+        return True
+    with _open_lock(root) as lock:
+        if not _try_lock(lock) or living(root):
+            return False
+        for path in root.iterdir():
+            if path.is_dir():
+                shutil.rmtree(path)
+            elif path.name != LOCK:  # whoever waits for it must get the same one as whoever comes
+                path.unlink()
+    return True
+
+
+def _open_lock(root: Path) -> IO[str]:
+    root.mkdir(parents=True, exist_ok=True)
+    return (root / LOCK).open("w")
+
+
+def _try_lock(lock: IO[str]) -> bool:
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from enum import IntEnum
 from typing import assert_never
 
@@ -40,7 +40,10 @@ class Border(IntEnum):
     HEADING = 6  # of level 6; 11 is of level 1
 
 
-_NEIGHBOURHOOD = 32  # characters on each side that a border's hash reads
+Positions = NDArray[np.int64]
+CodePoints = NDArray[np.uint64]
+
+_NEIGHBOURHOOD = 16  # characters on each side that a border's hash reads
 
 # One or more line ends with blank lines between: ends where the next line with text starts.
 _LINE_END = re.compile(r"\n(?:[^\S\n]*\n)*")
@@ -108,21 +111,18 @@ def _cuts(text: str, size: int) -> list[int]:
     """Where to cut, in `content` mode."""
     if len(text) <= size:
         return []
-    hashes = _hashes(text)
-    borders = _borders(text, size, hashes)
-    at = np.fromiter(borders, np.int64, len(borders))
-    strength = np.fromiter(borders.values(), np.int64, len(borders))
-    order = np.argsort(at)
-    at, strength = at[order], strength[order]
-    return _drop_needless(at, np.lexsort((at, hashes[at], strength)), len(text), size)
+    codes = _code_points(text)
+    at, strength = _borders(text, size, codes)
+    weakest_first: Positions = np.lexsort((at, _hashes(codes, at), strength))
+    return _drop_needless(at, weakest_first, len(text), size)
 
 
-def _drop_needless(at: NDArray[np.int64], ranking: NDArray[np.int64], length: int, size: int) -> list[int]:
-    """Of the sorted borders `at` keep those whose two neighbours, weakest first, do not fit into one core."""
+def _drop_needless(at: Positions, weakest_first: Positions, length: int, size: int) -> list[int]:
+    """The sorted borders `at` without those whose two neighbours fit into one core when their turn comes."""
     edges = [0, *at.tolist(), length]
     left = list(range(-1, len(edges) - 1))  # index of the next edge still there, on either side
     right = list(range(1, len(edges) + 1))
-    for border in (ranking + 1).tolist():
+    for border in (weakest_first + 1).tolist():
         before, after = left[border], right[border]
         if edges[after] - edges[before] <= size:
             right[before], left[after] = after, before
@@ -134,57 +134,82 @@ def _drop_needless(at: NDArray[np.int64], ranking: NDArray[np.int64], length: in
     return cuts
 
 
-def _borders(text: str, size: int, hashes: NDArray[np.uint64]) -> dict[int, int]:
-    """Position -> strength, enough of them that no two neighbours are more than `size` apart.
+def _borders(text: str, size: int, codes: CodePoints) -> tuple[Positions, Positions]:
+    """Sorted positions and their strengths, so many that no two neighbours are more than `size` apart.
 
-    Words and characters are borders only inside sentences longer than `size`.
+    Words are borders only inside sentences longer than that, characters only inside such words.
     """
-    first = len(text) - len(text.lstrip())
-    last = len(text.rstrip()) or len(text)  # no core of white space only at either end
-    borders = {p: s for p, s in _block_borders(text) if first < p < last}
-    for match in _SENTENCE_END.finditer(text):
-        if first < match.end() < last:
-            borders.setdefault(match.end(), Border.SENTENCE)
-    for start, end in _gaps(borders, len(text), size):
-        for match in _WORD_END.finditer(text, start + 1, end):
-            if first < match.end() < last and not _inside_cluster(text, match.end()):
-                borders.setdefault(match.end(), Border.WORD)
-    for start, end in _gaps(borders, len(text), size):
-        for position in _hard_borders(text, start, end, size, hashes):
-            borders[position] = Border.CHARACTER
-    return borders
+    first, last = len(text) - len(text.lstrip()), len(text.rstrip()) or len(text)
+
+    def between_text(positions: Iterable[int]) -> Positions:
+        found = np.fromiter(positions, np.int64)
+        return found[(first < found) & (found < last)]
+
+    borders: tuple[Positions, Positions] = (np.empty(0, np.int64), np.empty(0, np.int64))
+    for kind, positions in _line_ends(text).items():
+        borders = _add(borders, between_text(positions), kind)
+    sentences = (match.end() for match in _SENTENCE_END.finditer(text))
+    borders = _add(borders, between_text(sentences), Border.SENTENCE)
+    words = (
+        match.end()
+        for start, end in _gaps(borders[0], len(text), size)
+        for match in _WORD_END.finditer(text, start + 1, end)
+        if not _inside_cluster(text, match.end())
+    )
+    borders = _add(borders, between_text(words), Border.WORD)
+    characters = [
+        position
+        for start, end in _gaps(borders[0], len(text), size)
+        for position in _hard_ends(text, start, end, size, codes)
+    ]
+    return _add(borders, np.array(characters, np.int64), Border.CHARACTER)
 
 
-def _block_borders(text: str) -> Iterator[tuple[int, int]]:
+def _add(borders: tuple[Positions, Positions], more: Positions, kind: int) -> tuple[Positions, Positions]:
+    """Add borders of one kind; where there is one already, the stronger stays."""
+    at = np.concatenate([borders[0], more])
+    strength = np.concatenate([borders[1], np.full(len(more), kind)])
+    order = np.lexsort((-strength, at))
+    at, strength = at[order], strength[order]
+    new = np.diff(at, prepend=-1) > 0
+    return at[new], strength[new]
+
+
+def _gaps(at: Positions, length: int, size: int) -> Iterator[tuple[int, int]]:
+    """Stretches without a border that are longer than a core may be."""
+    starts, ends = np.append(0, at), np.append(at, length)
+    long = ends - starts > size
+    return zip(starts[long].tolist(), ends[long].tolist(), strict=True)
+
+
+def _line_ends(text: str) -> dict[int, list[int]]:
+    """Borders between lines: strength -> positions."""
+    found: dict[int, list[int]] = {}
     under_heading = _HEADING.match(text) is not None
     for match in _LINE_END.finditer(text):
         blank = match.group().count("\n") > 1
         heading = _HEADING.match(text, match.end()) if blank else None
+        kind: int = Border.PARAGRAPH if blank else Border.LINE
         if heading:
-            yield match.end(), Border.HEADING + 6 - len(heading[1])
+            kind = Border.HEADING + 6 - len(heading[1])
         elif under_heading:
-            yield match.end(), Border.UNDER_HEADING
-        else:
-            yield match.end(), Border.PARAGRAPH if blank else Border.LINE
+            kind = Border.UNDER_HEADING
+        found.setdefault(kind, []).append(match.end())
         under_heading = heading is not None
+    return found
 
 
-def _gaps(borders: Mapping[int, int], length: int, size: int) -> list[tuple[int, int]]:
-    """Stretches without a border that are longer than a core may be."""
-    edges = sorted([0, *borders, length])
-    return [(a, b) for a, b in zip(edges, edges[1:], strict=False) if b - a > size]
-
-
-def _hard_borders(text: str, start: int, end: int, size: int, hashes: NDArray[np.uint64]) -> Iterator[int]:
+def _hard_ends(text: str, start: int, end: int, size: int, codes: CodePoints) -> Iterator[int]:
     """Borders inside a word longer than a core: where the hash says so, else after `size` characters."""
     every = max(2, size // 16)  # characters, on average
-    candidates = np.flatnonzero(hashes[start + 1 : end] < np.uint64(2**64 // every)) + start + 1
+    inside = np.arange(start + 1, end)
+    chosen = inside[_hashes(codes, inside) < np.uint64(2**64 // every)]
     previous = start
-    for candidate in [*candidates.tolist(), end]:
+    for candidate in [*chosen.tolist(), end]:
         while candidate - previous > size:
             previous = _whole_clusters(text, previous, previous + size)
             yield previous
-        # A run of equal characters is all candidates or none; thinned, it stays cheap.
+        # In a run of equal characters all are chosen or none; thinned out they stay cheap.
         if candidate < end and candidate - previous >= every // 2 and not _inside_cluster(text, candidate):
             previous = candidate
             yield candidate
@@ -219,25 +244,16 @@ def _is_flag_letter(character: str) -> bool:
     return "\U0001f1e6" <= character <= "\U0001f1ff"
 
 
-def _hashes(text: str) -> NDArray[np.uint64]:
-    """For each position a hash of the characters around it, the same wherever in a page they stand.
-
-    A polynomial over code points (Rabin-Karp), for all positions at once: shape (len(text) + 1,).
-    """
+def _code_points(text: str) -> CodePoints:
+    """One number per character, with a neighbourhood of nothing at either end."""
     codes = np.frombuffer(text.encode("utf-32-le", "surrogatepass"), dtype="<u4").astype(np.uint64)
-    base = np.uint64(0x9E3779B97F4A7C15)
-    inverse = np.uint64(pow(0x9E3779B97F4A7C15, -1, 2**64))
-    padded = np.zeros(len(codes) + 2 * _NEIGHBOURHOOD, np.uint64)
-    padded[_NEIGHBOURHOOD : _NEIGHBOURHOOD + len(codes)] = _mix(codes + np.uint64(1))
-    powers = np.cumprod(np.full(len(padded), base), dtype=np.uint64)
-    sums = np.concatenate([np.zeros(1, np.uint64), np.cumsum(padded * powers, dtype=np.uint64)])
-    windows = sums[2 * _NEIGHBOURHOOD :] - sums[: len(codes) + 1]
-    back = np.cumprod(np.full(len(codes) + 1, inverse), dtype=np.uint64)
-    return _mix(windows * back)
+    return np.pad(codes + np.uint64(1), _NEIGHBOURHOOD)
 
 
-def _mix(values: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """Spread every bit over all 64 (the finaliser of splitmix64)."""
-    values = (values ^ (values >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    values = (values ^ (values >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return values ^ (values >> np.uint64(31))
+def _hashes(codes: CodePoints, at: Positions) -> NDArray[np.uint64]:
+    """A hash of the characters around each position, the same wherever in a page they stand."""
+    state = np.zeros(len(at), np.uint64)
+    for offset in range(2 * _NEIGHBOURHOOD):
+        state = (state ^ codes[at + offset]) * np.uint64(0x9E3779B97F4A7C15)
+        state ^= state >> np.uint64(32)
+    return state

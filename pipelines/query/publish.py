@@ -32,6 +32,12 @@ class Publication:
         self._attempt = attempt
         self._seq = 0
 
+    async def restart(self) -> None:
+        """Take back what was written so far: the answer begins again as the next attempt."""
+        self._attempt += 1
+        self._seq = 0
+        await self.put(Restart(attempt=self._attempt))
+
     async def put(self, *events: Event) -> None:
         """Write events in order; returns when the broker has them."""
         for event in events:
@@ -49,9 +55,9 @@ async def begin(record: Record, request: Question, sender: Sender, log: EventLog
     if any(event.final for event in written):
         return None
     last = max((event.attempt for event in written), default=0)
-    publication = Publication(sender, request.request_id, last + 1)
+    publication = Publication(sender, request.request_id, max(1, last))
     if last:
-        await publication.put(Restart(attempt=last + 1))
+        await publication.restart()
     return publication
 
 

@@ -28,26 +28,31 @@ class Sentence:
 
 
 # Languages that write ordinal numbers with a full stop: "3. Oktober" is no sentence end there.
-_ORDINAL_DOT = frozenset(["bs", "cs", "da", "de", "et", "fi", "hr", "hu", "is", "lv", "mk", "nb", "nn", "no", "pl", "sk", "sl", "sr", "tr"])
-_ABBREVIATIONS = frozenset(
+_ORDINAL_DOT = re.compile(r"bs|cs|da|de|et|fi|hr|hu|is|lv|mk|nb|nn|no|pl|sk|sl|sr|tr")
+_ABBREVIATION = re.compile(
     # de, en
-    "anm bd bzgl bzw ca co dgl dipl dr eigtl einschl evtl gem ggf hl hr hrsg inkl insb jh jhd lt prof sog spez st "
-    "mio mld mln mrd std str tel u vgl vorm zb zt zzgl approx assn ave blvd capt cf cmdr corp dept inc jr ltd messrs mr mrs ms mt "
-    "mts rev sen sgt sr vs "
-    # fr, it, es, ro, pt
-    "av avda bull chap cie dott dra gral mgr mlle mme prov réf rte sigg srta sra sta tél ud vd "
+    r"anm|bd|bzgl|bzw|ca|co|dgl|dipl|dr|eigtl|einschl|evtl|gem|ggf|hl|hr|hrsg|inkl|insb|jh|jhd|lt|mio|mld|mln|mrd|prof"
+    r"|sog|spez|st|std|str|tel|vgl|vorm|zb|zt|zzgl|approx|assn|ave|blvd|capt|cf|cmdr|corp|dept|inc|jr|ltd|messrs|mrs?"
+    r"|ms|mts?|rev|sen|sgt|sr|vs"
+    # fr, it, es, ro
+    r"|avd?a?|bull|chap|cie|dott|dra|gral|mgr|mlle|mme|prov|réf|rte|sigg|srta|sra|sta|tél|ud|vd"
     # hu, pl, cs
-    "dkt godz hab inż ker krt ks mgr np pkt pon tj tzn tzv ul ún vö wg".split()
+    r"|dkt|godz|hab|inż|ker|krt|ks|np|pkt|pon|tj|tzn|tzv|ul|ún|vö|wg"
 )
 # Words of their own as well, or seldom alone: an abbreviation only before a number ("No. 5", "Abs. 2", "Okt. 3").
-_BEFORE_NUMBER = frozenset(
-    ["abs", "abt", "art", "aufl", "est", "fig", "gen", "kap", "max", "med", "min", "mind", "no", "nos", "nr", "num", "núm", "op", "pag", "pág", "par", "pos", "pp", "rep", "sig", "vol", "jan", "feb", "febr", "mar", "märz", "mart", "apr", "avr", "abr", "mai", "jun", "juin", "jul", "juil", "aug", "août", "ago", "sep", "sept", "okt", "oct", "ott", "nov", "dez", "dec", "dic"]
+_ABBREVIATION_BEFORE_NUMBER = re.compile(
+    r"abs|abt|art|aufl|est|fig|gen|kap|max|med|min|mind|nos?|nr|num|núm|op|pag|pág|par|pos|pp|rep|sig|vol"
+    r"|jan|febr?|mar|märz|mart|apr|avr|abr|mai|jun|juin|jul|juil|aug|août|ago|sept?|okt|oct|ott|nov|dez|dec|dic"
 )
 _FENCE = re.compile(r"[ \t]*(```|~~~)")
 _HEADING = re.compile(r"[ \t]{0,3}#{1,6}[ \t]")
 _ITEM = re.compile(r"[ \t]*(?:[-*+•]|\d{1,3}[.)])[ \t]+")
 _ROW = re.compile(r"[ \t]*\|")
 _RULE = re.compile(r"[ \t]*\|?[ \t:|-]*-{3,}[ \t:|-]*\|?[ \t]*$|[ \t]*\|(?:[ \t]*:?-+:?[ \t]*\|)+[ \t]*$")
+_LINK = re.compile(r"!?\[([^\]]*)\]\([^)\s]*(?:\s+\"[^\"]*\")?\)")
+_LINE_MARK = re.compile(r"^[ \t]*(?:#{1,6}[ \t]+|[-*+•][ \t]+|\d{1,3}[.)][ \t]+|>[ \t]?)+", re.MULTILINE)
+_EMPHASIS = re.compile(r"\*+|`+|(?<!\w)_+|_+(?!\w)|~~")
+_ESCAPE = re.compile(r"\\([^\w\s])")
 _LINE = re.compile(r"[^\n]*\n?")
 # A full stop, what closes with it, and white space; the full-width and Indic ones need no white space.
 _STOP = re.compile(r"(?:(?P<dot>\.)|[.!?…؟۔]+)[\"'”’“»)\]*_]*(?=\s)|[。！？]+[」』”’）]*|।(?=\s)")
@@ -85,6 +90,14 @@ def last_start(text: str, lang: str = "") -> int:
     """Where the last sentence of `text` starts; the length of `text` if it is blank."""
     sentences = split(text, lang)
     return sentences[-1].start if sentences else len(text)
+
+
+def plain(markdown: str) -> str:
+    """The words as a reader sees them, on one line: for comparing, embedding and finding them on the page."""
+    text = _LINK.sub(r"\1", markdown)
+    text = _LINE_MARK.sub("", text)
+    text = _EMPHASIS.sub("", text.replace("|", " "))
+    return " ".join(_ESCAPE.sub(r"\1", text).split())
 
 
 def _blocks(text: str) -> Iterator[tuple[int, int, Kind, tuple[int, int] | None]]:
@@ -178,8 +191,8 @@ def _ends_sentence(text: str, begin: int, stop: re.Match[str], lang: str) -> boo
     word = re.search(r"[^\s(\[\"'“„«»*_/-]*$", before)
     last = word.group() if word else ""
     if last.isdigit():
-        return not (len(last) <= 2 and lang.partition("-")[0] in _ORDINAL_DOT)
+        return not (len(last) <= 2 and _ORDINAL_DOT.fullmatch(lang.partition("-")[0]))
     letters = last.rpartition(".")[2].casefold()
-    if (len(letters) == 1 and letters.isalpha()) or letters in _ABBREVIATIONS:
+    if (len(letters) == 1 and letters.isalpha()) or _ABBREVIATION.fullmatch(letters):
         return False
-    return not (follows.isdigit() and letters in _BEFORE_NUMBER)
+    return not (follows.isdigit() and _ABBREVIATION_BEFORE_NUMBER.fullmatch(letters))

@@ -26,20 +26,6 @@ MIN_CUT = 200  # characters
 
 
 @dataclass(frozen=True)
-class Neighbour:
-    """A chunk that was not hit itself. `text` is its core."""
-
-    page_key: str
-    field: FieldName
-    ord: int
-    text: str
-
-    @property
-    def place(self) -> Place:
-        return self.page_key, self.field, self.ord
-
-
-@dataclass(frozen=True)
 class _Piece:
     """A core that made it into the budget, on behalf of the hit of this rank."""
 
@@ -56,7 +42,7 @@ def wanted(hits: Sequence[Hit], around: int) -> list[Place]:
     question: it wants the beginning of the page's content, as many chunks. Places past the end of a field are
     asked for too: nobody here knows where it ends.
     """
-    known = {(hit.page_key, hit.field, hit.ord) for hit in hits}
+    known = {hit.place for hit in hits}
     places: dict[Place, None] = {}
     for hit in hits:
         for distance in range(1, around + 1):
@@ -72,7 +58,7 @@ def wanted(hits: Sequence[Hit], around: int) -> list[Place]:
 
 
 def passages(
-    hits: Sequence[Hit], neighbours: Iterable[Neighbour], budget: int, *, whole_fields: bool = False
+    hits: Sequence[Hit], neighbours: Iterable[Hit], budget: int, *, whole_fields: bool = False
 ) -> tuple[Source, ...]:
     """Sources in the order of their best hits, numbered from 1, together at most `budget` characters of text.
 
@@ -88,7 +74,7 @@ def passages(
     for rank, hit in enumerate(hits):
         text = _fitting(hit.text, left, hit.lang, first=rank == 0)
         if text:
-            taken[hit.page_key, hit.field, hit.ord] = _Piece(rank, text, hit=True, whole=text == hit.text)
+            taken[hit.place] = _Piece(rank, text, hit=True, whole=text == hit.text)
             left -= len(text)
         if text != hit.text:
             break
@@ -100,12 +86,12 @@ def passages(
 def _widen(
     taken: dict[Place, _Piece],
     hits: Sequence[Hit],
-    neighbours: Iterable[Neighbour],
+    neighbours: Iterable[Hit],
     left: int,
     whole_fields: bool,
 ) -> None:
     """Add the neighbours that fit and touch what is there; never a part of one."""
-    ranked: list[tuple[tuple[int, ...], int, Neighbour]] = []
+    ranked: list[tuple[tuple[int, ...], int, Hit]] = []
     for neighbour in neighbours:
         near = min(
             ((d, rank) for rank, hit in enumerate(hits) if (d := _distance(hit, neighbour)) is not None),
@@ -118,15 +104,13 @@ def _widen(
     for _, rank, neighbour in sorted(ranked, key=lambda entry: entry[0]):
         page_key, field, ord_ = neighbour.place
         beside = (page_key, field, ord_ - 1) in taken or (page_key, field, ord_ + 1) in taken
-        opens = ord_ == 0 and any(
-            hit.page_key == page_key and hit.field != "content" for hit in hits
-        )
+        opens = ord_ == 0 and any(hit.page_key == page_key and hit.field != "content" for hit in hits)
         if (beside or opens) and neighbour.place not in taken and len(neighbour.text) <= left:
             taken[neighbour.place] = _Piece(rank, neighbour.text, hit=False)
             left -= len(neighbour.text)
 
 
-def _distance(hit: Hit, neighbour: Neighbour) -> int | None:
+def _distance(hit: Hit, neighbour: Hit) -> int | None:
     """Chunks between the two; None if the hit does not want that field."""
     if hit.page_key != neighbour.page_key:
         return None

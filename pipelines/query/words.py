@@ -13,8 +13,7 @@ from math import ceil
 STEM = 5  # letters: cuts most endings of the European languages and keeps most words apart (PEERS.md)
 
 _HAN_AND_KANA = (
-    "\u3005-\u3007\u3040-\u30ff\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\uff66-\uff9f"
-    "\U00020000-\U0003134f"
+    "\u3005-\u3007\u3040-\u30ff\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\uff66-\uff9f\U00020000-\U0003134f"
 )
 _SOUTH_EAST_ASIAN = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff"  # Thai, Lao, Burmese, Khmer
 # Vowel signs and accents stand inside words but are not \w in Python; Indic blocks without their full stops.

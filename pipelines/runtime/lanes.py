@@ -85,7 +85,7 @@ class Lanes:
         if not self._open:
             return
         lane = self._lanes.setdefault((record.topic, record.partition), _Lane())
-        lane.works.append(Work(record, self._order_key(record)))
+        lane.works.append(Work(record, self._key_of(record)))
         lane.bytes += _size(record)
         self._start(lane)
 
@@ -139,6 +139,13 @@ class Lanes:
         """Take records again (partitions were assigned)."""
         self._lanes.clear()
         self._open = True
+
+    def _key_of(self, record: Record) -> bytes:
+        try:
+            return self._order_key(record)
+        except Exception as err:  # noqa: BLE001 - a key nobody foresaw must not stop the worker; the handler will judge
+            log.warning("no order key", record=str(record), error=repr(err))
+            return record.key or b""
 
     def _start(self, lane: _Lane) -> None:
         while lane.works and lane.works[0].done:

@@ -62,7 +62,11 @@ class Settings(_Strict):
     elasticsearch: str | None = Field(default=None, description="URL; default: the local engine.")
     shards: int = Field(default=1, ge=1, description="Primary shards of new indexes.")
     replicas: int = Field(default=0, ge=0, description="Replicas of new indexes (1 or more in production).")
-    elasticsearch_api_key: SecretStr | None = Field(default=None, description="API key of Elasticsearch.")
+    elasticsearch_api_key: SecretStr | None = Field(
+        default=None, description="API key of Elasticsearch; wins over user and password."
+    )
+    elasticsearch_user: str | None = Field(default=None, description="User of Elasticsearch; needs the password too.")
+    elasticsearch_password: SecretStr | None = Field(default=None, description="Password of that user.")
     admin_key: SecretStr | None = Field(default=None, description="Bootstrap admin key; default: made at first start.")
     sites: dict[SiteId, SiteSettings] = Field(default_factory=lambda: {"demo": SiteSettings(languages=("de", "en"))})
 
@@ -166,6 +170,12 @@ class Settings(_Strict):
         for key in self.keys:
             if key.site is not None and key.site not in self.sites:
                 raise ValueError(f"keys: {key.name!r} is for the unknown site {key.site!r}")
+        return self
+
+    @model_validator(mode="after")
+    def _user_with_password(self) -> Self:
+        if (self.elasticsearch_user is None) != (self.elasticsearch_password is None):
+            raise ValueError("elasticsearch_user and elasticsearch_password: give both or neither")
         return self
 
     @field_validator("embedder")

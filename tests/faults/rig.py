@@ -17,7 +17,7 @@ from typing import Any
 
 from aiokafka import AIOKafkaConsumer, TopicPartition
 
-from adapters.kafka import Broker, KafkaSender, broker, ensure_topics, group_id, prefixed
+from adapters.kafka import KafkaSender, broker, ensure_topics, group_id, prefixed
 from pipelines.runtime.dead_letters import DeadLetter, from_headers, original_headers
 from pipelines.runtime.record import Headers
 from pipelines.runtime.settings import Settings
@@ -64,6 +64,10 @@ class Rig:
     @property
     def effects_file(self) -> Path:
         return self.folder / "effects"
+
+    def open_gate(self) -> None:
+        """Let the handlers of `gate` orders go on."""
+        self.effects_file.with_suffix(".gate").touch()
 
     async def start(self) -> None:
         assert self.settings.kafka is not None
@@ -137,9 +141,7 @@ class Rig:
         return self.sent - set(self.done()) - set(but)
 
     async def began(self, number: int, times: int = 1) -> None:
-        await until(
-            f"order {number} begun", lambda: sum(line["id"] == number for line in self.lines("begin")) >= times
-        )
+        await until(f"order {number} begun", lambda: sum(line["id"] == number for line in self.lines("begin")) >= times)
 
     async def settled(self, limit: float = LIMIT) -> None:
         """Wait until the broker says that everything is committed."""
@@ -193,6 +195,3 @@ class Rig:
             Buried(m.key, m.value, original_headers(tuple(m.headers)), from_headers(tuple(m.headers)))
             for m in await self.messages(dead_letter_topic(CHANGES))
         ]
-
-
-__all__ = ["Broker", "Buried", "Rig", "until"]

@@ -1,7 +1,12 @@
 """The worker under test: a real process on the real runtime, whose every effect is a synced line in a file.
 
 A message's value says what its handling does, as JSON `{"id": 7, "do": "..."}`:
-ok | retryable N | crash N | slow SECONDS | hang N | permanent | swallow (eats its cancellation) | big
+  ok              takes effect
+  retryable N     fails N times as a service that is away, then takes effect; `crash N` as a defect,
+  cancelled N     `cancelled N` by a CancelledError of its own, `hang N` by not ending
+  permanent       is refused
+  gate            takes effect once the file `EFFECTS.gate` exists
+  swallow         waits for ever, and eats its cancellation
 """
 
 from __future__ import annotations
@@ -42,6 +47,7 @@ class EffectLog:
 
 async def main(path: Path) -> int:
     log = EffectLog(path)
+    gate = path.with_suffix(".gate")
 
     async def handle(record: Record, sender: Sender) -> None:
         try:
@@ -59,8 +65,9 @@ async def main(path: Path) -> int:
                 raise ZeroDivisionError("a defect")
             if do == "permanent":
                 raise Permanent("never")
-            if do == "slow":
-                await asyncio.sleep(amount)
+            if do == "gate":
+                while not gate.exists():  # noqa: ASYNC110 - the gate is opened by another process
+                    await asyncio.sleep(0.02)
             if do == "hang" and record.attempt <= amount:
                 await asyncio.Event().wait()
             if do == "swallow":
@@ -81,6 +88,10 @@ async def main(path: Path) -> int:
     return await run_stages([stage], load(), on_ready=lambda: log.write("ready"))
 
 
-if __name__ == "__main__":
+def run() -> None:
     logs.configure(load())
     sys.exit(asyncio.run(main(Path(sys.argv[1]))))
+
+
+if __name__ == "__main__":
+    run()

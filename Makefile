@@ -1,0 +1,49 @@
+# The whole workflow, the same for people and CI. Needs Python 3.11+ and the package registries, nothing else.
+PYTHON ?= python3
+BIN := .venv/bin
+DATA ?= ../shared/data
+
+.PHONY: setup setup-bge demo test check fix docs bench lock
+
+setup: .venv/.installed
+
+.venv/.installed: requirements.lock pyproject.toml
+	$(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+	touch $@
+
+# bge-m3 through FlagEmbedding; brings torch, several GB.
+setup-bge: setup
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes --no-deps -r requirements-bge.lock
+
+# A running system with the sample site. ONCE=1 stops after one cited answer.
+demo: setup
+	$(BIN)/pagewire demo $(if $(ONCE),--once)
+
+# Every ring whose needs are there; the others are named with the command that installs them.
+test: setup
+	$(BIN)/python -m pytest $(PYTEST)
+
+check: setup
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/python -m docs.generate --check
+
+fix: setup
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+# Reference pages that follow from the code: settings, topics, commands, schemas.
+docs: setup
+	$(BIN)/python -m docs.generate
+
+# All benchmarks; one: `.venv/bin/pagewire bench NAME`.
+bench: setup
+	$(BIN)/pagewire bench all --data $(DATA)
+
+# Pins every version by hash, without naming a registry.
+lock: setup
+	$(BIN)/uv pip compile --universal --generate-hashes --no-emit-index-url --no-header --python-version 3.11 \
+		pyproject.toml --group dev -o requirements.lock

@@ -1,0 +1,235 @@
+"""A chat model behind any server that speaks OpenAI's chat completions: OpenAI, Azure, vLLM, llama.cpp, Ollama, ...
+
+Servers differ in what they understand. An optional parameter that one refuses by name is left out from then on.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Iterator, Sequence
+from typing import Any, Literal
+
+import openai
+import structlog
+from openai import AsyncOpenAI, AsyncStream
+from openai.types.chat import ChatCompletionChunk
+
+from pipelines.query.ports import Completion, Delta
+from pipelines.runtime.errors import Permanent, Retryable
+from pipelines.runtime.settings import Settings
+from prompts.loader import ChatMessage
+from schemas.answer import Usage
+
+log = structlog.get_logger(__name__)
+
+# Local servers want no key, but the client insists on one.
+NO_KEY = "none"
+# Optional parameters, and what takes their place on servers that refuse them.
+_OPTIONAL = {"max_tokens": "max_completion_tokens", "max_completion_tokens": None} | dict.fromkeys(
+    ("stream_options", "temperature")
+)
+
+
+class RateLimited(Retryable):
+    """The model's server has too much to do."""
+
+    code = "model-busy"
+
+
+class ModelDown(Retryable):
+    """The model's server is away, broken, silent for too long, or broke off."""
+
+    code = "model-down"
+
+
+class ContentFiltered(Permanent):
+    """The model's provider does not want to answer this."""
+
+    code = "content-filtered"
+
+
+class ContextTooLong(Permanent):
+    """The prompt is longer than the model can read: lower `context_chars` or take another model."""
+
+    code = "context-too-long"
+
+
+class ModelDenied(Permanent):
+    """The key is wrong, has no right to the model, or no credit left."""
+
+    code = "model-denied"
+
+
+class BadRequest(Permanent):
+    """The model's server does not understand the request, or has no such model."""
+
+    code = "model-refused"
+
+
+class OpenAIChat:
+    """One model on one server; shared by everybody, keeps nothing of any conversation.
+
+    Args:
+        client: without retries of its own: the stage retries, and two retriers multiply.
+        silence: seconds the server may send nothing before it counts as down.
+    """
+
+    def __init__(self, client: AsyncOpenAI, model: str, *, silence: float) -> None:
+        self._client = client
+        self._model = model
+        self._silence = silence
+        self._refused: dict[str, str | None] = {}  # parameter -> what to send instead
+
+    @classmethod
+    def of(cls, settings: Settings) -> OpenAIChat | None:
+        """The model that is configured, or None."""
+        if settings.llm_model is None:
+            return None
+        key = settings.openai_api_key.get_secret_value() if settings.openai_api_key else NO_KEY
+        client = AsyncOpenAI(api_key=key, base_url=settings.openai_base_url, timeout=None, max_retries=0)
+        return cls(client, settings.llm_model, silence=settings.llm_timeout)
+
+    async def aclose(self) -> None:
+        await self._client.close()
+
+    async def complete(
+        self, messages: Sequence[ChatMessage], *, max_tokens: int | None = None, temperature: float = 0.0
+    ) -> Completion:
+        """Raises: as `stream`."""
+        text, usage = "", Usage()
+        async for delta in self.stream(messages, max_tokens=max_tokens, temperature=temperature):
+            text += delta.text
+            usage = delta.usage or usage
+        return Completion(text, usage)
+
+    async def stream(
+        self, messages: Sequence[ChatMessage], *, max_tokens: int | None = None, temperature: float = 0.0
+    ) -> AsyncIterator[Delta]:
+        """The text as it comes, then the usage.
+
+        Raises:
+            RateLimited, ModelDown: worth another try.
+            ContentFiltered, ContextTooLong, ModelDenied, BadRequest: not worth one.
+        """
+        options: dict[str, Any] = {"temperature": temperature, "stream_options": {"include_usage": True}}
+        if max_tokens is not None:
+            options["max_tokens"] = max_tokens
+        usage = Usage(model=self._model)
+        finish: str | None = None
+        with self._explained():
+            stream = await self._open(messages, options)
+            async with stream:
+                while (chunk := await self._next(stream)) is not None:
+                    if chunk.usage is not None:
+                        usage = Usage(
+                            model=chunk.model or self._model,
+                            prompt_tokens=chunk.usage.prompt_tokens,
+                            completion_tokens=chunk.usage.completion_tokens,
+                        )
+                    for choice in chunk.choices:
+                        if choice.finish_reason == "content_filter" or choice.delta.refusal:
+                            raise ContentFiltered(f"{self._model} refused to answer")
+                        finish = choice.finish_reason or finish
+                        if choice.delta.content:
+                            yield Delta(choice.delta.content)
+        if finish is None:
+            raise ModelDown(f"{self._model}: the stream ended in the middle of the answer")
+        yield Delta(usage=usage)
+
+    async def _open(
+        self, messages: Sequence[ChatMessage], options: dict[str, Any]
+    ) -> AsyncStream[ChatCompletionChunk]:
+        """Start the stream, without the parameters that this server refuses."""
+        while True:
+            sent = self._accepted(options)
+            try:
+                async with asyncio.timeout(self._silence):
+                    opened: AsyncStream[ChatCompletionChunk] = await self._client.chat.completions.create(
+                        model=self._model,
+                        messages=[{"role": m.role, "content": m.content} for m in messages],  # type: ignore[misc]
+                        stream=True,
+                        **sent,
+                    )
+                    return opened
+            except (openai.BadRequestError, openai.UnprocessableEntityError) as err:
+                name = _refused_parameter(err, sent)
+                if name is None:
+                    raise
+                self._refused[name] = _OPTIONAL[name]
+                log.info("model server refuses a parameter", model=self._model, parameter=name)
+
+    def _accepted(self, options: dict[str, Any]) -> dict[str, Any]:
+        sent: dict[str, Any] = {}
+        for name, value in options.items():
+            key: str | None = name
+            while key is not None and key in self._refused:
+                key = self._refused[key]
+            if key is not None:
+                sent[key] = value
+        return sent
+
+    async def _next(self, stream: AsyncStream[ChatCompletionChunk]) -> ChatCompletionChunk | None:
+        try:
+            async with asyncio.timeout(self._silence):
+                return await anext(stream)
+        except StopAsyncIteration:
+            return None
+
+    @contextlib.contextmanager
+    def _explained(self) -> Iterator[None]:
+        """The client's errors as ours. Messages name the model and the server's words, never the prompt."""
+        try:
+            yield
+        except TimeoutError as err:
+            raise ModelDown(f"{self._model}: silent for {self._silence:g} s") from err
+        except openai.APIStatusError as err:
+            raise _of_status(err)(f"{self._model}: {err.status_code} {_reason(err)}") from err
+        except openai.APIConnectionError as err:
+            raise ModelDown(f"{self._model}: {_reason(err)}") from err
+        except openai.APIError as err:  # an error event inside the stream
+            raise _of_event(err)(f"{self._model}: {_reason(err)}") from err
+        except ValueError as err:  # not JSON
+            raise ModelDown(f"{self._model}: the server sent something unreadable") from err
+
+
+def _of_status(err: openai.APIStatusError) -> type[Retryable] | type[Permanent]:
+    marked = _of_words(err)
+    if marked is not None:
+        return marked
+    if err.status_code == 429:
+        return RateLimited
+    if err.status_code in (401, 403):
+        return ModelDenied
+    if err.status_code >= 500 or err.status_code in (408, 409):
+        return ModelDown
+    return BadRequest
+
+
+def _of_event(err: openai.APIError) -> type[Retryable] | type[Permanent]:
+    marked = _of_words(err)
+    if marked is not None:
+        return marked
+    return RateLimited if "rate" in f"{err.code} {err.type}" or err.code == "429" else ModelDown
+
+
+def _of_words(err: openai.APIError) -> type[Permanent] | None:
+    """What the status alone does not say. Codes where there are some; llama.cpp and vLLM only have words."""
+    said = f"{err.code} {err.type} {err.message}".lower()
+    marks: tuple[tuple[type[Permanent], tuple[str, ...]], ...] = (
+        (ContentFiltered, ("content_filter", "content_policy", "content management policy")),
+        (ContextTooLong, ("context_length", "context length", "exceed_context_size", "context window", "context size")),
+        (ModelDenied, ("insufficient_quota",)),
+    )
+    return next((kind for kind, words in marks if any(word in said for word in words)), None)
+
+
+def _refused_parameter(err: openai.APIStatusError, sent: dict[str, Any]) -> str | None:
+    """Which of the optional parameters that were sent the server complains about."""
+    said = f"{err.param} {err.message}"
+    # The longest name first: a complaint about max_completion_tokens may mention others, but not the other way round.
+    return next((name for name in _OPTIONAL if name in sent and name in said), None)
+
+
+def _reason(err: openai.APIError) -> str:
+    return " ".join(err.message.split())[:200]

@@ -1,0 +1,48 @@
+"""A chat model that says what it is told to: for tests and for trying out stages without a server."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterable, Sequence
+
+from pipelines.query.ports import Completion, Delta
+from prompts.loader import ChatMessage
+from schemas.answer import Usage
+
+Reply = str | Sequence[str] | Exception
+
+
+class FakeChat:
+    """Gives the replies in turn, the last one for ever; counts a token per piece.
+
+    A reply is a text, its pieces, or an error to raise. `asked` holds the messages of each call, `stopped` how many
+    streams were closed before their end.
+    """
+
+    def __init__(self, *replies: Reply) -> None:
+        self._replies = list(replies)
+        self.asked: list[tuple[ChatMessage, ...]] = []
+        self.stopped = 0
+
+    async def stream(
+        self, messages: Sequence[ChatMessage], *, max_tokens: int | None = None, temperature: float = 0.0
+    ) -> AsyncIterator[Delta]:
+        self.asked.append(tuple(messages))
+        reply = self._replies[min(len(self.asked), len(self._replies)) - 1]
+        if isinstance(reply, Exception):
+            raise reply
+        pieces: Iterable[str] = [reply] if isinstance(reply, str) else reply
+        sent = 0
+        try:
+            for piece in pieces:
+                sent += 1
+                yield Delta(piece)
+        except GeneratorExit:
+            self.stopped += 1
+            raise
+        yield Delta(usage=Usage(model="fake", prompt_tokens=len(messages), completion_tokens=sent))
+
+    async def complete(
+        self, messages: Sequence[ChatMessage], *, max_tokens: int | None = None, temperature: float = 0.0
+    ) -> Completion:
+        deltas = [d async for d in self.stream(messages, max_tokens=max_tokens, temperature=temperature)]
+        return Completion("".join(d.text for d in deltas), deltas[-1].usage or Usage())

@@ -1,0 +1,50 @@
+"""How benchmarks report: a table for people, a JSON file for the next run to compare with."""
+
+from __future__ import annotations
+
+import json
+import platform
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from rich.console import Console
+from rich.table import Table
+
+RESULTS = Path(".bench")
+RESAMPLES = 2_000
+
+
+def report(name: str, about: str, columns: Sequence[str], lines: Sequence[Sequence[object]], **more: Any) -> None:
+    """Print the table, and write it with everything else to `.bench/NAME.json`."""
+    table = Table(title=about, title_justify="left", box=None, pad_edge=False)
+    for number, column in enumerate(columns):
+        table.add_column(column, justify="right" if number else "left")
+    for line in lines:
+        table.add_row(*(f"{cell:.3f}" if isinstance(cell, float) else str(cell) for cell in line))
+    Console(width=140).print(table)
+    RESULTS.mkdir(exist_ok=True)
+    file = RESULTS / f"{name}.json"
+    document = {
+        "bench": name,
+        "at": datetime.now(UTC).isoformat(timespec="seconds"),
+        "machine": f"{platform.machine()}, Python {platform.python_version()}",
+        "rows": [dict(zip(columns, line, strict=True)) for line in lines],
+        **more,
+    }
+    file.write_text(json.dumps(document, indent=2, default=float) + "\n")
+    print(f"\n{file}")
+
+
+def percentile(values: Sequence[float], q: float) -> float:
+    return float(np.percentile(np.asarray(values), q))
+
+
+def interval(hits: Sequence[bool] | Sequence[float], seed: int = 7) -> tuple[float, float, float]:
+    """Mean and its 95 % bootstrap interval over the samples (Efron, 1979)."""
+    values = np.asarray(hits, dtype=float)
+    rng = np.random.default_rng(seed)
+    means = rng.choice(values, size=(RESAMPLES, len(values))).mean(axis=1)
+    return float(values.mean()), float(np.percentile(means, 2.5)), float(np.percentile(means, 97.5))

@@ -1,0 +1,51 @@
+"""The whole system, started for a benchmark in a folder of its own."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager
+from pathlib import Path
+
+import httpx
+import psutil
+import yaml
+
+from cli.up import System, running
+from gateway.keys import admin_key
+from pipelines.runtime.settings import Settings, load
+
+
+@contextmanager
+def home(sites: Sequence[str]) -> Iterator[Settings]:
+    """Settings of a fresh instance with these sites; an engine that is configured in the environment is used."""
+    with tempfile.TemporaryDirectory(prefix="pagewire-bench-") as folder:
+        config = Path(folder) / "pagewire.yaml"
+        config.write_text(yaml.safe_dump({"sites": {site: {"languages": ["en"]} for site in sites}}))
+        os.environ |= {
+            "PAGEWIRE_HOME": folder,
+            "PAGEWIRE_CONFIG": str(config),
+            "PAGEWIRE_PORT": "0",
+            "PAGEWIRE_LOG_LEVEL": "warning",
+            "PAGEWIRE_TOPIC_PREFIX": f"bench{os.getpid()}-",
+            "PAGEWIRE_VISITOR_RATE": "100000/minute",
+        }
+        yield load()
+
+
+@asynccontextmanager
+async def system(sites: Sequence[str]) -> AsyncIterator[tuple[System, httpx.AsyncClient]]:
+    """A running system and a client that may do everything."""
+    with home(sites) as settings:
+        async with running(settings) as started:
+            key, _ = admin_key(started.settings)
+            headers = {"Authorization": f"Bearer {key.get_secret_value()}"}
+            async with httpx.AsyncClient(base_url=f"{started.url}/v1", headers=headers, timeout=120) as client:
+                yield started, client
+
+
+def resident(pid: int) -> int:
+    """Bytes of memory of a process and its children, shared pages counted once."""
+    processes = [psutil.Process(pid), *psutil.Process(pid).children(recursive=True)]
+    return sum(process.memory_full_info().pss for process in processes)

@@ -1,0 +1,75 @@
+"""`pagewire demo`: the sample site, imported into a running system and asked one question."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from cli.content import import_documents
+from cli.output import NOT_SO, err, explained, out
+from cli.questions import ask_once
+from cli.up import System, running
+from pipelines.runtime import logs
+from pipelines.runtime.errors import SettingsError
+from pipelines.runtime.settings import Settings, load
+from schemas.page import PageDocument
+from sites.render import page_documents
+
+SITE = "demo"
+PAGES = Path(__file__).resolve().parents[1] / "sites" / SITE
+QUESTION = ("What does a library card cost for adults?", "en")
+
+
+def demo(
+    once: Annotated[
+        bool, typer.Option("--once", help="Stop after the answer; exit code 0 if it cites a page.")
+    ] = False,
+) -> None:
+    """Start everything, import the sample site, ask one question, serve until Ctrl-C.
+
+    Example: pagewire demo --once
+    """
+    with explained():
+        settings = load()
+        if SITE not in settings.sites:
+            raise SettingsError(f"sites: the demo needs a site called {SITE!r}")
+        logs.configure(settings)
+        cited = asyncio.run(_demo(settings, once))
+    if not cited:
+        raise typer.Exit(NOT_SO)
+
+
+async def _demo(settings: Settings, once: bool) -> bool:
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    async with running(settings) as system:
+        # From here on Ctrl-C ends the demo in order; before, it interrupts the start.
+        for signum in (signal.SIGINT, signal.SIGTERM):
+            loop.add_signal_handler(signum, stop.set)
+        await import_documents(system.settings, SITE, list(sample_pages(system.url)))
+        question, lang = QUESTION
+        out.print(f"\n[bold]{question}[/]\n")
+        answer = await ask_once(system.settings, SITE, question, lang)
+        cited = answer is not None and any(source.cited for source in answer.sources)
+        if not once:
+            _print_urls(system)
+            await stop.wait()
+        err.print("stopping ...")
+    return cited
+
+
+def sample_pages(base_url: str) -> Iterator[PageDocument]:
+    """The sample site's pages, linked to where the gateway shows them."""
+    return (PageDocument.model_validate(document) for document in page_documents(PAGES, f"{base_url}/site"))
+
+
+def _print_urls(system: System) -> None:
+    out.print(f"\nsite with chat  {system.url}/site/")
+    out.print(f"chat            {system.url}/")
+    out.print(f"ready {system.url}")
+    out.print("[dim]Ctrl-C stops everything[/]")

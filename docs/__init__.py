@@ -1,0 +1,1 @@
+"""Documentation; `generate.py` writes the reference pages that follow from the code."""

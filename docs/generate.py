@@ -1,0 +1,131 @@
+"""Writes docs/reference from the code: settings, topics, commands, message schemas.
+
+python -m docs.generate            writes
+python -m docs.generate --check    exit code 1 when a page is stale
+"""
+
+from __future__ import annotations
+
+import inspect
+import json
+import sys
+from collections.abc import Iterator
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+import typer.main
+from click import Command, Group, Option
+from pydantic.fields import FieldInfo
+
+from cli.main import app
+from pipelines.runtime.settings import FILE_ONLY, KeySettings, Settings, SiteSettings
+from schemas.topics import TOPICS, dead_letter_topic
+
+REFERENCE = Path(__file__).parent / "reference"
+NOTE = "<!-- Written by `make docs`; do not edit. -->\n\n"
+
+
+def pages() -> Iterator[tuple[str, str]]:
+    """File name and content of every generated page."""
+    yield "settings.md", NOTE + _settings()
+    yield "topics.md", NOTE + _topics()
+    yield "commands.md", NOTE + _commands()
+    for topic in TOPICS:
+        if topic.value:
+            yield f"schemas/{topic.name}.json", json.dumps(topic.value.model_json_schema(), indent=2) + "\n"
+
+
+def main() -> int:
+    check = "--check" in sys.argv[1:]
+    stale = []
+    for name, content in pages():
+        path = REFERENCE / name
+        if path.exists() and path.read_text(encoding="utf-8") == content:
+            continue
+        stale.append(name)
+        if not check:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(content, encoding="utf-8")
+    if check and stale:
+        print("stale, run `make docs`:", *stale, file=sys.stderr)
+        return 1
+    print(*(f"wrote {name}" for name in stale), sep="\n")
+    return 0
+
+
+def _settings() -> str:
+    lines = [
+        "# Settings\n",
+        "`pagewire.yaml` (another file: `PAGEWIRE_CONFIG`) holds any of these by its lower-case name; the environment",
+        "variable wins. `OPENAI_API_KEY` and `OPENAI_BASE_URL` are read too. A wrong setting fails at start, named.\n",
+        "| environment | default | |",
+        "| --- | --- | --- |",
+    ]
+    for name, field in Settings.model_fields.items():
+        variable = f"`{name}` (file only)" if name in FILE_ONLY else f"`PAGEWIRE_{name.upper()}`"
+        lines.append(f"| {variable} | {_default(field)} | {_cell(field.description)} |")
+    for title, model in (("A site", SiteSettings), ("A key", KeySettings)):
+        lines += [f"\n## {title}\n", "| name | default | |", "| --- | --- | --- |"]
+        lines += [f"| `{n}` | {_default(f)} | {_cell(f.description)} |" for n, f in model.model_fields.items()]
+    return "\n".join(lines) + "\n"
+
+
+def _default(field: FieldInfo) -> str:
+    if field.is_required():
+        return "required"
+    value: Any = field.get_default(call_default_factory=True, validated_data={})
+    if value is None or value == () or value == "":
+        return ""
+    if isinstance(value, dict):
+        return ", ".join(f"`{key}`" for key in value)
+    if isinstance(value, tuple):
+        return ", ".join(f"`{item}`" for item in value)
+    return f"`{value}`"
+
+
+def _cell(text: str | None) -> str:
+    return (text or "").replace("|", "\\|").replace("\n", " ")
+
+
+def _topics() -> str:
+    lines = [
+        "# Topics\n",
+        "From `schemas/topics.py`. All values are JSON (schemas beside this page); `PAGEWIRE_TOPIC_PREFIX` goes before",
+        "every name. Messages up to 8 MiB.\n",
+        "| topic | key | value | kept | |",
+        "| --- | --- | --- | --- | --- |",
+    ]
+    for topic in chain.from_iterable((t, dead_letter_topic(t)) if t.dead_letters else (t,) for t in TOPICS):
+        value = f"[{topic.value.__name__}](schemas/{topic.name}.json)" if topic.value else "original bytes"
+        kept = "compacted, for ever" if topic.compacted else f"{(topic.retention_ms or 0) // 3_600_000} h"
+        lines.append(f"| `{topic.name}` | {topic.key} | {value} | {kept} | {topic.about} |")
+    return "\n".join(lines) + "\n"
+
+
+def _commands() -> str:
+    root = typer.main.get_command(app)
+    return "# Commands\n\n" + "\n".join(_command(root, "pagewire"))
+
+
+def _command(command: Command, name: str) -> Iterator[str]:
+    if isinstance(command, Group):
+        if name != "pagewire":
+            yield f"## `{name}`\n\n{inspect.cleandoc(command.help or '')}\n"
+        for child in command.commands.values():
+            yield from _command(child, f"{name} {child.name}")
+        return
+    arguments = [p for p in command.params if not isinstance(p, Option)]
+    shown = " ".join(f"{p.name.upper()}{'...' if p.nargs == -1 else ''}" for p in arguments if p.name)
+    yield f"## `{name}{' ' + shown if shown else ''}`\n\n{inspect.cleandoc(command.help or '')}\n"
+    options = [p for p in command.params if isinstance(p, Option) and not p.hidden]
+    if options:
+        yield "| option | |\n| --- | --- |"
+        for option in options:
+            flags = ", ".join(f"`{flag}`" for flag in [*option.opts, *option.secondary_opts])
+            yield f"| {flags} | {_cell(option.help)} |"
+        yield ""
+
+
+if __name__ == "__main__":
+    sys.exit(main())

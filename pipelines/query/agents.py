@@ -1,0 +1,113 @@
+"""The query stages' handlers: decode, call, send. What they do stands in rephrase, retrieve and answering.
+
+query.requests ─▶ rephrase ─▶ query.rephrased ─▶ retrieve ─▶ query.retrieved ─▶ answer ─▶ answer.events
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from time import perf_counter
+
+import structlog
+
+from pipelines.query import language
+from pipelines.query.answering import Answering
+from pipelines.query.ports import ChatModel
+from pipelines.query.publish import EventLog, begin, fail
+from pipelines.query.rephrase import OUTPUT_TOKENS, parsed, search_mode, values
+from pipelines.query.retrieve import Chunks, retrieve
+from pipelines.query.search import Models, Searcher
+from pipelines.runtime.dead_letters import DeadLetter
+from pipelines.runtime.errors import PagewireError
+from pipelines.runtime.record import Record
+from pipelines.runtime.settings import Settings
+from pipelines.runtime.stage import Handler, OnDead, Sender
+from prompts.loader import Prompt
+from schemas.base import WireError
+from schemas.query import Question, Rephrased, Retrieved
+from schemas.topics import REPHRASED, RETRIEVED
+
+log = structlog.get_logger(__name__)
+
+
+def rephrase_handler(settings: Settings, prompt: Prompt, model: ChatModel | None) -> Handler:
+    """A question becomes one that needs no conversation."""
+
+    async def handle(record: Record, sender: Sender) -> None:
+        request = Question.decode(record.value)
+        began = perf_counter()
+        mode = search_mode(request.question, settings.short_question_words)
+        question = request.question
+        if model is not None and mode == "semantic":
+            question = await rewritten(request, settings, prompt, model)
+        timings = {"rephrase": (perf_counter() - began) * 1000}
+        message = Rephrased(request=request, question=question, mode=mode, timings_ms=timings)
+        await sender.send(REPHRASED, request.conversation_id, message)
+
+    return handle
+
+
+async def rewritten(request: Question, settings: Settings, prompt: Prompt, model: ChatModel) -> str:
+    """The question as the model puts it; as it is when the model fails."""
+    site = settings.site(request.site)
+    lang = site.languages[0]
+    asks = values(
+        request,
+        site=site.title or request.site,
+        language=language.name(lang),
+        history_messages=settings.history_messages,
+    )
+    try:
+        completion = await model.complete(prompt.messages(asks, lang), max_tokens=OUTPUT_TOKENS)
+    except PagewireError as err:
+        log.warning("not rephrased", code=err.code, error=str(err))
+        return request.question
+    return parsed(completion.text, request.question)
+
+
+def retrieve_handler(settings: Settings, searcher: Searcher, chunks: Chunks) -> Handler:
+    """A question gets the passages that may answer it."""
+
+    async def handle(record: Record, sender: Sender) -> None:
+        asked = Rephrased.decode(record.value)
+        found = await retrieve(asked, searcher, chunks, settings)
+        await sender.send(RETRIEVED, asked.request.conversation_id, found)
+
+    return handle
+
+
+def answer_handler(answering: Answering, models: Models, log: EventLog) -> Handler:
+    """Passages become an answer, streamed."""
+
+    async def handle(record: Record, sender: Sender) -> None:
+        retrieved = Retrieved.decode(record.value)
+        publication = await begin(record, retrieved.request, sender, log)
+        if publication is not None:
+            await answering.answer(retrieved, await models.for_site(retrieved.request.site), publication)
+
+    return handle
+
+
+def apology(question_of: Callable[[Record], Question], log: EventLog) -> OnDead:
+    """End the visitor's answer in plain words when their question ended as a dead letter."""
+
+    async def tell(record: Record, letter: DeadLetter, sender: Sender) -> None:
+        try:
+            request = question_of(record)
+        except WireError:
+            return  # nobody can be told
+        await fail(record, request, sender, log, letter.code, language.message("failed", request.lang))
+
+    return tell
+
+
+def asked(record: Record) -> Question:
+    return Question.decode(record.value)
+
+
+def rephrased(record: Record) -> Question:
+    return Rephrased.decode(record.value).request
+
+
+def retrieved(record: Record) -> Question:
+    return Retrieved.decode(record.value).request

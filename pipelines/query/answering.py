@@ -1,0 +1,154 @@
+"""Answering: from sources to the events a visitor sees, by a model or by quoting (SPEC B8, B9).
+
+query.retrieved ─▶ rephrased, sources ─▶ token, citation ... ─▶ answer, done ─▶ answer.events
+                          model there ─▶ streams, markers become citations
+               none, or it breaks down ─▶ the best sentences are quoted
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from time import perf_counter
+
+import structlog
+
+from pipelines.query import answer, language
+from pipelines.query.cite import CitationParser, used_sources
+from pipelines.query.extract import extract
+from pipelines.query.ports import ChatModel, Delta, Embedder
+from pipelines.query.publish import Publication
+from pipelines.runtime.errors import PagewireError
+from pipelines.runtime.settings import Settings
+from prompts.loader import Prompt
+from schemas.answer import Answered, Citation, Done, Event, Failed, QuestionRephrased, SourcesFound, Token, Usage
+from schemas.query import Retrieved
+
+log = structlog.get_logger(__name__)
+
+WAITING = 64  # pieces of a model's text that may wait while the broker confirms
+
+
+@dataclass(frozen=True)
+class Written:
+    """A finished text."""
+
+    text: str
+    citations: Sequence[Citation]
+    usage: Usage
+    extractive: bool
+
+
+class Answering:
+    """Writes answers. One per process."""
+
+    def __init__(self, settings: Settings, prompt: Prompt, model: ChatModel | None) -> None:
+        self._settings = settings
+        self._prompt = prompt
+        self._model = model
+
+    async def answer(self, retrieved: Retrieved, embedder: Embedder, to: Publication) -> None:
+        """Publish the whole answer, `rephrased` to `done`.
+
+        Raises:
+            Retryable: the broker, or the embedder that picks quotes, is away.
+        """
+        began = perf_counter()
+        request = retrieved.request
+        await to.put(
+            QuestionRephrased(question=retrieved.question, mode=retrieved.mode),
+            SourcesFound(grade=retrieved.grade, sources=retrieved.sources),
+        )
+        if datetime.now(UTC) > request.deadline:
+            message = language.message("timeout", request.lang)
+            await to.put(Failed(code="timeout", message=message), Done())
+            return
+        written = await self._written(retrieved, embedder, to)
+        await to.put(
+            Answered(
+                text=written.text,
+                citations=tuple(written.citations),
+                sources=used_sources(retrieved.sources, written.citations),
+                extractive=written.extractive,
+                usage=written.usage,
+                timings_ms=retrieved.timings_ms | {"answer": (perf_counter() - began) * 1000},
+            ),
+            Done(),
+        )
+
+    async def _written(self, retrieved: Retrieved, embedder: Embedder, to: Publication) -> Written:
+        if self._model is not None and retrieved.sources:
+            try:
+                return await self._by_model(self._model, retrieved, to)
+            except PagewireError as err:
+                # What a visitor needs is on the pages: quote them. What was streamed so far is taken back.
+                log.warning("the model failed, quoting instead", code=err.code, error=str(err))
+                await to.restart()
+        return await self._by_quoting(retrieved, embedder, to)
+
+    async def _by_model(self, model: ChatModel, retrieved: Retrieved, to: Publication) -> Written:
+        request = retrieved.request
+        chat = answer.chat(
+            self._prompt,
+            retrieved,
+            site=self._settings.site(request.site).title or request.site,
+            language=language.name(request.lang),
+            today=datetime.now(UTC).date(),
+            budget=self._settings.context_chars,
+            history_messages=self._settings.history_messages,
+        )
+        parser = CitationParser(chat.sources)
+        usage = Usage(model=self._settings.llm_model)
+        async for deltas in _batches(model.stream(chat.messages, max_tokens=answer.OUTPUT_TOKENS)):
+            usage = next((delta.usage for delta in deltas if delta.usage), usage)
+            await to.put(*_merged(parser.feed("".join(delta.text for delta in deltas))))
+        await to.put(*_merged(parser.finish()))
+        if parser.dropped:
+            log.info("citations of no source", count=parser.dropped)
+        return Written(parser.text, parser.citations, usage, extractive=False)
+
+    async def _by_quoting(self, retrieved: Retrieved, embedder: Embedder, to: Publication) -> Written:
+        extracted = await extract(retrieved.question, retrieved.sources, embedder, lang=retrieved.request.lang)
+        for event in extracted.events:
+            await to.put(event)
+        return Written(extracted.text, extracted.citations, Usage(), extractive=True)
+
+
+def _merged(events: Sequence[Token | Citation]) -> list[Event]:
+    """Neighbouring tokens as one."""
+    merged: list[Event] = []
+    for event in events:
+        if isinstance(event, Token) and merged and isinstance(merged[-1], Token):
+            merged[-1] = Token(text=merged[-1].text + event.text)
+        else:
+            merged.append(event)
+    return merged
+
+
+async def _batches(stream: AsyncIterator[Delta]) -> AsyncIterator[list[Delta]]:
+    """Whatever the model has written since the last batch was taken: a slow bus makes larger tokens, not lag."""
+    waiting: asyncio.Queue[Delta | None] = asyncio.Queue(WAITING)
+
+    async def read() -> None:
+        try:
+            async for delta in stream:
+                await waiting.put(delta)
+        finally:
+            await waiting.put(None)
+
+    reader = asyncio.create_task(read(), name="model-stream")
+    try:
+        while (first := await waiting.get()) is not None:
+            batch = [first]
+            while not waiting.empty():
+                if (more := waiting.get_nowait()) is None:
+                    waiting.put_nowait(None)
+                    break
+                batch.append(more)
+            yield batch
+        await reader  # raises what ended the stream
+    finally:
+        reader.cancel()
+        await asyncio.gather(reader, return_exceptions=True)

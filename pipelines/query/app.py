@@ -1,0 +1,50 @@
+"""The query stages, put together from settings: three stream processors that share one set of clients."""
+
+from __future__ import annotations
+
+from adapters.elastic.bundle import Elastic
+from adapters.embedders.registry import Models
+from adapters.kafka_log import LogReader
+from adapters.llm import chat_model
+from pipelines.query import agents
+from pipelines.query.answering import Answering
+from pipelines.query.search import Searcher
+from pipelines.runtime.settings import Settings
+from pipelines.runtime.stage import Stage
+from prompts.loader import load
+from schemas.topics import ANSWERS, REPHRASED, REQUESTS, RETRIEVED
+
+
+def rephrase_stage(settings: Settings) -> Stage:
+    log = LogReader(settings, ANSWERS)
+    model = chat_model(settings)
+    return Stage(
+        name="rephrase",
+        routes={REQUESTS: agents.rephrase_handler(settings, load("rephrase"), model)},
+        on_dead=agents.apology(agents.asked, log),
+        teardown=log.aclose,
+    )
+
+
+def retrieve_stage(settings: Settings, elastic: Elastic, models: Models) -> Stage:
+    log = LogReader(settings, ANSWERS)
+    searcher = Searcher(elastic.search, models, settings)
+    return Stage(
+        name="retrieve",
+        routes={REPHRASED: agents.retrieve_handler(settings, searcher, elastic.search)},
+        on_dead=agents.apology(agents.rephrased, log),
+        setup=models.warm,
+        teardown=log.aclose,
+    )
+
+
+def answer_stage(settings: Settings, models: Models) -> Stage:
+    log = LogReader(settings, ANSWERS)
+    answering = Answering(settings, load("answer"), chat_model(settings))
+    return Stage(
+        name="answer",
+        routes={RETRIEVED: agents.answer_handler(answering, models, log)},
+        on_dead=agents.apology(agents.retrieved, log),
+        setup=models.warm,
+        teardown=log.aclose,
+    )

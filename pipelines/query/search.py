@@ -1,0 +1,100 @@
+"""Search: hits for a question, best first, from both kinds of search over all five fields (SPEC B4, B6)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from adapters.elastic.search import Candidates, Floors, SiteSearch
+from pipelines.query.fuse import Hit, fuse, known_share
+from pipelines.runtime.settings import Settings
+from schemas.http import SearchHit, SearchKind
+
+# Both lists are this deep before they are fused: a hit that is 20th in one may be the best of both together.
+DEPTH = 30
+
+
+class Profile(Protocol):
+    """Least cosines that mean something, per embedder."""
+
+    @property
+    def short_floor(self) -> float: ...
+
+    @property
+    def content_floor(self) -> float: ...
+
+
+class QueryModel(Protocol):
+    """The embedder, as search needs it (adapters.embedders)."""
+
+    @property
+    def profile(self) -> Profile: ...
+
+    async def query(self, text: str) -> NDArray[np.float32]: ...
+
+
+class Models(Protocol):
+    """Which embedder a site's live index was built with."""
+
+    async def for_site(self, site: str) -> QueryModel: ...
+
+
+class Searcher:
+    """One per process."""
+
+    def __init__(self, index: SiteSearch, models: Models, settings: Settings) -> None:
+        self._index = index
+        self._models = models
+        self._settings = settings
+
+    async def hits(self, site: str, text: str, *, kind: SearchKind, size: int, groups: Iterable[str] = ()) -> list[Hit]:
+        """The best chunks, at most `size`.
+
+        Raises:
+            UnknownSite, Retryable.
+        """
+        self._settings.site(site)
+        found = await self._candidates(site, text, kind, max(size, DEPTH), groups)
+        known = known_share(found.terms, found.total)
+        return fuse(found.dense, found.keyword, known)[:size]
+
+    async def _candidates(
+        self, site: str, text: str, kind: SearchKind, depth: int, groups: Iterable[str]
+    ) -> Candidates:
+        vector, floors = None, Floors(0.0, 0.0)
+        if kind != "keyword":
+            model = await self._models.for_site(site)
+            vector = await model.query(text)
+            floors = Floors(model.profile.short_floor, model.profile.content_floor)
+        return await self._index.candidates(
+            site,
+            text,
+            vector,
+            floors=floors,
+            content_hits=depth,
+            keyword_hits=depth if kind != "vector" else 0,
+            groups=groups,
+        )
+
+    async def search(
+        self, site: str, query: str, *, kind: SearchKind, size: int, groups: Iterable[str] = ()
+    ) -> Sequence[SearchHit]:
+        """Hits as the outside sees them. Raises: UnknownSite, Retryable."""
+        return [
+            SearchHit(
+                page_id=hit.page_id,
+                lang=hit.lang,
+                title=hit.title,
+                url=hit.url,
+                field=hit.field,
+                ord=hit.ord,
+                text=hit.text,
+                score=hit.score,
+                cosine=hit.cosine,
+                revision=hit.revision,
+            )
+            for hit in await self.hits(site, query, kind=kind, size=size, groups=groups)
+        ]

@@ -1,0 +1,18 @@
+"""The worker with the classic mistake: a record counts as finished when it is taken, not when it is done."""
+
+from __future__ import annotations
+
+from pipelines.runtime.lanes import Lanes
+from pipelines.runtime.record import Record
+from tests.faults.worker import run
+
+put = Lanes.put
+
+
+def put_and_finish(self: Lanes, record: Record) -> None:
+    put(self, record)
+    self._finished(record)
+
+
+Lanes.put = put_and_finish  # type: ignore[method-assign]
+run()

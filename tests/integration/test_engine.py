@@ -1,0 +1,196 @@
+"""The local engine for real: starts, crashes, restarts, busy ports, orphans.
+
+One engine, started as a user would by the command with `--detach`, serves all tests but those that need
+one that never comes up or whose starter dies.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from uuid import uuid4
+
+import psutil
+import pytest
+from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
+from aiokafka.admin import AIOKafkaAdminClient, NewTopic
+from elasticsearch import AsyncElasticsearch
+
+from infra.engine import EngineError, EngineSettings, SilentProgress, discover, start, status, stop
+from infra.engine.engine import reset
+from infra.engine.errors import EngineRunning, ServerDied
+from infra.engine.ports import any_free
+from infra.engine.state import living, read_state
+from schemas.topics import MAX_MESSAGE_BYTES
+
+pytestmark = pytest.mark.engine
+
+LOOK_INTERVAL = 0.1  # seconds
+
+
+def command(*arguments: str | Path) -> list[str]:
+    return [sys.executable, "-m", "infra.engine", *map(str, arguments)]
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("home")
+
+
+@pytest.fixture(scope="module")
+def wanted(home: Path) -> Iterator[tuple[int, int]]:
+    """Two ports that are busy all the while: the engine is told to take them."""
+    with socket.create_server(("127.0.0.1", 0)) as one, socket.create_server(("127.0.0.1", 0)) as other:
+        yield one.getsockname()[1], other.getsockname()[1]
+
+
+@pytest.fixture(scope="module")
+def started(home: Path, wanted: tuple[int, int]) -> Iterator[subprocess.CompletedProcess[str]]:
+    """`start --detach`, finished; the engine runs until the module's end."""
+    ports = ["--kafka-port", str(wanted[0]), "--es-port", str(wanted[1])]
+    yield subprocess.run(
+        command("start", "--detach", "--home", home, *ports), capture_output=True, text=True, check=False
+    )
+    subprocess.run(command("stop", "--home", home), check=False)
+    assert living(EngineSettings(home).root) == {}
+
+
+@pytest.fixture
+def settings(home: Path, wanted: tuple[int, int], started: object) -> EngineSettings:
+    return EngineSettings(home, kafka_port=wanted[0], es_port=wanted[1])
+
+
+@asynccontextmanager
+async def clients(home: Path) -> AsyncIterator[tuple[str, AsyncElasticsearch]]:
+    addresses = discover(home)
+    assert addresses is not None
+    async with AsyncElasticsearch(addresses[1]) as elasticsearch:
+        yield addresses[0], elasticsearch
+
+
+def test_a_detached_start_returns_when_both_serve_and_prints_where(
+    started: subprocess.CompletedProcess[str], home: Path, wanted: tuple[int, int]
+) -> None:
+    assert started.returncode == 0, started.stderr
+    addresses = discover(home)
+    assert addresses is not None
+    assert started.stdout == f"kafka {addresses[0]}\nelasticsearch {addresses[1]}\n"
+
+
+def test_busy_ports_are_passed_over_and_said(
+    started: subprocess.CompletedProcess[str], settings: EngineSettings, wanted: tuple[int, int]
+) -> None:
+    taken = {record.port for record in living(settings.root).values()}
+    assert len(taken) == 2
+    assert not taken & set(wanted)
+    for port in wanted:
+        assert f"port {port} is busy" in started.stderr
+
+
+async def test_a_second_start_changes_nothing_and_its_handle_stops_nothing(settings: EngineSettings) -> None:
+    before = read_state(settings.root)
+    again = await start(settings, detach=False, progress=SilentProgress())
+    await again.stop()
+    assert discover(settings.home) == (again.kafka, again.elasticsearch)
+    assert read_state(settings.root) == before == living(settings.root)
+
+
+def test_status_names_what_runs(settings: EngineSettings) -> None:
+    shown = subprocess.run(
+        command("status", "--json", "--home", settings.home), capture_output=True, text=True, check=True
+    )
+    seen = json.loads(shown.stdout)
+    assert seen["running"]
+    for key, version in (("kafka", "4.1.0"), ("elasticsearch", "9.2.0")):
+        server = seen[key]
+        assert server["version"] == version
+        assert server["healthy"]
+        assert server["pid"] == read_state(settings.root)[key].pid
+        assert server["url"].endswith(f"127.0.0.1:{server['port']}")
+        assert server["rss_bytes"] > 50 * 2**20
+        assert Path(server["data_dir"]).is_dir()
+        assert Path(server["log_file"]).is_file()
+
+
+def test_a_running_engine_is_not_reset(settings: EngineSettings) -> None:
+    with pytest.raises(EngineRunning, match="stop it first"):
+        reset(settings)
+    assert discover(settings.home) is not None
+
+
+async def test_data_written_before_a_sigkill_of_both_is_there_after_a_restart(settings: EngineSettings) -> None:
+    name, payload = f"kept-{uuid4()}", b"x" * MAX_MESSAGE_BYTES
+    async with clients(settings.home) as (kafka, elasticsearch):
+        admin = AIOKafkaAdminClient(bootstrap_servers=kafka)
+        await admin.start()
+        await admin.create_topics([NewTopic(name, 1, 1)])
+        await admin.close()
+        async with AIOKafkaProducer(bootstrap_servers=kafka, max_request_size=len(payload) + 4096) as producer:
+            await producer.send_and_wait(name, payload)
+        await elasticsearch.index(index=name, id="1", document={"kept": True})
+
+    engine = await start(settings, detach=True, progress=SilentProgress())
+    for record in engine.records.values():
+        os.kill(record.pid, signal.SIGKILL)
+    crash = await engine.wait_crashed()
+    assert isinstance(crash, ServerDied)
+    while living(settings.root):
+        await asyncio.sleep(LOOK_INTERVAL)
+    assert discover(settings.home) is None
+    assert not (await status(settings)).running
+
+    restarted = await start(settings, detach=True, progress=SilentProgress())
+    assert restarted.owned == {"kafka", "elasticsearch"}
+    async with clients(settings.home) as (kafka, elasticsearch):
+        consumer = AIOKafkaConsumer(bootstrap_servers=kafka, max_partition_fetch_bytes=2 * len(payload))
+        async with consumer:
+            partition = TopicPartition(name, 0)
+            consumer.assign([partition])
+            await consumer.seek_to_beginning(partition)
+            record = await consumer.getone()
+        assert record.value == payload
+        # Answered at once: ready means that the index's primary shard is allocated.
+        document = await elasticsearch.get(index=name, id="1")
+        assert document["_source"] == {"kept": True}
+
+
+async def test_servers_die_with_a_starter_that_is_killed(tmp_path: Path) -> None:
+    port = any_free(set())
+    starter = subprocess.Popen(
+        command("start", "--home", tmp_path, "--kafka-port", str(port), "--es-port", str(any_free({port}))),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+    )
+    with starter:
+        assert starter.stdout is not None
+        lines = await asyncio.to_thread(lambda: [starter.stdout.readline() for _ in range(2)])
+        assert lines[1].startswith(b"elasticsearch http://127.0.0.1:")
+        servers = [psutil.Process(record.pid) for record in living(EngineSettings(tmp_path).root).values()]
+        assert len(servers) == 2
+        starter.kill()
+    _, alive = await asyncio.to_thread(psutil.wait_procs, servers, 60)
+    assert alive == []
+    log = EngineSettings(tmp_path).root / "logs" / "elasticsearch.log"
+    assert "closed" in log.read_text()  # not merely gone: it had the time for a clean stop
+
+
+async def test_a_server_that_dies_at_its_start_shows_its_log_and_takes_the_other_with_it(
+    tmp_path: Path,
+) -> None:
+    port = any_free(set())
+    settings = EngineSettings(tmp_path, kafka_port=port, es_port=any_free({port}), kafka_heap="1m")  # Java refuses it
+    with pytest.raises(ServerDied, match="Too small maximum heap"):
+        await start(settings, detach=True, progress=SilentProgress())
+    assert living(settings.root) == {}
+    assert not await stop(settings)
+    reset(settings)
+    assert not (settings.root / "logs").exists()
+    assert issubclass(ServerDied, EngineError)

@@ -1,0 +1,45 @@
+"""Settings are refused by name, and the folders are where people look for them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from infra.engine import EngineSettings
+from infra.engine.errors import InvalidEngineSetting
+from infra.engine.settings import default_cache
+
+
+@pytest.mark.parametrize(
+    ("wrong", "named"),
+    [
+        ({"kafka_port": 0}, "PAGEWIRE_ENGINE_KAFKA_PORT"),
+        ({"es_port": 65536}, "PAGEWIRE_ENGINE_ES_PORT"),
+        ({"kafka_port": 9000, "es_port": 9000}, "PAGEWIRE_ENGINE_ES_PORT"),
+        ({"kafka_heap": "320"}, "PAGEWIRE_ENGINE_KAFKA_HEAP"),
+        ({"es_heap": "1 GiB"}, "PAGEWIRE_ENGINE_ES_HEAP"),
+        ({"home": Path("/data,more")}, "PAGEWIRE_HOME"),
+        ({"cache": Path("/data:more")}, "XDG_CACHE_HOME"),
+    ],
+)
+def test_a_wrong_setting_is_named(tmp_path: Path, wrong: dict[str, object], named: str) -> None:
+    right: dict[str, object] = {"home": tmp_path, "cache": tmp_path}
+    with pytest.raises(InvalidEngineSetting, match=f"^{named}="):
+        EngineSettings(**{**right, **wrong})  # type: ignore[arg-type]
+
+
+def test_the_engine_lives_in_its_home_as_an_absolute_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert EngineSettings(home=Path(".pagewire")).root == tmp_path.resolve() / ".pagewire" / "engine"
+
+
+def test_the_cache_follows_the_xdg_specification(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    assert default_cache() == tmp_path / "pagewire" / "engine"
+    monkeypatch.setenv("HOME", str(tmp_path / "me"))
+    in_home = tmp_path / "me" / ".cache" / "pagewire" / "engine"
+    monkeypatch.setenv("XDG_CACHE_HOME", "relative/is/ignored")
+    assert default_cache() == in_home
+    monkeypatch.delenv("XDG_CACHE_HOME")
+    assert default_cache() == in_home

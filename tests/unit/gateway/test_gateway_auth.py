@@ -1,0 +1,290 @@
+"""Who may do what, and how a stranger is told that he may not."""
+
+from __future__ import annotations
+
+import logging
+import stat
+from datetime import UTC, datetime
+from pathlib import Path
+
+import httpx
+import pytest
+from fastapi import FastAPI
+from pydantic import SecretStr
+
+from gateway.fakes import FakePorts
+from gateway.keys import admin_key, token_secret
+from gateway.problems import Problem
+from gateway.rates import ADDRESS_FACTOR, Rates
+from gateway.tokens import Visitor, VisitorTokens
+from pipelines.runtime.errors import SettingsError
+from pipelines.runtime.settings import Settings
+from tests.edge import ADMIN, CHAT_ANYWHERE, INGEST_TOWN, PAGE_ORIGIN, assert_problem, bearer
+
+INGEST = ("PUT", "/v1/sites/town/pages/fees")
+ELSEWHERE = ("PUT", "/v1/sites/other/pages/fees")
+RECEIPT = ("GET", "/v1/sites/town/pages/fees/receipt")
+BULK = ("POST", "/v1/sites/town/pages:bulk")
+DELETE = ("DELETE", "/v1/sites/town/pages/fees")
+CHAT = ("POST", "/v1/sites/town/chat")
+CHAT_ELSEWHERE = ("POST", "/v1/sites/other/chat")
+SEARCH = ("GET", "/v1/sites/town/search?q=fees")
+RESUME = ("GET", "/v1/sites/town/answers/request-1/events")
+STATUS = ("GET", "/v1/admin/status")
+EVERYTHING = (INGEST, ELSEWHERE, RECEIPT, BULK, DELETE, CHAT, CHAT_ELSEWHERE, SEARCH, RESUME, STATUS)
+
+MAY = {
+    ADMIN: set(EVERYTHING),
+    INGEST_TOWN: {INGEST, RECEIPT, BULK, DELETE},
+    CHAT_ANYWHERE: {CHAT, CHAT_ELSEWHERE, SEARCH, RESUME},
+    "visitor": {CHAT, SEARCH, RESUME},
+}
+
+
+@pytest.mark.parametrize("route", EVERYTHING, ids=lambda r: f"{r[0]} {r[1]}")
+@pytest.mark.parametrize("who", list(MAY))
+async def test_every_key_opens_its_own_doors_alone(
+    stranger: httpx.AsyncClient, app: FastAPI, who: str, route: tuple[str, str]
+) -> None:
+    key = app.state.edge.tokens.issue("town").token if who == "visitor" else who
+    response = await stranger.request(*route, headers=bearer(key), content=b"{}")
+    if route in MAY[who]:
+        assert response.status_code not in (401, 403)
+    else:
+        assert_problem(response, 403, "forbidden")
+        assert 'error="insufficient_scope"' in response.headers["www-authenticate"]
+
+
+@pytest.mark.parametrize("route", EVERYTHING, ids=lambda r: f"{r[0]} {r[1]}")
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {},
+        bearer("wrong"),
+        bearer("schlüssel").copy(),
+        {"Authorization": "Basic YWRtaW46YWRtaW4="},
+        {"Authorization": "Bearer"},
+        {"Authorization": f"Token {ADMIN}"},
+    ],
+    ids=["none", "wrong", "not ASCII", "basic", "empty", "another scheme"],
+)
+async def test_strangers_are_challenged(
+    stranger: httpx.AsyncClient, fakes: FakePorts, route: tuple[str, str], headers: dict[str, str]
+) -> None:
+    encoded = [(k.encode(), v.encode()) for k, v in headers.items()]
+    response = await stranger.request(*route, headers=encoded, content=b"{}")
+    assert_problem(response, 401, "unauthorized")
+    assert response.headers["www-authenticate"].startswith("Bearer")
+    assert fakes.pages.changes == {}
+
+
+async def test_a_strangers_body_is_not_read(stranger: httpx.AsyncClient) -> None:
+    async def never():  # type: ignore[no-untyped-def]
+        raise AssertionError("was read")
+        yield b""
+
+    assert_problem(await stranger.post("/v1/sites/town/pages:bulk", content=never()), 401, "unauthorized")
+
+
+async def test_a_smaller_key_does_not_learn_which_sites_exist(stranger: httpx.AsyncClient) -> None:
+    for site in ("other", "nowhere"):
+        response = await stranger.put(f"/v1/sites/{site}/pages/x", headers=bearer(INGEST_TOWN), content=b"{}")
+        assert_problem(response, 403, "forbidden")
+
+
+async def test_keys_and_questions_never_reach_the_log(
+    stranger: httpx.AsyncClient, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.DEBUG)
+    await stranger.get("/v1/sites/town/search?q=private-matter", headers=bearer(ADMIN))
+    await stranger.get("/v1/sites/town/search?q=private-matter", headers=bearer("mistyped-key"))
+    await stranger.post("/v1/sites/town/chat", headers=bearer(ADMIN), json={"question": "private-matter"})
+    ours = [r for r in caplog.records if not r.name.startswith(("httpx", "httpcore"))]
+    assert any("/v1/sites/town/search" in r.getMessage() for r in ours)
+    assert not any(word in str(vars(r)) for r in ours for word in (ADMIN, "mistyped-key", "private-matter"))
+
+
+async def test_open_doors(stranger: httpx.AsyncClient, fakes: FakePorts) -> None:
+    assert (await stranger.get("/healthz")).json() == {"status": "ok"}
+    assert (await stranger.get("/readyz")).json() == {"ready": True, "problems": {}}
+    fakes.status.problems["kafka"] = "does not answer"
+    response = await stranger.get("/readyz")
+    assert (response.status_code, response.json()["problems"]) == (503, {"kafka": "does not answer"})
+    metrics = await stranger.get("/metrics")
+    assert 'pagewire_http_request_seconds_count{method="GET",route="/readyz",status="503"}' in metrics.text
+
+
+# Visitor tokens
+
+
+@pytest.mark.parametrize("origin", [PAGE_ORIGIN, "http://gateway.test", "https://gateway.test"])
+async def test_allowed_pages_get_a_token_that_works(stranger: httpx.AsyncClient, origin: str) -> None:
+    response = await stranger.post("/v1/sites/town/visitor-tokens", headers={"Origin": origin})
+    assert (response.status_code, response.headers["cache-control"]) == (200, "no-store")
+    lives = datetime.fromisoformat(response.json()["expires_at"]) - datetime.now(UTC)
+    assert 3_500 < lives.total_seconds() <= 3_600
+    found = await stranger.get("/v1/sites/town/search?q=x", headers=bearer(response.json()["token"]))
+    assert found.status_code == 200
+
+
+@pytest.mark.parametrize(
+    "origin", [None, "null", "https://evil.example", "http://www.town.example", f"{PAGE_ORIGIN}:444", "http://", ""]
+)
+async def test_other_pages_get_none(stranger: httpx.AsyncClient, origin: str | None) -> None:
+    headers = {} if origin is None else {"Origin": origin}
+    response = await stranger.post("/v1/sites/town/visitor-tokens", headers=headers)
+    assert_problem(response, 403, "origin-not-allowed")
+    assert "access-control-allow-origin" not in response.headers
+
+
+async def test_an_origin_counts_for_its_own_site(stranger: httpx.AsyncClient) -> None:
+    response = await stranger.post("/v1/sites/other/visitor-tokens", headers={"Origin": PAGE_ORIGIN})
+    assert_problem(response, 403, "origin-not-allowed")
+
+
+async def test_no_token_for_an_unknown_site_and_no_list_of_the_others(stranger: httpx.AsyncClient) -> None:
+    response = await stranger.post("/v1/sites/nowhere/visitor-tokens", headers={"Origin": PAGE_ORIGIN})
+    assert "town" not in assert_problem(response, 404, "unknown-site")["detail"]
+
+
+def tokens_at(now: float, secret: str = "s" * 32) -> VisitorTokens:
+    return VisitorTokens(SecretStr(secret), ttl=60, clock=lambda: now)
+
+
+def test_a_token_speaks_for_one_visitor_of_one_site_for_a_while() -> None:
+    issued = tokens_at(1_000).issue("town")
+    assert issued.expires_at.timestamp() == 1_060
+    visitor = tokens_at(1_059).verify(issued.token)
+    assert visitor is not None
+    assert visitor.site == "town"
+    assert tokens_at(1_060).verify(issued.token) is None
+    assert tokens_at(1_000).issue("town").token != issued.token
+
+
+def test_an_altered_token_is_nobodys() -> None:
+    token = tokens_at(1_000).issue("town").token
+    for at in range(len(token) - 1):  # the last character's low bits are padding
+        altered = token[:at] + ("A" if token[at] != "A" else "B") + token[at + 1 :]
+        assert tokens_at(1_000).verify(altered) is None, at
+    assert tokens_at(1_000, secret="t" * 32).verify(token) is None
+
+
+@pytest.mark.parametrize("token", ["", ".", "pwv1..", "pwv1.e30.", "\ud800.x", "ü.ü", "a.b.c.d", "x" * 100_000])
+def test_garbage_is_nobodys(token: str) -> None:
+    assert tokens_at(0).verify(token) is None
+
+
+def test_two_gateways_of_a_home_know_each_others_visitors(tmp_path: Path) -> None:
+    home = Settings(home=tmp_path)
+    issued = VisitorTokens(token_secret(home), 60).issue("town")
+    assert isinstance(VisitorTokens(token_secret(home), 60).verify(issued.token), Visitor)
+
+
+# Keys on disk
+
+
+def test_the_admin_key_is_made_once_for_its_owner_alone(tmp_path: Path) -> None:
+    settings = Settings(home=tmp_path / "new")
+    key, path = admin_key(settings)
+    assert path == tmp_path / "new" / "admin.key"
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert len(key.get_secret_value()) >= 32
+    assert admin_key(settings)[0].get_secret_value() == key.get_secret_value()
+    assert [p.name for p in path.parent.iterdir()] == ["admin.key"]
+
+
+def test_a_configured_admin_key_touches_no_disk(tmp_path: Path) -> None:
+    settings = Settings(home=tmp_path / "new", admin_key=SecretStr("configured"))
+    assert admin_key(settings) == (SecretStr("configured"), None)
+    assert not (tmp_path / "new").exists()
+
+
+def test_a_home_that_cannot_be_written_is_named(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(SettingsError, match=r"admin\.key"):
+        admin_key(Settings(home=tmp_path / "file"))
+
+
+# Rates
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now = 600.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def test_a_visitor_has_a_budget_per_window() -> None:
+    clock = Clock()
+    rates = Rates("2/minute", clock)
+    for visitor in ("a", "b"):
+        rates.count("ask", "::1", visitor)
+        rates.count("ask", "::1", visitor)
+        with pytest.raises(Problem) as refused:
+            rates.count("ask", "::1", visitor)
+        assert (refused.value.status, refused.value.headers) == (429, {"Retry-After": "61"})
+        rates.count("search", "::1", visitor)
+    clock.now += 60
+    rates.count("ask", "::1", "a")
+
+
+def test_new_tokens_do_not_buy_an_address_more() -> None:
+    rates = Rates("2/minute", Clock())
+    for visitor in range(2 * ADDRESS_FACTOR):
+        rates.count("ask", "::1", str(visitor))
+    with pytest.raises(Problem):
+        rates.count("ask", "::1", "yet another")
+    rates.count("ask", "::2", "elsewhere")
+
+
+async def test_visitors_are_limited_and_programs_are_not(
+    stranger: httpx.AsyncClient, client: httpx.AsyncClient, app: FastAPI
+) -> None:
+    token = app.state.edge.tokens.issue("town").token
+    asked = [
+        await stranger.post("/v1/sites/town/chat", json={"question": "?"}, headers=bearer(token)) for _ in range(21)
+    ]
+    assert [r.status_code for r in asked] == [200] * 20 + [429]
+    assert_problem(asked[-1], 429, "too-many-requests")
+    assert int(asked[-1].headers["retry-after"]) > 0
+    for _ in range(25):
+        assert (await client.post("/v1/sites/town/chat", json={"question": "?"})).status_code == 200
+
+
+# Other websites' pages (CORS)
+
+
+async def test_an_allowed_page_may_ask_across_origins(stranger: httpx.AsyncClient) -> None:
+    preflight = await stranger.options(
+        "/v1/sites/town/chat",
+        headers={
+            "Origin": PAGE_ORIGIN,
+            "Access-Control-Request-Method": "POST",
+            "Access-Control-Request-Headers": "authorization,content-type,last-event-id",
+        },
+    )
+    assert preflight.status_code == 204
+    assert preflight.headers["access-control-allow-origin"] == PAGE_ORIGIN
+    assert "Authorization" in preflight.headers["access-control-allow-headers"]
+    # Also a refusal must be readable, or the page could not tell its visitor why.
+    refused = await stranger.post("/v1/sites/town/chat", headers={"Origin": PAGE_ORIGIN}, json={})
+    assert_problem(refused, 401, "unauthorized")
+    assert refused.headers["access-control-allow-origin"] == PAGE_ORIGIN
+    assert refused.headers["vary"] == "Origin"
+
+
+@pytest.mark.parametrize(
+    ("path", "origin"),
+    [
+        ("/v1/sites/town/chat", "https://evil.example"),
+        ("/v1/sites/other/chat", PAGE_ORIGIN),
+        ("/v1/sites/town/pages/fees", PAGE_ORIGIN),
+        ("/v1/admin/status", PAGE_ORIGIN),
+    ],
+)
+async def test_nobody_else_may(stranger: httpx.AsyncClient, path: str, origin: str) -> None:
+    for method in ("OPTIONS", "GET"):
+        response = await stranger.request(method, path, headers={"Origin": origin})
+        assert "access-control-allow-origin" not in response.headers

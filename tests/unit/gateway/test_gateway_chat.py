@@ -1,0 +1,314 @@
+"""Questions over HTTP: whole answers, streams, resuming, and everything that can end early."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from typing import Any
+
+import httpx
+import pytest
+from fastapi import FastAPI
+
+from gateway import sse
+from gateway.app import create_app
+from gateway.fakes import FakeAnswers, FakePages, FakePorts, plain_answer
+from gateway.messages import message
+from gateway.sse import Patient, frames
+from pipelines.runtime.errors import Retryable
+from pipelines.runtime.settings import Settings
+from schemas.answer import Answered, Citation, Done, Failed, QuestionRephrased, Restart, SourcesFound, Token
+from schemas.query import Question, Source
+from tests.edge import ADMIN, Wire, assert_problem, bearer, edge_settings, parse_sse
+
+CHAT = "/v1/sites/town/chat"
+STREAM = {"Accept": "text/event-stream"}
+SOURCE = Source(
+    n=1,
+    page_id="library",
+    lang="en",
+    title="Library",
+    url="/library",
+    field="content",
+    ord=0,
+    text="The library opens at nine.\nEvery day.",
+    score=0.9,
+    revision=1,
+    cited=True,
+)
+
+
+def full_script(question: Question) -> list[Any]:
+    citation = Citation(n=1, start=0, end=5)
+    return [
+        QuestionRephrased(question="When does the library open?", mode="semantic"),
+        SourcesFound(grade=0, sources=(SOURCE,)),
+        Token(text="wrong"),
+        Restart(attempt=2),
+        Token(text="At nine.\nZwölf Uhr 🕛"),
+        citation,
+        Answered(text="At nine.\nZwölf Uhr 🕛", citations=(citation,), sources=(SOURCE,), extractive=True),
+        Done(),
+    ]
+
+
+async def test_a_stream_has_every_event_in_order_with_its_id(client: httpx.AsyncClient, fakes: FakePorts) -> None:
+    fakes.answers.script = full_script
+    response = await client.post(CHAT, json={"question": " When? ", "lang": "de"}, headers=STREAM)
+    assert response.status_code == 200
+    assert response.headers["content-type"] == "text/event-stream; charset=utf-8"
+    assert response.headers["cache-control"] == "no-cache"
+    assert response.headers["x-accel-buffering"] == "no"
+    assert "content-encoding" not in response.headers
+    assert "content-length" not in response.headers
+    events = parse_sse(response.text)
+    assert [e.event for e in events] == [
+        "accepted",
+        "rephrased",
+        "sources",
+        "token",
+        "restart",
+        "token",
+        "citation",
+        "answer",
+        "done",
+    ]
+    accepted = events[0].data
+    assert set(accepted) == {"request_id", "conversation_id"}
+    assert len({e.id for e in events}) == len(events)
+    assert events[2].data["sources"][0]["text"] == SOURCE.text
+    assert events[4].data == {"attempt": 2}
+    assert events[5].data == {"text": "At nine.\nZwölf Uhr 🕛"}
+    assert events[8].data == {}
+    [question] = fakes.answers.asked
+    assert (question.question, question.lang, question.site) == ("When?", "de", "town")
+    assert question.request_id == accepted["request_id"]
+    assert (question.deadline - question.asked_at).total_seconds() == 90
+
+
+async def test_the_whole_answer_as_json(client: httpx.AsyncClient, fakes: FakePorts) -> None:
+    fakes.answers.script = full_script
+    response = await client.post(CHAT, json={"question": "When?", "conversation_id": "conversation-1"})
+    assert response.headers["content-type"] == "application/json"
+    body = response.json()
+    assert body["conversation_id"] == "conversation-1"
+    assert body["question"] == "When?"
+    assert body["rephrased"] == "When does the library open?"
+    assert body["answer"] == "At nine.\nZwölf Uhr 🕛"
+    assert body["sources"][0] | {"cited": True} == body["sources"][0]
+    assert (body["grade"], body["extractive"]) == (0, True)
+    assert fakes.answers.asked[0].lang == "en"
+    assert fakes.answers.following == 0
+
+
+@pytest.mark.parametrize(
+    ("body", "status", "code"),
+    [
+        (b"", 400, "bad-json"),
+        (b"question=When", 400, "bad-json"),
+        (b'{"question":""}', 422, "question-empty"),
+        (b'{"question":" \\n\\t\\u00a0 "}', 422, "question-empty"),
+        (json.dumps({"question": "x" * 100_000}).encode(), 422, "question-too-long"),
+        (json.dumps({"question": "🏛" * 100_000}).encode(), 422, "question-too-long"),
+        (json.dumps({"question": "x" * 3_000_000}).encode(), 413, "too-large"),
+        (b'{"question":["a"]}', 422, "invalid"),
+        (b'{"question":"a","mode":"fast"}', 422, "invalid"),
+        (b'{"question":"\\udfff"}', 422, "invalid"),
+        (b'{"question":"a","conversation_id":"../etc"}', 422, "invalid"),
+        (b'{"question":"a","lang":"x"}', 422, "invalid"),
+        (b"{}", 422, "invalid"),
+    ],
+    ids=lambda v: v[:30].decode() if isinstance(v, bytes) else "",
+)
+async def test_bad_questions_get_a_clear_answer(
+    client: httpx.AsyncClient, fakes: FakePorts, body: bytes, status: int, code: str
+) -> None:
+    for headers in ({}, STREAM):
+        problem = assert_problem(await client.post(CHAT, content=body, headers=headers), status, code)
+        assert len(str(problem)) < 1_000
+    assert fakes.answers.asked == []
+
+
+@pytest.mark.parametrize("question", ["x" * 4_000, "🏛" * 4_000, "\u202eשאלה", "a\u0000b", "Ω" * 3])
+async def test_odd_questions_are_questions(client: httpx.AsyncClient, fakes: FakePorts, question: str) -> None:
+    assert (await client.post(CHAT, json={"question": question})).status_code == 200
+    assert fakes.answers.asked[0].question == question
+
+
+async def test_an_unknown_site(client: httpx.AsyncClient) -> None:
+    assert_problem(await client.post("/v1/sites/nowhere/chat", json={"question": "a"}), 404, "unknown-site")
+
+
+async def test_no_broker_is_a_503_also_for_a_stream(client: httpx.AsyncClient, fakes: FakePorts) -> None:
+    class NoBroker(FakeAnswers):
+        async def ask(self, question: Question):  # type: ignore[no-untyped-def]
+            raise Retryable("no broker")
+            yield
+
+    fakes.answers.__class__ = NoBroker
+    for headers in ({}, STREAM):
+        response = await client.post(CHAT, json={"question": "a"}, headers=headers)
+        assert_problem(response, 503, "unavailable")
+
+
+async def test_a_stages_failure_reaches_both_kinds_of_client(client: httpx.AsyncClient, fakes: FakePorts) -> None:
+    fakes.answers.script = lambda _: [Failed(code="model-away", message="Bitte später."), Done()]
+    response = await client.post(CHAT, json={"question": "a"})
+    assert assert_problem(response, 502, "model-away")["detail"] == "Bitte später."
+    events = parse_sse((await client.post(CHAT, json={"question": "a"}, headers=STREAM)).text)
+    assert [(e.event, e.data) for e in events[1:]] == [
+        ("error", {"code": "model-away", "message": "Bitte später."}),
+        ("done", {}),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("error", "code"), [(Retryable("10.0.0.7 refused"), "unavailable"), (KeyError("secret"), "internal")]
+)
+async def test_a_source_that_breaks_off_is_told_in_plain_words(
+    client: httpx.AsyncClient, fakes: FakePorts, error: Exception, code: Any
+) -> None:
+    fakes.answers.script = lambda _: [Token(text="half an ans"), error]
+    response = await client.post(CHAT, json={"question": "a", "lang": "de"}, headers=STREAM)
+    events = parse_sse(response.text)
+    assert [e.event for e in events] == ["accepted", "token", "error", "done"]
+    assert events[2].data == {"code": code, "message": message(code, "de")}
+    # The reader keeps its place: resuming from there reads on after the token.
+    assert events[2].id == events[3].id == events[1].id
+
+
+@pytest.fixture
+def hasty(tmp_path: Any) -> Settings:
+    return edge_settings(tmp_path, question_timeout=0.05)
+
+
+async def test_nobody_waits_past_the_deadline(hasty: Settings) -> None:
+    fakes = FakePorts(answers=FakeAnswers(lambda _: [Token(text="slow"), 60.0, Done()]), pages=FakePages({}))
+    app = create_app(hasty, fakes.ports)
+    async with httpx.AsyncClient(
+        transport=httpx.ASGITransport(app), base_url="http://gateway.test", headers=bearer(ADMIN)
+    ) as client:
+        events = parse_sse((await client.post(CHAT, json={"question": "a", "lang": "hu"}, headers=STREAM)).text)
+        assert [e.event for e in events] == ["accepted", "token", "error", "done"]
+        assert events[2].data == {"code": "timeout", "message": message("timeout", "hu")}
+        assert_problem(await client.post(CHAT, json={"question": "a"}), 504, "timeout")
+    assert fakes.answers.following == 0
+
+
+def test_messages_fall_back_to_english() -> None:
+    assert message("timeout", "pt-BR") == message("timeout", "en")
+    assert message("timeout", "de-AT") == message("timeout", "de") != message("timeout", "en")
+
+
+# Resuming
+
+
+async def test_resuming_goes_on_at_the_exact_event(client: httpx.AsyncClient, fakes: FakePorts) -> None:
+    fakes.answers.script = full_script
+    whole = parse_sse((await client.post(CHAT, json={"question": "When?"}, headers=STREAM)).text)
+    request_id = whole[0].data["request_id"]
+    url = f"/v1/sites/town/answers/{request_id}/events"
+    for seen in range(len(whole) - 1):
+        rest = await client.get(url, headers={"Last-Event-ID": whole[seen].id})
+        assert rest.headers["content-type"].startswith("text/event-stream")
+        assert parse_sse(rest.text) == whole[seen + 1 :]
+    assert parse_sse((await client.get(url)).text) == whole
+    # An EventSource would come back for ever; 204 tells it to stop (WHATWG HTML, 9.2.2).
+    assert (await client.get(url, headers={"Last-Event-ID": whole[-1].id})).status_code == 204
+
+
+@pytest.mark.parametrize("last", ["nonsense", "other-request:3", "{id}:x", "{id}:../..", ":3"])
+async def test_resuming_from_nowhere(client: httpx.AsyncClient, fakes: FakePorts, last: str) -> None:
+    await client.post(CHAT, json={"question": "When?"})
+    request_id = fakes.answers.asked[0].request_id
+    response = await client.get(
+        f"/v1/sites/town/answers/{request_id}/events", headers={"Last-Event-ID": last.format(id=request_id)}
+    )
+    assert_problem(response, 400, "bad-position")
+
+
+async def test_resuming_with_a_bad_request_id(client: httpx.AsyncClient) -> None:
+    assert_problem(await client.get("/v1/sites/town/answers/a b/events"), 422, "invalid")
+
+
+# As it happens, on the wire
+
+
+def asking(body: dict[str, Any]) -> tuple[str, str, dict[str, str], bytes]:
+    return "POST", CHAT, bearer(ADMIN) | STREAM, json.dumps(body).encode()
+
+
+async def test_events_leave_as_they_come(app: FastAPI, fakes: FakePorts) -> None:
+    gate = asyncio.Event()
+
+    class Gated(FakeAnswers):
+        async def ask(self, question: Question):  # type: ignore[no-untyped-def]
+            async for followed in super().ask(question):
+                yield followed
+                if followed.event.event.type == "token":
+                    await gate.wait()
+
+    fakes.answers.__class__ = Gated
+    async with Wire().call(app, *asking({"question": "When?"})) as wire:
+        begun = await wire.events(4)
+        assert [e.event for e in begun] == ["accepted", "rephrased", "sources", "token"]
+        gate.set()
+        assert [e.event for e in await wire.events(3)] == ["token", "answer", "done"]
+        assert await wire.piece() is None
+
+
+async def test_a_visitor_who_leaves_ends_the_following(app: FastAPI, fakes: FakePorts) -> None:
+    fakes.answers.script = lambda _: [Token(text="first"), 3600.0, Done()]
+    async with Wire().call(app, *asking({"question": "When?"})) as wire:
+        await wire.events(2)
+        assert fakes.answers.following == 1
+        wire.hang_up()
+    assert fakes.answers.following == 0
+
+
+async def test_a_slow_reader_slows_the_source(app: FastAPI, fakes: FakePorts) -> None:
+    fakes.answers.script = lambda _: [Token(text=str(n)) for n in range(1_000)] + [Done()]
+    async with Wire().call(app, *asking({"question": "When?"})) as wire:
+        wire.blocked = asyncio.Event()
+        while fakes.answers.pulled < 1:
+            await asyncio.sleep(0)
+        for _ in range(200):  # rounds of the loop: enough for a source that does not wait to run away
+            await asyncio.sleep(0)
+        assert fakes.answers.pulled <= 2
+        wire.blocked.set()
+        assert len(await wire.events(1_002)) == 1_002
+
+
+async def test_a_reader_who_takes_nothing_is_let_go(
+    app: FastAPI, fakes: FakePorts, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sse, "SEND_TIMEOUT", 0.01)
+    wire = Wire()
+    wire.blocked = asyncio.Event()
+    async with wire.call(app, *asking({"question": "When?"})):
+        async with asyncio.timeout(10):
+            while fakes.answers.pulled == 0 or fakes.answers.following:
+                await asyncio.sleep(0.001)
+    assert wire.status == 200
+
+
+async def test_silence_is_filled_with_comments() -> None:
+    answers = FakeAnswers(lambda _: [0.1, *plain_answer(question)])
+    question = Question.model_validate(
+        {
+            "request_id": "request-1",
+            "conversation_id": "conversation-1",
+            "site": "town",
+            "lang": "en",
+            "question": "When?",
+            "asked_at": "2026-05-04T12:00:00Z",
+            "deadline": "2026-05-04T12:01:00Z",
+        }
+    )
+    deadline = asyncio.get_running_loop().time() + 60
+    events = Patient(answers.ask(question))
+    pieces = [p async for p in frames(events, "request-1", "en", deadline, heartbeat=0.01)]
+    comments = [p for p in pieces if p.startswith(b":")]
+    assert comments
+    assert set(comments) == {b": still here\n\n"}
+    assert [e.event for e in parse_sse(b"".join(pieces).decode())][-1] == "done"

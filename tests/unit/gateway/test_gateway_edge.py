@@ -1,0 +1,151 @@
+"""What surrounds every request, and the smaller routes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import httpx
+import pytest
+
+from gateway.app import create_app
+from gateway.fakes import FakePorts
+from gateway.trace import trace_from, trace_id
+from pipelines.runtime.errors import Retryable
+from pipelines.runtime.settings import SiteSettings
+from schemas.http import SearchHit
+from tests.edge import ADMIN, assert_problem, bearer, edge_settings
+
+TRACE = "4bf92f3577b34da6a3ce929d0e0e4736"
+
+
+async def test_a_callers_trace_goes_on(stranger: httpx.AsyncClient) -> None:
+    response = await stranger.get("/healthz", headers={"traceparent": f"00-{TRACE}-00f067aa0ba902b7-01"})
+    assert response.headers["x-trace-id"] == TRACE
+
+
+@pytest.mark.parametrize(
+    "given", [None, "", "nonsense", f"00-{'0' * 32}-00f067aa0ba902b7-01", f"00-{TRACE.upper()}-1-01"]
+)
+def test_otherwise_a_new_trace_begins(given: str | None) -> None:
+    first, second = trace_from(given), trace_from(given)
+    assert first != second
+    assert len(first) == 32
+    assert int(first, 16) != 0
+
+
+async def test_ports_see_the_trace(client: httpx.AsyncClient, fakes: FakePorts) -> None:
+    seen = []
+
+    def look(_: object) -> None:
+        seen.append(trace_id.get())
+
+    fakes.pages.refuses = look
+    response = await client.put("/v1/sites/town/pages/a", json={"id": "a"})
+    assert seen == [response.headers["x-trace-id"]]
+    assert trace_id.get() == ""
+
+
+@pytest.mark.parametrize("path", ["/healthz", "/nothing", "/v1/admin/status", "/", "/chat.js", "/openapi.json"])
+async def test_every_answer_is_safe_to_show(stranger: httpx.AsyncClient, path: str) -> None:
+    headers = (await stranger.get(path)).headers
+    assert headers["x-content-type-options"] == "nosniff"
+    assert headers["referrer-policy"]
+    assert "unsafe" not in headers["content-security-policy"]
+    assert "default-src" in headers["content-security-policy"]
+
+
+HIT = SearchHit(page_id="a", lang="en", title="A", url="/a", field="content", ord=0, text="text", score=0.5, revision=1)
+
+
+async def test_search(client: httpx.AsyncClient, fakes: FakePorts) -> None:
+    fakes.search.hits = [HIT, HIT, HIT]
+    response = await client.get("/v1/sites/town/search", params={"q": " opening hours ", "mode": "keyword", "size": 2})
+    assert [hit["page_id"] for hit in response.json()["hits"]] == ["a", "a"]
+    assert fakes.search.searches == [("town", "opening hours", "keyword", 2)]
+    await client.get("/v1/sites/town/search?q=x")
+    assert fakes.search.searches[1] == ("town", "x", "hybrid", 10)
+
+
+@pytest.mark.parametrize(
+    ("query", "field"),
+    [
+        ("", "q"),
+        ("q=", "q"),
+        ("q=%20%09", "q"),
+        ("q=" + "x" * 4_001, "q"),
+        ("q=x&mode=magic", "mode"),
+        ("q=x&size=0", "size"),
+        ("q=x&size=101", "size"),
+        ("q=x&size=ten", "size"),
+    ],
+)
+async def test_bad_searches(client: httpx.AsyncClient, query: str, field: str) -> None:
+    problem = assert_problem(await client.get(f"/v1/sites/town/search?{query}"), 422, "invalid")
+    assert [e["field"] for e in problem["errors"]] == [field]
+
+
+async def test_search_without_elasticsearch(client: httpx.AsyncClient, fakes: FakePorts) -> None:
+    fakes.search.error = Retryable("Elasticsearch does not answer")
+    response = await client.get("/v1/sites/town/search?q=x")
+    assert_problem(response, 503, "unavailable")
+    assert response.headers["retry-after"]
+
+
+async def test_status(client: httpx.AsyncClient) -> None:
+    assert (await client.get("/v1/admin/status")).json()["kafka"] is True
+
+
+# Pages
+
+
+async def test_the_chat_page_is_the_first_sites(stranger: httpx.AsyncClient) -> None:
+    page = await stranger.get("/")
+    assert page.headers["content-type"].startswith("text/html")
+    assert "require-trusted-types-for 'script'" in page.headers["content-security-policy"]
+    assert 'site="town"' in page.text
+    assert 'lang="en"' in page.text
+    assert "Town &amp; Sons" in page.text
+
+
+async def test_the_chat_page_of_another_site_and_language(stranger: httpx.AsyncClient) -> None:
+    german = (await stranger.get("/?lang=de")).text
+    assert '<html lang="de">' in german
+    assert 'hreflang="de" lang="de" aria-current="true"' in german
+    assert '<html lang="fr">' in (await stranger.get("/?site=other&lang=xx")).text
+    assert_problem(await stranger.get("/?site=<script>"), 404, "unknown-site")
+
+
+async def test_nothing_inline_on_the_chat_page(stranger: httpx.AsyncClient) -> None:
+    page = (await stranger.get("/")).text
+    assert "<style" not in page
+    assert " style=" not in page
+    assert " on" not in page.replace(" on ", "")
+    assert page.count("<script") == page.count('<script type="module" src=')
+
+
+@pytest.mark.parametrize(
+    ("path", "media_type"),
+    [("/chat.js", "text/javascript"), ("/chat.css", "text/css"), ("/favicon.svg", "image/svg+xml")],
+)
+async def test_static_files_are_revalidated(stranger: httpx.AsyncClient, path: str, media_type: str) -> None:
+    first = await stranger.get(path)
+    assert first.headers["content-type"].startswith(media_type)
+    assert first.headers["access-control-allow-origin"] == "*"
+    again = await stranger.get(path, headers={"If-None-Match": first.headers["etag"]})
+    assert (again.status_code, again.content) == (304, b"")
+
+
+async def test_the_sample_site_is_there_with_its_site_alone(stranger: httpx.AsyncClient, tmp_path: Path) -> None:
+    assert_problem(await stranger.get("/site/"), 404, "not-found")
+    app = create_app(
+        edge_settings(tmp_path, sites={"demo": SiteSettings(languages=("de", "en"))}, keys=()), FakePorts().ports
+    )
+    async with httpx.AsyncClient(
+        transport=httpx.ASGITransport(app), base_url="http://gateway.test", headers=bearer(ADMIN)
+    ) as client:
+        index = await client.get("/site/")
+        assert 'src="/chat.js" data-site="demo" data-lang="de"' in index.text
+        assert (await client.get("/site/en/library")).status_code == 200
+        assert (await client.get("/site/assets/site.css")).headers["content-type"].startswith("text/css")
+        assert_problem(await client.get("/site/en/nothing"), 404, "not-found")
+        assert_problem(await client.get("/site/assets/nothing.css"), 404, "not-found")
