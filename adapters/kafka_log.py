@@ -46,12 +46,11 @@ def _consumer(bootstrap: str) -> AIOKafkaConsumer:
 
 
 async def _partitions(consumer: AIOKafkaConsumer, topic: str) -> list[int]:
-    """The topic's partitions; a topic that was created a moment ago may take a moment to be known."""
-    while not (partitions := consumer.partitions_for_topic(topic)):
-        await consumer.topics()  # also refreshes the metadata
-        if not consumer.partitions_for_topic(topic):
-            await asyncio.sleep(0.1)
-    return sorted(partitions)
+    """The topic's partitions. Assigned is the first one afterwards."""
+    first = TopicPartition(topic, 0)
+    consumer.assign([first])
+    await consumer.beginning_offsets([first])  # a client knows only the topics it was made to ask about
+    return sorted(consumer.partitions_for_topic(topic) or [0])
 
 
 def _record(m: Any) -> Record:

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Iterator, Sequence
-from typing import Any, Literal
+from collections.abc import AsyncGenerator, Iterator, Sequence
+from typing import Any, cast
 
 import openai
 import structlog
@@ -105,7 +105,7 @@ class OpenAIChat:
 
     async def stream(
         self, messages: Sequence[ChatMessage], *, max_tokens: int | None = None, temperature: float = 0.0
-    ) -> AsyncIterator[Delta]:
+    ) -> AsyncGenerator[Delta, None]:
         """The text as it comes, then the usage.
 
         Raises:
@@ -137,21 +137,19 @@ class OpenAIChat:
             raise ModelDown(f"{self._model}: the stream ended in the middle of the answer")
         yield Delta(usage=usage)
 
-    async def _open(
-        self, messages: Sequence[ChatMessage], options: dict[str, Any]
-    ) -> AsyncStream[ChatCompletionChunk]:
+    async def _open(self, messages: Sequence[ChatMessage], options: dict[str, Any]) -> AsyncStream[ChatCompletionChunk]:
         """Start the stream, without the parameters that this server refuses."""
         while True:
             sent = self._accepted(options)
             try:
                 async with asyncio.timeout(self._silence):
-                    opened: AsyncStream[ChatCompletionChunk] = await self._client.chat.completions.create(
+                    opened = await self._client.chat.completions.create(
                         model=self._model,
                         messages=[{"role": m.role, "content": m.content} for m in messages],  # type: ignore[misc]
                         stream=True,
                         **sent,
                     )
-                    return opened
+                    return cast("AsyncStream[ChatCompletionChunk]", opened)
             except (openai.BadRequestError, openai.UnprocessableEntityError) as err:
                 name = _refused_parameter(err, sent)
                 if name is None:
@@ -226,8 +224,9 @@ def _of_words(err: openai.APIError) -> type[Permanent] | None:
 
 def _refused_parameter(err: openai.APIStatusError, sent: dict[str, Any]) -> str | None:
     """Which of the optional parameters that were sent the server complains about."""
+    if _of_words(err) is not None:  # "maximum context length ... max_tokens" is about the prompt
+        return None
     said = f"{err.param} {err.message}"
-    # The longest name first: a complaint about max_completion_tokens may mention others, but not the other way round.
     return next((name for name in _OPTIONAL if name in sent and name in said), None)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterable, Sequence
+from collections.abc import AsyncGenerator, Iterable, Sequence
 
 from pipelines.query.ports import Completion, Delta
 from prompts.loader import ChatMessage
@@ -25,7 +25,7 @@ class FakeChat:
 
     async def stream(
         self, messages: Sequence[ChatMessage], *, max_tokens: int | None = None, temperature: float = 0.0
-    ) -> AsyncIterator[Delta]:
+    ) -> AsyncGenerator[Delta, None]:
         self.asked.append(tuple(messages))
         reply = self._replies[min(len(self.asked), len(self._replies)) - 1]
         if isinstance(reply, Exception):

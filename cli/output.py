@@ -21,7 +21,8 @@ NOT_SO = 1  # the thing asked for is not so
 WRONG_USE = 2
 NO_SERVICE = 3
 
-out = Console(highlight=False)
+# Without a terminal nothing is folded: a table goes on into a file or a pipe as it is.
+out = Console(highlight=False, width=None if sys.stdout.isatty() else 200)
 err = Console(stderr=True, highlight=False)
 
 

@@ -17,6 +17,7 @@ from gateway.ports import Ports
 from gateway.rates import Rates
 from gateway.tokens import VisitorTokens
 from pipelines.runtime.settings import Settings
+from sites.content import load_site
 
 SAMPLE_SITE = "demo"
 API_VERSION = "1"
@@ -49,9 +50,12 @@ def create_app(settings: Settings, ports: Ports) -> FastAPI:
     for module in (content, chat, search, visitors, ops):
         app.include_router(module.router)
     openapi.install(app)
-    app.include_router(pages.routes())
     if SAMPLE_SITE in settings.sites:
-        app.include_router(sample_site.routes())
+        sample = load_site()
+        app.include_router(sample_site.routes(sample))
+        app.include_router(pages.routes({SAMPLE_SITE: sample.example_questions}))
+    else:
+        app.include_router(pages.routes({}))
     # The last one added is the outermost.
     app.add_middleware(SiteOrigins, settings=settings)
     app.add_middleware(Envelope)

@@ -28,8 +28,8 @@ class Edge:
     rates: Rates
 
 
-def edge_of(request: Request) -> Edge:
-    """The app's Edge."""
+async def edge_of(request: Request) -> Edge:
+    """The app's Edge. Async, because FastAPI hands plain functions to a thread."""
     return cast(Edge, request.app.state.edge)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from html import escape
 from importlib.resources import files
 from string import Template
@@ -20,8 +21,11 @@ CSP = (
 )
 
 
-def routes() -> APIRouter:
-    """Reads the files."""
+Examples = Mapping[str, Mapping[str, Sequence[str]]]
+
+
+def routes(examples: Examples) -> APIRouter:
+    """Reads the files. `examples`: questions to begin with, by site and language."""
     router = APIRouter(include_in_schema=False)
     folder = files("gateway") / "static"
     page = Template((folder / "index.html").read_text("utf-8"))
@@ -33,14 +37,14 @@ def routes() -> APIRouter:
         site: Annotated[str | None, Query(description="Default: the first one.")] = None,
         lang: Annotated[str | None, Query(description="Default: the site's first.")] = None,
     ) -> Response:
-        html = _index(page, edge.settings, site or next(iter(edge.settings.sites)), lang)
+        html = _index(page, edge.settings, examples, site or next(iter(edge.settings.sites)), lang)
         headers = {"Content-Security-Policy": CSP, "Cache-Control": "no-cache"}
         return Response(html, media_type="text/html", headers=headers)
 
     return router
 
 
-def _index(page: Template, settings: Settings, site: str, lang: str | None) -> str:
+def _index(page: Template, settings: Settings, examples: Examples, site: str, lang: str | None) -> str:
     """Raises: UnknownSite."""
     chosen = settings.site(site)
     languages = chosen.languages
@@ -48,7 +52,11 @@ def _index(page: Template, settings: Settings, site: str, lang: str | None) -> s
         lang = languages[0]
     links = [_language_link(site, other, other == lang) for other in languages] if len(languages) > 1 else []
     return page.substitute(
-        site=escape(site), lang=escape(lang), title=escape(chosen.title or site), languages="".join(links)
+        site=escape(site),
+        lang=escape(lang),
+        title=escape(chosen.title or site),
+        languages="".join(links),
+        examples=escape("\n".join(examples.get(site, {}).get(lang, ()))),
     )
 
 

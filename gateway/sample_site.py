@@ -7,16 +7,15 @@ from fastapi import APIRouter, Response
 from gateway.assets import add_assets
 from gateway.pages import CSP
 from gateway.problems import Problem
-from sites.content import DEMO, load_site
+from sites.content import DEMO, Site
 from sites.render import MOUNT, render_path
 
 CHAT_SCRIPT = "/chat.js"
 
 
-def routes() -> APIRouter:
-    """Reads all pages and assets: a few hundred kilobytes."""
+def routes(site: Site) -> APIRouter:
+    """The rendered site; reads its assets."""
     router = APIRouter(prefix=MOUNT, include_in_schema=False)
-    site = load_site(DEMO)
     add_assets(router, DEMO / "assets", "/assets")
 
     @router.get("/{path:path}")

@@ -16,10 +16,10 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Annotated, Any, Literal, TypeVar
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, RootModel, ValidationError
 
 HERE = Path(__file__).parent
 Role = Literal["system", "user", "assistant"]
@@ -79,6 +79,14 @@ class _Examples(_Strict):
     examples: tuple[_Example, ...] = Field(min_length=1)
 
 
+class _Sentences(RootModel[dict[str, dict[str, Annotated[str, Field(min_length=1)]]]]):
+    pass
+
+
+class _Table(RootModel[dict[str, str]]):
+    pass
+
+
 @dataclass(frozen=True)
 class Prompt:
     """A checked prompt."""
@@ -126,6 +134,32 @@ def load(name: str, overrides: Path | None = None) -> Prompt:
     # The code supplies exactly these: one more has no value, one less drops what the answer needs.
     _compare(theirs, "variable", set(prompt.variables), set(ours.variables))
     return prompt
+
+
+def sentences(name: str, overrides: Path | None = None) -> dict[str, dict[str, str]]:
+    """Sentences by name and language, those of the site's folder before ours.
+
+    Raises:
+        PromptError: not such a file, a name that we do not say, or one without English.
+    """
+    path = HERE / f"{name}.yaml"
+    found = {key: dict(said) for key, said in _parse(path, _Sentences, _one(path)).root.items()}
+    theirs = overrides / f"{name}.yaml" if overrides else None
+    if theirs is not None and theirs.is_file():
+        for key, said in _parse(theirs, _Sentences, _one(theirs)).root.items():
+            if key not in found:
+                raise PromptError(f"{theirs}: unknown name {key!r}; there are: {_names(found)}")
+            found[key].update(said)
+    for key, said in found.items():
+        if "en" not in said:
+            raise PromptError(f"{path}: {key} has no English sentence")
+    return found
+
+
+def table(name: str) -> dict[str, str]:
+    """A file of plain `key: value` lines. Raises: PromptError."""
+    path = HERE / f"{name}.yaml"
+    return dict(_parse(path, _Table, _one(path)).root)
 
 
 def fence(request_id: str) -> str:

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
 import httpx
+import uvicorn
 from fastapi import FastAPI
 
 from pipelines.runtime.settings import KeySettings, Settings, SiteSettings
@@ -20,6 +21,13 @@ ADMIN = "admin-key-of-the-test"
 INGEST_TOWN = "ingest-key-of-town"
 CHAT_ANYWHERE = "chat-key-of-a-program"
 PAGE_ORIGIN = "https://www.town.example"
+
+
+async def until(condition: Callable[[], object], timeout: float = 20) -> None:
+    """Wait for an effect that announces itself nowhere."""
+    async with asyncio.timeout(timeout):
+        while not condition():  # noqa: ASYNC110  # what is waited for sets no event
+            await asyncio.sleep(0.01)
 
 
 def bearer(key: str) -> dict[str, str]:
@@ -91,6 +99,7 @@ class Wire:
         self._pieces: asyncio.Queue[bytes | None] = asyncio.Queue()
         self._gone = asyncio.Event()
         self._request: list[dict[str, Any]] = []
+        self.over = asyncio.Event()  # the app has returned
         self.blocked: asyncio.Event | None = None  # while set to an unset event, sends do not get through
 
     @asynccontextmanager
@@ -113,6 +122,7 @@ class Wire:
             "server": ("gateway.test", 80),
         }
         task = asyncio.create_task(app(scope, self._receive, self._send))
+        task.add_done_callback(lambda _: self.over.set())
         try:
             yield self
         finally:
@@ -153,3 +163,23 @@ class Wire:
             self._pieces.put_nowait(message["body"])
         if not message.get("more_body"):
             self._pieces.put_nowait(None)
+
+
+class _Server(uvicorn.Server):
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        yield  # signals are pytest's
+
+
+@asynccontextmanager
+async def served(app: Any) -> AsyncIterator[str]:
+    """The app behind a real uvicorn on a free loopback port, in this loop; its URL."""
+    server = _Server(uvicorn.Config(app, port=0, access_log=False, log_level="warning", timeout_graceful_shutdown=1))
+    task = asyncio.create_task(server.serve())
+    await until(lambda: server.started)
+    try:
+        port = server.servers[0].sockets[0].getsockname()[1]
+        yield f"http://127.0.0.1:{port}"
+    finally:
+        server.should_exit = True
+        await task

@@ -92,8 +92,9 @@ class Writer {
         i = this.#run(lines, i, /^\s*(?=\|)/, (rows) => this.#table(parent, rows));
       } else {
         const paragraph = parent.appendChild(element("p"));
-        for (let first = true; i < lines.length && continues(lines[i].text); i += 1, first = false) {
-          if (!first) paragraph.append(element("br"));
+        this.#line(paragraph, text, at);
+        for (i += 1; i < lines.length && continues(lines[i].text); i += 1) {
+          paragraph.append(element("br"));
           this.#line(paragraph, lines[i].text, lines[i].at);
         }
       }

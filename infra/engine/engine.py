@@ -17,7 +17,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -102,11 +102,12 @@ async def start(settings: EngineSettings, *, detach: bool, progress: Progress | 
             for server in absent:
                 records[server.key] = _spawn(server, settings, records, detach, progress)
                 write_state(root, records)
-            await _wait_ready(settings, records, progress)
+            await _wait_ready(settings, records, running, progress)
         except BaseException:
-            # BaseException: Ctrl-C and cancellation too must leave no server behind.
+            # BaseException: Ctrl-C and cancellation too must leave no server behind. No client has had an
+            # address yet, so there is nothing to close cleanly, which would take until the server is up.
             started = {key: record for key, record in records.items() if key not in running}
-            await asyncio.shield(_end(root, started))
+            await asyncio.shield(_end(root, started, signal.SIGKILL))
             raise
     addresses = {server.key: server.url(records[server.key].port) for server in _servers(root)}
     return RunningEngine(
@@ -151,6 +152,16 @@ def log_tail(log: Path) -> str:
     return "\n".join(_read(log).splitlines()[-LOG_TAIL_LINES:])
 
 
+def why_died(server: Server, record: ServerRecord, cache: Path) -> EngineError:
+    """What to tell of a server that ended while it was started."""
+    corrupt = jars.drop_corrupt_jars(cache, jars.pinned_jars())
+    if corrupt:
+        return CorruptDownload(corrupt[0].coordinate)
+    if "Address already in use" in _read(server.log):
+        return PortTaken(server.name, record.port)
+    return ServerDied(server.name, server.log, log_tail(server.log))
+
+
 def _read(log: Path) -> str:
     try:
         return log.read_text(encoding="utf-8", errors="replace")
@@ -190,34 +201,26 @@ def _spawn(server: Server, settings: EngineSettings, others: State, detach: bool
     return ServerRecord(process.pid, port, server.version, str(server.run_file))
 
 
-async def _wait_ready(settings: EngineSettings, records: State, progress: Progress) -> None:
+async def _wait_ready(settings: EngineSettings, records: State, running: State, progress: Progress) -> None:
     try:
         async with asyncio.TaskGroup() as group:
             for server in _servers(settings.root):
-                group.create_task(_wait_server(server, records[server.key], settings.cache, progress))
+                doing = "checking" if server.key in running else "starting"
+                group.create_task(_wait_server(server, records[server.key], settings.cache, progress, doing))
     except* EngineError as failed:
         raise failed.exceptions[0] from None  # the first one; it ended the wait for the other server
 
 
-async def _wait_server(server: Server, record: ServerRecord, cache: Path, progress: Progress) -> None:
+async def _wait_server(server: Server, record: ServerRecord, cache: Path, progress: Progress, doing: str) -> None:
     """Return once the server serves; raise when its process ends or takes too long."""
     deadline = time.monotonic() + READY_TIMEOUT
-    with progress.task(f"starting {server.name} {server.version} on {server.url(record.port)}"):
-        while not await PROBES[server.key](record.port):
+    with progress.task(f"{doing} {server.name} {record.version} on {server.url(record.port)}"):
+        while not (await PROBES[server.key](record.port) and record.listens):
             if not record.alive:
-                raise await asyncio.to_thread(_why_died, server, record, cache)
+                raise await asyncio.to_thread(why_died, server, record, cache)
             if time.monotonic() > deadline:
                 raise ServerNotReady(server.name, READY_TIMEOUT, server.log, log_tail(server.log))
             await asyncio.sleep(LOOK_INTERVAL)
-
-
-def _why_died(server: Server, record: ServerRecord, cache: Path) -> EngineError:
-    corrupt = jars.drop_corrupt_jars(cache, jars.pinned_jars())
-    if corrupt:
-        return CorruptDownload(corrupt[0].coordinate)
-    if "Address already in use" in _read(server.log):
-        return PortTaken(server.name, record.port)
-    return ServerDied(server.name, server.log, log_tail(server.log))
 
 
 async def _stop(settings: EngineSettings, only: State | None) -> bool:
@@ -227,18 +230,19 @@ async def _stop(settings: EngineSettings, only: State | None) -> bool:
     async with starter_lock(settings.root, SilentProgress()):
         running = living(settings.root)
         targets = running if only is None else {k: r for k, r in running.items() if only.get(k) == r}
-        await _end(settings.root, targets)
+        await _end(settings.root, targets, signal.SIGTERM, signal.SIGKILL)
     return bool(targets)
 
 
-async def _end(root: Path, targets: State) -> None:
+async def _end(root: Path, targets: State, *signals: signal.Signals) -> None:
     """End these processes, both at once, and forget them."""
-    await asyncio.gather(*(_terminate(record) for record in targets.values()))
+    await asyncio.gather(*(_terminate(record, signals) for record in targets.values()))
     write_state(root, living(root))
 
 
-async def _terminate(record: ServerRecord) -> None:
-    for number in (signal.SIGTERM, signal.SIGKILL):
+async def _terminate(record: ServerRecord, signals: Iterable[signal.Signals]) -> None:
+    """Send each signal until one has ended the process."""
+    for number in signals:
         if process := record.process():
             with contextlib.suppress(psutil.NoSuchProcess):
                 process.send_signal(number)

@@ -45,11 +45,25 @@ class ServerRecord:
         """
         try:
             process = psutil.Process(self.pid)
-            if process.status() != psutil.STATUS_ZOMBIE and self.run_file in process.cmdline():
+            if self.run_file in process.cmdline():  # a zombie has none
                 return process
         except (psutil.NoSuchProcess, psutil.AccessDenied):
             pass
         return None
+
+    @property
+    def listens(self) -> bool:
+        """Whether it is this server that listens on its port: who answers there may be another instance's."""
+        process = self.process()
+        try:
+            return process is not None and any(
+                socket.status == psutil.CONN_LISTEN and socket.laddr.port == self.port
+                for socket in process.net_connections("tcp")
+            )
+        except psutil.AccessDenied:
+            return True  # another user's process; its own starter has looked
+        except psutil.NoSuchProcess:
+            return False
 
     @property
     def alive(self) -> bool:

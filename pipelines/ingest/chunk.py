@@ -19,6 +19,7 @@ import re
 import unicodedata
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from enum import IntEnum
+from itertools import pairwise
 from typing import assert_never
 
 import numpy as np
@@ -78,7 +79,7 @@ def chunk_field(text: str, chunker: Chunker) -> list[str]:
 
     Returns:
         Cores of 1 to `size` characters (Unicode code points), none for an empty text. In `content` mode a
-        core holds more than white space, unless `size` characters of white space stand in a row.
+        core holds more than white space, unless half of `size` or more is white space in a row.
     """
     match chunker.mode:
         case "fixed":
@@ -88,7 +89,7 @@ def chunk_field(text: str, chunker: Chunker) -> list[str]:
         case _:
             assert_never(chunker.mode)
     edges = [0, *cuts, len(text)]
-    return [text[a:b] for a, b in zip(edges, edges[1:], strict=False) if a < b]
+    return [text[a:b] for a, b in pairwise(edges) if a < b]
 
 
 def embedded_text(cores: Sequence[str], i: int, overlap: float) -> str:
@@ -201,18 +202,22 @@ def _line_ends(text: str) -> dict[int, list[int]]:
 
 def _hard_ends(text: str, start: int, end: int, size: int, codes: CodePoints) -> Iterator[int]:
     """Borders inside a word longer than a core: where the hash says so, else after `size` characters."""
-    every = max(2, size // 16)  # characters, on average
-    inside = np.arange(start + 1, end)
+    every = max(16, size // 16)  # characters, on average
+    # White space before and after the word stays with it.
+    first = end - len(text[start:end].lstrip())
+    last = start + len(text[start:end].rstrip()) - 1
+    inside = np.arange(first + 1, last + 1)
     chosen = inside[_hashes(codes, inside) < np.uint64(2**64 // every)]
     previous = start
     for candidate in [*chosen.tolist(), end]:
         while candidate - previous > size:
-            previous = _whole_clusters(text, previous, previous + size)
+            furthest = last if previous < last < previous + size else previous + size
+            previous = _whole_clusters(text, previous, furthest)
             yield previous
         # In a run of equal characters all are chosen or none; thinned out they stay cheap.
-        if candidate < end and candidate - previous >= every // 2 and not _inside_cluster(text, candidate):
-            previous = candidate
-            yield candidate
+        if candidate < end and candidate - previous >= every // 2:
+            previous = _whole_clusters(text, previous, candidate)
+            yield previous
 
 
 def _whole_clusters(text: str, start: int, position: int) -> int:

@@ -6,16 +6,18 @@ ingest.receipts ─▶ Elasticsearch (newest event per page)      event + head r
 from __future__ import annotations
 
 import asyncio
-from collections import defaultdict
+from collections import OrderedDict, defaultdict
 from collections.abc import Callable, Iterable
 from typing import Protocol
 
 from pipelines.ingest.accept import KnownPages
 from pipelines.runtime.record import Record
+from schemas.base import WireError
 from schemas.head import Head
 from schemas.ingest import ChunkCounts, Receipt, ReceiptEvent
 from schemas.keys import page_key, parse_page_key
 
+RECENT = 10_000  # receipts kept in mind
 FINAL = ("searchable", "deleted", "failed", "superseded")
 
 
@@ -69,7 +71,9 @@ class ReceiptReader:
     def __init__(self, pages: KnownPages, make_tail: Callable[[Callable[[Record], None]], Tail]) -> None:
         self._pages = pages
         self._tail = make_tail(self._deliver)
-        self._waiting: dict[bytes, set[asyncio.Queue[ReceiptEvent]]] = defaultdict(set)
+        self._waiting: dict[str, set[asyncio.Queue[ReceiptEvent]]] = defaultdict(set)
+        # A receipt is in the topic before the index stage has stored it: an editor must not read "unknown" meanwhile.
+        self._recent: OrderedDict[str, ReceiptEvent] = OrderedDict()
 
     async def start(self) -> None:
         """Raises: Retryable: no broker."""
@@ -87,7 +91,7 @@ class ReceiptReader:
         """Receipts by page key; pages never seen are missing."""
         keys = list(page_keys)
         heads, events = await asyncio.gather(self._pages.heads(site, keys), self._pages.receipts(keys))
-        found = {key: receipt(events.get(key), heads.get(key)) for key in keys}
+        found = {key: receipt(self._newest(key, events.get(key)), heads.get(key)) for key in keys}
         return {key: one for key, one in found.items() if one is not None}
 
     async def settled(self, page_key: str, revision: int, timeout: float) -> Receipt | None:
@@ -97,16 +101,16 @@ class ReceiptReader:
             None when that takes longer than `timeout` seconds.
         """
         arrivals: asyncio.Queue[ReceiptEvent] = asyncio.Queue()
-        self._waiting[page_key.encode()].add(arrivals)
+        self._waiting[page_key].add(arrivals)
         try:
             async with asyncio.timeout(timeout):
                 return await self._settled(page_key, revision, arrivals)
         except TimeoutError:
             return None
         finally:
-            self._waiting[page_key.encode()].discard(arrivals)
-            if not self._waiting[page_key.encode()]:
-                del self._waiting[page_key.encode()]
+            self._waiting[page_key].discard(arrivals)
+            if not self._waiting[page_key]:
+                del self._waiting[page_key]
 
     async def _settled(self, key: str, revision: int, arrivals: asyncio.Queue[ReceiptEvent]) -> Receipt:
         site = parse_page_key(key).site
@@ -121,9 +125,21 @@ class ReceiptReader:
                 assert settled is not None
                 return settled
 
+    def _newest(self, key: str, stored: ReceiptEvent | None) -> ReceiptEvent | None:
+        recent = self._recent.get(key)
+        if stored is None or (recent is not None and recent.version > stored.version):
+            return recent
+        return stored
+
     def _deliver(self, record: Record) -> None:
-        waiting = self._waiting.get(record.key or b"")
-        if waiting:
+        try:
             event = ReceiptEvent.decode(record.value)
-            for arrivals in waiting:
-                arrivals.put_nowait(event)
+        except WireError:
+            return  # the index stage, which reads the topic too, makes a dead letter of it
+        key = event.change.page_key
+        self._recent[key] = self._newest(key, event) or event
+        self._recent.move_to_end(key)
+        if len(self._recent) > RECENT:
+            self._recent.popitem(last=False)
+        for arrivals in self._waiting.get(key, ()):
+            arrivals.put_nowait(event)

@@ -7,16 +7,17 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from time import perf_counter
+from typing import Protocol
 
 import structlog
 
-from pipelines.query import language
 from pipelines.query.answering import Answering
-from pipelines.query.ports import ChatModel
+from pipelines.query.language import Phrases
+from pipelines.query.ports import ChatModel, Embedder
 from pipelines.query.publish import EventLog, begin, fail
 from pipelines.query.rephrase import OUTPUT_TOKENS, parsed, search_mode, values
 from pipelines.query.retrieve import Chunks, retrieve
-from pipelines.query.search import Models, Searcher
+from pipelines.query.search import Searcher
 from pipelines.runtime.dead_letters import DeadLetter
 from pipelines.runtime.errors import PagewireError
 from pipelines.runtime.record import Record
@@ -30,7 +31,13 @@ from schemas.topics import REPHRASED, RETRIEVED
 log = structlog.get_logger(__name__)
 
 
-def rephrase_handler(settings: Settings, prompt: Prompt, model: ChatModel | None) -> Handler:
+class AnswerModels(Protocol):
+    """Which embedder picks a site's quotes."""
+
+    async def for_site(self, site: str) -> Embedder: ...
+
+
+def rephrase_handler(settings: Settings, prompt: Prompt, phrases: Phrases, model: ChatModel | None) -> Handler:
     """A question becomes one that needs no conversation."""
 
     async def handle(record: Record, sender: Sender) -> None:
@@ -39,7 +46,7 @@ def rephrase_handler(settings: Settings, prompt: Prompt, model: ChatModel | None
         mode = search_mode(request.question, settings.short_question_words)
         question = request.question
         if model is not None and mode == "semantic":
-            question = await rewritten(request, settings, prompt, model)
+            question = await rewritten(request, settings, prompt, phrases, model)
         timings = {"rephrase": (perf_counter() - began) * 1000}
         message = Rephrased(request=request, question=question, mode=mode, timings_ms=timings)
         await sender.send(REPHRASED, request.conversation_id, message)
@@ -47,14 +54,14 @@ def rephrase_handler(settings: Settings, prompt: Prompt, model: ChatModel | None
     return handle
 
 
-async def rewritten(request: Question, settings: Settings, prompt: Prompt, model: ChatModel) -> str:
+async def rewritten(request: Question, settings: Settings, prompt: Prompt, phrases: Phrases, model: ChatModel) -> str:
     """The question as the model puts it; as it is when the model fails."""
     site = settings.site(request.site)
     lang = site.languages[0]
     asks = values(
         request,
         site=site.title or request.site,
-        language=language.name(lang),
+        language=phrases.name(lang),
         history_messages=settings.history_messages,
     )
     try:
@@ -76,7 +83,7 @@ def retrieve_handler(settings: Settings, searcher: Searcher, chunks: Chunks) -> 
     return handle
 
 
-def answer_handler(answering: Answering, models: Models, log: EventLog) -> Handler:
+def answer_handler(answering: Answering, models: AnswerModels, log: EventLog) -> Handler:
     """Passages become an answer, streamed."""
 
     async def handle(record: Record, sender: Sender) -> None:
@@ -88,7 +95,7 @@ def answer_handler(answering: Answering, models: Models, log: EventLog) -> Handl
     return handle
 
 
-def apology(question_of: Callable[[Record], Question], log: EventLog) -> OnDead:
+def apology(question_of: Callable[[Record], Question], phrases: Phrases, log: EventLog) -> OnDead:
     """End the visitor's answer in plain words when their question ended as a dead letter."""
 
     async def tell(record: Record, letter: DeadLetter, sender: Sender) -> None:
@@ -96,7 +103,7 @@ def apology(question_of: Callable[[Record], Question], log: EventLog) -> OnDead:
             request = question_of(record)
         except WireError:
             return  # nobody can be told
-        await fail(record, request, sender, log, letter.code, language.message("failed", request.lang))
+        await fail(record, request, sender, log, letter.code, phrases.error(letter.code, request.lang))
 
     return tell
 

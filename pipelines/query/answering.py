@@ -15,9 +15,10 @@ from time import perf_counter
 
 import structlog
 
-from pipelines.query import answer, language
+from pipelines.query import answer
 from pipelines.query.cite import CitationParser, used_sources
-from pipelines.query.extract import extract
+from pipelines.query.extract import Extract, extract
+from pipelines.query.language import Phrases
 from pipelines.query.ports import ChatModel, Delta, Embedder
 from pipelines.query.publish import Publication
 from pipelines.runtime.errors import PagewireError
@@ -44,9 +45,10 @@ class Written:
 class Answering:
     """Writes answers. One per process."""
 
-    def __init__(self, settings: Settings, prompt: Prompt, model: ChatModel | None) -> None:
+    def __init__(self, settings: Settings, prompt: Prompt, phrases: Phrases, model: ChatModel | None) -> None:
         self._settings = settings
         self._prompt = prompt
+        self._phrases = phrases
         self._model = model
 
     async def answer(self, retrieved: Retrieved, embedder: Embedder, to: Publication) -> None:
@@ -62,8 +64,7 @@ class Answering:
             SourcesFound(grade=retrieved.grade, sources=retrieved.sources),
         )
         if datetime.now(UTC) > request.deadline:
-            message = language.message("timeout", request.lang)
-            await to.put(Failed(code="timeout", message=message), Done())
+            await to.put(Failed(code="timeout", message=self._phrases.error("timeout", request.lang)), Done())
             return
         written = await self._written(retrieved, embedder, to)
         await to.put(
@@ -94,7 +95,7 @@ class Answering:
             self._prompt,
             retrieved,
             site=self._settings.site(request.site).title or request.site,
-            language=language.name(request.lang),
+            language=self._phrases.name(request.lang),
             today=datetime.now(UTC).date(),
             budget=self._settings.context_chars,
             history_messages=self._settings.history_messages,
@@ -110,9 +111,11 @@ class Answering:
         return Written(parser.text, parser.citations, usage, extractive=False)
 
     async def _by_quoting(self, retrieved: Retrieved, embedder: Embedder, to: Publication) -> Written:
-        extracted = await extract(retrieved.question, retrieved.sources, embedder, lang=retrieved.request.lang)
-        for event in extracted.events:
-            await to.put(event)
+        lang = retrieved.request.lang
+        extracted = await extract(retrieved.question, retrieved.sources, embedder, self._phrases.lead_in(lang))
+        if not extracted.events:
+            extracted = Extract((Token(text=self._phrases.nothing_found(lang)),))
+        await to.put(*extracted.events)
         return Written(extracted.text, extracted.citations, Usage(), extractive=True)
 
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 from adapters.elastic.bundle import Elastic
 from adapters.embedders.registry import Models
 from adapters.kafka_log import LogReader
-from adapters.llm import chat_model
+from adapters.llm import OpenAIChat
 from pipelines.query import agents
 from pipelines.query.answering import Answering
+from pipelines.query.language import Phrases
 from pipelines.query.search import Searcher
 from pipelines.runtime.settings import Settings
 from pipelines.runtime.stage import Stage
@@ -16,12 +17,12 @@ from schemas.topics import ANSWERS, REPHRASED, REQUESTS, RETRIEVED
 
 
 def rephrase_stage(settings: Settings) -> Stage:
-    log = LogReader(settings, ANSWERS)
-    model = chat_model(settings)
+    log, phrases = LogReader(settings, ANSWERS), Phrases.load()
+    model = OpenAIChat.of(settings)
     return Stage(
         name="rephrase",
-        routes={REQUESTS: agents.rephrase_handler(settings, load("rephrase"), model)},
-        on_dead=agents.apology(agents.asked, log),
+        routes={REQUESTS: agents.rephrase_handler(settings, load("rephrase"), phrases, model)},
+        on_dead=agents.apology(agents.asked, phrases, log),
         teardown=log.aclose,
     )
 
@@ -32,19 +33,19 @@ def retrieve_stage(settings: Settings, elastic: Elastic, models: Models) -> Stag
     return Stage(
         name="retrieve",
         routes={REPHRASED: agents.retrieve_handler(settings, searcher, elastic.search)},
-        on_dead=agents.apology(agents.rephrased, log),
+        on_dead=agents.apology(agents.rephrased, Phrases.load(), log),
         setup=models.warm,
         teardown=log.aclose,
     )
 
 
 def answer_stage(settings: Settings, models: Models) -> Stage:
-    log = LogReader(settings, ANSWERS)
-    answering = Answering(settings, load("answer"), chat_model(settings))
+    log, phrases = LogReader(settings, ANSWERS), Phrases.load()
+    answering = Answering(settings, load("answer"), phrases, OpenAIChat.of(settings))
     return Stage(
         name="answer",
         routes={RETRIEVED: agents.answer_handler(answering, models, log)},
-        on_dead=agents.apology(agents.retrieved, log),
+        on_dead=agents.apology(agents.retrieved, phrases, log),
         setup=models.warm,
         teardown=log.aclose,
     )

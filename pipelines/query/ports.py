@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -52,7 +52,7 @@ class ChatModel(Protocol):
 
     def stream(
         self, messages: Sequence[ChatMessage], *, max_tokens: int | None = None, temperature: float = 0.0
-    ) -> AsyncIterator[Delta]:
+    ) -> AsyncGenerator[Delta, None]:
         """The answer in pieces; the last Delta, and only that, has `usage`. Closing the iterator stops the model."""
         ...
 

@@ -35,23 +35,25 @@ _ABBREVIATION = re.compile(
     r"|sog|spez|st|std|str|tel|vgl|vorm|zb|zt|zzgl|approx|assn|ave|blvd|capt|cf|cmdr|corp|dept|inc|jr|ltd|messrs|mrs?"
     r"|ms|mts?|rev|sen|sgt|sr|vs"
     # fr, it, es, ro
-    r"|avd?a?|bull|chap|cie|dott|dra|gral|mgr|mlle|mme|prov|réf|rte|sigg|srta|sra|sta|tél|ud|vd"
+    r"|avd?a?|bull|chap|cie|dott|dra|gral|mgr|mlle|mme|prov|réf|rte|sigg?|srta|sra|sta|tél|ud|vd"
     # hu, pl, cs
     r"|dkt|godz|hab|inż|ker|krt|ks|np|pkt|pon|tj|tzn|tzv|ul|ún|vö|wg"
 )
 # Words of their own as well, or seldom alone: an abbreviation only before a number ("No. 5", "Abs. 2", "Okt. 3").
 _ABBREVIATION_BEFORE_NUMBER = re.compile(
-    r"abs|abt|art|aufl|est|fig|gen|kap|max|med|min|mind|nos?|nr|num|núm|op|pag|pág|par|pos|pp|rep|sig|vol"
+    r"abs|abt|art|aufl|est|fig|gen|kap|max|med|min|mind|nos?|nr|num|núm|op|pag|pág|par|pos|pp|rep|vol|kb|ok"
     r"|jan|febr?|mar|märz|mart|apr|avr|abr|mai|jun|juin|jul|juil|aug|août|ago|sept?|okt|oct|ott|nov|dez|dec|dic"
 )
 _FENCE = re.compile(r"[ \t]*(```|~~~)")
 _HEADING = re.compile(r"[ \t]{0,3}#{1,6}[ \t]")
 _ITEM = re.compile(r"[ \t]*(?:[-*+•]|\d{1,3}[.)])[ \t]+")
 _ROW = re.compile(r"[ \t]*\|")
-_RULE = re.compile(r"[ \t]*\|?[ \t:|-]*-{3,}[ \t:|-]*\|?[ \t]*$|[ \t]*\|(?:[ \t]*:?-+:?[ \t]*\|)+[ \t]*$")
+_RULE = re.compile(  # below a table's header; between sections
+    r"[ \t]*\|?[ \t:|-]*-{3,}[ \t:|-]*\|?[ \t]*$|[ \t]*\|(?:[ \t]*:?-+:?[ \t]*\|)+[ \t]*$|[ \t]*([-*_])(?:[ \t]*\1){2,}[ \t]*$"
+)
 _LINK = re.compile(r"!?\[([^\]]*)\]\([^)\s]*(?:\s+\"[^\"]*\")?\)")
 _LINE_MARK = re.compile(r"^[ \t]*(?:#{1,6}[ \t]+|[-*+•][ \t]+|\d{1,3}[.)][ \t]+|>[ \t]?)+", re.MULTILINE)
-_EMPHASIS = re.compile(r"\*+|`+|(?<!\w)_+|_+(?!\w)|~~")
+_EMPHASIS = re.compile(r"(?<!\\)\*+|(?<!\\)`+|(?<![\w\\])_+|(?<!\\)_+(?!\w)|~~")
 _ESCAPE = re.compile(r"\\([^\w\s])")
 _LINE = re.compile(r"[^\n]*\n?")
 # A full stop, what closes with it, and white space; the full-width and Indic ones need no white space.

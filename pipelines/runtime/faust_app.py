@@ -64,6 +64,14 @@ class SafeThread(driver.AIOKafkaConsumerThread):  # type: ignore[misc]
         consumer._fetch_max_bytes = 2 * FETCH_BYTES
         return consumer
 
+    async def on_thread_stop(self) -> None:
+        try:
+            await super().on_thread_stop()
+        except asyncio.CancelledError:
+            # While the broker is away, aiokafka's stop lets the cancellation of its own fetch out, and that
+            # would end this thread without a word to those who wait for it.
+            log.warning("consumer closed while the broker was away")
+
 
 class SafeConsumer(driver.Consumer):  # type: ignore[misc]
     """Commits by the book, drains within a limit, fetches no partition whose lane is full."""

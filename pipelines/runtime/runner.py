@@ -13,7 +13,7 @@ import asyncio
 import os
 import signal
 import sys
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
 from contextlib import suppress
 
 import structlog
@@ -24,7 +24,7 @@ from adapters.kafka import KafkaSender, bootstrap_servers, ensure_topics, group_
 from pipelines.runtime.errors import Retryable
 from pipelines.runtime.faust_app import COMMIT_TIMEOUT, SafeApp
 from pipelines.runtime.guard import Guard, RetryPolicy
-from pipelines.runtime.lanes import CANCEL_GRACE, Lanes, Work
+from pipelines.runtime.lanes import Lanes, Work
 from pipelines.runtime.settings import Settings
 from pipelines.runtime.stage import Stage
 from pipelines.runtime.watchdog import watch
@@ -38,8 +38,8 @@ EXIT_NO_SERVICE = 3  # CONTRACT 2
 START_TIMEOUT = 60.0  # seconds for the broker to be there: containers start in any order
 START_POLL = 1.0  # seconds
 TEARDOWN_TIMEOUT = 10.0  # seconds per stage
-# Stopping an app after its work is drained: two last commits, leaving the group, closing two clients.
-STOP_TIMEOUT = 2 * COMMIT_TIMEOUT + CANCEL_GRACE + 8.0  # seconds
+# All apps together, after their work is drained: two last commits, leaving the group, closing clients.
+STOP_TIMEOUT = 2 * COMMIT_TIMEOUT + 5.0  # seconds
 
 
 async def run_stages(stages: Sequence[Stage], settings: Settings, *, on_ready: Callable[[], None] | None = None) -> int:
@@ -177,11 +177,13 @@ class _Process:
         # All drain side by side within one limit; then there is nothing left to wait for.
         await asyncio.gather(*(app.lanes.drain(self._settings.drain_timeout) for app in self._apps))
         clean = True
+        deadline = asyncio.get_running_loop().time() + STOP_TIMEOUT
         for app in self._apps:
-            clean &= await _within(STOP_TIMEOUT, app.stop(), f"stop of {app.stage.name}")
+            left = max(0.0, deadline - asyncio.get_running_loop().time())
+            clean &= await _within(left, app.stop(), f"stop of {app.stage.name}")
         for stage in self._set_up:
             if stage.teardown is not None:
-                clean &= await _within(TEARDOWN_TIMEOUT, stage.teardown(), f"teardown of {stage.name}")
+                clean &= await _within(TEARDOWN_TIMEOUT, _ending(stage.teardown), f"teardown of {stage.name}")
         return clean
 
 
@@ -207,11 +209,20 @@ async def _crash(app: SafeApp) -> str:
     return f"{app.stage.name}: Faust crashed: {app.crash_reason!r}"
 
 
-async def _within(seconds: float, ending: Awaitable[object], what: str) -> bool:
-    try:
-        await asyncio.wait_for(ending, seconds)
-    except Exception as err:  # noqa: BLE001 - whatever it is, the others must be stopped too
-        log.error("not stopped cleanly", what=what, error=repr(err))
+async def _ending(teardown: Callable[[], Awaitable[None]]) -> None:
+    await teardown()
+
+
+async def _within(seconds: float, ending: Coroutine[object, object, object], what: str) -> bool:
+    # Not wait_for: Faust swallows the cancellation with which that would end it.
+    task = asyncio.create_task(ending, name=what)
+    await asyncio.wait((task,), timeout=seconds)
+    if not task.done():
+        task.cancel()
+        log.error("not stopped in time", what=what, seconds=round(seconds, 1))
+        return False
+    if task.cancelled() or task.exception() is not None:
+        log.error("not stopped cleanly", what=what, error=repr(None if task.cancelled() else task.exception()))
         return False
     return True
 

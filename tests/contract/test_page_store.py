@@ -16,7 +16,7 @@ from pipelines.runtime.settings import Settings, SiteSettings
 from schemas.head import Head
 from schemas.ingest import ReceiptEvent
 from schemas.page import ChangeRef
-from tests.engine_fixture import Addresses
+from tests.engine_fixture import Servers
 from tests.making import DIMS, NOON, change, parts_of
 
 Store = Any  # FakePages or adapters.elastic.pages.Pages
@@ -34,7 +34,7 @@ async def store(request: pytest.FixtureRequest, site: str) -> AsyncIterator[Stor
         await pages.ensure(site, embedder="fake", model="fake-4", dims=DIMS, chunker="c")
         yield pages
         return
-    engine: Addresses = request.getfixturevalue("engine")
+    engine: Servers = request.getfixturevalue("engine")
     settings = Settings(sites={site: SiteSettings()}, elasticsearch=engine.elasticsearch)
     async with Elastic(engine.elasticsearch, settings) as elastic:
         await elastic.indexes.ensure_receipts()
@@ -110,7 +110,7 @@ async def test_the_newest_and_most_final_receipt_is_kept(store: Store, site: str
 
 
 @pytest.mark.engine
-async def test_a_document_that_can_never_be_written_says_which(site: str, engine: Addresses) -> None:
+async def test_a_document_that_can_never_be_written_says_which(site: str, engine: Servers) -> None:
     from adapters.elastic.client import ElasticsearchRefused
     from adapters.elastic.writer import Write
 

@@ -9,6 +9,7 @@ from uuid import uuid4
 
 import pytest
 
+from adapters.kafka import KafkaSender
 from pipelines.runtime.settings import Settings
 from tests.faults.own_kafka import OwnKafka
 from tests.faults.rig import Rig
@@ -27,9 +28,10 @@ def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[OwnKafka]:
 
 @pytest.fixture
 async def rig(kafka: OwnKafka, tmp_path: Path) -> AsyncIterator[Rig]:
-    rig = Rig(Settings(kafka=kafka.bootstrap, topic_prefix=f"t{uuid4().hex[:8]}.", partitions=2), tmp_path)
+    settings = Settings(kafka=kafka.bootstrap, topic_prefix=f"t{uuid4().hex[:8]}.", partitions=2)
+    rig = Rig(settings, tmp_path, KafkaSender(settings))
     await rig.start()
     try:
         yield rig
     finally:
-        rig.close()
+        await rig.close()

@@ -58,6 +58,7 @@ class Rig:
 
     settings: Settings
     folder: Path
+    sender: KafkaSender
     workers: list[subprocess.Popen[bytes]] = field(default_factory=list)
     sent: set[int] = field(default_factory=set)
 
@@ -72,8 +73,10 @@ class Rig:
     async def start(self) -> None:
         assert self.settings.kafka is not None
         await ensure_topics(self.settings.kafka, self.settings)
+        await self.sender.start()
 
-    def close(self) -> None:
+    async def close(self) -> None:
+        await self.sender.stop()
         for worker in self.workers:
             if worker.poll() is None:
                 worker.send_signal(signal.SIGCONT)
@@ -82,11 +85,10 @@ class Rig:
 
     async def order(self, *orders: tuple[int, str] | tuple[int, str, str]) -> None:
         """Send `(id, do)` or `(id, do, key)`, in order."""
-        async with KafkaSender(self.settings) as sender:
-            for number, do, *key in orders:
-                value = json.dumps({"id": number, "do": do}).encode()
-                await sender.send_bytes(CHANGES, (key[0] if key else f"key-{number}").encode(), value, ())
-                self.sent.add(number)
+        for number, do, *key in orders:
+            value = json.dumps({"id": number, "do": do}).encode()
+            await self.sender.send_bytes(CHANGES, (key[0] if key else f"key-{number}").encode(), value, ())
+            self.sent.add(number)
 
     def worker(self, program: str = "worker", **settings: object) -> subprocess.Popen[bytes]:
         """Start a worker process; its log goes to `log-N` in the test's folder."""

@@ -9,7 +9,7 @@ import pytest
 from aiokafka.admin import AIOKafkaAdminClient
 from aiokafka.admin.config_resource import ConfigResource, ConfigResourceType
 
-from adapters.kafka import KafkaSender, broker, ensure_topics, lags, prefixed
+from adapters.kafka import broker, ensure_topics, lags, prefixed
 from pipelines.runtime.errors import Retryable, TooLarge, TopicMismatch
 from schemas.topics import CHANGES, MAX_MESSAGE_BYTES, REQUESTS, all_topics
 from tests.faults.own_kafka import OwnKafka
@@ -60,8 +60,7 @@ async def test_a_worker_can_be_stopped_while_the_broker_is_away(rig: Rig, kafka:
     kafka.kill()
     try:
         worker.send_signal(signal.SIGTERM)
-        assert await rig.ended(worker) in (0, 1)
-        print(rig.log(worker))
+        assert await rig.ended(worker) == 0
     finally:
         kafka.start()
         await kafka.serves()
@@ -72,16 +71,15 @@ async def test_a_worker_can_be_stopped_while_the_broker_is_away(rig: Rig, kafka:
 
 
 async def test_a_refused_message_does_not_break_the_sender(rig: Rig) -> None:
-    async with KafkaSender(rig.settings) as sender:
-        await sender.send_bytes(CHANGES, b"k", b"1", ())
-        # A compacted topic refuses messages without a key. After it aiokafka's idempotent producer would get
-        # OutOfOrderSequenceNumber on this partition for ever.
-        for _ in range(8):
-            with pytest.raises(Retryable):
-                await sender.send_bytes(CHANGES, None, b"refused", ())
-        await asyncio.gather(*(sender.send_bytes(CHANGES, b"k", b"2", ()) for _ in range(20)))
-        with pytest.raises(TooLarge, match="8388608"):
-            await sender.send_bytes(CHANGES, b"k", b"x" * (MAX_MESSAGE_BYTES + 2**21), ())
+    await rig.sender.send_bytes(CHANGES, b"k", b"1", ())
+    # A compacted topic refuses messages without a key. After it aiokafka's idempotent producer would get
+    # OutOfOrderSequenceNumber on this partition for ever.
+    for _ in range(8):
+        with pytest.raises(Retryable):
+            await rig.sender.send_bytes(CHANGES, None, b"refused", ())
+    await asyncio.gather(*(rig.sender.send_bytes(CHANGES, b"k", b"2", ()) for _ in range(20)))
+    with pytest.raises(TooLarge, match="8388608"):
+        await rig.sender.send_bytes(CHANGES, b"k", b"x" * (MAX_MESSAGE_BYTES + 2**21), ())
     assert [m.value for m in await rig.messages(CHANGES)] == [b"1"] + [b"2"] * 20
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 
-from adapters.kafka import KafkaSender, broker
+from adapters.kafka import broker
 from schemas.topics import CHANGES, CHUNKS, MAX_MESSAGE_BYTES
 from tests.faults.rig import Rig, until
 
@@ -23,9 +23,8 @@ async def test_errors_are_retried_and_nothing_is_lost(rig: Rig) -> None:
 async def test_hopeless_messages_become_dead_letters_untouched(rig: Rig) -> None:
     headers = (("pagewire-trace", b"t-1"), ("twice", b"a"), ("twice", b"b"), ("null", None))
     poison: dict[bytes, bytes | None] = {b"bytes": b"\xff\x00poison", b"empty": b"", b"null": None}
-    async with KafkaSender(rig.settings) as sender:
-        for key, value in poison.items():
-            await sender.send_bytes(CHANGES, key, value, headers)
+    for key, value in poison.items():
+        await rig.sender.send_bytes(CHANGES, key, value, headers)
     await rig.order((1, "permanent"), (2, "crash 99"), (3, "ok"))
     rig.worker()
     await rig.settled()
@@ -59,8 +58,7 @@ async def test_a_hanging_handler_is_cut_off_and_tried_again(rig: Rig) -> None:
 
 async def test_the_trace_goes_from_message_to_message(rig: Rig) -> None:
     order = json.dumps({"id": 1, "do": "ok"}).encode()
-    async with KafkaSender(rig.settings) as sender:
-        await sender.send_bytes(CHANGES, b"k", order, (("pagewire-trace", b"trace-7"),))
+    await rig.sender.send_bytes(CHANGES, b"k", order, (("pagewire-trace", b"trace-7"),))
     rig.worker()
     await rig.settled()
     (sent,) = await rig.messages(CHUNKS)
@@ -73,9 +71,8 @@ async def test_the_largest_message_goes_through(rig: Rig) -> None:
     order = json.dumps({"id": 1, "do": "ok", "filler": filler}).encode()
     assert MAX_MESSAGE_BYTES - 300 < len(order) <= MAX_MESSAGE_BYTES
     poison = b"\xff" + os.urandom(MAX_MESSAGE_BYTES - 1)
-    async with KafkaSender(rig.settings) as sender:
-        await sender.send_bytes(CHANGES, b"big", order, ())
-        await sender.send_bytes(CHANGES, b"big", poison, ())
+    await rig.sender.send_bytes(CHANGES, b"big", order, ())
+    await rig.sender.send_bytes(CHANGES, b"big", poison, ())
     rig.worker()
     await rig.settled()
     assert rig.done() == {1: 1}

@@ -186,8 +186,9 @@ async def test_a_silent_stall_ends_the_process(rig: Rig) -> None:
     assert rig.lost() == set()
 
 
-async def test_a_defect_of_the_runtime_ends_the_process(rig: Rig) -> None:
-    worker = rig.worker("defect")
+@pytest.mark.parametrize("program", ["defect", "crashed"])
+async def test_a_defect_of_the_runtime_ends_the_process(rig: Rig, program: str) -> None:
+    worker = rig.worker(program)
     await rig.order((1, "ok"))
     assert await rig.ended(worker) == 1
     assert "this must never happen" in rig.log(worker)

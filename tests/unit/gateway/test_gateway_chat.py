@@ -19,7 +19,7 @@ from pipelines.runtime.errors import Retryable
 from pipelines.runtime.settings import Settings
 from schemas.answer import Answered, Citation, Done, Failed, QuestionRephrased, Restart, SourcesFound, Token
 from schemas.query import Question, Source
-from tests.edge import ADMIN, Wire, assert_problem, bearer, edge_settings, parse_sse
+from tests.edge import ADMIN, Wire, assert_problem, bearer, edge_settings, parse_sse, until
 
 CHAT = "/v1/sites/town/chat"
 STREAM = {"Accept": "text/event-stream"}
@@ -270,8 +270,7 @@ async def test_a_slow_reader_slows_the_source(app: FastAPI, fakes: FakePorts) ->
     fakes.answers.script = lambda _: [Token(text=str(n)) for n in range(1_000)] + [Done()]
     async with Wire().call(app, *asking({"question": "When?"})) as wire:
         wire.blocked = asyncio.Event()
-        while fakes.answers.pulled < 1:
-            await asyncio.sleep(0)
+        await until(lambda: fakes.answers.pulled)
         for _ in range(200):  # rounds of the loop: enough for a source that does not wait to run away
             await asyncio.sleep(0)
         assert fakes.answers.pulled <= 2
@@ -286,10 +285,8 @@ async def test_a_reader_who_takes_nothing_is_let_go(
     wire = Wire()
     wire.blocked = asyncio.Event()
     async with wire.call(app, *asking({"question": "When?"})):
-        async with asyncio.timeout(10):
-            while fakes.answers.pulled == 0 or fakes.answers.following:
-                await asyncio.sleep(0.001)
-    assert wire.status == 200
+        await asyncio.wait_for(wire.over.wait(), 10)
+        assert (wire.status, fakes.answers.pulled, fakes.answers.following) == (200, 1, 0)
 
 
 async def test_silence_is_filled_with_comments() -> None:

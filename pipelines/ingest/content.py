@@ -1,0 +1,215 @@
+"""What of a web page is content: the parsed page without scripts, navigation, consent bars, forms, hidden parts.
+
+It is decided while parsing, before a tree is built, so that the tree is small and of bounded depth whatever
+comes in. Words in class and id are matched whole: a page about cookies (the biscuits) is content.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from bs4 import BeautifulSoup, Tag
+from bs4.element import NavigableString
+
+MAX_DEPTH = 80  # elements in elements; markdownify takes three stack frames for each, Python allows 1,000
+MAX_INDENT = 12  # lists and quotes in one another; each indents all its lines
+
+
+def _names(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+_XML_PROLOG = re.compile(r"\s*<\?xml[^<>]*>", re.IGNORECASE)
+# Left out with all they hold
+_DROPPED = _names(
+    "audio base canvas datalist dialog embed frame frameset iframe input link map meta meter nav noframes "
+    "noscript object optgroup option output progress script search select style svg template textarea title "
+    "video"
+)
+_DROPPED_ROLES = _names("alertdialog banner contentinfo dialog menu menubar navigation search searchbox")
+# Kept as they are, for markdownify
+_KEPT = _names(
+    "a article b blockquote br caption code dd del div dl dt em figcaption form h1 h2 h3 h4 h5 h6 hr i img kbd li "
+    "ol p pre q s samp section strong sub sup table tbody td tfoot th thead tr ul"
+)
+# Blocks that markdownify would run together
+_BLOCKS = _names("address aside body center details fieldset figure footer header hgroup legend main summary")
+# Their text stays, the tag says nothing
+_TRANSPARENT = _names(
+    "abbr acronym bdi bdo big button cite data dfn font head html ins label mark math nobr picture rp rt ruby "
+    "small span time tt u var wbr"
+)
+_TABLE = _names("caption table tbody td tfoot th thead tr")
+_INDENTED = _names("blockquote dd dl li ol ul")
+_SECTIONING = _names("article aside main section")
+_HEADINGS = _names("h1 h2 h3 h4 h5 h6")
+
+_HIDING_STYLE = re.compile(r"(?:display\s{0,9}:\s{0,9}none|visibility\s{0,9}:\s{0,9}hidden)", re.IGNORECASE)
+_CODE_LANGUAGE = re.compile(r"(?:^|\s)(?:language|lang|highlight-source)-([\w+#.-]{1,30})")
+
+# Consent bars and page furniture, by the words in class and id: `cookie-banner`, `CookieConsent`
+_WORD = re.compile("[A-Z]?[a-z]+|[A-Z]+(?![a-z])|[0-9]+")
+_CONTAINERS = _names("aside div footer form header p section span ul")
+_CONSENT = _names("ccpa consent cookie cookies dsgvo gdpr rgpd")
+_BAR = _names(
+    "alert bar banner box dialog disclaimer layer message modal notice notification overlay panel popup prompt "
+    "toast wall"
+)
+_STATE = _names("accepted active has hidden is no not set shown visible with")
+_CONSENT_TOOLS = _names(
+    "borlabs cky cmplz cookiebanner cookiebar cookiebot cookieconsent cookiefirst cookielaw cookienotice "
+    "cookieyes cybot didomi iubenda klaro onetrust osano truste usercentrics"
+)
+_FURNITURE = _names(
+    "breadcrumb breadcrumbs main-menu main-nav main-navigation nav-menu navbar pagination primary-menu "
+    "primary-nav site-footer site-header site-nav site-navigation skip-link skip-to-content skiplink"
+)
+
+
+def content_tree(text: str) -> BeautifulSoup:
+    """Parse HTML, as text without NUL; in the tree are only the tags that markdownify knows.
+
+    Set for it as attributes: `number` of an item of an ordered list, `first` on the first row of a table,
+    `language` of a block of code.
+    """
+    soup = _Content(_XML_PROLOG.sub("", text, count=1), "lxml")
+    for form in soup.find_all("form"):
+        # Some CMSs put the whole page into one form; only such a form has headings and paragraphs.
+        if not form.decomposed and not (form.find(_HEADINGS) and form.find("p")):
+            form.decompose()
+    return soup
+
+
+class _Content(BeautifulSoup):
+    """Builds a tree of bounded depth that holds only content; the parser calls its `handle_...` methods."""
+
+    def reset(self) -> None:
+        super().reset()
+        self._open: list[tuple[str, str | None]] = []  # what the parser opened, and its name in the tree
+        self._dropping = 0  # length of `_open` just inside of what is being dropped
+        self._indents = 0
+        self._sections = 0
+        self._tables: list[bool] = []  # open tables: does the table only lay out the page?
+
+    def handle_starttag(self, name: str, *args: Any, **kwargs: Any) -> Tag | None:
+        """Let the tag into the tree, perhaps under another name, or not."""
+        attributes: Mapping[str, str] = args[2]
+        known_as: str | None = None
+        if not self._dropping:
+            if self._is_dropped(name, attributes):
+                self._dropping = len(self._open) + 1
+            else:
+                known_as = self._name_in_tree(name, attributes)
+        self._open.append((name, known_as))
+        if known_as is None:
+            return None
+        self._end_text()
+        self._indents += known_as in _INDENTED
+        self._sections += name in _SECTIONING
+        return super().handle_starttag(known_as, None, None, self._attributes(known_as, attributes))
+
+    def handle_endtag(self, name: str, nsprefix: str | None = None) -> None:
+        """Close what `handle_starttag` opened; lxml calls both in balanced pairs."""
+        opened, known_as = self._open.pop()
+        if len(self._open) < self._dropping:
+            self._dropping = 0
+        if known_as is None:
+            return
+        self._end_text()
+        self._indents -= known_as in _INDENTED
+        self._sections -= opened in _SECTIONING
+        if opened == "table":
+            self._tables.pop()
+        super().handle_endtag(known_as)
+
+    def handle_data(self, data: str) -> None:
+        """Take text unless it is inside something dropped."""
+        if not self._dropping:
+            super().handle_data(data)
+
+    def endData(self, containerClass: type[NavigableString] | None = None) -> None:  # noqa: N802, N803
+        """The parser has come to some tag: text goes on until one that is in the tree. Comments are left out."""
+        if containerClass is not None and not self._dropping:
+            del self.current_data[-1:]
+
+    def _end_text(self) -> None:
+        text = "".join(self.current_data)
+        if text and not self.preserve_whitespace_tag_stack:
+            words = " ".join(text.split())
+            before = " " if text[0].isspace() else ""
+            after = " " if words and text[-1].isspace() else ""
+            self.current_data = [before + words + after]
+        super().endData()
+
+    def _is_dropped(self, name: str, attributes: Mapping[str, str]) -> bool:
+        if name in ("html", "head", "body", "main", "article"):  # <body class="cookie-bar-shown">
+            return False
+        if name in _DROPPED:
+            return True
+        if name == "button":  # a heading that folds its section is a button in a heading
+            return not any(opened in _HEADINGS or opened in ("dt", "summary") for opened, _ in self._open[-3:])
+        if name in ("header", "footer") and not self._sections:  # of the page, not of an article in it
+            return True
+        if attributes.get("hidden", "until-found") != "until-found" or attributes.get("aria-hidden") == "true":
+            return True
+        if attributes.get("role", "").strip().lower() in _DROPPED_ROLES:
+            return True
+        if "style" in attributes and _HIDING_STYLE.search(attributes["style"]):
+            return True
+        names = [*attributes.get("class", "").split(), attributes.get("id", "")]
+        return name in _CONTAINERS and any(map(_is_furniture, names))
+
+    def _name_in_tree(self, name: str, attributes: Mapping[str, str]) -> str | None:
+        too_deep = len(self.tagStack) >= MAX_DEPTH or (name in _INDENTED and self._indents >= MAX_INDENT)
+        if name in _TRANSPARENT:
+            return None
+        if too_deep or name not in _KEPT | _BLOCKS:
+            super().handle_data(" ")  # it may be a block: keep its words apart from those before
+            return None
+        if name == "table":
+            self._tables.append(attributes.get("role") in ("none", "presentation"))
+        if name in _BLOCKS or (name in _TABLE and (not self._tables or self._tables[-1])):
+            return "div"
+        return name
+
+    def _attributes(self, name: str, attributes: Mapping[str, str]) -> dict[str, str]:
+        """What the tree needs to know of them, and what markdownify would have to search the tree for."""
+        parent = self.currentTag
+        match name:
+            case "a":
+                return {"href": attributes.get("href", "")}
+            case "img":
+                return {"alt": attributes.get("alt", "")}
+            case "ol":
+                return {"next": attributes.get("start", "1")}
+            case "li" if parent is not None and parent.name == "ol":
+                number = _number(attributes.get("value", "")) or _number(str(parent["next"])) or 1
+                parent["next"] = str(number + 1)
+                return {"number": str(number)}
+            case "tr":
+                table = next((tag for tag in reversed(self.tagStack) if tag.name == "table"), None)
+                if table is not None and "rows" not in table.attrs:
+                    table["rows"] = "yes"
+                    return {"first": "yes"}
+            case "pre" | "code":
+                language = _CODE_LANGUAGE.search(attributes.get("class", ""))
+                if language and name == "code" and parent is not None and parent.name == "pre":
+                    parent["language"] = language[1]
+                elif language:
+                    return {"language": language[1]}
+        return {}
+
+
+def _number(text: str) -> int:
+    return int(text) if re.fullmatch("[0-9]{1,9}", text) else 0
+
+
+def _is_furniture(name: str) -> bool:
+    """Whether a class or id names a consent bar or a part of the page around the content."""
+    if name.lower() in _FURNITURE:
+        return True
+    words = {word.lower() for word in _WORD.findall(name)}
+    about = words & _CONSENT
+    return bool(words & _CONSENT_TOOLS) or ((len(about) > 1 or bool(about and words & _BAR)) and not words & _STATE)

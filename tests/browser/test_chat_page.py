@@ -1,0 +1,425 @@
+"""The chat as visitors meet it: by mouse and by keyboard, wide and narrow, over networks that break."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qs, unquote, urlsplit
+
+import httpx
+import pytest
+
+from gateway.fakes import FakePorts
+from gateway.messages import message
+from pipelines.runtime.errors import Retryable
+from schemas.answer import Answered, Citation, Done, Failed, QuestionRephrased, Restart, SourcesFound, Token
+from schemas.query import Question, Source
+from tests.browser.conftest import Browser
+from tests.edge import served
+
+pytestmark = pytest.mark.browser
+
+# An emoji and a combining flag before the citations: positions count characters, JavaScript counts UTF-16 units.
+TEXT = "🏛 The card costs **12 euros** a year. 🇭🇺 It is free\nfor everybody under 18.\n\n- bring your identity card"
+LONG_QUOTE = (
+    "Children and young people under 18 pay nothing at all for it, and neither do pupils, trainees - or students."
+)
+
+
+def source(n: int, page_id: str, title: str, cited: bool = True, url: str | None = None) -> Source:
+    return Source(
+        n=n,
+        page_id=page_id,
+        lang="en",
+        title=title,
+        url=f"/pages/{page_id}" if url is None else url,
+        field="content",
+        ord=0,
+        text="…",
+        score=0.9,
+        revision=1,
+        cited=cited,
+    )
+
+
+SOURCES = (source(1, "library", "Town library"), source(2, "office", "Office"), source(3, "museum", "Museum", False))
+
+
+def ends_after(words: str) -> int:
+    return TEXT.index(words) + len(words)
+
+
+CITATIONS = (
+    Citation(n=1, start=2, end=ends_after("a year."), quote="The **card** costs 12 euros."),
+    Citation(n=1, start=0, end=ends_after("under 18."), quote=LONG_QUOTE),
+    Citation(n=2, start=0, end=len(TEXT)),
+)
+
+
+def library(_: Question) -> list[Any]:
+    return [
+        QuestionRephrased(question="What does a library card cost?", mode="semantic"),
+        SourcesFound(grade=0, sources=SOURCES),
+        *(Token(text=TEXT[at : at + 4]) for at in range(0, len(TEXT), 4)),
+        *CITATIONS,
+        Answered(text=TEXT, citations=CITATIONS, sources=SOURCES, extractive=True),
+        Done(),
+    ]
+
+
+def answering(text: str, sources: tuple[Source, ...] = ()) -> Any:
+    return lambda _: [Token(text=text), Answered(text=text, citations=(), sources=sources, extractive=False), Done()]
+
+
+async def test_a_question_by_keyboard_alone(browser: Browser, url: str, fakes: FakePorts) -> None:
+    fakes.answers.script = library
+    page = await browser.open(url)
+    field = page.get_by_role("textbox", name="Your question")
+    for _ in range(6):  # header links come first
+        await page.keyboard.press("Tab")
+        if await field.evaluate("field => field.getRootNode().activeElement === field"):
+            break
+    await page.keyboard.type("How much is")
+    await page.keyboard.press("Shift+Enter")
+    await page.keyboard.type("the card?")
+    await page.keyboard.press("Enter")
+    await page.get_by_role("heading", name="Sources").wait_for()
+    assert fakes.answers.asked[0].question == "How much is\nthe card?"
+    # The numbers stand where the citations end, in spite of Markdown and of characters outside the BMP.
+    text = await page.locator(".text").evaluate("node => node.textContent")
+    assert text == ("🏛 The card costs 12 euros a year.1 🇭🇺 It is freefor everybody under 18.1bring your identity card2")
+    # Only sources that the answer uses are shown, with the sentence.
+    listed = page.locator(".sources li")
+    assert [await item.inner_text() for item in await listed.all()] == [
+        "Town library\nThe card costs 12 euros.",
+        "Office",
+    ]
+    assert await page.get_by_text("Quoted word for word").is_visible()
+    # Screen readers get the answer once, whole.
+    assert "12 euros" in await page.get_by_role("status").inner_text()
+    # On by keyboard: the first number is a link that opens the page at the sentence.
+    assert await field.evaluate("field => field.getRootNode().activeElement === field")
+    await page.keyboard.press("Shift+Tab")
+    focused = await page.evaluate("document.querySelector('pagewire-chat').shadowRoot.activeElement.textContent")
+    assert focused == "Office"
+    hrefs = [await link.get_attribute("href") for link in await page.locator("sup a").all()]
+    assert hrefs[0] == f"{url}/pages/library#:~:text=The%20card%20costs%2012%20euros."
+    assert hrefs[2] == f"{url}/pages/office"
+    begin, _, end = unquote(urlsplit(hrefs[1] or "").fragment.removeprefix(":~:text=")).partition(",")
+    assert LONG_QUOTE.startswith(begin)
+    assert LONG_QUOTE.endswith(end)
+    assert "%2D" in (hrefs[1] or "")  # a bare hyphen means something else in a text fragment
+    assert await page.locator("sup a").first.get_attribute("aria-label") == "Source 1: Town library"
+    assert browser.complaints == []
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+async def test_it_fits_320_pixels_and_can_be_read(
+    browser: Browser, url: str, fakes: FakePorts, scheme: str, tmp_path: Path
+) -> None:
+    wide = "| Card | Fee |\n|---|---|\n| " + "Donaudampfschifffahrtsgesellschaft" * 3 + " | 12 € |\n\n" + "x" * 10_000
+    fakes.answers.script = answering(wide, (source(1, "a", "y" * 300),))
+    page = await browser.open(f"{url}/?lang=de", width=320, height=640, scheme=scheme)
+    await page.get_by_role("textbox", name="Ihre Frage").fill("Was kostet der Ausweis?")
+    await page.get_by_role("button", name="Frage absenden").click()
+    await page.get_by_role("heading", name="Quellen").wait_for()
+    await page.screenshot(path=tmp_path / f"{scheme}.png")
+    overflow = await page.evaluate(
+        """() => {
+          const root = document.querySelector("pagewire-chat").shadowRoot;
+          const box = root.querySelector(".scroller");
+          return [document.documentElement.scrollWidth - innerWidth, box.scrollWidth - box.clientWidth];
+        }"""
+    )
+    assert overflow == [0, 0]
+    for part in (".question", ".text p", ".sources a", ".sources h3", ".disclaimer", "h1"):
+        assert await page.locator(part).first.evaluate(CONTRAST) >= 4.5, part
+    assert browser.complaints == []
+
+
+# WCAG 2.2, 1.4.3, over the nearest opaque background; a canvas turns any CSS colour into bytes.
+CONTRAST = """node => {
+  const context = Object.assign(document.createElement("canvas"), { width: 1, height: 1 })
+    .getContext("2d", { willReadFrequently: true });
+  const bytes = (colour) => {
+    context.clearRect(0, 0, 1, 1);
+    context.fillStyle = colour;
+    context.fillRect(0, 0, 1, 1);
+    return context.getImageData(0, 0, 1, 1).data;
+  };
+  const light = (colour) => {
+    const [r, g, b] = [...bytes(colour)].map((v) => v / 255)
+      .map((v) => v <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4);
+    return 0.2126 * r + 0.7152 * g + 0.0722 * b;
+  };
+  let below = node;
+  while (bytes(getComputedStyle(below).backgroundColor)[3] < 255) below = below.parentElement;
+  const pair = [light(getComputedStyle(node).color), light(getComputedStyle(below).backgroundColor)].sort();
+  return (Math.max(...pair) + 0.05) / (Math.min(...pair) + 0.05);
+}"""
+
+
+class BreaksOff:
+    """Cuts the connection of every `kind` request after some pieces, as a dying gateway does."""
+
+    def __init__(self, method: str, pieces: int, times: int) -> None:
+        self.method, self.pieces, self.times = method, pieces, times
+        self.seen = asyncio.Event()  # a browser may drop what it has not read when the connection breaks
+        self.seen.set()
+        self.resumed: list[str] = []
+
+    def __call__(self, app: Any) -> Any:
+        async def handler(scope: Any, receive: Any, send: Any) -> None:
+            path = scope.get("path", "")
+            if path.endswith("/events"):
+                self.resumed += [v.decode() for k, v in scope["headers"] if k == b"last-event-id"]
+            if scope.get("method") != self.method or not path.endswith(("/chat", "/events")) or self.times == 0:
+                await app(scope, receive, send)
+                return
+            self.times -= 1
+            left = self.pieces
+
+            async def sending(event: Any) -> None:
+                nonlocal left
+                if event["type"] == "http.response.body":
+                    left -= 1
+                    if left < 0:
+                        await self.seen.wait()
+                        raise _Cut
+                await send(event)
+
+            try:
+                await app(scope, receive, sending)
+            except _Cut:
+                return  # uvicorn closes a connection whose response is unfinished
+
+        return handler
+
+
+class _Cut(Exception):
+    pass
+
+
+async def test_a_broken_connection_is_taken_up_where_it_broke(
+    browser: Browser, url: str, fakes: FakePorts, wrapped: list[Any]
+) -> None:
+    fakes.answers.script = library
+    broken = BreaksOff("POST", pieces=8, times=1)
+    again = BreaksOff("GET", pieces=3, times=1)
+    broken.seen.clear()
+    wrapped += [broken, again]
+    page = await browser.open(url)
+    await page.get_by_role("textbox").fill("How much?")
+    await page.keyboard.press("Enter")
+    await page.locator(".text", has_text="The card").wait_for()
+    broken.seen.set()
+    await page.get_by_role("heading", name="Sources").wait_for()
+    assert (await page.locator(".text p").first.inner_text()).count("card costs") == 1
+    assert len(fakes.answers.asked) == 1
+    request_id = fakes.answers.asked[0].request_id
+    # What was still under way when the connection broke may be lost; then it is read again.
+    first, second = (id.removeprefix(f"{request_id}:") for id in again.resumed)
+    assert int(first) == 7
+    assert int(first) <= int(second) <= int(first) + 3
+
+
+async def test_a_connection_that_never_was_is_told_and_can_be_tried_again(
+    browser: Browser, url: str, fakes: FakePorts, wrapped: list[Any]
+) -> None:
+    wrapped.append(BreaksOff("POST", pieces=0, times=1))
+    page = await browser.open(url)
+    await page.get_by_role("textbox").fill("How much?")
+    await page.keyboard.press("Enter")
+    await page.locator(".trouble", has_text="The connection was lost.").wait_for()
+    await page.get_by_role("button", name="Try again").click()
+    await page.locator(".text", has_text="The library opens at nine.").wait_for()
+    assert await page.locator(".turn").count() == 1
+
+
+async def test_a_restart_forgets_the_tokens_so_far(browser: Browser, url: str, fakes: FakePorts) -> None:
+    fakes.answers.script = lambda _: [
+        Token(text="Half an answer that "),
+        0.3,
+        Restart(attempt=2),
+        Token(text="A whole one."),
+        600.0,
+        Done(),
+    ]
+    page = await browser.open(url)
+    await page.get_by_role("textbox").fill("How much?")
+    await page.keyboard.press("Enter")
+    await page.get_by_text("A whole one.", exact=True).wait_for()
+    assert await page.get_by_text("Half an answer").count() == 0
+    # The stop button lets go of it.
+    await page.get_by_role("button", name="Stop answering").click()
+    await page.locator(".trouble", has_text="Stopped.").wait_for()
+    assert await page.get_by_role("button", name="Send question").is_visible()
+    assert await page.locator(".text").inner_text() == "A whole one."
+
+
+@pytest.mark.parametrize("lang", ["en", "de"])
+async def test_failures_come_in_the_visitors_words(browser: Browser, url: str, fakes: FakePorts, lang: str) -> None:
+    fakes.answers.script = lambda _: [Token(text="half"), Retryable("10.0.0.7:9092")]
+    page = await browser.open(f"{url}/?lang={lang}")
+    await page.get_by_role("textbox").fill("?")
+    await page.keyboard.press("Enter")
+    await page.locator(".trouble", has_text=message("unavailable", lang)).wait_for()
+    fakes.answers.script = lambda _: [Failed(code="model-away", message="Das Modell schläft."), Done()]
+    await page.get_by_role("button", name={"en": "Try again", "de": "Noch einmal"}[lang]).click()
+    await page.locator(".trouble", has_text="Das Modell schläft.").wait_for()
+    assert fakes.answers.asked[0].lang == lang
+
+
+async def test_grades_without_an_answer_offer_pages(browser: Browser, url: str, fakes: FakePorts) -> None:
+    several = (source(1, "a", "Page A", False), source(2, "a", "Page A", False), source(3, "b", "Page B", False))
+    fakes.answers.script = answering("I did not find this.", several)
+    page = await browser.open(url)
+    await page.get_by_role("textbox").fill("?")
+    await page.keyboard.press("Enter")
+    await page.get_by_role("heading", name="Pages that may help").wait_for()
+    assert await page.locator(".sources li").all_inner_texts() == ["Page A", "Page B"]
+
+
+async def test_nothing_in_an_answer_is_obeyed(browser: Browser, url: str, fakes: FakePorts) -> None:
+    hostile = (
+        "<img src=x onerror=alert(1)> <script>alert(1)</script>\n"
+        "[click](javascript:alert(1)) [data](data:text/html,x) [ok](https://a.example/b_(c)) ![pic](x.png)"
+    )
+    sources = (source(1, "a", "<b>Evil</b>", True, "javascript:alert(1)"), source(2, "b", "No URL", True, ""))
+    fakes.answers.script = answering(hostile, sources)
+    page = await browser.open(url)
+    await page.get_by_role("textbox").fill("<img src=x onerror=alert(1)>")
+    await page.keyboard.press("Enter")
+    await page.get_by_role("heading", name="Sources").wait_for()
+    assert await page.locator(".turn img, .turn script, .turn b").count() == 0
+    hrefs = await page.locator(".turn a").evaluate_all("links => links.map((link) => link.href)")
+    assert hrefs == ["https://a.example/b_(c)"]
+    assert await page.locator(".sources li").all_inner_texts() == ["<b>Evil</b>", "No URL"]
+    assert browser.complaints == []
+
+
+async def test_a_conversation_lasts_over_a_reload_until_a_new_one_begins(
+    browser: Browser, url: str, fakes: FakePorts
+) -> None:
+    page = await browser.open(url)
+    tokens: list[str] = []
+    page.on("request", lambda r: tokens.append(r.url) if "visitor-tokens" in r.url else None)
+    for reload, fresh in ((False, False), (True, False), (False, True)):
+        if reload:
+            await page.reload()
+        if fresh:
+            await page.get_by_role("button", name="New conversation").click()
+        await page.get_by_role("textbox").fill("?")
+        await page.keyboard.press("Enter")
+        await page.get_by_role("button", name="Send question").wait_for()
+        await page.locator(".text p", has_text="at nine.").wait_for()
+    first, second, third = (question.conversation_id for question in fakes.answers.asked)
+    assert first == second != third
+    assert len(tokens) == 1
+    assert all(not parse_qs(urlsplit(seen).query) for seen in tokens)
+
+
+STRICT = (
+    "default-src 'none'; script-src {0}; connect-src {0}; img-src data:; style-src 'none'; "
+    "require-trusted-types-for 'script'"
+)
+
+
+async def test_on_somebody_elses_page_under_the_strictest_policy(
+    browser: Browser, url: str, fakes: FakePorts, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fakes.answers.script = library
+    html = f'<!DOCTYPE html><html lang="en"><title>x</title><h1>Ours</h1><script type="module" src="{url}/chat.js"'
+    html += ' data-site="town" data-lang="en" data-heading="the town"></script></html>'
+
+    async def elsewhere(scope: Any, receive: Any, send: Any) -> None:
+        if scope["type"] != "http":
+            return
+        headers = [(b"content-type", b"text/html"), (b"content-security-policy", STRICT.format(url).encode())]
+        await send({"type": "http.response.start", "status": 200, "headers": headers})
+        await send({"type": "http.response.body", "body": html.encode()})
+
+    async with served(elsewhere) as other:
+        async with httpx.AsyncClient() as client:  # not yet among the site's origins
+            refused = await client.post(f"{url}/v1/sites/town/visitor-tokens", headers={"Origin": other})
+        assert refused.status_code == 403
+        page = await browser.open(other)
+        opener = page.get_by_role("button", name="Ask a question")
+        await opener.click()
+        await page.get_by_role("dialog", name="Ask the town").wait_for()
+        await page.keyboard.type("How much?")  # the field has the focus
+        await page.keyboard.press("Enter")
+        await page.locator(".trouble", has_text="The connection was lost.").wait_for()
+        assert any("CORS" in complaint for complaint in browser.complaints)
+        await page.keyboard.press("Escape")
+        assert await opener.evaluate("node => node.getRootNode().activeElement === node")
+        assert await page.get_by_role("dialog").count() == 0
+
+
+CASES = [
+    ("plain", "plain", "<p>plain</p>"),
+    ("lines", "a\nb\n\nc", "<p>a<br>b</p><p>c</p>"),
+    ("emphasis", "**b** *i* __b__ _i_ `c*d*`", None),
+    ("not emphasis", "2*3*4 snake_case_name * a *", "<p>2*3*4 snake_case_name * a *</p>"),
+    ("nested", "**b *i* b**", "<p><strong>b <em>i</em> b</strong></p>"),
+    ("open", "**not yet closed", "<p>**not yet closed</p>"),
+    ("escaped", r"\*a\* 1\. \\", "<p>*a* 1. \\</p>"),
+    ("heading", "## Fees ##\ntext", None),
+    ("list", "- a\n- b\n\n1. c\n2. d", None),
+    ("numbers go on", "3. c", '<ol start="3"><li>c</li></ol>'),
+    ("quote", "> a\n> b", "<blockquote><p>a<br>b</p></blockquote>"),
+    ("code", "```py\n<b>*x*</b>\n```\nafter", "<pre><code>&lt;b&gt;*x*&lt;/b&gt;</code></pre><p>after</p>"),
+    ("code without end", "```\nx", "<pre><code>x</code></pre>"),
+    ("not a table", "| a", "<p>| a</p>"),
+    ("row", "| a | b |", None),
+    ("html", "<b>x</b> &amp;", "<p>&lt;b&gt;x&lt;/b&gt; &amp;amp;</p>"),
+    ("nothing", "", ""),
+]
+EXPECTED = {
+    "emphasis": "<p><strong>b</strong> <em>i</em> <strong>b</strong> <em>i</em> <code>c*d*</code></p>",
+    "heading": "<h4>Fees ##</h4><p>text</p>",
+    "list": '<ul><li>a</li><li>b</li></ul><ol start="1"><li>c</li><li>d</li></ol>',
+    "row": '<div class="table" tabindex="0"><table><tbody><tr><td>a</td><td>b</td></tr></tbody></table></div>',
+}
+
+
+async def test_markdown_becomes_nodes(browser: Browser, url: str) -> None:
+    page = await browser.open(url)
+    for name, source_text, expected in CASES:
+        html = await page.evaluate(
+            """async (text) => {
+              const { element, renderMarkdown } = await import("/markdown.js");
+              return element("div", {}, renderMarkdown(text)).innerHTML;
+            }""",
+            source_text,
+        )
+        assert html == (EXPECTED[name] if expected is None else expected), name
+
+
+@pytest.mark.parametrize(
+    ("text", "ends", "expected"),
+    [
+        ("One. Two.", [4, 9], "One.[4] Two.[9]"),
+        ("**One.** Two.", [8, 13], "One.[8] Two.[13]"),
+        ("**One** *two*", [5, 7], "One[5][7] two"),
+        ("- One\n- Two", [5, 11], "One[5]Two[11]"),
+        ("| a | b |\n|---|---|\n| c | d |", [27], "abcd[27]"),
+        ("[One](https://a.example)", [24], "One[24]"),
+        ("One", [0, 99], "[0]One[99]"),
+        ("", [0], "[0]"),
+    ],
+)
+async def test_marks_stand_where_the_source_says(
+    browser: Browser, url: str, text: str, ends: list[int], expected: str
+) -> None:
+    page = await browser.open(url)
+    shown = await page.evaluate(
+        """async ([text, ends]) => {
+          const { element, renderMarkdown } = await import("/markdown.js");
+          const marks = ends.map((at) => ({ at, node: element("sup", {}, `[${at}]`) }));
+          return element("div", {}, renderMarkdown(text, marks)).textContent;
+        }""",
+        [text, ends],
+    )
+    assert shown == expected

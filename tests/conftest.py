@@ -1,0 +1,55 @@
+"""The rings: tests whose needs are missing are left out by name, and said so; under CI that is a failure."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import shutil
+from collections.abc import Callable
+
+import pytest
+
+pytest_plugins = ["tests.engine_fixture"]
+
+
+def _importable(*modules: str) -> bool:
+    return all(importlib.util.find_spec(module) is not None for module in modules)
+
+
+# Marker -> whether its needs are there, and the command that installs them.
+RINGS: dict[str, tuple[Callable[[], bool], str]] = {
+    "browser": (
+        lambda: _importable("playwright") and shutil.which("chromium") is not None,
+        "apt-get install --no-install-recommends chromium fonts-dejavu-core",
+    ),
+    "bge": (lambda: _importable("FlagEmbedding", "torch"), "make setup-bge"),
+}
+_absent = pytest.StashKey[dict[str, int]]()
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    absent: dict[str, int] = {}
+    kept, left_out = [], []
+    for item in items:
+        ring = next((name for name in RINGS if item.get_closest_marker(name) and not RINGS[name][0]()), None)
+        if ring is None:
+            kept.append(item)
+        else:
+            absent[ring] = absent.get(ring, 0) + 1
+            left_out.append(item)
+    config.stash[_absent] = absent
+    if left_out:
+        config.hook.pytest_deselected(items=left_out)
+        items[:] = kept
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    for ring, count in config.stash.get(_absent, {}).items():
+        terminalreporter.write_line(
+            f"ring {ring!r} absent: {count} tests did not run; to have it: {RINGS[ring][1]}", yellow=True
+        )
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    if session.config.stash.get(_absent, {}) and os.environ.get("CI") == "true":
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED

@@ -1,0 +1,229 @@
+"""The chat model's contract: the same cases over the real client with a real server, and over the fake."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import aclosing, asynccontextmanager
+from typing import Any
+
+import pytest
+from openai import AsyncOpenAI
+
+from adapters.llm import (
+    BadRequest,
+    ContentFiltered,
+    ContextTooLong,
+    ModelDenied,
+    ModelDown,
+    OpenAIChat,
+    RateLimited,
+)
+from adapters.llm_fake import FakeChat
+from pipelines.query.ports import ChatModel
+from pipelines.runtime.errors import PagewireError, Permanent, Retryable
+from pipelines.runtime.settings import Settings
+from prompts.loader import ChatMessage
+from tests.scripted_llm import Reply, ScriptedLLM
+
+ASKED = (ChatMessage("system", "Be brief."), ChatMessage("user", "When is the pool open?"))
+PIECES = ["Open ", "daily", " [1]."]
+
+
+@asynccontextmanager
+async def served(*replies: Reply, silence: float = 20.0) -> AsyncIterator[tuple[OpenAIChat, ScriptedLLM]]:
+    async with ScriptedLLM(replies) as server:
+        client = AsyncOpenAI(api_key="test", base_url=server.url, timeout=None, max_retries=0)
+        model = OpenAIChat(client, "scripted", silence=silence)
+        try:
+            yield model, server
+        finally:
+            await model.aclose()
+
+
+@asynccontextmanager
+async def real(pieces: Sequence[str], error: PagewireError | None) -> AsyncIterator[ChatModel]:
+    reply = Reply(pieces) if error is None else Reply(status=429 if isinstance(error, RateLimited) else 400)
+    async with served(reply) as (model, _):
+        yield model
+
+
+@asynccontextmanager
+async def fake(pieces: Sequence[str], error: PagewireError | None) -> AsyncIterator[ChatModel]:
+    yield FakeChat(error or pieces)
+
+
+Models = Callable[[Sequence[str], PagewireError | None], Any]
+
+
+@pytest.mark.parametrize("models", [real, fake])
+class TestContract:
+    async def test_the_pieces_come_in_order_and_the_usage_last(self, models: Models) -> None:
+        async with models(PIECES, None) as model:
+            deltas = [delta async for delta in model.stream(ASKED)]
+        assert [delta.text for delta in deltas if delta.text] == PIECES
+        assert [delta.usage is not None for delta in deltas] == [False, False, False, True]
+
+    async def test_complete_is_the_stream_at_once(self, models: Models) -> None:
+        async with models(PIECES, None) as model:
+            completion = await model.complete(ASKED)
+        assert completion.text == "Open daily [1]."
+        assert completion.usage.completion_tokens > 0
+
+    async def test_the_stream_can_be_closed_early_and_the_model_used_again(self, models: Models) -> None:
+        async with models(PIECES, None) as model:
+            async with aclosing(model.stream(ASKED)) as stream:
+                assert (await anext(stream)).text == "Open "
+            assert (await model.complete(ASKED)).text == "Open daily [1]."
+
+    @pytest.mark.parametrize("error", [RateLimited("busy"), BadRequest("no")])
+    async def test_an_error_is_of_its_branch(self, models: Models, error: PagewireError) -> None:
+        async with models([], error) as model:
+            with pytest.raises(type(error)):
+                await model.complete(ASKED)
+
+
+async def test_the_request_is_what_was_asked() -> None:
+    async with served(Reply(PIECES)) as (model, server):
+        await model.complete(ASKED, max_tokens=50, temperature=0.2)
+    body = server.requests[0]
+    assert body["messages"] == [
+        {"role": "system", "content": "Be brief."},
+        {"role": "user", "content": "When is the pool open?"},
+    ]
+    assert (body["model"], body["max_tokens"], body["temperature"]) == ("scripted", 50, 0.2)
+    assert body["stream_options"] == {"include_usage": True}
+
+
+async def test_usage_is_the_servers_count() -> None:
+    async with served(Reply(PIECES, usage=(120, 5))) as (model, _):
+        usage = (await model.complete(ASKED)).usage
+    assert (usage.model, usage.prompt_tokens, usage.completion_tokens) == ("scripted", 120, 5)
+
+
+async def test_a_server_that_does_not_count_gives_zeros() -> None:
+    async with served(Reply(PIECES, usage=None)) as (model, _):
+        usage = (await model.complete(ASKED)).usage
+    assert (usage.model, usage.prompt_tokens, usage.completion_tokens) == ("scripted", 0, 0)
+
+
+async def test_parameters_that_a_server_refuses_are_left_out_from_then_on() -> None:
+    reply = Reply(PIECES, refuses=["stream_options", "temperature", "max_tokens"])
+    async with served(reply) as (model, server):
+        for _ in range(2):
+            assert (await model.complete(ASKED, max_tokens=9)).text == "Open daily [1]."
+    assert len(server.requests) == 5  # three refusals, two answers
+    last = server.requests[-1]
+    assert last["max_completion_tokens"] == 9
+    assert not {"stream_options", "temperature", "max_tokens"} & set(last)
+
+
+async def test_a_complaint_about_something_else_is_not_tried_again() -> None:
+    async with served(Reply(status=400, error={"message": "messages: too few"})) as (model, server):
+        with pytest.raises(BadRequest):
+            await model.complete(ASKED)
+    assert len(server.requests) == 1
+
+
+REFUSALS = [
+    (429, {"message": "slow down"}, RateLimited, "model-busy"),
+    (429, {"message": "You exceeded your quota", "code": "insufficient_quota"}, ModelDenied, "model-denied"),
+    (500, {"message": "oops"}, ModelDown, "model-down"),
+    (503, {"message": "loading"}, ModelDown, "model-down"),
+    (401, {"message": "bad key"}, ModelDenied, "model-denied"),
+    (404, {"message": "no such model"}, BadRequest, "model-refused"),
+    (400, {"message": "filtered", "code": "content_filter"}, ContentFiltered, "content-filtered"),
+    (400, {"message": "too long", "code": "context_length_exceeded"}, ContextTooLong, "context-too-long"),
+    (
+        400,
+        {"message": "This model's maximum context length is 4096 tokens, max_tokens is 800"},
+        ContextTooLong,
+        "context-too-long",
+    ),
+    (400, {"message": "too big", "type": "exceed_context_size_error"}, ContextTooLong, "context-too-long"),
+]
+
+
+@pytest.mark.parametrize(("status", "error", "kind", "code"), REFUSALS)
+async def test_a_refusal_becomes_the_error_with_its_code(
+    status: int, error: dict[str, str], kind: type[PagewireError], code: str
+) -> None:
+    async with served(Reply(status=status, error=error)) as (model, server):
+        with pytest.raises(kind, match="scripted") as caught:
+            await model.complete(ASKED, max_tokens=9)
+    assert caught.value.code == code
+    assert isinstance(caught.value, Retryable) == (code in ("model-busy", "model-down"))
+    assert isinstance(caught.value, Retryable) != isinstance(caught.value, Permanent)
+    assert len(server.requests) == 1
+
+
+BREAKS = [
+    Reply(PIECES[:1], cut=True),
+    Reply(PIECES[:1], finish=None),
+    Reply(PIECES[:1], garbage=True),
+    Reply(PIECES[:1], error={"message": "internal"}),
+]
+
+
+@pytest.mark.parametrize("reply", BREAKS, ids=["cut", "no finish", "not JSON", "error event"])
+async def test_a_stream_that_breaks_keeps_its_pieces_and_ends_as_model_down(reply: Reply) -> None:
+    async with served(reply) as (model, _):
+        stream = model.stream(ASKED)
+        assert (await anext(stream)).text == "Open "
+        with pytest.raises(ModelDown):
+            await anext(stream)
+
+
+async def test_a_limit_reached_inside_the_stream_is_rate_limited() -> None:
+    async with served(Reply(PIECES[:1], error={"message": "later", "type": "rate_limit_error"})) as (model, _):
+        with pytest.raises(RateLimited):
+            await model.complete(ASKED)
+
+
+async def test_a_filter_that_stops_the_answer_is_permanent() -> None:
+    async with served(Reply(PIECES[:1], finish="content_filter")) as (model, _):
+        with pytest.raises(ContentFiltered):
+            await model.complete(ASKED)
+
+
+@pytest.mark.parametrize("pieces", [[], ["Open "]], ids=["before the first piece", "after a piece"])
+async def test_a_silent_server_is_model_down_and_is_hung_up_on(pieces: list[str]) -> None:
+    async with served(Reply(pieces, stall=True), silence=0.2) as (model, server):
+        with pytest.raises(ModelDown, match="silent"):
+            await model.complete(ASKED)
+        await server.hung_up.wait()
+
+
+async def test_silence_is_counted_anew_after_each_piece() -> None:
+    pieces = [f"{i} " for i in range(6)]
+    async with served(Reply(pieces, delay=0.1), silence=0.5) as (model, _):
+        assert (await model.complete(ASKED)).text == "".join(pieces)
+
+
+async def test_closing_the_stream_stops_the_server() -> None:
+    async with served(Reply(["endless "] * 10_000, delay=0.01)) as (model, server):
+        async with aclosing(model.stream(ASKED)) as stream:
+            await anext(stream)
+        await server.hung_up.wait()
+
+
+async def test_no_server_is_model_down() -> None:
+    async with served(Reply(PIECES)) as (model, server):
+        await server.__aexit__()
+        with pytest.raises(ModelDown):
+            await model.complete(ASKED)
+
+
+async def test_errors_never_carry_the_prompt() -> None:
+    async with served(Reply(status=500)) as (model, _):
+        with pytest.raises(ModelDown) as caught:
+            await model.complete(ASKED)
+    assert "pool" not in str(caught.value)
+
+
+async def test_the_model_of_the_settings() -> None:
+    assert OpenAIChat.of(Settings()) is None
+    async with ScriptedLLM(Reply(PIECES)) as server:
+        model = OpenAIChat.of(Settings(llm_model="scripted", openai_base_url=server.url))
+        assert model is not None
+        assert (await model.complete(ASKED)).text == "Open daily [1]."
+        await model.aclose()

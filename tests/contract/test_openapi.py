@@ -1,0 +1,80 @@
+"""The OpenAPI document tells the truth about the edge (CONTRACT 3)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gateway.app import create_app
+from gateway.fakes import FakePorts
+from tests.edge import edge_settings
+
+PAGE = "/v1/sites/{site}/pages/{page_id}"
+ROUTES = {
+    ("put", PAGE),
+    ("delete", PAGE),
+    ("get", f"{PAGE}/receipt"),
+    ("post", "/v1/sites/{site}/pages:bulk"),
+    ("post", "/v1/sites/{site}/chat"),
+    ("get", "/v1/sites/{site}/answers/{request_id}/events"),
+    ("get", "/v1/sites/{site}/search"),
+    ("post", "/v1/sites/{site}/visitor-tokens"),
+    ("get", "/v1/admin/status"),
+    ("get", "/healthz"),
+    ("get", "/readyz"),
+    ("get", "/metrics"),
+}
+OPEN = {"/v1/sites/{site}/visitor-tokens", "/healthz", "/readyz", "/metrics"}
+
+
+@pytest.fixture
+def document(tmp_path: Path) -> dict[str, Any]:
+    return create_app(edge_settings(tmp_path), FakePorts().ports).openapi()
+
+
+def operations(document: dict[str, Any]) -> dict[tuple[str, str], dict[str, Any]]:
+    return {(method, path): op for path, item in document["paths"].items() for method, op in item.items()}
+
+
+def test_exactly_the_routes_of_the_contract(document: dict[str, Any]) -> None:
+    assert set(operations(document)) == ROUTES
+
+
+def test_every_operation_is_explained_and_says_how_it_refuses(document: dict[str, Any]) -> None:
+    for where, operation in operations(document).items():
+        assert operation["description"], where
+        assert list(operation["responses"]["default"]["content"]) == ["application/problem+json"], where
+        assert "422" not in operation["responses"], where
+
+
+def test_every_closed_door_is_marked(document: dict[str, Any]) -> None:
+    for where, operation in operations(document).items():
+        assert ("security" in operation) == (where[1] not in OPEN), where
+
+
+def test_every_reference_leads_somewhere(document: dict[str, Any]) -> None:
+    references = set(_references(document))
+    assert {"PageDocument", "BulkLine", "ChatRequest", "AnswerEvent", "Receipt", "ProblemDocument"} <= references
+    assert references <= set(document["components"]["schemas"])
+
+
+def test_bodies_and_answers_have_their_schemas(document: dict[str, Any]) -> None:
+    ops = operations(document)
+    body = ops["put", PAGE]["requestBody"]["content"]["application/json"]["schema"]
+    assert body == {"$ref": "#/components/schemas/PageDocument"}
+    fields = document["components"]["schemas"]["PageDocument"]
+    assert fields["additionalProperties"] is False
+    assert set(ops["put", PAGE]["responses"]) == {"200", "202", "default"}
+    chat = ops["post", "/v1/sites/{site}/chat"]["responses"]["200"]["content"]
+    assert set(chat) == {"application/json", "text/event-stream"}
+
+
+def _references(node: Any) -> list[str]:
+    if isinstance(node, dict):
+        own = [node["$ref"].removeprefix("#/components/schemas/")] if isinstance(node.get("$ref"), str) else []
+        return own + [ref for value in node.values() for ref in _references(value)]
+    if isinstance(node, list):
+        return [ref for value in node for ref in _references(value)]
+    return []

@@ -1,0 +1,125 @@
+"""A model server that speaks OpenAI's wire format over real HTTP and says, and breaks, what a test scripts.
+
+async with ScriptedLLM(Reply(["Open ", "daily [1]."])) as llm:
+    settings = Settings(llm_model="scripted", openai_base_url=llm.url, ...)
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Self
+
+from aiohttp import web
+
+MODEL = "scripted"
+
+
+@dataclass(frozen=True)
+class Reply:
+    """What the server does with one request."""
+
+    pieces: Sequence[str] = ()
+    delay: float = 0.0  # seconds before each piece
+    finish: str | None = "stop"  # None: the stream ends without a reason
+    usage: tuple[int, int] | None = (11, 7)  # prompt and completion tokens; None: the server does not count
+    status: int = 200
+    error: dict[str, Any] | None = None  # with status 200: sent as an event of the stream, after the pieces
+    stall: bool = False  # after the pieces nothing comes any more, and the connection stays open
+    cut: bool = False  # after the pieces the connection breaks
+    garbage: bool = False  # after the pieces comes something that is not JSON
+    refuses: Sequence[str] = ()  # parameters that this server answers with 400
+
+
+Script = Callable[[dict[str, Any]], Reply]
+
+
+@dataclass
+class ScriptedLLM:
+    """Gives its replies in turn, the last one for ever; or what a function of the request's body says.
+
+    `requests` holds the bodies received; `hung_up` is set when a client closes a stream before its end.
+    """
+
+    script: Reply | Sequence[Reply] | Script
+    requests: list[dict[str, Any]] = field(default_factory=list)
+    hung_up: asyncio.Event = field(default_factory=asyncio.Event)
+    _runner: web.AppRunner | None = None
+    _port: int = 0
+
+    @property
+    def url(self) -> str:
+        """Base URL, as in `OPENAI_BASE_URL`."""
+        return f"http://127.0.0.1:{self._port}/v1"
+
+    async def __aenter__(self) -> Self:
+        app = web.Application()
+        app.router.add_post("/v1/chat/completions", self._chat)
+        # A handler must notice at once that its client is gone.
+        self._runner = web.AppRunner(app, handler_cancellation=True, shutdown_timeout=0.1)
+        await self._runner.setup()
+        site = web.TCPSite(self._runner, "127.0.0.1", 0)
+        await site.start()
+        self._port = self._runner.addresses[0][1]
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        if self._runner is not None:
+            await self._runner.cleanup()
+
+    def _reply(self, body: dict[str, Any]) -> Reply:
+        if callable(self.script):
+            return self.script(body)
+        replies = [self.script] if isinstance(self.script, Reply) else self.script
+        return replies[min(len(self.requests), len(replies)) - 1]
+
+    async def _chat(self, request: web.Request) -> web.StreamResponse:
+        body = await request.json()
+        self.requests.append(body)
+        reply = self._reply(body)
+        for name in reply.refuses:
+            if name in body:
+                error = {"message": f"Unsupported parameter: '{name}'", "type": "invalid_request_error", "param": name}
+                return web.json_response({"error": error}, status=400)
+        if reply.status != 200:
+            return web.json_response({"error": reply.error or {"message": "scripted"}}, status=reply.status)
+        response = web.StreamResponse(headers={"Content-Type": "text/event-stream"})
+        await response.prepare(request)
+        try:
+            await self._stream(request, response, reply, counts="stream_options" in body)
+        except (asyncio.CancelledError, ConnectionError):
+            self.hung_up.set()
+            raise
+        return response
+
+    async def _stream(self, request: web.Request, response: web.StreamResponse, reply: Reply, *, counts: bool) -> None:
+        for piece in reply.pieces:
+            await asyncio.sleep(reply.delay)
+            await _send(response, _chunk([{"index": 0, "delta": {"content": piece}, "finish_reason": None}]))
+        if reply.garbage:
+            await response.write(b"data: {not json\n\n")
+        if reply.error is not None:
+            await _send(response, {"error": reply.error})
+        if reply.stall:
+            await asyncio.Event().wait()
+        if reply.cut:
+            assert request.transport is not None
+            request.transport.abort()
+            return
+        if reply.finish is not None:
+            await _send(response, _chunk([{"index": 0, "delta": {}, "finish_reason": reply.finish}]))
+        if counts and reply.usage is not None:
+            prompt, completion = reply.usage
+            total = {"prompt_tokens": prompt, "completion_tokens": completion, "total_tokens": prompt + completion}
+            await _send(response, _chunk([]) | {"usage": total})
+        await response.write(b"data: [DONE]\n\n")
+
+
+def _chunk(choices: list[dict[str, Any]]) -> dict[str, Any]:
+    return {"id": "chatcmpl-1", "object": "chat.completion.chunk", "created": 1, "model": MODEL, "choices": choices}
+
+
+async def _send(response: web.StreamResponse, data: dict[str, Any]) -> None:
+    await response.write(b"data: " + json.dumps(data).encode() + b"\n\n")

@@ -1,0 +1,271 @@
+"""What must hold of the production shape; no Docker engine is needed to see it."""
+
+from __future__ import annotations
+
+import json
+import re
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from prometheus_client import Counter, Gauge, Histogram
+
+from gateway import gauges
+from gateway import metrics as gateway_metrics
+from gateway.main import GRACE
+from infra.engine.jars import ELASTICSEARCH_VERSION, KAFKA_VERSION
+from pipelines.runtime import metrics as worker_metrics
+from pipelines.runtime.faust_app import COMMIT_TIMEOUT
+from pipelines.runtime.runner import STOP_TIMEOUT, TEARDOWN_TIMEOUT
+from pipelines.runtime.settings import Settings, load
+from pipelines.stages import GROUPS
+from schemas.topics import MAX_MESSAGE_BYTES, RECORD_OVERHEAD_BYTES
+
+ROOT = Path(__file__).parents[3]
+STAGES = GROUPS["all"]
+SECRETS = ("PAGEWIRE_ADMIN_KEY", "ELASTIC_PASSWORD", "GRAFANA_ADMIN_PASSWORD")
+OURS = (*STAGES, "gateway", "topics")
+THEIRS = {"kafka", "elasticsearch", "prometheus", "grafana"}
+# Top-level folders that no container needs.
+NOT_IN_THE_IMAGE = {"bench", "docs", "tests"}
+
+SERIES = {"counter": ("_total",), "gauge": ("",), "histogram": ("_bucket", "_sum", "_count")}
+
+# `${NAME}`, `${NAME:-default}`, `${NAME:?message}`; `$$` is a dollar sign.
+VARIABLE = re.compile(r"(?<!\$)\$\{(?P<name>\w+)(?P<kind>:[-?])?(?P<rest>[^}]*)\}")
+
+TEXT = (ROOT / "docker-compose.yml").read_text(encoding="utf-8")
+COMPOSE: dict[str, Any] = yaml.safe_load(TEXT)
+SERVICES: dict[str, dict[str, Any]] = COMPOSE["services"]
+DOCKERFILE = (ROOT / "infra/docker/Dockerfile").read_text(encoding="utf-8")
+ENV_EXAMPLE = (ROOT / ".env.example").read_text(encoding="utf-8")
+
+
+def interpolated(value: object, env: dict[str, str]) -> str:
+    """As docker compose fills it in."""
+
+    def fill(found: re.Match[str]) -> str:
+        given = env.get(found["name"], "")
+        if not given and found["kind"] == ":?":
+            raise KeyError(found["name"])
+        return given or (found["rest"] if found["kind"] == ":-" else "")
+
+    return VARIABLE.sub(fill, str(value)).replace("$$", "$")
+
+
+def settings_of(service: str, **env: str) -> Settings:
+    """What a container of ours reads at its start."""
+    given = dict.fromkeys(SECRETS, "a-secret-of-the-test") | env
+    declared = SERVICES[service]["environment"]
+    environment = {k: interpolated(v, given) for k, v in declared.items() if v is not None}
+    environment |= {k: given[k] for k in _handed_on(declared) if k in given}
+    environment["PAGEWIRE_CONFIG"] = str(ROOT / interpolated(COMPOSE["configs"]["pagewire"]["file"], given))
+    return load(environment)
+
+
+def _handed_on(environment: dict[str, Any]) -> set[str]:
+    """Names without a value: docker compose takes them from .env as they are."""
+    return {name for name, value in environment.items() if value is None}
+
+
+def seconds(text: str) -> float:
+    assert text.endswith("s")
+    return float(text[:-1])
+
+
+def test_every_stage_is_a_service_and_nothing_is_forgotten() -> None:
+    assert set(SERVICES) == {*OURS, *THEIRS}
+    for stage in STAGES:
+        assert SERVICES[stage]["command"] == ["worker", stage]
+    assert SERVICES["gateway"]["command"] == ["gateway"]
+    assert SERVICES["topics"]["command"] == ["topics"]
+
+
+@pytest.mark.parametrize("service", OURS)
+def test_our_settings_are_accepted_with_nothing_but_the_secrets_given(service: str) -> None:
+    settings = settings_of(service)
+    assert settings.kafka == "kafka:9092"
+    assert settings.elasticsearch == "http://elasticsearch:9200"
+    assert settings.elasticsearch_user == "elastic"
+    assert settings.elasticsearch_password is not None
+    assert settings.sites == Settings().sites
+    assert (settings.partitions, settings.replication) == (4, 1)
+    assert settings.static_membership is None
+    assert (settings.metrics_port is not None) == (service in STAGES)
+
+
+def test_secrets_reach_only_those_who_need_them() -> None:
+    assert [name for name in OURS if settings_of(name).admin_key is not None] == ["gateway"]
+    asking_models = {name for name in OURS if settings_of(name, OPENAI_API_KEY="k").openai_api_key is not None}
+    assert asking_models == {"embed", "rephrase", "retrieve", "answer", "gateway"}
+
+
+def test_no_secret_has_a_default() -> None:
+    for found in VARIABLE.finditer(TEXT):
+        if re.search(r"KEY|PASSWORD|SECRET", found["name"]):
+            assert found["kind"] == ":?" or found["rest"] == "", found[0]
+    for name, service in SERVICES.items():
+        for variable, value in service.get("environment", {}).items():
+            if re.search(r"KEY|PASSWORD|SECRET", variable):
+                assert value is None or VARIABLE.fullmatch(str(value)), f"{name}: {variable} is spelled out"
+
+
+def test_env_example_explains_every_variable_and_holds_no_value() -> None:
+    required = re.findall(r"^(\w+)=(.*)$", ENV_EXAMPLE, re.MULTILINE)
+    optional = re.findall(r"^#(\w+)=(.*)$", ENV_EXAMPLE, re.MULTILINE)
+    used = {found["name"]: found["kind"] for found in VARIABLE.finditer(TEXT)}
+    used |= {name: None for service in SERVICES.values() for name in _handed_on(service.get("environment", {}))}
+    assert {name for name, _ in required} == {n for n, kind in used.items() if kind == ":?"} == set(SECRETS)
+    assert {name for name, _ in optional} == {n for n, kind in used.items() if kind != ":?"}
+    assert [pair for pair in required if pair[1]] == []
+    assert [pair for pair in optional if pair[1] and pair[0] != "PAGEWIRE_YAML"] == []
+
+
+def test_images_are_pinned_and_the_servers_are_those_the_tests_run_against() -> None:
+    images = {name: interpolated(SERVICES[name]["image"], {}) for name in SERVICES}
+    for name, image in images.items():
+        assert re.fullmatch(r"[a-z/]+:v?\d+\.\d+\.\d+", image), f"{name}: {image}"
+    assert images["kafka"] == f"apache/kafka:{KAFKA_VERSION}"
+    assert images["elasticsearch"] == f"elasticsearch:{ELASTICSEARCH_VERSION}"
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    assert {images[name] for name in OURS} == {f"pagewire:{project['version']}"}
+    bases = re.findall(r"^FROM (\S+)", DOCKERFILE, re.MULTILINE)
+    assert len(bases) == 2
+    for base in bases:
+        assert re.fullmatch(r"python:3\.11\.\d+(-slim)?-bookworm", base)
+
+
+def test_kafka_takes_the_largest_message_and_forgets_no_offset() -> None:
+    broker = SERVICES["kafka"]["environment"]
+    largest = str(MAX_MESSAGE_BYTES + RECORD_OVERHEAD_BYTES)
+    assert broker["KAFKA_MESSAGE_MAX_BYTES"] == largest
+    assert broker["KAFKA_REPLICA_FETCH_MAX_BYTES"] == largest
+    assert broker["KAFKA_AUTO_CREATE_TOPICS_ENABLE"] == "false"
+    assert int(broker["KAFKA_OFFSETS_RETENTION_MINUTES"]) >= 365 * 24 * 60
+    assert f"kafka:{broker['KAFKA_LOG_DIRS']}" in SERVICES["kafka"]["volumes"]
+
+
+@pytest.mark.parametrize("name", sorted(set(SERVICES) - {"topics"}))
+def test_who_stays_is_looked_after(name: str) -> None:
+    service = SERVICES[name]
+    assert service["restart"] == "unless-stopped"
+    check = service["healthcheck"]
+    assert check["test"][0] in ("CMD", "CMD-SHELL")
+    assert {"interval", "timeout", "retries", "start_period"} <= set(check)
+
+
+def test_health_checks_look_where_somebody_listens() -> None:
+    for stage in STAGES:
+        port = settings_of(stage).metrics_port
+        assert SERVICES[stage]["healthcheck"]["test"][-1] == f"http://127.0.0.1:{port}/metrics"
+    assert SERVICES["gateway"]["healthcheck"]["test"][-1] == f"http://127.0.0.1:{Settings().port}/readyz"
+    script = SERVICES["gateway"]["healthcheck"]["test"][2]
+    assert (ROOT / script).is_file()
+    assert script in DOCKERFILE
+
+
+@pytest.mark.parametrize("name", sorted(SERVICES))
+def test_containers_have_no_more_rights_than_they_need(name: str) -> None:
+    service = SERVICES[name]
+    assert service["cap_drop"] == ["ALL"]
+    assert service["security_opt"] == ["no-new-privileges:true"]
+    assert "mem_limit" in service
+    assert not service.get("privileged")
+    # The entry points of these two write their configuration into the image's own folders.
+    assert service.get("read_only", False) == (name not in ("kafka", "elasticsearch"))
+    if name in OURS:
+        assert service["user"] == "10001:10001"
+    for port in service.get("ports", ()):
+        assert interpolated(port, {}).startswith("127.0.0.1:")
+
+
+def test_the_unguarded_servers_are_reachable_from_inside_alone() -> None:
+    assert COMPOSE["networks"]["inside"] == {"internal": True}
+    for name in ("kafka", "elasticsearch"):
+        assert SERVICES[name]["networks"] == ["inside"]
+        assert "ports" not in SERVICES[name]
+    assert SERVICES["elasticsearch"]["environment"]["xpack.security.enabled"] == "true"
+
+
+def test_workers_start_when_there_is_something_to_work_with() -> None:
+    for name in (*STAGES, "gateway"):
+        assert SERVICES[name]["depends_on"] == {
+            "topics": {"condition": "service_completed_successfully"},
+            "kafka": {"condition": "service_healthy"},
+            "elasticsearch": {"condition": "service_healthy"},
+        }
+    assert SERVICES["topics"]["depends_on"] == {"kafka": {"condition": "service_healthy"}}
+    assert SERVICES["topics"]["restart"] == "no"
+
+
+def test_nobody_is_killed_while_stopping_in_order() -> None:
+    for stage in STAGES:
+        # drain 10, then leaving the group and the last commit, then closing clients: 10 + 20 + 10 + 5 = 45
+        slowest = settings_of(stage).drain_timeout + STOP_TIMEOUT + TEARDOWN_TIMEOUT + COMMIT_TIMEOUT
+        assert seconds(SERVICES[stage]["stop_grace_period"]) > slowest
+    assert seconds(SERVICES["gateway"]["stop_grace_period"]) > 2 * GRACE
+
+
+def test_dockerfile_installs_by_hash_and_runs_as_nobody_special() -> None:
+    build, final = re.split(r"^FROM .*$", DOCKERFILE, flags=re.MULTILINE)[1:]
+    assert "pip wheel --require-hashes --requirement requirements.lock" in build
+    assert "pip install --no-index --find-links /wheels" in build
+    assert re.search(r"^USER 10001:10001$", final, re.MULTILINE)
+    assert re.search(r'^ENTRYPOINT \["pagewire"\]$', final, re.MULTILINE)
+    assert "HEALTHCHECK" in final
+    assert "apt-get" not in final
+
+
+def test_dockerignore_lets_in_what_runs_and_nothing_else() -> None:
+    lines = (ROOT / ".dockerignore").read_text(encoding="utf-8").split("\n")
+    rules = [line for line in lines if line and not line.startswith("#")]
+    assert rules[0] == "*"
+    let_in = {rule[1:] for rule in rules if rule.startswith("!")}
+    folders = {
+        path.name
+        for path in ROOT.iterdir()
+        if path.is_dir() and path.name.isidentifier() and any(path.rglob("*.*")) and path.name != "node_modules"
+    }
+    assert folders - let_in == NOT_IN_THE_IMAGE
+    assert let_in - folders == {"pyproject.toml", "requirements*.lock", "README.md"}
+
+
+def test_prometheus_looks_at_every_worker_and_gateway() -> None:
+    config = yaml.safe_load((ROOT / "infra/prometheus/prometheus.yml").read_text(encoding="utf-8"))
+    targets = {
+        (name, lookup["port"])
+        for job in config["scrape_configs"]
+        for lookup in job["dns_sd_configs"]
+        for name in lookup["names"]
+    }
+    assert targets == {(stage, settings_of(stage).metrics_port) for stage in STAGES} | {("gateway", Settings().port)}
+
+
+def test_dashboard_asks_for_metrics_that_exist() -> None:
+    dashboard = json.loads((ROOT / "infra/grafana/dashboards/pagewire.json").read_text(encoding="utf-8"))
+    source = yaml.safe_load((ROOT / "infra/grafana/provisioning/datasources/prometheus.yml").read_text("utf-8"))
+    known: set[str] = set()
+    for module in (gauges, gateway_metrics, worker_metrics):
+        for metric in vars(module).values():
+            if isinstance(metric, Counter | Gauge | Histogram):
+                (family,) = metric.describe()
+                known.update(family.name + suffix for suffix in SERIES[family.type])
+    asked = set()
+    for panel in dashboard["panels"]:
+        assert panel["datasource"]["uid"] == source["datasources"][0]["uid"]
+        for target in panel["targets"]:
+            asked |= set(re.findall(r"\bpagewire_\w+", target["expr"]))
+    assert asked <= known
+    assert {"pagewire_lag_messages", "pagewire_freshness_seconds", "pagewire_kept_dead_letters"} <= asked
+    assert dashboard["uid"] == "pagewire"
+
+
+def test_grafana_lets_nobody_in_without_the_password() -> None:
+    grafana = SERVICES["grafana"]["environment"]
+    assert grafana["GF_AUTH_ANONYMOUS_ENABLED"] == "false"
+    assert grafana["GF_USERS_ALLOW_SIGN_UP"] == "false"
+    assert interpolated(grafana["GF_SECURITY_ADMIN_PASSWORD"], {"GRAFANA_ADMIN_PASSWORD": "x"}) == "x"
+    with pytest.raises(KeyError, match="GRAFANA_ADMIN_PASSWORD"):
+        interpolated(grafana["GF_SECURITY_ADMIN_PASSWORD"], {})

@@ -1,0 +1,55 @@
+"""Logs: an outage fills no disk, a record's place is in every line."""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Iterator
+
+import pytest
+import structlog
+
+from pipelines.runtime import logs
+from pipelines.runtime.settings import Settings
+
+
+@pytest.fixture
+def _restored() -> Iterator[None]:
+    root = logging.getLogger()
+    handlers, level = root.handlers[:], root.level
+    levels = {name: logging.getLogger(name).level for name in logs.CHATTY}
+    yield
+    root.handlers[:] = handlers
+    root.setLevel(level)
+    for name, before in levels.items():
+        logging.getLogger(name).setLevel(before)
+    structlog.reset_defaults()
+
+
+def line(name: str, number: int) -> logging.LogRecord:
+    return logging.LogRecord(name, logging.ERROR, "a.py", number, "cannot connect to %s", ("node 1",), None)
+
+
+def test_the_same_line_of_a_chatty_library_comes_once_in_a_while(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = 0.0
+    monkeypatch.setattr(logs, "monotonic", lambda: now)
+    once = logs.OncePer(10.0)
+    assert [once.filter(line("aiokafka.conn", 1)) for _ in range(5)] == [True, False, False, False, False]
+    assert once.filter(line("aiokafka.conn", 2))
+    assert all(once.filter(line("pipelines.runtime.guard", 1)) for _ in range(5))
+    now = 10.0
+    later = line("aiokafka.conn", 1)
+    assert once.filter(later)
+    assert later.getMessage() == "cannot connect to node 1 (and 4 more like it)"
+
+
+@pytest.mark.usefixtures("_restored")
+def test_json_lines_carry_what_is_bound(capsys: pytest.CaptureFixture[str]) -> None:
+    logs.configure(Settings(log_json=True))
+    with structlog.contextvars.bound_contextvars(topic="t", offset=7, trace_id="abc"):
+        structlog.get_logger("x").info("done", records=1)
+    logging.getLogger("library").warning("by %s", "stdlib")
+    logging.getLogger("aiokafka").info("nothing new")
+    ours, theirs = map(json.loads, capsys.readouterr().err.splitlines())
+    assert (ours["event"], ours["topic"], ours["offset"], ours["trace_id"]) == ("done", "t", 7, "abc")
+    assert (theirs["event"], theirs["level"], theirs["logger"]) == ("by stdlib", "warning", "library")
