@@ -76,7 +76,7 @@ class ServerNotReady(EngineError):
     def __init__(self, server: str, seconds: float, log_file: Path, log_tail: str) -> None:
         super().__init__(
             f"{server} runs but has not answered for {seconds:.0f} s. The last lines of {log_file}:\n{log_tail}\n"
-            "On a busy machine, start again: a server that runs is waited for, not started twice."
+            "On a machine busy with other things, start again when it has less to do."
         )
 
 

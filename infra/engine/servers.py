@@ -72,8 +72,12 @@ def prepare_kafka(server: Server, settings: EngineSettings, port: int, controlle
     """Write all that Kafka's process reads."""
     server.folder.mkdir(parents=True, exist_ok=True)
     properties = server.folder / "server.properties"
-    lines = (f"{name}={value}" for name, value in kafka_properties(server.data, port, controller_port).items())
-    properties.write_text("\n".join(lines).replace("\\", "\\\\") + "\n", encoding="utf-8")
+    # Java reads these files as Latin-1; JSON's escapes are among those it knows.
+    lines = (
+        f"{name}={json.dumps(value)[1:-1]}\n"
+        for name, value in kafka_properties(server.data, port, controller_port).items()
+    )
+    properties.write_text("".join(lines), encoding="ascii")
     jars = [str(jar.path(settings.cache)) for jar in pinned_jars() if jar.folder == KAFKA_JARS]
     options = [
         *_java_options(server, settings.kafka_heap),

@@ -29,6 +29,7 @@ from schemas.query import Retrieved
 
 log = structlog.get_logger(__name__)
 
+QUOTABLE = ("content", "description")
 WAITING = 64  # pieces of a model's text that may wait while the broker confirms
 
 
@@ -112,7 +113,9 @@ class Answering:
 
     async def _by_quoting(self, retrieved: Retrieved, embedder: Embedder, to: Publication) -> Written:
         lang = retrieved.request.lang
-        extracted = await extract(retrieved.question, retrieved.sources, embedder, self._phrases.lead_in(lang))
+        # A title says that its page is about the question, but answers nothing.
+        worth = [source for source in retrieved.sources if source.field in QUOTABLE] or retrieved.sources
+        extracted = await extract(retrieved.question, worth, embedder, self._phrases.lead_in(lang))
         if not extracted.events:
             extracted = Extract((Token(text=self._phrases.nothing_found(lang)),))
         await to.put(*extracted.events)

@@ -40,7 +40,7 @@ def command(*arguments: str | Path) -> list[str]:
 
 @pytest.fixture(scope="module")
 def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("home")
+    return tmp_path_factory.mktemp("für alle")  # Java reads paths in its own ways: see that they arrive
 
 
 @pytest.fixture(scope="module")
@@ -116,7 +116,7 @@ def test_status_names_what_runs(settings: EngineSettings) -> None:
         assert server["pid"] == read_state(settings.root)[key].pid
         assert server["url"].endswith(f"127.0.0.1:{server['port']}")
         assert server["rss_bytes"] > 50 * 2**20
-        assert Path(server["data_dir"]).is_dir()
+        assert any(Path(server["data_dir"]).iterdir())  # it is there that the server writes
         assert Path(server["log_file"]).is_file()
 
 

@@ -73,6 +73,13 @@ def test_kafka_is_given_its_files_heap_and_jars(settings: EngineSettings) -> Non
     assert f"{settings.cache}/kafka-4.1.0/kafka_2.13-4.1.0.jar" in classpath.partition("=")[2].split(":")
 
 
+def test_kafka_finds_a_home_that_is_not_ascii(tmp_path: Path) -> None:
+    settings = EngineSettings(home=tmp_path / "für alle", cache=tmp_path)
+    server = kafka_server(settings.root)
+    prepare_kafka(server, settings, 20001, 20002)
+    assert "/f\\u00fcr alle/engine/kafka/data\n" in (server.folder / "server.properties").read_text("ascii")
+
+
 def test_elasticsearch_is_a_single_node_on_loopback_with_its_data_at_home(settings: EngineSettings) -> None:
     server = elasticsearch_server(settings.root)
     told = elasticsearch_settings(server, settings.cache, 20003)

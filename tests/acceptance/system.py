@@ -1,0 +1,135 @@
+"""Real `pagewire` processes for tests: started as a user starts them, seen from the outside only."""
+
+from __future__ import annotations
+
+import json
+import os
+import queue
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from time import monotonic, sleep
+from uuid import uuid4
+
+import httpx
+import yaml
+
+from tests.engine_fixture import Servers
+
+START_TIMEOUT = 120.0  # seconds; CI machines are shared
+PAGEWIRE = Path(sys.executable).with_name("pagewire")
+
+
+class Instance:
+    """One home: its own sites, topics and state. Several processes may run in it."""
+
+    def __init__(self, home: Path, servers: Servers | None, **settings: str) -> None:
+        self.home = home
+        self.site = f"t{uuid4().hex[:10]}"
+        config = home / "pagewire.yaml"
+        config.write_text(yaml.safe_dump({"sites": {self.site: {"languages": ["en", "de"]}}}))
+        self.environment = {
+            **{name: value for name, value in os.environ.items() if not name.startswith(("PAGEWIRE_", "OPENAI_"))},
+            "PAGEWIRE_HOME": str(home / "state"),
+            "PAGEWIRE_CONFIG": str(config),
+            "PAGEWIRE_ADMIN_KEY": "acceptance-key",
+            "PAGEWIRE_PORT": "0",
+            "PAGEWIRE_LOG_LEVEL": "warning",
+            "PAGEWIRE_TOPIC_PREFIX": f"{self.site}-",
+            **settings,
+        }
+        if servers is not None:
+            self.environment |= {"PAGEWIRE_KAFKA": servers.kafka, "PAGEWIRE_ELASTICSEARCH": servers.elasticsearch}
+
+    def run(self, *arguments: str, timeout: float = START_TIMEOUT) -> subprocess.CompletedProcess[str]:
+        """A command that ends by itself."""
+        return subprocess.run(
+            [PAGEWIRE, *arguments], env=self.environment, capture_output=True, text=True, timeout=timeout, check=False
+        )
+
+    @contextmanager
+    def started(self, *arguments: str) -> Iterator[Started]:
+        """A command that serves until it is stopped; ready when it says so."""
+        log = (self.home / f"{'-'.join(arguments)}-{uuid4().hex[:4]}.log").open("w+b")
+        process = subprocess.Popen(
+            [PAGEWIRE, *arguments], env=self.environment, stdout=subprocess.PIPE, stderr=log, start_new_session=True
+        )
+        started = Started(process, Path(log.name))
+        try:
+            started.wait_ready()
+            yield started
+        finally:
+            started.stop()
+            log.close()
+
+    def client(self, url: str) -> httpx.Client:
+        """A client that may do everything with this instance's site; paths start below /v1/sites/{site}."""
+        return httpx.Client(
+            base_url=f"{url}/v1/sites/{self.site}", headers={"Authorization": "Bearer acceptance-key"}, timeout=60
+        )
+
+
+class Started:
+    """A running process."""
+
+    def __init__(self, process: subprocess.Popen[bytes], log: Path) -> None:
+        self.process = process
+        self.log = log
+        self.url = ""
+        self._lines: queue.Queue[str | None] = queue.Queue()
+        threading.Thread(target=self._read, daemon=True).start()
+
+    def _read(self) -> None:
+        assert self.process.stdout
+        for line in self.process.stdout:
+            self._lines.put(line.decode(errors="replace").strip())
+        self._lines.put(None)
+
+    def wait_ready(self) -> None:
+        end = monotonic() + START_TIMEOUT
+        while True:
+            line = self._lines.get(timeout=max(0.1, end - monotonic()))
+            assert line is not None, f"ended before it was ready:\n{self.log.read_text()}"
+            if line.startswith("ready"):
+                self.url = line.removeprefix("ready").strip()
+                return
+
+    def kill(self) -> None:
+        """As kill -9 does it; its children must end by themselves."""
+        self.process.kill()
+        self.process.wait()
+
+    def stop(self) -> int:
+        """As Ctrl-C does it."""
+        if self.process.poll() is None:
+            self.process.send_signal(signal.SIGINT)
+        code = self.process.wait(timeout=60)
+        if self.process.stdout:
+            self.process.stdout.close()
+        return code
+
+
+def eventually(look: object, timeout: float = 60.0, every: float = 0.1) -> None:
+    """Wait until `look()` is true; what it last said is in the failure."""
+    assert callable(look)
+    end = monotonic() + timeout
+    while not (last := look()):
+        assert monotonic() < end, f"not within {timeout} s: {last!r}"
+        sleep(every)
+
+
+def events(response: httpx.Response) -> Iterator[tuple[str, str, Mapping[str, object]]]:
+    """(id, event, data) of a streamed answer."""
+
+    fields: dict[str, str] = {}
+    for line in response.iter_lines():
+        if not line and "event" in fields:
+            yield fields.get("id", ""), fields["event"], json.loads(fields["data"])
+            fields = {}
+        elif line and not line.startswith(":"):
+            name, _, value = line.partition(":")
+            fields[name] = value.removeprefix(" ")

@@ -1,0 +1,141 @@
+"""Prompts are checked before they are used."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from prompts.loader import PromptError, fence, load, sentences
+
+FRONT = """\
+id: answer
+version: 7
+language: any
+variables: {site: s, language: l, today: t, fence: f, sources: s, conversation: c, question: q}
+"""
+BODY = """\
+system:
+  - title: Role
+    content: "{site} {language} {today} {fence}"
+user:
+  - title: All
+    content: "{sources} {conversation} {question}"
+"""
+
+
+def override(folder: Path, front: str = FRONT, body: str = BODY) -> Path:
+    (folder / "answer.yaml").write_text(f"---\n{front}---\n{body}", encoding="utf-8")
+    return folder
+
+
+VALUES = {name: f"<{name}>" for name in ("site", "language", "today", "fence", "sources", "conversation", "question")}
+
+
+def test_a_site_can_have_its_own_prompt(tmp_path: Path) -> None:
+    prompt = load("answer", override(tmp_path))
+    assert prompt.version == 7
+    system, user = prompt.messages(VALUES, "en")
+    assert (system.role, system.content) == ("system", "# Role\n<site> <language> <today> <fence>")
+    assert (user.role, user.content) == ("user", "# All\n<sources> <conversation> <question>")
+
+
+def test_a_site_without_one_gets_ours(tmp_path: Path) -> None:
+    assert load("answer", tmp_path) == load("answer")
+
+
+@pytest.mark.parametrize(
+    ("front", "body", "complaint"),
+    [
+        (FRONT, BODY.replace("{question}", "{questoin}"), "questoin|question"),
+        (FRONT, BODY.replace("{question}", ""), "variable unknown or unused: question"),
+        (FRONT.replace(", question: q", ""), BODY.replace("{question}", ""), "variable missing: question"),
+        (FRONT.replace("site: s,", "site: s, shoe: s,"), BODY.replace("{site}", "{site}{shoe}"), "unused: shoe"),
+        (FRONT + "colour: red\n", BODY, "colour"),
+        (FRONT, BODY + "assistant: []\n", "assistant"),
+        (FRONT, BODY.replace("title: All", "name: All"), "name"),
+        (FRONT.replace("id: answer", "id: other"), BODY, "must be 'answer'"),
+        (FRONT, "system: [\n", "cannot be read"),
+        (FRONT + "examples: [x]\n", BODY, "examples"),
+    ],
+)
+def test_a_wrong_prompt_is_refused_by_file_and_name(tmp_path: Path, front: str, body: str, complaint: str) -> None:
+    with pytest.raises(PromptError, match=rf"answer\.yaml: .*({complaint})"):
+        load("answer", override(tmp_path, front, body))
+
+
+def test_a_prompt_without_front_matter_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "answer.yaml").write_text(BODY, encoding="utf-8")
+    with pytest.raises(PromptError, match="front matter"):
+        load("answer", tmp_path)
+
+
+def examples(folder: Path, text: str) -> Path:
+    (folder / "examples").mkdir()
+    (folder / "examples" / "answer.en.yaml").write_text(text, encoding="utf-8")
+    return override(folder, FRONT + "examples: true\n")
+
+
+EXAMPLE = """\
+prompt: answer
+language: en
+examples:
+  - title: One
+    variables: {sources: "S {fence}", conversation: "(none)", question: Q}
+    output: "A for {site}"
+"""
+
+
+def test_examples_come_before_the_question_with_the_same_fence(tmp_path: Path) -> None:
+    messages = load("answer", examples(tmp_path, EXAMPLE)).messages(VALUES, "pl")
+    assert [m.role for m in messages] == ["system", "user", "assistant", "user"]
+    assert messages[1].content == "# All\nS <fence> (none) Q"
+    assert messages[2].content == "A for <site>"
+
+
+@pytest.mark.parametrize("wrong", ["{sauces}", "{sources} {x_y}"])
+def test_an_example_with_an_unknown_variable_is_refused(tmp_path: Path, wrong: str) -> None:
+    with pytest.raises(PromptError, match=r"answer\.en\.yaml: example 'One': unknown variable (sauces|x_y)"):
+        load("answer", examples(tmp_path, EXAMPLE.replace("A for {site}", wrong)))
+
+
+def test_an_example_of_another_prompt_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(PromptError, match="must be 'answer'"):
+        load("answer", examples(tmp_path, EXAMPLE.replace("prompt: answer", "prompt: rephrase")))
+
+
+@pytest.mark.parametrize(
+    ("values", "complaint"),
+    [
+        ({k: v for k, v in VALUES.items() if k != "today"}, "value for variable missing: today"),
+        (VALUES | {"tomorrow": "x"}, "unknown or unused: tomorrow"),
+    ],
+)
+def test_values_must_be_exactly_those_that_are_wanted(values: dict[str, str], complaint: str) -> None:
+    with pytest.raises(PromptError, match=rf"answer\.yaml: .*{complaint}"):
+        load("answer").messages(values, "en")
+
+
+def test_values_are_put_in_once_and_never_looked_into() -> None:
+    messages = load("answer").messages(VALUES | {"question": "{site} {today}"}, "en")
+    assert "\n{site} {today}\n" in messages[-1].content
+
+
+def test_the_fingerprint_follows_the_text(tmp_path: Path) -> None:
+    ours = load("answer")
+    assert ours.fingerprint == load("answer").fingerprint
+    theirs = load("answer", override(tmp_path))
+    assert theirs.fingerprint.startswith("answer-7-")
+    changed = load("answer", override(tmp_path, body=BODY.replace("{site}", "{site}!")))
+    assert changed.fingerprint != theirs.fingerprint
+
+
+def test_a_fence_belongs_to_its_request() -> None:
+    assert fence("request-0001") == fence("request-0001") != fence("request-0002")
+    assert len(fence("request-0001")) == 16
+
+
+def test_sentences_need_english(tmp_path: Path) -> None:
+    (tmp_path / "errors.yaml").write_text("error: [x]\n", encoding="utf-8")
+    with pytest.raises(PromptError, match=r"errors\.yaml"):
+        sentences("errors", tmp_path)
