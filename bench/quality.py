@@ -8,10 +8,8 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
 
 import httpx
-import typer
 from rich.progress import track
 
 from bench.report import interval, report
@@ -23,12 +21,7 @@ MODES: tuple[SearchKind, ...] = ("hybrid", "vector", "keyword")
 CONCURRENT = 4
 
 
-def main(
-    data: Annotated[Path, typer.Option(help="Folder with xquad.LANG.json.")],
-    langs: Annotated[str, typer.Option(help="Languages, comma-separated; `de:en` asks in German on English pages.")] = (
-        "en,de,ro,de:en"
-    ),
-) -> None:
+def main(data: Path, langs: str) -> None:
     """Share of questions whose page is the first hit, with bootstrap intervals."""
     asyncio.run(_run(data, langs.split(",")))
 

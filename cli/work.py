@@ -14,12 +14,10 @@ import typer
 
 from adapters.kafka import bootstrap_servers, ensure_topics, prefixed
 from cli.output import NO_SERVICE, err, explained, out, print_json, rows, table
-from gateway.main import run_gateway
 from pipelines.clients import Clients
 from pipelines.runtime import logs
 from pipelines.runtime.services import addresses
 from pipelines.runtime.settings import Settings, load
-from pipelines.stages import stage_names, work
 from schemas.http import SystemStatus
 from schemas.topics import all_topics
 
@@ -38,6 +36,8 @@ def worker(
 
     Example: pagewire worker chunk embed
     """
+    from pipelines.stages import stage_names, work  # loads Faust, which only a worker needs
+
     with explained():
         settings = _started(follow_parent)
         names = stage_names(stages)
@@ -54,6 +54,8 @@ def gateway(
 
     Example: pagewire gateway --port 8080
     """
+    from gateway.main import run_gateway
+
     with explained():
         settings = _started(follow_parent)
         given = {name: value for name, value in (("host", host), ("port", port)) if value is not None}

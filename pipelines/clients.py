@@ -14,7 +14,7 @@ from typing import Self
 
 from adapters.elastic.bundle import Elastic
 from adapters.embedders.registry import Models
-from adapters.kafka import KafkaSender
+from adapters.kafka import KafkaSender, bootstrap_servers, ensure_topics
 from adapters.kafka_log import LogReader, LogTail
 from pipelines.ingest.accept import Intake
 from pipelines.ingest.receipts import ReceiptReader
@@ -35,11 +35,14 @@ class Clients:
         self.settings = addresses(settings)
         assert self.settings.elasticsearch
         self.elastic = Elastic(self.settings.elasticsearch, self.settings)
+        self.models = Models(self.settings, self.elastic.indexes)
         self._stack = AsyncExitStack()
         self._sender: KafkaSender | None = None
+        self._topics_are_there = False
 
     async def __aenter__(self) -> Self:
         self._stack.push_async_callback(self.elastic.aclose)
+        self._stack.push_async_callback(self.models.aclose)
         return self
 
     async def __aexit__(
@@ -50,6 +53,7 @@ class Clients:
     async def sender(self) -> KafkaSender:
         """Raises: Retryable: no broker."""
         if self._sender is None:
+            await self._topics()
             self._sender = await self._stack.enter_async_context(KafkaSender(self.settings))
         return self._sender
 
@@ -61,6 +65,7 @@ class Clients:
         """`waiting`: `settled` will be called. Raises: Retryable: no broker."""
         reader = ReceiptReader(self.elastic.pages, self._tail(RECEIPTS))
         if waiting:
+            await self._topics()
             self._stack.push_async_callback(reader.aclose)
             await reader.start()
         return reader
@@ -74,14 +79,18 @@ class Clients:
         return asker
 
     def searcher(self) -> Searcher:
-        models = Models(self.settings, self.elastic.indexes)
-        self._stack.push_async_callback(models.aclose)
-        return Searcher(self.elastic.search, models, self.settings)
+        return Searcher(self.elastic.search, self.models, self.settings)
 
     def status(self) -> StatusReader:
         reader = StatusReader(self.settings, self.elastic)
         self._stack.push_async_callback(reader.aclose)
         return reader
+
+    async def _topics(self) -> None:
+        """Make sure of the topics: an edge may be up before the first worker ever was."""
+        if not self._topics_are_there:
+            await ensure_topics(bootstrap_servers(self.settings), self.settings)
+            self._topics_are_there = True
 
     def _tail(self, topic: Topic) -> Callable[[Callable[[Record], None]], LogTail]:
         return partial(LogTail, self.settings, topic)

@@ -5,10 +5,10 @@ from __future__ import annotations
 from adapters.elastic.bundle import Elastic
 from adapters.embedders.registry import Models
 from adapters.kafka_log import LogReader
-from adapters.llm import OpenAIChat
 from pipelines.query import agents
 from pipelines.query.answering import Answering
 from pipelines.query.language import Phrases
+from pipelines.query.ports import ChatModel
 from pipelines.query.search import Searcher
 from pipelines.runtime.settings import Settings
 from pipelines.runtime.stage import Stage
@@ -16,9 +16,18 @@ from prompts.loader import load
 from schemas.topics import ANSWERS, REPHRASED, REQUESTS, RETRIEVED
 
 
+def chat_model(settings: Settings) -> ChatModel | None:
+    """The configured model, or None: answers quote the pages."""
+    if settings.llm_model is None:
+        return None
+    from adapters.llm import OpenAIChat  # its client takes a second to load, which most instances never need
+
+    return OpenAIChat.of(settings)
+
+
 def rephrase_stage(settings: Settings) -> Stage:
     log, phrases = LogReader(settings, ANSWERS), Phrases.load()
-    model = OpenAIChat.of(settings)
+    model = chat_model(settings)
     return Stage(
         name="rephrase",
         routes={REQUESTS: agents.rephrase_handler(settings, load("rephrase"), phrases, model)},
@@ -41,7 +50,7 @@ def retrieve_stage(settings: Settings, elastic: Elastic, models: Models) -> Stag
 
 def answer_stage(settings: Settings, models: Models) -> Stage:
     log, phrases = LogReader(settings, ANSWERS), Phrases.load()
-    answering = Answering(settings, load("answer"), phrases, OpenAIChat.of(settings))
+    answering = Answering(settings, load("answer"), phrases, chat_model(settings))
     return Stage(
         name="answer",
         routes={RETRIEVED: agents.answer_handler(answering, models, log)},

@@ -2,8 +2,9 @@
 
     best sources ─▶ sentences ─▶ .7 cosine + .3 shared words - .36 x rank of the source ─▶ the best three
 
-The recipe and its figures are in PEERS.md; cosine and shared words are measured in standard deviations among the
-candidates of the question.
+The recipe is from PEERS.md; cosine and shared words are measured in standard deviations among the candidates of the
+question. XQuAD behind our own retrieval, bundled embedder: the answer is among the three for .945 of the questions in
+English and .915 in German (pages 24-47, which the weights have not seen: .939, .909).
 """
 
 from __future__ import annotations

@@ -12,12 +12,13 @@ import time
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass, field
+from itertools import count, islice
 from pathlib import Path
 from typing import Any
 
 from aiokafka import AIOKafkaConsumer, TopicPartition
 
-from adapters.kafka import KafkaSender, broker, ensure_topics, group_id, prefixed
+from adapters.kafka import KafkaSender, broker, ensure_topics, group_id, partition_of, prefixed
 from pipelines.runtime.dead_letters import DeadLetter, from_headers, original_headers
 from pipelines.runtime.record import Headers
 from pipelines.runtime.settings import Settings
@@ -40,6 +41,12 @@ async def until(what: str, reached: Callable[[], bool | Awaitable[bool]], limit:
             return
         assert time.monotonic() < end, f"not within {limit:.0f} s: {what}"
         await asyncio.sleep(LOOK)
+
+
+def key_in(partition: int, number: int) -> str:
+    """The key no. `number` of those that fall into a partition (of two)."""
+    fitting = (key for key in map("key-{}".format, count()) if partition_of(key.encode(), 2) == partition)
+    return next(islice(fitting, number, None))
 
 
 @dataclass(frozen=True)

@@ -75,10 +75,11 @@ async def test_citations_carry_the_sentence_as_it_reads_on_the_page() -> None:
     assert [c.quote for c in extract_.citations] == ["The pool opens at 9 on weekdays."]
 
 
-async def test_a_better_source_wins_over_an_equal_sentence_below() -> None:
-    same = "A ticket costs 4 euros."
-    _, citations = await quoted("What does a ticket cost?", source(1, same), source(2, same + " Or 5."), limit=1)
-    assert citations == [(1, same)]
+async def test_a_slightly_better_sentence_far_below_does_not_win() -> None:
+    others = [source(n, f"Number {n} is about something else entirely.") for n in (2, 3, 4)]
+    good, better = source(1, "A ticket costs 4 euros today."), source(5, "A ticket costs 4 euros.")
+    assert (await quoted("What does a ticket cost?", better, *others, good, limit=1))[1][0][0] == 5
+    assert (await quoted("What does a ticket cost?", good, *others, better, limit=1))[1][0][0] == 1
 
 
 async def test_a_short_list_is_quoted_with_the_words_that_introduce_it() -> None:

@@ -39,6 +39,11 @@ def test_a_chunk_found_by_both_comes_once_with_both_figures() -> None:
     assert len(fused) == 4
 
 
+def test_what_one_side_did_not_find_counts_there_as_its_last() -> None:
+    scores = {h.ord: h.score for h in fuse(DENSE, [hit(3, bm25=5.0)])}
+    assert scores[3] == scores[2]
+
+
 def test_a_strong_keyword_hit_wins_when_the_index_knows_the_question() -> None:
     assert order(fuse(DENSE, KEYWORD, known=1.0, weights=Weights(0.4, 0.6)))[0] == 2
 

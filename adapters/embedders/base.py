@@ -1,0 +1,126 @@
+"""What an embedder is: text in, unit vectors out. `make_embedder` picks one by its name in the settings."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pipelines.runtime.errors import Permanent, SettingsError
+from pipelines.runtime.settings import Settings
+
+Vectors = NDArray[np.float32]
+
+
+@dataclass(frozen=True)
+class EmbedderProfile:
+    """Least cosines that mean something; they differ from model to model (SPEC B4).
+
+    Measured by `bench/floors.py`: chosen so that fewer than 0.5 % of the right hits fall below.
+    """
+
+    short_floor: float  # name, title, description, keywords: the one best hit
+    content_floor: float  # content
+
+
+class Embedder(Protocol):
+    """One model. All vectors are float32 of length 1, so a dot product is the cosine.
+
+    Any text is taken: empty, long, with NUL or lone surrogates. Calls may run side by side.
+    """
+
+    @property
+    def spec(self) -> str:
+        """Its name in the settings: `lite`, `bge-m3`, `openai:MODEL`."""
+
+    @property
+    def fingerprint(self) -> str:
+        """Model, version and use: vectors of equal fingerprints can be compared."""
+
+    @property
+    def dims(self) -> int:
+        """Length of its vectors; known once started."""
+
+    @property
+    def profile(self) -> EmbedderProfile:
+        """Its similarity floors."""
+
+    async def start(self) -> None:
+        """Load the model, once.
+
+        Raises:
+            Permanent: it is not installed or its weights are not there; says what to do.
+            Retryable: its service is away.
+        """
+
+    async def aclose(self) -> None:
+        """Give back what `start` took; nothing is embedded afterwards."""
+
+    async def passages(self, texts: Sequence[str]) -> Vectors:
+        """Embed texts of pages: shape (len(texts), dims).
+
+        Raises:
+            Retryable: its service is away or busy.
+            Permanent: it refuses, or answers with something that is no set of vectors.
+        """
+
+    async def query(self, text: str) -> Vectors:
+        """Embed a question: shape (dims,). Overtakes `passages` that wait. Raises as `passages` does."""
+
+
+def make_embedder(spec: str, settings: Settings) -> Embedder:
+    """The embedder that `spec` names, not yet started.
+
+    Imports only what that one needs: torch takes seconds and gigabytes.
+
+    Raises:
+        SettingsError: no embedder of this name, or a setting it needs is missing.
+    """
+    kind, _, model = spec.partition(":")
+    if kind == "lite" and not model:
+        from adapters.embedders.lite import LiteEmbedder
+
+        return LiteEmbedder()
+    if kind == "bge-m3" and not model:
+        from adapters.embedders.bge_m3 import BgeM3Embedder
+
+        return BgeM3Embedder(settings.bge_model)
+    if kind == "openai" and model:
+        from adapters.embedders.openai_api import OpenAIEmbedder
+
+        if settings.openai_api_key is None and settings.openai_base_url is None:
+            raise SettingsError(f"embedder {spec!r} needs OPENAI_API_KEY, OPENAI_BASE_URL or both")
+        key = settings.openai_api_key.get_secret_value() if settings.openai_api_key else None
+        return OpenAIEmbedder(model, base_url=settings.openai_base_url, api_key=key)
+    raise SettingsError(f"embedder (PAGEWIRE_EMBEDDER): must be lite, bge-m3 or openai:MODEL, not {spec!r}")
+
+
+def readable(text: str) -> str:
+    """Text that every model's tokenizer takes: no NUL (C strings end there), no lone surrogates (not UTF-8)."""
+    return text.replace("\0", " ").encode("utf-8", "replace").decode("utf-8")
+
+
+def unit_vectors(raw: object, count: int, dims: int | None, model: str) -> Vectors:
+    """Check and normalise what a model answered: shape (count, dims).
+
+    Raises:
+        Permanent: not that many vectors of that length, or not finite.
+    """
+    try:
+        vectors = np.asarray(raw, dtype=np.float32)
+    except (TypeError, ValueError) as err:
+        raise Permanent(f"{model} answered with something that is no vectors") from err
+    if vectors.ndim != 2 or len(vectors) != count or not vectors.shape[1]:
+        raise Permanent(f"{model} answered with an array of shape {vectors.shape} for {count} texts")
+    if dims is not None and vectors.shape[1] != dims:
+        raise Permanent(f"{model} answered with {vectors.shape[1]} dimensions instead of {dims}")
+    if not np.isfinite(vectors).all():
+        raise Permanent(f"{model} answered with numbers that are not finite")
+    lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
+    if (lengths == 0).any():
+        raise Permanent(f"{model} answered with a vector of zeros")
+    unit: Vectors = vectors / lengths
+    return unit

@@ -1,0 +1,73 @@
+"""One thread for one model in this process: calls in turn, a visitor's question before a page's chunks."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import queue
+import threading
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+Result = TypeVar("Result")
+QUESTION, PAGE, END = 0, 1, 2  # the lowest first
+
+
+class ModelThread:
+    """Runs calls one after the other, the urgent ones first.
+
+    The models use all cores by themselves: two calls at once would only take turns, and neither of them ends soon.
+    """
+
+    def __init__(self, name: str) -> None:
+        self._calls: queue.PriorityQueue[tuple[int, int, Callable[[], None] | None]] = queue.PriorityQueue()
+        self._order = itertools.count()
+        self._thread = threading.Thread(target=self._work, name=name, daemon=True)
+        self._closed = False
+
+    async def run(self, call: Callable[..., Result], *args: Any, priority: int = PAGE) -> Result:
+        """Call in the thread and wait for the result; a caller that is cancelled frees its place in the queue.
+
+        Raises:
+            RuntimeError: closed.
+        """
+        if self._closed:
+            raise RuntimeError(f"{self._thread.name} is closed")
+        if not self._thread.ident:
+            self._thread.start()
+        loop = asyncio.get_running_loop()
+        future: asyncio.Future[Result] = loop.create_future()
+
+        def work() -> None:
+            if future.cancelled():
+                return
+            try:
+                result = call(*args)
+            except BaseException as err:  # noqa: BLE001 - the caller's to handle, in the caller's task
+                _tell(loop, future, future.set_exception, err)
+            else:
+                _tell(loop, future, future.set_result, result)
+
+        self._calls.put((priority, next(self._order), work))
+        return await future
+
+    async def aclose(self) -> None:
+        """Finish what waits, then end the thread."""
+        if not self._closed:
+            self._closed = True
+            self._calls.put((END, next(self._order), None))
+        if self._thread.ident:
+            await asyncio.to_thread(self._thread.join)
+
+    def _work(self) -> None:
+        while (work := self._calls.get()[2]) is not None:
+            work()
+
+
+def _tell(loop: asyncio.AbstractEventLoop, future: asyncio.Future[Any], settle: Callable[[Any], None], it: Any) -> None:
+    def settle_if_awaited() -> None:
+        if not future.done():
+            settle(it)
+
+    if not loop.is_closed():
+        loop.call_soon_threadsafe(settle_if_awaited)

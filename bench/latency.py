@@ -1,0 +1,178 @@
+"""What the bus costs: a question and a save through all stages, against the same functions called directly.
+
+hops    request accepted -> first token at the SSE client, minus search + widen + quote called in this process
+save    PUT ...?wait=searchable, against embed + write + refresh called in this process
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Awaitable, Callable
+from datetime import UTC, datetime, timedelta
+from time import perf_counter
+from uuid import uuid4
+
+import httpx
+from rich.progress import track
+
+from bench.report import percentile, report
+from bench.system import system
+from pipelines.clients import Clients
+from pipelines.ingest.agents import chunked
+from pipelines.ingest.index import index_part
+from pipelines.ingest.reuse import Embedding, VectorCache
+from pipelines.query.answering import Answering
+from pipelines.query.language import Phrases
+from pipelines.query.publish import Publication
+from pipelines.query.retrieve import retrieve
+from pipelines.query.search import Searcher
+from pipelines.runtime.settings import Settings
+from prompts.loader import load
+from schemas.base import Message
+from schemas.page import PageChange, PageDocument
+from schemas.query import Question, Rephrased
+from schemas.topics import Topic
+
+SITE = "latency"
+QUESTION = "What does a library card cost for adults in the year {n}?"
+
+
+def main(rounds: int) -> None:
+    """Latency added by the bus, in milliseconds and as a ratio."""
+    asyncio.run(_run(rounds))
+
+
+async def _run(rounds: int) -> None:
+    async with system([SITE]) as (started, client):
+        for i in range(20):
+            answer = await client.put(
+                f"/sites/{SITE}/pages/base{i}?wait=searchable&timeout=60", json=_page(f"base{i}", i)
+            )
+            assert answer.status_code == 200, answer.text
+        async with Clients(started.settings) as clients:
+            lines = [await _hops(client, clients, rounds), await _saves(client, clients, rounds)]
+    columns = (
+        "path",
+        "through the bus p50 ms",
+        "p95",
+        "direct p50 ms",
+        "p95",
+        "added p50 ms",
+        "added p95",
+        "ratio p50",
+    )
+    report("latency", f"bus against direct calls, {rounds} rounds, alternating", columns, lines)
+
+
+def _page(page_id: str, n: int) -> dict[str, object]:
+    text = f"A library card costs {n} euros for adults in the year {2000 + n}. Children under 14 pay nothing."
+    return {"id": page_id, "title": f"Library {n}", "content": f"<p>{text}</p>"}
+
+
+async def _hops(client: httpx.AsyncClient, clients: Clients, rounds: int) -> tuple[object, ...]:
+    models = clients.models
+    settings = clients.settings
+    searcher = Searcher(clients.elastic.search, models, settings)
+    answering = Answering(settings, load("answer"), Phrases.load(), None)
+
+    async def direct(n: int) -> float:
+        began = perf_counter()
+        sink = _FirstToken()
+        asked = Rephrased(request=_question(n), question=QUESTION.format(n=n), mode="semantic")
+        found = await retrieve(asked, searcher, clients.elastic.search, settings)
+        await answering.answer(found, await models.for_site(SITE), Publication(sink, "bench-request", 1))
+        return (sink.at - began) * 1000
+
+    async def bus(n: int) -> float:
+        body = {"question": QUESTION.format(n=n)}
+        headers = {"Accept": "text/event-stream"}
+        began = first = 0.0
+        async with client.stream("POST", f"/sites/{SITE}/chat", json=body, headers=headers) as response:
+            async for line in response.aiter_lines():
+                if line == "event: accepted":
+                    began = perf_counter()
+                elif line == "event: token" and not first:
+                    first = perf_counter()
+        return (first - began) * 1000
+
+    return await _compare("question: accepted -> first token", rounds, bus, direct)
+
+
+async def _saves(client: httpx.AsyncClient, clients: Clients, rounds: int) -> tuple[object, ...]:
+    pages = clients.elastic.pages
+    settings = clients.settings
+    embedding = Embedding(clients.models, pages, VectorCache(0))
+
+    async def bus(n: int) -> float:
+        began = perf_counter()
+        answer = await client.put(
+            f"/sites/{SITE}/pages/bus{n}?wait=searchable&timeout=60", json=_page(f"bus{n}", 100 + n)
+        )
+        assert answer.status_code == 200, answer.text
+        return (perf_counter() - began) * 1000
+
+    async def direct(n: int) -> float:
+        began = perf_counter()
+        change = _change(f"direct{n}", 500 + n, settings)
+        for part in await embedding.embed(chunked(change, settings.chunker, 0, 0)):
+            await index_part(part, pages, lambda: datetime.now(UTC))
+        return (perf_counter() - began) * 1000
+
+    return await _compare("save: accepted -> searchable", rounds, bus, direct)
+
+
+async def _compare(
+    name: str, rounds: int, bus: Callable[[int], Awaitable[float]], direct: Callable[[int], Awaitable[float]]
+) -> tuple[object, ...]:
+    """Alternate, so that a busy moment of the machine hits both."""
+    for n in range(3):
+        await bus(900 + n)
+        await direct(900 + n)
+    pairs = [(await bus(n), await direct(n)) for n in track(range(rounds), description=name)]
+    through, called = [b for b, _ in pairs], [d for _, d in pairs]
+    return (
+        name,
+        *(round(percentile(values, q), 1) for values in (through, called) for q in (50, 95)),
+        round(percentile(through, 50) - percentile(called, 50), 1),
+        round(percentile(through, 95) - percentile(called, 95), 1),
+        round(percentile(through, 50) / percentile(called, 50), 2),
+    )
+
+
+def _question(n: int) -> Question:
+    now = datetime.now(UTC)
+    return Question(
+        request_id=uuid4().hex,
+        conversation_id=uuid4().hex,
+        site=SITE,
+        lang="en",
+        question=QUESTION.format(n=n),
+        asked_at=now,
+        deadline=now + timedelta(minutes=1),
+    )
+
+
+def _change(page_id: str, n: int, settings: Settings) -> PageChange:
+    page = PageDocument.model_validate_json(json.dumps(_page(page_id, n) | {"lang": "en"}))
+    return PageChange(
+        op="upsert",
+        site=SITE,
+        lang="en",
+        page_id=page_id,
+        revision=1,
+        accepted_at=datetime.now(UTC),
+        source="bench",
+        page=page,
+    )
+
+
+class _FirstToken:
+    """A sender that notes when the first token would have left."""
+
+    def __init__(self) -> None:
+        self.at = 0.0
+
+    async def send(self, topic: Topic, key: str, message: Message, *, partition_key: str | None = None) -> None:
+        if not self.at and '"type":"token"' in message.model_dump_json():
+            self.at = perf_counter()

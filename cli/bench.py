@@ -1,0 +1,60 @@
+"""`pagewire bench`: the benchmarks of `bench/`, loaded when wanted."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+app = typer.Typer(
+    help="Benchmarks: each prints a table and writes .bench/NAME.json. They start a system of their own.",
+    no_args_is_help=True,
+)
+Data = Annotated[Path, typer.Option(help="Folder with xquad.LANG.json.")]
+
+
+@app.command()
+def quality(
+    data: Data,
+    langs: Annotated[
+        str, typer.Option(help="Comma-separated; `de:en` asks in German on English pages.")
+    ] = "en,de,ro,de:en",
+) -> None:
+    """How often the right page comes first: hybrid, vectors alone, keywords alone."""
+    from bench import quality
+
+    quality.main(data, langs)
+
+
+@app.command()
+def ingest(data: Data, lang: Annotated[str, typer.Option(help="Language of the pages.")] = "en") -> None:
+    """Bulk import against the embedder alone."""
+    from bench import ingest
+
+    ingest.main(data, lang)
+
+
+@app.command()
+def latency(rounds: Annotated[int, typer.Option(help="Questions and saves measured.")] = 60) -> None:
+    """A question and a save through the bus against the same functions called directly."""
+    from bench import latency
+
+    latency.main(rounds)
+
+
+@app.command()
+def footprint() -> None:
+    """Memory of the running system."""
+    from bench import footprint
+
+    footprint.main()
+
+
+@app.command("all")
+def everything(data: Data) -> None:
+    """All of them, one after the other."""
+    footprint()
+    latency()
+    ingest(data)
+    quality(data)
