@@ -46,4 +46,4 @@ bench: setup
 # Pins every version by hash, without naming a registry.
 lock: setup
 	$(BIN)/uv pip compile --universal --generate-hashes --no-emit-index-url --no-header --python-version 3.11 \
-		pyproject.toml --group dev -o requirements.lock
+		pyproject.toml --extra engine --group dev -o requirements.lock

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
-import sys
 import threading
 from collections.abc import Sequence
 from typing import Annotated
@@ -71,7 +70,10 @@ def _started(follow_parent: bool) -> Settings:
 
 
 def _follow_parent() -> None:
-    sys.stdin.buffer.read()  # ends when the parent closes it or dies
+    # Ends when the parent closes the pipe or dies. Not through sys.stdin, whose lock a daemon thread must not hold
+    # when the interpreter ends.
+    while os.read(0, 1024):
+        pass
     os.kill(os.getpid(), signal.SIGTERM)
 
 

@@ -11,6 +11,7 @@ from gateway import chat, content, openapi, ops, pages, problems, sample_site, s
 from gateway.auth import Keys
 from gateway.edge import Edge
 from gateway.envelope import Envelope
+from gateway.gauges import StatusGauges
 from gateway.keys import admin_key, token_secret
 from gateway.origins import SiteOrigins
 from gateway.ports import Ports
@@ -45,6 +46,7 @@ def create_app(settings: Settings, ports: Ports) -> FastAPI:
         keys=Keys(bootstrap, settings.keys, tokens),
         tokens=tokens,
         rates=Rates(settings.visitor_rate),
+        gauges=StatusGauges(ports.status),
     )
     problems.install(app)
     for module in (content, chat, search, visitors, ops):

@@ -10,6 +10,7 @@ from fastapi import Depends, Request
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 
 from gateway.auth import Caller, Keys
+from gateway.gauges import StatusGauges
 from gateway.ports import Ports
 from gateway.problems import Problem
 from gateway.rates import Rates
@@ -26,6 +27,7 @@ class Edge:
     keys: Keys
     tokens: VisitorTokens
     rates: Rates
+    gauges: StatusGauges
 
 
 async def edge_of(request: Request) -> Edge:

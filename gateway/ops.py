@@ -41,8 +41,9 @@ async def readyz(edge: TheEdge) -> Response:
 
 
 @router.get("/metrics", response_class=Response, responses={200: {"content": {"text/plain": {}}}})
-async def metrics() -> Response:
-    """Counters of this process in Prometheus' text format."""
+async def metrics(edge: TheEdge) -> Response:
+    """Counters of this process, and gauges of the whole pipeline, in Prometheus' text format."""
+    await edge.gauges.refresh()
     return Response(generate_latest(), headers={"Content-Type": CONTENT_TYPE_LATEST})
 
 

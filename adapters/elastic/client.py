@@ -31,10 +31,16 @@ class ElasticsearchRefused(Permanent):
 
 def connect(url: str, settings: Settings) -> AsyncElasticsearch:
     """A client without retries of its own: who calls knows better when to try again."""
-    key = settings.elasticsearch_api_key
+    key, user, password = (
+        settings.elasticsearch_api_key,
+        settings.elasticsearch_user,
+        settings.elasticsearch_password,
+    )
     return AsyncElasticsearch(
         url,
         api_key=key.get_secret_value() if key else None,
+        # The client takes one of the two: the key wins.
+        basic_auth=(user, password.get_secret_value()) if user and password and not key else None,
         request_timeout=REQUEST_TIMEOUT,
         max_retries=0,
         retry_on_timeout=False,

@@ -11,6 +11,7 @@ from elasticsearch import AsyncElasticsearch, NotFoundError
 from adapters.elastic.client import explained
 from adapters.elastic.indexes import RECEIPTS, Indexes, alias
 from adapters.elastic.writer import Write, Writer
+from pipelines.words import stems
 from schemas.head import Head
 from schemas.http import SiteStatus
 from schemas.ingest import EmbeddedChunk, PageEmbeddings, ReceiptEvent, Vector32
@@ -187,6 +188,7 @@ def _chunk(part: PageEmbeddings, chunk: EmbeddedChunk) -> Write:
         "field": chunk.field,
         "ord": chunk.ord,
         "text": chunk.text,
+        "stems": " ".join(stems(chunk.text)),
         "embedding": chunk.vector,
         "embed_hash": chunk.embed_hash,
         "model": part.model,

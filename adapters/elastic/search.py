@@ -12,6 +12,7 @@ from elasticsearch import AsyncElasticsearch, NotFoundError
 from adapters.elastic.client import ElasticsearchDown, ElasticsearchRefused, explained
 from adapters.elastic.indexes import alias
 from pipelines.query.fuse import Hit
+from pipelines.words import stems
 from schemas.ingest import Vector32
 from schemas.keys import chunk_id
 from schemas.page import FIELDS, FieldName
@@ -20,6 +21,9 @@ SHORT_FIELDS: tuple[FieldName, ...] = tuple(f for f in FIELDS if f != "content")
 SOURCE = ["page_key", "page_id", "lang", "revision", "title", "url", "field", "ord", "text"]
 # HNSW looks at this many candidates per shard: recall against time (Elasticsearch's own default is 1.5 x k).
 MIN_CANDIDATES = 100
+# Boosts beside the stems, from the runs recorded in pipelines/query/fuse.py.
+WORDS = 0.5
+TITLE = 0.5
 MAX_FIELD_CHUNKS = 500  # of one field, when its full text is wanted
 
 
@@ -98,15 +102,15 @@ class SiteSearch:
             return [], 0
         answer = await self._es.termvectors(
             index=alias(site),
-            doc={"text": text},
-            fields=["text"],
+            doc={"stems": text},
+            fields=["stems"],
             term_statistics=True,
             field_statistics=True,
             positions=False,
             offsets=False,
             payloads=False,
         )
-        vectors = answer["term_vectors"].get("text")
+        vectors = answer["term_vectors"].get("stems")
         if not vectors:
             return [], 0
         terms = [(term, stats.get("doc_freq", 0)) for term, stats in vectors["terms"].items()]
@@ -152,9 +156,21 @@ def _knn(vector: Vector32, floors: Floors, content_hits: int, visible: dict[str,
 
 
 def _keywords(text: str, size: int, visible: dict[str, Any]) -> dict[str, Any]:
-    match = {"multi_match": {"query": text, "fields": ["text", "title"], "type": "most_fields"}}
+    # Beginnings of words, so that "Hunde" finds "Hund" in any language and on any server: language analysers are a
+    # module that not every server has. The words as they stand count as well, and the page's title a little.
+    asked = [
+        {"match": {"stems": stems_of(text)}},
+        {"match": {"text": {"query": text, "boost": WORDS}}},
+        {"match": {"title": {"query": text, "boost": TITLE}}},
+    ]
+    must = {"bool": {"should": asked, "minimum_should_match": 1}}
     kind = {"term": {"kind": "chunk"}}
-    return {"query": {"bool": {"must": match, "filter": [kind, visible]}}, "size": size, "_source": SOURCE}
+    return {"query": {"bool": {"must": must, "filter": [kind, visible]}}, "size": size, "_source": SOURCE}
+
+
+def stems_of(text: str) -> str:
+    """Text as the field `stems` holds it."""
+    return " ".join(stems(text))
 
 
 def _hits(response: dict[str, Any]) -> list[dict[str, Any]]:

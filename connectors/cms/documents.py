@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator
+from datetime import UTC, date, datetime, time
 from pathlib import Path
 from typing import Any
 
@@ -77,15 +77,24 @@ def _folder(folder: Path) -> Iterator[PageDocument]:
                 "title": relative.name,
                 "revision": round(path.stat().st_mtime * 1000),
             }
-            yield PageDocument.model_validate_json(_json(defaults | fields | {"content": content}))
+            yield PageDocument.model_validate(defaults | _front_matter(fields) | {"content": content})
         except ValidationError as err:
             raise BadSource(f"{path}: {problems(err)}") from None
         except (OSError, UnicodeDecodeError, yaml.YAMLError, TypeError) as err:
             raise BadSource(f"{path}: {err}") from err
 
 
-def _json(fields: dict[str, Any]) -> str:
-    return json.dumps(fields, default=str)
+def _front_matter(fields: dict[str, Any]) -> dict[str, Any]:
+    """What front matter commonly says, as a page document says it."""
+    said = dict(fields)
+    if "path" in said:
+        said.setdefault("url", said.pop("path"))
+    changed = said.get("changed_at")
+    if isinstance(changed, datetime) and changed.tzinfo is None:
+        said["changed_at"] = changed.replace(tzinfo=UTC)
+    elif isinstance(changed, date) and not isinstance(changed, datetime):
+        said["changed_at"] = datetime.combine(changed, time(), UTC)
+    return said
 
 
 def problems(err: ValidationError) -> str:

@@ -78,6 +78,11 @@ class PagewireChat extends HTMLElement {
     return title ? this.#say("heading", { title }) : this.#say("open");
   }
 
+  /** Below the panel's own heading, which is the page's when the chat is the page. */
+  get #subheading() {
+    return this.#floats ? "h3" : "h2";
+  }
+
   // The parts
 
   #floating() {
@@ -100,8 +105,8 @@ class PagewireChat extends HTMLElement {
     this.#restart = button("restart", "button", say("restart"), () => this.#forget());
     this.#restart.hidden = true;
     const head = element(
-      "header",
-      {},
+      "div",
+      { className: "head" },
       element("slot", { name: "start" }),
       element(this.#floats ? "h2" : "h1", { textContent: this.#heading }),
       this.#restart,
@@ -146,7 +151,7 @@ class PagewireChat extends HTMLElement {
       choice.addEventListener("click", () => this.#send(text));
       return element("li", {}, choice);
     });
-    const title = element("h3", { id: "examples", textContent: this.#say("examples") });
+    const title = element(this.#subheading, { id: "examples", textContent: this.#say("examples") });
     const list = element("ul", {}, ...choices);
     list.setAttribute("aria-labelledby", "examples");
     this.#welcome.append(title, list);
@@ -175,7 +180,7 @@ class PagewireChat extends HTMLElement {
     this.#input.value = "";
     this.#grow();
     this.#input.focus();
-    const turn = new Turn(question, this.#say);
+    const turn = new Turn(question, this.#say, this.#subheading);
     this.#welcome.hidden = true;
     this.#restart.hidden = false;
     this.#turns.append(turn.node);

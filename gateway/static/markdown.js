@@ -77,7 +77,8 @@ class Writer {
         parent.append(element("pre", {}, element("code", { textContent: code })));
         i = end + 1;
       } else if (heading) {
-        this.#line(parent.appendChild(element("h4")), text.slice(heading[0].length), at + heading[0].length);
+        // Bold, not a heading: an answer has no part in the page's outline.
+        this.#line(parent.appendChild(element("p", { className: "heading" })), text.slice(heading[0].length), at + heading[0].length);
         i += 1;
       } else if (/^\s{0,3}>/.test(text)) {
         i = this.#run(lines, i, /^\s{0,3}>\s?/, (inner) =>

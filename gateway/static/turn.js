@@ -8,6 +8,7 @@ const RELATED = 3; // pages offered when the answer cites none
 
 export class Turn {
   #say;
+  #heading;
   #status = element("p", { className: "status" });
   #text = element("div", { className: "text", dir: "auto" });
   #foot = element("div", { className: "foot" });
@@ -20,10 +21,12 @@ export class Turn {
   /**
    * @param {string} question
    * @param {(name: string, values?: object) => string} say words in the visitor's language
+   * @param {string} heading the element of its headings, for example "h3"
    */
-  constructor(question, say) {
+  constructor(question, say, heading) {
     this.question = question;
     this.#say = say;
+    this.#heading = heading;
     this.node = element(
       "li",
       { className: "turn busy" },
@@ -149,7 +152,7 @@ export class Turn {
     return element(
       "section",
       { className: `sources ${kind}` },
-      element("h3", { textContent: heading }),
+      element(this.#heading, { textContent: heading }),
       element("ol", {}, ...items),
     );
   }

@@ -15,13 +15,14 @@ from bs4.element import NavigableString
 
 MAX_DEPTH = 80  # elements in elements; markdownify takes three stack frames for each, Python allows 1,000
 MAX_INDENT = 12  # lists and quotes in one another; each indents all its lines
+MAX_ELEMENTS = 100_000  # of one page; each costs some 50 µs. Of what is over it, the text stays without its form
 
 
 def _names(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
-_XML_PROLOG = re.compile(r"\s*<\?xml[^<>]*>", re.IGNORECASE)
+_XML_PROLOG = re.compile(r"\A\s*<\?(?=xml)", re.IGNORECASE)  # BeautifulSoup warns of it
 # Left out with all they hold
 _DROPPED = _names(
     "audio base canvas datalist dialog embed frame frameset iframe input link map meta meter nav noframes "
@@ -74,7 +75,7 @@ def content_tree(text: str) -> BeautifulSoup:
     Set for it as attributes: `number` of an item of an ordered list, `first` on the first row of a table,
     `language` of a block of code.
     """
-    soup = _Content(_XML_PROLOG.sub("", text, count=1), "lxml")
+    soup = _Content(_XML_PROLOG.sub("<!", text), "lxml")
     for form in soup.find_all("form"):
         # Some CMSs put the whole page into one form; only such a form has headings and paragraphs.
         if not form.decomposed and not (form.find(_HEADINGS) and form.find("p")):
@@ -89,6 +90,7 @@ class _Content(BeautifulSoup):
         super().reset()
         self._open: list[tuple[str, str | None]] = []  # what the parser opened, and its name in the tree
         self._dropping = 0  # length of `_open` just inside of what is being dropped
+        self._elements = 0
         self._indents = 0
         self._sections = 0
         self._tables: list[bool] = []  # open tables: does the table only lay out the page?
@@ -106,6 +108,7 @@ class _Content(BeautifulSoup):
         if known_as is None:
             return None
         self._end_text()
+        self._elements += 1
         self._indents += known_as in _INDENTED
         self._sections += name in _SECTIONING
         return super().handle_starttag(known_as, None, None, self._attributes(known_as, attributes))
@@ -162,10 +165,10 @@ class _Content(BeautifulSoup):
         return name in _CONTAINERS and any(map(_is_furniture, names))
 
     def _name_in_tree(self, name: str, attributes: Mapping[str, str]) -> str | None:
-        too_deep = len(self.tagStack) >= MAX_DEPTH or (name in _INDENTED and self._indents >= MAX_INDENT)
         if name in _TRANSPARENT:
             return None
-        if too_deep or name not in _KEPT | _BLOCKS:
+        too_deep = len(self.tagStack) >= MAX_DEPTH or (name in _INDENTED and self._indents >= MAX_INDENT)
+        if too_deep or self._elements >= MAX_ELEMENTS or not (name in _KEPT or name in _BLOCKS):
             super().handle_data(" ")  # it may be a block: keep its words apart from those before
             return None
         if name == "table":

@@ -24,7 +24,7 @@ from pipelines.query.publish import Publication
 from pipelines.runtime.errors import PagewireError
 from pipelines.runtime.settings import Settings
 from prompts.loader import Prompt
-from schemas.answer import Answered, Citation, Done, Event, Failed, QuestionRephrased, SourcesFound, Token, Usage
+from schemas.answer import Answered, Citation, Done, Failed, QuestionRephrased, SourcesFound, Token, Usage
 from schemas.query import Retrieved
 
 log = structlog.get_logger(__name__)
@@ -105,8 +105,8 @@ class Answering:
         usage = Usage(model=self._settings.llm_model)
         async for deltas in _batches(model.stream(chat.messages, max_tokens=answer.OUTPUT_TOKENS)):
             usage = next((delta.usage for delta in deltas if delta.usage), usage)
-            await to.put(*_merged(parser.feed("".join(delta.text for delta in deltas))))
-        await to.put(*_merged(parser.finish()))
+            await to.put(*parser.feed("".join(delta.text for delta in deltas)))
+        await to.put(*parser.finish())
         if parser.dropped:
             log.info("citations of no source", count=parser.dropped)
         return Written(parser.text, parser.citations, usage, extractive=False)
@@ -120,17 +120,6 @@ class Answering:
             extracted = Extract((Token(text=self._phrases.nothing_found(lang)),))
         await to.put(*extracted.events)
         return Written(extracted.text, extracted.citations, Usage(), extractive=True)
-
-
-def _merged(events: Sequence[Token | Citation]) -> list[Event]:
-    """Neighbouring tokens as one."""
-    merged: list[Event] = []
-    for event in events:
-        if isinstance(event, Token) and merged and isinstance(merged[-1], Token):
-            merged[-1] = Token(text=merged[-1].text + event.text)
-        else:
-            merged.append(event)
-    return merged
 
 
 async def _batches(stream: AsyncIterator[Delta]) -> AsyncIterator[list[Delta]]:

@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterable, Sequence
 
 from pipelines.query.sentences import last_start, plain, split
-from pipelines.query.words import stems
+from pipelines.words import stems
 from schemas.answer import Citation, Token
 from schemas.query import Source
 

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from pipelines.query.ports import Embedder
 from pipelines.query.sentences import Kind, Sentence, cut, plain, split
-from pipelines.query.words import stems
+from pipelines.words import stems
 from schemas.answer import Citation, Token
 from schemas.query import Source
 

@@ -5,8 +5,8 @@ standard deviations and the two are added. The keywords' part shrinks with the s
 has ever seen: a question in another language than the pages shares only a name or two with them, and ranking by those
 ruins what the vectors got right (PEERS.md: page@1 .91 falls to .77).
 
-Weights chosen on XQuAD, pages 0-23, and checked on pages 24-47, bundled embedder, 30 candidates from each side. Share of
-questions whose page comes first, vectors alone -> fused (pages 24-47): en .969 -> .991 (.989), de .959 -> .980 (.980),
+Weights chosen on XQuAD, pages 0-23, and checked on pages 24-47, bundled embedder, 30 candidates from each side. Share
+of questions with their page first: vectors alone -> fused (24-47): en .969 -> .991 (.989), de .959 -> .980 (.980),
 ro .945 -> .976 (.968), German questions on English pages .908 -> .911 (.918). Lifting pages with several hits gained
 nothing.
 """

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import Literal, NamedTuple
 
 from pipelines.query.sentences import cut
-from pipelines.query.words import count_words
+from pipelines.words import count_words
 from prompts.loader import fence
 from schemas.query import MAX_QUESTION, Question, SearchMode, Turn
 

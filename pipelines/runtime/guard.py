@@ -101,6 +101,8 @@ class Guard:
         try_timeout: float,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
+        if not topic.dead_letters:
+            raise ValueError(f"stage {stage.name} reads {topic.name}, which has no dead letter topic")
         self._stage = stage
         self._handler = handler
         self._dead_letters = dead_letter_topic(topic)
@@ -141,11 +143,9 @@ class Guard:
             try:
                 await self._try_once(record)
                 return None
-            except asyncio.CancelledError as err:
-                if work.abandoned or _being_cancelled():
+            except (Exception, asyncio.CancelledError) as err:
+                if _cut_off(work, err):
                     raise
-                error: BaseException = err  # the handler's own: something it awaited was cancelled
-            except Exception as err:  # noqa: BLE001 - whatever a handler raises, the record must come to an end
                 error = err
             now = monotonic()
             first_failed = first_failed or (now, datetime.now(UTC))
@@ -193,7 +193,9 @@ class Guard:
                 async with asyncio.timeout(SEND_TIMEOUT):
                     await self._bus.send_bytes(self._dead_letters, record.key, record.value, headers)
                 break
-            except Exception as err:  # noqa: BLE001 - without its dead letter a record must not be acknowledged
+            except (Exception, asyncio.CancelledError) as err:
+                if _cut_off(work, err):
+                    raise
                 failures += 1
                 wait = self._policy.wait(failures)
                 log.error("dead letter not written", again_in=round(wait, 2), error=repr(err))
@@ -201,19 +203,22 @@ class Guard:
                 await self._sleep(wait)
         metrics.DEAD_LETTERS.labels(self._stage.name, letter.code).inc()
         log.error("dead letter", code=letter.code, error=letter.message, attempts=letter.attempts)
-        await self._tell(record, letter)
+        await self._tell(work, letter)
 
-    async def _tell(self, record: Record, letter: DeadLetter) -> None:
+    async def _tell(self, work: Work, letter: DeadLetter) -> None:
         if self._stage.on_dead is None:
             return
-        sender: Sender = RecordSender(self._bus, record.trace_id)
+        sender: Sender = RecordSender(self._bus, work.record.trace_id)
         try:
             async with asyncio.timeout(ON_DEAD_TIMEOUT):
-                await self._stage.on_dead(record, letter, sender)
-        except Exception as err:  # noqa: BLE001 - the dead letter itself is safe
+                await self._stage.on_dead(work.record, letter, sender)
+        except (Exception, asyncio.CancelledError) as err:
+            if _cut_off(work, err):
+                raise
             log.error("on_dead failed", error=repr(err))
 
 
-def _being_cancelled() -> bool:
+def _cut_off(work: Work, err: BaseException) -> bool:
+    """Whether it is we who are cancelled; else something the handler awaited was, which is an error like others."""
     task = asyncio.current_task()
-    return task is not None and task.cancelling() > 0
+    return isinstance(err, asyncio.CancelledError) and (work.abandoned or (task is not None and task.cancelling() > 0))

@@ -78,6 +78,7 @@ class Lanes:
         self._running: set[asyncio.Task[None]] = set()
         self._deaf: set[asyncio.Task[None]] = set()
         self._open = True
+        self._for_good = False
         self.room = asyncio.Event()  # set when a full lane may have room again
 
     def put(self, record: Record) -> None:
@@ -114,8 +115,12 @@ class Lanes:
             lane.works = deque(work for work in lane.works if work.task is not None)
         self.room.set()
 
-    async def drain(self, limit: float) -> None:
-        """Close, give running work `limit` seconds, cancel the rest. Afterwards nothing is ours any more."""
+    async def drain(self, limit: float, *, for_good: bool = False) -> None:
+        """Close, give running work `limit` seconds, cancel the rest. Afterwards nothing is ours any more.
+
+        `for_good`: the process ends; a rebalance that comes in between must not open the lanes again.
+        """
+        self._for_good |= for_good
         self.close()
         if self._running:
             await asyncio.wait(tuple(self._running), timeout=limit)
@@ -138,7 +143,7 @@ class Lanes:
     def open(self) -> None:
         """Take records again (partitions were assigned)."""
         self._lanes.clear()
-        self._open = True
+        self._open = not self._for_good
 
     def _key_of(self, record: Record) -> bytes:
         try:

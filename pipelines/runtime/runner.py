@@ -13,15 +13,15 @@ import asyncio
 import os
 import signal
 import sys
-from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
-from contextlib import suppress
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 
 import structlog
 from aiokafka import TopicPartition
 from prometheus_client import start_http_server
 
 from adapters.kafka import KafkaSender, bootstrap_servers, ensure_topics, group_id
-from pipelines.runtime.errors import Retryable
+from pipelines.runtime.errors import Retryable, SettingsError
 from pipelines.runtime.faust_app import COMMIT_TIMEOUT, SafeApp
 from pipelines.runtime.guard import Guard, RetryPolicy
 from pipelines.runtime.lanes import Lanes, Work
@@ -54,10 +54,13 @@ async def run_stages(stages: Sequence[Stage], settings: Settings, *, on_ready: C
         the process again), 3 no broker within a minute.
 
     Raises:
-        TopicMismatch: a topic is there, but unfit.
+        TopicMismatch: a topic is there, but unfit. SettingsError: the metrics port is taken.
     """
-    if settings.metrics_port is not None:
-        start_http_server(settings.metrics_port)
+    with _metrics(settings):
+        return await _run_stages(stages, settings, on_ready)
+
+
+async def _run_stages(stages: Sequence[Stage], settings: Settings, on_ready: Callable[[], None] | None) -> int:
     try:
         await _broker_with_topics(settings)
         sender = KafkaSender(settings)
@@ -70,6 +73,23 @@ async def run_stages(stages: Sequence[Stage], settings: Settings, *, on_ready: C
         return await process.run(on_ready)
     finally:
         await sender.stop()
+
+
+@contextmanager
+def _metrics(settings: Settings) -> Iterator[None]:
+    if settings.metrics_port is None:
+        yield
+        return
+    try:
+        server, thread = start_http_server(settings.metrics_port, settings.host)
+    except OSError as err:
+        raise SettingsError(f"metrics_port: cannot listen on {settings.host}:{settings.metrics_port}: {err}") from err
+    try:
+        yield
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()
 
 
 class _Process:
@@ -175,7 +195,7 @@ class _Process:
     async def _stop(self) -> bool:
         """Whether all came to its end in time."""
         # All drain side by side within one limit; then there is nothing left to wait for.
-        await asyncio.gather(*(app.lanes.drain(self._settings.drain_timeout) for app in self._apps))
+        await asyncio.gather(*(app.lanes.drain(self._settings.drain_timeout, for_good=True) for app in self._apps))
         clean = True
         deadline = asyncio.get_running_loop().time() + STOP_TIMEOUT
         for app in self._apps:
@@ -235,8 +255,7 @@ async def _broker_with_topics(settings: Settings) -> None:
         except Retryable:
             if asyncio.get_running_loop().time() >= deadline:
                 raise
-            with suppress(TimeoutError):
-                await asyncio.sleep(START_POLL)
+            await asyncio.sleep(START_POLL)
         else:
             if created:
                 log.info("topics created", topics=created)

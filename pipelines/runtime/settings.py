@@ -68,7 +68,9 @@ class Settings(_Strict):
     elasticsearch_user: str | None = Field(default=None, description="User of Elasticsearch; needs the password too.")
     elasticsearch_password: SecretStr | None = Field(default=None, description="Password of that user.")
     admin_key: SecretStr | None = Field(default=None, description="Bootstrap admin key; default: made at first start.")
-    sites: dict[SiteId, SiteSettings] = Field(default_factory=lambda: {"demo": SiteSettings(languages=("de", "en"))})
+    sites: dict[SiteId, SiteSettings] = Field(
+        default_factory=lambda: {"demo": SiteSettings(languages=("de", "en"), title="Kranichmünde")}
+    )
 
     # Local engine
     engine_kafka_port: int = Field(default=19092, description="Preferred port; a free one is taken when it is busy.")

@@ -9,11 +9,12 @@ import pytest
 from aiokafka.admin import AIOKafkaAdminClient
 from aiokafka.admin.config_resource import ConfigResource, ConfigResourceType
 
-from adapters.kafka import broker, ensure_topics, lags, prefixed
+from adapters.kafka import Outgoing, broker, ensure_topics, lags, prefixed
 from pipelines.runtime.errors import Retryable, TooLarge, TopicMismatch
-from schemas.topics import CHANGES, MAX_MESSAGE_BYTES, REQUESTS, all_topics
+from schemas.topics import CHANGES, CHUNKS, EMBEDDINGS, MAX_MESSAGE_BYTES, REQUESTS, all_topics
 from tests.faults.own_kafka import OwnKafka
 from tests.faults.rig import Rig, until
+from tests.faults.worker import Echo
 
 
 async def test_a_killed_broker_comes_back(rig: Rig, kafka: OwnKafka) -> None:
@@ -81,6 +82,19 @@ async def test_a_refused_message_does_not_break_the_sender(rig: Rig) -> None:
     with pytest.raises(TooLarge, match="8388608"):
         await rig.sender.send_bytes(CHANGES, b"k", b"x" * (MAX_MESSAGE_BYTES + 2**21), ())
     assert [m.value for m in await rig.messages(CHANGES)] == [b"1"] + [b"2"] * 20
+
+
+async def test_parts_of_a_page_go_where_the_page_goes(rig: Rig) -> None:
+    pages = [f"town:de:{n}" for n in range(8)]
+    own = await rig.sender.send_many(Outgoing(CHUNKS, page, Echo(id=0)) for page in pages)
+    parts = await rig.sender.send_many(
+        Outgoing(EMBEDDINGS, f"{page}#{part}", Echo(id=part), partition_key=page) for page in pages for part in range(3)
+    )
+    assert [part.partition for part in parts] == [place.partition for place in own for _ in range(3)]
+    assert {place.partition for place in own} == {0, 1}
+    sent = await rig.messages(EMBEDDINGS)
+    for page in pages:
+        assert [Echo.decode(m.value).id for m in sent if m.key.decode().startswith(f"{page}#")] == [0, 1, 2]
 
 
 async def test_topics_are_created_checked_and_corrected(rig: Rig) -> None:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 
 from adapters.kafka import broker
-from schemas.topics import CHANGES, CHUNKS, MAX_MESSAGE_BYTES
+from schemas.topics import CHANGES, CHUNKS, MAX_MESSAGE_BYTES, REQUESTS
 from tests.faults.rig import Rig, until
+from tests.faults.worker import Echo
 
 
 async def test_errors_are_retried_and_nothing_is_lost(rig: Rig) -> None:
@@ -56,13 +58,17 @@ async def test_a_hanging_handler_is_cut_off_and_tried_again(rig: Rig) -> None:
     assert "0.5 s" in letter.letter.message
 
 
-async def test_the_trace_goes_from_message_to_message(rig: Rig) -> None:
+async def test_two_stages_in_one_process_hand_on_with_the_trace(rig: Rig) -> None:
     order = json.dumps({"id": 1, "do": "ok"}).encode()
     await rig.sender.send_bytes(CHANGES, b"k", order, (("pagewire-trace", b"trace-7"),))
-    rig.worker()
-    await rig.settled()
-    (sent,) = await rig.messages(CHUNKS)
-    assert dict(sent.headers) == {"pagewire-trace": b"trace-7"}
+    await rig.sender.send(REQUESTS, "k", Echo(id=2), trace_id="trace-8")
+    worker = rig.worker()
+    await until("both have arrived", lambda: len(rig.lines("arrived")) == 2)
+    arrived = sorted((line["id"], line["topic"].partition(".")[2], line["trace"]) for line in rig.lines("arrived"))
+    assert arrived == [(1, CHUNKS.name, "trace-7"), (2, REQUESTS.name, "trace-8")]
+    worker.send_signal(signal.SIGTERM)
+    assert await rig.ended(worker) == 0
+    assert [len(rig.lines(what)) for what in ("setup", "ready", "teardown")] == [1, 1, 1]
 
 
 async def test_the_largest_message_goes_through(rig: Rig) -> None:

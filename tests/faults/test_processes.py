@@ -5,8 +5,10 @@ from __future__ import annotations
 import asyncio
 import signal
 
+import httpx
 import pytest
 
+from infra.engine.ports import any_free
 from pipelines.runtime import runner
 from pipelines.runtime.stage import Stage
 from schemas.topics import CHANGES
@@ -199,6 +201,19 @@ async def test_a_defect_of_the_runtime_ends_the_process(rig: Rig, program: str) 
     rig.worker()
     await rig.settled()
     assert rig.lost() == set()
+
+
+async def test_metrics_are_served(rig: Rig) -> None:
+    port = any_free(set())
+    worker = rig.worker(metrics_port=port)
+    await rig.order((1, "ok"), (2, "permanent"))
+    await rig.settled()
+    async with httpx.AsyncClient(trust_env=False) as client:
+        text = (await client.get(f"http://127.0.0.1:{port}/metrics")).text
+    assert 'pagewire_events_total{outcome="ok",stage="faulty"} 1.0' in text
+    assert 'pagewire_dead_letters_total{code="refused",stage="faulty"} 1.0' in text
+    worker.send_signal(signal.SIGTERM)
+    assert await rig.ended(worker) == 0
 
 
 async def test_no_broker_is_an_exit_code(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -24,7 +24,7 @@ from pipelines.runtime.runner import run_stages
 from pipelines.runtime.settings import load
 from pipelines.runtime.stage import Sender, Stage
 from schemas.base import Message, WireError
-from schemas.topics import CHANGES, CHUNKS
+from schemas.topics import CHANGES, CHUNKS, REQUESTS
 
 
 class Echo(Message):
@@ -84,8 +84,17 @@ async def main(path: Path) -> int:
         await sender.send(CHUNKS, (record.key or b"").decode(), Echo(id=number))
         log.write("effect", trace=record.trace_id, **where)
 
-    stage = Stage("faulty", {CHANGES: handle})
-    return await run_stages([stage], load(), on_ready=lambda: log.write("ready"))
+    async def arrive(record: Record, sender: Sender) -> None:
+        log.write("arrived", id=Echo.decode(record.value).id, topic=record.topic, trace=record.trace_id)
+
+    async def tell(what: str) -> None:
+        log.write(what)
+
+    stages = [
+        Stage("faulty", {CHANGES: handle}, setup=lambda: tell("setup"), teardown=lambda: tell("teardown")),
+        Stage("downstream", {CHUNKS: arrive, REQUESTS: arrive}),
+    ]
+    return await run_stages(stages, load(), on_ready=lambda: log.write("ready"))
 
 
 def run() -> None:

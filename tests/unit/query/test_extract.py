@@ -9,7 +9,7 @@ import numpy as np
 
 from pipelines.query.extract import LONGEST, MAX_EMBEDDED, candidates, extract
 from pipelines.query.ports import Matrix32
-from pipelines.query.words import stems
+from pipelines.words import stems
 from schemas.query import Source
 from tests.asking import source
 

@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field, replace
 
 import pytest
+from prometheus_client import REGISTRY
 
 from pipelines.runtime import guard as module
 from pipelines.runtime.dead_letters import DeadLetter, from_headers, original_headers
@@ -16,7 +17,7 @@ from pipelines.runtime.lanes import Work
 from pipelines.runtime.record import Headers, Record
 from pipelines.runtime.stage import Handler, Sender, Stage
 from schemas.base import Message, WireError
-from schemas.topics import CHANGES, CHUNKS, Topic
+from schemas.topics import ANSWERS, CHANGES, CHUNKS, Topic
 
 
 class Note(Message):
@@ -241,6 +242,45 @@ async def test_on_dead_comes_after_the_dead_letter_and_cannot_do_harm(monkeypatc
     await bench.run(handler, monkeypatch)
     assert told == [(RECORD, "refused", 1)]
     assert bench.bus.sent == [(CHUNKS, "k", RECORD.trace_id)]
+
+
+async def test_a_cancellation_nobody_asked_for_is_an_error_like_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    bench = Bench(bus=FakeBus(failures=[asyncio.CancelledError()]))
+
+    async def on_dead(record: Record, letter: DeadLetter, sender: Sender) -> None:
+        raise asyncio.CancelledError
+
+    bench.on_dead = on_dead
+    handler, _ = failing(Permanent("no"))
+    await bench.run(handler, monkeypatch)
+    assert bench.letter.code == "refused"
+
+
+async def test_what_happens_is_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    def counted(name: str, **labels: str) -> float:
+        return REGISTRY.get_sample_value(name, {"stage": "test", **labels}) or 0.0
+
+    def counts() -> list[float]:
+        return [
+            counted("pagewire_events_total", outcome="ok"),
+            counted("pagewire_events_total", outcome="dead"),
+            counted("pagewire_retries_total", code="unavailable"),
+            counted("pagewire_dead_letters_total", code="refused"),
+            counted("pagewire_handler_seconds_count"),
+        ]
+
+    before = counts()
+    for errors in ((), (Retryable("later"), Permanent("no"))):
+        handler, _ = failing(*errors)
+        await Bench().run(handler, monkeypatch)
+    assert [now - then for now, then in zip(counts(), before, strict=True)] == [1, 1, 1, 1, 3]
+    assert counted("pagewire_in_flight") == 0
+
+
+def test_a_stage_cannot_read_a_topic_without_dead_letters() -> None:
+    handler, _ = failing()
+    with pytest.raises(ValueError, match=r"answer\.events"):
+        Guard(Stage("test", {ANSWERS: handler}), ANSWERS, handler, FakeBus(), RetryPolicy(1, 1.0), 1.0)
 
 
 async def test_being_cut_off_ends_nothing(monkeypatch: pytest.MonkeyPatch) -> None:

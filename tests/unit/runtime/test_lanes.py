@@ -170,6 +170,15 @@ async def test_lanes_open_again_for_a_new_assignment() -> None:
     assert shop.offsets() == [0]
 
 
+async def test_lanes_drained_for_good_stay_closed() -> None:
+    shop = Workshop()
+    await shop.lanes.drain(0, for_good=True)
+    shop.lanes.open()
+    shop.lanes.put(record(0))
+    await shop.settle()
+    assert not shop.running
+
+
 async def test_a_defect_is_handed_to_the_owner() -> None:
     failures: list[BaseException] = []
     finished: list[Record] = []

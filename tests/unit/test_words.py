@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pipelines.query.words import count_words, stems, words
+from pipelines.words import count_words, stems, words
 
 
 @pytest.mark.parametrize(

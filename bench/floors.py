@@ -1,0 +1,101 @@
+"""Which cosines still mean something, per embedder: from these its profile is taken (adapters/embedders).
+
+Pages are cut as in production; a question's right chunk is one of the right page that holds the answer.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+from rich.progress import track
+
+from adapters.embedders.base import Embedder, make_embedder
+from bench.report import percentile, report
+from bench.xquad import Corpus, load
+from pipelines.ingest.chunk import chunk_field, embedded_text
+from pipelines.ingest.convert import fields
+from pipelines.runtime.settings import Settings
+
+LOSS = 0.5  # percent of right hits that may fall below a floor
+SLICE = 32
+
+
+def main(data: Path, langs: str = "en,de,en:de", embedder: str = "lite") -> None:
+    """Cosines of right and of random pairs; `langs` is `PAGES` or `PAGES:QUESTIONS`, separated by commas."""
+    asyncio.run(_run(data, langs.split(","), embedder))
+
+
+async def _run(data: Path, pairs: list[str], spec: str) -> None:
+    settings = Settings()
+    model = make_embedder(spec, settings)
+    await model.start()
+    lines = []
+    try:
+        for pair in pairs:
+            pages, _, asked = pair.partition(":")
+            lines += await _measure(pair, load(data, pages), load(data, asked or pages), model, settings)
+    finally:
+        await model.aclose()
+    columns = ("pages:questions", "field", "pairs", "lowest", f"{LOSS} %", "median", "random median", "random 99 %")
+    report("floors", f"cosine of right and of random pairs, {model.fingerprint}", columns, lines)
+
+
+async def _measure(
+    name: str, pages: Corpus, asked: Corpus, model: Embedder, settings: Settings
+) -> list[tuple[object, ...]]:
+    chunker = settings.chunker
+    texts: list[str] = []
+    owner: list[tuple[str, str]] = []  # page, core
+    for page in pages.pages:
+        cores = chunk_field(fields(page)["content"], chunker)
+        texts += [embedded_text(cores, i, chunker.overlap) for i in range(len(cores))]
+        owner += [(page.id, core) for core in cores]
+    chunks = await _embed(model, texts)
+    titles = await _embed(model, [page.title for page in pages.pages])
+    right_chunk, random_chunk, right_title, random_title = [], [], [], []
+    # The same questions in every language, in the same order: the answer is looked up in the pages' language.
+    together = list(zip(asked.questions, pages.questions, strict=True))
+    for question, answered in track(together, description=name):
+        vector = await model.query(question.question)
+        cosines = chunks @ vector
+        right = [i for i, (page, core) in enumerate(owner) if page == answered.page_id and answered.answer in core]
+        if right:
+            right_chunk.append(max(cosines[right]))
+        random_chunk += [c for c, (page, _) in zip(cosines, owner, strict=True) if page != answered.page_id]
+        by_title = titles @ vector
+        best = int(np.argmax(by_title))
+        if pages.pages[best].id == answered.page_id:  # else the one best hit is wrong, floor or no floor
+            right_title.append(by_title[best])
+        random_title += [c for i, c in enumerate(by_title) if pages.pages[i].id != answered.page_id]
+    return [
+        (name, "content", len(right_chunk), *_row(right_chunk, random_chunk)),
+        (name, "title", len(right_title), *_row(right_title, random_title)),
+    ]
+
+
+async def _embed(model: Embedder, texts: list[str]) -> NDArray[np.float32]:
+    made = [await model.passages(texts[i : i + SLICE]) for i in track(range(0, len(texts), SLICE))]
+    return np.concatenate(made)
+
+
+def _row(right: list[float], other: list[float]) -> tuple[float, ...]:
+    return (
+        float(min(right)),
+        percentile(right, LOSS),
+        percentile(right, 50),
+        percentile(other, 50),
+        percentile(other, 99),
+    )
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--data", type=Path, required=True, help="folder of xquad.LANG.json")
+    parser.add_argument("--langs", default="en,de,en:de")
+    parser.add_argument("--embedder", default="lite")
+    given = parser.parse_args()
+    main(given.data, given.langs, given.embedder)
