@@ -16,6 +16,7 @@ from adapters.kafka_client import REQUEST_TIMEOUT, answer, bootstrap_servers, cl
 from pipelines.runtime.errors import Retryable, TooLarge
 from pipelines.runtime.record import TRACE_HEADER, Headers
 from pipelines.runtime.settings import Settings
+from pipelines.runtime.trace import trace_id as current_trace
 from schemas.base import Message
 from schemas.topics import MAX_MESSAGE_BYTES, RECORD_OVERHEAD_BYTES, Topic
 
@@ -129,7 +130,8 @@ class KafkaSender:
         trace_id: str | None = None,
     ) -> None:
         """Raises: Retryable: not confirmed. TooLarge."""
-        await self._confirmed(await self._queue(Outgoing(topic, key, message, partition_key, trace_id)))
+        trace = trace_id or current_trace.get() or None
+        await self._confirmed(await self._queue(Outgoing(topic, key, message, partition_key, trace)))
 
     async def send_many(self, messages: Iterable[Outgoing]) -> list[Sent]:
         """Send in this order; return when all are confirmed.

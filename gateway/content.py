@@ -14,7 +14,8 @@ from gateway.edge import Edge, MayIngest, TheEdge
 from gateway.openapi import request_body
 from gateway.ports import Acceptance, Change
 from gateway.problems import Problem, problem_of
-from pipelines.runtime.errors import Permanent, Retryable
+from pipelines.ingest.accept import check_size
+from pipelines.runtime.errors import Permanent, Retryable, TooLarge
 from pipelines.runtime.settings import Settings
 from schemas.base import Lang, PageId, Revision
 from schemas.http import AcceptedChange, BulkError, BulkLine, BulkResult
@@ -87,7 +88,7 @@ async def put_page(
     page = parse(PageDocument, await read_body(request, body_limit(edge.settings)))
     if page.id != page_id:
         raise Problem(422, "id-mismatch", "id: not the page id of the path")
-    check_page(page, site, edge.settings)
+    check_size(page, edge.settings.content_limit)
     [acceptance] = await edge.ports.intake.accept(site, [Change("upsert", page)], "push")
     return await _accepted(acceptance, edge, wait, timeout)
 
@@ -129,26 +130,13 @@ async def bulk(site: str, caller: MayIngest, edge: TheEdge, request: Request) ->
     """
     tally = _Tally()
     try:
-        async for numbers, changes in _batches(site, request, edge.settings, tally):
+        async for numbers, changes in _batches(request, edge.settings, tally):
             await _hand_over(site, numbers, changes, edge, tally)
     except Retryable as err:
         problem = problem_of(err)
         problem.extra["accepted"] = tally.accepted
         raise problem from err
     return tally.result()
-
-
-def check_page(page: PageDocument, site: str, settings: Settings) -> None:
-    """What the page's own schema cannot know.
-
-    Raises:
-        Problem: 413 over the content limit; 422 a language the site does not have.
-    """
-    languages = settings.site(site).languages
-    if page.lang is not None and page.lang not in languages:
-        raise Problem(422, "unknown-language", f"lang: the site has {', '.join(languages)}, not {page.lang}")
-    if len(page.content.encode()) > settings.content_limit:
-        raise Problem(413, "too-large", f"content: the limit is {settings.content_limit:,} bytes of UTF-8")
 
 
 async def _accepted(acceptance: Acceptance, edge: Edge, wait: str | None, timeout: float | None) -> Response:
@@ -189,7 +177,7 @@ class _Tally:
 
 
 async def _batches(
-    site: str, request: Request, settings: Settings, tally: _Tally
+    request: Request, settings: Settings, tally: _Tally
 ) -> AsyncIterator[tuple[list[int], list[Change]]]:
     """Good lines in batches; bad ones go to the tally."""
     limit = body_limit(settings)
@@ -202,9 +190,9 @@ async def _batches(
                 raise too_large(limit)
             line = parse(BulkLine, raw)
             if line.op == "upsert":
-                check_page(line.page, site, settings)
-        except Problem as problem:
-            tally.reject(number, problem.code, problem.detail)
+                check_size(line.page, settings.content_limit)
+        except (Problem, TooLarge) as err:
+            tally.reject(number, err.code, err.detail if isinstance(err, Problem) else str(err))
             continue
         numbers.append(number)
         changes.append(Change(line.op, line.page))

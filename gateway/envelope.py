@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import logging
 import time
 from http import HTTPStatus
 
+import structlog
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -14,7 +14,7 @@ from gateway.metrics import REQUEST_SECONDS
 from gateway.problems import Problem
 from gateway.trace import trace_from, trace_id
 
-log = logging.getLogger(__name__)
+log = structlog.get_logger(__name__)
 
 # What a page of ours loosens, it says itself (gateway/pages.py).
 SAFE_HEADERS = {
@@ -23,6 +23,7 @@ SAFE_HEADERS = {
     "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'",
     "Cache-Control": "no-store",
 }
+QUIET = frozenset({"/healthz", "/readyz", "/metrics"})  # asked every few seconds by machines
 UNFORESEEN = Problem(
     HTTPStatus.INTERNAL_SERVER_ERROR, "internal", "something went wrong here; the log knows more under this instance"
 )
@@ -51,29 +52,25 @@ class Envelope:
                 headers["X-Trace-Id"] = trace
                 for name, value in SAFE_HEADERS.items():
                     headers.setdefault(name, value)
-                self._note(scope, status, time.perf_counter() - begun, trace)
+                _note(scope, status, time.perf_counter() - begun)
             await send(message)
 
-        try:
-            await self._app(scope, receive, wrapped)
-        except ClientDisconnect:
-            log.info("%s %s: the client left", scope["method"], scope["path"], extra={"trace_id": trace})
-        except Exception:
-            if status:
-                raise  # too late for an answer: the server closes the connection
-            log.exception("%s %s failed", scope["method"], scope["path"], extra={"trace_id": trace})
-            await UNFORESEEN.response()(scope, receive, wrapped)
-        finally:
-            trace_id.reset(token)
+        with structlog.contextvars.bound_contextvars(trace_id=trace):
+            try:
+                await self._app(scope, receive, wrapped)
+            except ClientDisconnect:
+                log.info("the client left", method=scope["method"], path=scope["path"])
+            except Exception:
+                if status:
+                    raise  # too late for an answer: the server closes the connection
+                log.exception("request failed", method=scope["method"], path=scope["path"])
+                await UNFORESEEN.response()(scope, receive, wrapped)
+            finally:
+                trace_id.reset(token)
 
-    def _note(self, scope: Scope, status: int, seconds: float, trace: str) -> None:
-        route = getattr(scope.get("route"), "path_format", "none")
-        REQUEST_SECONDS.labels(scope["method"], route, status).observe(seconds)
-        log.info(
-            "%s %s %d %.1f ms",
-            scope["method"],
-            scope["path"],
-            status,
-            seconds * 1000,
-            extra={"trace_id": trace, "route": route},
-        )
+
+def _note(scope: Scope, status: int, seconds: float) -> None:
+    route = getattr(scope.get("route"), "path_format", "none")
+    REQUEST_SECONDS.labels(scope["method"], route, status).observe(seconds)
+    say = log.debug if scope["path"] in QUIET else log.info
+    say("request", method=scope["method"], path=scope["path"], status=status, ms=round(seconds * 1000, 1))

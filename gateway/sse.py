@@ -10,10 +10,10 @@ visitor who leaves ends the source at once, also between two events.
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections.abc import AsyncGenerator
 from contextlib import aclosing, suppress
 
+import structlog
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
@@ -23,7 +23,7 @@ from gateway.ports import Followed
 from pipelines.runtime.errors import Retryable
 from schemas.answer import Done, Event, Failed
 
-log = logging.getLogger(__name__)
+log = structlog.get_logger(__name__)
 
 HEARTBEAT = 10.0  # seconds of silence before a comment (CONTRACT 4)
 SEND_TIMEOUT = 30.0  # seconds a reader may leave full buffers alone
@@ -166,7 +166,7 @@ class EventStream(Response):
                     async with asyncio.timeout(SEND_TIMEOUT):
                         await send({"type": "http.response.body", "body": data, "more_body": True})
         except TimeoutError:
-            log.info("a reader took nothing for %.0f s: let go", SEND_TIMEOUT)
+            log.info("a reader who takes nothing is let go", seconds=SEND_TIMEOUT)
             return  # unfinished, so the server closes the connection
         await send({"type": "http.response.body", "body": b"", "more_body": False})
 

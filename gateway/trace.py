@@ -1,4 +1,4 @@
-"""The trace id of the work at hand: made or taken over at the edge, then carried by whatever the edge calls.
+"""Where a trace begins: taken over from the caller or made at the edge.
 
 It follows W3C Trace Context (https://www.w3.org/TR/trace-context/): 32 lower-case hex digits, not all zero.
 """
@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import re
 import secrets
-from contextvars import ContextVar
 
-trace_id: ContextVar[str] = ContextVar("trace_id", default="")
+from pipelines.runtime.trace import trace_id
+
+__all__ = ["trace_from", "trace_id"]
 
 _TRACEPARENT = re.compile(r"[0-9a-f]{2}-([0-9a-f]{32})-[0-9a-f]{16}-[0-9a-f]{2}")
 

@@ -58,7 +58,7 @@ class Indexes:
     def __init__(self, es: AsyncElasticsearch, *, shards: int = 1, replicas: int = 0) -> None:
         self._es = es
         self._size = {"number_of_shards": shards, "number_of_replicas": replicas}
-        self._known: dict[str, tuple[float, IndexInfo | None]] = {}
+        self._known: dict[str, tuple[float, IndexInfo]] = {}
 
     async def live(self, site: str) -> IndexInfo | None:
         """The index behind the site's alias; None when there is none. At most `INFO_TTL` old."""
@@ -66,7 +66,8 @@ class Indexes:
         if seen and monotonic() - seen[0] < INFO_TTL:
             return seen[1]
         info = await self._read(site)
-        self._known[site] = (monotonic(), info)
+        if info is not None:  # that there is none is not remembered: the first save of a site makes one
+            self._known[site] = (monotonic(), info)
         return info
 
     async def _read(self, site: str) -> IndexInfo | None:
@@ -84,7 +85,6 @@ class Indexes:
         if info := await self.live(site):
             return info
         await self.create(index_name(site, 1), embedder, model, dims, chunker, aliases={alias(site): {}})
-        self._known.pop(site, None)
         info = await self.live(site)
         if info is None:
             raise NoIndex(f"index {index_name(site, 1)} exists without its alias {alias(site)}; add the alias")

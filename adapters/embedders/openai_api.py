@@ -8,7 +8,7 @@ import numpy as np
 import openai
 
 from adapters.embedders.base import EmbedderProfile, Vectors, readable, unit_vectors
-from pipelines.runtime.errors import Permanent, Retryable, SettingsError
+from pipelines.runtime.errors import PagewireError, Permanent, Retryable, SettingsError
 
 BATCH = 64  # texts a request
 BATCH_CHARS = 200_000  # hosted endpoints take some 300,000 tokens a request
@@ -71,23 +71,25 @@ class OpenAIEmbedder:
                 dimensions=openai.omit if self._wanted is None else self._wanted,
                 timeout=timeout,
             )
-        except (openai.APIConnectionError, openai.RateLimitError, openai.InternalServerError) as err:
-            raise Retryable(f"the embeddings endpoint of {self.spec} is away or busy: {_reason(err)}") from err
-        except (openai.AuthenticationError, openai.PermissionDeniedError) as err:
-            raise SettingsError(f"OPENAI_API_KEY: refused by the embeddings endpoint of {self.spec}") from err
-        except openai.APIError as err:
-            raise Permanent(f"the embeddings endpoint of {self.spec} refuses: {_reason(err)}") from err
-        if sorted(item.index for item in answer.data) != list(range(len(texts))):
-            raise Permanent(f"{self.spec} answered with {len(answer.data)} vectors for {len(texts)} texts")
-        rows = [item.embedding for item in sorted(answer.data, key=lambda item: item.index)]
-        vectors = unit_vectors(rows, len(texts), self._dims, self.spec)
+            rows = [(item.index, item.embedding) for item in answer.data]
+        except openai.APIConnectionError as err:  # timeouts, too
+            raise Retryable(f"the embeddings endpoint of {self.spec} is away: {type(err).__name__}") from err
+        except openai.APIStatusError as err:
+            raise self._refused(err.status_code) from err
+        except (openai.APIError, ValueError, AttributeError, TypeError) as err:  # how the client meets other JSON
+            raise Permanent(f"{self.spec} answered with something that is no vectors") from err
+        if sorted(place for place, _ in rows) != list(range(len(texts))):
+            raise Permanent(f"{self.spec} answered with {len(rows)} vectors for {len(texts)} texts")
+        vectors = unit_vectors([vector for _, vector in sorted(rows)], len(texts), self._dims, self.spec)
         self._dims = vectors.shape[1]
         return vectors
 
-
-def _reason(err: openai.APIError) -> str:
-    status = getattr(err, "status_code", None)
-    return f"HTTP {status}" if status else type(err).__name__
+    def _refused(self, status: int) -> PagewireError:
+        if status in (401, 403):
+            return SettingsError(f"OPENAI_API_KEY: refused by the embeddings endpoint of {self.spec}")
+        if status in (408, 409, 429) or status >= 500:
+            return Retryable(f"the embeddings endpoint of {self.spec} is busy: HTTP {status}")
+        return Permanent(f"the embeddings endpoint of {self.spec} refuses: HTTP {status}")
 
 
 def _batches(texts: Sequence[str]) -> Iterator[list[str]]:

@@ -147,9 +147,15 @@ class Intake:
                 raise TooLarge(
                     f"page {change.page_id!r} is {size:,} bytes as a message; the limit is {MAX_MESSAGE_BYTES:,}"
                 )
-        # One producer keeps the order of sends per partition, so they can be under way together.
-        await asyncio.gather(*(self._sender.send(CHANGES, c.page_key, c) for c in changes))
-        await asyncio.gather(*(self._sender.send(RECEIPTS, c.page_key, _queued(c)) for c in changes))
+        pages: dict[str, list[PageChange]] = {}
+        for change in changes:
+            pages.setdefault(change.page_key, []).append(change)
+        await asyncio.gather(*(self._send_page(history) for history in pages.values()))
+
+    async def _send_page(self, history: Sequence[PageChange]) -> None:
+        for change in history:
+            await self._sender.send(CHANGES, change.page_key, change)
+        await self._sender.send(RECEIPTS, history[-1].page_key, _queued(history[-1]))
 
 
 def _change(site: str, change: Change, default_lang: str, at: datetime, source: str) -> PageChange:

@@ -135,14 +135,15 @@ class Asker:
                     yield followed
 
     async def resume(self, request_id: str, position: str) -> AsyncGenerator[Followed, None]:
-        """Follow on after `position`, on any gateway.
+        """Follow on after `position`, on any gateway; after `""` from the first event that is kept.
 
         Raises:
             BadPosition: not a position of this request.
             Retryable: the log cannot be read.
         """
-        start = Position.parse(position)
-        if start.partition != self._tail.partition_of(request_id):
+        partition = self._tail.partition_of(request_id)
+        start = Position.parse(position) if position else Position(partition, -1, 1)
+        if start.partition != partition:
             raise BadPosition("that event belongs to another answer")
         with self._listening(request_id) as listener:
             listener.overrun = True  # what came before is in the log only

@@ -83,6 +83,7 @@ class SafeConsumer(driver.Consumer):  # type: ignore[misc]
         self.book: OffsetBook[TP] = OffsetBook()
         # Ends of partitions at their assignment: what lies before may have been seen by an earlier owner.
         self._assigned_ends: Mapping[TP, int] = {}
+        self._last_commit: asyncio.Task[None] | None = None  # under way, or given up, for this assignment
 
     def finished(self, record: Record) -> None:
         """The effects of a record are there: it may be committed."""
@@ -127,14 +128,27 @@ class SafeConsumer(driver.Consumer):  # type: ignore[misc]
         return committed
 
     async def wait_empty(self) -> None:
-        """Before partitions go and before the end: let work finish within the limit, commit what did."""
-        await self.app.lanes.drain(self.app.drain_limit)
-        # Twice: a commit that is under way makes the first call wait for it and do nothing itself.
-        for _ in range(2):
-            try:
-                await asyncio.wait_for(self.commit_and_end_transactions(), COMMIT_TIMEOUT)
-            except TimeoutError:
-                log.warning("last commit not confirmed; finished records will be repeated")
+        """Faust calls it before partitions go, and twice at the end."""
+        await self.settle()
+
+    async def settle(self, *, for_good: bool = False) -> None:
+        """Let work finish within the limit, then commit what did, within its own. Again: costs nothing."""
+        await self.app.lanes.drain(self.app.drain_limit, for_good=for_good)
+        if self._last_commit is not None or all(self.book.committable(tp) is None for tp in self.book.partitions()):
+            return
+        commit = self._last_commit = asyncio.create_task(self._commit_all(), name=f"last commit of {self.app.conf.id}")
+        # Not wait_for: Faust's commit swallows the cancellation with which that would end it.
+        await asyncio.wait((commit,), timeout=COMMIT_TIMEOUT)
+        if not commit.done():
+            commit.cancel()
+            log.warning("last commit not confirmed; finished records will be repeated", group=self.app.conf.id)
+        elif commit.exception() is None:
+            self._last_commit = None
+
+    async def _commit_all(self) -> None:
+        # Twice: while another commit is under way, the first call waits for that one and does nothing itself.
+        await self.commit_and_end_transactions()
+        await self.commit_and_end_transactions()
 
     async def on_partitions_revoked(self, revoked: set[TP]) -> None:
         await super().on_partitions_revoked(revoked)  # ends in wait_empty
@@ -143,6 +157,7 @@ class SafeConsumer(driver.Consumer):  # type: ignore[misc]
     async def on_partitions_assigned(self, assigned: set[TP], generation_id: int = 0) -> None:
         self._assigned_ends = await self._ends(assigned)
         self.book.forget(self.book.partitions())
+        self._last_commit = None
         self.app.lanes.open()
         await super().on_partitions_assigned(assigned, generation_id)
         self.app.assigned.set()

@@ -22,7 +22,7 @@ from prometheus_client import start_http_server
 
 from adapters.kafka import KafkaSender, bootstrap_servers, ensure_topics, group_id
 from pipelines.runtime.errors import Retryable, SettingsError
-from pipelines.runtime.faust_app import COMMIT_TIMEOUT, SafeApp
+from pipelines.runtime.faust_app import SafeApp
 from pipelines.runtime.guard import Guard, RetryPolicy
 from pipelines.runtime.lanes import Lanes, Work
 from pipelines.runtime.settings import Settings
@@ -38,8 +38,7 @@ EXIT_NO_SERVICE = 3  # CONTRACT 2
 START_TIMEOUT = 60.0  # seconds for the broker to be there: containers start in any order
 START_POLL = 1.0  # seconds
 TEARDOWN_TIMEOUT = 10.0  # seconds per stage
-# All apps together, after their work is drained: two last commits, leaving the group, closing clients.
-STOP_TIMEOUT = 2 * COMMIT_TIMEOUT + 5.0  # seconds
+STOP_TIMEOUT = 15.0  # seconds for all apps, once settled: leaving their groups, closing their clients
 
 
 async def run_stages(stages: Sequence[Stage], settings: Settings, *, on_ready: Callable[[], None] | None = None) -> int:
@@ -194,8 +193,8 @@ class _Process:
 
     async def _stop(self) -> bool:
         """Whether all came to its end in time."""
-        # All drain side by side within one limit; then there is nothing left to wait for.
-        await asyncio.gather(*(app.lanes.drain(self._settings.drain_timeout, for_good=True) for app in self._apps))
+        # All drain and commit side by side, within the limits of one; then there is nothing left to wait for.
+        await asyncio.gather(*(app.consumer.settle(for_good=True) for app in self._apps))
         clean = True
         deadline = asyncio.get_running_loop().time() + STOP_TIMEOUT
         for app in self._apps:

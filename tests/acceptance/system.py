@@ -9,10 +9,11 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from time import monotonic, sleep
+from typing import Any
 from uuid import uuid4
 
 import httpx
@@ -122,7 +123,7 @@ def eventually(look: object, timeout: float = 60.0, every: float = 0.1) -> None:
         sleep(every)
 
 
-def events(response: httpx.Response) -> Iterator[tuple[str, str, Mapping[str, object]]]:
+def events(response: httpx.Response) -> Iterator[tuple[str, str, dict[str, Any]]]:
     """(id, event, data) of a streamed answer."""
 
     fields: dict[str, str] = {}

@@ -123,10 +123,12 @@ def test_the_stream_has_its_events_in_order_and_the_tokens_are_the_answer(system
     assert len({id for id, _, _ in got}) == len(got)
     answer = got[-2][2]
     assert "".join(str(data["text"]) for _, event, data in got if event == "token") == answer["text"]
-    for _, event, data in got:
-        if event == "citation":
-            cited = str(answer["text"])[int(str(data["start"])) : int(str(data["end"]))]
-            assert "42 metres" in cited
+    texts = {source["n"]: source["text"] for source in answer["sources"]}
+    citations = [data for _, event, data in got if event == "citation"]
+    assert citations == [{k: v for k, v in c.items() if k != "type"} for c in answer["citations"]]
+    for citation in citations:
+        assert answer["text"][citation["start"] : citation["end"]] in texts[citation["n"]]
+    assert any("42 metres" in citation["quote"] for citation in citations)
 
 
 def test_an_answer_goes_on_at_another_gateway_where_it_was_cut(system: System) -> None:

@@ -156,6 +156,11 @@ RELIED_ON: tuple[tuple[Callable[..., Any], str, str], ...] = (
         "why wait_empty is our own",
     ),
     (
+        base.Consumer.maybe_wait_for_commit_to_finish,
+        "except asyncio.CancelledError: pass",
+        "why wait_for cannot bound the last commit",
+    ),
+    (
         driver.AIOKafkaConsumerThread._create_worker_consumer,
         "group_instance_id=conf.consumer_group_instance_id",
         "static membership",
@@ -233,6 +238,8 @@ class FakeThread:
         self.asked: set[TP] | None = None
         self.commits: list[dict[TP, int]] = []
         self.commit_works = True
+        self.answers = asyncio.Event()
+        self.answers.set()
         self.ends: dict[TP, int] = {}
         self.owned = {TP("cms.changes", 0), TP("cms.changes", 1)}
 
@@ -242,6 +249,7 @@ class FakeThread:
 
     async def commit(self, offsets: Mapping[TP, int]) -> bool:
         self.commits.append(dict(offsets))
+        await self.answers.wait()
         return self.commit_works
 
     def assignment(self) -> set[TP]:
@@ -348,6 +356,20 @@ async def test_a_failed_commit_is_tried_again(app: SafeApp, thread: FakeThread) 
     thread.commit_works = True
     await app.consumer.commit()
     assert thread.commits == [{A: 4}, {A: 4}]
+
+
+async def test_a_last_commit_that_is_not_answered_is_given_up_once(
+    app: SafeApp, thread: FakeThread, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(faust_app, "COMMIT_TIMEOUT", 0.01)
+    thread.fetched = {A: [3]}
+    await app.consumer._getmany(active_partitions={A}, timeout=1.0)
+    app.consumer.finished(_record(3))
+    thread.answers.clear()
+    await app.consumer.wait_empty()
+    await app.consumer.wait_empty()
+    assert thread.commits == [{A: 4}]
+    thread.answers.set()
 
 
 async def test_a_full_lane_is_not_fetched(app: SafeApp, thread: FakeThread) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import httpx
@@ -9,6 +10,7 @@ import pytest
 
 from gateway.app import create_app
 from gateway.fakes import FakePorts
+from gateway.problems import Problem
 from gateway.trace import trace_from, trace_id
 from pipelines.runtime.errors import Retryable
 from pipelines.runtime.settings import SiteSettings
@@ -43,6 +45,12 @@ async def test_ports_see_the_trace(client: httpx.AsyncClient, fakes: FakePorts) 
     response = await client.put("/v1/sites/town/pages/a", json={"id": "a"})
     assert seen == [response.headers["x-trace-id"]]
     assert trace_id.get() == ""
+
+
+def test_a_problem_can_be_told_whatever_it_is_about() -> None:
+    response = Problem(422, "invalid", "lone \ud800 surrogate", extra={"accepted": 1}).response()
+    document = json.loads(response.body)
+    assert (document["detail"], document["accepted"]) == ("lone ? surrogate", 1)
 
 
 @pytest.mark.parametrize("path", ["/healthz", "/nothing", "/v1/admin/status", "/", "/chat.js", "/openapi.json"])

@@ -1,0 +1,8 @@
+"""The trace id of the work at hand, from the HTTP request to the citation; rides in a Kafka header between processes."""
+
+from __future__ import annotations
+
+from contextvars import ContextVar
+
+# 32 lower-case hex digits (W3C Trace Context); empty outside of any request.
+trace_id: ContextVar[str] = ContextVar("trace_id", default="")

