@@ -7,6 +7,8 @@ from typing import Annotated, Literal, Self
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
 
 SCHEMA_VERSION: Literal[1] = 1
+# Elasticsearch external versions are signed 64-bit; receipts spend two bits on their rank.
+MAX_REVISION = 2**60 - 1
 
 SiteId = Annotated[
     str,
@@ -26,13 +28,20 @@ PageId = Annotated[
 ]
 Revision = Annotated[
     int,
-    # Elasticsearch external versions are signed 64-bit; receipts spend two bits on their rank.
-    Field(ge=0, lt=2**60, description="Order of a page's changes; the highest wins, whenever it arrives."),
+    Field(ge=0, le=MAX_REVISION, description="Order of a page's changes; the highest wins, whenever it arrives."),
 ]
 
 
 class WireError(ValueError):
     """The bytes are not a message of this kind and version."""
+
+
+def problems(err: ValidationError) -> str:
+    """What is wrong, field by field, without the content."""
+    return "; ".join(
+        f"{'.'.join(map(str, e['loc'])) or 'message'}: {e['msg']}"
+        for e in err.errors(include_input=False, include_url=False)[:5]
+    )
 
 
 class Wire(BaseModel):
@@ -63,8 +72,4 @@ class Message(Wire):
         try:
             return cls.model_validate_json(value)
         except ValidationError as err:
-            problems = "; ".join(
-                f"{'.'.join(map(str, e['loc'])) or 'message'}: {e['msg']}"
-                for e in err.errors(include_input=False, include_url=False)[:5]
-            )
-            raise WireError(f"not a {cls.__name__} v{SCHEMA_VERSION}: {problems}") from err
+            raise WireError(f"not a {cls.__name__} v{SCHEMA_VERSION}: {problems(err)}") from err

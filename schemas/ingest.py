@@ -18,10 +18,9 @@ Vector32 = NDArray[np.float32]
 def _vector_in(value: Any) -> Vector32:
     if isinstance(value, str):
         value = np.frombuffer(base64.b64decode(value, validate=True), dtype="<f4")
-    vector = np.asarray(value, dtype=np.float32)
-    if vector.ndim != 1 or not np.isfinite(vector).all():
-        raise ValueError("a vector is a flat list of finite float32")
-    return vector
+    if not isinstance(value, np.ndarray) or value.ndim != 1 or not value.size or not np.isfinite(value).all():
+        raise ValueError("a vector is finite float32 in base64")
+    return value.astype(np.float32, copy=False)
 
 
 def _vector_out(value: Vector32) -> str:

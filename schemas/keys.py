@@ -8,6 +8,7 @@ from urllib.parse import quote, unquote
 
 # Elasticsearch refuses ids over 512 bytes; the rest is left for `#field#ord`.
 MAX_ID_PREFIX = 440  # bytes
+CUT = "!"  # always percent-encoded in a page key: no page's own id looks like the shortened one of another
 
 
 class PageAddress(NamedTuple):
@@ -50,7 +51,7 @@ def head_id(page: str) -> str:
     encoded = page.encode()
     if len(encoded) <= MAX_ID_PREFIX:
         return page
-    return encoded[: MAX_ID_PREFIX - 33].decode() + "~" + blake2b(encoded, digest_size=16).hexdigest()
+    return encoded[: MAX_ID_PREFIX - 33].decode() + CUT + blake2b(encoded, digest_size=16).hexdigest()
 
 
 def chunk_id(page: str, field: str, ord: int) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import datetime
 from typing import Annotated, Literal, Self, get_args
 
 from pydantic import AwareDatetime, Field, StringConstraints, model_validator
@@ -84,7 +83,7 @@ class ChangeRef(Wire):
     lang: Lang
     page_id: PageId
     revision: Revision
-    accepted_at: datetime
+    accepted_at: AwareDatetime
     partition: int = Field(ge=0, description="Where the change stands in cms.changes, ...")
     offset: int = Field(ge=0, description="... so that the index stage can put it back on top of the log.")
 

@@ -20,6 +20,7 @@ from typing import Protocol
 from pipelines.runtime.errors import Retryable, TooLarge
 from pipelines.runtime.settings import Settings
 from pipelines.runtime.stage import Sender
+from schemas.base import MAX_REVISION
 from schemas.head import Head
 from schemas.ingest import ReceiptEvent
 from schemas.page import ChangeRef, Op, PageChange, PageDocument
@@ -118,7 +119,9 @@ class Intake:
     def _numbered(self, change: PageChange, highest: int, given: int | None) -> PageChange:
         key = change.page_key
         last = max(self._last.get(key, -1), highest)
-        revision = max(round(change.accepted_at.timestamp() * 1000), last + 1) if given is None else given
+        # A CMS that has once sent the highest revision gets no higher one; the last save still counts.
+        next_one = min(max(round(change.accepted_at.timestamp() * 1000), last + 1), MAX_REVISION)
+        revision = next_one if given is None else given
         self._last[key] = max(last, revision)
         self._last.move_to_end(key)
         if len(self._last) > REMEMBERED:

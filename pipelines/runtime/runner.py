@@ -21,7 +21,7 @@ from aiokafka import TopicPartition
 from prometheus_client import start_http_server
 
 from adapters.kafka import KafkaSender, bootstrap_servers, ensure_topics, group_id
-from pipelines.runtime.errors import Retryable, SettingsError
+from pipelines.runtime.errors import PagewireError, Retryable, SettingsError
 from pipelines.runtime.faust_app import SafeApp
 from pipelines.runtime.guard import Guard, RetryPolicy
 from pipelines.runtime.lanes import Lanes, Work
@@ -50,7 +50,7 @@ async def run_stages(stages: Sequence[Stage], settings: Settings, *, on_ready: C
 
     Returns:
         The exit code for the process: 0 stopped by a signal, 1 something broke (a supervisor should start
-        the process again), 3 no broker within a minute.
+        the process again), 3 no broker within a minute, or a stage's setup raised Retryable.
 
     Raises:
         TopicMismatch: a topic is there, but unfit. SettingsError: the metrics port is taken.
@@ -98,7 +98,7 @@ class _Process:
         self._settings = settings
         self._sender = sender
         self._stages = stages
-        self._broken: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+        self._broken: asyncio.Future[tuple[str, int]] = asyncio.get_running_loop().create_future()
         self._started = asyncio.Event()
         self._set_up: list[Stage] = []
         self._apps = [SafeApp(stage, settings, self._lanes, self._fail) for stage in stages]
@@ -122,9 +122,10 @@ class _Process:
             for owned in (*tasks, asked):
                 owned.cancel()
             await asyncio.wait((*tasks, asked))
-        broken = self._broken.done()
-        if broken:
-            log.critical("worker broke", reason=self._broken.result())
+        code = EXIT_OK
+        if self._broken.done():
+            reason, code = self._broken.result()
+            log.critical("worker broke", reason=reason)
         else:
             log.info("stopping", stages=[stage.name for stage in self._stages])
             self._broken.cancel()
@@ -136,7 +137,7 @@ class _Process:
             log.critical("worker did not stop in time")
             sys.stderr.flush()
             os._exit(EXIT_CRASHED)
-        return EXIT_CRASHED if broken else EXIT_OK
+        return code
 
     def _lanes(self, app: SafeApp) -> Lanes:
         policy = RetryPolicy(self._settings.tries, self._settings.retry_for)
@@ -159,12 +160,15 @@ class _Process:
         )
 
     def _fail(self, err: BaseException) -> None:
+        if isinstance(err, PagewireError):  # from a setup: said in plain words, and no defect of ours
+            self._broke(str(err), EXIT_NO_SERVICE if isinstance(err, Retryable) else EXIT_CRASHED)
+            return
         log.critical("defect in the worker", exc_info=err)
         self._broke(repr(err))
 
-    def _broke(self, reason: str) -> None:
+    def _broke(self, reason: str, code: int = EXIT_CRASHED) -> None:
         if not self._broken.done():
-            self._broken.set_result(reason)
+            self._broken.set_result((reason, code))
 
     def _ended(self, task: asyncio.Task[str | None]) -> None:
         if task.cancelled():
@@ -194,7 +198,11 @@ class _Process:
     async def _stop(self) -> bool:
         """Whether all came to its end in time."""
         # All drain and commit side by side, within the limits of one; then there is nothing left to wait for.
-        await asyncio.gather(*(app.consumer.settle(for_good=True) for app in self._apps))
+        settled = await asyncio.gather(
+            *(app.consumer.settle(for_good=True) for app in self._apps), return_exceptions=True
+        )
+        for err in filter(None, settled):
+            log.error("not settled; unfinished work will be repeated", error=repr(err))
         clean = True
         deadline = asyncio.get_running_loop().time() + STOP_TIMEOUT
         for app in self._apps:

@@ -10,6 +10,7 @@ import pytest
 
 from infra.engine.ports import any_free
 from pipelines.runtime import runner
+from pipelines.runtime.errors import Permanent, Retryable
 from pipelines.runtime.stage import Stage
 from schemas.topics import CHANGES
 from tests.faults.rig import Rig, key_in, until
@@ -225,3 +226,11 @@ async def test_no_broker_is_an_exit_code(rig: Rig, monkeypatch: pytest.MonkeyPat
 
 async def _unused(record: object, sender: object) -> None:
     raise AssertionError("no record can come")
+
+
+@pytest.mark.parametrize(("error", "code"), [(Retryable("no index"), 3), (Permanent("bad model"), 1)])
+async def test_a_setup_that_fails_is_an_exit_code(rig: Rig, error: Exception, code: int) -> None:
+    async def setup() -> None:
+        raise error
+
+    assert await runner.run_stages([Stage("faulty", {CHANGES: _unused}, setup=setup)], rig.settings) == code
