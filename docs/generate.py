@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import Any
 
 import typer.main
-from click import Command, Group, Option
 from pydantic.fields import FieldInfo
 
 from cli.main import app
@@ -24,6 +23,12 @@ from schemas.topics import TOPICS, dead_letter_topic
 
 REFERENCE = Path(__file__).parent / "reference"
 NOTE = "<!-- Written by `make docs`; do not edit. -->\n\n"
+NOTE_COMMANDS = """# Commands
+
+Every listing command takes `--json`. Exit codes: 0 fine, 1 the thing asked for is not so, 2 wrong use, 3 a needed
+service is not there.
+
+"""
 
 
 def pages() -> Iterator[tuple[str, str]]:
@@ -104,21 +109,22 @@ def _topics() -> str:
 
 
 def _commands() -> str:
-    root = typer.main.get_command(app)
-    return "# Commands\n\n" + "\n".join(_command(root, "pagewire"))
+    return NOTE_COMMANDS + "\n".join(_command(typer.main.get_command(app), "pagewire"))
 
 
-def _command(command: Command, name: str) -> Iterator[str]:
-    if isinstance(command, Group):
+def _command(command: Any, name: str) -> Iterator[str]:
+    # Typer brings its own copy of click, so its classes are told apart by what they have.
+    children = getattr(command, "commands", None)
+    if children is not None:
         if name != "pagewire":
             yield f"## `{name}`\n\n{inspect.cleandoc(command.help or '')}\n"
-        for child in command.commands.values():
+        for child in children.values():
             yield from _command(child, f"{name} {child.name}")
         return
-    arguments = [p for p in command.params if not isinstance(p, Option)]
-    shown = " ".join(f"{p.name.upper()}{'...' if p.nargs == -1 else ''}" for p in arguments if p.name)
-    yield f"## `{name}{' ' + shown if shown else ''}`\n\n{inspect.cleandoc(command.help or '')}\n"
-    options = [p for p in command.params if isinstance(p, Option) and not p.hidden]
+    arguments = [p for p in command.params if p.param_type_name == "argument"]
+    shown = "".join(f" {p.name.upper()}{'...' if p.nargs == -1 else ''}" for p in arguments)
+    yield f"## `{name}{shown}`\n\n{inspect.cleandoc(command.help or '')}\n"
+    options = [p for p in command.params if p.param_type_name == "option" and not p.hidden and p.name != "help"]
     if options:
         yield "| option | |\n| --- | --- |"
         for option in options:

@@ -82,7 +82,7 @@ class Settings(_Strict):
     topic_prefix: str = Field(default="", pattern=r"^[A-Za-z0-9._-]*$", description="Put before every topic and group.")
     partitions: int = Field(default=4, ge=1, le=1000, description="Partitions of new topics.")
     replication: int = Field(default=1, ge=1, description="Copies of new topics (3 in production).")
-    window: int = Field(default=16, ge=1, le=64, description="Messages a stage works on at once (FAUST.md: <= 16).")
+    window: int = Field(default=16, ge=1, le=64, description="Messages a stage works on at once.")
     try_timeout: float = Field(default=60.0, gt=0, description="Seconds one try at a message may take.")
     tries: int = Field(
         default=6, ge=1, description="Tries before an unexplained error (or a timeout) is a dead letter."
@@ -104,7 +104,7 @@ class Settings(_Strict):
         description="Seconds without progress, in spite of waiting messages, until a worker ends itself.",
     )
     static_membership: str | None = Field(
-        default=None, description="Stable member name of this process (StatefulSets), see FAUST.md."
+        default=None, description="Stable member name of this process (StatefulSets)."
     )
     metrics_port: int | None = Field(default=None, description="Prometheus port of a worker process; default: none.")
 
