@@ -175,7 +175,11 @@ class LogReader:
     async def _connected(self) -> AIOKafkaConsumer:
         if self._consumer is None:
             consumer = _consumer(self._bootstrap)
-            await consumer.start()
+            try:
+                await consumer.start()
+            except BaseException:
+                await consumer.stop()
+                raise
             self._consumer = consumer
         return self._consumer
 

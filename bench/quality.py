@@ -15,34 +15,33 @@ from rich.progress import track
 from bench.report import interval, report
 from bench.system import system
 from bench.xquad import Asked, Corpus, load
-from schemas.http import SearchKind
 
-MODES: tuple[SearchKind, ...] = ("hybrid", "vector", "keyword")
 CONCURRENT = 4
 
 
-def main(data: Path, langs: str) -> None:
+def main(data: Path, langs: str, modes: str) -> None:
     """Share of questions whose page is the first hit, with bootstrap intervals."""
-    asyncio.run(_run(data, langs.split(",")))
+    asyncio.run(_run(data, langs.split(","), modes.split(",")))
 
 
-async def _run(data: Path, pairs: Sequence[str]) -> None:
+async def _run(data: Path, pairs: Sequence[str], modes: Sequence[str]) -> None:
     corpora = {lang: load(data, lang) for pair in pairs for lang in pair.split(":")}
     indexed = {pair.split(":")[-1] for pair in pairs}
-    async with system([f"xquad-{lang}" for lang in indexed]) as (_, client):
+    async with system([f"xquad-{lang}" for lang in indexed]) as (started, client):
         for lang in sorted(indexed):
             await put_in(client, f"xquad-{lang}", corpora[lang])
         lines = []
         for pair in pairs:
             asked, pages = pair.split(":")[0], pair.split(":")[-1]
-            for mode in MODES:
+            for mode in modes:
                 ranks = await ranks_of(client, f"xquad-{pages}", corpora[asked].questions, mode)
                 mean, low, high = interval([rank == 1 for rank in ranks])
                 reciprocal = interval([1 / rank if rank else 0.0 for rank in ranks])[0]
                 first_five = interval([0 < rank <= 5 for rank in ranks])[0]
                 lines.append((f"{asked} -> {pages}", mode, mean, low, high, first_five, reciprocal))
-    columns = ("questions -> pages", "mode", "page@1", "95 % from", "to", "page@5", "page MRR@10")
-    report("quality", "right page first, 48 pages, 1,190 questions", columns, lines)
+        columns = ("questions -> pages", "mode", "page@1", "95 % from", "to", "page@5", "page MRR@10")
+        chunker = started.settings.chunker.fingerprint
+        report("quality", f"right page first, chunks {chunker}", columns, lines, chunker=chunker)
 
 
 async def put_in(client: httpx.AsyncClient, site: str, corpus: Corpus) -> None:
@@ -62,7 +61,7 @@ async def put_in(client: httpx.AsyncClient, site: str, corpus: Corpus) -> None:
             await asyncio.sleep(0.2)
 
 
-async def ranks_of(client: httpx.AsyncClient, site: str, questions: Sequence[Asked], mode: SearchKind) -> list[int]:
+async def ranks_of(client: httpx.AsyncClient, site: str, questions: Sequence[Asked], mode: str) -> list[int]:
     """The place of the right page among the pages found, from 1; 0 when it is not among them."""
     gate = asyncio.Semaphore(CONCURRENT)
 

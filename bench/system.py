@@ -27,7 +27,7 @@ def home(sites: Sequence[str]) -> Iterator[Settings]:
             "PAGEWIRE_HOME": folder,
             "PAGEWIRE_CONFIG": str(config),
             "PAGEWIRE_PORT": "0",
-            "PAGEWIRE_LOG_LEVEL": "warning",
+            "PAGEWIRE_LOG_LEVEL": "error",
             "PAGEWIRE_TOPIC_PREFIX": f"bench{os.getpid()}-",
             "PAGEWIRE_VISITOR_RATE": "100000/minute",
         }

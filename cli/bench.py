@@ -20,11 +20,12 @@ def quality(
     langs: Annotated[
         str, typer.Option(help="Comma-separated; `de:en` asks in German on English pages.")
     ] = "en,de,ro,de:en",
+    modes: Annotated[str, typer.Option(help="Comma-separated.")] = "hybrid,vector,keyword",
 ) -> None:
     """How often the right page comes first: hybrid, vectors alone, keywords alone."""
     from bench import quality
 
-    quality.main(data, langs)
+    quality.main(data, langs, modes)
 
 
 @app.command()

@@ -9,6 +9,7 @@ from time import monotonic
 from typing import Annotated
 
 import typer
+from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.table import Column
 
@@ -105,7 +106,7 @@ def _print_import(result: Mapping[str, object], waited: bool) -> None:
     failed = result["failed"]
     assert isinstance(failed, dict)
     for key, error in failed.items():
-        err.print(f"[red]failed[/] {key}: {error}", soft_wrap=True)
+        err.print(f"[red]failed[/] {key}: {escape(str(error))}", soft_wrap=True)
     out.print(f"{result['sent']} pages sent" + (f", {len(failed)} failed, the rest searchable" if waited else ""))
 
 
@@ -121,9 +122,10 @@ def receipt(
     """
     with explained():
         settings = load()
-        found = asyncio.run(_receipt(settings, site, lang or settings.site(site).languages[0], page))
+        default = settings.site(site).languages[0]
+        found = asyncio.run(_receipt(settings, site, lang or default, page))
     if found is None:
-        err.print(f"page {page!r} of site {site} was never accepted")
+        err.print(f"page {page!r} of site {site} was never accepted", markup=False)
         raise typer.Exit(NOT_SO)
     if json:
         print_json(found)
@@ -150,6 +152,6 @@ def _print_receipt(found: Receipt) -> None:
         f"  chunks      {chunks.total} ({chunks.embedded} embedded, {chunks.reused} reused, {chunks.removed} removed)"
     )
     if found.error:
-        out.print(f"  error       {found.error}", soft_wrap=True)
+        out.print(f"  error       {found.error}", markup=False, soft_wrap=True)
     for note in found.notes:
-        out.print(f"  note        {note}", soft_wrap=True)
+        out.print(f"  note        {note}", markup=False, soft_wrap=True)

@@ -11,6 +11,7 @@ import typer
 from cli.output import NOT_SO, explained, out, print_json, rows, table
 from infra import engine
 from infra.engine import EngineSettings, EngineStatus, open_progress
+from pipelines.ingest.importing import forget_all
 from pipelines.runtime.settings import Settings, load
 
 app = typer.Typer(
@@ -106,4 +107,5 @@ def reset(yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = Fals
             typer.confirm(f"Delete all topics and indexes under {settings.home}?", abort=True)
         asyncio.run(engine.stop(settings))
         engine.reset(settings)
+        forget_all(settings.home)
     out.print("data deleted")

@@ -10,12 +10,14 @@ from dataclasses import asdict, is_dataclass
 from typing import Any
 
 import typer
-from pydantic import BaseModel
+from pydantic import BaseModel, ValidationError
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
 from infra.engine import EngineError
 from pipelines.runtime.errors import PagewireError, Retryable, SettingsError, UnknownSite
+from schemas.base import problems
 
 NOT_SO = 1  # the thing asked for is not so
 WRONG_USE = 2
@@ -45,8 +47,13 @@ def table(*columns: str) -> Table:
 
 def rows(made: Table, lines: Sequence[Sequence[object]]) -> Table:
     for line in lines:
-        made.add_row(*("" if cell is None else str(cell) for cell in line))
+        made.add_row(*("" if cell is None else escape(str(cell)) for cell in line))
     return made
+
+
+def complain(why: object) -> None:
+    """What went wrong, on standard error."""
+    err.print(f"[red]error[/] {escape(str(why))}", soft_wrap=True)
 
 
 @contextmanager
@@ -55,11 +62,14 @@ def explained() -> Iterator[None]:
     try:
         yield
     except EngineError as error:
-        err.print(f"[red]error[/] {error}", soft_wrap=True)
+        complain(error)
         raise typer.Exit(NO_SERVICE) from None
     except PagewireError as error:
-        err.print(f"[red]error[/] {error}", soft_wrap=True)
+        complain(error)
         raise typer.Exit(_code(error)) from None
+    except ValidationError as error:  # an argument that its schema does not take
+        complain(problems(error))
+        raise typer.Exit(WRONG_USE) from None
     except KeyboardInterrupt:
         raise typer.Exit(130) from None
 

@@ -8,6 +8,7 @@ from secrets import token_urlsafe
 from typing import Annotated
 
 import typer
+from rich.markup import escape
 
 from cli.output import NOT_SO, err, explained, out, print_json, rows, table
 from pipelines.clients import Clients
@@ -46,12 +47,13 @@ async def ask_once(
     settings: Settings, site: str, question: str, lang: str | None, quiet: bool = False
 ) -> Answered | None:
     """Ask and print the answer as it comes; None when there was none in time."""
+    default = settings.site(site).languages[0]
     at = datetime.now(UTC)
     asked = Question(
         request_id=token_urlsafe(16),
         conversation_id=token_urlsafe(16),
         site=site,
-        lang=lang or settings.site(site).languages[0],
+        lang=lang or default,
         question=question,
         asked_at=at,
         deadline=at + timedelta(seconds=settings.question_timeout),
@@ -77,16 +79,17 @@ def _print_event(followed: Followed, question: str) -> None:
         case Citation(n=n):
             out.print(f"[cyan]\\[{n}][/]", end="")
         case QuestionRephrased(question=asked) if asked != question:
-            err.print(f"[dim]{asked}[/]")
+            err.print(f"[dim]{escape(asked)}[/]")
         case Restart():
             out.print("\n[dim]the answer starts again[/]")
         case Failed(message=message):
-            err.print(f"\n[red]{message}[/]")
+            err.print(f"\n[red]{escape(message)}[/]")
         case Answered(sources=sources):
             out.print("\n")
             for source in sources:
                 if source.cited:
-                    out.print(f"[cyan]\\[{source.n}][/] {source.title}  [dim]{source.url}[/]", soft_wrap=True)
+                    page = f"{escape(source.title)}  [dim]{escape(source.url)}[/]"
+                    out.print(f"[cyan]\\[{source.n}][/] {page}", soft_wrap=True)
         case Done() | _:
             pass
 
@@ -106,7 +109,9 @@ def search(
     if mode not in kinds:
         raise typer.BadParameter(f"{mode!r}: hybrid, vector or keyword", param_hint="--mode")
     with explained():
-        hits = asyncio.run(_search(load(), site, query, kinds[mode], size))
+        settings = load()
+        settings.site(site)
+        hits = asyncio.run(_search(settings, site, query, kinds[mode], size))
     if json:
         print_json({"hits": [hit.model_dump(mode="json") for hit in hits]})
     else:

@@ -19,7 +19,7 @@ import typer
 
 from adapters.kafka import bootstrap_servers, ensure_topics
 from cli.engine import engine_settings
-from cli.output import err, explained, out
+from cli.output import complain, err, explained, out
 from gateway.keys import admin_key
 from infra import engine
 from infra.engine import RunningEngine, open_progress
@@ -71,12 +71,12 @@ async def _serve(settings: Settings, stop: asyncio.Event) -> int:
             await asyncio.wait((failed, asked), return_when=asyncio.FIRST_COMPLETED)
             asked.cancel()
             if failed.done():
-                err.print(f"[red]error[/] {failed.result()}")
+                complain(failed.result())
                 return 1
             failed.cancel()
             err.print("stopping ...")
     except ChildFailed as error:
-        err.print(f"[red]error[/] {error}")
+        complain(error)
         return error.code
     return 0
 

@@ -102,7 +102,7 @@ class SiteSearch:
             return [], 0
         answer = await self._es.termvectors(
             index=alias(site),
-            doc={"stems": text},
+            doc={"stems": stems_of(text)},
             fields=["stems"],
             term_statistics=True,
             field_statistics=True,

@@ -19,6 +19,7 @@ from pipelines.runtime.errors import Permanent
 
 DIMS = 1024
 SLICE = 8  # texts a call: a question waits for one at most
+NOT_INSTALLED = "embedder bge-m3 needs FlagEmbedding and torch ({}); `make setup-bge` installs them"
 MAX_TOKENS = 8192  # what the model reads; the largest chunk with its overlap stays below
 
 
@@ -44,7 +45,7 @@ class BgeM3Embedder:
 
     async def start(self) -> None:
         if self._model is None:
-            self._model = await self._thread.run(_load, self._name)
+            self._model = await self._thread.run(_Model, self._name)
 
     async def aclose(self) -> None:
         await self._thread.aclose()
@@ -54,43 +55,41 @@ class BgeM3Embedder:
         vectors: Vectors = np.empty((len(texts), DIMS), np.float32)
         for first in range(0, len(texts), SLICE):
             some = [readable(text) for text in texts[first : first + SLICE]]
-            made = await self._thread.run(_encode, self._model, some)
+            made = await self._thread.run(self._model.encode, some)
             vectors[first : first + len(some)] = unit_vectors(made, len(some), DIMS, self.spec)
         return vectors
 
     async def query(self, text: str) -> Vectors:
         await self.start()
-        made = await self._thread.run(_encode, self._model, [readable(text)], priority=QUESTION)
+        made = await self._thread.run(self._model.encode, [readable(text)], priority=QUESTION)
         vector: Vectors = unit_vectors(made, 1, DIMS, self.spec)[0]
         return vector
 
 
-def _load(name: str) -> Any:
-    folder = _weights(name)
-    try:
-        import torch
-        from FlagEmbedding import BGEM3FlagModel
-    except ImportError as err:
-        raise Permanent(
-            f"embedder bge-m3 needs FlagEmbedding and torch ({err}): `pip install 'pagewire[bge]'` or `make setup-bge`"
-        ) from err
-    gpu = torch.cuda.is_available()
-    return BGEM3FlagModel(
-        str(folder),
-        use_fp16=gpu,  # on a CPU half precision is slower
-        devices="cuda:0" if gpu else "cpu",
-        normalize_embeddings=True,
-        return_dense=True,
-        return_sparse=False,
-        return_colbert_vecs=False,
-        batch_size=SLICE,
-        passage_max_length=MAX_TOKENS,
-        query_max_length=MAX_TOKENS,
-    )
+class _Model:
+    """FlagEmbedding's model and tokenizer. Its own `encode` runs the first batch twice, to see whether memory is
+    enough, which doubles the time of a question and of our small slices.
+    """
 
+    def __init__(self, name: str) -> None:
+        folder = _weights(name)
+        try:
+            import torch
+            from FlagEmbedding import BGEM3FlagModel
+        except ImportError as err:
+            raise Permanent(NOT_INSTALLED.format(err)) from err
+        self._device = "cuda:0" if torch.cuda.is_available() else "cpu"
+        half = self._device != "cpu"  # on a CPU half precision is slower
+        loaded = BGEM3FlagModel(str(folder), use_fp16=half, devices=self._device, normalize_embeddings=True)
+        self._tokenizer = loaded.tokenizer
+        self._model = loaded.model.to(self._device).eval()
+        self._no_grad = torch.inference_mode
 
-def _encode(model: Any, texts: list[str]) -> Any:
-    return model.encode(texts, batch_size=SLICE, max_length=MAX_TOKENS)["dense_vecs"]
+    def encode(self, texts: list[str]) -> Any:
+        """Dense vectors: shape (len(texts), DIMS)."""
+        read = self._tokenizer(texts, truncation=True, max_length=MAX_TOKENS, padding=True, return_tensors="pt")
+        with self._no_grad():
+            return self._model(read.to(self._device), return_dense=True)["dense_vecs"].float().cpu().numpy()
 
 
 def _weights(name: str) -> Path:
@@ -105,9 +104,7 @@ def _weights(name: str) -> Path:
         from huggingface_hub import snapshot_download
         from huggingface_hub.errors import HFValidationError, LocalEntryNotFoundError
     except ImportError as err:
-        raise Permanent(
-            f"embedder bge-m3 needs FlagEmbedding and torch ({err}): `pip install 'pagewire[bge]'` or `make setup-bge`"
-        ) from err
+        raise Permanent(NOT_INSTALLED.format(err)) from err
     try:
         return Path(snapshot_download(name, local_files_only=True))
     except (LocalEntryNotFoundError, HFValidationError) as err:

@@ -13,6 +13,7 @@ from markdown_it import MarkdownIt
 from pydantic import ValidationError
 
 from pipelines.runtime.errors import Permanent
+from schemas.base import problems
 from schemas.page import PageDocument
 
 SUFFIXES = {".html", ".htm", ".md", ".markdown"}
@@ -66,9 +67,9 @@ def _folder(folder: Path) -> Iterator[PageDocument]:
     for path in _files(folder):
         relative = path.relative_to(folder).with_suffix("")
         try:
-            text = path.read_text(encoding="utf-8")
+            text = path.read_text(encoding="utf-8-sig")  # editors on Windows put a mark at the start
             matter = FRONT_MATTER.match(text)
-            fields: dict[str, Any] = yaml.safe_load(matter.group(1)) or {} if matter else {}
+            fields = _front_matter(matter.group(1)) if matter else {}
             body = text[matter.end() :] if matter else text
             content = body if path.suffix.lower() in (".html", ".htm") else markdown.render(body)
             # Milliseconds of the last change: importing the same file twice is the same revision.
@@ -77,16 +78,18 @@ def _folder(folder: Path) -> Iterator[PageDocument]:
                 "title": relative.name,
                 "revision": round(path.stat().st_mtime * 1000),
             }
-            yield PageDocument.model_validate(defaults | _front_matter(fields) | {"content": content})
+            yield PageDocument.model_validate(defaults | fields | {"content": content})
         except ValidationError as err:
             raise BadSource(f"{path}: {problems(err)}") from None
-        except (OSError, UnicodeDecodeError, yaml.YAMLError, TypeError) as err:
+        except (OSError, ValueError, yaml.YAMLError) as err:
             raise BadSource(f"{path}: {err}") from err
 
 
-def _front_matter(fields: dict[str, Any]) -> dict[str, Any]:
+def _front_matter(text: str) -> dict[str, Any]:
     """What front matter commonly says, as a page document says it."""
-    said = dict(fields)
+    said = yaml.safe_load(text) or {}
+    if not isinstance(said, dict):
+        raise ValueError("front matter: must be `name: value` lines")
     if "path" in said:
         said.setdefault("url", said.pop("path"))
     changed = said.get("changed_at")
@@ -95,11 +98,3 @@ def _front_matter(fields: dict[str, Any]) -> dict[str, Any]:
     elif isinstance(changed, date) and not isinstance(changed, datetime):
         said["changed_at"] = datetime.combine(changed, time(), UTC)
     return said
-
-
-def problems(err: ValidationError) -> str:
-    """What is wrong, field by field, without echoing content."""
-    return "; ".join(
-        f"{'.'.join(map(str, e['loc'])) or 'document'}: {e['msg']}"
-        for e in err.errors(include_input=False, include_url=False)[:5]
-    )

@@ -119,9 +119,10 @@ class Intake:
     def _numbered(self, change: PageChange, highest: int, given: int | None) -> PageChange:
         key = change.page_key
         last = max(self._last.get(key, -1), highest)
-        # A CMS that has once sent the highest revision gets no higher one; the last save still counts.
-        next_one = min(max(round(change.accepted_at.timestamp() * 1000), last + 1), MAX_REVISION)
-        revision = next_one if given is None else given
+        revision = given
+        if revision is None:
+            # Nothing comes after the highest revision, should a CMS have sent that: the last save takes its place.
+            revision = min(max(round(change.accepted_at.timestamp() * 1000), last + 1), MAX_REVISION)
         self._last[key] = max(last, revision)
         self._last.move_to_end(key)
         if len(self._last) > REMEMBERED:

@@ -35,7 +35,7 @@ _LINE_END = re.compile("\r\n?|[\x0b\x0c\x85\u2028\u2029]")
 _ODD_SPACE = re.compile("[\u00a0\u1680\u2000-\u200a\u202f\u205f\u3000]")
 _BLANK_LINES = re.compile(r"\n{3,}")
 _NO_TARGET = re.compile(r"\s*(?:#|javascript:|data:|vbscript:|$)", re.IGNORECASE)
-_BACKTICKS = re.compile("`{3,}")
+_BACKTICKS = re.compile("`{3,20}")
 
 
 def fields(page: PageDocument) -> dict[FieldName, str]:

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
+import shutil
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from hashlib import blake2b
@@ -19,6 +21,7 @@ from pipelines.ingest.accept import Acceptance, Change
 from schemas.ingest import Receipt
 from schemas.page import PageDocument
 
+FOLDER = "imports"  # of cursors, in settings.home
 BATCH = 100  # pages put into the log together
 POLL = 0.5  # seconds between looks at the receipts
 LOOK = 500  # receipts read at once
@@ -46,15 +49,18 @@ class Cursor:
     """Remembers how far a source was imported into a site."""
 
     def __init__(self, home: Path, site: str, source: Path) -> None:
-        stat = source.stat()
-        # Another content of the same file begins at the start again.
-        name = f"{site}|{source.resolve()}|{stat.st_size}|{stat.st_mtime_ns}"
-        self._file = home / "imports" / f"{blake2b(name.encode(), digest_size=12).hexdigest()}.json"
+        # Another content of the same file, or of any in the same folder, begins at the start again.
+        root = source.resolve()
+        name = blake2b(site.encode(), digest_size=12)
+        for path in (root, *sorted(root.rglob("*"))):
+            stat = path.lstat()
+            name.update(os.fsencode(path) + f"|{stat.st_size}|{stat.st_mtime_ns}\n".encode())
+        self._file = home / FOLDER / f"{name.hexdigest()}.json"
 
     def read(self) -> int:
         try:
             return int(json.loads(self._file.read_text())["accepted"])
-        except (OSError, ValueError, KeyError):
+        except (OSError, ValueError, TypeError, KeyError):
             return 0
 
     def write(self, accepted: int) -> None:
@@ -65,6 +71,11 @@ class Cursor:
 
     def forget(self) -> None:
         self._file.unlink(missing_ok=True)
+
+
+def forget_all(home: Path) -> None:
+    """Let every import begin at its start: what was sent is gone from the log."""
+    shutil.rmtree(home / FOLDER, ignore_errors=True)
 
 
 def _batches(pages: Iterable[PageDocument]) -> Iterator[list[PageDocument]]:

@@ -14,18 +14,17 @@ from pipelines.ingest.accept import KnownPages
 from pipelines.runtime.record import Record
 from schemas.base import WireError
 from schemas.head import Head
-from schemas.ingest import ChunkCounts, Receipt, ReceiptEvent
+from schemas.ingest import ChunkCounts, Receipt, ReceiptEvent, ReceiptState
 from schemas.keys import page_key, parse_page_key
 
 RECENT = 10_000  # receipts kept in mind
-FINAL = ("searchable", "deleted", "failed", "superseded")
 
 
 def receipt(event: ReceiptEvent | None, head: Head | None) -> Receipt | None:
     """Put together the newest event of a page and what the index shows; None when both are missing."""
     if head is None and event is None:
         return None
-    if event is None or (head is not None and event.change.revision <= head.change.revision):
+    if event is None or (head is not None and _shown(event, head)):
         assert head is not None
         return Receipt(
             page_key=head.change.page_key,
@@ -39,11 +38,15 @@ def receipt(event: ReceiptEvent | None, head: Head | None) -> Receipt | None:
             notes=event.notes if event and event.change.revision == head.change.revision else (),
         )
     live = head is not None and head.state == "live"
+    # The index does not show this change yet. If the event says otherwise, an older index has come back since.
+    state: ReceiptState = "queued"
+    if event.state == "failed" or (event.state == "deleted" and not live):
+        state = event.state
     return Receipt(
         page_key=event.change.page_key,
         accepted_revision=event.change.revision,
         searchable_revision=head.change.revision if head and live else None,
-        state=event.state if event.state != "superseded" else "queued",
+        state=state,
         chunks=head.cost if head else ChunkCounts(),
         accepted_at=event.change.accepted_at,
         searchable_at=head.settled_at if head and live else None,
@@ -51,6 +54,13 @@ def receipt(event: ReceiptEvent | None, head: Head | None) -> Receipt | None:
         error=f"{event.error.stage}: {event.error.reason}" if event.error else None,
         notes=event.notes,
     )
+
+
+def _shown(event: ReceiptEvent, head: Head) -> bool:
+    """Whether the change can be found. The head is written a moment before; the event that says so comes after."""
+    if event.change.revision == head.change.revision:
+        return event.state != "queued"
+    return event.change.revision < head.change.revision
 
 
 def _lag(head: Head) -> int:
@@ -71,7 +81,7 @@ class ReceiptReader:
     def __init__(self, pages: KnownPages, make_tail: Callable[[Callable[[Record], None]], Tail]) -> None:
         self._pages = pages
         self._tail = make_tail(self._deliver)
-        self._waiting: dict[str, set[asyncio.Queue[ReceiptEvent]]] = defaultdict(set)
+        self._waiting: dict[str, set[asyncio.Event]] = defaultdict(set)
         # A receipt is in the topic before the index stage has stored it: an editor must not read "unknown" meanwhile.
         self._recent: OrderedDict[str, ReceiptEvent] = OrderedDict()
 
@@ -91,8 +101,12 @@ class ReceiptReader:
         """Receipts by page key; pages never seen are missing."""
         keys = list(page_keys)
         heads, events = await asyncio.gather(self._pages.heads(site, keys), self._pages.receipts(keys))
-        found = {key: receipt(self._newest(key, events.get(key)), heads.get(key)) for key in keys}
-        return {key: one for key, one in found.items() if one is not None}
+        found: dict[str, Receipt] = {}
+        for key in keys:
+            recent, stored = self._recent.get(key), events.get(key)
+            if one := receipt(_newer(recent, stored) if stored else recent, heads.get(key)):
+                found[key] = one
+        return found
 
     async def settled(self, page_key: str, revision: int, timeout: float) -> Receipt | None:
         """The receipt once this revision or a newer one can be found, is deleted or has failed.
@@ -100,36 +114,26 @@ class ReceiptReader:
         Returns:
             None when that takes longer than `timeout` seconds.
         """
-        arrivals: asyncio.Queue[ReceiptEvent] = asyncio.Queue()
-        self._waiting[page_key].add(arrivals)
+        arrived = asyncio.Event()
+        self._waiting[page_key].add(arrived)
         try:
             async with asyncio.timeout(timeout):
-                return await self._settled(page_key, revision, arrivals)
+                return await self._settled(page_key, revision, arrived)
         except TimeoutError:
             return None
         finally:
-            self._waiting[page_key].discard(arrivals)
+            self._waiting[page_key].discard(arrived)
             if not self._waiting[page_key]:
                 del self._waiting[page_key]
 
-    async def _settled(self, key: str, revision: int, arrivals: asyncio.Queue[ReceiptEvent]) -> Receipt:
+    async def _settled(self, key: str, revision: int, arrived: asyncio.Event) -> Receipt:
         site = parse_page_key(key).site
-        now = (await self.receipts(site, [key])).get(key)
-        if now and now.accepted_revision >= revision and now.state != "queued":
-            return now
         while True:
-            event = await arrivals.get()
-            if event.change.revision >= revision and event.state in FINAL:
-                head = (await self._pages.heads(site, [key])).get(key)
-                settled = receipt(event, head)
-                assert settled is not None
-                return settled
-
-    def _newest(self, key: str, stored: ReceiptEvent | None) -> ReceiptEvent | None:
-        recent = self._recent.get(key)
-        if stored is None or (recent is not None and recent.version > stored.version):
-            return recent
-        return stored
+            arrived.clear()  # before the look: what comes during it asks for another one
+            now = (await self.receipts(site, [key])).get(key)
+            if now and now.accepted_revision >= revision and now.state != "queued":
+                return now
+            await arrived.wait()
 
     def _deliver(self, record: Record) -> None:
         try:
@@ -137,9 +141,14 @@ class ReceiptReader:
         except WireError:
             return  # the index stage, which reads the topic too, makes a dead letter of it
         key = event.change.page_key
-        self._recent[key] = self._newest(key, event) or event
+        self._recent[key] = _newer(self._recent.get(key), event)
         self._recent.move_to_end(key)
         if len(self._recent) > RECENT:
             self._recent.popitem(last=False)
-        for arrivals in self._waiting.get(key, ()):
-            arrivals.put_nowait(event)
+        if event.state != "queued":
+            for arrived in self._waiting.get(key, ()):
+                arrived.set()
+
+
+def _newer(known: ReceiptEvent | None, other: ReceiptEvent) -> ReceiptEvent:
+    return known if known is not None and known.version > other.version else other

@@ -63,7 +63,7 @@ class VectorCache:
     def put(self, embed_hash: str, vector: Vector32) -> None:
         if embed_hash not in self._vectors:
             self._size += vector.nbytes
-        self._vectors[embed_hash] = vector
+        self._vectors[embed_hash] = vector.copy()  # a row of a batch would keep the whole batch in memory
         while self._size > self._limit:
             self._size -= self._vectors.popitem(last=False)[1].nbytes
 
@@ -99,8 +99,9 @@ class Embedding:
             )
             for p in planned
         ]
-        embedded = sum(p.embed_hash in missing for p in planned)
-        current = parts(page, chunks, embedder=model.spec, model=model.fingerprint, dims=model.dims, embedded=embedded)
+        current = parts(
+            page, chunks, embedder=model.spec, model=model.fingerprint, dims=model.dims, embedded=len(missing)
+        )
         head = (await self._known.heads(change.site, [change.page_key])).get(change.page_key)
         superseded = [
             current[0].model_copy(update={"part": n, "superseded": True, "chunks": ()})

@@ -6,6 +6,7 @@ query.requests ─▶ rephrase ─▶ query.rephrased ─▶ retrieve ─▶ que
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import UTC, datetime
 from time import perf_counter
 from typing import Protocol
 
@@ -45,7 +46,8 @@ def rephrase_handler(settings: Settings, prompt: Prompt, phrases: Phrases, model
         began = perf_counter()
         mode = search_mode(request.question, settings.short_question_words)
         question = request.question
-        if model is not None and mode == "semantic":
+        awaited = datetime.now(UTC) < request.deadline  # after it, the answer stage says so
+        if model is not None and mode == "semantic" and awaited:
             question = await rewritten(request, settings, prompt, phrases, model)
         timings = {"rephrase": (perf_counter() - began) * 1000}
         message = Rephrased(request=request, question=question, mode=mode, timings_ms=timings)

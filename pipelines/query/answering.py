@@ -8,7 +8,8 @@ query.retrieved ─▶ rephrased, sources ─▶ token, citation ... ─▶ answ
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import aclosing
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from time import perf_counter
@@ -31,6 +32,12 @@ log = structlog.get_logger(__name__)
 
 QUOTABLE = ("content", "description")
 WAITING = 64  # pieces of a model's text that may wait while the broker confirms
+
+
+class ModelFailed(PagewireError):
+    """The model broke down or had nothing to say."""
+
+    code = "model-failed"
 
 
 @dataclass(frozen=True)
@@ -84,9 +91,9 @@ class Answering:
         if self._model is not None and retrieved.sources:
             try:
                 return await self._by_model(self._model, retrieved, to)
-            except PagewireError as err:
+            except ModelFailed as err:
                 # What a visitor needs is on the pages: quote them. What was streamed so far is taken back.
-                log.warning("the model failed, quoting instead", code=err.code, error=str(err))
+                log.warning("the model failed, quoting instead", error=str(err))
                 await to.restart()
         return await self._by_quoting(retrieved, embedder, to)
 
@@ -103,10 +110,13 @@ class Answering:
         )
         parser = CitationParser(chat.sources)
         usage = Usage(model=self._settings.llm_model)
-        async for deltas in _batches(model.stream(chat.messages, max_tokens=answer.OUTPUT_TOKENS)):
-            usage = next((delta.usage for delta in deltas if delta.usage), usage)
-            await to.put(*parser.feed("".join(delta.text for delta in deltas)))
+        async with aclosing(_batches(model.stream(chat.messages, max_tokens=answer.OUTPUT_TOKENS))) as batches:
+            async for deltas in batches:
+                usage = next((delta.usage for delta in deltas if delta.usage), usage)
+                await to.put(*parser.feed("".join(delta.text for delta in deltas)))
         await to.put(*parser.finish())
+        if not parser.text:
+            raise ModelFailed("it wrote nothing")
         if parser.dropped:
             log.info("citations of no source", count=parser.dropped)
         return Written(parser.text, parser.citations, usage, extractive=False)
@@ -122,28 +132,39 @@ class Answering:
         return Written(extracted.text, extracted.citations, Usage(), extractive=True)
 
 
-async def _batches(stream: AsyncIterator[Delta]) -> AsyncIterator[list[Delta]]:
-    """Whatever the model has written since the last batch was taken: a slow bus makes larger tokens, not lag."""
-    waiting: asyncio.Queue[Delta | None] = asyncio.Queue(WAITING)
+async def _batches(stream: AsyncGenerator[Delta, None]) -> AsyncGenerator[list[Delta], None]:
+    """Whatever the model has written since the last batch was taken: a slow bus makes larger tokens, not lag.
+
+    Raises:
+        ModelFailed: the stream broke.
+    """
+    waiting: asyncio.Queue[Delta | None] = asyncio.Queue()
+    room = asyncio.Semaphore(WAITING)
 
     async def read() -> None:
-        try:
+        async with aclosing(stream):
             async for delta in stream:
-                await waiting.put(delta)
-        finally:
-            await waiting.put(None)
+                await room.acquire()
+                waiting.put_nowait(delta)
 
     reader = asyncio.create_task(read(), name="model-stream")
+    reader.add_done_callback(lambda _: waiting.put_nowait(None))  # the last, whatever ended it
     try:
-        while (first := await waiting.get()) is not None:
-            batch = [first]
+        ended = False
+        while not ended:
+            taken = [await waiting.get()]
             while not waiting.empty():
-                if (more := waiting.get_nowait()) is None:
-                    waiting.put_nowait(None)
-                    break
-                batch.append(more)
-            yield batch
-        await reader  # raises what ended the stream
+                taken.append(waiting.get_nowait())
+            batch = [delta for delta in taken if delta is not None]
+            ended = len(batch) < len(taken)
+            for _ in batch:
+                room.release()
+            if batch:
+                yield batch
+        try:
+            await reader
+        except PagewireError as err:
+            raise ModelFailed(f"{err.code}: {err}") from err
     finally:
         reader.cancel()
         await asyncio.gather(reader, return_exceptions=True)

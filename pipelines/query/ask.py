@@ -24,6 +24,7 @@ from schemas.query import Question
 from schemas.topics import REQUESTS
 
 BUFFERED = 1_000  # events kept for a slow reader; past that it goes on from the log
+STRETCH = 5_000  # records of all answers in a partition read from the log at once
 
 
 class BadPosition(Permanent):
@@ -153,24 +154,37 @@ class Asker:
 
     async def _follow(self, request_id: str, seen: Position, listener: _Listener) -> AsyncGenerator[Followed, None]:
         key = request_id.encode()
-        while True:
-            if listener.overrun:
-                listener.overrun = False
-                # Everything from here on reaches the listener, so log and tail meet without a gap.
-                here = self._tail.position(seen.partition)
-                records = await self._reader.read(seen.partition, seen.offset + 1, here)
-            else:
-                records = [await listener.take()]
-            for record in records:
-                if record.key != key or record.offset <= seen.offset:
+        # From the event that was seen last, not the one after it: if it was the final one, nothing follows.
+        async with aclosing(self._records(seen.partition, max(0, seen.offset), listener)) as records:
+            async for record in records:
+                if record.key != key:
                     continue
                 event = AnswerEvent.decode(record.value)
                 if event.attempt < seen.attempt:
                     continue  # a worker that was given up writes on for a while
-                seen = Position(seen.partition, record.offset, event.attempt)
-                yield Followed(str(seen), event)
+                if record.offset > seen.offset:
+                    seen = Position(seen.partition, record.offset, event.attempt)
+                    yield Followed(str(seen), event)
                 if event.final:
                     return
+
+    async def _records(self, partition: int, start: int, listener: _Listener) -> AsyncGenerator[Record, None]:
+        """Records from `start` on, each once: out of the log what the listener has missed, the rest as it comes."""
+        while True:
+            if listener.overrun:
+                listener.overrun = False
+                # Everything from here on reaches the listener, so log and tail meet without a gap.
+                here = self._tail.position(partition)
+                while start < here:
+                    end = min(start + STRETCH, here)
+                    for record in await self._reader.read(partition, start, end):
+                        yield record
+                    start = end
+            record = await listener.take()
+            # Overrun while we waited: this one is not the next, but it is in the log as well.
+            if not listener.overrun and record.offset >= start:
+                start = record.offset + 1
+                yield record
 
     @contextmanager
     def _listening(self, request_id: str) -> Iterator[_Listener]:

@@ -6,6 +6,7 @@ as the next attempt, announced by `restart`; one that was answered to the end is
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Protocol
 
 from pipelines.runtime.record import Record
@@ -63,6 +64,7 @@ async def begin(record: Record, request: Question, sender: Sender, log: EventLog
 
 async def fail(record: Record, request: Question, sender: Sender, log: EventLog, code: str, message: str) -> None:
     """End the answer with an error in plain words, unless it has ended."""
-    publication = await begin(record, request, sender, log)
+    # Tries have failed by now: the record is fresh no more, and some of the answer may be written.
+    publication = await begin(replace(record, fresh=False), request, sender, log)
     if publication is not None:
         await publication.put(Failed(code=code, message=message), Done())

@@ -14,6 +14,7 @@ from pipelines.runtime.settings import Settings
 # Libraries that tell of the same outage ten times a second, and tell nothing new when all is well.
 # Faust's services log under the module of the subclass, ours.
 CHATTY = (
+    "uvicorn",
     "aiokafka",
     "faust",
     "mode",

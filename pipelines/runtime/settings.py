@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import difflib
 import os
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal, Self
@@ -59,7 +60,11 @@ class Settings(_Strict):
     host: str = Field(default="127.0.0.1", description="Address the gateway listens on.")
     port: int = Field(default=8000, ge=0, le=65535, description="Port of the gateway; 0 takes a free one.")
     kafka: str | None = Field(default=None, description="Bootstrap servers `host:port,...`; default: the local engine.")
-    elasticsearch: str | None = Field(default=None, description="URL; default: the local engine.")
+    elasticsearch: str | None = Field(
+        default=None,
+        pattern=r"^https?://[^/@\s]+:\d+(/\S*)?$",  # its client wants the port; user and password are settings
+        description="URL with port, `https://host:9200`; default: the local engine.",
+    )
     shards: int = Field(default=1, ge=1, description="Primary shards of new indexes.")
     replicas: int = Field(default=0, ge=0, description="Replicas of new indexes (1 or more in production).")
     elasticsearch_api_key: SecretStr | None = Field(
@@ -136,7 +141,9 @@ class Settings(_Strict):
     # Model
     llm_model: str | None = Field(default=None, description="Chat model; none: answers quote the pages (SPEC B9).")
     openai_api_key: SecretStr | None = Field(default=None, description="Also read from `OPENAI_API_KEY`.")
-    openai_base_url: str | None = Field(default=None, description="Also read from `OPENAI_BASE_URL`.")
+    openai_base_url: str | None = Field(
+        default=None, pattern=r"^https?://\S+$", description="Also read from `OPENAI_BASE_URL`."
+    )
     llm_timeout: float = Field(default=30.0, gt=0, description="Seconds a model may be silent.")
 
     # Edge
@@ -183,7 +190,7 @@ class Settings(_Strict):
     @field_validator("embedder")
     @classmethod
     def _embedder_known(cls, value: str) -> str:
-        if value not in ("lite", "bge-m3") and not value.startswith("openai:"):
+        if value not in ("lite", "bge-m3") and not re.match(r"openai:\S", value):
             raise ValueError("must be lite, bge-m3 or openai:MODEL")
         return value
 
@@ -219,10 +226,11 @@ def load(env: Mapping[str, str] | None = None) -> Settings:
         if not name.startswith(PREFIX) or name == PREFIX + "CONFIG":
             continue
         key = name.removeprefix(PREFIX).lower()
-        if key not in Settings.model_fields or key in FILE_ONLY:
-            close = difflib.get_close_matches(key, Settings.model_fields, n=1)
-            hint = f"; did you mean {PREFIX}{close[0].upper()}?" if close else ""
-            raise SettingsError(f"{name}: no such setting{hint}")
+        if key in FILE_ONLY:
+            raise SettingsError(f"{name}: {key} are set in {path}, they do not fit into one variable")
+        if key not in Settings.model_fields:
+            close = _close(key)
+            raise SettingsError(f"{name}: no such setting" + (f"; did you mean {_variable(close)}?" if close else ""))
         if value:
             values[key] = value
     try:
@@ -234,6 +242,11 @@ def load(env: Mapping[str, str] | None = None) -> Settings:
 def _read_yaml(path: Path) -> dict[str, Any]:
     try:
         loaded = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except yaml.MarkedYAMLError as err:
+        # Without the words of the parser, which quote the line: it may hold a key.
+        mark = err.problem_mark
+        where = f" at line {mark.line + 1}, column {mark.column + 1}" if mark else ""
+        raise SettingsError(f"{path}: not YAML{where}") from None
     except (OSError, UnicodeDecodeError, yaml.YAMLError) as err:
         raise SettingsError(f"{path}: cannot be read: {err}") from err
     if loaded is None:
@@ -244,8 +257,20 @@ def _read_yaml(path: Path) -> dict[str, Any]:
 
 
 def _problem(error: Any, path: Path) -> str:
+    said = error["msg"].removeprefix("Value error, ")
+    if not error["loc"]:  # about several settings together: names them itself
+        return str(said)
     where = ".".join(str(part) for part in error["loc"])
-    name = where if "." in where else f"{where} ({PREFIX}{where.upper()} or {path})"
     if error["type"] == "extra_forbidden":
-        return f"{name}: no such setting"
-    return f"{name}: {error['msg']}"
+        close = _close(where)
+        return f"{where} ({path}): no such setting" + (f"; did you mean {close}?" if close else "")
+    settable = where in Settings.model_fields and where not in FILE_ONLY
+    return f"{where} ({f'{_variable(where)} or ' if settable else ''}{path}): {said}"
+
+
+def _variable(setting: str) -> str:
+    return PREFIX + setting.upper()
+
+
+def _close(name: str) -> str | None:
+    return next(iter(difflib.get_close_matches(name, Settings.model_fields, n=1)), None)

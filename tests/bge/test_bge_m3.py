@@ -1,0 +1,181 @@
+"""bge-m3's adapter through the real FlagEmbedding and torch, on a tiny checkpoint of random weights made here.
+
+The checkpoint has the real one's files and shapes (XLM-RoBERTa, 1024 wide, `sparse_linear.pt`, `colbert_linear.pt`)
+with one layer and a small vocabulary: what it answers means nothing, how it is asked is the real thing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+import pytest_asyncio
+
+from adapters.embedders.base import Embedder, make_embedder
+from adapters.embedders.bge_m3 import SLICE, BgeM3Embedder
+from pipelines.runtime.errors import Permanent
+from pipelines.runtime.settings import Settings
+
+pytestmark = [
+    pytest.mark.bge,
+    # Of the libraries, about themselves.
+    pytest.mark.filterwarnings("ignore::DeprecationWarning"),
+    pytest.mark.filterwarnings("ignore::FutureWarning"),
+    pytest.mark.filterwarnings("ignore::UserWarning"),
+]
+
+WIDTH = 1024
+ODD_TEXTS = ["", " \n ", "x" * 10_000, "a\0b", "\ud800", "👩‍👩‍👧‍👦 🇩🇪", "مسبح المدينة", "\ufdfa" * 50]
+
+
+@pytest.fixture(scope="session")
+def weights(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return make_weights(tmp_path_factory.mktemp("bge-m3"), seed=1)
+
+
+def make_weights(folder: Path, seed: int) -> Path:
+    import torch
+    from transformers import XLMRobertaConfig, XLMRobertaModel
+
+    torch.manual_seed(seed)
+    vocabulary = make_tokenizer(folder)
+    config = XLMRobertaConfig(
+        vocab_size=vocabulary,
+        hidden_size=WIDTH,
+        num_hidden_layers=1,
+        num_attention_heads=4,
+        intermediate_size=64,
+        max_position_embeddings=8194,
+        type_vocab_size=1,
+        pad_token_id=1,
+        bos_token_id=0,
+        eos_token_id=2,
+    )
+    XLMRobertaModel(config).save_pretrained(folder)
+    torch.save(torch.nn.Linear(WIDTH, 1).state_dict(), folder / "sparse_linear.pt")
+    torch.save(torch.nn.Linear(WIDTH, WIDTH).state_dict(), folder / "colbert_linear.pt")
+    return folder
+
+
+def make_tokenizer(folder: Path) -> int:
+    """A unigram model of single characters, in the form of XLM-RoBERTa's; how many pieces it has."""
+    from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
+
+    pieces = ["<s>", "<pad>", "</s>", "<unk>", "▁", *"abcdefghijklmnopqrstuvwxyz0123456789.,?!äöüß", "<mask>"]
+    tokenizer = Tokenizer(models.Unigram([(piece, -1.0) for piece in pieces], unk_id=3))
+    tokenizer.normalizer = normalizers.Sequence([normalizers.NFKC(), normalizers.Lowercase()])
+    tokenizer.pre_tokenizer = pre_tokenizers.Metaspace()
+    tokenizer.post_processor = processors.TemplateProcessing(
+        single="<s> $A </s>", pair="<s> $A </s> </s> $B </s>", special_tokens=[("<s>", 0), ("</s>", 2)]
+    )
+    tokenizer.save(str(folder / "tokenizer.json"))
+    special = {
+        "bos": "<s>",
+        "eos": "</s>",
+        "sep": "</s>",
+        "cls": "<s>",
+        "unk": "<unk>",
+        "pad": "<pad>",
+        "mask": "<mask>",
+    }
+    settings = {"tokenizer_class": "PreTrainedTokenizerFast", "model_max_length": 8192}
+    settings |= {f"{name}_token": piece for name, piece in special.items()}
+    (folder / "tokenizer_config.json").write_text(json.dumps(settings))
+    return len(pieces)
+
+
+@pytest_asyncio.fixture
+async def embedder(weights: Path) -> AsyncIterator[Embedder]:
+    made = make_embedder("bge-m3", Settings(bge_model=str(weights)))
+    await made.start()
+    try:
+        yield made
+    finally:
+        await made.aclose()
+
+
+async def test_vectors_have_length_one_and_1024_dimensions(embedder: Embedder) -> None:
+    vectors = await embedder.passages(["The pool opens at nine.", "Dog tax is due in February."])
+    assert vectors.shape == (2, embedder.dims) == (2, WIDTH)
+    assert vectors.dtype == np.float32
+    np.testing.assert_allclose(np.linalg.norm(vectors, axis=1), 1, atol=1e-3)
+    assert not np.allclose(vectors[0], vectors[1], atol=1e-3)
+
+
+async def test_questions_and_pages_are_embedded_alike(embedder: Embedder) -> None:
+    # bge-m3 takes no instruction before a question.
+    text = "When does the pool open?"
+    np.testing.assert_allclose(await embedder.query(text), (await embedder.passages([text]))[0], atol=1e-3)
+
+
+async def test_what_it_answers_is_what_the_library_answers(embedder: Embedder, weights: Path) -> None:
+    from FlagEmbedding import BGEM3FlagModel
+
+    texts = [f"Sentence number {i} about the town." for i in range(2 * SLICE + 1)]
+    model = BGEM3FlagModel(str(weights), use_fp16=False, devices="cpu")
+    expected = model.encode(texts, batch_size=100)["dense_vecs"]
+    np.testing.assert_allclose(await embedder.passages(texts), expected, atol=5e-3)  # half precision on a GPU
+
+
+async def test_long_text_is_read_to_its_end(embedder: Embedder) -> None:
+    # Longer than the library's own limit of 512 tokens, which would make these two equal.
+    start = "a b c d e f " * 100
+    one, other = await embedder.passages([start + "x y z " * 50, start + "1 2 3 " * 50])
+    assert not np.allclose(one, other, atol=1e-4)
+
+
+async def test_any_text_is_taken(embedder: Embedder) -> None:
+    vectors = await embedder.passages(ODD_TEXTS)
+    assert np.isfinite(vectors).all()
+    assert (await embedder.passages([])).shape == (0, WIDTH)
+    assert np.isfinite(await embedder.query("")).all()
+
+
+async def test_a_question_overtakes_the_pages_that_wait(embedder: Embedder) -> None:
+    pages = asyncio.create_task(embedder.passages(["some words of a page " * 20] * SLICE * 8))
+    await asyncio.sleep(0)
+    await embedder.query("pool")
+    assert not pages.done()
+    assert len(await pages) == SLICE * 8
+
+
+def test_its_floors_are_the_original_ones() -> None:
+    profile = BgeM3Embedder("BAAI/bge-m3").profile
+    assert (profile.short_floor, profile.content_floor) == (0.5, 0.2)
+
+
+def test_other_weights_are_another_model(weights: Path, tmp_path: Path) -> None:
+    hub = BgeM3Embedder("BAAI/bge-m3").fingerprint
+    here = BgeM3Embedder(str(weights)).fingerprint
+    for name in ("config.json", "model.safetensors"):
+        (tmp_path / name).write_bytes((weights / name).read_bytes()[:-1])
+    assert len({hub, here, BgeM3Embedder(str(tmp_path)).fingerprint}) == 3
+    assert here == BgeM3Embedder(str(weights)).fingerprint
+
+
+async def test_missing_weights_are_named_and_not_downloaded(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path))
+    model = BgeM3Embedder("BAAI/bge-m3")
+    with pytest.raises(Permanent, match="PAGEWIRE_BGE_MODEL"):
+        await model.start()
+    await model.aclose()
+
+
+async def test_weights_are_found_in_the_hub_cache(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, weights: Path
+) -> None:
+    # As the hub client lays it out: refs/main names a snapshot.
+    model_folder = tmp_path / "models--BAAI--bge-m3"
+    (model_folder / "refs").mkdir(parents=True)
+    (model_folder / "refs" / "main").write_text("0" * 40)
+    (model_folder / "snapshots").mkdir()
+    (model_folder / "snapshots" / ("0" * 40)).symlink_to(weights, target_is_directory=True)
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path))
+    model = BgeM3Embedder("BAAI/bge-m3")
+    await model.start()
+    assert (await model.query("pool")).shape == (WIDTH,)
+    await model.aclose()

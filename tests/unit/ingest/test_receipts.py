@@ -1,0 +1,316 @@
+"""Receipts: what an editor reads is put together from the newest event and what the index shows."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable, Mapping
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from adapters.fakes import FakePages
+from pipelines.ingest import receipts as module
+from pipelines.ingest.index import index_part
+from pipelines.ingest.receipts import ReceiptReader, receipt
+from pipelines.runtime.errors import Retryable
+from pipelines.runtime.record import Record
+from schemas.head import Head
+from schemas.ingest import ChunkCounts, Failure, Receipt, ReceiptEvent
+from tests.making import NOON, change, parts_of
+
+KEY = change().page_key
+COST = ChunkCounts(total=3, embedded=2, reused=1)
+
+
+def event(revision: int, state: Any, **fields: Any) -> ReceiptEvent:
+    return ReceiptEvent(change=change(revision), state=state, at=NOON, **fields)
+
+
+def head(revision: int, state: Any = "live") -> Head:
+    ref = change(revision, "upsert" if state == "live" else "delete")
+    return Head(change=ref, state=state, cost=COST, settled_at=NOON + timedelta(milliseconds=250))
+
+
+def fold(newest: ReceiptEvent | None, shown: Head | None) -> tuple[str, int, int | None]:
+    folded = receipt(newest, shown)
+    assert folded is not None
+    return folded.state, folded.accepted_revision, folded.searchable_revision
+
+
+def test_a_page_of_which_nothing_is_known_has_no_receipt() -> None:
+    assert receipt(None, None) is None
+
+
+@pytest.mark.parametrize(
+    ("newest", "shown", "expected"),
+    [
+        # Nothing of the page is in the index.
+        (event(5, "queued"), None, ("queued", 5, None)),
+        (event(5, "failed"), None, ("failed", 5, None)),
+        (event(5, "deleted"), None, ("deleted", 5, None)),
+        (event(5, "superseded"), None, ("queued", 5, None)),  # the winner is on its way
+        (event(5, "searchable"), None, ("queued", 5, None)),  # the index was lost
+        # The index shows an older revision.
+        (event(5, "queued"), head(4), ("queued", 5, 4)),
+        (event(5, "failed"), head(4), ("failed", 5, 4)),
+        (event(5, "superseded"), head(4), ("queued", 5, 4)),
+        (event(5, "searchable"), head(4), ("queued", 5, 4)),  # an older index came back
+        (event(5, "deleted"), head(4), ("queued", 5, 4)),
+        (event(5, "queued"), head(4, "deleted"), ("queued", 5, None)),
+        (event(5, "deleted"), head(4, "deleted"), ("deleted", 5, None)),
+        # It is written, but not refreshed before the event says so.
+        (event(5, "queued"), head(5), ("queued", 5, 5)),
+        (event(5, "queued"), head(5, "deleted"), ("queued", 5, None)),
+        # It shows this one, or a newer one whose event is not here yet.
+        (event(5, "searchable"), head(5), ("searchable", 5, 5)),
+        (event(5, "deleted"), head(5, "deleted"), ("deleted", 5, None)),
+        (event(5, "failed"), head(5), ("searchable", 5, 5)),  # a redrive, or a refresh that failed after the write
+        (event(5, "superseded"), head(5, "deleted"), ("deleted", 5, None)),
+        (event(5, "superseded"), head(6), ("searchable", 6, 6)),
+        (event(5, "queued"), head(6), ("searchable", 6, 6)),
+        (event(5, "failed"), head(6, "deleted"), ("deleted", 6, None)),
+        # The receipts were lost.
+        (None, head(5), ("searchable", 5, 5)),
+        (None, head(5, "deleted"), ("deleted", 5, None)),
+    ],
+    ids=lambda value: (
+        None
+        if isinstance(value, tuple)
+        else f"{value.state}-{value.change.revision}"
+        if isinstance(value, ReceiptEvent | Head)
+        else "none"
+    ),
+)
+def test_what_event_and_head_say_together(
+    newest: ReceiptEvent | None, shown: Head | None, expected: tuple[str, int, int | None]
+) -> None:
+    assert fold(newest, shown) == expected
+
+
+def test_a_searchable_page_tells_its_cost_and_how_long_it_took() -> None:
+    folded = receipt(event(5, "searchable", notes=("a table was cut",)), head(5))
+    assert folded == Receipt(
+        page_key=KEY,
+        accepted_revision=5,
+        searchable_revision=5,
+        state="searchable",
+        chunks=COST,
+        accepted_at=NOON,
+        searchable_at=NOON + timedelta(milliseconds=250),
+        lag_ms=250,
+        notes=("a table was cut",),
+    )
+
+
+def test_a_failed_page_says_where_and_why() -> None:
+    folded = receipt(event(5, "failed", error=Failure(stage="embed", reason="too odd")), head(4))
+    assert folded is not None
+    assert (folded.error, folded.lag_ms, folded.searchable_at) == ("embed: too odd", None, head(4).settled_at)
+
+
+def test_notes_of_an_older_change_are_not_put_on_a_newer_one() -> None:
+    folded = receipt(event(5, "searchable", notes=("old",)), head(6))
+    assert folded is not None
+    assert folded.notes == ()
+
+
+def test_clocks_that_disagree_make_no_negative_lag() -> None:
+    early = head(5).model_copy(update={"settled_at": NOON - timedelta(seconds=3)})
+    folded = receipt(None, early)
+    assert folded is not None
+    assert folded.lag_ms == 0
+
+
+class Watched(FakePages):
+    """Says how often it was looked at."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.looks = asyncio.Semaphore(0)
+
+    async def receipts(self, page_keys: Iterable[str]) -> Mapping[str, ReceiptEvent]:
+        self.looks.release()
+        return await super().receipts(page_keys)
+
+
+class Bench:
+    """A reader whose topic and index a test fills."""
+
+    def __init__(self, pages: Watched | None = None) -> None:
+        self.pages = pages or Watched()
+        self.reader = ReceiptReader(self.pages, self._make_tail)
+        self.started = self.closed = False
+
+    def _make_tail(self, deliver: Callable[[Record], None]) -> Bench:
+        self._deliver = deliver
+        return self
+
+    async def start(self) -> None:
+        self.started = True
+
+    async def aclose(self) -> None:
+        self.closed = True
+
+    def deliver(self, told: ReceiptEvent) -> None:
+        self.deliver_bytes(told.encode())
+
+    def deliver_bytes(self, value: bytes | None) -> None:
+        self._deliver(Record("ingest.receipts", 0, 0, KEY.encode(), value))
+
+    async def index(self, revision: int, op: Any = "upsert") -> ReceiptEvent:
+        """What the index stage does; returns what it tells."""
+        for part in parts_of(change(revision, op)):
+            outcome = await index_part(part, self.pages, lambda: NOON)
+        assert outcome.receipt is not None
+        return outcome.receipt
+
+    async def receipt(self) -> Receipt | None:
+        return await self.reader.receipt("town", "en", "fees")
+
+
+async def goes_on(waiting: asyncio.Task[Any]) -> bool:
+    """Whether it is still waiting when everything that can run has run."""
+    done, _ = await asyncio.wait({waiting}, timeout=0.05)
+    return not done
+
+
+async def test_the_tail_is_started_and_closed_with_the_reader() -> None:
+    bench = Bench()
+    await bench.reader.start()
+    await bench.reader.aclose()
+    assert bench.started
+    assert bench.closed
+
+
+async def test_a_page_just_accepted_is_known_before_the_index_stage_has_stored_its_receipt() -> None:
+    bench = Bench()
+    assert await bench.receipt() is None
+    bench.deliver(event(5, "queued"))
+    found = await bench.receipt()
+    assert found is not None
+    assert (found.state, found.accepted_revision) == ("queued", 5)
+
+
+async def test_the_more_final_event_wins_wherever_it_is_known_from() -> None:
+    bench = Bench()
+    await bench.pages.put_receipt(event(5, "failed"))
+    bench.deliver(event(5, "queued"))
+    found = await bench.receipt()
+    assert found is not None
+    assert found.state == "failed"
+    bench.deliver(event(6, "failed"))
+    bench.deliver(event(6, "queued"))
+    bench.deliver(event(5, "searchable"))
+    found = await bench.receipt()
+    assert found is not None
+    assert (found.state, found.accepted_revision) == ("failed", 6)
+
+
+async def test_the_receipts_kept_in_mind_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "RECENT", 2)
+    bench = Bench()
+    refs = [change(5, page_id=name) for name in "abc"]
+    for ref in (*refs, refs[1]):
+        bench.deliver(ReceiptEvent(change=ref, state="queued", at=NOON))
+    found = await bench.reader.receipts("town", [ref.page_key for ref in refs])
+    assert list(found) == [refs[1].page_key, refs[2].page_key]
+
+
+async def test_bytes_that_are_no_receipt_do_no_harm() -> None:
+    bench = Bench()
+    for value in (None, b"", b"{", b'{"v": 2}', b"\xff"):
+        bench.deliver_bytes(value)
+    assert await bench.receipt() is None
+
+
+async def test_waiting_ends_at_once_when_it_is_there_already() -> None:
+    bench = Bench()
+    bench.deliver(await bench.index(5))
+    settled = await bench.reader.settled(KEY, 5, timeout=60)
+    assert settled is not None
+    assert (settled.state, settled.searchable_revision) == ("searchable", 5)
+
+
+@pytest.mark.parametrize(
+    ("told", "state"),
+    [(event(5, "failed"), "failed"), (event(6, "failed"), "failed"), (None, "searchable")],
+)
+async def test_waiting_ends_with_the_event(told: ReceiptEvent | None, state: str) -> None:
+    bench = Bench()
+    waiting = asyncio.create_task(bench.reader.settled(KEY, 5, timeout=60))
+    await bench.pages.looks.acquire()
+    bench.deliver(event(5, "queued"))
+    bench.deliver(event(4, "failed"))  # of an older one: says nothing
+    assert await goes_on(waiting)
+    bench.deliver(told or await bench.index(5))
+    settled = await waiting
+    assert settled is not None
+    assert settled.state == state
+    assert bench.reader._waiting == {}
+
+
+async def test_what_was_written_but_not_refreshed_is_waited_for() -> None:
+    bench = Bench()
+    bench.deliver(event(5, "queued"))
+    told = await bench.index(5)
+    waiting = asyncio.create_task(bench.reader.settled(KEY, 5, timeout=60))
+    assert await goes_on(waiting)
+    bench.deliver(told)
+    settled = await waiting
+    assert settled is not None
+    assert settled.state == "searchable"
+
+
+async def test_a_superseded_change_is_settled_by_what_superseded_it() -> None:
+    bench = Bench()
+    bench.deliver(await bench.index(7, "delete"))
+    settled = await bench.reader.settled(KEY, 5, timeout=60)
+    assert settled is not None
+    assert (settled.state, settled.accepted_revision) == ("deleted", 7)
+
+
+async def test_an_event_during_the_look_is_not_missed() -> None:
+    class Racing(Watched):
+        """Between the look at the index and its answer, the change is indexed and told."""
+
+        raced = False
+
+        async def heads(self, site: str, page_keys: Iterable[str]) -> Mapping[str, Head]:
+            found = await super().heads(site, page_keys)
+            if not self.raced:
+                self.raced = True
+                bench.deliver(await bench.index(5))
+            return found
+
+    bench = Bench(Racing())
+    settled = await bench.reader.settled(KEY, 5, timeout=60)
+    assert settled is not None
+    assert settled.state == "searchable"
+
+
+async def test_waiting_gives_up_and_leaves_nothing_behind() -> None:
+    bench = Bench()
+    bench.deliver(event(5, "queued"))
+    assert await bench.reader.settled(KEY, 5, timeout=0.01) is None
+    assert bench.reader._waiting == {}
+
+
+async def test_several_may_wait_for_the_same_page() -> None:
+    bench = Bench()
+    waiting = [asyncio.create_task(bench.reader.settled(KEY, revision, timeout=60)) for revision in (5, 5, 4)]
+    for _ in waiting:
+        await bench.pages.looks.acquire()
+    bench.deliver(await bench.index(5))
+    assert [r and r.searchable_revision for r in await asyncio.gather(*waiting)] == [5, 5, 5]
+
+
+async def test_without_elasticsearch_waiting_says_so() -> None:
+    class Away(Watched):
+        async def heads(self, site: str, page_keys: Iterable[str]) -> Mapping[str, Head]:
+            raise Retryable("away")
+
+    bench = Bench(Away())
+    with pytest.raises(Retryable):
+        await bench.reader.settled(KEY, 5, timeout=60)
+    assert bench.reader._waiting == {}

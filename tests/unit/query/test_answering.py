@@ -1,0 +1,242 @@
+"""Answering: whatever the model does, the visitor's answer comes to an end."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from adapters.embedders.fake import FakeEmbedder
+from adapters.fakes import FakeSender
+from adapters.llm_fake import FakeChat
+from pipelines.query import answering as module
+from pipelines.query.answering import Answering
+from pipelines.query.language import Phrases
+from pipelines.query.ports import ChatModel, Delta
+from pipelines.query.publish import Publication
+from pipelines.runtime.errors import Permanent, Retryable
+from pipelines.runtime.settings import Settings, SiteSettings
+from prompts.loader import ChatMessage, load
+from schemas.answer import AnswerEvent, Answered, Citation, Done, Event, Failed, Restart, Token, Usage
+from schemas.base import Message
+from schemas.query import Retrieved, Source
+from schemas.topics import Topic
+from tests.asking import retrieved, source
+
+SETTINGS = Settings(sites={"town": SiteSettings(title="Town")}, llm_model="fake")
+PHRASES = Phrases.load()
+POOL = source(1, "The pool opens daily at 9. It is closed on Sundays.")
+TICKETS = source(2, "A ticket costs 4 euros.", title="Tickets")
+
+
+def asked(*sources: Source, lang: str = "en", seconds_left: float = 60) -> Retrieved:
+    found = retrieved(*sources, lang=lang)
+    deadline = datetime.now(UTC) + timedelta(seconds=seconds_left)
+    return found.model_copy(update={"request": found.request.model_copy(update={"deadline": deadline})})
+
+
+async def answer(question: Retrieved, model: ChatModel | None, sender: FakeSender | None = None) -> list[AnswerEvent]:
+    sender = sender or FakeSender()
+    answering = Answering(SETTINGS, load("answer"), PHRASES, model)
+    await answering.answer(question, FakeEmbedder(), Publication(sender, question.request.request_id, 1))
+    return [s.message for s in sender.sent if isinstance(s.message, AnswerEvent)]
+
+
+def kinds(events: Sequence[AnswerEvent]) -> list[str]:
+    """The types in order, several in a row once."""
+    types = [e.event.type for e in events]
+    return [kind for i, kind in enumerate(types) if i == 0 or types[i - 1] != kind]
+
+
+def last_attempt(events: Sequence[AnswerEvent]) -> list[Event]:
+    return [e.event for e in events if e.attempt == max(e.attempt for e in events)]
+
+
+def streamed(events: Sequence[AnswerEvent]) -> str:
+    return "".join(e.text for e in last_attempt(events) if isinstance(e, Token))
+
+
+def answered(events: Sequence[AnswerEvent]) -> Answered:
+    *_, final, done = last_attempt(events)
+    assert isinstance(final, Answered)
+    assert isinstance(done, Done)
+    return final
+
+
+async def test_a_model_answers_with_citations() -> None:
+    model = FakeChat(["Closed on ", "Sundays [1]", ". Bring a towel."])
+    events = await answer(asked(POOL, TICKETS), model)
+    assert kinds(events) == ["rephrased", "sources", "token", "citation", "token", "answer", "done"]
+    final = answered(events)
+    assert streamed(events) == final.text == "Closed on Sundays. Bring a towel."
+    [cited] = final.citations
+    assert (cited.n, final.text[cited.start : cited.end]) == (1, "Closed on Sundays")
+    assert [(s.n, s.cited) for s in final.sources] == [(1, True), (2, False)]
+    assert not final.extractive
+    assert final.usage == Usage(model="fake", prompt_tokens=len(model.asked[0]), completion_tokens=3)
+    assert final.timings_ms["answer"] >= 0
+
+
+async def test_without_a_model_the_pages_are_quoted() -> None:
+    events = await answer(asked(POOL, TICKETS), None)
+    final = answered(events)
+    assert final.extractive
+    assert final.text.startswith(PHRASES.lead_in("en"))
+    assert streamed(events) == final.text
+    assert {c.quote for c in final.citations} >= {"It is closed on Sundays."}
+    assert [s.cited for s in final.sources] == [any(c.n == n for c in final.citations) for n in (1, 2)]
+
+
+async def test_a_title_is_quoted_only_where_there_is_nothing_else() -> None:
+    title = POOL.model_copy(update={"field": "title", "text": "Pool on Sundays"})
+    assert "Pool on Sundays" not in answered(await answer(asked(title, TICKETS), None)).text
+    assert "Pool on Sundays" in answered(await answer(asked(title), None)).text
+
+
+@pytest.mark.parametrize("lang", ["en", "de", "de-AT"])
+async def test_nothing_found_is_said_in_the_visitors_language_and_costs_no_model_call(lang: str) -> None:
+    model = FakeChat("An invention.")
+    final = answered(await answer(asked(lang=lang), model))
+    assert (final.text, final.citations, final.sources) == (PHRASES.nothing_found(lang), (), ())
+    assert model.asked == []
+
+
+@pytest.mark.parametrize("error", [Retryable("busy"), Permanent("refused")])
+async def test_a_model_that_fails_before_its_first_word_is_replaced_by_quotes(error: Exception) -> None:
+    events = await answer(asked(POOL), FakeChat(error))
+    assert kinds(events) == ["rephrased", "sources", "restart", "token", "citation", "answer", "done"]
+    assert answered(events).extractive
+
+
+class Breaks(FakeChat):
+    """Fails after some words."""
+
+    async def stream(
+        self, messages: Sequence[ChatMessage], *, max_tokens: int | None = None, temperature: float = 0.0
+    ) -> AsyncGenerator[Delta, None]:
+        yield Delta("The pool is always ")
+        yield Delta("open")
+        raise Retryable("the stream ended in the middle")
+
+
+async def test_a_model_that_breaks_off_has_its_words_taken_back() -> None:
+    events = await answer(asked(POOL), Breaks())
+    restart = next(e for e in events if isinstance(e.event, Restart))
+    assert (restart.attempt, restart.seq, restart.event) == (2, 0, Restart(attempt=2))
+    assert "always open" in "".join(e.event.text for e in events if e.attempt == 1 and isinstance(e.event, Token))
+    assert "always open" not in answered(events).text
+    assert streamed(events) == answered(events).text
+
+
+@pytest.mark.parametrize("silence", ["", [], "  \n", ["[1]"]])
+async def test_a_model_that_writes_nothing_is_replaced_by_quotes(silence: Any) -> None:
+    assert answered(await answer(asked(POOL), FakeChat(silence))).extractive
+
+
+async def test_a_defect_in_the_model_adapter_is_not_hidden() -> None:
+    with pytest.raises(ZeroDivisionError):
+        await answer(asked(POOL), FakeChat(ZeroDivisionError()))
+
+
+async def test_after_the_deadline_nobody_is_kept_waiting() -> None:
+    model = FakeChat("Too late.")
+    events = await answer(asked(POOL, lang="de", seconds_left=-1), model)
+    assert kinds(events) == ["rephrased", "sources", "error", "done"]
+    assert events[-2].event == Failed(code="timeout", message=PHRASES.error("timeout", "de"))
+    assert model.asked == []
+
+
+class Bus(FakeSender):
+    """Fails at the n-th token."""
+
+    def __init__(self, fails_at: int) -> None:
+        super().__init__()
+        self._left = fails_at
+
+    async def send(self, topic: Topic, key: str, message: Message, *, partition_key: str | None = None) -> None:
+        if isinstance(message, AnswerEvent) and isinstance(message.event, Token):
+            self._left -= 1
+            if self._left == 0:
+                raise Retryable("Kafka did not confirm")
+        await super().send(topic, key, message)
+
+
+class Endless(FakeChat):
+    """Writes faster than anybody reads, for ever."""
+
+    def __init__(self) -> None:
+        super().__init__("")
+        self.closed = False
+        self.written = 0
+
+    async def stream(
+        self, messages: Sequence[ChatMessage], *, max_tokens: int | None = None, temperature: float = 0.0
+    ) -> AsyncGenerator[Delta, None]:
+        try:
+            while True:
+                self.written += 1
+                yield Delta("word ")
+                await asyncio.sleep(0)
+        finally:
+            self.closed = True
+
+
+async def test_a_broker_that_fails_is_no_failure_of_the_model() -> None:
+    """The stage tries again; quoting would give a worse answer, and needs the broker too."""
+    sender = Bus(fails_at=2)
+    model = Endless()
+    async with asyncio.timeout(5):
+        with pytest.raises(Retryable, match="Kafka"):
+            await answer(asked(POOL), model, sender)
+    assert not any(isinstance(s.message, AnswerEvent) and s.message.attempt > 1 for s in sender.sent)
+    assert model.closed
+
+
+async def test_giving_up_stops_the_model_even_when_its_words_have_piled_up() -> None:
+    class Stuck(FakeSender):
+        """The broker confirms no token."""
+
+        async def send(self, topic: Topic, key: str, message: Message, *, partition_key: str | None = None) -> None:
+            if isinstance(message, AnswerEvent) and isinstance(message.event, Token):
+                stuck.set()
+                await asyncio.Event().wait()
+
+    stuck = asyncio.Event()
+    model = Endless()
+    working = asyncio.create_task(answer(asked(POOL), model, Stuck()))
+    await stuck.wait()
+    ahead = -1
+    while ahead != model.written:  # until it may write no further
+        ahead = model.written
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+    assert ahead < 3 * module.WAITING
+    working.cancel()
+    done, _ = await asyncio.wait({working}, timeout=5)
+    assert done
+    assert working.cancelled()
+    assert model.closed
+
+
+async def test_a_slow_bus_makes_larger_tokens() -> None:
+    class Slow(FakeSender):
+        async def send(self, topic: Topic, key: str, message: Message, *, partition_key: str | None = None) -> None:
+            for _ in range(10):
+                await asyncio.sleep(0)
+            await super().send(topic, key, message)
+
+    pieces = [f"word{n} " for n in range(200)]
+    events = await answer(asked(POOL), FakeChat(pieces), Slow())
+    assert answered(events).text == streamed(events) == "".join(pieces).strip()
+    assert sum(isinstance(e.event, Token) for e in events) < len(pieces) / 2
+
+
+async def test_citations_point_into_the_text_however_the_pieces_are_cut() -> None:
+    pieces = list("Closed on Sundays [1]. A ticket costs 4 euros [2].")
+    events = await answer(asked(POOL, TICKETS), FakeChat(pieces))
+    final = answered(events)
+    assert [final.text[c.start : c.end] for c in final.citations] == ["Closed on Sundays", "A ticket costs 4 euros"]
+    assert tuple(e.event for e in events if isinstance(e.event, Citation)) == final.citations

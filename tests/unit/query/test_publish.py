@@ -1,0 +1,136 @@
+"""Publish: one writer's events, numbered, and who begins again after a worker that died."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from adapters.fakes import FakeSender
+from pipelines.query.publish import CLOCK_SKEW_MS, Publication, begin, fail
+from pipelines.runtime.errors import Retryable
+from pipelines.runtime.record import Record
+from schemas.answer import AnswerEvent, Done, Event, Failed, Restart, Token
+from schemas.base import Message, WireError
+from schemas.topics import ANSWERS, Topic
+from tests.asking import NOON, question
+
+REQUEST = question().request_id
+
+
+class FakeLog:
+    """Gives what was written of a request; remembers what it was asked."""
+
+    def __init__(self, written: Sequence[AnswerEvent] = ()) -> None:
+        self.written = written
+        self.asked: list[tuple[str, int]] = []
+
+    async def of_key(self, key: str, since_ms: int) -> list[Record]:
+        self.asked.append((key, since_ms))
+        return [Record("answer.events", 0, i, key.encode(), e.encode()) for i, e in enumerate(self.written)]
+
+
+def event(said: Event, attempt: int = 1, seq: int = 0) -> AnswerEvent:
+    return AnswerEvent(request_id=REQUEST, attempt=attempt, seq=seq, event=said)
+
+
+def record(fresh: bool) -> Record:
+    return Record("query.retrieved", 0, 7, b"conversation-1", b"...", fresh=fresh)
+
+
+def told(sender: FakeSender) -> list[Any]:
+    """Attempt, number and event of what was sent."""
+    assert all((s.topic, s.key) == (ANSWERS, REQUEST) for s in sender.sent)
+    return [
+        (s.message.attempt, s.message.seq, s.message.event) for s in sender.sent if isinstance(s.message, AnswerEvent)
+    ]
+
+
+async def begun(fresh: bool, *written: AnswerEvent) -> tuple[Publication | None, FakeSender, FakeLog]:
+    sender, log = FakeSender(), FakeLog(written)
+    return await begin(record(fresh), question(), sender, log), sender, log
+
+
+A, B = Token(text="a"), Token(text="b")
+
+
+async def test_events_are_numbered_without_gaps_and_each_attempt_from_the_start() -> None:
+    sender = FakeSender()
+    publication = Publication(sender, REQUEST, 1)
+    await publication.put(A, B)
+    await publication.put()
+    await publication.put(A)
+    await publication.restart()
+    await publication.put(B)
+    assert told(sender) == [(1, 0, A), (1, 1, B), (1, 2, A), (2, 0, Restart(attempt=2)), (2, 1, B)]
+
+
+async def test_a_fresh_question_is_begun_without_a_look_at_the_log() -> None:
+    publication, sender, log = await begun(True, event(Done()))
+    assert publication is not None
+    await publication.put(A)
+    assert told(sender) == [(1, 0, A)]
+    assert log.asked == []
+
+
+async def test_a_question_delivered_again_before_anything_was_written_is_begun_quietly() -> None:
+    publication, sender, log = await begun(False)
+    assert publication is not None
+    await publication.put(A)
+    assert told(sender) == [(1, 0, A)]
+    assert log.asked == [(REQUEST, round(NOON.timestamp() * 1000) - CLOCK_SKEW_MS)]
+
+
+async def test_an_answer_that_broke_off_begins_again_as_the_next_attempt() -> None:
+    publication, sender, _ = await begun(False, event(A), event(Restart(attempt=2), 2), event(A, 2, 1), event(B, 1, 1))
+    assert publication is not None
+    await publication.put(B)
+    assert told(sender) == [(3, 0, Restart(attempt=3)), (3, 1, B)]
+
+
+async def test_an_answer_given_to_the_end_is_left_alone() -> None:
+    publication, sender, _ = await begun(False, event(A), event(Done(), seq=1))
+    assert publication is None
+    assert sender.sent == []
+
+
+async def test_a_failed_question_ends_in_plain_words() -> None:
+    sender = FakeSender()
+    await fail(record(fresh=False), question(), sender, FakeLog(), "timeout", "Too slow.")
+    assert told(sender) == [(1, 0, Failed(code="timeout", message="Too slow.")), (1, 1, Done())]
+
+
+async def test_a_failure_in_the_middle_of_an_answer_takes_back_what_was_written() -> None:
+    """The record may have been fresh when it was first tried; it is not any more."""
+    sender = FakeSender()
+    await fail(record(fresh=True), question(), sender, FakeLog([event(A)]), "error", "Sorry.")
+    assert told(sender) == [
+        (2, 0, Restart(attempt=2)),
+        (2, 1, Failed(code="error", message="Sorry.")),
+        (2, 2, Done()),
+    ]
+
+
+async def test_a_failure_after_the_end_is_not_told() -> None:
+    sender = FakeSender()
+    await fail(record(fresh=True), question(), sender, FakeLog([event(Done())]), "error", "Sorry.")
+    assert sender.sent == []
+
+
+async def test_a_log_with_something_else_under_the_request_is_not_written_over() -> None:
+    class Odd(FakeLog):
+        async def of_key(self, key: str, since_ms: int) -> list[Record]:
+            return [Record("answer.events", 0, 0, key.encode(), b"{}")]
+
+    with pytest.raises(WireError):
+        await begin(record(fresh=False), question(), FakeSender(), Odd())
+
+
+async def test_a_broker_that_is_away_is_told_to_the_stage() -> None:
+    class Down(FakeSender):
+        async def send(self, topic: Topic, key: str, message: Message, *, partition_key: str | None = None) -> None:
+            raise Retryable("no broker")
+
+    with pytest.raises(Retryable):
+        await Publication(Down(), REQUEST, 1).put(A)
