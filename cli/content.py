@@ -23,7 +23,7 @@ from schemas.ingest import Receipt
 from schemas.page import PageDocument
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
-STUCK_AFTER = 20.0  # seconds without one more page searchable
+STUCK_AFTER = 60.0  # seconds without one more page searchable
 
 
 def import_pages(

@@ -38,6 +38,8 @@ def demo(
         settings = load()
         if SITE not in settings.sites:
             raise SettingsError(f"sites: the demo needs a site called {SITE!r}")
+        if "log_level" not in settings.model_fields_set:
+            settings = settings.model_copy(update={"log_level": "warning"})  # a demo shows itself, not its workings
         logs.configure(settings)
         cited = asyncio.run(_demo(settings, once))
     if not cited:

@@ -125,6 +125,7 @@ async def running(settings: Settings) -> AsyncIterator[System]:
             "PAGEWIRE_KAFKA": settings.kafka,
             "PAGEWIRE_ELASTICSEARCH": settings.elasticsearch,
             "PAGEWIRE_PORT": str(settings.port),
+            "PAGEWIRE_LOG_LEVEL": settings.log_level,
         }
         children = tuple(
             Child(name, arguments, environment)

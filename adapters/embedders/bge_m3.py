@@ -6,7 +6,7 @@ Needs the extra `bge` and the weights: a local folder, or the user's own hub cac
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any
@@ -18,7 +18,9 @@ from adapters.embedders.model_thread import QUESTION, ModelThread
 from pipelines.runtime.errors import Permanent
 
 DIMS = 1024
-SLICE = 8  # texts a call: a question waits for one at most
+# Characters a call, with what pads the shorter texts: eight chunks of the default size, or one very long one. A question
+# waits for one call at most.
+SLICE_CHARS = 12_000
 NOT_INSTALLED = "embedder bge-m3 needs FlagEmbedding and torch ({}); `make setup-bge` installs them"
 MAX_TOKENS = 8192  # what the model reads; the largest chunk with its overlap stays below
 
@@ -52,12 +54,11 @@ class BgeM3Embedder:
 
     async def passages(self, texts: Sequence[str]) -> Vectors:
         await self.start()
-        vectors: Vectors = np.empty((len(texts), DIMS), np.float32)
-        for first in range(0, len(texts), SLICE):
-            some = [readable(text) for text in texts[first : first + SLICE]]
+        vectors: list[Vectors] = [np.empty((0, DIMS), np.float32)]
+        for some in _slices([readable(text) for text in texts]):
             made = await self._thread.run(self._model.encode, some)
-            vectors[first : first + len(some)] = unit_vectors(made, len(some), DIMS, self.spec)
-        return vectors
+            vectors.append(unit_vectors(made, len(some), DIMS, self.spec))
+        return np.concatenate(vectors)
 
     async def query(self, text: str) -> Vectors:
         await self.start()
@@ -90,6 +91,19 @@ class _Model:
         read = self._tokenizer(texts, truncation=True, max_length=MAX_TOKENS, padding=True, return_tensors="pt")
         with self._no_grad():
             return self._model(read.to(self._device), return_dense=True)["dense_vecs"].float().cpu().numpy()
+
+
+def _slices(texts: Sequence[str]) -> Iterator[list[str]]:
+    some: list[str] = []
+    longest = 0
+    for text in texts:
+        longest = max(longest, len(text))
+        if some and longest * (len(some) + 1) > SLICE_CHARS:
+            yield some
+            some, longest = [], len(text)
+        some.append(text)
+    if some:
+        yield some
 
 
 def _weights(name: str) -> Path:

@@ -24,6 +24,8 @@ CHATTY = (
     "httpcore",
     "openai",
 )
+# What a new broker says until it has made its own topics, a second after the first worker asked.
+EXPECTED = ("GroupCoordinatorNotAvailableError", "Marking the coordinator dead")
 OUTAGE_LOGS_PER = 10.0  # seconds between two lines from the same place of a chatty library
 
 
@@ -39,6 +41,8 @@ class OncePer(logging.Filter):
     def filter(self, record: logging.LogRecord) -> bool:
         if not record.name.startswith(CHATTY):
             return True
+        if any(expected in record.getMessage() for expected in EXPECTED):
+            return False
         place = (record.pathname, record.lineno)
         now = monotonic()
         last = self._last.get(place)

@@ -23,13 +23,10 @@ def addresses(settings: Settings) -> Settings:
         return settings
     local = discover(settings.home)
     if local is None:
-        missing = " and ".join(
-            name
-            for name, value in (("PAGEWIRE_KAFKA", settings.kafka), ("PAGEWIRE_ELASTICSEARCH", settings.elasticsearch))
-            if not value
-        )
+        needed = {"PAGEWIRE_KAFKA": settings.kafka, "PAGEWIRE_ELASTICSEARCH": settings.elasticsearch}
+        unset = " and ".join(name for name, value in needed.items() if not value)
         raise ServiceMissing(
-            f"no local engine runs under {settings.home} and {missing} is not set; "
+            f"no local engine runs under {settings.home}, and no address is set by {unset}; "
             "start one with `pagewire engine start --detach`, or everything with `pagewire up`"
         )
     kafka, elasticsearch = local

@@ -16,7 +16,7 @@ import pytest
 import pytest_asyncio
 
 from adapters.embedders.base import Embedder, make_embedder
-from adapters.embedders.bge_m3 import SLICE, BgeM3Embedder
+from adapters.embedders.bge_m3 import SLICE_CHARS, BgeM3Embedder
 from pipelines.runtime.errors import Permanent
 from pipelines.runtime.settings import Settings
 
@@ -115,9 +115,10 @@ async def test_questions_and_pages_are_embedded_alike(embedder: Embedder) -> Non
 async def test_what_it_answers_is_what_the_library_answers(embedder: Embedder, weights: Path) -> None:
     from FlagEmbedding import BGEM3FlagModel
 
-    texts = [f"Sentence number {i} about the town." for i in range(2 * SLICE + 1)]
+    texts = [f"Sentence number {i} about the town." for i in range(9)]
+    texts += ["one longer than a call takes " * (SLICE_CHARS // 20), "short"]
     model = BGEM3FlagModel(str(weights), use_fp16=False, devices="cpu")
-    expected = model.encode(texts, batch_size=100)["dense_vecs"]
+    expected = model.encode(texts, batch_size=100, max_length=8192)["dense_vecs"]
     np.testing.assert_allclose(await embedder.passages(texts), expected, atol=5e-3)  # half precision on a GPU
 
 
@@ -136,11 +137,11 @@ async def test_any_text_is_taken(embedder: Embedder) -> None:
 
 
 async def test_a_question_overtakes_the_pages_that_wait(embedder: Embedder) -> None:
-    pages = asyncio.create_task(embedder.passages(["some words of a page " * 20] * SLICE * 8))
+    pages = asyncio.create_task(embedder.passages(["some words of a page " * 60] * 40))
     await asyncio.sleep(0)
     await embedder.query("pool")
     assert not pages.done()
-    assert len(await pages) == SLICE * 8
+    assert len(await pages) == 40
 
 
 def test_its_floors_are_the_original_ones() -> None:

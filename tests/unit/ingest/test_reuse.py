@@ -1,0 +1,188 @@
+"""Reuse: the model is asked for what nobody has embedded before, and for nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+import numpy as np
+import pytest
+
+from adapters.embedders.fake import FakeEmbedder
+from adapters.fakes import FakePages
+from pipelines.ingest import reuse as module
+from pipelines.ingest.index import index_part
+from pipelines.ingest.reuse import Embedding, VectorCache
+from pipelines.runtime.errors import Retryable
+from schemas.head import Head
+from schemas.ingest import Chunk, Chunker, PageChunks, PageEmbeddings, Vector32
+from schemas.page import FieldName, Op, PageMeta
+from tests.making import NOON, change
+
+CHUNKER = Chunker(mode="content", size=1000, overlap=0.0)
+
+
+class Bench:
+    """The embed stage of a fresh process over an index that others fill."""
+
+    def __init__(self, pages: FakePages | None = None, model: FakeEmbedder | None = None) -> None:
+        self.pages = pages or FakePages()
+        self.model = model or FakeEmbedder()
+        self.embedding = Embedding(self, self.pages)
+
+    async def for_site(self, site: str) -> FakeEmbedder:
+        return self.model
+
+    async def embed(self, page: PageChunks) -> list[PageEmbeddings]:
+        self.model.embedded.clear()
+        return await self.embedding.embed(page)
+
+    async def index(self, page: PageChunks) -> None:
+        for part in await self.embed(page):
+            await index_part(part, self.pages, lambda: NOON)
+
+
+def page(*texts: str, revision: int = 1, op: Op = "upsert", field: FieldName = "content") -> PageChunks:
+    chunks = [Chunk(field=field, ord=ord, text=text) for ord, text in enumerate(texts)]
+    meta = None if op == "delete" else PageMeta(title="Fees", url="/fees")
+    return PageChunks(change=change(revision, op), meta=meta, chunker=CHUNKER, chunks=chunks)
+
+
+async def test_a_new_page_is_embedded_chunk_by_chunk() -> None:
+    bench = Bench()
+    [part] = await bench.embed(page("one", "two"))
+    assert bench.model.embedded == ["one", "two"]
+    assert (part.embedded, part.reused, part.counts) == (2, 0, {"content": 2})
+    assert (part.embedder, part.model, part.dims) == ("fake", "fake-1-64", 64)
+    assert [c.text for c in part.chunks] == ["one", "two"]
+    np.testing.assert_array_equal(part.chunks[1].vector, (await bench.model.passages(["two"]))[0])
+
+
+async def test_a_save_without_a_change_of_text_costs_no_model_call_even_for_another_process() -> None:
+    first = Bench()
+    await first.index(page("one", "two"))
+    second = Bench(first.pages)
+    [part] = await second.embed(page("one", "two", revision=2))
+    assert second.model.embedded == []
+    assert (part.embedded, part.reused) == (0, 2)
+    np.testing.assert_array_equal(part.chunks[0].vector, (await second.model.passages(["one"]))[0])
+
+
+async def test_two_saves_quicker_than_the_index_cost_one_embedding() -> None:
+    bench = Bench()
+    await bench.embed(page("one", "two"))
+    [part] = await bench.embed(page("one", "two", "three", revision=2))
+    assert bench.model.embedded == ["three"]
+    assert (part.embedded, part.reused) == (1, 2)
+
+
+async def test_another_model_knows_nothing_of_the_old_vectors() -> None:
+    bench = Bench()
+    await bench.index(page("one"))
+    bench.model = FakeEmbedder(version="2")
+    await bench.embed(page("one", revision=2))
+    assert bench.model.embedded == ["one"]
+
+
+async def test_equal_texts_of_a_page_are_embedded_once() -> None:
+    bench = Bench()
+    [part] = await bench.embed(page("Opening hours", "Fees", "Opening hours"))
+    assert bench.model.embedded == ["Opening hours", "Fees"]
+    assert (part.embedded, part.reused) == (2, 1)
+    np.testing.assert_array_equal(part.chunks[0].vector, part.chunks[2].vector)
+
+
+async def test_the_model_is_asked_in_slices(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Slices(FakeEmbedder):
+        sizes: list[int] = []  # noqa: RUF012 - one test, one use
+
+        async def passages(self, texts: Sequence[str]) -> Vector32:
+            self.sizes.append(len(texts))
+            return await super().passages(texts)
+
+    monkeypatch.setattr(module, "SLICE", 2)
+    bench = Bench(model=Slices())
+    await bench.embed(page("a", "b", "c", "d", "e"))
+    assert Slices.sizes == [2, 2, 1]
+
+
+async def test_what_was_paid_for_before_a_failure_is_not_paid_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Flaky(FakeEmbedder):
+        calls = 0
+
+        async def passages(self, texts: Sequence[str]) -> Vector32:
+            self.calls += 1
+            if self.calls == 2:
+                raise Retryable("endpoint away")
+            return await super().passages(texts)
+
+    monkeypatch.setattr(module, "SLICE", 1)
+    bench = Bench(model=Flaky())
+    with pytest.raises(Retryable):
+        await bench.embed(page("a", "b"))
+    await bench.embed(page("a", "b"))
+    assert bench.model.embedded == ["b"]
+
+
+async def test_a_delete_costs_nothing_and_names_the_model() -> None:
+    bench = Bench()
+    [part] = await bench.embed(page(op="delete"))
+    assert bench.model.embedded == []
+    assert (part.change.op, part.chunks, part.parts, part.model) == ("delete", (), 1, "fake-1-64")
+
+
+@pytest.mark.parametrize("op", ["upsert", "delete"])
+async def test_parts_the_last_revision_had_and_this_one_has_not_are_overwritten(op: Op) -> None:
+    class Shown(FakePages):
+        async def heads(self, site: str, page_keys: Iterable[str]) -> Mapping[str, Head]:
+            return {key: Head(change=change(1), state="live", parts=4, settled_at=NOON) for key in page_keys}
+
+    parts = await Bench(Shown()).embed(page(revision=2, op=op))
+    assert [(p.part, p.superseded, p.chunks) for p in parts] == [
+        (0, False, ()),
+        (1, True, ()),
+        (2, True, ()),
+        (3, True, ()),
+    ]
+    assert all(p.change == change(2, op) for p in parts)
+
+
+async def test_no_part_is_superseded_when_this_revision_has_as_many() -> None:
+    bench = Bench()
+    await bench.index(page("one"))
+    assert len(await bench.embed(page("two", revision=2))) == 1
+
+
+def vector(*values: float) -> Vector32:
+    return np.array(values, dtype=np.float32)
+
+
+def test_the_cache_keeps_what_was_used_last() -> None:
+    cache = VectorCache(limit=2 * 8)  # two vectors of two dimensions
+    cache.put("a", vector(1, 1))
+    cache.put("b", vector(2, 2))
+    assert cache.get("a") is not None
+    cache.put("c", vector(3, 3))
+    assert [name for name in "abc" if cache.get(name) is not None] == ["a", "c"]
+
+
+def test_the_cache_counts_a_vector_put_again_once() -> None:
+    cache = VectorCache(limit=2 * 8)
+    for name in "aaab":
+        cache.put(name, vector(1, 1))
+    assert cache.get("a") is not None
+    assert cache.get("b") is not None
+
+
+def test_the_cache_holds_no_batch_in_memory_for_one_of_its_rows() -> None:
+    cache = VectorCache()
+    batch = np.zeros((64, 1024), np.float32)
+    cache.put("a", batch[5])
+    kept = cache.get("a")
+    assert kept is not None
+    assert kept.base is None
+
+
+def test_a_vector_larger_than_the_cache_is_not_kept() -> None:
+    cache = VectorCache(limit=4)
+    cache.put("a", vector(1, 1))
+    assert cache.get("a") is None
