@@ -15,7 +15,7 @@ setup: .venv/.installed
 
 # bge-m3 through FlagEmbedding; brings torch, several GB.
 setup-bge: setup
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes --no-deps -r requirements-bge.lock
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements-bge.lock
 
 # A running system with the sample site. ONCE=1 stops after one cited answer.
 demo: setup
@@ -47,3 +47,5 @@ bench: setup
 lock: setup
 	$(BIN)/uv pip compile --universal --generate-hashes --no-emit-index-url --no-header --python-version 3.11 \
 		pyproject.toml --extra engine --group dev -o requirements.lock
+	$(BIN)/uv pip compile --universal --generate-hashes --no-emit-index-url --no-header --python-version 3.11 \
+		pyproject.toml --extra engine --extra bge --group dev --constraint requirements.lock -o requirements-bge.lock

@@ -18,8 +18,8 @@ from adapters.embedders.model_thread import QUESTION, ModelThread
 from pipelines.runtime.errors import Permanent
 
 DIMS = 1024
-# Characters a call, with what pads the shorter texts: eight chunks of the default size, or one very long one. A question
-# waits for one call at most.
+# Characters a call, with what pads the shorter texts: eight chunks of the default size, or one very long one.
+# A question waits for one call at most.
 SLICE_CHARS = 12_000
 NOT_INSTALLED = "embedder bge-m3 needs FlagEmbedding and torch ({}); `make setup-bge` installs them"
 MAX_TOKENS = 8192  # what the model reads; the largest chunk with its overlap stays below

@@ -115,8 +115,8 @@ async def test_questions_and_pages_are_embedded_alike(embedder: Embedder) -> Non
 async def test_what_it_answers_is_what_the_library_answers(embedder: Embedder, weights: Path) -> None:
     from FlagEmbedding import BGEM3FlagModel
 
-    texts = [f"Sentence number {i} about the town." for i in range(9)]
-    texts += ["one longer than a call takes " * (SLICE_CHARS // 20), "short"]
+    texts = [f"Sentence {i} of the town. " * (1 + i % 5 * 8) for i in range(25)]
+    assert sum(map(len, texts)) > SLICE_CHARS / 2  # more than one call, with padding
     model = BGEM3FlagModel(str(weights), use_fp16=False, devices="cpu")
     expected = model.encode(texts, batch_size=100, max_length=8192)["dense_vecs"]
     np.testing.assert_allclose(await embedder.passages(texts), expected, atol=5e-3)  # half precision on a GPU

@@ -202,7 +202,7 @@ async def test_settling_ends_when_every_page_is_searchable_or_has_failed(monkeyp
 
 async def test_many_pages_are_looked_at_in_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "LOOK", 2)
-    receipts = FakeReceipts({key: (7, "searchable") for key in "abcde"})
+    receipts = FakeReceipts(dict.fromkeys("abcde", (7, "searchable")))
     assert await settled(receipts, a=7, b=7, c=7, d=7, e=7) == [(5, 0, [])]
     assert receipts.asked == [["a", "b"], ["c", "d"], ["e"]]
 

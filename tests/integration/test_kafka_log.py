@@ -1,0 +1,204 @@
+"""Reading topics as logs on the real Kafka: what the tail and the reader promise to Asker and ReceiptReader."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from datetime import UTC, datetime
+from uuid import uuid4
+
+import pytest
+from aiokafka import AIOKafkaProducer
+from aiokafka.admin import AIOKafkaAdminClient, RecordsToDelete
+from aiokafka.structs import TopicPartition
+
+from adapters.kafka import KafkaSender, ensure_topics, partition_of, prefixed
+from adapters.kafka_log import KafkaDown, LogReader, LogTail
+from pipelines.runtime.record import Record
+from pipelines.runtime.settings import Settings
+from schemas.answer import AnswerEvent, Token
+from schemas.topics import ANSWERS, all_topics
+from tests.engine_fixture import Servers
+
+pytestmark = pytest.mark.engine
+
+PARTITIONS = 3
+
+
+@pytest.fixture
+async def settings(engine: Servers) -> AsyncIterator[Settings]:
+    """Topics of its own."""
+    made = Settings(kafka=engine.kafka, topic_prefix=f"t{uuid4().hex[:10]}.", partitions=PARTITIONS)
+    await ensure_topics(engine.kafka, made)
+    yield made
+    admin = AIOKafkaAdminClient(bootstrap_servers=engine.kafka)
+    await admin.start()
+    try:
+        await admin.delete_topics([prefixed(made, topic) for topic in all_topics()])
+    finally:
+        await admin.close()
+
+
+@pytest.fixture
+async def sender(settings: Settings) -> AsyncIterator[KafkaSender]:
+    async with KafkaSender(settings) as made:
+        yield made
+
+
+@pytest.fixture
+async def reader(settings: Settings) -> AsyncIterator[LogReader]:
+    async with LogReader(settings, ANSWERS) as made:
+        yield made
+
+
+async def say(sender: KafkaSender, request: str, *texts: str) -> None:
+    for text in texts:
+        await sender.send(ANSWERS, request, AnswerEvent(request_id=request, seq=0, event=Token(text=text)))
+
+
+def said(records: list[Record]) -> list[str]:
+    events = [AnswerEvent.decode(record.value).event for record in records]
+    return [event.text for event in events if isinstance(event, Token)]
+
+
+class Heard:
+    """What a tail delivered; waits for as many as a test expects."""
+
+    def __init__(self) -> None:
+        self.records: list[Record] = []
+        self._arrived = asyncio.Event()
+
+    def __call__(self, record: Record) -> None:
+        self.records.append(record)
+        self._arrived.set()
+
+    async def until(self, count: int) -> list[Record]:
+        async with asyncio.timeout(30):
+            while len(self.records) < count:
+                self._arrived.clear()
+                await self._arrived.wait()
+        return self.records
+
+
+def ids(partition: int, count: int) -> list[str]:
+    """Request ids that belong into a partition."""
+    names = (f"request-{n:04}" for n in range(1000))
+    return [name for name in names if partition_of(name.encode(), PARTITIONS) == partition][:count]
+
+
+async def test_a_tail_hears_what_comes_after_its_start_and_knows_its_place(
+    settings: Settings, sender: KafkaSender
+) -> None:
+    ours, other = ids(1, 2)
+    await say(sender, ours, "before")
+    heard = Heard()
+    tail = LogTail(settings, ANSWERS, heard)
+    await tail.start()
+    try:
+        assert tail.partition_of(ours) == 1
+        assert tail.position(1) == 1
+        await say(sender, ours, "a", "b")
+        await say(sender, ids(2, 1)[0], "elsewhere")
+        await say(sender, other, "c")
+        records = await heard.until(4)
+        assert said([r for r in records if r.partition == 1]) == ["a", "b", "c"]
+        assert [(r.offset, r.key) for r in records if r.partition == 1] == [
+            (1, ours.encode()),
+            (2, ours.encode()),
+            (3, other.encode()),
+        ]
+        assert tail.position(1) == 4
+        assert tail.position(0) == 0
+    finally:
+        await tail.aclose()
+
+
+async def test_a_closed_tail_hears_no_more(settings: Settings, sender: KafkaSender) -> None:
+    heard = Heard()
+    tail = LogTail(settings, ANSWERS, heard)
+    await tail.start()
+    await tail.aclose()
+    await say(sender, ids(0, 1)[0], "a")
+    assert heard.records == []
+    await LogTail(settings, ANSWERS, heard).aclose()  # never started
+
+
+async def test_a_reader_gives_the_stretch_it_is_asked_for(sender: KafkaSender, reader: LogReader) -> None:
+    ours, other = ids(1, 2)
+    await say(sender, ours, "0", "1")
+    await say(sender, other, "2")
+    await say(sender, ours, "3")
+    assert said(await reader.read(1, 0)) == ["0", "1", "2", "3"]
+    assert said(await reader.read(1, 1, 3)) == ["1", "2"]
+    assert said(await reader.read(1, 2, 100)) == ["2", "3"]
+    assert await reader.read(1, 4) == []
+    assert await reader.read(1, 3, 3) == []
+    assert await reader.read(1, 100, 200) == []
+    assert await reader.read(0, 0) == []
+    [record] = await reader.read(1, 3)
+    assert (record.partition, record.offset, record.key, record.fresh) == (1, 3, ours.encode(), False)
+
+
+async def test_several_may_read_at_once(sender: KafkaSender, reader: LogReader) -> None:
+    await say(sender, ids(1, 1)[0], "a", "b")
+    await say(sender, ids(2, 1)[0], "c")
+    stretches = await asyncio.gather(*(reader.read(partition, 0) for partition in (1, 2, 1)))
+    assert [said(stretch) for stretch in stretches] == [["a", "b"], ["c"], ["a", "b"]]
+
+
+async def test_a_stretch_whose_beginning_is_deleted_begins_later(
+    settings: Settings, sender: KafkaSender, reader: LogReader
+) -> None:
+    await say(sender, ids(1, 1)[0], "0", "1", "2")
+    admin = AIOKafkaAdminClient(bootstrap_servers=settings.kafka)
+    await admin.start()
+    try:
+        place = TopicPartition(prefixed(settings, ANSWERS), 1)
+        await admin.delete_records({place: RecordsToDelete(before_offset=2)})
+    finally:
+        await admin.close()
+    assert said(await reader.read(1, 0)) == ["2"]
+    assert await reader.read(1, 0, 2) == []
+
+
+async def test_a_stretch_that_ends_in_offsets_without_a_record_comes_to_its_end(
+    settings: Settings, sender: KafkaSender, reader: LogReader
+) -> None:
+    """As after compaction. A transaction's end mark is such an offset, and can be had at once."""
+    request = ids(1, 1)[0]
+    event = AnswerEvent(request_id=request, seq=0, event=Token(text="0"))
+    producer = AIOKafkaProducer(bootstrap_servers=settings.kafka, transactional_id=settings.topic_prefix)
+    await producer.start()
+    try:
+        async with producer.transaction():
+            await producer.send_and_wait(prefixed(settings, ANSWERS), event.encode(), key=request.encode(), partition=1)
+    finally:
+        await producer.stop()
+    assert said(await reader.read(1, 0)) == ["0"]
+    assert await reader.read(1, 1, 2) == []
+    await say(sender, request, "2")
+    assert [(r.offset, said([r])) for r in await reader.read(1, 0)] == [(0, ["0"]), (2, ["2"])]
+
+
+async def test_what_was_written_of_one_key_since_a_time(sender: KafkaSender, reader: LogReader) -> None:
+    ours, neighbour = ids(1, 2)
+    assert await reader.of_key(ours, 0) == []
+    await say(sender, ours, "a")
+    await say(sender, neighbour, "not ours")
+    await say(sender, ours, "b")
+    assert said(await reader.of_key(ours, 0)) == ["a", "b"]
+    last = (await reader.read(1, 2))[0].timestamp_ms
+    assert said(await reader.of_key(ours, last))[-1] == "b"
+    assert await reader.of_key(ours, last + 60_000) == []
+    assert datetime.now(UTC).timestamp() * 1000 >= last > 0
+
+
+async def test_without_a_broker_all_say_so_and_leave_nothing_open(settings: Settings) -> None:
+    nowhere = settings.model_copy(update={"kafka": "127.0.0.1:9"})
+    async with LogReader(nowhere, ANSWERS) as reader:
+        with pytest.raises(KafkaDown, match="reading"):
+            await reader.read(0, 0)
+        with pytest.raises(KafkaDown, match="reading"):
+            await reader.of_key("request-0001", 0)
+    with pytest.raises(KafkaDown, match="following"):
+        await LogTail(nowhere, ANSWERS, lambda record: None).start()

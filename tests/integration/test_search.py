@@ -1,0 +1,203 @@
+"""Search on the real Elasticsearch: one request over five fields, floors in cosine, filters inside."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping, Sequence
+from uuid import uuid4
+
+import numpy as np
+import pytest
+
+from adapters.elastic.bundle import Elastic
+from adapters.elastic.indexes import alias
+from adapters.elastic.search import Floors
+from pipelines.runtime.settings import Settings, SiteSettings
+from schemas.head import Head
+from schemas.ingest import EmbeddedChunk, PageEmbeddings, Vector32
+from schemas.keys import page_key
+from schemas.page import FieldName, PageMeta
+from tests.engine_fixture import Servers
+from tests.making import NOON, change
+
+pytestmark = pytest.mark.engine
+
+ALL = Floors(-1.0, -1.0)
+
+
+# As real ones are: quantising to int8 distorts vectors of few or mostly empty dimensions.
+DIMS = 256
+AXES, _ = np.linalg.qr(np.random.default_rng(1).normal(size=(DIMS, 2)))
+
+
+def at(cosine: float) -> Vector32:
+    """A vector with this cosine to `QUESTION`."""
+    return np.asarray(AXES @ [cosine, (1 - cosine**2) ** 0.5], dtype=np.float32)
+
+
+QUESTION = at(1.0)
+
+
+class Bench:
+    """A site of its own."""
+
+    def __init__(self, elastic: Elastic) -> None:
+        self.site = f"t{uuid4().hex[:12]}"
+        self.elastic = elastic
+        self.search = elastic.search
+
+    async def save(
+        self,
+        page_id: str,
+        texts: Mapping[FieldName, Sequence[tuple[str, float]]],
+        groups: tuple[str, ...] | None = None,
+        title: str = "",
+    ) -> None:
+        """Chunks with their text and cosine to the question, by field."""
+        ref = change(1, page_id=page_id, site=self.site)
+        chunks = [
+            EmbeddedChunk(field=field, ord=ord, text=text, embed_hash=f"{page_id}/{field}/{ord}", vector=at(cosine))
+            for field, cores in texts.items()
+            for ord, (text, cosine) in enumerate(cores)
+        ]
+        part = PageEmbeddings(
+            change=ref,
+            meta=PageMeta(title=title, url=f"/{page_id}", groups=groups),
+            chunker="c",
+            embedder="fake",
+            model="fake",
+            dims=DIMS,
+            part=0,
+            parts=1,
+            chunks=chunks,
+        )
+        pages = self.elastic.pages
+        await pages.ensure(self.site, embedder="fake", model="fake", dims=DIMS, chunker="c")
+        assert await pages.write(part, Head(change=ref, state="live", settled_at=NOON))
+        await pages.refresh(self.site)
+
+
+@pytest.fixture
+async def bench(engine: Servers) -> AsyncIterator[Bench]:
+    async with Elastic(engine.elasticsearch, Settings(sites={"town": SiteSettings()})) as elastic:
+        made = Bench(elastic)
+        yield made
+        await elastic.es.indices.delete(index=f"{alias(made.site)}-000001", ignore_unavailable=True)
+
+
+async def test_the_best_hit_of_each_short_field_and_several_of_the_content(bench: Bench) -> None:
+    await bench.save(
+        "pool",
+        {
+            "name": [("pool", 0.6)],
+            "title": [("Indoor pool", 0.7), ("second best", 0.65)],
+            "description": [("Swim", 0.5)],
+            "keywords": [("water", 0.4)],
+            "content": [("Open daily.", 0.9), ("Closed on Monday.", 0.8), ("Bring a towel.", 0.3)],
+        },
+    )
+    found = await bench.search.candidates(bench.site, "nothing", QUESTION, floors=ALL, content_hits=2, keyword_hits=0)
+    assert [(h.field, h.ord) for h in found.dense] == [
+        ("content", 0),
+        ("content", 1),
+        ("title", 0),
+        ("name", 0),
+        ("description", 0),
+        ("keywords", 0),
+    ]
+    assert [h.cosine for h in found.dense] == pytest.approx([0.9, 0.8, 0.7, 0.6, 0.5, 0.4], abs=0.02)
+    first = found.dense[0]
+    assert (first.page_key, first.page_id, first.text, first.revision, first.url, first.bm25) == (
+        page_key(bench.site, "en", "pool"),
+        "pool",
+        "Open daily.",
+        1,
+        "/pool",
+        None,
+    )
+    assert (found.keyword, found.terms, found.total) == ([], [], 0)
+
+
+async def test_floors_are_cosines_and_differ_by_field(bench: Bench) -> None:
+    await bench.save(
+        "pool",
+        {"title": [("kept", 0.53)], "name": [("dropped", 0.47)], "content": [("kept", 0.23), ("dropped", 0.17)]},
+    )
+    found = await bench.search.candidates(
+        bench.site, "", QUESTION, floors=Floors(0.5, 0.2), content_hits=10, keyword_hits=0
+    )
+    assert {h.text for h in found.dense} == {"kept"}
+    assert len(found.dense) == 2
+
+
+async def test_groups_filter_inside_the_search_so_that_hidden_pages_take_no_places(bench: Bench) -> None:
+    await bench.save("secret", {"content": [("dogs", 0.95), ("dogs", 0.94)]}, groups=("staff",))
+    await bench.save("nobody", {"content": [("dogs", 0.93)]}, groups=())
+    await bench.save("open", {"content": [("dogs", 0.5)]})
+
+    async def seen(*groups: str) -> tuple[set[str], set[str]]:
+        found = await bench.search.candidates(
+            bench.site, "dogs", QUESTION, floors=ALL, content_hits=1, keyword_hits=1, groups=groups
+        )
+        return {h.page_id for h in found.dense}, {h.page_id for h in found.keyword}
+
+    assert await seen() == ({"open"}, {"open"})
+    assert await seen("guests") == ({"open"}, {"open"})
+    assert (await seen("guests", "staff"))[0] == {"secret"}
+
+
+async def test_keywords_find_other_forms_of_a_word_and_other_accents(bench: Bench) -> None:
+    await bench.save("dog", {"content": [("Die Hundesteuer für Hunde beträgt 60 Euro.", 0.0)]})
+    await bench.save("cat", {"content": [("Katzen sind frei.", 0.0)]})
+
+    async def pages(query: str) -> list[str]:
+        found = await bench.search.candidates(bench.site, query, None, floors=ALL, content_hits=5, keyword_hits=5)
+        assert found.dense == []
+        assert all(h.cosine is None and (h.bm25 or 0) > 0 for h in found.keyword)
+        return [h.page_id for h in found.keyword]
+
+    assert await pages("Hunden") == ["dog"]
+    assert await pages("KATZE?") == ["cat"]
+    assert await pages("betragt") == ["dog"]
+    assert await pages("Fahrrad") == []
+    assert await pages("???") == []
+
+
+async def test_the_index_says_how_well_it_knows_the_words(bench: Bench) -> None:
+    """By their stems, as they are searched: a question in other forms of the words is no stranger."""
+    await bench.save("dog", {"title": [("Hund", 0.0)], "content": [("Die Hunde bellen.", 0.0), ("Katzen nicht.", 0.0)]})
+    found = await bench.search.candidates(
+        bench.site, "Hunden Katze Krokodil", None, floors=ALL, content_hits=5, keyword_hits=5
+    )
+    assert dict(found.terms) == {"hunde": 1, "katze": 1, "kroko": 0}
+    assert found.total == 3
+
+
+@pytest.mark.parametrize("words", ["", "???", " "])
+async def test_a_question_without_words_is_known_by_none(bench: Bench, words: str) -> None:
+    await bench.save("dog", {"content": [("Hund", 0.5)]})
+    found = await bench.search.candidates(bench.site, words, QUESTION, floors=ALL, content_hits=5, keyword_hits=5)
+    assert (len(found.dense), found.keyword, found.terms) == (1, [], [])
+
+
+async def test_a_site_without_an_index_has_nothing(bench: Bench) -> None:
+    for vector, words in ((QUESTION, 5), (QUESTION, 0), (None, 5)):
+        found = await bench.search.candidates(
+            bench.site, "dogs", vector, floors=ALL, content_hits=5, keyword_hits=words
+        )
+        assert (found.dense, found.keyword, found.terms, found.total) == ([], [], [], 0)
+
+
+async def test_chunks_are_read_by_their_place_at_once(bench: Bench) -> None:
+    await bench.save("pool", {"title": [("Pool", 0.5)], "content": [("a", 0.5), ("b", 0.5), ("c", 0.5)]})
+    key = page_key(bench.site, "en", "pool")
+    around = await bench.search.chunks(bench.site, [(key, "content", 2), (key, "content", 0), (key, "content", 9)])
+    assert [(h.text, h.cosine, h.bm25) for h in around] == [("c", None, None), ("a", None, None)]
+    assert await bench.search.chunks(bench.site, []) == []
+
+
+async def test_a_field_is_read_whole_and_in_order(bench: Bench) -> None:
+    texts = [(f"part {n}", 0.5) for n in range(12)]
+    await bench.save("pool", {"title": [("Pool", 0.5)], "content": texts})
+    await bench.save("other", {"content": [("other", 0.5)]})
+    whole = await bench.search.field(bench.site, page_key(bench.site, "en", "pool"), "content")
+    assert [h.text for h in whole] == [text for text, _ in texts]

@@ -1,0 +1,169 @@
+"""The query handlers: one message in, the right messages out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from adapters.embedders.fake import FakeEmbedder
+from adapters.fakes import FakeSender
+from adapters.llm_fake import FakeChat
+from pipelines.query import agents
+from pipelines.query.answering import Answering
+from pipelines.query.fuse import Hit
+from pipelines.query.language import Phrases
+from pipelines.query.publish import CLOCK_SKEW_MS
+from pipelines.runtime.dead_letters import DeadLetter
+from pipelines.runtime.errors import Retryable
+from pipelines.runtime.record import Record
+from pipelines.runtime.settings import Settings, SiteSettings
+from prompts.loader import load
+from schemas.answer import AnswerEvent, Done, Failed, Token
+from schemas.base import Message, WireError
+from schemas.query import Question, Rephrased, Retrieved
+from schemas.topics import ANSWERS, REPHRASED, RETRIEVED
+from tests.asking import NOON, question, retrieved, source
+
+SETTINGS = Settings(sites={"town": SiteSettings(title="Town")})
+PHRASES = Phrases.load()
+
+
+def asked(text: str = "When is the pool open?", seconds_left: float = 60) -> Question:
+    return question(text).model_copy(update={"deadline": datetime.now(UTC) + timedelta(seconds=seconds_left)})
+
+
+def record(message: Message | bytes, fresh: bool = True) -> Record:
+    value = message if isinstance(message, bytes) else message.encode()
+    return Record("any", 0, 9, b"conversation-1", value, fresh=fresh)
+
+
+async def rephrased(request: Question, model: FakeChat | None) -> Rephrased:
+    sender = FakeSender()
+    await agents.rephrase_handler(SETTINGS, load("rephrase"), PHRASES, model)(record(request), sender)
+    [sent] = sender.sent
+    assert (sent.topic, sent.key) == (REPHRASED, "conversation-1")
+    assert isinstance(sent.message, Rephrased)
+    assert sent.message.request == request
+    assert list(sent.message.timings_ms) == ["rephrase"]
+    return sent.message
+
+
+async def test_a_model_rewrites_the_question() -> None:
+    made = await rephrased(asked(), FakeChat("When does the indoor pool open on Sundays?"))
+    assert (made.question, made.mode) == ("When does the indoor pool open on Sundays?", "semantic")
+
+
+@pytest.mark.parametrize("model", [None, FakeChat(Retryable("busy"))], ids=["no model", "failing model"])
+async def test_without_a_working_model_the_question_stays_as_it_is(model: FakeChat | None) -> None:
+    assert (await rephrased(asked(), model)).question == "When is the pool open?"
+
+
+@pytest.mark.parametrize("request_", [asked("pool hours"), asked(seconds_left=-1)], ids=["short", "too late"])
+async def test_no_model_is_paid_for_short_questions_or_ones_nobody_waits_for(request_: Question) -> None:
+    model = FakeChat("An expensive question?")
+    made = await rephrased(request_, model)
+    assert made.question == request_.question
+    assert model.asked == []
+
+
+async def test_a_question_gets_its_sources() -> None:
+    class Nothing:
+        async def hits(self, site: str, text: str, **how: Any) -> list[Hit]:
+            return []
+
+        async def chunks(self, site: str, addresses: Sequence[Any]) -> list[Hit]:
+            return []
+
+    sender = FakeSender()
+    message = Rephrased(request=asked(), question="When?", mode="semantic")
+    await agents.retrieve_handler(SETTINGS, Nothing(), Nothing())(record(message), sender)  # type: ignore[arg-type]
+    [sent] = sender.sent
+    assert (sent.topic, sent.key) == (RETRIEVED, "conversation-1")
+    assert isinstance(sent.message, Retrieved)
+    assert sent.message.grade == 5
+
+
+class FakeLog:
+    """What was written of the answer already."""
+
+    def __init__(self, *written: AnswerEvent) -> None:
+        self._written = written
+
+    async def of_key(self, key: str, since_ms: int) -> list[Record]:
+        assert since_ms == round(NOON.timestamp() * 1000) - CLOCK_SKEW_MS
+        return [Record("answer.events", 0, i, key.encode(), e.encode()) for i, e in enumerate(self._written)]
+
+
+class Models:
+    async def for_site(self, site: str) -> FakeEmbedder:
+        return FakeEmbedder()
+
+
+def event(said: Any) -> AnswerEvent:
+    return AnswerEvent(request_id=question().request_id, seq=0, event=said)
+
+
+async def answered(log: FakeLog, fresh: bool) -> list[str]:
+    sender = FakeSender()
+    message = retrieved(source(1, "The pool opens at 9.")).model_copy(update={"request": asked()})
+    answering = Answering(SETTINGS, load("answer"), PHRASES, None)
+    await agents.answer_handler(answering, Models(), log)(record(message, fresh), sender)
+    assert {(s.topic, s.key) for s in sender.sent} <= {(ANSWERS, message.request.request_id)}
+    return [s.message.event.type for s in sender.sent if isinstance(s.message, AnswerEvent)]
+
+
+async def test_sources_become_an_answer() -> None:
+    types = await answered(FakeLog(), fresh=True)
+    assert (types[0], types[-2:]) == ("rephrased", ["answer", "done"])
+
+
+async def test_an_answer_begun_by_another_worker_starts_again() -> None:
+    types = await answered(FakeLog(event(Token(text="The po"))), fresh=False)
+    assert types[:2] == ["restart", "rephrased"]
+
+
+async def test_an_answer_given_by_another_worker_is_not_given_twice() -> None:
+    assert await answered(FakeLog(event(Done())), fresh=False) == []
+
+
+LETTER = DeadLetter("answer", "t", 0, 0, 0, "X", "no-such-code", "java.lang.NullPointer", 6, NOON, NOON)
+
+
+@pytest.mark.parametrize(
+    ("message", "question_of"),
+    [
+        (question(lang="de"), agents.asked),
+        (Rephrased(request=question(lang="de"), question="?", mode="semantic"), agents.rephrased),
+        (retrieved(lang="de"), agents.retrieved),
+    ],
+    ids=["rephrase", "retrieve", "answer"],
+)
+async def test_a_visitor_whose_question_died_is_told_in_their_own_words(message: Message, question_of: Any) -> None:
+    sender = FakeSender()
+    await agents.apology(question_of, PHRASES, FakeLog())(record(message), LETTER, sender)
+    failed, done = [s.message.event for s in sender.sent if isinstance(s.message, AnswerEvent)]
+    assert failed == Failed(code="no-such-code", message=PHRASES.error("error", "de"))
+    assert "NullPointer" not in failed.message
+    assert done == Done()
+
+
+@pytest.mark.parametrize("value", [b"", b"not JSON", b'{"v": 2}'])
+async def test_of_bytes_that_are_no_question_nobody_is_told(value: bytes) -> None:
+    sender = FakeSender()
+    for question_of in (agents.asked, agents.rephrased, agents.retrieved):
+        await agents.apology(question_of, PHRASES, FakeLog())(record(value), LETTER, sender)
+    assert sender.sent == []
+
+
+async def test_bytes_that_are_no_message_are_refused_for_good() -> None:
+    handlers = [
+        agents.rephrase_handler(SETTINGS, load("rephrase"), PHRASES, None),
+        agents.retrieve_handler(SETTINGS, None, None),  # type: ignore[arg-type]
+        agents.answer_handler(None, Models(), FakeLog()),  # type: ignore[arg-type]
+    ]
+    for handle in handlers:
+        with pytest.raises(WireError):
+            await handle(record(b'{"v": 2}'), FakeSender())
