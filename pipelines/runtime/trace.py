@@ -1,4 +1,4 @@
-"""The trace id of the work at hand, from the HTTP request to the citation; rides in a Kafka header between processes."""
+"""The trace id of the work at hand, from the HTTP request to the citation; between processes a Kafka header."""
 
 from __future__ import annotations
 
