@@ -1,0 +1,184 @@
+"""Pages from disk: the same files give the same pages, and a bad one is named with its line."""
+
+from __future__ import annotations
+
+import os
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from connectors.cms.documents import BadSource, count, documents
+from schemas.page import PageDocument
+
+MTIME_MS = 1_777_000_000_123
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    made = tmp_path / "site"
+    made.mkdir()
+    return made
+
+
+def put(path: Path, content: str | bytes) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(content.encode() if isinstance(content, str) else content)
+    os.utime(path, ns=(0, MTIME_MS * 1_000_000))
+    return path
+
+
+def only(source: Path) -> PageDocument:
+    [page] = documents(source)
+    return page
+
+
+def refused(source: Path) -> str:
+    with pytest.raises(BadSource) as caught:
+        list(documents(source))
+    return str(caught.value)
+
+
+def test_a_file_of_html_is_a_page_named_after_its_place(folder: Path) -> None:
+    put(folder / "town" / "fees.html", "<h1>Fees</h1>\r\n<p>Free.</p>")
+    assert only(folder) == PageDocument(
+        id="town/fees", title="fees", content="<h1>Fees</h1>\n<p>Free.</p>", revision=MTIME_MS
+    )
+
+
+def test_markdown_becomes_html_with_tables(folder: Path) -> None:
+    put(folder / "fees.md", "# Fees\n\n| a | b |\n| - | - |\n| 1 | 2 |\n\nwww.example.org")
+    content = only(folder).content
+    assert "<h1>Fees</h1>" in content
+    assert "<td>2</td>" in content
+    assert "<a " not in content  # words that look like links stay words
+
+
+def test_front_matter_says_what_the_file_name_cannot(folder: Path) -> None:
+    matter = """---
+id: 12
+title: "Fees: all of them"
+lang: en
+path: /fees
+keywords: [money, dogs]
+changed_at: 2026-05-04
+revision: 7
+groups: []
+---
+<p>Free.</p>
+"""
+    put(folder / "fees.html", matter.replace("id: 12", "id: '12'"))
+    assert only(folder) == PageDocument(
+        id="12",
+        title="Fees: all of them",
+        lang="en",
+        url="/fees",
+        keywords=("money", "dogs"),
+        changed_at=datetime(2026, 5, 4, tzinfo=UTC),
+        revision=7,
+        groups=(),
+        content="<p>Free.</p>\n",
+    )
+
+
+@pytest.mark.parametrize(
+    ("written", "meant"),
+    [
+        ("2026-05-04", datetime(2026, 5, 4, tzinfo=UTC)),
+        ("2026-05-04 10:30:00", datetime(2026, 5, 4, 10, 30, tzinfo=UTC)),
+        ("2026-05-04T10:30:00+02:00", datetime(2026, 5, 4, 8, 30, tzinfo=UTC)),
+        ("'2026-05-04T10:30:00Z'", datetime(2026, 5, 4, 10, 30, tzinfo=UTC)),
+    ],
+)
+def test_times_in_front_matter_without_a_zone_are_utc(folder: Path, written: str, meant: datetime) -> None:
+    put(folder / "a.md", f"---\nchanged_at: {written}\n---\n")
+    assert only(folder).changed_at == meant
+
+
+@pytest.mark.parametrize(
+    "start", ["\ufeff---\ntitle: T\n---\nbody", "---\r\ntitle: T\r\n---\r\nbody", "---\ntitle: T\n---"]
+)
+def test_front_matter_of_any_editor_is_found(folder: Path, start: str) -> None:
+    put(folder / "a.html", start)
+    page = only(folder)
+    assert page.title == "T"
+    assert "title" not in page.content
+
+
+@pytest.mark.parametrize("content", ["", "just text", "text\n---\nmore\n---\n", "--- \n"])
+def test_a_file_without_front_matter_is_all_content(folder: Path, content: str) -> None:
+    put(folder / "a.html", content)
+    assert (only(folder).title, only(folder).content) == ("a", content)
+
+
+def test_a_folder_is_read_in_a_stable_order_and_only_its_pages(folder: Path) -> None:
+    for name in ("b.md", "a/z.htm", "a/b.MARKDOWN", "c.html", "image.png", "style.css", "d.md/not-a-page.txt"):
+        put(folder / name, "x")
+    assert [page.id for page in documents(folder)] == ["a/b", "a/z", "b", "c"]
+    assert count(folder) == 4
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        ("---\n- a\n- list\n---\n", "front matter: must be `name: value` lines"),
+        ("---\njust a sentence\n---\n", "front matter: must be `name: value` lines"),
+        ("---\ntitle: [\n---\n", "while parsing"),
+        ("---\ntitle: [private]\n---\n", "title: Input should be a valid string"),
+        ("---\nauthor: somebody\n---\n", "author: Extra inputs"),
+        ("---\nlang: German\n---\n", "lang: "),
+        ("---\nchanged_at: yesterday\n---\n", "changed_at: "),
+        ("---\n1: one\n---\n", "Keys should be strings"),
+        (b"\xff\xfe", "'utf-8' codec can't decode"),
+    ],
+)
+def test_a_bad_file_is_named_with_what_is_wrong(folder: Path, content: str | bytes, said: str) -> None:
+    path = put(folder / "bad.md", content)
+    message = refused(folder)
+    assert message.startswith(f"{path}: ")
+    assert said in message
+
+
+def test_good_pages_before_a_bad_one_are_given(folder: Path) -> None:
+    put(folder / "a.md", "fine")
+    put(folder / "b.md", "---\nlang: German\n---\n")
+    pages = documents(folder)
+    assert next(pages).id == "a"
+    with pytest.raises(BadSource, match=r"b\.md"):
+        next(pages)
+
+
+def test_a_link_to_nowhere_is_no_page(folder: Path) -> None:
+    (folder / "a.md").symlink_to(folder / "gone.md")
+    assert list(documents(folder)) == []
+
+
+def test_each_line_of_a_file_is_a_page(tmp_path: Path) -> None:
+    source = put(tmp_path / "pages.ndjson", '{"id": "a", "title": "\u00fc"}\n\n  \n{"id": "b", "revision": 3}')
+    assert list(documents(source)) == [PageDocument(id="a", title="ü"), PageDocument(id="b", revision=3)]
+    assert count(source) == 2
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ('{"id": "a"', "Invalid JSON"),
+        ("[]", "Input should be an object"),
+        ('{"title": "private"}', "id: Field required"),
+        ('{"id": "a", "content": "\\ud800"}', "Invalid JSON"),
+        ('{"id": "a\\u0000"}', "id: String should match"),
+        ('{"id": "a", "surprise": "private"}', "surprise: Extra inputs"),
+        (b"\xff", "Invalid JSON"),
+    ],
+)
+def test_a_bad_line_is_named_by_its_number(tmp_path: Path, line: str | bytes, said: str) -> None:
+    good = b'{"id": "good"}\n\n'
+    source = put(tmp_path / "pages.ndjson", good + (line.encode() if isinstance(line, str) else line))
+    message = refused(source)
+    assert message.startswith(f"{source}:3: ")
+    assert said in message
+    assert "private" not in message
+
+
+def test_a_source_that_is_not_there_is_named(tmp_path: Path) -> None:
+    assert refused(tmp_path / "none") == f"{tmp_path / 'none'}: no such file or folder"

@@ -1,0 +1,79 @@
+"""The map of topics: what it says is what Kafka gets."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from schemas.base import Message
+from schemas.topics import (
+    ANSWERS,
+    CHANGES,
+    DAY,
+    MAX_MESSAGE_BYTES,
+    REQUESTS,
+    TOPICS,
+    Topic,
+    all_topics,
+    dead_letter_topic,
+)
+
+
+def test_every_topic_has_a_name_of_its_own_that_kafka_takes() -> None:
+    names = [topic.name for topic in all_topics()]
+    assert len(set(names)) == len(names)
+    assert all(re.fullmatch(r"[a-z]+\.[a-z]+(\.dlq)?", name) for name in names)
+
+
+def test_the_topics_are_those_of_the_contract() -> None:
+    assert {topic.name for topic in TOPICS} == {
+        "cms.changes",
+        "ingest.chunks",
+        "ingest.embeddings",
+        "ingest.receipts",
+        "query.requests",
+        "query.rephrased",
+        "query.retrieved",
+        "answer.events",
+    }
+
+
+def test_every_topic_that_a_stage_reads_has_dead_letters() -> None:
+    dead = {topic.name for topic in all_topics()} - {topic.name for topic in TOPICS}
+    assert dead == {f"{topic.name}.dlq" for topic in TOPICS if topic is not ANSWERS}
+
+
+@pytest.mark.parametrize("topic", all_topics(), ids=lambda topic: topic.name)
+def test_every_topic_takes_the_largest_message_and_keeps_it_as_long_as_it_says(topic: Topic) -> None:
+    config = topic.config
+    assert int(config["max.message.bytes"]) > MAX_MESSAGE_BYTES
+    assert all(isinstance(value, str) for value in config.values())
+    if topic.compacted:
+        assert topic.retention_ms is None
+        assert config["cleanup.policy"] == "compact"
+        assert "retention.ms" not in config
+    else:
+        assert config["cleanup.policy"] == "delete"
+        assert int(config["retention.ms"]) == topic.retention_ms
+
+
+def test_what_comes_from_editors_is_kept_for_ever_and_what_comes_from_visitors_a_day() -> None:
+    for topic in TOPICS:
+        editors = topic.name.startswith(("cms.", "ingest."))
+        assert topic.compacted is editors
+        assert topic.retention_ms == (None if editors else DAY)
+
+
+def test_a_change_that_lost_is_not_compacted_before_it_is_healed() -> None:
+    assert CHANGES.config["min.compaction.lag.ms"] == str(7 * DAY)
+
+
+def test_a_dead_letter_holds_bytes_and_lasts_two_weeks() -> None:
+    letters = dead_letter_topic(REQUESTS)
+    assert (letters.name, letters.key, letters.value) == ("query.requests.dlq", REQUESTS.key, None)
+    assert letters.config["retention.ms"] == str(14 * DAY)
+
+
+def test_a_topic_without_an_end_says_so_to_kafka() -> None:
+    assert Topic("a.b", "page", Message, "kept").config["retention.ms"] == "-1"
