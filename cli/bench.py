@@ -22,7 +22,10 @@ def quality(
     ] = "en,de,ro,de:en",
     modes: Annotated[str, typer.Option(help="Comma-separated.")] = "hybrid,vector,keyword",
 ) -> None:
-    """How often the right page comes first: hybrid, vectors alone, keywords alone."""
+    """How often the right page comes first: hybrid, vectors alone, keywords alone.
+
+    Example: pagewire bench quality --data xquad --langs en,de
+    """
     from bench import quality
 
     quality.main(data, langs, modes)
@@ -30,7 +33,10 @@ def quality(
 
 @app.command()
 def ingest(data: Data, lang: Annotated[str, typer.Option(help="Language of the pages.")] = "en") -> None:
-    """Bulk import against the embedder alone."""
+    """Bulk import against the embedder alone.
+
+    Example: pagewire bench ingest --data xquad --lang en
+    """
     from bench import ingest
 
     ingest.main(data, lang)
@@ -38,7 +44,10 @@ def ingest(data: Data, lang: Annotated[str, typer.Option(help="Language of the p
 
 @app.command()
 def latency(rounds: Annotated[int, typer.Option(help="Questions and saves measured.")] = 60) -> None:
-    """A question and a save through the bus against the same functions called directly."""
+    """A question and a save through the bus against the same functions called directly.
+
+    Example: pagewire bench latency --rounds 20
+    """
     from bench import latency
 
     latency.main(rounds)
@@ -46,7 +55,10 @@ def latency(rounds: Annotated[int, typer.Option(help="Questions and saves measur
 
 @app.command()
 def footprint() -> None:
-    """Memory of the running system."""
+    """Memory of the running system.
+
+    Example: pagewire bench footprint
+    """
     from bench import footprint
 
     footprint.main()
@@ -54,7 +66,10 @@ def footprint() -> None:
 
 @app.command("all")
 def everything(data: Data) -> None:
-    """All of them, one after the other."""
+    """All of them, one after the other.
+
+    Example: pagewire bench all --data xquad
+    """
     footprint()
     latency()
     ingest(data)

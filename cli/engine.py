@@ -32,11 +32,14 @@ def engine_settings(settings: Settings) -> EngineSettings:
     )
 
 
-@app.command("start", epilog="Example: pagewire engine start --detach")
+@app.command("start")
 def start(
     detach: Annotated[bool, typer.Option("--detach", help="Return when both answer; stop with `engine stop`.")] = False,
 ) -> None:
-    """Start what does not run yet."""
+    """Start what does not run yet.
+
+    Example: pagewire engine start --detach
+    """
     with explained():
         asyncio.run(_start(engine_settings(load()), detach))
 
@@ -63,7 +66,10 @@ async def _start(settings: EngineSettings, detach: bool) -> None:
 
 @app.command("stop")
 def stop() -> None:
-    """Stop both, whoever started them; data stays."""
+    """Stop both, whoever started them; data stays.
+
+    Example: pagewire engine stop
+    """
     with explained():
         stopped = asyncio.run(engine.stop(engine_settings(load())))
     out.print("stopped" if stopped else "nothing was running")
@@ -71,7 +77,10 @@ def stop() -> None:
 
 @app.command("status")
 def status(json: Json = False) -> None:
-    """Versions, ports, memory. Exit code 1 when it is not running."""
+    """Versions, ports, memory. Exit code 1 when it is not running.
+
+    Example: pagewire engine status --json
+    """
     with explained():
         found = asyncio.run(engine.status(engine_settings(load())))
     if json:
@@ -100,7 +109,10 @@ def _status_table(found: EngineStatus) -> object:
 
 @app.command("reset")
 def reset(yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False) -> None:
-    """Stop both and delete their data."""
+    """Stop both and delete their data.
+
+    Example: pagewire engine reset --yes
+    """
     with explained():
         settings = engine_settings(load())
         if not yes:

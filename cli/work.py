@@ -83,7 +83,10 @@ def _ready(*what: str) -> None:
 
 
 def topics(json: Json = False) -> None:
-    """Create or check the topics, and show them."""
+    """Create or check the topics, and show them.
+
+    Example: pagewire topics --json
+    """
     with explained():
         settings = addresses(load())
         created = set(asyncio.run(ensure_topics(bootstrap_servers(settings), settings)))

@@ -1,0 +1,163 @@
+"""The commands as scripts see them: help with an example, exit codes, JSON on standard output and nothing else."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer.main
+from typer.testing import CliRunner, Result
+
+from cli.main import app
+from pipelines.runtime import logs
+
+
+@pytest.fixture(autouse=True)
+def empty_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """No settings, no servers, and no logging set up for the tests that follow."""
+    monkeypatch.chdir(tmp_path)
+    for name in ("KAFKA", "ELASTICSEARCH", "CONFIG"):
+        monkeypatch.delenv(f"PAGEWIRE_{name}", raising=False)
+    monkeypatch.setenv("PAGEWIRE_HOME", str(tmp_path / "home"))
+    monkeypatch.setattr(logs, "configure", lambda settings: None)
+    (tmp_path / "pages.ndjson").write_text('{"id": "a", "title": "A"}\n')
+    return tmp_path
+
+
+def run(*arguments: str) -> Result:
+    return CliRunner().invoke(app, list(arguments), catch_exceptions=False)
+
+
+def every_command(command: Any = None, path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
+    children = getattr(command or typer.main.get_command(app), "commands", None)
+    if children is None:
+        yield path
+        return
+    for name, child in children.items():
+        yield from every_command(child, (*path, name))
+
+
+COMMANDS = list(every_command())
+
+
+def test_all_commands_of_the_contract_are_there() -> None:
+    engine = {("engine", name) for name in ("start", "stop", "status", "reset")}
+    single = {"up", "worker", "gateway", "topics", "import", "ask", "search", "status", "receipt", "demo"}
+    assert engine | {(name,) for name in single} <= set(COMMANDS)
+
+
+@pytest.mark.parametrize("path", COMMANDS, ids=" ".join)
+def test_help_says_what_a_command_does_and_shows_an_example(path: tuple[str, ...]) -> None:
+    result = run(*path, "--help")
+    assert result.exit_code == 0
+    assert f"Example: pagewire {' '.join(path)}" in " ".join(result.stdout.split())
+    assert "--follow-parent" not in result.stdout
+
+
+def test_help_of_the_whole_names_the_exit_codes() -> None:
+    assert "Exit codes: 0 fine, 1 the thing asked for is not so, 2 wrong use" in " ".join(run("--help").stdout.split())
+
+
+WITH_SITE = [
+    ("import", "village", "pages.ndjson"),
+    ("receipt", "village", "a"),
+    ("receipt", "village", "a", "--lang", "en"),
+    ("search", "village", "dogs"),
+    ("ask", "village", "Dogs?"),
+    ("ask", "village", "Dogs?", "--lang", "en"),
+]
+
+
+@pytest.mark.parametrize("arguments", WITH_SITE, ids=" ".join)
+def test_an_unknown_site_is_wrong_use(arguments: tuple[str, ...]) -> None:
+    result = run(*arguments)
+    assert result.exit_code == 2
+    assert "unknown site 'village'; pagewire.yaml has: demo" in result.stderr
+    assert result.stdout == ""
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("import", "demo", "pages.ndjson"),
+        ("receipt", "demo", "a"),
+        ("search", "demo", "dogs", "--json"),
+        ("ask", "demo", "Dogs?", "--json"),
+        ("status", "--json"),
+        ("topics", "--json"),
+        ("worker", "chunk"),
+        ("gateway", "--port", "0"),
+    ],
+    ids=" ".join,
+)
+def test_without_servers_the_exit_code_is_3_and_the_way_to_start_them_is_told(arguments: tuple[str, ...]) -> None:
+    result = run(*arguments)
+    assert result.exit_code == 3
+    assert "pagewire engine start --detach" in result.stderr
+    assert result.stdout == ""
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("search", "demo", "dogs", "--mode", "fuzzy"), "hybrid, vector or keyword"),
+        (("search", "demo", "dogs", "--size", "0"), "--size"),
+        (("search", "demo"), "query"),
+        (("worker", "chnk"), "no such stage: chnk"),
+        (("ask", "demo", ""), "question: "),
+        (("ask", "demo", "x" * 100_000), "question: "),
+        (("ask", "demo", "Dogs?", "--lang", "German"), "lang: "),
+        (("no-such-command",), "no-such-command"),
+    ],
+    ids=lambda value: " ".join(value)[:40] if isinstance(value, tuple) else "",
+)
+def test_wrong_use_is_told_plainly(arguments: tuple[str, ...], said: str) -> None:
+    result = run(*arguments)
+    assert result.exit_code == 2
+    assert said in result.stderr
+    assert "Traceback" not in result.stderr
+    assert result.stdout == ""
+
+
+def test_a_wrong_setting_is_wrong_use(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PAGEWIRE_PORT", "many")
+    result = run("status")
+    assert result.exit_code == 2
+    assert "port (PAGEWIRE_PORT or pagewire.yaml): Input should be a valid integer" in result.stderr
+
+
+def test_a_bad_settings_file_is_quoted_as_it_is(empty_home: Path) -> None:
+    """Square brackets in a message are no markup."""
+    (empty_home / "pagewire.yaml").write_text("- a list")
+    assert "`sites: {town: {languages: [en]}}`" in run("status").stderr
+
+
+def test_the_engine_that_does_not_run_says_so_in_json() -> None:
+    result = run("engine", "status", "--json")
+    assert result.exit_code == 1
+    status = json.loads(result.stdout)
+    assert set(status) == {"running", "kafka", "elasticsearch"}
+    assert status["running"] is False
+    assert {"name", "version", "running", "healthy", "url", "port", "pid", "rss_bytes"} < set(status["kafka"])
+
+
+def test_stopping_an_engine_that_does_not_run_is_fine() -> None:
+    result = run("engine", "stop")
+    assert (result.exit_code, result.stdout) == (0, "nothing was running\n")
+
+
+def test_a_reset_lets_interrupted_imports_begin_at_the_start(empty_home: Path) -> None:
+    cursor = empty_home / "home" / "imports" / "x.json"
+    cursor.parent.mkdir(parents=True)
+    cursor.write_text('{"accepted": 5}')
+    assert run("engine", "reset", "--yes").exit_code == 0
+    assert not cursor.exists()
+
+
+def test_a_reset_asks_first(empty_home: Path) -> None:
+    result = CliRunner().invoke(app, ["engine", "reset"], input="n\n")
+    assert result.exit_code == 1
+    assert "Delete all topics and indexes" in result.stdout

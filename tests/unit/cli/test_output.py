@@ -1,0 +1,101 @@
+"""How commands print and fail."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+import typer
+from pydantic import BaseModel
+
+from cli import output
+from cli.output import explained, print_json, rows, table
+from connectors.cms.documents import BadSource
+from infra.engine import EngineError
+from pipelines.ingest.index import ModelMismatch
+from pipelines.runtime.errors import Permanent, Retryable, SettingsError, TooLarge, UnknownSite
+from pipelines.runtime.services import ServiceMissing
+from schemas.page import PageDocument
+
+
+@pytest.mark.parametrize(
+    ("error", "code"),
+    [
+        (SettingsError("no"), 2),
+        (UnknownSite("no"), 2),
+        (Permanent("no"), 1),
+        (TooLarge("no"), 1),
+        (ModelMismatch("no"), 1),
+        (BadSource("no"), 1),
+        (Retryable("no"), 3),
+        (ServiceMissing("no"), 3),
+        (EngineError("no"), 3),
+        (KeyboardInterrupt(), 130),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_errors_have_their_exit_codes(error: BaseException, code: int, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(typer.Exit) as caught, explained():
+        raise error
+    assert caught.value.exit_code == code
+    printed = capsys.readouterr()
+    assert printed.out == ""
+    assert printed.err == ("" if code == 130 else "error no\n")
+
+
+def test_an_argument_its_schema_does_not_take_is_wrong_use(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(typer.Exit) as caught, explained():
+        PageDocument(id="private\n")
+    assert caught.value.exit_code == 2
+    said = capsys.readouterr().err
+    assert said.startswith("error id: String should match")
+    assert "private" not in said
+
+
+def test_what_nobody_expected_is_not_explained_away() -> None:
+    with pytest.raises(ZeroDivisionError), explained():
+        raise ZeroDivisionError
+
+
+def test_an_exit_code_set_inside_stays() -> None:
+    with pytest.raises(typer.Exit) as caught, explained():
+        raise typer.Exit(7)
+    assert caught.value.exit_code == 7
+
+
+@pytest.mark.parametrize("text", ["a [bold]b[/] c", "[/no such tag]", "[link](https://example.org)", "\\[x]"])
+def test_text_of_pages_and_errors_is_printed_as_it_is(text: str, capsys: pytest.CaptureFixture[str]) -> None:
+    output.out.print(rows(table("text"), [(text,)]))
+    output.complain(text)
+    printed = capsys.readouterr()
+    assert printed.out.splitlines()[1].rstrip() == text
+    assert printed.err == f"error {text}\n"
+
+
+def test_a_table_aligns_numbers_right_and_leaves_out_what_is_not_there(capsys: pytest.CaptureFixture[str]) -> None:
+    output.out.print(rows(table("name", "lag#"), [("chunk", 5), ("index", None), ("answer", 1_000)]))
+    lines = [line.rstrip() for line in capsys.readouterr().out.splitlines()]
+    assert lines == ["name     lag", "chunk      5", "index", "answer  1000"]
+
+
+class Model(BaseModel):
+    path: Path
+
+
+@dataclass
+class Data:
+    path: Path
+
+
+@pytest.mark.parametrize("make", [Model, Data, dict], ids=["model", "dataclass", "dict"])
+def test_json_is_one_document_in_readable_unicode(
+    make: Callable[..., object], capsys: pytest.CaptureFixture[str]
+) -> None:
+    print_json(make(path=Path("ü/[x]")))
+    printed = capsys.readouterr().out
+    assert json.loads(printed) == {"path": "ü/[x]"}
+    assert "ü/[x]" in printed
+    assert printed.endswith("}\n")
