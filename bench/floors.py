@@ -5,7 +5,6 @@ Pages are cut as in production; a question's right chunk is one of the right pag
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 from pathlib import Path
 
@@ -90,12 +89,3 @@ def _row(right: list[float], other: list[float]) -> tuple[float, ...]:
         percentile(other, 50),
         percentile(other, 99),
     )
-
-
-if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--data", type=Path, required=True, help="folder of xquad.LANG.json")
-    parser.add_argument("--langs", default="en,de,en:de")
-    parser.add_argument("--embedder", default="lite")
-    given = parser.parse_args()
-    main(given.data, given.langs, given.embedder)

@@ -54,6 +54,14 @@ def latency(rounds: Annotated[int, typer.Option(help="Questions and saves measur
 
 
 @app.command()
+def floors(data: Data, embedder: Annotated[str, typer.Option(help="As PAGEWIRE_EMBEDDER.")] = "lite") -> None:
+    """Cosines of right and of random pairs, and the similarity floors that follow from them."""
+    from bench import floors
+
+    floors.main(data, embedder=embedder)
+
+
+@app.command()
 def footprint() -> None:
     """Memory of the running system.
 

@@ -119,7 +119,7 @@ class Settings(_Strict):
     )
     chunk_mode: Literal["content", "fixed"] = Field(default="content", description="Where cores end (SPEC A4).")
     chunk_size: int = Field(
-        default=1000, ge=32, le=20_000, description="Longest core in characters; see docs/decisions."
+        default=512, ge=32, le=20_000, description="Longest core in characters; see docs/decisions."
     )
     chunk_overlap: float = Field(default=0.2, ge=0, lt=1, description="Share of each neighbour embedded too (SPEC A4).")
     chunk_titled: bool = Field(default=False, description="Embed the title before each content chunk (SPEC A5).")

@@ -123,13 +123,15 @@ def test_repeated_rows_are_cut_between_rows() -> None:
     assert all(core == row * (len(core) // len(row)) for core in cores)
 
 
+@pytest.mark.parametrize("longest", [3, 7], ids=["short paragraphs", "long paragraphs"])
 @pytest.mark.parametrize("size", [512, 1000])
-def test_an_edit_changes_few_embedded_texts(size: int) -> None:
+def test_an_edit_changes_few_embedded_texts(size: int, longest: int) -> None:
     # SPEC A5: a one-sentence edit in a long page costs 3 embeddings in the median and 6 at worst.
     rng = random.Random(20)
     costs: dict[str, list[int]] = {"insert": [], "change": [], "remove": []}
     for _ in range(8):
-        paragraphs = prose(rng, round(50 * size / 750))
+        # 50 chunks of 0.7 size; a sentence has some 118 characters.
+        paragraphs = prose(rng, round(50 * 0.7 * size / (118 * (2 + longest) / 2)), sentences=longest)
         before = embedded(page_text(paragraphs), size)
         assert 35 <= len(before) <= 80
         for edit in ["insert", "change", "remove"] * 10:
