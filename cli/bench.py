@@ -55,7 +55,10 @@ def latency(rounds: Annotated[int, typer.Option(help="Questions and saves measur
 
 @app.command()
 def floors(data: Data, embedder: Annotated[str, typer.Option(help="As PAGEWIRE_EMBEDDER.")] = "lite") -> None:
-    """Cosines of right and of random pairs, and the similarity floors that follow from them."""
+    """Cosines of right and of random pairs, and the similarity floors that follow from them.
+
+    Example: pagewire bench floors --data xquad --embedder bge-m3
+    """
     from bench import floors
 
     floors.main(data, embedder=embedder)

@@ -128,9 +128,11 @@ class Watched(FakePages):
     def __init__(self) -> None:
         super().__init__()
         self.looks = asyncio.Semaphore(0)
+        self.looked = 0
 
     async def receipts(self, page_keys: Iterable[str]) -> Mapping[str, ReceiptEvent]:
         self.looks.release()
+        self.looked += 1
         return await super().receipts(page_keys)
 
 
@@ -243,6 +245,7 @@ async def test_waiting_ends_with_the_event(told: ReceiptEvent | None, state: str
     bench.deliver(event(5, "queued"))
     bench.deliver(event(4, "failed"))  # of an older one: says nothing
     assert await goes_on(waiting)
+    assert bench.pages.looked == 2  # one for the old failure; no busy waiting
     bench.deliver(told or await bench.index(5))
     settled = await waiting
     assert settled is not None
