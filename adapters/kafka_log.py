@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
+import signal
 from collections.abc import Callable
 from types import TracebackType
 from typing import Any, Self
@@ -100,6 +102,13 @@ class LogTail:
             self._next[tp.partition] = end
         self._consumer = consumer
         self._task = asyncio.create_task(self._run(consumer), name=f"tail-{self._topic}")
+        self._task.add_done_callback(self._ended)
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        """A tail that ends by itself is a defect, and nobody would hear of answers any more: end with it."""
+        if not task.cancelled() and (err := task.exception()):
+            log.critical("following %s ended", self._topic, exc_info=err)
+            os.kill(os.getpid(), signal.SIGTERM)  # a supervisor starts the process again
 
     async def _run(self, consumer: AIOKafkaConsumer) -> None:
         while True:
