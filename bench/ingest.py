@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from pathlib import Path
 from time import perf_counter
 
@@ -19,9 +20,10 @@ from schemas.page import PageChange
 SITE = "import"
 
 
-def main(data: Path, lang: str) -> None:
+def main(data: Path, lang: str, pages: int) -> None:
     """Chunks per second through all stages, as a share of the bare embedder."""
-    asyncio.run(_run(load(data, lang)))
+    corpus = load(data, lang)
+    asyncio.run(_run(replace(corpus, pages=corpus.pages[:pages])))
 
 
 async def _run(corpus: Corpus) -> None:

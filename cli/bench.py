@@ -32,14 +32,18 @@ def quality(
 
 
 @app.command()
-def ingest(data: Data, lang: Annotated[str, typer.Option(help="Language of the pages.")] = "en") -> None:
+def ingest(
+    data: Data,
+    lang: Annotated[str, typer.Option(help="Language of the pages.")] = "en",
+    pages: Annotated[int, typer.Option(help="Pages imported, at most.")] = 48,
+) -> None:
     """Bulk import against the embedder alone.
 
     Example: pagewire bench ingest --data xquad --lang en
     """
     from bench import ingest
 
-    ingest.main(data, lang)
+    ingest.main(data, lang, pages)
 
 
 @app.command()
