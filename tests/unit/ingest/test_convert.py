@@ -201,7 +201,7 @@ def test_fields_are_the_text_to_cut() -> None:
 
 
 def test_an_editor_is_told_about_attachments() -> None:
-    attachment = Attachment(url="https://files.example/a.pdf")
+    attachment = Attachment(url="https://cms.example/a.pdf")
     assert notes(PageDocument(id="1")) == ()
     assert notes(PageDocument(id="1", attachments=(attachment,))) == ("1 attachment is kept but not searchable yet",)
     assert notes(PageDocument(id="1", attachments=(attachment,) * 2)) == (
