@@ -55,7 +55,7 @@ async def _partitions(consumer: AIOKafkaConsumer, topic: str) -> list[int]:
     return sorted(consumer.partitions_for_topic(topic) or [0])
 
 
-def _record(m: Any) -> Record:
+def record_of(m: Any) -> Record:
     return Record(
         topic=m.topic,
         partition=m.partition,
@@ -121,7 +121,7 @@ class LogTail:
             for tp, messages in batches.items():
                 for message in messages:
                     self._next[tp.partition] = message.offset + 1
-                    self._deliver(_record(message))
+                    self._deliver(record_of(message))
 
     async def aclose(self) -> None:
         if self._task is not None:
@@ -208,7 +208,7 @@ class LogReader:
         while await consumer.position(tp) < end:
             for message in (await consumer.getmany(tp, timeout_ms=POLL_MS)).get(tp, []):
                 if message.offset < end:
-                    found.append(_record(message))
+                    found.append(record_of(message))
         return found
 
     async def aclose(self) -> None:
