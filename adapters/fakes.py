@@ -41,18 +41,15 @@ class _Doc:
     page_key: str = ""
 
 
-class FakePages:
-    """Sibling of adapters.elastic.pages.Pages: versioned documents in a dict."""
+class FakeIndex:
+    """Sibling of adapters.elastic.pages.PageIndex: versioned documents in a dict."""
 
-    def __init__(self) -> None:
+    def __init__(self, model: str = "fake-4", chunker: str = "content-1000-20") -> None:
+        self.model = model
+        self.chunker = chunker
         self.docs: dict[str, _Doc] = {}
-        self.models: dict[str, str] = {}
-        self._receipts: dict[str, ReceiptEvent] = {}
 
-    async def ensure(self, site: str, *, embedder: str, model: str, dims: int, chunker: str) -> str:
-        return self.models.setdefault(site, model)
-
-    async def heads(self, site: str, page_keys: Iterable[str]) -> Mapping[str, Head]:
+    async def heads(self, page_keys: Iterable[str]) -> Mapping[str, Head]:
         found = {key: self.docs.get(head_id(key)) for key in page_keys}
         return {key: doc.head for key, doc in found.items() if doc and doc.head}
 
@@ -76,22 +73,8 @@ class FakePages:
             if doc.chunk and doc.page_key == change.page_key and doc.version <= change.revision
         ]
 
-    async def refresh(self, site: str) -> None:
+    async def refresh(self) -> None:
         pass
-
-    async def vectors(self, site: str, hashes: Sequence[str]) -> dict[str, Vector32]:
-        wanted = set(hashes)
-        chunks = [doc.chunk for doc in self.docs.values() if doc.chunk]
-        return {chunk.embed_hash: chunk.vector for chunk in chunks if chunk.embed_hash in wanted}
-
-    async def put_receipt(self, event: ReceiptEvent) -> None:
-        key = event.change.page_key
-        known = self._receipts.get(key)
-        if known is None or event.version >= known.version:
-            self._receipts[key] = event
-
-    async def receipts(self, page_keys: Iterable[str]) -> Mapping[str, ReceiptEvent]:
-        return {key: self._receipts[key] for key in page_keys if key in self._receipts}
 
     def texts(self, page_key: str) -> dict[tuple[FieldName, int], tuple[int, str]]:
         """What can be found of a page: revision and text by chunk."""
@@ -107,3 +90,34 @@ class FakePages:
             return False
         self.docs[id] = doc
         return True
+
+
+class FakePages:
+    """Sibling of adapters.elastic.pages.Pages: one index that is live for every site, and receipts."""
+
+    def __init__(self) -> None:
+        self.index = FakeIndex()
+        self._receipts: dict[str, ReceiptEvent] = {}
+
+    async def live(self, site: str, *, embedder: str, model: str, dims: int, chunker: str) -> FakeIndex:
+        return self.index
+
+    async def still_live(self, index: FakeIndex) -> bool:
+        return index is self.index
+
+    async def heads(self, site: str, page_keys: Iterable[str]) -> Mapping[str, Head]:
+        return await self.index.heads(page_keys)
+
+    async def vectors(self, site: str, hashes: Sequence[str]) -> dict[str, Vector32]:
+        wanted = set(hashes)
+        chunks = [doc.chunk for doc in self.index.docs.values() if doc.chunk]
+        return {chunk.embed_hash: chunk.vector for chunk in chunks if chunk.embed_hash in wanted}
+
+    async def put_receipt(self, event: ReceiptEvent) -> None:
+        key = event.change.page_key
+        known = self._receipts.get(key)
+        if known is None or event.version >= known.version:
+            self._receipts[key] = event
+
+    async def receipts(self, page_keys: Iterable[str]) -> Mapping[str, ReceiptEvent]:
+        return {key: self._receipts[key] for key in page_keys if key in self._receipts}

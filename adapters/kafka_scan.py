@@ -1,7 +1,7 @@
 """Reading a whole topic, batch by batch: from chosen offsets to chosen ends, memory bounded.
 
-Unlike a stage it shares no partitions with anybody and commits nothing (who wants to go on later remembers the offsets),
-and unlike `kafka_log` it takes all partitions: for rebuilds, audits and lists of dead letters.
+Unlike a stage it shares no partitions with anybody and commits nothing (who wants to go on later remembers the
+offsets), and unlike `kafka_log` it takes all partitions: for rebuilds, audits and lists of dead letters.
 """
 
 from __future__ import annotations

@@ -53,7 +53,7 @@ async def work(names: Sequence[str], settings: Settings, on_ready: Callable[[], 
 def _stage(name: str, settings: Settings, elastic: Elastic, models: Models) -> Stage:
     match name:
         case "chunk":
-            return ingest.chunk_stage(settings)
+            return ingest.chunk_stage(settings, elastic)
         case "embed":
             return ingest.embed_stage(elastic, models)
         case "index":

@@ -21,4 +21,7 @@ class Head(Wire):
     model: str = ""
     chunker: str = ""
     cost: ChunkCounts = ChunkCounts()
+    # Where the change's products stand in their topics: one of an older change behind them must not outlive them there.
+    chunks_offset: int = Field(default=0, ge=0, description="In ingest.chunks.")
+    embeddings_offset: int = Field(default=0, ge=0, description="In ingest.embeddings, the last part.")
     settled_at: AwareDatetime = Field(description="When the index showed it.")

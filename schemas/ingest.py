@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import base64
-from typing import Annotated, Any, Literal
+import re
+from typing import Annotated, Any, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -55,6 +56,17 @@ class Chunker(Wire):
     def fingerprint(self) -> str:
         return f"{self.mode}-{self.size}-{round(self.overlap * 100)}" + ("-titled" if self.titled else "")
 
+    @classmethod
+    def of(cls, fingerprint: str) -> Self:
+        """Undo `fingerprint` (overlaps are whole percents). Raises: ValueError: it is none."""
+        match = re.fullmatch(r"(content|fixed)-(\d+)-(\d+)(-titled)?", fingerprint)
+        if match is None:
+            raise ValueError(f"not a chunker's fingerprint: {fingerprint!r}")
+        mode, size, overlap, titled = match.groups()
+        return cls.model_validate(
+            {"mode": mode, "size": int(size), "overlap": int(overlap) / 100, "titled": titled is not None}
+        )
+
 
 class PageChunks(Message):
     """`ingest.chunks`: a page cut into chunks, or its delete."""
@@ -93,6 +105,7 @@ class PageEmbeddings(Message):
     reused: int = Field(default=0, description="Chunks whose vector was known already.")
     notes: tuple[str, ...] = ()
     chunks: tuple[EmbeddedChunk, ...] = ()
+    chunks_offset: int = Field(default=0, ge=0, description="Where the page's chunks stand in ingest.chunks.")
 
 
 class ChunkCounts(Wire):

@@ -23,7 +23,7 @@ class Elastic:
         self.indexes = Indexes(self.es, shards=settings.shards, replicas=settings.replicas)
         self.writer = Writer(self.es)
         self.pages = Pages(self.es, self.indexes, self.writer)
-        self.search = SiteSearch(self.es)
+        self.search = SiteSearch(self.es, self.indexes)
 
     async def __aenter__(self) -> Self:
         return self

@@ -1,10 +1,21 @@
-"""Indexes of a site: `pagewire-{site}-{generation}` behind the alias `pagewire-{site}` (CONTRACT 6)."""
+"""Indexes of a site: `pagewire-{site}-{generation}`; the alias `pagewire-{site}` names the live one (CONTRACT 6).
+
+    pagewire-town ───────────────┐ live: what visitors search
+    pagewire-town-000001         │            pagewire-town-000001.write
+    pagewire-town-000002 ◀───────┘            pagewire-town-000002.write ◀── all writes to generation 2
+
+Writes name the generation they were made for and go through its own alias: they can neither land in another index
+when a rebuild is promoted, nor bring back an index that was deleted.
+"""
 
 from __future__ import annotations
 
+import asyncio
 import json
+import re
+from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from functools import cache
 from pathlib import Path
 from time import monotonic
@@ -13,17 +24,27 @@ from typing import Any
 from elasticsearch import AsyncElasticsearch, BadRequestError, NotFoundError
 
 from adapters.elastic.client import explained
-from pipelines.runtime.errors import Permanent
+from pipelines.runtime.errors import Retryable
+from schemas.ingest import Chunker
 
 MAPPINGS = Path(__file__).resolve().parents[2] / "infra" / "elasticsearch"
 RECEIPTS = "pagewire.receipts"  # a dot, which no site id has
-INFO_TTL = 2.0  # seconds until a worker notices that another index was promoted
+INFO_TTL = 2.0  # seconds until a reader notices by itself that another index was promoted
+FORMAT = 1  # of what is in an index; counts up when older software must not touch it
+WRITE_SUFFIX = ".write"
+REFRESH = "1s"  # of an index that is searched; one that is being built refreshes when asked
 
 
-class NoIndex(Permanent):
-    """The site has no index yet: nothing was imported."""
+class IndexUnfit(Retryable):
+    """The site's index is not as it must be, and guessing could lose pages: somebody has to look."""
 
-    code = "no-index"
+    code = "index-unfit"
+
+
+class IndexGone(IndexUnfit):
+    """The site had pages, and its index is no longer there."""
+
+    code = "index-gone"
 
 
 @dataclass(frozen=True)
@@ -31,10 +52,32 @@ class IndexInfo:
     """What an index holds, from `_meta` of its mapping."""
 
     name: str
+    site: str
     embedder: str  # as in settings.embedder: how to get the model
     model: str  # its fingerprint
     dims: int
     chunker: str  # fingerprint
+    held_until: datetime | None = None  # a promotion is under way: no receipt is given before
+
+    @property
+    def generation(self) -> int:
+        return int(self.name[-6:])
+
+    @property
+    def write_alias(self) -> str:
+        return self.name + WRITE_SUFFIX
+
+    @property
+    def held(self) -> bool:
+        return self.held_until is not None and datetime.now(UTC) < self.held_until
+
+    @property
+    def cut(self) -> Chunker:
+        """Raises: IndexUnfit: made by a chunker this version does not know."""
+        try:
+            return Chunker.of(self.chunker)
+        except ValueError as err:
+            raise IndexUnfit(f"index {self.name}: {err}") from err
 
 
 @cache
@@ -59,14 +102,25 @@ class Indexes:
         self._es = es
         self._size = {"number_of_shards": shards, "number_of_replicas": replicas}
         self._known: dict[str, tuple[float, IndexInfo]] = {}
+        self._looks: dict[str, _Look] = {}
 
     async def live(self, site: str) -> IndexInfo | None:
-        """The index behind the site's alias; None when there is none. At most `INFO_TTL` old."""
+        """The index behind the site's alias; None when there is none. At most `INFO_TTL` old.
+
+        Raises:
+            IndexUnfit: the alias is not what it must be. ElasticsearchDown.
+        """
         seen = self._known.get(site)
         if seen and monotonic() - seen[0] < INFO_TTL:
             return seen[1]
-        info = await self._read(site)
-        if info is not None:  # that there is none is not remembered: the first save of a site makes one
+        return await self.now(site)
+
+    async def now(self, site: str) -> IndexInfo | None:
+        """As `live`, by a look that begins after this call. Callers that come together share one."""
+        info = await self._looks.setdefault(site, _Look(self, site)).result()
+        if info is None:  # that there is none is not remembered: the first save of a site makes one
+            self._known.pop(site, None)
+        else:
             self._known[site] = (monotonic(), info)
         return info
 
@@ -76,24 +130,74 @@ class Indexes:
                 answer = await self._es.indices.get_mapping(index=alias(site))
             except NotFoundError:
                 return None
-        name, body = max(answer.body.items())
-        meta = body["mappings"].get("_meta", {})
-        return IndexInfo(name, meta["embedder"], meta["model"], meta["dims"], meta["chunker"])
+        found: dict[str, Any] = answer.body
+        if len(found) > 1:
+            raise IndexUnfit(f"alias {alias(site)} points to {len(found)} indexes: {', '.join(sorted(found))}")
+        [(name, body)] = found.items()
+        return _info(site, name, body)
+
+    async def generations(self, site: str) -> list[IndexInfo]:
+        """All indexes of a site, the oldest first. Raises: IndexUnfit, ElasticsearchDown."""
+        with explained(f"listing the indexes of site {site}"):
+            answer = await self._es.indices.get_mapping(index=f"{alias(site)}-*", allow_no_indices=True)
+        ours = re.compile(re.escape(alias(site)) + r"-\d{6}")  # `town` is not `town-hall`
+        return [_info(site, name, body) for name, body in sorted(answer.body.items()) if ours.fullmatch(name)]
 
     async def ensure(self, site: str, *, embedder: str, model: str, dims: int, chunker: str) -> IndexInfo:
-        """The live index, created with this model when the site has none. Safe to race."""
+        """The live index, created with this model when the site never had one. Safe to race.
+
+        Raises:
+            IndexGone: the site had pages; a new, empty index would hide that they are gone.
+        """
         if info := await self.live(site):
             return info
-        await self.create(index_name(site, 1), embedder, model, dims, chunker, aliases={alias(site): {}})
-        info = await self.live(site)
+        await self.explain_absence(site)
+        await self.create(site, 1, embedder, model, dims, chunker, live=True)
+        info = await self.now(site)
         if info is None:
-            raise NoIndex(f"index {index_name(site, 1)} exists without its alias {alias(site)}; add the alias")
+            raise IndexUnfit(f"index {index_name(site, 1)} was created and has gone again")
         return info
 
+    async def explain_absence(self, site: str) -> None:
+        """Say nothing when a site without a live index never had one.
+
+        Raises:
+            IndexUnfit: it has indexes, but none is live. IndexGone: its pages were searchable once.
+        """
+        if others := await self.generations(site):
+            names = ", ".join(info.name for info in others)
+            raise IndexUnfit(
+                f"site {site} has {names}, but its alias {alias(site)} points nowhere; "
+                f"`pagewire rebuild {site} --from changes --promote` makes a live one"
+            )
+        with explained(f"looking for receipts of site {site}"):
+            try:
+                answer = await self._es.count(
+                    index=RECEIPTS,
+                    query={"bool": {"filter": [{"term": {"site": site}}, {"terms": {"state": ["searchable"]}}]}},
+                )
+            except NotFoundError:
+                return
+        if answer["count"]:
+            raise IndexGone(
+                f"the index of site {site} is gone, {answer['count']:,} pages were in it; the log still has them: "
+                f"`pagewire rebuild {site} --from embeddings --promote`"
+            )
+
     async def create(
-        self, name: str, embedder: str, model: str, dims: int, chunker: str, aliases: dict[str, Any]
+        self,
+        site: str,
+        generation: int,
+        embedder: str,
+        model: str,
+        dims: int,
+        chunker: str,
+        *,
+        source: str = "cms.changes",
+        live: bool = False,
     ) -> None:
         """Create one index; nothing happens when it is there."""
+        name = index_name(site, generation)
         base = mapping("001_site.json")
         properties = base["mappings"]["properties"] | {
             # Stated because the default changes between versions (DESIGN 5).
@@ -106,19 +210,66 @@ class Indexes:
             }
         }
         meta = {
+            "format": FORMAT,
             "embedder": embedder,
             "model": model,
             "dims": dims,
             "chunker": chunker,
             "created": datetime.now(UTC).isoformat(timespec="seconds"),
-            "source": "cms.changes",
+            "source": source,
         }
+        refresh = {"refresh_interval": REFRESH if live else "-1"}
+        aliases: dict[str, Any] = {name + WRITE_SUFFIX: {}} | ({alias(site): {}} if live else {})
         await self._create(
             name,
-            settings={"index": base["settings"]["index"] | self._size},
+            settings={"index": base["settings"]["index"] | self._size | refresh},
             mappings=base["mappings"] | {"properties": properties, "_meta": meta},
             aliases=aliases,
         )
+
+    async def hold(self, info: IndexInfo, seconds: float) -> None:
+        """Keep the index stage from giving receipts for this index, for so long at most: it is about to be replaced."""
+        until = datetime.now(UTC) + timedelta(seconds=seconds)
+        await self._update_meta(info, {"held_until": until.isoformat()})
+
+    async def release(self, info: IndexInfo) -> None:
+        """End a `hold`."""
+        await self._update_meta(info, {"held_until": None})
+
+    async def _update_meta(self, info: IndexInfo, values: Mapping[str, Any]) -> None:
+        with explained(f"marking index {info.name}"):
+            answer = await self._es.indices.get_mapping(index=info.name)
+            meta = answer[info.name]["mappings"].get("_meta", {}) | values
+            await self._es.indices.put_mapping(index=info.name, meta=meta)
+
+    async def searchable(self, info: IndexInfo) -> None:
+        """Let an index that was built be searched: refreshed now, and by itself from now on."""
+        with explained(f"refreshing {info.name}"):
+            await self._es.indices.put_settings(index=info.name, settings={"index": {"refresh_interval": REFRESH}})
+            await self._es.indices.refresh(index=info.name)
+
+    async def swap(self, site: str, new: IndexInfo) -> None:
+        """Point the alias at `new` alone, in one step."""
+        with explained(f"promoting {new.name}"):
+            await self._es.indices.update_aliases(
+                actions=[
+                    {"remove": {"index": f"{alias(site)}-*", "alias": alias(site), "must_exist": False}},
+                    {"add": {"index": new.name, "alias": alias(site)}},
+                ]
+            )
+        self._known.pop(site, None)
+
+    async def discard(self, info: IndexInfo) -> None:
+        """Delete an index that is not live.
+
+        Raises:
+            IndexUnfit: it is live.
+        """
+        live = await self.now(info.site)
+        if live is not None and live.name == info.name:
+            raise IndexUnfit(f"{info.name} is live; it is not deleted")
+        with explained(f"deleting {info.name}"):
+            await self._es.indices.delete(index=info.name, ignore_unavailable=True)
 
     async def ensure_receipts(self) -> None:
         """The one index of all sites' receipts."""
@@ -139,3 +290,46 @@ class Indexes:
             except BadRequestError as err:
                 if err.error != "resource_already_exists_exception":
                     raise
+
+
+def _info(site: str, name: str, body: Mapping[str, Any]) -> IndexInfo:
+    meta = body["mappings"].get("_meta", {})
+    if meta.get("format", FORMAT) > FORMAT:
+        raise IndexUnfit(
+            f"index {name} was written by a newer version (format {meta['format']}, this one knows {FORMAT}); "
+            "update this installation"
+        )
+    try:
+        until = meta.get("held_until")
+        return IndexInfo(
+            name=name,
+            site=site,
+            embedder=meta["embedder"],
+            model=meta["model"],
+            dims=meta["dims"],
+            chunker=meta["chunker"],
+            held_until=datetime.fromisoformat(until) if until else None,
+        )
+    except KeyError as err:
+        raise IndexUnfit(f"index {name} does not say what it holds (no {err} in _meta): not made by Pagewire") from err
+
+
+class _Look:
+    """Looks at a site's alias; callers that come while one look is under way share the next."""
+
+    def __init__(self, indexes: Indexes, site: str) -> None:
+        self._indexes = indexes
+        self._site = site
+        self._next: asyncio.Task[IndexInfo | None] | None = None
+        self._turn = asyncio.Lock()
+
+    async def result(self) -> IndexInfo | None:
+        if self._next is None:
+            self._next = asyncio.create_task(self._run(), name=f"look-{self._site}")
+        # Shielded: one caller's time limit must not end the look that others wait for.
+        return await asyncio.shield(self._next)
+
+    async def _run(self) -> IndexInfo | None:
+        async with self._turn:
+            self._next = None  # from here on a caller needs another look
+            return await self._indexes._read(self._site)

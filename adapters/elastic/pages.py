@@ -1,4 +1,4 @@
-"""Pages in the index: heads (the durable guard of order), chunks, known vectors, receipts."""
+"""Pages in an index: heads (the durable guard of order), chunks, known vectors; and the receipts of all sites."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ import numpy as np
 from elasticsearch import AsyncElasticsearch, NotFoundError
 
 from adapters.elastic.client import explained
-from adapters.elastic.indexes import RECEIPTS, Indexes, alias
-from adapters.elastic.writer import Write, Writer
+from adapters.elastic.indexes import RECEIPTS, Indexes, IndexGone, IndexInfo, alias
+from adapters.elastic.writer import IndexMissing, Write, Writer, Written
 from pipelines.words import stems
 from schemas.head import Head
 from schemas.http import SiteStatus
@@ -21,49 +21,51 @@ from schemas.page import ChangeRef, FieldName
 MAX_LOOKUP = 1_000  # hashes a search
 
 
-class Pages:
-    """Reads and writes what belongs to a page; knows nothing of topics."""
+class PageIndex:
+    """The pages of one index, live or not. Writes go to this one, whatever is promoted meanwhile."""
 
-    def __init__(self, es: AsyncElasticsearch, indexes: Indexes, writer: Writer) -> None:
+    def __init__(self, es: AsyncElasticsearch, writer: Writer, info: IndexInfo) -> None:
         self._es = es
-        self._indexes = indexes
         self._writer = writer
+        self.info = info
 
-    async def ensure(self, site: str, *, embedder: str, model: str, dims: int, chunker: str) -> str:
-        """Create the site's index when there is none; returns the live index's model."""
-        info = await self._indexes.ensure(site, embedder=embedder, model=model, dims=dims, chunker=chunker)
-        return info.model
+    @property
+    def model(self) -> str:
+        return self.info.model
 
-    async def heads(self, site: str, page_keys: Iterable[str]) -> dict[str, Head]:
-        """Heads by page key, read in real time; pages never seen are missing."""
+    @property
+    def chunker(self) -> str:
+        return self.info.chunker
+
+    async def heads(self, page_keys: Iterable[str]) -> dict[str, Head]:
+        """Heads by page key, read in real time; pages never seen are missing. Raises: IndexGone."""
         ids = {head_id(key): key for key in page_keys}
-        if not ids or await self._indexes.live(site) is None:
+        if not ids:
             return {}
-        with explained(f"reading heads of site {site}"):
-            try:
-                answer = await self._es.mget(index=alias(site), ids=list(ids), source_includes=["head"])
-            except NotFoundError:
-                return {}
+        with explained(f"reading heads of {self.info.name}"):
+            answer = await self._es.mget(index=self.info.name, ids=list(ids), source_includes=["head"])
+        if any(doc.get("error", {}).get("type") == "index_not_found_exception" for doc in answer["docs"]):
+            raise self._gone()
         return {
             ids[doc["_id"]]: Head.model_validate(doc["_source"]["head"]) for doc in answer["docs"] if doc.get("found")
         }
 
     async def write(self, part: PageEmbeddings, head: Head | None) -> bool:
         """Write the part's chunks, then the head if given; False when a newer revision is there."""
-        writes = [_chunk(part, chunk) for chunk in part.chunks]
+        writes = [self._chunk(part, chunk) for chunk in part.chunks]
         if head is not None:
-            writes.append(_head(head))
-        return not any(written.stale for written in await self._writer.write(writes))
+            writes.append(self._head(head))
+        return not any(written.stale for written in await self._write(writes))
 
     async def remove(self, change: ChangeRef, chunks: Sequence[tuple[FieldName, int]]) -> None:
         """Delete chunks unless a newer revision wrote them."""
-        index, key = alias(change.site), change.page_key
-        await self._writer.write(
-            [Write(index, chunk_id(key, field, ord), change.revision, None) for field, ord in chunks]
+        key = change.page_key
+        await self._write(
+            [Write(self.info.write_alias, chunk_id(key, field, ord), change.revision, None) for field, ord in chunks]
         )
 
     async def strays(self, change: ChangeRef) -> list[tuple[FieldName, int]]:
-        """Chunks of the page older than this change that can be found, at most 10,000."""
+        """Chunks of the page not newer than this change that can be found, at most 10,000."""
         older = [
             {"term": {"page_key": change.page_key}},
             {"term": {"kind": "chunk"}},
@@ -71,27 +73,111 @@ class Pages:
         ]
         with explained(f"looking for old chunks of {change.page_key}"):
             answer = await self._es.search(
-                index=alias(change.site),
+                index=self.info.name,
                 query={"bool": {"filter": older}},
                 source_includes=["field", "ord"],
                 size=10_000,
             )
         return [(hit["_source"]["field"], hit["_source"]["ord"]) for hit in answer["hits"]["hits"]]
 
-    async def refresh(self, site: str) -> None:
+    async def refresh(self) -> None:
         """Return when everything written so far can be found."""
-        await self._writer.refresh(alias(site))
+        await self._writer.refresh(self.info.name)
+
+    async def _write(self, writes: Sequence[Write]) -> list[Written]:
+        try:
+            return await self._writer.write(writes)
+        except IndexMissing as err:
+            raise self._gone() from err
+
+    def _gone(self) -> IndexGone:
+        return IndexGone(f"index {self.info.name} is gone")
+
+    def _chunk(self, part: PageEmbeddings, chunk: EmbeddedChunk) -> Write:
+        change = part.change
+        key = change.page_key
+        meta = part.meta
+        document: dict[str, Any] = {
+            "kind": "chunk",
+            "page_key": key,
+            "page_id": change.page_id,
+            "lang": change.lang,
+            "revision": change.revision,
+            "title": meta.title if meta else "",
+            "url": meta.url if meta else "",
+            "field": chunk.field,
+            "ord": chunk.ord,
+            "text": chunk.text,
+            "stems": " ".join(stems(chunk.text)),
+            "embedding": chunk.vector,
+            "embed_hash": chunk.embed_hash,
+            "model": part.model,
+            "chunker": part.chunker,
+        }
+        if meta and meta.groups is not None:
+            # An empty list would read as "no restriction"; no group has an empty name.
+            document["groups"] = meta.groups or ("",)
+        return Write(self.info.write_alias, chunk_id(key, chunk.field, chunk.ord), change.revision, document)
+
+    def _head(self, head: Head) -> Write:
+        change = head.change
+        document = {
+            "kind": "head",
+            "page_key": change.page_key,
+            "page_id": change.page_id,
+            "lang": change.lang,
+            "revision": change.revision,
+            "state": head.state,
+            "head": head.model_dump(mode="json"),
+        }
+        return Write(self.info.write_alias, head_id(change.page_key), change.revision, document)
+
+
+class Pages:
+    """A site's pages wherever they are, and the receipts of all; knows nothing of topics."""
+
+    def __init__(self, es: AsyncElasticsearch, indexes: Indexes, writer: Writer) -> None:
+        self._es = es
+        self._indexes = indexes
+        self._writer = writer
+
+    async def live(self, site: str, *, embedder: str, model: str, dims: int, chunker: str) -> PageIndex:
+        """The live index, created with this model when the site never had one.
+
+        Raises:
+            IndexUnfit, IndexGone.
+        """
+        info = await self._indexes.ensure(site, embedder=embedder, model=model, dims=dims, chunker=chunker)
+        return self.at(info)
+
+    async def still_live(self, index: PageIndex) -> bool:
+        """Whether `index` is what visitors search, now, and will be for the next moment."""
+        info = await self._indexes.now(index.info.site)
+        return info is not None and info.name == index.info.name and not info.held
+
+    def at(self, info: IndexInfo) -> PageIndex:
+        """One index of a site."""
+        return PageIndex(self._es, self._writer, info)
+
+    async def heads(self, site: str, page_keys: Iterable[str]) -> dict[str, Head]:
+        """Heads in the live index by page key, read in real time; none when there is no live index."""
+        info = await self._indexes.live(site)
+        return await self.at(info).heads(page_keys) if info else {}
 
     async def vectors(self, site: str, hashes: Sequence[str]) -> dict[str, Vector32]:
-        """Vectors the site's index already holds, by embed hash."""
-        if not hashes or await self._indexes.live(site) is None:
+        """Vectors that any index of the site holds, by embed hash: what a rebuild embedded before, too."""
+        if not hashes:
+            return {}
+        names = [info.name for info in await self._indexes.generations(site)]
+        if not names:
             return {}
         found: dict[str, Vector32] = {}
         for start in range(0, len(hashes), MAX_LOOKUP):
             wanted = list(hashes[start : start + MAX_LOOKUP])
             with explained(f"looking up known vectors of site {site}"):
                 answer = await self._es.search(
-                    index=alias(site),
+                    index=names,
+                    ignore_unavailable=True,
                     query={"bool": {"filter": {"terms": {"embed_hash": wanted}}}},
                     collapse={"field": "embed_hash"},
                     source={"includes": ["embed_hash", "embedding"], "exclude_vectors": False},
@@ -171,44 +257,3 @@ class Pages:
                 return {}
         values: dict[str, float | None] = answer["aggregations"]["lag"]["values"]
         return {name: round(value) if value is not None else None for name, value in values.items()}
-
-
-def _chunk(part: PageEmbeddings, chunk: EmbeddedChunk) -> Write:
-    change = part.change
-    key = change.page_key
-    meta = part.meta
-    document: dict[str, Any] = {
-        "kind": "chunk",
-        "page_key": key,
-        "page_id": change.page_id,
-        "lang": change.lang,
-        "revision": change.revision,
-        "title": meta.title if meta else "",
-        "url": meta.url if meta else "",
-        "field": chunk.field,
-        "ord": chunk.ord,
-        "text": chunk.text,
-        "stems": " ".join(stems(chunk.text)),
-        "embedding": chunk.vector,
-        "embed_hash": chunk.embed_hash,
-        "model": part.model,
-        "chunker": part.chunker,
-    }
-    if meta and meta.groups is not None:
-        # An empty list would read as "no restriction"; no group has an empty name.
-        document["groups"] = meta.groups or ("",)
-    return Write(alias(change.site), chunk_id(key, chunk.field, chunk.ord), change.revision, document)
-
-
-def _head(head: Head) -> Write:
-    change = head.change
-    document = {
-        "kind": "head",
-        "page_key": change.page_key,
-        "page_id": change.page_id,
-        "lang": change.lang,
-        "revision": change.revision,
-        "state": head.state,
-        "head": head.model_dump(mode="json"),
-    }
-    return Write(alias(change.site), head_id(change.page_key), change.revision, document)

@@ -9,9 +9,10 @@ from typing import Any
 
 from elasticsearch import AsyncElasticsearch, NotFoundError
 
-from adapters.elastic.client import ElasticsearchDown, ElasticsearchRefused, explained
-from adapters.elastic.indexes import alias
+from adapters.elastic.client import TRANSIENT, ElasticsearchDown, ElasticsearchRefused, explained
+from adapters.elastic.indexes import Indexes, alias
 from pipelines.query.fuse import Hit
+from pipelines.runtime.errors import Retryable
 from pipelines.words import stems
 from schemas.ingest import Vector32
 from schemas.keys import chunk_id
@@ -56,11 +57,18 @@ def visible_to(groups: Iterable[str]) -> dict[str, Any]:
     return {"bool": {"should": [everybody, {"terms": {"groups": list(groups)}}], "minimum_should_match": 1}}
 
 
+class IndexMoved(Retryable):
+    """The vector is of another model than the index that is live by now: ask again with the right one."""
+
+    code = "index-moved"
+
+
 class SiteSearch:
     """Reads the live index of a site. One per process."""
 
-    def __init__(self, es: AsyncElasticsearch) -> None:
+    def __init__(self, es: AsyncElasticsearch, indexes: Indexes) -> None:
         self._es = es
+        self._indexes = indexes
 
     async def candidates(
         self,
@@ -68,6 +76,7 @@ class SiteSearch:
         text: str,
         vector: Vector32 | None,
         *,
+        model: str = "",
         floors: Floors,
         content_hits: int,
         keyword_hits: int,
@@ -75,7 +84,11 @@ class SiteSearch:
     ) -> Candidates:
         """Search all five fields by vector (unless None) and by keywords (unless `keyword_hits` is 0).
 
+        `model` is the fingerprint of the vector's model.
+
         Raises:
+            IndexMoved: another index was promoted, whose vectors are of another model.
+            IndexUnfit: the site had an index, but none is live.
             ElasticsearchDown: away, or the index is not ready yet.
         """
         visible = visible_to(groups)
@@ -90,11 +103,32 @@ class SiteSearch:
                     self._es.msearch(searches=searches), self._words(site, text if keyword_hits else "")
                 )
             except NotFoundError:
-                return Candidates([], [], [], 0)
-        lists = [_hits(response) for response in found["responses"]]
-        dense = [_hit(h, cosine=cosine_of(h["_score"])) for h in lists.pop(0)] if vector is not None else []
-        keyword = [_hit(h, bm25=h["_score"]) for h in lists.pop(0)] if keyword_hits else []
+                found = None
+        if found is None or any(response.get("status") == 404 for response in found["responses"]):
+            await self._indexes.explain_absence(site)
+            return Candidates([], [], [], 0)
+        responses = list(found["responses"])
+        dense = []
+        if vector is not None:
+            dense = [_hit(h, cosine=cosine_of(h["_score"])) for h in await self._of_model(site, model, responses)]
+            del responses[0]
+        keyword = [_hit(h, bm25=h["_score"]) for h in _hits(responses[0])] if keyword_hits else []
         return Candidates(dense, keyword, *words)
+
+    async def _of_model(self, site: str, model: str, responses: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        """The hits by vector, if the index that was searched is one of the vector's model.
+
+        A promotion is seen by its traces: hits of another index than the one known as live, or none at all, since
+        vectors of two models have nothing in common and may not even have the same length.
+        """
+        vectors = responses[0]
+        indexes = {hit["_index"] for response in responses for hit in response.get("hits", {}).get("hits", ())}
+        live = await self._indexes.live(site)
+        if live is None or indexes != {live.name} or not vectors.get("hits", {}).get("hits"):
+            live = await self._indexes.now(site)
+            if live is None or live.model != model or indexes - {live.name}:
+                raise IndexMoved(f"another index of site {site} is live than a moment ago")
+        return _hits(vectors)
 
     async def _words(self, site: str, text: str) -> tuple[list[tuple[str, int]], int]:
         """The index's own terms of `text` with their document frequency, and the number of documents."""
@@ -116,21 +150,21 @@ class SiteSearch:
         terms = [(term, stats.get("doc_freq", 0)) for term, stats in vectors["terms"].items()]
         return terms, vectors["field_statistics"]["doc_count"]
 
-    async def chunks(self, site: str, addresses: Sequence[tuple[str, FieldName, int]]) -> list[Hit]:
-        """Chunks by page key, field and position, read in real time; those that do not exist are missing."""
+    async def chunks(self, index: str, addresses: Sequence[tuple[str, FieldName, int]]) -> list[Hit]:
+        """Chunks of an index by page key, field and position, read in real time; what does not exist is missing."""
         if not addresses:
             return []
-        with explained(f"reading chunks of site {site}"):
+        with explained(f"reading chunks of {index}"):
             answer = await self._es.mget(
-                index=alias(site), ids=[chunk_id(*address) for address in addresses], source_includes=SOURCE
+                index=index, ids=[chunk_id(*address) for address in addresses], source_includes=SOURCE
             )
         return [_hit(doc) for doc in answer["docs"] if doc.get("found")]
 
-    async def field(self, site: str, page_key: str, field: FieldName) -> list[Hit]:
-        """All chunks of one field, in order."""
+    async def field(self, index: str, page_key: str, field: FieldName) -> list[Hit]:
+        """All chunks of one field in an index, in order."""
         with explained(f"reading {field} of {page_key}"):
             answer = await self._es.search(
-                index=alias(site),
+                index=index,
                 query={"bool": {"filter": [{"term": {"page_key": page_key}}, {"term": {"field": field}}]}},
                 sort=["ord"],
                 size=MAX_FIELD_CHUNKS,
@@ -175,14 +209,12 @@ def stems_of(text: str) -> str:
 
 def _hits(response: dict[str, Any]) -> list[dict[str, Any]]:
     if "error" in response:
-        status = response.get("status", 500)
-        if status == 404:
-            return []
         reason = response["error"].get("reason", response["error"].get("type"))
-        raise (ElasticsearchDown if status in (429, 500, 502, 503) else ElasticsearchRefused)(f"search: {reason}")
+        down = response.get("status", 500) in TRANSIENT
+        raise (ElasticsearchDown if down else ElasticsearchRefused)(f"search: {reason}")
     hits: list[dict[str, Any]] = response["hits"]["hits"]
     return hits
 
 
 def _hit(found: dict[str, Any], cosine: float | None = None, bm25: float | None = None) -> Hit:
-    return Hit(**found["_source"], cosine=cosine, bm25=bm25, score=cosine or bm25 or 0.0)
+    return Hit(**found["_source"], index=found["_index"], cosine=cosine, bm25=bm25, score=cosine or bm25 or 0.0)

@@ -19,6 +19,7 @@ from typing import Any
 from elasticsearch import ApiError, AsyncElasticsearch
 
 from adapters.elastic.client import TRANSIENT, ElasticsearchDown, ElasticsearchRefused, explained
+from pipelines.runtime.errors import Retryable
 
 MAX_BULK_ITEMS = 500
 MAX_BULK_CHARS = 4_000_000  # of text; vectors come on top, well below Elasticsearch's 100 MB
@@ -28,6 +29,12 @@ ITEM_BACKOFF = 0.2  # seconds, doubled per try, with jitter
 # the next comes only after this.
 REFRESH_GAP = 0.25  # seconds
 CROWD = 3  # waiters
+
+
+class IndexMissing(Retryable):
+    """The index that was to be written does not exist (any more)."""
+
+    code = "index-gone"
 
 
 @dataclass(frozen=True)
@@ -181,7 +188,7 @@ def _result(item: dict[str, Any]) -> Written | Exception:
     status = item["status"]
     if status < 300 or status in (404, 409):  # 404: deleting what is not there
         if status == 404 and "error" in item:
-            return ElasticsearchRefused(f"{item['_id']}: {item['error'].get('reason')}")
+            return IndexMissing(f"{item['_id']}: {item['error'].get('reason')}")
         return Written(item["_id"], status)
     reason = f"{item['_id']}: {item['error'].get('type')}: {item['error'].get('reason')}"
     # 403: an index block, as the disk flood stage sets it; it passes when there is room again.

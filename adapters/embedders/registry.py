@@ -4,9 +4,16 @@ from __future__ import annotations
 
 import asyncio
 
-from adapters.elastic.indexes import Indexes
+from adapters.elastic.indexes import Indexes, IndexInfo
 from adapters.embedders.base import Embedder, make_embedder
+from pipelines.runtime.errors import Permanent
 from pipelines.runtime.settings import Settings
+
+
+class ModelMismatch(Permanent):
+    """The live index holds vectors of another model than the installed one."""
+
+    code = "model-mismatch"
 
 
 class Models:
@@ -24,9 +31,28 @@ class Models:
 
         Raises:
             SettingsError, Permanent: the model is not installed or cannot be loaded.
+            ModelMismatch: the installed one is not the one the index was built with.
         """
-        live = await self._indexes.live(site)
-        return await self._load(live.embedder if live else self._settings.embedder)
+        return await self._of(await self._indexes.live(site))
+
+    async def for_new(self, site: str) -> Embedder:
+        """As `for_site`, by a look at the index that begins now: for what will be written to it."""
+        return await self._of(await self._indexes.now(site))
+
+    async def by_name(self, spec: str) -> Embedder:
+        """The model that `spec` names (settings.embedder). Raises: SettingsError, Permanent."""
+        return await self._load(spec)
+
+    async def _of(self, live: IndexInfo | None) -> Embedder:
+        if live is None:
+            return await self._load(self._settings.embedder)
+        model = await self._load(live.embedder)
+        if model.fingerprint != live.model:
+            raise ModelMismatch(
+                f"index {live.name} was built with {live.model}, but {live.embedder} is {model.fingerprint} here; "
+                f"their vectors cannot be compared: `pagewire rebuild {live.site} --from chunks --promote`"
+            )
+        return model
 
     async def warm(self) -> None:
         """Load the configured model before the first message comes."""

@@ -8,12 +8,13 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
+from typing import Any
 
 from pipelines.ingest.accept import reference
 from pipelines.ingest.chunk import chunk_page
 from pipelines.ingest.convert import fields, notes
-from pipelines.ingest.heal import ChangeLog, restore
-from pipelines.ingest.index import PageStore, index_part
+from pipelines.ingest.heal import ChangeLog, send_again
+from pipelines.ingest.index import Sites, index_part
 from pipelines.ingest.reuse import Embedding
 from pipelines.runtime.dead_letters import DeadLetter
 from pipelines.runtime.record import Record
@@ -31,11 +32,12 @@ def now() -> datetime:
     return datetime.now(UTC)
 
 
-def chunk_handler(chunker: Chunker) -> Handler:
-    """A change becomes chunks."""
+def chunk_handler(chunker_of: Callable[[str], Awaitable[Chunker]]) -> Handler:
+    """A change becomes chunks, cut as the site's live index wants them."""
 
     async def handle(record: Record, sender: Sender) -> None:
         change = PageChange.decode(record.value)
+        chunker = await chunker_of(change.site)
         # Converting a large page takes seconds of CPU: not on the loop.
         page = await asyncio.to_thread(chunked, change, chunker, record.partition, record.offset)
         await sender.send(CHUNKS, change.page_key, page)
@@ -61,20 +63,20 @@ def embed_handler(embedding: Embedding) -> Handler:
     async def handle(record: Record, sender: Sender) -> None:
         page = PageChunks.decode(record.value)
         key = page.change.page_key
-        for part in await embedding.embed(page):
+        for part in await embedding.embed(page, record.offset):
             await sender.send(EMBEDDINGS, part_key(key, part.part), part, partition_key=key)
 
     return handle
 
 
-def index_handler(store: PageStore, log: ChangeLog) -> Handler:
+def index_handler(sites: Sites[Any], log: ChangeLog) -> Handler:
     """Vectors become searchable, and the editor gets a receipt."""
 
     async def handle(record: Record, sender: Sender) -> None:
         part = PageEmbeddings.decode(record.value)
-        outcome = await index_part(part, store, now)
-        if outcome.restore:
-            await restore(outcome.restore, log, sender)
+        outcome = await index_part(part, sites, now, record.offset)
+        if outcome.again:
+            await send_again(outcome.again, log, sender)
         if outcome.receipt:
             await sender.send(RECEIPTS, part.change.page_key, outcome.receipt)
 

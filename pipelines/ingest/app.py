@@ -7,9 +7,10 @@ from adapters.embedders.registry import Models
 from adapters.kafka_log import LogReader
 from pipelines.ingest import agents
 from pipelines.ingest.reuse import Embedding
-from pipelines.runtime.record import Record
+from pipelines.runtime.record import Lane, Record
 from pipelines.runtime.settings import Settings
 from pipelines.runtime.stage import Stage
+from schemas.ingest import Chunker
 from schemas.keys import page_of_part
 from schemas.topics import CHANGES, CHUNKS, EMBEDDINGS, RECEIPTS
 
@@ -22,18 +23,24 @@ def by_page(record: Record) -> bytes:
     return page_of_part((record.key or b"").decode(errors="replace")).encode()
 
 
-def chunk_stage(settings: Settings) -> Stage:
+def chunk_stage(settings: Settings, elastic: Elastic, lane: Lane = "save") -> Stage:
+    async def chunker_of(site: str) -> Chunker:
+        live = await elastic.indexes.now(site)
+        return live.cut if live else settings.chunker
+
     return Stage(
         name="chunk",
-        routes={CHANGES: agents.chunk_handler(settings.chunker)},
+        lane=lane,
+        routes={CHANGES: agents.chunk_handler(chunker_of)},
         on_dead=agents.failed_receipt("chunk", agents.change_in_log),
     )
 
 
-def embed_stage(elastic: Elastic, models: Models) -> Stage:
+def embed_stage(elastic: Elastic, models: Models, lane: Lane = "save") -> Stage:
     embedding = Embedding(models, elastic.pages)
     return Stage(
         name="embed",
+        lane=lane,
         routes={CHUNKS: agents.embed_handler(embedding)},
         try_timeout=EMBED_TIMEOUT,
         on_dead=agents.failed_receipt("embed", agents.change_of_chunks),
@@ -41,10 +48,11 @@ def embed_stage(elastic: Elastic, models: Models) -> Stage:
     )
 
 
-def index_stage(settings: Settings, elastic: Elastic) -> Stage:
+def index_stage(settings: Settings, elastic: Elastic, lane: Lane = "save") -> Stage:
     log = LogReader(settings, CHANGES)
     return Stage(
         name="index",
+        lane=lane,
         routes={
             EMBEDDINGS: agents.index_handler(elastic.pages, log),
             RECEIPTS: agents.receipt_handler(elastic.pages.put_receipt),

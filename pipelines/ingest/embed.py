@@ -60,6 +60,7 @@ def parts(
     model: str,
     dims: int,
     embedded: int,
+    chunks_offset: int = 0,
     limit: int = PART_BYTES,
 ) -> list[PageEmbeddings]:
     """The messages that carry a page's embedded chunks; a delete and a page without chunks are one part, too.
@@ -71,6 +72,7 @@ def parts(
         model: The model's fingerprint.
         dims: Length of its vectors.
         embedded: How many of the chunks cost a model call.
+        chunks_offset: Where the page stands in ingest.chunks.
         limit: Bytes that no part exceeds, unless one chunk alone does.
     """
     whole = PageEmbeddings(
@@ -86,6 +88,7 @@ def parts(
         embedded=embedded,
         reused=len(chunks) - embedded,
         notes=page.notes,
+        chunks_offset=chunks_offset,
     )
     room = limit - len(whole.encode()) - 16  # larger numbers of `part` and `parts`
     split = list(_split(chunks, room)) or [()]

@@ -1,8 +1,10 @@
-"""Heal: put the winning change back on top of the log.
+"""Heal: send a change through the pipeline again.
 
-A late, older change that got into `cms.changes` behind a newer one would outlive it there, since compaction keeps the
-last record of a key. The index stage, which sees both, sends the winner again; its second pass changes nothing but the
-log. Until then the topic's `min.compaction.lag.ms` keeps the winner from being compacted away.
+A late, older change that got into a compacted topic behind a newer one would outlive it there, since compaction keeps
+the last record of a key. The index stage, which sees both, sends the winner again; its second pass changes nothing but
+the topics. Until then `min.compaction.lag.ms` of `cms.changes` keeps the winner from being compacted away.
+
+The same brings a page that was cut and embedded for another index back as the live one needs it.
 """
 
 from __future__ import annotations
@@ -24,12 +26,13 @@ class ChangeLog(Protocol):
     async def read(self, partition: int, start: int, end: int | None = None) -> list[Record]: ...
 
 
-async def restore(winner: ChangeRef, log_reader: ChangeLog, sender: Sender) -> None:
-    """Send the winner's change again, as it stands in the log."""
+async def send_again(winner: ChangeRef, log_reader: ChangeLog, sender: Sender) -> None:
+    """Send a change again, as it stands in the log."""
     records = await log_reader.read(winner.partition, winner.offset, winner.offset + 1)
     change = PageChange.decode(records[0].value) if records else None
     if change is None or change.page_key != winner.page_key or change.revision != winner.revision:
-        # Compacted away or another topic by now: the head still guards the index; the audit reports the log.
+        # Compacted away, so a later record of the page comes or came by; or another topic by now. The head guards the
+        # index in any case, and the audit reports the log.
         log.error("cannot heal %s: revision %d is not at %d/%d of %s any more", *_where(winner))
         return
     await sender.send(CHANGES, change.page_key, change)

@@ -4,6 +4,9 @@
 
 Written to be repeated: ids are deterministic, every write carries the revision as its version, and the page's head
 record decides. Dying between any two steps leaves the message unacknowledged, and doing it again ends the same.
+
+What lost to a newer revision, but stands behind it in a compacted topic, and what was made for an index that is not
+live any more, is answered by sending the winning change through the pipeline again (heal.py).
 """
 
 from __future__ import annotations
@@ -11,10 +14,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 from pipelines.ingest.accept import newer
-from pipelines.runtime.errors import Permanent
+from pipelines.runtime.errors import Retryable
 from schemas.head import Head
 from schemas.ingest import ChunkCounts, PageEmbeddings, ReceiptEvent
 from schemas.page import FIELDS, ChangeRef, FieldName
@@ -22,20 +25,26 @@ from schemas.page import FIELDS, ChangeRef, FieldName
 ChunkAddress = tuple[FieldName, int]
 
 
-class ModelMismatch(Permanent):
-    """The live index holds vectors of another model."""
+class Moved(Retryable):
+    """Another index is live than the one written, or will be in a moment: the work is done again."""
 
-    code = "model-mismatch"
+    code = "index-moved"
 
 
 class PageStore(Protocol):
-    """The index of a site, as the index stage needs it."""
+    """One index, as the index stage needs it."""
 
-    async def ensure(self, site: str, *, embedder: str, model: str, dims: int, chunker: str) -> str:
-        """Create the site's index when there is none; returns the live index's model."""
+    @property
+    def model(self) -> str:
+        """Fingerprint of the model its vectors are of."""
         ...
 
-    async def heads(self, site: str, page_keys: Iterable[str]) -> Mapping[str, Head]: ...
+    @property
+    def chunker(self) -> str:
+        """Fingerprint of the chunker its pages were cut by."""
+        ...
+
+    async def heads(self, page_keys: Iterable[str]) -> Mapping[str, Head]: ...
 
     async def write(self, part: PageEmbeddings, head: Head | None) -> bool:
         """Write the part's chunks, then the head if given; False when a newer revision is there."""
@@ -49,43 +58,80 @@ class PageStore(Protocol):
         """Chunks of the page, not newer than this change, that can be found."""
         ...
 
-    async def refresh(self, site: str) -> None:
+    async def refresh(self) -> None:
         """Return when everything written so far can be found."""
+        ...
+
+
+Store = TypeVar("Store", bound=PageStore)
+
+
+class Sites(Protocol[Store]):
+    """Which index of a site is live."""
+
+    async def live(self, site: str, *, embedder: str, model: str, dims: int, chunker: str) -> Store:
+        """The live index, created for this model and chunker when the site never had one."""
+        ...
+
+    async def still_live(self, index: Store) -> bool:
+        """Whether this is what visitors search, now, and will be for the next moment."""
         ...
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What to tell the editor (nothing before the last part), and what to put back on top of the log."""
+    """What to tell the editor (nothing before the last part), and what to send through the pipeline again."""
 
     receipt: ReceiptEvent | None = None
-    restore: ChangeRef | None = None
+    again: ChangeRef | None = None
 
 
-async def index_part(part: PageEmbeddings, store: PageStore, now: Callable[[], datetime]) -> Outcome:
-    """Apply one part of a change.
+@dataclass(frozen=True)
+class Origin:
+    """Where the part at hand, and the chunks it was made of, stand in their topics."""
+
+    chunks_offset: int = 0
+    embeddings_offset: int = 0
+
+
+async def index_part(
+    part: PageEmbeddings, sites: Sites[Store], now: Callable[[], datetime], embeddings_offset: int = 0
+) -> Outcome:
+    """Apply one part of a change to the live index.
 
     Raises:
-        ModelMismatch: the vectors do not belong into the live index.
+        Moved: another index was promoted meanwhile.
         Retryable, Permanent: from the store.
     """
     if part.superseded:
         return Outcome()
+    store = await sites.live(
+        part.change.site, embedder=part.embedder, model=part.model, dims=part.dims, chunker=part.chunker
+    )
+    outcome = await apply_part(part, store, now, Origin(part.chunks_offset, embeddings_offset))
+    # A rebuild that is promoted covers what was in the topics before the swap. So whoever wrote to the old index may
+    # only say so if it was still the live one afterwards.
+    if not await sites.still_live(store):
+        raise Moved(f"{part.change.page_key}: another index of site {part.change.site} is being promoted")
+    return outcome
+
+
+async def apply_part(part: PageEmbeddings, store: PageStore, now: Callable[[], datetime], origin: Origin) -> Outcome:
+    """Apply one part of a change to an index. Raises: Retryable, Permanent: from the store."""
     change = part.change
-    site, key = change.site, change.page_key
-    model = await store.ensure(site, embedder=part.embedder, model=part.model, dims=part.dims, chunker=part.chunker)
-    if change.op == "upsert" and model != part.model:
-        raise ModelMismatch(
-            f"{key}: embedded with {part.model}, but the index of site {site} holds {model}; "
-            f"redrive it, so that it is embedded again"
-        )
-    before = (await store.heads(site, [key])).get(key)
+    key = change.page_key
+    before = (await store.heads([key])).get(key)
     if before is not None and newer(before.change, change):
-        return _superseded(change, before, now)
+        # We may have been here before, and died before the newer one's chunks replaced all of ours.
+        if left := _addresses(part.counts, but=before.counts):
+            await store.remove(change, left)
+        return _superseded(change, origin, before, now)
+    if change.op == "upsert" and (part.model, part.chunker) != (store.model, store.chunker):
+        return _misfit(change, before, store)
 
     last = part.part == part.parts - 1
     gone = _addresses(before.counts, but=part.counts) if before and last else []
-    head = _head(part, len(gone), now) if last else None
+    head = _head(part, origin, before, len(gone), now) if last else None
     if not await store.write(part, head):
         # A newer revision came in between. What we wrote over it was refused; what we wrote beside it goes.
         await store.remove(change, _addresses(part.counts))
@@ -93,10 +139,10 @@ async def index_part(part: PageEmbeddings, store: PageStore, now: Callable[[], d
     if head is None:
         return Outcome()
     await store.remove(change, gone)
-    await store.refresh(site)
+    await store.refresh()
     if change.op == "delete" and (strays := await store.strays(change)):
         await store.remove(change, strays)
-        await store.refresh(site)
+        await store.refresh()
     return Outcome(
         ReceiptEvent(
             change=change,
@@ -108,15 +154,28 @@ async def index_part(part: PageEmbeddings, store: PageStore, now: Callable[[], d
     )
 
 
-def _superseded(change: ChangeRef, winner: Head, now: Callable[[], datetime]) -> Outcome:
-    """An old change; if it stands behind the winner in the log, compaction would keep the wrong one."""
+def _superseded(change: ChangeRef, origin: Origin, winner: Head, now: Callable[[], datetime]) -> Outcome:
+    """An old change. Where it stands behind the winner in a topic, compaction would keep the wrong one."""
     shown = winner.change
-    covers = shown.partition == change.partition and change.offset > shown.offset
+    covers = shown.partition == change.partition and (
+        change.offset > shown.offset
+        or origin.chunks_offset > winner.chunks_offset
+        or origin.embeddings_offset > winner.embeddings_offset
+    )
     receipt = ReceiptEvent(change=change, state="superseded", at=now())
-    return Outcome(receipt, restore=shown if covers else None)
+    return Outcome(receipt, again=shown if covers else None)
 
 
-def _head(part: PageEmbeddings, removed: int, now: Callable[[], datetime]) -> Head:
+def _misfit(change: ChangeRef, before: Head | None, store: PageStore) -> Outcome:
+    """Cut or embedded for another index, which was live a moment ago: made again for this one."""
+    shown = before is not None and before.change.revision == change.revision
+    if shown and before is not None and (before.model, before.chunker) == (store.model, store.chunker):
+        return Outcome()  # a replay of what the rebuild has put here already
+    return Outcome(again=change)
+
+
+def _head(part: PageEmbeddings, origin: Origin, before: Head | None, removed: int, now: Callable[[], datetime]) -> Head:
+    again = before if before is not None and before.change.revision == part.change.revision else None
     return Head(
         change=part.change,
         state="deleted" if part.change.op == "delete" else "live",
@@ -125,6 +184,9 @@ def _head(part: PageEmbeddings, removed: int, now: Callable[[], datetime]) -> He
         model=part.model,
         chunker=part.chunker,
         cost=ChunkCounts(total=sum(part.counts.values()), embedded=part.embedded, reused=part.reused, removed=removed),
+        # At a replay the page's last products may stand further back than those at hand.
+        chunks_offset=max(origin.chunks_offset, again.chunks_offset if again else 0),
+        embeddings_offset=max(origin.embeddings_offset, again.embeddings_offset if again else 0),
         settled_at=now(),
     )
 

@@ -35,7 +35,9 @@ class PageModel(Protocol):
 class Models(Protocol):
     """Which embedder a site's live index was built with."""
 
-    async def for_site(self, site: str) -> PageModel: ...
+    async def for_new(self, site: str) -> PageModel:
+        """By a look at the index that begins now."""
+        ...
 
 
 class KnownVectors(Protocol):
@@ -76,12 +78,26 @@ class Embedding:
         self._known = known
         self._cache = cache or VectorCache()
 
-    async def embed(self, page: PageChunks) -> list[PageEmbeddings]:
-        """The parts of the page's embeddings, and a marker for each part that only its last revision had."""
+    async def embed(self, page: PageChunks, chunks_offset: int = 0) -> list[PageEmbeddings]:
+        """The parts of the page's embeddings, and a marker for each part that only its last revision had.
+
+        Args:
+            chunks_offset: Where `page` stands in ingest.chunks.
+        """
         change = page.change
-        model = await self._models.for_site(change.site)
+        model = await self._models.for_new(change.site)
+        current = await self.embed_with(model, page, chunks_offset)
+        head = (await self._known.heads(change.site, [change.page_key])).get(change.page_key)
+        superseded = [
+            current[0].model_copy(update={"part": n, "superseded": True, "chunks": ()})
+            for n in range(len(current), head.parts if head else 0)
+        ]
+        return current + superseded
+
+    async def embed_with(self, model: PageModel, page: PageChunks, chunks_offset: int = 0) -> list[PageEmbeddings]:
+        """The parts of the page's embeddings by this model."""
         planned = plan(page, model.fingerprint)
-        vectors = await self._look_up(change.site, planned)
+        vectors = await self._look_up(page.change.site, planned)
         missing = {p.embed_hash: p.text for p in planned if p.embed_hash not in vectors}
         for wanted in _slices(list(missing), SLICE):
             made = await model.passages([missing[embed_hash] for embed_hash in wanted])
@@ -99,15 +115,15 @@ class Embedding:
             )
             for p in planned
         ]
-        current = parts(
-            page, chunks, embedder=model.spec, model=model.fingerprint, dims=model.dims, embedded=len(missing)
+        return parts(
+            page,
+            chunks,
+            embedder=model.spec,
+            model=model.fingerprint,
+            dims=model.dims,
+            embedded=len(missing),
+            chunks_offset=chunks_offset,
         )
-        head = (await self._known.heads(change.site, [change.page_key])).get(change.page_key)
-        superseded = [
-            current[0].model_copy(update={"part": n, "superseded": True, "chunks": ()})
-            for n in range(len(current), head.parts if head else 0)
-        ]
-        return current + superseded
 
     async def _look_up(self, site: str, planned: Sequence[Planned]) -> dict[str, Vector32]:
         found: dict[str, Vector32] = {}

@@ -38,6 +38,7 @@ class Hit:
     ord: int
     text: str
     revision: int
+    index: str = ""  # that it was found in: what stands around it is read from the same one
     cosine: float | None = None  # -1..1; None: the vectors did not find it
     bm25: float | None = None  # >= 0; None: the keywords did not find it
     score: float = 0.0  # 0..1 after `fuse`; comparable within one list only

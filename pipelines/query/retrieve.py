@@ -23,9 +23,9 @@ FINE: Grade = 0
 class Chunks(Protocol):
     """Chunks by their place (adapters.elastic.search)."""
 
-    async def chunks(self, site: str, addresses: Sequence[tuple[str, FieldName, int]]) -> list[Hit]: ...
+    async def chunks(self, index: str, addresses: Sequence[tuple[str, FieldName, int]]) -> list[Hit]: ...
 
-    async def field(self, site: str, page_key: str, field: FieldName) -> list[Hit]: ...
+    async def field(self, index: str, page_key: str, field: FieldName) -> list[Hit]: ...
 
 
 async def retrieve(asked: Rephrased, searcher: Searcher, chunks: Chunks, settings: Settings) -> Retrieved:
@@ -47,10 +47,10 @@ async def retrieve(asked: Rephrased, searcher: Searcher, chunks: Chunks, setting
     searched = perf_counter()
     if keyword:
         # The whole text of the fields that matched, as it stands (SPEC B3).
-        fields = dict.fromkeys((hit.page_key, hit.field) for hit in hits)
-        around = [chunk for key, field in fields for chunk in await chunks.field(site, key, field)]
+        fields = dict.fromkeys((hit.index, hit.page_key, hit.field) for hit in hits)
+        around = [chunk for place in fields for chunk in await chunks.field(*place)]
     else:
-        around = await chunks.chunks(site, wanted(hits, settings.neighbours))
+        around = await chunks.chunks(hits[0].index, wanted(hits, settings.neighbours)) if hits else []
     # Neighbours are read in real time and may be of a newer revision than the hit: never mix the two.
     revisions = {hit.page_key: hit.revision for hit in hits}
     around = [chunk for chunk in around if chunk.revision == revisions.get(chunk.page_key)]

@@ -8,7 +8,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from adapters.elastic.search import Candidates, Floors, SiteSearch
+from adapters.elastic.search import Candidates, Floors, IndexMoved, SiteSearch
 from pipelines.query.fuse import Hit, fuse, known_share
 from pipelines.runtime.settings import Settings
 from schemas.http import SearchHit, SearchKind
@@ -29,6 +29,9 @@ class Profile(Protocol):
 
 class QueryModel(Protocol):
     """The embedder, as search needs it (adapters.embedders)."""
+
+    @property
+    def fingerprint(self) -> str: ...
 
     @property
     def profile(self) -> Profile: ...
@@ -57,22 +60,27 @@ class Searcher:
             UnknownSite, Retryable.
         """
         self._settings.site(site)
-        found = await self._candidates(site, text, kind, max(size, DEPTH), groups)
+        try:
+            found = await self._candidates(site, text, kind, max(size, DEPTH), groups)
+        except IndexMoved:  # a rebuild was promoted between the look at the index and the search
+            found = await self._candidates(site, text, kind, max(size, DEPTH), groups)
         known = known_share(found.terms, found.total)
         return fuse(found.dense, found.keyword, known)[:size]
 
     async def _candidates(
         self, site: str, text: str, kind: SearchKind, depth: int, groups: Iterable[str]
     ) -> Candidates:
-        vector, floors = None, Floors(0.0, 0.0)
+        vector, floors, fingerprint = None, Floors(0.0, 0.0), ""
         if kind != "keyword":
             model = await self._models.for_site(site)
             vector = await model.query(text)
             floors = Floors(model.profile.short_floor, model.profile.content_floor)
+            fingerprint = model.fingerprint
         return await self._index.candidates(
             site,
             text,
             vector,
+            model=fingerprint,
             floors=floors,
             content_hits=depth,
             keyword_hits=depth if kind != "vector" else 0,

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from hashlib import blake2b
+from typing import Literal
 
 TRACE_HEADER = "pagewire-trace"
+# Bulk work (imports, repairs) has consumers of its own, so that an editor's save need not wait for it.
+LANE_HEADER = "pagewire-lane"
+Lane = Literal["save", "bulk"]
 
 # As on the wire: Kafka allows a header name twice and null values, and dead letters keep both.
 Headers = tuple[tuple[str, bytes | None], ...]

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from pipelines.runtime.dead_letters import DeadLetter
-from pipelines.runtime.record import Record
+from pipelines.runtime.record import Lane, Record
 from schemas.base import Message
 from schemas.topics import Topic
 
@@ -53,6 +53,7 @@ class Stage:
 
     name: str
     routes: Mapping[Topic, Handler]
+    lane: Lane = "save"  # whose records it works on
     # Records with the same order key, in the same partition, run one after the other in offset order.
     order_key: Callable[[Record], bytes] = by_record_key
     # Seconds one try may take; default settings.try_timeout. A try longer than settings.drain_timeout is
