@@ -13,18 +13,17 @@ from aiokafka.errors import GroupCoordinatorNotAvailableError
 
 from adapters.kafka_client import REQUEST_TIMEOUT, answer, bootstrap_servers, close, group_id, prefixed
 from pipelines.runtime.settings import Settings
-from schemas.topics import Topic, dead_letter_topic
+from schemas.topics import Topic
 
 COORDINATOR_POLL = 0.2  # seconds
 
 
 @dataclass(frozen=True)
 class GroupLag:
-    """How far a consumer group is behind. `dead_letters` counts those of its topics, of the last 14 days."""
+    """How far a consumer group is behind."""
 
     lag: int
     members: int
-    dead_letters: int
 
 
 class Broker:
@@ -90,11 +89,16 @@ class Broker:
         begins, ends = await self.begins(wanted), await self.ends(wanted)
         return {tp: max(0, ends[tp] - max(committed.get(tp, 0), begins[tp])) for tp in wanted}
 
-    async def kept(self, partitions: Iterable[TopicPartition]) -> int:
-        """Messages in partitions that are not compacted. Raises: Retryable."""
-        wanted = list(partitions)
+    async def spans(self, names: Iterable[str]) -> dict[str, dict[int, tuple[int, int]]]:
+        """Begin and end offset per partition, by topic; topics that are not there are left out. Raises: Retryable."""
+        topics = await self.topics()
+        found = {name: topics[name] for name in names if name in topics}
+        wanted = [TopicPartition(name, partition) for name, numbers in found.items() for partition in numbers]
         begins, ends = await self.begins(wanted), await self.ends(wanted)
-        return sum(ends[tp] - begins[tp] for tp in wanted)
+        spans: dict[str, dict[int, tuple[int, int]]] = {name: {} for name in found}
+        for tp in wanted:
+            spans[tp.topic][tp.partition] = begins[tp], ends[tp]
+        return spans
 
 
 @asynccontextmanager
@@ -109,7 +113,7 @@ async def broker(settings: Settings) -> AsyncIterator[Broker]:
 
 
 async def lags(client: Broker, settings: Settings, stages: Mapping[str, Sequence[Topic]]) -> dict[str, GroupLag]:
-    """Lag, members and dead letters of each stage, given the topics it reads.
+    """Lag and members of each stage, given the topics it reads.
 
     Raises:
         Retryable: the broker does not answer.
@@ -124,10 +128,5 @@ async def lags(client: Broker, settings: Settings, stages: Mapping[str, Sequence
     for stage, read in stages.items():
         group = group_id(settings, stage)
         behind = await client.behind(group, [tp for topic in read for tp in partitions(topic)])
-        buried = [tp for topic in read if topic.dead_letters for tp in partitions(dead_letter_topic(topic))]
-        found[stage] = GroupLag(
-            lag=sum(behind.values()),
-            members=await client.members(group),
-            dead_letters=await client.kept(buried),
-        )
+        found[stage] = GroupLag(lag=sum(behind.values()), members=await client.members(group))
     return found

@@ -11,6 +11,7 @@ from aiokafka.errors import KafkaError
 from aiokafka.partitioner import murmur2
 
 from pipelines.runtime.errors import Retryable
+from pipelines.runtime.record import Lane
 from pipelines.runtime.settings import Settings
 from schemas.topics import Topic
 
@@ -32,9 +33,9 @@ def prefixed(settings: Settings, topic: Topic) -> str:
     return settings.topic_prefix + topic.name
 
 
-def group_id(settings: Settings, stage: str) -> str:
-    """The consumer group of a stage."""
-    return f"{settings.topic_prefix}pagewire-{stage}"
+def group_id(settings: Settings, stage: str, lane: Lane | None = None) -> str:
+    """The consumer group of a stage in a lane; that of saves has the stage's name alone."""
+    return f"{settings.topic_prefix}pagewire-{stage}" + ("-bulk" if lane == "bulk" else "")
 
 
 def partition_of(key: bytes, partitions: int) -> int:

@@ -13,13 +13,15 @@ from typing import Self
 from aiokafka import AIOKafkaConsumer, TopicPartition
 
 from adapters.kafka_client import REQUEST_TIMEOUT, answer, bootstrap_servers, close, prefixed
-from adapters.kafka_log import FETCH_BYTES, record_of
+from adapters.kafka_log import record_of
 from pipelines.runtime.record import Record
 from pipelines.runtime.settings import Settings
 from schemas.topics import Topic
 
 POLL_MS = 500
-BATCH = 500  # records handed over at once, at most
+BATCH = 200  # records handed over at once, at most
+# Asked for at once: memory stays small. A larger message comes all the same, alone (KIP-74).
+PARTITION_BYTES = 1024 * 1024
 
 Offsets = Mapping[int, int]  # by partition
 
@@ -35,8 +37,8 @@ class LogScan:
             enable_auto_commit=False,
             auto_offset_reset="earliest",
             fetch_max_wait_ms=POLL_MS,
-            fetch_max_bytes=2 * FETCH_BYTES,
-            max_partition_fetch_bytes=FETCH_BYTES,
+            fetch_max_bytes=4 * PARTITION_BYTES,
+            max_partition_fetch_bytes=PARTITION_BYTES,
             request_timeout_ms=int(REQUEST_TIMEOUT * 1000),
         )
 
@@ -70,10 +72,12 @@ class LogScan:
         found = await answer(self._consumer.end_offsets(self._partitions), f"read the ends of {self._topic}")
         return {tp.partition: offset for tp, offset in found.items()}
 
-    async def read(self, *, since: Offsets | None = None, until: Offsets) -> AsyncIterator[list[Record]]:
+    async def read(
+        self, *, since: Offsets | None = None, until: Offsets, batch: int = BATCH
+    ) -> AsyncIterator[list[Record]]:
         """Records from `since` (default: the oldest kept) up to, not including, `until`, in order per partition.
 
-        What is compacted away is passed over. May be called again to go on from `until`.
+        At most `batch` at once. What is compacted away is passed over. May be called again to go on from `until`.
 
         Raises:
             Retryable: the broker does not answer.
@@ -91,11 +95,11 @@ class LogScan:
         self._consumer.pause(*(tp for tp in self._partitions if tp not in left))
         while left:
             fetched = await answer(
-                self._consumer.getmany(*left, timeout_ms=POLL_MS, max_records=BATCH), f"read {self._topic}"
+                self._consumer.getmany(*left, timeout_ms=POLL_MS, max_records=batch), f"read {self._topic}"
             )
-            batch = [record_of(m) for tp, messages in fetched.items() for m in messages if m.offset < left[tp]]
-            if batch:
-                yield batch
+            records = [record_of(m) for tp, messages in fetched.items() for m in messages if m.offset < left[tp]]
+            if records:
+                yield records
             for tp in list(left):
                 # The position, not the last record's offset: the last ones may be compacted away.
                 if await answer(self._consumer.position(tp), f"read {self._topic}") >= left[tp]:

@@ -14,7 +14,7 @@ from aiokafka.errors import KafkaError, MessageSizeTooLargeError, RecordTooLarge
 
 from adapters.kafka_client import REQUEST_TIMEOUT, answer, bootstrap_servers, close, partition_of, prefixed
 from pipelines.runtime.errors import Retryable, TooLarge
-from pipelines.runtime.record import TRACE_HEADER, Headers
+from pipelines.runtime.record import TRACE_HEADER, Headers, Lane, in_lane
 from pipelines.runtime.settings import Settings
 from pipelines.runtime.trace import trace_id as current_trace
 from schemas.base import Message
@@ -36,6 +36,7 @@ class Outgoing:
     message: Message
     partition_key: str | None = None
     trace_id: str | None = None
+    lane: Lane = "save"
 
 
 @dataclass(frozen=True)
@@ -128,10 +129,11 @@ class KafkaSender:
         *,
         partition_key: str | None = None,
         trace_id: str | None = None,
+        lane: Lane = "save",
     ) -> None:
         """Raises: Retryable: not confirmed. TooLarge."""
         trace = trace_id or current_trace.get() or None
-        await self._confirmed(await self._queue(Outgoing(topic, key, message, partition_key, trace)))
+        await self._confirmed(await self._queue(Outgoing(topic, key, message, partition_key, trace, lane)))
 
     async def send_many(self, messages: Iterable[Outgoing]) -> list[Sent]:
         """Send in this order; return when all are confirmed.
@@ -146,9 +148,11 @@ class KafkaSender:
                 raise result
         return [result for result in results if isinstance(result, Sent)]
 
-    async def send_bytes(self, topic: Topic, key: bytes | None, value: bytes | None, headers: Headers) -> None:
-        """As they are. Raises as `send`."""
-        await self._confirmed(await self._put(topic, key, value, headers, partition=None))
+    async def send_bytes(
+        self, topic: Topic, key: bytes | None, value: bytes | None, headers: Headers, *, partition: int | None = None
+    ) -> None:
+        """As they are, into `partition` (which must exist; default: by the key). Raises as `send`."""
+        await self._confirmed(await self._put(topic, key, value, headers, partition))
 
     async def _queue(self, outgoing: Outgoing) -> _Queued:
         topic = outgoing.topic
@@ -161,6 +165,7 @@ class KafkaSender:
         headers: Headers = ()
         if outgoing.trace_id is not None:
             headers = ((TRACE_HEADER, outgoing.trace_id.encode("ascii", "replace")),)
+        headers = in_lane(headers, outgoing.lane)
         return await self._put(topic, outgoing.key.encode(), outgoing.message.encode(), headers, partition)
 
     async def _put(

@@ -18,13 +18,15 @@ from adapters.kafka import KafkaSender, bootstrap_servers, ensure_topics
 from adapters.kafka_log import LogReader, LogTail
 from pipelines.ingest.accept import Intake
 from pipelines.ingest.receipts import ReceiptReader
+from pipelines.letters import Letters
+from pipelines.open_letters import OpenLetters
 from pipelines.query.ask import Asker
 from pipelines.query.search import Searcher
 from pipelines.runtime.record import Record
 from pipelines.runtime.services import addresses
 from pipelines.runtime.settings import Settings
 from pipelines.status import StatusReader
-from schemas.topics import ANSWERS, RECEIPTS, Topic
+from schemas.topics import ANSWERS, CHANGES, RECEIPTS, Topic
 
 
 class Clients:
@@ -38,6 +40,7 @@ class Clients:
         self.models = Models(self.settings, self.elastic.indexes)
         self._stack = AsyncExitStack()
         self._sender: KafkaSender | None = None
+        self._open_letters: OpenLetters | None = None
         self._topics_are_there = False
 
     async def __aenter__(self) -> Self:
@@ -82,9 +85,20 @@ class Clients:
         return Searcher(self.elastic.search, self.models, self.settings)
 
     def status(self) -> StatusReader:
-        reader = StatusReader(self.settings, self.elastic)
+        reader = StatusReader(self.settings, self.elastic, self._letters_open())
         self._stack.push_async_callback(reader.aclose)
         return reader
+
+    async def letters(self) -> Letters:
+        """Raises: Retryable: no broker."""
+        changes = await self._stack.enter_async_context(LogReader(self.settings, CHANGES))
+        return Letters(self.settings, await self.sender(), self.elastic.pages, changes, self._letters_open())
+
+    def _letters_open(self) -> OpenLetters:
+        if self._open_letters is None:
+            self._open_letters = OpenLetters(self.settings)
+            self._stack.push_async_callback(self._open_letters.aclose)
+        return self._open_letters
 
     async def _topics(self) -> None:
         """Make sure of the topics: an edge may be up before the first worker ever was."""

@@ -10,6 +10,7 @@ from time import monotonic
 
 from adapters.elastic.bundle import Elastic
 from adapters.kafka import Broker, broker, group_id, lags
+from pipelines.open_letters import OpenLetters
 from pipelines.runtime.errors import Retryable
 from pipelines.runtime.settings import Settings
 from schemas.http import SiteStatus, StageStatus, SystemStatus
@@ -30,9 +31,10 @@ FIRST_LOOK = 1.0  # seconds between the two looks a first rate needs
 class StatusReader:
     """Looks at Kafka and Elasticsearch. One per process; close it last."""
 
-    def __init__(self, settings: Settings, elastic: Elastic) -> None:
+    def __init__(self, settings: Settings, elastic: Elastic, letters: OpenLetters) -> None:
         self._settings = settings
         self._elastic = elastic
+        self._letters = letters
         self._stack = AsyncExitStack()
         self._broker: Broker | None = None
         self._looks: deque[tuple[float, dict[str, int]]] = deque()
@@ -79,6 +81,8 @@ class StatusReader:
             await asyncio.sleep(FIRST_LOOK)
         await self._look(client)
         behind = await lags(client, self._settings, STAGES)
+        await self._letters.look()
+        dead = self._letters.counts()
         (then, before), (now, after) = self._looks[0], self._looks[-1]
         return tuple(
             StageStatus(
@@ -87,7 +91,7 @@ class StatusReader:
                 lag=behind[stage].lag,
                 rate=round(max(0, after[stage] - before[stage]) / max(now - then, 1e-3), 2),
                 members=behind[stage].members,
-                dead_letters=behind[stage].dead_letters,
+                dead_letters=sum(letters.count for letters in dead if letters.topic in {t.name for t in topics}),
             )
             for stage, topics in STAGES.items()
         )

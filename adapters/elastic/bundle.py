@@ -8,6 +8,7 @@ from typing import Self
 from adapters.elastic.client import ElasticsearchDown, connect, explained
 from adapters.elastic.indexes import Indexes
 from adapters.elastic.pages import Pages
+from adapters.elastic.rebuilds import Rebuilds
 from adapters.elastic.search import SiteSearch
 from adapters.elastic.writer import Writer
 from pipelines.runtime.settings import Settings
@@ -23,6 +24,7 @@ class Elastic:
         self.indexes = Indexes(self.es, shards=settings.shards, replicas=settings.replicas)
         self.writer = Writer(self.es)
         self.pages = Pages(self.es, self.indexes, self.writer)
+        self.rebuilds = Rebuilds(self.es, self.indexes)
         self.search = SiteSearch(self.es, self.indexes)
 
     async def __aenter__(self) -> Self:

@@ -29,6 +29,7 @@ from schemas.ingest import Chunker
 
 MAPPINGS = Path(__file__).resolve().parents[2] / "infra" / "elasticsearch"
 RECEIPTS = "pagewire.receipts"  # a dot, which no site id has
+REBUILDS = "pagewire.rebuilds"
 INFO_TTL = 2.0  # seconds until a reader notices by itself that another index was promoted
 FORMAT = 1  # of what is in an index; counts up when older software must not touch it
 WRITE_SUFFIX = ".write"
@@ -273,9 +274,16 @@ class Indexes:
 
     async def ensure_receipts(self) -> None:
         """The one index of all sites' receipts."""
-        base = mapping("002_receipts.json")
+        await self._ensure("002_receipts.json", RECEIPTS)
+
+    async def ensure_rebuilds(self) -> None:
+        """The one index of all sites' rebuilds."""
+        await self._ensure("003_rebuilds.json", REBUILDS)
+
+    async def _ensure(self, file: str, name: str) -> None:
+        base = mapping(file)
         await self._create(
-            RECEIPTS,
+            name,
             settings={"index": base["settings"]["index"] | self._size},
             mappings=base["mappings"],
             aliases={},

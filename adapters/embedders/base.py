@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -59,8 +59,11 @@ class Embedder(Protocol):
     async def aclose(self) -> None:
         """Give back what `start` took; nothing is embedded afterwards."""
 
-    async def passages(self, texts: Sequence[str]) -> Vectors:
+    async def passages(self, texts: Sequence[str], *, urgent: bool = True) -> Vectors:
         """Embed texts of pages: shape (len(texts), dims).
+
+        Args:
+            urgent: Overtakes calls that are not; one that is at work is waited for, a chunk or two.
 
         Raises:
             Retryable: its service is away or busy.
@@ -101,6 +104,26 @@ def make_embedder(spec: str, settings: Settings) -> Embedder:
 def readable(text: str) -> str:
     """Text that every model's tokenizer takes: no NUL (C strings end there), no lone surrogates (not UTF-8)."""
     return text.replace("\0", " ").encode("utf-8", "replace").decode("utf-8")
+
+
+def slices(texts: Sequence[str], chars: int, count: int | None = None) -> Iterator[list[str]]:
+    """The texts in turn, a call's worth at a time.
+
+    Args:
+        texts: What a model is to embed.
+        chars: Most characters of a slice, counting what pads its shorter texts; a longer text is a slice of its own.
+        count: Most texts of a slice; default: any number.
+    """
+    some: list[str] = []
+    longest = 0
+    for text in texts:
+        longest = max(longest, len(text))
+        if some and (longest * (len(some) + 1) > chars or len(some) == count):
+            yield some
+            some, longest = [], len(text)
+        some.append(text)
+    if some:
+        yield some
 
 
 def unit_vectors(raw: object, count: int, dims: int | None, model: str) -> Vectors:

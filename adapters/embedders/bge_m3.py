@@ -6,21 +6,22 @@ Needs the extra `bge` and the weights: a local folder, or the user's own hub cac
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from adapters.embedders.base import EmbedderProfile, Vectors, readable, unit_vectors
-from adapters.embedders.model_thread import QUESTION, ModelThread
+from adapters.embedders.base import EmbedderProfile, Vectors, readable, slices, unit_vectors
+from adapters.embedders.model_thread import BULK, QUESTION, SAVE, ModelThread
 from pipelines.runtime.errors import Permanent
 
 DIMS = 1024
-# Characters a call, with what pads the shorter texts: eight chunks of the default size, or one very long one.
-# A question waits for one call at most.
-SLICE_CHARS = 12_000
+# Characters a call, with what pads the shorter texts; whoever is more urgent waits for one call at most. On a GPU
+# sixteen chunks of the default size, or one very long one; on a CPU, where a chunk takes a second, just the one.
+SLICE_CHARS_GPU = 12_000
+SLICE_CHARS_CPU = 800
 NOT_INSTALLED = "embedder bge-m3 needs FlagEmbedding and torch ({}); `make setup-bge` installs them"
 MAX_TOKENS = 8192  # what the model reads; the largest chunk with its overlap stays below
 
@@ -47,16 +48,16 @@ class BgeM3Embedder:
 
     async def start(self) -> None:
         if self._model is None:
-            self._model = await self._thread.run(_Model, self._name)
+            self._model = await self._thread.run(_Model, self._name, priority=QUESTION)
 
     async def aclose(self) -> None:
         await self._thread.aclose()
 
-    async def passages(self, texts: Sequence[str]) -> Vectors:
+    async def passages(self, texts: Sequence[str], *, urgent: bool = True) -> Vectors:
         await self.start()
         vectors: list[Vectors] = [np.empty((0, DIMS), np.float32)]
-        for some in _slices([readable(text) for text in texts]):
-            made = await self._thread.run(self._model.encode, some)
+        for some in slices([readable(text) for text in texts], self._model.slice_chars):
+            made = await self._thread.run(self._model.encode, some, priority=SAVE if urgent else BULK)
             vectors.append(unit_vectors(made, len(some), DIMS, self.spec))
         return np.concatenate(vectors)
 
@@ -81,6 +82,7 @@ class _Model:
             raise Permanent(NOT_INSTALLED.format(err)) from err
         self._device = "cuda:0" if torch.cuda.is_available() else "cpu"
         half = self._device != "cpu"  # on a CPU half precision is slower
+        self.slice_chars = SLICE_CHARS_GPU if half else SLICE_CHARS_CPU
         loaded = BGEM3FlagModel(str(folder), use_fp16=half, devices=self._device, normalize_embeddings=True)
         self._tokenizer = loaded.tokenizer
         self._model = loaded.model.to(self._device).eval()
@@ -91,19 +93,6 @@ class _Model:
         read = self._tokenizer(texts, truncation=True, max_length=MAX_TOKENS, padding=True, return_tensors="pt")
         with self._no_grad():
             return self._model(read.to(self._device), return_dense=True)["dense_vecs"].float().cpu().numpy()
-
-
-def _slices(texts: Sequence[str]) -> Iterator[list[str]]:
-    some: list[str] = []
-    longest = 0
-    for text in texts:
-        longest = max(longest, len(text))
-        if some and longest * (len(some) + 1) > SLICE_CHARS:
-            yield some
-            some, longest = [], len(text)
-        some.append(text)
-    if some:
-        yield some
 
 
 def _weights(name: str) -> Path:

@@ -31,7 +31,7 @@ class FakeEmbedder:
     async def aclose(self) -> None:
         """Nothing to give back."""
 
-    async def passages(self, texts: Sequence[str]) -> Vectors:
+    async def passages(self, texts: Sequence[str], *, urgent: bool = True) -> Vectors:
         self.embedded += texts
         return np.stack([self._vector(text) for text in texts]) if texts else np.empty((0, self.dims), np.float32)
 

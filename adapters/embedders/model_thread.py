@@ -1,4 +1,4 @@
-"""One thread for one model in this process: calls in turn, a visitor's question before a page's chunks."""
+"""One thread for one model in this process: calls in turn, a visitor's question before a save before bulk work."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 Result = TypeVar("Result")
-QUESTION, PAGE, END = 0, 1, 2  # the lowest first
+QUESTION, SAVE, BULK, END = 0, 1, 2, 3  # the lowest first
 
 
 class ModelThread:
@@ -25,7 +25,7 @@ class ModelThread:
         self._thread = threading.Thread(target=self._work, name=name, daemon=True)
         self._closed = False
 
-    async def run(self, call: Callable[..., Result], *args: Any, priority: int = PAGE) -> Result:
+    async def run(self, call: Callable[..., Result], *args: Any, priority: int) -> Result:
         """Call in the thread and wait for the result; a caller that is cancelled frees its place in the queue.
 
         Raises:

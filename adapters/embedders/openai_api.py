@@ -50,7 +50,7 @@ class OpenAIEmbedder:
     async def aclose(self) -> None:
         await self._client.close()
 
-    async def passages(self, texts: Sequence[str]) -> Vectors:
+    async def passages(self, texts: Sequence[str], *, urgent: bool = True) -> Vectors:
         await self.start()
         made = [await self._embed(some, PAGES_TIMEOUT) for some in _batches(texts)]
         return np.concatenate([np.empty((0, self.dims), np.float32), *made])

@@ -1,9 +1,10 @@
 """Faust, hardened: the few methods of faust-streaming 0.15.3 and aiokafka 0.14.0 that lose events, replaced.
 
 ```
- broker ─▶ aiokafka thread ─▶ SafeConsumer._getmany ─▶ Faust's stream ─▶ agent ─▶ Lanes ─▶ handler
-                                 │ notes what was fetched                           │ notes what is finished
-                                 └──────────────▶ OffsetBook ◀──────────────────────┘
+ broker ─▶ aiokafka thread ─▶ SafeConsumer._getmany ─▶ Faust's stream ─▶ agent ─▶ InFlight ─▶ handler
+                                 │ notes what was fetched                            │ notes what is finished
+                                 │ and, as finished, what is of the other lane       │
+                                 └──────────────▶ OffsetBook ◀───────────────────────┘
                                                      └─▶ commit: the lowest fetched offset that is not finished
 ```
 Faust's own acknowledging is not used at all (it acks an event however its iteration ends, and one dropped by
@@ -14,7 +15,7 @@ tests/contract/test_faust_canary.py that fails when an upgrade changes what it r
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -25,9 +26,9 @@ from faust.transport.drivers import aiokafka as driver
 from faust.types import TP
 
 from adapters.kafka import bootstrap_servers, group_id, prefixed
-from pipelines.runtime.lanes import Lanes
+from pipelines.runtime.in_flight import InFlight
 from pipelines.runtime.offsets import OffsetBook
-from pipelines.runtime.record import Record
+from pipelines.runtime.record import Record, lane_of
 from pipelines.runtime.settings import Settings
 from pipelines.runtime.stage import Stage
 from schemas.topics import MAX_MESSAGE_BYTES, RECORD_OVERHEAD_BYTES
@@ -45,12 +46,12 @@ COMMIT_EVERY = 0.5  # seconds; a worker killed within this after its assignment 
 COMMIT_TIMEOUT = 5.0  # seconds for the last commit before partitions go
 FETCH_WAIT_MS = 500  # the broker's long poll; Faust hard-codes 1500, and every rebalance waits for it
 FETCH_BYTES = MAX_MESSAGE_BYTES + RECORD_OVERHEAD_BYTES  # per partition: at least one largest message
-POLL_RECORDS = 64  # per poll: what may arrive after a lane has become full
-# Full lanes are not polled, for as long as their records are retried; whether a worker hangs is the watchdog's
+POLL_RECORDS = 64  # per poll: what may arrive after a queue has become full
+# Full queues are not polled, for as long as their records are retried; whether a worker hangs is the watchdog's
 # business, so the client must not leave the group by itself.
 POLL_INTERVAL = 24 * 3600.0  # seconds
 BUFFER = 64  # events between fetch and agent, which only hands them on
-FULL_POLL = 0.05  # seconds; how soon a lane that was full is fetched again
+FULL_POLL = 0.05  # seconds; how soon a queue that was full is fetched again
 ENDS_TIMEOUT = 5.0  # seconds
 
 
@@ -74,7 +75,7 @@ class SafeThread(driver.AIOKafkaConsumerThread):  # type: ignore[misc]
 
 
 class SafeConsumer(driver.Consumer):  # type: ignore[misc]
-    """Commits by the book, drains within a limit, fetches no partition whose lane is full."""
+    """Commits by the book, drains within a limit, skips the other lane, fetches no partition whose queue is full."""
 
     app: SafeApp
 
@@ -99,17 +100,34 @@ class SafeConsumer(driver.Consumer):  # type: ignore[misc]
 
     async def _getmany(self, active_partitions: set[TP] | None, timeout: float) -> Any:
         active = active_partitions or set()
-        ready = {tp for tp in active if not self.app.lanes.full((tp.topic, tp.partition))}
+        ready = {tp for tp in active if not self.app.in_flight.full((tp.topic, tp.partition))}
         if not ready:  # aiokafka takes an empty set for "all partitions"
-            self.app.lanes.room.clear()
+            self.app.in_flight.room.clear()
             with suppress(TimeoutError):
-                await asyncio.wait_for(self.app.lanes.room.wait(), timeout)
+                await asyncio.wait_for(self.app.in_flight.room.wait(), timeout)
             return {}
         # Never cut off: a fetch that is under way moves the position, its records would be lost to us.
         records = await super()._getmany(ready, timeout if ready == active else FULL_POLL)
-        for tp, fetched in (records or {}).items():
-            self.book.fetched(TP(tp.topic, tp.partition), (record.offset for record in fetched))
-        return records
+        return {tp: own for tp, fetched in (records or {}).items() if (own := self._own(tp, fetched))}
+
+    def _own(self, partition: TP, fetched: Sequence[Any]) -> Sequence[Any]:
+        """Take note of what was fetched; returns the records of our lane.
+
+        The other lane's are finished here and now, before Faust and its streams: an import's records must pass the
+        stage that handles saves as fast as they are written.
+        """
+        tp = TP(partition.topic, partition.partition)
+        self.book.fetched(tp, (record.offset for record in fetched))
+        lane = self.app.stage.lane
+        if lane is None:
+            return fetched
+        own = []
+        for record in fetched:
+            if lane_of(record.headers) == lane:
+                own.append(record)
+            else:
+                self.book.finished(tp, record.offset)
+        return own
 
     def _filter_tps_with_pending_acks(self, topics: Any = None) -> Iterator[TP]:
         return (tp for tp in self.book.partitions() if topics is None or tp in topics or tp.topic in topics)
@@ -133,7 +151,7 @@ class SafeConsumer(driver.Consumer):  # type: ignore[misc]
 
     async def settle(self, *, for_good: bool = False) -> None:
         """Let work finish within the limit, then commit what did, within its own. Again: costs nothing."""
-        await self.app.lanes.drain(self.app.drain_limit, for_good=for_good)
+        await self.app.in_flight.drain(self.app.drain_limit, for_good=for_good)
         if self._last_commit is not None or all(self.book.committable(tp) is None for tp in self.book.partitions()):
             return
         commit = self._last_commit = asyncio.create_task(self._commit_all(), name=f"last commit of {self.app.conf.id}")
@@ -158,7 +176,7 @@ class SafeConsumer(driver.Consumer):  # type: ignore[misc]
         self._assigned_ends = await self._ends(assigned)
         self.book.forget(self.book.partitions())
         self._last_commit = None
-        self.app.lanes.open()
+        self.app.in_flight.open()
         await super().on_partitions_assigned(assigned, generation_id)
         self.app.assigned.set()
 
@@ -173,7 +191,7 @@ class SafeConsumer(driver.Consumer):  # type: ignore[misc]
         return {TP(tp.topic, tp.partition): end for tp, end in ends.items()}
 
     def verify_event_path(self, now: float, tp: TP) -> None:
-        """Nothing: Faust's guess of "slow processing" knows neither lanes nor retries; see watchdog.py."""
+        """Nothing: Faust's guess of "slow processing" knows neither full queues nor retries; see watchdog.py."""
 
 
 class SafeTransport(driver.Transport):  # type: ignore[misc]
@@ -190,21 +208,21 @@ class PromptTables(TableManager):  # type: ignore[misc]
 
 
 class SafeApp(faust.App):  # type: ignore[misc]
-    """One stage: its consumer group, its lanes, an agent per topic that does nothing but hand on."""
+    """One stage: its consumer group, its records in flight, an agent per topic that does nothing but hand on."""
 
     def __init__(
         self,
         stage: Stage,
         settings: Settings,
-        lanes: Callable[[SafeApp], Lanes],
+        in_flight: Callable[[SafeApp], InFlight],
         failed: Callable[[BaseException], None],
     ) -> None:
         self.stage = stage
         self.drain_limit = settings.drain_timeout
         self.assigned = asyncio.Event()  # the group has given us partitions, if only none
-        self.lanes = lanes(self)
+        self.in_flight = in_flight(self)
         self._failed = failed
-        group = group_id(settings, stage.name)
+        group = group_id(settings, stage.name, stage.lane)
         super().__init__(
             group,
             broker=[f"kafka://{server.strip()}" for server in bootstrap_servers(settings).split(",")],
@@ -245,7 +263,7 @@ class SafeApp(faust.App):  # type: ignore[misc]
         async def hand_on(stream: Any) -> None:
             try:
                 async for event in _events(stream):
-                    self.lanes.put(self._record(event.message))
+                    self.in_flight.put(self._record(event.message))
                 if not self.should_stop:
                     raise RuntimeError(f"the stream of {name} ended")
             except Exception as err:  # Faust would restart the agent and go on behind the lost event

@@ -24,8 +24,8 @@ import structlog
 from pipelines.runtime import metrics
 from pipelines.runtime.dead_letters import DeadLetter, describe, to_headers
 from pipelines.runtime.errors import PagewireError, Permanent, Retryable
-from pipelines.runtime.lanes import Work
-from pipelines.runtime.record import Headers, Record
+from pipelines.runtime.in_flight import Work
+from pipelines.runtime.record import Headers, Lane, Record
 from pipelines.runtime.stage import Handler, Sender, Stage
 from schemas.base import Message, WireError
 from schemas.topics import Topic, dead_letter_topic
@@ -48,6 +48,7 @@ class Bus(Protocol):
         *,
         partition_key: str | None = None,
         trace_id: str | None = None,
+        lane: Lane = "save",
     ) -> None: ...
 
     async def send_bytes(self, topic: Topic, key: bytes | None, value: bytes | None, headers: Headers) -> None: ...
@@ -69,16 +70,19 @@ class RetryPolicy:
 
 
 class RecordSender:
-    """The Sender a handler gets: sends carry the trace of its record."""
+    """The Sender a handler gets: sends carry the trace and the lane of its record."""
 
-    def __init__(self, bus: Bus, trace_id: str) -> None:
+    def __init__(self, bus: Bus, record: Record) -> None:
         self._bus = bus
-        self._trace_id = trace_id
+        self._trace_id = record.trace_id
+        self._lane = record.lane
         self.cut_off = False  # whether the time limit struck while the broker's confirmation was awaited
 
     async def send(self, topic: Topic, key: str, message: Message, *, partition_key: str | None = None) -> None:
         try:
-            await self._bus.send(topic, key, message, partition_key=partition_key, trace_id=self._trace_id)
+            await self._bus.send(
+                topic, key, message, partition_key=partition_key, trace_id=self._trace_id, lane=self._lane
+            )
         except asyncio.CancelledError:
             self.cut_off = True
             raise
@@ -104,6 +108,7 @@ class Guard:
         if not topic.dead_letters:
             raise ValueError(f"stage {stage.name} reads {topic.name}, which has no dead letter topic")
         self._stage = stage
+        self._lane = stage.lane or ""  # to Prometheus, an empty label is none
         self._handler = handler
         self._dead_letters = dead_letter_topic(topic)
         self._bus = bus
@@ -117,20 +122,21 @@ class Guard:
         with (
             structlog.contextvars.bound_contextvars(
                 stage=self._stage.name,
+                lane=record.lane,
                 topic=record.topic,
                 partition=record.partition,
                 offset=record.offset,
                 key=(record.key or b"").decode("utf-8", "replace"),
                 trace_id=record.trace_id,
             ),
-            metrics.IN_FLIGHT.labels(self._stage.name).track_inprogress(),
+            metrics.IN_FLIGHT.labels(self._stage.name, self._lane).track_inprogress(),
         ):
             failure = await self._try_until_settled(work)
             if failure is None:
-                metrics.EVENTS.labels(self._stage.name, "ok").inc()
+                metrics.EVENTS.labels(self._stage.name, self._lane, "ok").inc()
                 return
             await self._bury(work, failure)
-            metrics.EVENTS.labels(self._stage.name, "dead").inc()
+            metrics.EVENTS.labels(self._stage.name, self._lane, "dead").inc()
 
     async def _try_until_settled(self, work: Work) -> DeadLetter | None:
         unexplained = attempt = 0
@@ -160,7 +166,7 @@ class Guard:
                 return describe(record, self._stage.name, error, attempt, first_failed[1])
             wait = self._policy.wait(attempt)
             code = error.code if isinstance(error, PagewireError) else type(error).__name__
-            metrics.RETRIES.labels(self._stage.name, code).inc()
+            metrics.RETRIES.labels(self._stage.name, self._lane, code).inc()
             # An outage fails every record in the window again and again: some lines of it are enough.
             tell = log.warning if attempt % LOG_EVERY == 1 else log.debug
             tell("try failed", attempt=attempt, again_in=round(wait, 2), code=code, error=str(error))
@@ -168,8 +174,8 @@ class Guard:
             await self._sleep(wait)
 
     async def _try_once(self, record: Record) -> None:
-        sender = RecordSender(self._bus, record.trace_id)
-        with metrics.SECONDS.labels(self._stage.name).time():
+        sender = RecordSender(self._bus, record)
+        with metrics.SECONDS.labels(self._stage.name, self._lane).time():
             limit = asyncio.timeout(self._try_timeout)
             try:
                 async with limit:
@@ -201,14 +207,14 @@ class Guard:
                 log.error("dead letter not written", again_in=round(wait, 2), error=repr(err))
                 work.busy_until = monotonic() + wait + SEND_TIMEOUT
                 await self._sleep(wait)
-        metrics.DEAD_LETTERS.labels(self._stage.name, letter.code).inc()
+        metrics.DEAD_LETTERS.labels(self._stage.name, self._lane, letter.code).inc()
         log.error("dead letter", code=letter.code, error=letter.message, attempts=letter.attempts)
         await self._tell(work, letter)
 
     async def _tell(self, work: Work, letter: DeadLetter) -> None:
         if self._stage.on_dead is None:
             return
-        sender: Sender = RecordSender(self._bus, work.record.trace_id)
+        sender: Sender = RecordSender(self._bus, work.record)
         try:
             async with asyncio.timeout(ON_DEAD_TIMEOUT):
                 await self._stage.on_dead(work.record, letter, sender)

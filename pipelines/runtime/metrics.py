@@ -1,16 +1,16 @@
-"""What a worker counts, for Prometheus and for the console."""
+"""What a worker counts, for Prometheus and for the console. A stage without lanes leaves that label empty."""
 
 from __future__ import annotations
 
 from prometheus_client import Counter, Gauge, Histogram
 
-EVENTS = Counter("pagewire_events_total", "Records finished, by outcome: ok or dead.", ("stage", "outcome"))
-RETRIES = Counter("pagewire_retries_total", "Tries that failed and were repeated.", ("stage", "code"))
-DEAD_LETTERS = Counter("pagewire_dead_letters_total", "Dead letters written.", ("stage", "code"))
-IN_FLIGHT = Gauge("pagewire_in_flight", "Records being worked on.", ("stage",))
+EVENTS = Counter("pagewire_events_total", "Records finished, by outcome: ok or dead.", ("stage", "lane", "outcome"))
+RETRIES = Counter("pagewire_retries_total", "Tries that failed and were repeated.", ("stage", "lane", "code"))
+DEAD_LETTERS = Counter("pagewire_dead_letters_total", "Dead letters written.", ("stage", "lane", "code"))
+IN_FLIGHT = Gauge("pagewire_in_flight", "Records being worked on.", ("stage", "lane"))
 SECONDS = Histogram(
     "pagewire_handler_seconds",
     "Time of one try.",
-    ("stage",),
+    ("stage", "lane"),
     buckets=(0.005, 0.02, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300),
 )

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from hashlib import blake2b
-from typing import Literal
+from typing import Literal, get_args
 
 TRACE_HEADER = "pagewire-trace"
 # Bulk work (imports, repairs) has consumers of its own, so that an editor's save need not wait for it.
 LANE_HEADER = "pagewire-lane"
 Lane = Literal["save", "bulk"]
+LANES: tuple[Lane, ...] = get_args(Lane)
 
 # As on the wire: Kafka allows a header name twice and null values, and dead letters keep both.
 Headers = tuple[tuple[str, bytes | None], ...]
@@ -43,5 +45,24 @@ class Record:
             return given.decode("ascii", "replace")
         return blake2b(f"{self.topic}/{self.partition}/{self.offset}".encode(), digest_size=16).hexdigest()
 
+    @property
+    def lane(self) -> Lane:
+        return lane_of(self.headers)
+
     def __str__(self) -> str:
         return f"{self.topic}[{self.partition}]@{self.offset}"
+
+
+def lane_of(headers: Iterable[tuple[str, bytes | None]]) -> Lane:
+    """The lane that headers name; a record without one, or with one nobody knows, is a save."""
+    lane: Lane = "save"
+    for name, value in headers:
+        if name == LANE_HEADER:
+            lane = "bulk" if value == b"bulk" else "save"
+    return lane
+
+
+def in_lane(headers: Headers, lane: Lane) -> Headers:
+    """The headers with this lane instead of whatever they named. A save needs no header."""
+    others = tuple((name, value) for name, value in headers if name != LANE_HEADER)
+    return others if lane == "save" else (*others, (LANE_HEADER, lane.encode()))

@@ -20,11 +20,11 @@ import structlog
 from aiokafka import TopicPartition
 from prometheus_client import start_http_server
 
-from adapters.kafka import KafkaSender, bootstrap_servers, ensure_topics, group_id
+from adapters.kafka import KafkaSender, bootstrap_servers, ensure_topics
 from pipelines.runtime.errors import PagewireError, Retryable, SettingsError
 from pipelines.runtime.faust_app import SafeApp
 from pipelines.runtime.guard import Guard, RetryPolicy
-from pipelines.runtime.lanes import Lanes, Work
+from pipelines.runtime.in_flight import InFlight, Work
 from pipelines.runtime.settings import Settings
 from pipelines.runtime.stage import Stage
 from pipelines.runtime.watchdog import watch
@@ -101,7 +101,7 @@ class _Process:
         self._broken: asyncio.Future[tuple[str, int]] = asyncio.get_running_loop().create_future()
         self._started = asyncio.Event()
         self._set_up: list[Stage] = []
-        self._apps = [SafeApp(stage, settings, self._lanes, self._fail) for stage in stages]
+        self._apps = [SafeApp(stage, settings, self._in_flight, self._fail) for stage in stages]
 
     async def run(self, on_ready: Callable[[], None] | None) -> int:
         stop = asyncio.Event()
@@ -111,7 +111,7 @@ class _Process:
         tasks: list[asyncio.Task[str | None]] = [
             asyncio.create_task(self._start(on_ready), name="start"),
             asyncio.create_task(self._watch(), name="watchdog"),
-            *(asyncio.create_task(_crash(app), name=f"crash of {app.stage.name}") for app in self._apps),
+            *(asyncio.create_task(_crash(app), name=f"crash of {app.conf.id}") for app in self._apps),
         ]
         asked = asyncio.create_task(stop.wait(), name="signal")
         for task in tasks:
@@ -127,7 +127,7 @@ class _Process:
             reason, code = self._broken.result()
             log.critical("worker broke", reason=reason)
         else:
-            log.info("stopping", stages=[stage.name for stage in self._stages])
+            log.info("stopping", groups=[app.conf.id for app in self._apps])
             self._broken.cancel()
         clean = await self._stop()
         for signum in (signal.SIGTERM, signal.SIGINT):
@@ -139,7 +139,7 @@ class _Process:
             os._exit(EXIT_CRASHED)
         return code
 
-    def _lanes(self, app: SafeApp) -> Lanes:
+    def _in_flight(self, app: SafeApp) -> InFlight:
         policy = RetryPolicy(self._settings.tries, self._settings.retry_for)
         guards = {
             self._settings.topic_prefix + topic.name: Guard(
@@ -151,7 +151,7 @@ class _Process:
         async def work(item: Work) -> None:
             await guards[item.record.topic](item)
 
-        return Lanes(
+        return InFlight(
             window=self._settings.window,
             order_key=app.stage.order_key,
             work=work,
@@ -187,7 +187,7 @@ class _Process:
             await asyncio.gather(*(app.start() for app in self._apps))
         self._started.set()
         await asyncio.gather(*(app.assigned.wait() for app in self._apps))
-        log.info("ready", stages=[stage.name for stage in self._stages])
+        log.info("ready", groups=[app.conf.id for app in self._apps])
         if on_ready is not None:
             on_ready()
 
@@ -207,7 +207,7 @@ class _Process:
         deadline = asyncio.get_running_loop().time() + STOP_TIMEOUT
         for app in self._apps:
             left = max(0.0, deadline - asyncio.get_running_loop().time())
-            clean &= await _within(left, app.stop(), f"stop of {app.stage.name}")
+            clean &= await _within(left, app.stop(), f"stop of {app.conf.id}")
         for stage in self._set_up:
             if stage.teardown is not None:
                 clean &= await _within(TEARDOWN_TIMEOUT, _ending(stage.teardown), f"teardown of {stage.name}")
@@ -219,7 +219,7 @@ class _Watched:
 
     def __init__(self, app: SafeApp, settings: Settings) -> None:
         self._app = app
-        self.group = group_id(settings, app.stage.name)
+        self.group: str = app.conf.id
         self._topics = [settings.topic_prefix + topic.name for topic in app.stage.routes]
         self._partitions = range(settings.partitions)
 
@@ -228,12 +228,12 @@ class _Watched:
         return own or [TopicPartition(name, p) for name in self._topics for p in self._partitions]
 
     def busy(self) -> bool:
-        return self._app.lanes.busy()
+        return self._app.in_flight.busy()
 
 
 async def _crash(app: SafeApp) -> str:
     await app._crashed.wait()
-    return f"{app.stage.name}: Faust crashed: {app.crash_reason!r}"
+    return f"{app.conf.id}: Faust crashed: {app.crash_reason!r}"
 
 
 async def _ending(teardown: Callable[[], Awaitable[None]]) -> None:

@@ -24,7 +24,7 @@ class Sender(Protocol):
     """Puts messages on the bus."""
 
     async def send(self, topic: Topic, key: str, message: Message, *, partition_key: str | None = None) -> None:
-        """Return once the broker has confirmed (all replicas). The trace of the record at hand goes along.
+        """Return once the broker has confirmed (all replicas). Trace and lane of the record at hand go along.
 
         Args:
             partition_key: choose the partition by this key instead (a page's parts stay together).
@@ -53,7 +53,8 @@ class Stage:
 
     name: str
     routes: Mapping[Topic, Handler]
-    lane: Lane = "save"  # whose records it works on
+    # Works on the records of this lane only, the other lane's stage on the rest; None: there is one lane for all.
+    lane: Lane | None = None
     # Records with the same order key, in the same partition, run one after the other in offset order.
     order_key: Callable[[Record], bytes] = by_record_key
     # Seconds one try may take; default settings.try_timeout. A try longer than settings.drain_timeout is

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from pipelines.runtime.lanes import Lanes
+from pipelines.runtime.in_flight import InFlight
 from pipelines.runtime.record import Record
 from tests.faults.worker import run
 
-put = Lanes.put
+put = InFlight.put
 
 
-def put_and_finish(self: Lanes, record: Record) -> None:
+def put_and_finish(self: InFlight, record: Record) -> None:
     put(self, record)
     self._finished(record)
 
 
-Lanes.put = put_and_finish  # type: ignore[method-assign]
+InFlight.put = put_and_finish  # type: ignore[method-assign]
 run()

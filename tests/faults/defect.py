@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pipelines.runtime.guard import Guard
-from pipelines.runtime.lanes import Work
+from pipelines.runtime.in_flight import Work
 from tests.faults.worker import run
 
 

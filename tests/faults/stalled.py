@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from pipelines.runtime.lanes import Lanes
+from pipelines.runtime.in_flight import InFlight
 from pipelines.runtime.record import Record
 from tests.faults.worker import run
 
 
-def drop(self: Lanes, record: Record) -> None:
+def drop(self: InFlight, record: Record) -> None:
     """As if the record were lost inside Faust."""
 
 
-Lanes.put = drop  # type: ignore[method-assign]
+InFlight.put = drop  # type: ignore[method-assign]
 run()

@@ -13,7 +13,7 @@ from pipelines.runtime import guard as module
 from pipelines.runtime.dead_letters import DeadLetter, from_headers, original_headers
 from pipelines.runtime.errors import Permanent, Retryable
 from pipelines.runtime.guard import Guard, RetryPolicy
-from pipelines.runtime.lanes import Work
+from pipelines.runtime.in_flight import Work
 from pipelines.runtime.record import Headers, Record
 from pipelines.runtime.stage import Handler, Sender, Stage
 from schemas.base import Message, WireError

@@ -8,15 +8,15 @@ from collections import defaultdict
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipelines.runtime import lanes as module
-from pipelines.runtime.lanes import Lanes, Work
+from pipelines.runtime import in_flight as module
+from pipelines.runtime.in_flight import InFlight, Work
 from pipelines.runtime.offsets import OffsetBook
 from pipelines.runtime.record import Record
 from pipelines.runtime.stage import by_record_key
 
 
 class Workshop:
-    """Lanes whose records end when the test says so."""
+    """Records in flight that end when the test says so."""
 
     def __init__(self, window: int = 4) -> None:
         self.gates: defaultdict[tuple[int, int], asyncio.Event] = defaultdict(asyncio.Event)
@@ -24,7 +24,7 @@ class Workshop:
         self.finished: list[Record] = []
         self.failures: list[BaseException] = []
         self.deaf = False
-        self.lanes = Lanes(
+        self.in_flight = InFlight(
             window=window,
             order_key=by_record_key,
             work=self.work,
@@ -76,7 +76,7 @@ def test_every_order_of_events_keeps_the_promises(
             offset = sum(r.partition == partition for r in arrived)
             arrived.append(record(offset, key, partition))
             book.fetched(partition, [offset])
-            shop.lanes.put(arrived[-1])
+            shop.in_flight.put(arrived[-1])
         seen = 0
         while len(shop.finished) < len(arrived):
             await shop.settle()
@@ -95,43 +95,43 @@ def test_every_order_of_events_keeps_the_promises(
             for key in (b"a", b"b", b"c"):
                 order = [r.offset for r in shop.finished if (r.partition, r.key) == (partition, key)]
                 assert order == sorted(order)
-        assert shop.lanes.running == 0
+        assert shop.in_flight.running == 0
         assert not shop.failures
 
     asyncio.run(scenario())
 
 
-async def test_a_full_lane_says_so_and_has_room_again() -> None:
+async def test_a_full_queue_says_so_and_has_room_again() -> None:
     shop = Workshop(window=2)
     for offset in range(4):
-        assert not shop.lanes.full(("t", 0))
-        shop.lanes.put(record(offset, key=str(offset).encode()))
-    assert shop.lanes.full(("t", 0))
-    assert not shop.lanes.full(("t", 1))
-    shop.lanes.room.clear()
+        assert not shop.in_flight.full(("t", 0))
+        shop.in_flight.put(record(offset, key=str(offset).encode()))
+    assert shop.in_flight.full(("t", 0))
+    assert not shop.in_flight.full(("t", 1))
+    shop.in_flight.room.clear()
     await shop.settle()
     shop.gates[0, 0].set()
-    await asyncio.wait_for(shop.lanes.room.wait(), 5)
-    assert not shop.lanes.full(("t", 0))
-    await shop.lanes.drain(0)
+    await asyncio.wait_for(shop.in_flight.room.wait(), 5)
+    assert not shop.in_flight.full(("t", 0))
+    await shop.in_flight.drain(0)
 
 
-async def test_large_messages_fill_a_lane_sooner() -> None:
+async def test_large_messages_fill_a_queue_sooner() -> None:
     shop = Workshop(window=16)
     for offset in range(4):
-        shop.lanes.put(record(offset, size=module.BYTES_AHEAD // 4))
-    assert shop.lanes.full(("t", 0))
-    await shop.lanes.drain(0)
+        shop.in_flight.put(record(offset, size=module.BYTES_AHEAD // 4))
+    assert shop.in_flight.full(("t", 0))
+    await shop.in_flight.drain(0)
 
 
 async def test_drain_finishes_what_runs_and_forgets_what_waits() -> None:
     shop = Workshop(window=2)
     for offset in range(4):
-        shop.lanes.put(record(offset, key=str(offset).encode()))
+        shop.in_flight.put(record(offset, key=str(offset).encode()))
     await shop.settle()
-    draining = asyncio.create_task(shop.lanes.drain(30))
+    draining = asyncio.create_task(shop.in_flight.drain(30))
     await shop.settle()
-    shop.lanes.put(record(9))  # too late: it will be fetched again
+    shop.in_flight.put(record(9))  # too late: it will be fetched again
     shop.gates[0, 0].set()
     shop.gates[0, 1].set()
     await draining
@@ -141,9 +141,9 @@ async def test_drain_finishes_what_runs_and_forgets_what_waits() -> None:
 
 async def test_drain_cuts_off_and_nothing_cut_off_counts() -> None:
     shop = Workshop()
-    shop.lanes.put(record(0))
+    shop.in_flight.put(record(0))
     await shop.settle()
-    await shop.lanes.drain(0.01)
+    await shop.in_flight.drain(0.01)
     assert shop.finished == []
     assert not shop.running
 
@@ -151,30 +151,30 @@ async def test_drain_cuts_off_and_nothing_cut_off_counts() -> None:
 async def test_a_swallowed_cancellation_does_not_count_either() -> None:
     shop = Workshop()
     shop.deaf = True
-    shop.lanes.put(record(0))
+    shop.in_flight.put(record(0))
     await shop.settle()
-    await shop.lanes.drain(0.01)
+    await shop.in_flight.drain(0.01)
     assert not shop.running  # it returned, as if all were well
     assert shop.finished == []
 
 
-async def test_lanes_open_again_for_a_new_assignment() -> None:
+async def test_it_opens_again_for_a_new_assignment() -> None:
     shop = Workshop()
-    shop.lanes.put(record(0))
+    shop.in_flight.put(record(0))
     await shop.settle()
-    await shop.lanes.drain(0.01)
-    shop.lanes.open()
+    await shop.in_flight.drain(0.01)
+    shop.in_flight.open()
     shop.gates[0, 0].set()
-    shop.lanes.put(record(0))
+    shop.in_flight.put(record(0))
     await shop.settle()
     assert shop.offsets() == [0]
 
 
-async def test_lanes_drained_for_good_stay_closed() -> None:
+async def test_drained_for_good_stays_closed() -> None:
     shop = Workshop()
-    await shop.lanes.drain(0, for_good=True)
-    shop.lanes.open()
-    shop.lanes.put(record(0))
+    await shop.in_flight.drain(0, for_good=True)
+    shop.in_flight.open()
+    shop.in_flight.put(record(0))
     await shop.settle()
     assert not shop.running
 
@@ -186,8 +186,8 @@ async def test_a_defect_is_handed_to_the_owner() -> None:
     async def broken(work: Work) -> None:
         raise ZeroDivisionError
 
-    lanes = Lanes(window=1, order_key=by_record_key, work=broken, finished=finished.append, failed=failures.append)
-    lanes.put(record(0))
+    in_flight = InFlight(window=1, order_key=by_record_key, work=broken, finished=finished.append, failed=failures.append)
+    in_flight.put(record(0))
     await asyncio.sleep(0)
     await asyncio.sleep(0)
     assert [type(failure) for failure in failures] == [ZeroDivisionError]
@@ -200,20 +200,20 @@ async def test_a_key_that_cannot_be_read_is_the_records_own() -> None:
     def broken(record: Record) -> bytes:
         raise UnicodeDecodeError("utf-8", b"\xff", 0, 1, "no")
 
-    shop.lanes._order_key = broken
+    shop.in_flight._order_key = broken
     shop.gates[0, 0].set()
-    shop.lanes.put(record(0))
+    shop.in_flight.put(record(0))
     await shop.settle()
     assert shop.offsets() == [0]
 
 
 async def test_busy_means_at_work_within_the_time() -> None:
     shop = Workshop()
-    assert not shop.lanes.busy()
-    shop.lanes.put(record(0))
-    (lane,) = shop.lanes._lanes.values()
-    lane.works[0].busy_until = float("inf")
-    assert shop.lanes.busy()
-    lane.works[0].busy_until = 0.0
-    assert not shop.lanes.busy()
-    await shop.lanes.drain(0)
+    assert not shop.in_flight.busy()
+    shop.in_flight.put(record(0))
+    (queue,) = shop.in_flight._queues.values()
+    queue.works[0].busy_until = float("inf")
+    assert shop.in_flight.busy()
+    queue.works[0].busy_until = 0.0
+    assert not shop.in_flight.busy()
+    await shop.in_flight.drain(0)

@@ -1,7 +1,7 @@
 """The in-flight window: many records of a partition at once, those of one key in order.
 
 ```
- lane of a partition, oldest unfinished record first; same letter = same order key
+ queue of a partition, oldest unfinished record first; same letter = same order key
    [ a run | b run | a wait | c run | d done | ...window ]  e  f  g ...     full -> the partition is not fetched
      └ head: everything before it is finished
 ```
@@ -24,9 +24,9 @@ from pipelines.runtime.record import Record
 
 log = structlog.get_logger(__name__)
 
-LanePartition = tuple[str, int]  # topic, partition
+Partition = tuple[str, int]  # topic, number
 
-# A lane holds this many windows before its partition is no longer fetched: one at work, one at hand.
+# A queue holds this many windows before its partition is no longer fetched: one at work, one at hand.
 WINDOWS_AHEAD = 2
 # ... or this many bytes: messages may be 8 MiB each.
 BYTES_AHEAD = 32 * 1024 * 1024
@@ -47,12 +47,12 @@ class Work:
 
 
 @dataclass(eq=False)
-class _Lane:
+class _Queue:
     works: deque[Work] = field(default_factory=deque)
     bytes: int = 0
 
 
-class Lanes:
+class InFlight:
     """Runs records concurrently within a window per partition. All on one event loop, no locks."""
 
     def __init__(
@@ -74,34 +74,34 @@ class Lanes:
         self._work = work
         self._finished = finished
         self._failed = failed
-        self._lanes: dict[LanePartition, _Lane] = {}
+        self._queues: dict[Partition, _Queue] = {}
         self._running: set[asyncio.Task[None]] = set()
         self._deaf: set[asyncio.Task[None]] = set()
         self._open = True
         self._for_good = False
-        self.room = asyncio.Event()  # set when a full lane may have room again
+        self.room = asyncio.Event()  # set when a full queue may have room again
 
     def put(self, record: Record) -> None:
         """Take a record; it starts as soon as window and order allow. Ignored while closed (it will come again)."""
         if not self._open:
             return
-        lane = self._lanes.setdefault((record.topic, record.partition), _Lane())
-        lane.works.append(Work(record, self._key_of(record)))
-        lane.bytes += _size(record)
-        self._start(lane)
+        queue = self._queues.setdefault((record.topic, record.partition), _Queue())
+        queue.works.append(Work(record, self._key_of(record)))
+        queue.bytes += _size(record)
+        self._start(queue)
 
-    def full(self, partition: LanePartition) -> bool:
+    def full(self, partition: Partition) -> bool:
         """Whether to stop fetching this partition for now."""
-        lane = self._lanes.get(partition)
-        return lane is not None and (len(lane.works) >= WINDOWS_AHEAD * self._window or lane.bytes >= BYTES_AHEAD)
+        queue = self._queues.get(partition)
+        return queue is not None and (len(queue.works) >= WINDOWS_AHEAD * self._window or queue.bytes >= BYTES_AHEAD)
 
     def busy(self) -> bool:
         """Whether some record is being worked on within its time."""
         now = monotonic()
         return any(
             work.task is not None and not work.done and work.busy_until >= now
-            for lane in self._lanes.values()
-            for work in lane.works
+            for queue in self._queues.values()
+            for work in queue.works
         )
 
     @property
@@ -111,22 +111,22 @@ class Lanes:
     def close(self) -> None:
         """Start nothing more and forget what waits; what runs goes on."""
         self._open = False
-        for lane in self._lanes.values():
-            lane.works = deque(work for work in lane.works if work.task is not None)
+        for queue in self._queues.values():
+            queue.works = deque(work for work in queue.works if work.task is not None)
         self.room.set()
 
     async def drain(self, limit: float, *, for_good: bool = False) -> None:
         """Close, give running work `limit` seconds, cancel the rest. Afterwards nothing is ours any more.
 
-        `for_good`: the process ends; a rebalance that comes in between must not open the lanes again.
+        `for_good`: the process ends; a rebalance that comes in between must not open it again.
         """
         self._for_good |= for_good
         self.close()
         if self._running:
             await asyncio.wait(tuple(self._running), timeout=limit)
         late = tuple(self._running)
-        for lane in self._lanes.values():
-            for work in lane.works:
+        for queue in self._queues.values():
+            for work in queue.works:
                 if not work.done:
                     work.abandoned = True
         for task in late:
@@ -138,11 +138,11 @@ class Lanes:
                 log.error("work does not heed its cancellation; left to itself", records=len(deaf))
                 self._running -= deaf
                 self._deaf |= deaf
-        self._lanes.clear()
+        self._queues.clear()
 
     def open(self) -> None:
         """Take records again (partitions were assigned)."""
-        self._lanes.clear()
+        self._queues.clear()
         self._open = not self._for_good
 
     def _key_of(self, record: Record) -> bytes:
@@ -152,17 +152,17 @@ class Lanes:
             log.warning("no order key", record=str(record), error=repr(err))
             return record.key or b""
 
-    def _start(self, lane: _Lane) -> None:
-        while lane.works and lane.works[0].done:
-            lane.bytes -= _size(lane.works.popleft().record)
+    def _start(self, queue: _Queue) -> None:
+        while queue.works and queue.works[0].done:
+            queue.bytes -= _size(queue.works.popleft().record)
         if not self._open:
             return
         taken: set[bytes] = set()
-        for work in islice(lane.works, self._window):
+        for work in islice(queue.works, self._window):
             if work.done:
                 continue
             if work.task is None and work.key not in taken:
-                work.task = asyncio.create_task(self._run(lane, work), name=f"work {work.record}")
+                work.task = asyncio.create_task(self._run(queue, work), name=f"work {work.record}")
                 self._running.add(work.task)
                 work.task.add_done_callback(self._gone)
             taken.add(work.key)
@@ -171,7 +171,7 @@ class Lanes:
         self._running.discard(task)
         self._deaf.discard(task)
 
-    async def _run(self, lane: _Lane, work: Work) -> None:
+    async def _run(self, queue: _Queue, work: Work) -> None:
         try:
             await self._work(work)
         except asyncio.CancelledError:
@@ -186,7 +186,7 @@ class Lanes:
             return
         work.done = True
         self._finished(work.record)
-        self._start(lane)
+        self._start(queue)
         self.room.set()
 
 

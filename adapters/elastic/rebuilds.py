@@ -1,0 +1,169 @@
+"""What is known of each generation of a site's index, and the lease that lets one process at a time work on them."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import socket
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import psutil
+import structlog
+from elasticsearch import AsyncElasticsearch, ConflictError, NotFoundError
+
+from adapters.elastic.client import explained
+from adapters.elastic.indexes import REBUILDS, Indexes
+from pipelines.runtime.errors import Permanent, Retryable
+from schemas.rebuild import Rebuild
+
+log = structlog.get_logger(__name__)
+
+LEASE = 30.0  # seconds; renewed three times in it
+MAX_GENERATIONS = 1_000
+
+
+class RebuildRunning(Permanent):
+    """Another process works on the site's indexes."""
+
+    code = "rebuild-running"
+
+
+class LeaseLost(Permanent):
+    """Another process has taken over, because this one did not answer for too long."""
+
+    code = "lease-lost"
+
+
+class Rebuilds:
+    """Reads and writes `pagewire.rebuilds`."""
+
+    def __init__(self, es: AsyncElasticsearch, indexes: Indexes) -> None:
+        self._es = es
+        self._indexes = indexes
+
+    async def of_site(self, site: str) -> list[Rebuild]:
+        """The oldest generation first. Raises: ElasticsearchDown."""
+        kept = {"filter": [{"term": {"site": site}}], "must_not": [{"exists": {"field": "owner"}}]}
+        with explained(f"reading the rebuilds of site {site}"):
+            try:
+                await self._es.indices.refresh(index=REBUILDS)
+                answer = await self._es.search(index=REBUILDS, query={"bool": kept}, size=MAX_GENERATIONS)
+            except NotFoundError:
+                return []
+        found = [Rebuild.model_validate(hit["_source"]["rebuild"]) for hit in answer["hits"]["hits"]]
+        return sorted(found, key=lambda rebuild: rebuild.generation)
+
+    async def put(self, rebuild: Rebuild) -> None:
+        """Keep the newest state of a generation. Raises: ElasticsearchDown."""
+        document = {"site": rebuild.site, "rebuild": rebuild.model_dump(mode="json")}
+        with explained(f"keeping the state of {rebuild.index}"):
+            await self._es.index(index=REBUILDS, id=rebuild.index, document=document)
+
+    async def forget(self, rebuild: Rebuild) -> None:
+        """Raises: ElasticsearchDown."""
+        with explained(f"forgetting {rebuild.index}"):
+            await self._es.options(ignore_status=404).delete(index=REBUILDS, id=rebuild.index)
+
+    @asynccontextmanager
+    async def lease(self, site: str) -> AsyncIterator[None]:
+        """Be the only one who works on the site's indexes, as long as the context lasts.
+
+        Raises:
+            RebuildRunning: somebody else is; says who.
+            LeaseLost: in the body, when the lease could not be kept.
+        """
+        await self._indexes.ensure_rebuilds()
+        owner = f"{socket.gethostname()}/{os.getpid()}/{psutil.Process().create_time():.0f}"
+        place = await self._take(site, owner)
+        work = asyncio.current_task()
+        assert work
+        keeping = asyncio.create_task(self._keep(site, owner, place, work), name=f"lease-{site}")
+        try:
+            yield
+        except asyncio.CancelledError:
+            if keeping.done() and not keeping.cancelled() and isinstance(lost := keeping.exception(), LeaseLost):
+                work.uncancel()
+                raise lost from None
+            raise
+        finally:
+            keeping.cancel()
+            await asyncio.gather(keeping, return_exceptions=True)
+            await self._give_back(site, owner)
+
+    async def _take(self, site: str, owner: str) -> dict[str, int]:
+        """Returns: what the next write of the lease must name."""
+        with explained(f"taking the lease of site {site}"):
+            try:
+                held = await self._es.get(index=REBUILDS, id=_lease_id(site))
+            except NotFoundError:
+                condition: dict[str, Any] = {"op_type": "create"}
+            else:
+                source = held["_source"]
+                if datetime.fromisoformat(source["until"]) > datetime.now(UTC) and not _died_here(source["owner"]):
+                    raise RebuildRunning(
+                        f"a rebuild of site {site} is under way (process {_named(source['owner'])}); "
+                        f"if that one is gone, its claim ends by {source['until']}"
+                    )
+                condition = {"if_seq_no": held["_seq_no"], "if_primary_term": held["_primary_term"]}
+            try:
+                return await self._write(site, owner, condition)
+            except ConflictError as err:
+                raise RebuildRunning(f"a rebuild of site {site} has just been started elsewhere") from err
+
+    async def _write(self, site: str, owner: str, condition: dict[str, Any]) -> dict[str, int]:
+        until = (datetime.now(UTC) + timedelta(seconds=LEASE)).isoformat()
+        document = {"site": site, "owner": owner, "until": until}
+        answer = await self._es.index(index=REBUILDS, id=_lease_id(site), document=document, **condition)
+        return {"if_seq_no": answer["_seq_no"], "if_primary_term": answer["_primary_term"]}
+
+    async def _keep(self, site: str, owner: str, place: dict[str, int], work: asyncio.Task[Any]) -> None:
+        kept = datetime.now(UTC)
+        while True:
+            await asyncio.sleep(LEASE / 3)
+            lost = False
+            try:
+                with explained(f"keeping the lease of site {site}"):
+                    try:
+                        place = await self._write(site, owner, place)
+                        kept = datetime.now(UTC)
+                    except ConflictError:
+                        lost = True
+            except Retryable as err:
+                log.warning("lease not renewed", site=site, error=str(err))
+                lost = datetime.now(UTC) - kept > timedelta(seconds=LEASE)
+            if lost:
+                work.cancel()
+                raise LeaseLost(f"another process works on the indexes of site {site} by now; this one stops")
+
+    async def _give_back(self, site: str, owner: str) -> None:
+        try:
+            with explained(f"giving back the lease of site {site}"):
+                held = await self._es.get(index=REBUILDS, id=_lease_id(site))
+                if held["_source"]["owner"] == owner:
+                    place = {"if_seq_no": held["_seq_no"], "if_primary_term": held["_primary_term"]}
+                    await self._es.delete(index=REBUILDS, id=_lease_id(site), **place)
+        except (Retryable, Permanent) as err:
+            log.warning("lease not given back; it ends by itself", site=site, error=str(err))
+
+
+def _lease_id(site: str) -> str:
+    return f"lease-{site}"
+
+
+def _named(owner: str) -> str:
+    host, pid, _ = owner.split("/")
+    return f"{pid} on {host}"
+
+
+def _died_here(owner: str) -> bool:
+    """Whether the owner was a process of this machine that has ended: nobody has to wait for its lease."""
+    host, pid, born = owner.split("/")
+    if host != socket.gethostname():
+        return False
+    try:
+        return f"{psutil.Process(int(pid)).create_time():.0f}" != born
+    except psutil.NoSuchProcess:
+        return True

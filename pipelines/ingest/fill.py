@@ -1,0 +1,295 @@
+"""Fill: put what a topic holds into one index, whatever else goes on.
+
+    cms.changes ───────▶ cut ──▶ embed ──┐
+    ingest.chunks ─────────────▶ embed ──┼─▶ the index, by the same rules as the index stage
+    ingest.embeddings ───────────────────┘
+
+Reads in batches and remembers where to go on, so it can be killed at any point: what is done twice changes nothing. A
+record that was made for an index of another kind (before the last rebuild) is made again from the page's change.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol, TypeVar
+
+import structlog
+
+from pipelines.ingest.accept import newer, reference
+from pipelines.ingest.agents import chunked, now
+from pipelines.ingest.heal import ChangeLog
+from pipelines.ingest.index import ChunkAddress, Origin, PageStore, apply_part
+from pipelines.ingest.reuse import Embedding, PageModel
+from pipelines.runtime.errors import Permanent, Retryable
+from pipelines.runtime.guard import RetryPolicy
+from pipelines.runtime.record import Record
+from schemas.base import WireError
+from schemas.head import Head
+from schemas.ingest import Chunker, PageChunks, PageEmbeddings
+from schemas.page import ChangeRef, PageChange
+from schemas.rebuild import RebuildSource
+
+log = structlog.get_logger(__name__)
+
+Value = TypeVar("Value")
+
+AT_ONCE = 16  # pages made side by side
+KEPT_FAILURES = 20
+
+
+class LiveHeads(Protocol):
+    """What visitors search at the moment."""
+
+    async def heads(self, site: str, page_keys: Iterable[str]) -> Mapping[str, Head]: ...
+
+
+@dataclass(frozen=True)
+class Target:
+    """What the index wants. `model` loads the embedder when it is first needed."""
+
+    site: str
+    embedder: str
+    fingerprint: str
+    dims: int
+    chunker: Chunker
+    model: Callable[[], Awaitable[PageModel]]
+
+
+@dataclass
+class Tally:
+    """What was put in so far."""
+
+    pages: int = 0
+    chunks: int = 0
+    embedded: int = 0
+    remade: int = 0
+    failures: int = 0
+    failed: list[tuple[str, str]] = field(default_factory=list)
+
+    def fail(self, page_key: str, reason: str) -> None:
+        self.failures += 1
+        if len(self.failed) < KEPT_FAILURES:
+            self.failed.append((page_key, reason))
+
+
+NOWHERE = Origin()
+
+
+@dataclass(frozen=True)
+class Given:
+    """A message of the source topic; one of `whole`, `page`, `part`."""
+
+    change: ChangeRef
+    whole: PageChange | None = None
+    page: PageChunks | None = None
+    part: PageEmbeddings | None = None
+    origin: Origin = NOWHERE
+
+
+class Batched(PageStore):
+    """An index of which the heads of one batch are known, and which need not be searchable in between."""
+
+    def __init__(self, store: PageStore, heads: Mapping[str, Head], shown: Mapping[str, Head]) -> None:
+        self._store = store
+        self._heads = dict(heads)
+        self._shown = shown
+
+    @property
+    def model(self) -> str:
+        return self._store.model
+
+    @property
+    def chunker(self) -> str:
+        return self._store.chunker
+
+    async def heads(self, page_keys: Iterable[str]) -> Mapping[str, Head]:
+        return {key: self._heads[key] for key in page_keys if key in self._heads}
+
+    async def write(self, part: PageEmbeddings, head: Head | None) -> bool:
+        key = part.change.page_key
+        shown = self._shown.get(key)
+        if head is not None and shown is not None and shown.change.revision == head.change.revision:
+            # An editor's receipt tells of the save, not of the rebuild.
+            head = head.model_copy(update={"cost": shown.cost, "settled_at": shown.settled_at})
+        written = await self._store.write(part, head)
+        if written and head is not None:
+            self._heads[key] = head
+        return written
+
+    async def remove(self, change: ChangeRef, chunks: Sequence[ChunkAddress]) -> None:
+        await self._store.remove(change, chunks)
+
+    async def strays(self, change: ChangeRef) -> Sequence[ChunkAddress]:
+        return []  # the audit that follows finds them
+
+    async def refresh(self) -> None:
+        """Not now."""
+
+
+class Filler:
+    """Fills one index from one topic. One per rebuild."""
+
+    def __init__(
+        self,
+        source: RebuildSource,
+        target: Target,
+        store: PageStore,
+        live: LiveHeads,
+        embedding: Embedding,
+        changes: ChangeLog,
+        policy: RetryPolicy,
+    ) -> None:
+        self._source = source
+        self._target = target
+        self._store = store
+        self._live = live
+        self._embedding = embedding
+        self._changes = changes
+        self._policy = policy
+        self._prefix = f"{target.site}:".encode()
+        self._gate = asyncio.Semaphore(AT_ONCE)
+        self.tally = Tally()
+
+    def take(self) -> Tally:
+        """What was put in since the last call."""
+        tally, self.tally = self.tally, Tally()
+        return tally
+
+    async def decode(self, batch: Sequence[Record]) -> dict[str, Sequence[Given]]:
+        """The site's messages of a batch by page, oldest first. What cannot be decoded is a dead letter already."""
+        pages: dict[str, list[Given]] = {}
+        for record in batch:
+            if not (record.key or b"").startswith(self._prefix):
+                continue
+            try:
+                given = self._decode(record)
+            except WireError as err:
+                self.tally.fail((record.key or b"").decode(errors="replace"), f"{record}: {err}")
+                continue
+            if given is not None:
+                pages.setdefault(given.change.page_key, []).append(given)
+            await asyncio.sleep(0)  # large messages take their time to decode; a bulk may be under way meanwhile
+        return {key: _newest(history) for key, history in pages.items()}
+
+    async def write(self, pages: Mapping[str, Sequence[Given]]) -> None:
+        """Put decoded messages into the index; returns when all are in, or known to be impossible.
+
+        Raises:
+            Retryable: a service is away for longer than `retry_for`; the batch may be done again.
+        """
+        if not pages:
+            return
+        heads, shown = await self._patiently(lambda: self._look(list(pages)))
+        store = Batched(self._store, heads, shown)
+        waiting = {key: [g for g in history if not self._there(g, heads.get(key))] for key, history in pages.items()}
+        work = [self._page(key, history, store) for key, history in waiting.items() if history]
+        for problem in await asyncio.gather(*work, return_exceptions=True):
+            if problem is not None:
+                raise problem
+
+    async def _look(self, keys: list[str]) -> tuple[Mapping[str, Head], Mapping[str, Head]]:
+        return await asyncio.gather(self._store.heads(keys), self._live.heads(self._target.site, keys))
+
+    def _there(self, given: Given, head: Head | None) -> bool:
+        """Whether the index shows this change, or a newer one, as it is wanted."""
+        if head is None or newer(given.change, head.change):
+            return False
+        return head.state == "deleted" or self._fits(head.model, head.chunker)
+
+    def _fits(self, model: str, chunker: str) -> bool:
+        return (model, chunker) == (self._target.fingerprint, self._target.chunker.fingerprint)
+
+    def _decode(self, record: Record) -> Given | None:
+        match self._source:
+            case "changes":
+                change = PageChange.decode(record.value)
+                return Given(reference(change, record.partition, record.offset), whole=change)
+            case "chunks":
+                page = PageChunks.decode(record.value)
+                return Given(page.change, page=page, origin=Origin(record.offset))
+            case "embeddings":
+                part = PageEmbeddings.decode(record.value)
+                if part.superseded:
+                    return None
+                return Given(part.change, part=part, origin=Origin(part.chunks_offset, record.offset))
+
+    async def _page(self, key: str, history: Sequence[Given], store: PageStore) -> None:
+        async with self._gate:
+            for given in history:
+                try:
+                    await self._patiently(lambda given=given: self._put(given, store))  # type: ignore[misc]
+                except (Permanent, WireError) as err:
+                    self.tally.fail(key, str(err))
+
+    async def _put(self, given: Given, store: PageStore) -> None:
+        for part in await self._parts(given):
+            await apply_part(part, store, now, given.origin)
+            self.tally.chunks += len(part.chunks)
+            if part.part == part.parts - 1:
+                self.tally.pages += 1
+                self.tally.embedded += part.embedded if part is not given.part else 0
+
+    async def _parts(self, given: Given) -> Sequence[PageEmbeddings]:
+        """The message as the index wants it."""
+        change = given.change
+        if change.op == "delete":
+            return [self._delete(change)]
+        part, page = given.part, given.page
+        if part is not None and self._fits(part.model, part.chunker):
+            return [part]
+        if part is not None and part.part < part.parts - 1:
+            return []  # made again as a whole, with the last part
+        if page is None or page.chunker != self._target.chunker:
+            whole = given.whole or await self._from_log(change)
+            if whole is None:
+                # Compacted away: a later change of the page is in the log, and so in the topics.
+                log.info("skipped: a later change of the page follows", page=change.page_key, revision=change.revision)
+                return []
+            self.tally.remade += given.whole is None
+            page = await asyncio.to_thread(chunked, whole, self._target.chunker, change.partition, change.offset)
+        return await self._embedding.embed_with(await self._target.model(), page)
+
+    def _delete(self, change: ChangeRef) -> PageEmbeddings:
+        return PageEmbeddings(
+            change=change,
+            meta=None,
+            chunker=self._target.chunker.fingerprint,
+            embedder=self._target.embedder,
+            model=self._target.fingerprint,
+            dims=self._target.dims,
+            part=0,
+            parts=1,
+        )
+
+    async def _from_log(self, ref: ChangeRef) -> PageChange | None:
+        for record in await self._changes.read(ref.partition, ref.offset, ref.offset + 1):
+            change = PageChange.decode(record.value)
+            if (change.page_key, change.revision) == (ref.page_key, ref.revision):
+                return change
+        return None
+
+    async def _patiently(self, work: Callable[[], Awaitable[Value]]) -> Value:
+        """Do it until it works. Raises: Retryable: for longer than `retry_for`. Permanent, WireError."""
+        failures = 0
+        deadline = asyncio.get_running_loop().time() + self._policy.retry_for
+        while True:
+            try:
+                return await work()
+            except Retryable as err:
+                failures += 1
+                wait = self._policy.wait(failures)
+                if asyncio.get_running_loop().time() + wait > deadline:
+                    raise
+                log.warning("try failed", again_in=round(wait, 2), error=str(err))
+                await asyncio.sleep(wait)
+
+
+def _newest(history: Sequence[Given]) -> Sequence[Given]:
+    """The winner among a page's messages, all its parts; nothing of the others is wanted."""
+    winner = history[0].change
+    for given in history[1:]:
+        if newer(given.change, winner):
+            winner = given.change
+    return [given for given in history if not newer(winner, given.change)]

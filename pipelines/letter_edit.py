@@ -1,0 +1,52 @@
+"""A corrected value for a dead letter: it must be a message of its topic, and about the same page."""
+
+from __future__ import annotations
+
+from pipelines.runtime.errors import Permanent
+from schemas.base import Message, WireError
+from schemas.ingest import PageChunks, PageEmbeddings, ReceiptEvent
+from schemas.keys import part_key
+from schemas.page import PageChange
+from schemas.query import Question, Rephrased, Retrieved
+from schemas.topics import Topic
+
+
+class BadValue(Permanent):
+    """The corrected value is no message of the letter's topic and key."""
+
+    code = "bad-value"
+
+
+def checked(topic: Topic, key: bytes | None, value: bytes) -> bytes:
+    """A corrected value as it will be sent.
+
+    Raises:
+        BadValue: not a message of `topic`, or not of this key.
+    """
+    assert topic.value
+    try:
+        message = topic.value.decode(value)
+    except WireError as err:
+        raise BadValue(str(err)) from err
+    if _key_of(message).encode() != key:
+        raise BadValue(
+            f"the value is about {_key_of(message)!r}, the letter about {(key or b'').decode(errors='replace')!r}"
+        )
+    return message.encode()
+
+
+def _key_of(message: Message) -> str:
+    """The key with which a message travels (CONTRACT 5)."""
+    match message:
+        case PageChange():
+            return message.page_key
+        case PageEmbeddings():
+            return part_key(message.change.page_key, message.part)
+        case PageChunks() | ReceiptEvent():
+            return message.change.page_key
+        case Question():
+            return message.conversation_id
+        case Rephrased() | Retrieved():
+            return message.request.conversation_id
+        case _:
+            raise TypeError(f"no topic with dead letters carries {type(message).__name__}")

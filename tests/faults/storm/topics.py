@@ -1,0 +1,136 @@
+"""Reads and writes topics as anybody with a Kafka client would: nothing of the product in between."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Iterable, Sequence
+from contextlib import asynccontextmanager
+from typing import Any
+
+from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
+from aiokafka.admin import AIOKafkaAdminClient
+
+from schemas.topics import MAX_MESSAGE_BYTES, RECORD_OVERHEAD_BYTES
+from tests.faults.storm.world import PARTITIONS, World
+
+POLL_MS = 500
+Offsets = dict[TopicPartition, int]
+
+
+def partitions(names: Iterable[str]) -> list[TopicPartition]:
+    return [TopicPartition(name, number) for name in names for number in range(PARTITIONS)]
+
+
+@asynccontextmanager
+async def reader(world: World, group: str | None = None) -> AsyncIterator[Any]:
+    consumer = AIOKafkaConsumer(
+        bootstrap_servers=world.kafka,
+        group_id=group,
+        enable_auto_commit=False,
+        auto_offset_reset="earliest",
+        max_partition_fetch_bytes=MAX_MESSAGE_BYTES + RECORD_OVERHEAD_BYTES,
+    )
+    await consumer.start()
+    try:
+        yield consumer
+    finally:
+        await consumer.stop()
+
+
+async def read(world: World, names: Sequence[str], since: Offsets | None = None) -> list[Any]:
+    """All messages of these topics, each partition in order."""
+    async with reader(world) as consumer:
+        wanted = partitions(names)
+        consumer.assign(wanted)
+        ends = await consumer.end_offsets(wanted)
+        for tp, begin in (await consumer.beginning_offsets(wanted)).items():
+            consumer.seek(tp, max(begin, (since or {}).get(tp, 0)))
+        found: list[Any] = []
+        left = set(wanted)
+        while left:
+            for tp in list(left):
+                if await consumer.position(tp) >= ends[tp]:
+                    left.discard(tp)
+                    consumer.pause(tp)
+            if left:
+                for records in (await consumer.getmany(timeout_ms=POLL_MS)).values():
+                    found += records
+        return sorted(found, key=lambda m: (m.topic, m.partition, m.offset))
+
+
+async def ends(world: World, names: Sequence[str]) -> Offsets:
+    """Offsets the next messages will get."""
+    async with reader(world) as consumer:
+        wanted = partitions(names)
+        consumer.assign(wanted)
+        found: Offsets = await consumer.end_offsets(wanted)
+        return found
+
+
+@asynccontextmanager
+async def writer(world: World) -> AsyncIterator[Any]:
+    producer = AIOKafkaProducer(
+        bootstrap_servers=world.kafka,
+        acks="all",
+        max_request_size=MAX_MESSAGE_BYTES + RECORD_OVERHEAD_BYTES,
+    )
+    await producer.start()
+    try:
+        yield producer
+    finally:
+        await producer.stop()
+
+
+@asynccontextmanager
+async def admin(world: World) -> AsyncIterator[Any]:
+    client = AIOKafkaAdminClient(bootstrap_servers=world.kafka)
+    await client.start()
+    try:
+        yield client
+    finally:
+        await client.close()
+
+
+async def groups(world: World) -> list[str]:
+    """The consumer groups of the ingest stages, whatever they are called."""
+    async with admin(world) as client:
+        listed = await client.list_consumer_groups()
+        names = sorted({name for name, _ in listed if name.startswith(f"{world.prefix}pagewire-")})
+    return names
+
+
+async def behind(world: World) -> dict[str, int]:
+    """How many messages each group has not finished, of the topics it has ever committed to."""
+    found: dict[str, int] = {}
+    async with admin(world) as client:
+        listed = await client.list_consumer_groups()
+        names = sorted({name for name, _ in listed if name.startswith(f"{world.prefix}pagewire-")})
+        committed = {name: await client.list_consumer_group_offsets(name) for name in names}
+    async with reader(world) as consumer:
+        for name, offsets in committed.items():
+            topics = {tp.topic for tp in offsets}
+            wanted = partitions(topics)
+            consumer.assign(wanted)
+            last = await consumer.end_offsets(wanted)
+            first = await consumer.beginning_offsets(wanted)
+            found[name] = sum(
+                max(0, last[tp] - max(first[tp], offsets[tp].offset if tp in offsets else 0)) for tp in wanted
+            )
+    return found
+
+
+async def rewind(world: World) -> int:
+    """Every group starts again from the first message of its topics; nobody may be in them. Returns messages."""
+    total = 0
+    async with admin(world) as client:
+        listed = await client.list_consumer_groups()
+        names = sorted({name for name, _ in listed if name.startswith(f"{world.prefix}pagewire-")})
+        committed = {name: await client.list_consumer_group_offsets(name) for name in names}
+    for name, offsets in committed.items():
+        async with reader(world, group=name) as consumer:
+            wanted = partitions({tp.topic for tp in offsets})
+            consumer.assign(wanted)
+            begins = await consumer.beginning_offsets(wanted)
+            await asyncio.wait_for(consumer.commit(begins), 15.0)
+            total += sum(at.offset for at in offsets.values() if at.offset > 0)
+    return total
