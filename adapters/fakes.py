@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from pipelines.runtime.record import Lane
 from schemas.base import Message
 from schemas.head import Head
 from schemas.ingest import EmbeddedChunk, PageEmbeddings, ReceiptEvent, Vector32
@@ -21,6 +22,7 @@ class Sent:
     key: str
     message: Message
     partition_key: str | None
+    lane: Lane | None  # None: that of the record at hand
 
 
 @dataclass
@@ -29,8 +31,10 @@ class FakeSender:
 
     sent: list[Sent] = field(default_factory=list)
 
-    async def send(self, topic: Topic, key: str, message: Message, *, partition_key: str | None = None) -> None:
-        self.sent.append(Sent(topic, key, message, partition_key))
+    async def send(
+        self, topic: Topic, key: str, message: Message, *, partition_key: str | None = None, lane: Lane | None = None
+    ) -> None:
+        self.sent.append(Sent(topic, key, message, partition_key, lane))
 
 
 @dataclass

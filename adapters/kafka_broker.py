@@ -11,7 +11,7 @@ from aiokafka import AIOKafkaConsumer, TopicPartition
 from aiokafka.admin import AIOKafkaAdminClient
 from aiokafka.errors import GroupCoordinatorNotAvailableError
 
-from adapters.kafka_client import REQUEST_TIMEOUT, answer, bootstrap_servers, close, group_id, prefixed
+from adapters.kafka_client import REQUEST_TIMEOUT, answer, bootstrap_servers, close, prefixed
 from pipelines.runtime.settings import Settings
 from schemas.topics import Topic
 
@@ -112,8 +112,8 @@ async def broker(settings: Settings) -> AsyncIterator[Broker]:
         await client.stop()
 
 
-async def lags(client: Broker, settings: Settings, stages: Mapping[str, Sequence[Topic]]) -> dict[str, GroupLag]:
-    """Lag and members of each stage, given the topics it reads.
+async def lags(client: Broker, settings: Settings, groups: Mapping[str, Sequence[Topic]]) -> dict[str, GroupLag]:
+    """Lag and members of each consumer group, given the topics it reads.
 
     Raises:
         Retryable: the broker does not answer.
@@ -125,8 +125,7 @@ async def lags(client: Broker, settings: Settings, stages: Mapping[str, Sequence
         return [TopicPartition(name, partition) for partition in sorted(topics.get(name, ()))]
 
     found = {}
-    for stage, read in stages.items():
-        group = group_id(settings, stage)
+    for group, read in groups.items():
         behind = await client.behind(group, [tp for topic in read for tp in partitions(topic)])
-        found[stage] = GroupLag(lag=sum(behind.values()), members=await client.members(group))
+        found[group] = GroupLag(lag=sum(behind.values()), members=await client.members(group))
     return found

@@ -6,7 +6,7 @@ offsets), and unlike `kafka_log` it takes all partitions: for rebuilds, audits a
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, Mapping
 from types import TracebackType
 from typing import Self
 
@@ -48,10 +48,12 @@ class LogScan:
             await answer(self._consumer.start(), "connect")
             first = TopicPartition(self._topic, 0)
             self._consumer.assign([first])  # a client knows only the topics it was made to ask about
+            self._consumer.pause(first)  # nothing is wanted yet, and a fetch at the end would hold up the next one
             await answer(self._consumer.beginning_offsets([first]), f"describe {self._topic}")
             numbers = sorted(self._consumer.partitions_for_topic(self._topic) or [0])
             self._partitions = [TopicPartition(self._topic, number) for number in numbers]
             self._consumer.assign(self._partitions)
+            self._consumer.pause(*self._partitions)
         except BaseException:
             await close(self._consumer.stop())
             raise
@@ -74,7 +76,7 @@ class LogScan:
 
     async def read(
         self, *, since: Offsets | None = None, until: Offsets, batch: int = BATCH
-    ) -> AsyncIterator[list[Record]]:
+    ) -> AsyncGenerator[list[Record], None]:
         """Records from `since` (default: the oldest kept) up to, not including, `until`, in order per partition.
 
         At most `batch` at once. What is compacted away is passed over. May be called again to go on from `until`.

@@ -152,6 +152,8 @@ class KafkaSender:
         self, topic: Topic, key: bytes | None, value: bytes | None, headers: Headers, *, partition: int | None = None
     ) -> None:
         """As they are, into `partition` (which must exist; default: by the key). Raises as `send`."""
+        if key is None and value is None:
+            value = b""  # aiokafka sends no message without both, though others do; a dead letter of one must get away
         await self._confirmed(await self._put(topic, key, value, headers, partition))
 
     async def _queue(self, outgoing: Outgoing) -> _Queued:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typer
 
-from cli import bench, content, demo, engine, questions, up, work
+from cli import audit, bench, content, demo, engine, letters, questions, up, work
 
 app = typer.Typer(
     name="pagewire",
@@ -26,6 +26,8 @@ app.command("receipt")(content.receipt)
 app.command("search")(questions.search)
 app.command("ask")(questions.ask)
 app.command("status")(work.status)
+app.command("audit")(audit.audit)
+app.add_typer(letters.app, name="dlq")
 app.add_typer(bench.app, name="bench")
 
 

@@ -16,7 +16,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from infra.engine import EngineError
-from pipelines.runtime.errors import PagewireError, Retryable, SettingsError, UnknownSite
+from pipelines.runtime.errors import PagewireError, Retryable, WrongUse
 from schemas.base import problems
 
 NOT_SO = 1  # the thing asked for is not so
@@ -75,6 +75,6 @@ def explained() -> Iterator[None]:
 
 
 def _code(error: PagewireError) -> int:
-    if isinstance(error, SettingsError | UnknownSite):
+    if isinstance(error, WrongUse):
         return WRONG_USE
     return NO_SERVICE if isinstance(error, Retryable) else NOT_SO

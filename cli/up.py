@@ -1,7 +1,8 @@
 """`pagewire up`: the whole system as one foreground tree.
 
 up ─┬─ Kafka, Elasticsearch (unless their addresses are configured)
-    ├─ worker ingest
+    ├─ worker ingest --lane save
+    ├─ worker ingest --lane bulk, which gives way to all others
     ├─ worker query
     └─ gateway
 """
@@ -26,6 +27,10 @@ from infra.engine import RunningEngine, open_progress
 from infra.supervise import Child, ChildFailed
 from pipelines.runtime import logs
 from pipelines.runtime.settings import Settings, load
+
+# To the scheduler of Linux a process at 10 weighs a ninth of one at 0 (sched(7)): bulk work gets what is left over,
+# and still something when nothing is.
+BULK_NICE = 10
 
 
 def up(port: Annotated[int | None, typer.Option(help="Port of the gateway; 0 takes a free one.")] = None) -> None:
@@ -130,7 +135,8 @@ async def running(settings: Settings) -> AsyncIterator[System]:
         children = tuple(
             Child(name, arguments, environment)
             for name, arguments in (
-                ("worker ingest", ("worker", "ingest")),
+                ("worker ingest", ("worker", "ingest", "--lane", "save")),
+                ("worker bulk", ("worker", "ingest", "--lane", "bulk", "--nice", str(BULK_NICE))),
                 ("worker query", ("worker", "query")),
                 ("gateway", ("gateway",)),
             )

@@ -7,7 +7,7 @@ import os
 import signal
 import threading
 from collections.abc import Sequence
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
@@ -15,6 +15,8 @@ from adapters.kafka import bootstrap_servers, ensure_topics, prefixed
 from cli.output import NO_SERVICE, err, explained, out, print_json, rows, table
 from pipelines.clients import Clients
 from pipelines.runtime import logs
+from pipelines.runtime.priority import give_way
+from pipelines.runtime.record import LANES, Lane
 from pipelines.runtime.services import addresses
 from pipelines.runtime.settings import Settings, load
 from schemas.http import SystemStatus
@@ -29,18 +31,28 @@ def worker(
     stages: Annotated[
         list[str], typer.Argument(help="chunk embed index rephrase retrieve answer, ingest, query or all")
     ],
+    lane: Annotated[
+        Literal["save", "bulk", "both"],
+        typer.Option(help="Ingest saves, or what they overtake (imports, bulk changes, repairs), or both."),
+    ] = "both",
+    nice: Annotated[
+        int, typer.Option(min=0, max=19, help="Give way to other processes: 0 not at all, 19 to everybody.")
+    ] = 0,
     follow_parent: FollowParent = False,
 ) -> None:
     """Run stages in this process. Many processes share the work.
 
     Example: pagewire worker chunk embed
     """
-    from pipelines.stages import stage_names, work  # loads Faust, which only a worker needs
+    from pipelines.stages import check_lanes, stage_names, work  # loads Faust, which only a worker needs
 
     with explained():
+        give_way(nice)
         settings = _started(follow_parent)
         names = stage_names(stages)
-        code = asyncio.run(work(names, settings, lambda: _ready(*names)))
+        lanes: tuple[Lane, ...] = LANES if lane == "both" else (lane,)
+        check_lanes(names, lanes)
+        code = asyncio.run(work(names, settings, lambda: _ready(*names), lanes))
     raise typer.Exit(code)
 
 
@@ -148,9 +160,9 @@ def _print_status(found: SystemStatus) -> None:
         if not there:
             err.print(f"[red]{name} does not answer[/]")
     stages: Sequence[Sequence[object]] = [
-        (s.stage, s.topic, f"{s.lag:,}", f"{s.rate:,.1f}/s", s.members, s.dead_letters) for s in found.stages
+        (s.stage, s.lane, s.topic, f"{s.lag:,}", f"{s.rate:,.1f}/s", s.members, s.dead_letters) for s in found.stages
     ]
-    out.print(rows(table("stage", "reads", "lag#", "rate#", "workers#", "dead letters#"), stages))
+    out.print(rows(table("stage", "lane", "reads", "lag#", "rate#", "workers#", "dead letters#"), stages))
     sites = [
         (s.site, f"{s.pages:,}", f"{s.chunks:,}", _ms(s.freshness_p50_ms), _ms(s.freshness_p95_ms), s.embedder)
         for s in found.sites

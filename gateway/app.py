@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from fastapi import FastAPI
 
-from gateway import chat, content, openapi, ops, pages, problems, sample_site, search, visitors
+from gateway import audit, chat, content, letters, openapi, ops, pages, problems, sample_site, search, visitors
 from gateway.auth import Keys
 from gateway.edge import Edge
 from gateway.envelope import Envelope
@@ -46,10 +46,10 @@ def create_app(settings: Settings, ports: Ports) -> FastAPI:
         keys=Keys(bootstrap, settings.keys, tokens),
         tokens=tokens,
         rates=Rates(settings.visitor_rate),
-        gauges=StatusGauges(ports.status),
+        gauges=StatusGauges(ports.status, ports.letters),
     )
     problems.install(app)
-    for module in (content, chat, search, visitors, ops):
+    for module in (content, chat, search, visitors, letters, audit, ops):
         app.include_router(module.router)
     openapi.install(app)
     if SAMPLE_SITE in settings.sites:

@@ -125,7 +125,8 @@ async def get_receipt(
 
 @router.post("/pages:bulk", openapi_extra=request_body(BulkLine, media_type="application/x-ndjson"))
 async def bulk(site: str, caller: MayIngest, edge: TheEdge, request: Request) -> BulkResult:
-    """Many changes, one JSON object a line, in order. Good lines are accepted whatever the bad ones are.
+    """Many changes, one JSON object a line, in order. Good lines are accepted whatever the bad ones are. Single saves
+    overtake them on the way into the index.
 
     503 in the middle says how many lines were accepted; sending everything again is safe.
     """
@@ -210,7 +211,7 @@ async def _batches(
 
 async def _hand_over(site: str, numbers: list[int], changes: list[Change], edge: Edge, tally: _Tally) -> None:
     try:
-        tally.take(await edge.ports.intake.accept(site, changes, "push"))
+        tally.take(await edge.ports.intake.accept(site, changes, "push", "bulk"))
         return
     except Permanent as err:
         if len(changes) == 1:

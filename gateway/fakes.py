@@ -3,17 +3,33 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
 from gateway.ports import Acceptance, Change, Followed, Ports
+from pipelines.ingest.drift import Kind
+from pipelines.ingest.findings import AuditReport, RepairReport
+from pipelines.letter_edit import BadValue
+from pipelines.letters import LetterHandled, LetterUnreadable, UnknownLetter
 from pipelines.query.ask import BadPosition
 from pipelines.runtime.errors import PagewireError
+from pipelines.runtime.record import Lane
 from schemas.answer import Accepted, Answered, AnswerEvent, Done, Event, QuestionRephrased, SourcesFound, Token
 from schemas.http import SearchHit, SearchKind, SystemStatus
 from schemas.ingest import ChunkCounts, Receipt, ReceiptState
 from schemas.keys import page_key
+from schemas.letters import (
+    UNREADABLE,
+    Action,
+    DeadLetterCounts,
+    DeadLetterDetail,
+    DeadLetterFilter,
+    DeadLetterList,
+    DeadLetterSummary,
+    OpenLetterCount,
+)
 from schemas.query import Question
 
 EPOCH = datetime(2026, 5, 4, 12, tzinfo=UTC)
@@ -29,15 +45,17 @@ class FakePages:
     refuses: Callable[[Change], PagewireError | None] = lambda _: None  # ... or for batches with such a change
     changes: dict[str, list[Change]] = field(default_factory=dict)
     batches: list[int] = field(default_factory=list)
+    lanes: list[Lane] = field(default_factory=list)  # of the batches
     _receipts: dict[str, Receipt] = field(default_factory=dict)
 
-    async def accept(self, site: str, changes: Sequence[Change], source: str) -> list[Acceptance]:
+    async def accept(self, site: str, changes: Sequence[Change], source: str, lane: Lane = "save") -> list[Acceptance]:
         if self.error is not None:
             raise self.error
         for change in changes:
             if (refusal := self.refuses(change)) is not None:
                 raise refusal
         self.batches.append(len(changes))
+        self.lanes.append(lane)
         return [self._accept(site, change) for change in changes]
 
     async def receipt(self, site: str, lang: str, page_id: str) -> Receipt | None:
@@ -153,6 +171,96 @@ class FakeStatus:
         return not self.problems, dict(self.problems)
 
 
+@dataclass
+class FakeLetters:
+    """Keeps letters in mind; whether a value fits is asked of `accepts`."""
+
+    kept: dict[str, DeadLetterDetail] = field(default_factory=dict)  # by id, oldest first
+    sent: list[tuple[str, bytes | None]] = field(default_factory=list)
+    accepts: Callable[[bytes], bool] = lambda _: True
+    error: PagewireError | None = None
+
+    async def list(self, filter: DeadLetterFilter, limit: int, *, handled: bool = False) -> DeadLetterList:
+        fitting = [letter for letter in self._fitting(filter) if handled or letter.state == "open"]
+        return DeadLetterList(total=len(fitting), letters=tuple(fitting[::-1][:limit]))
+
+    async def show(self, id: str, *, full: bool = False) -> DeadLetterDetail:
+        if id not in self.kept:
+            raise UnknownLetter(f"no dead letter {id}")
+        return self.kept[id]
+
+    async def redrive(self, id: str, value: bytes | None = None) -> DeadLetterSummary:
+        letter = (await self.show(id)).letter
+        if letter.code == UNREADABLE:
+            raise LetterUnreadable(f"{id} can only be dropped")
+        if value is not None and not self.accepts(value):
+            raise BadValue("not a message")
+        return self._settle(letter, "redriven" if value is None else "edited", value)
+
+    async def drop(self, id: str) -> DeadLetterSummary:
+        return self._settle((await self.show(id)).letter, "dropped")
+
+    async def redrive_all(self, filter: DeadLetterFilter) -> AsyncGenerator[DeadLetterCounts, None]:
+        handled = refused = 0
+        for letter in (await self.list(filter, len(self.kept))).letters:
+            try:
+                await self.redrive(letter.id)
+                handled += 1
+            except LetterUnreadable:
+                refused += 1
+            yield DeadLetterCounts(handled=handled, refused=refused)
+
+    async def drop_all(self, filter: DeadLetterFilter) -> AsyncGenerator[DeadLetterCounts, None]:
+        for n, letter in enumerate((await self.list(filter, len(self.kept))).letters, start=1):
+            await self.drop(letter.id)
+            yield DeadLetterCounts(handled=n)
+
+    async def open_counts(self) -> Sequence[OpenLetterCount]:
+        if self.error is not None:
+            raise self.error
+        letters = [letter for letter in self._fitting(DeadLetterFilter()) if letter.state == "open"]
+        kinds = Counter((letter.topic, letter.stage, letter.code) for letter in letters)
+        return [OpenLetterCount(topic=t, stage=s, code=c, count=count) for (t, s, c), count in kinds.items()]
+
+    def _fitting(self, filter: DeadLetterFilter) -> Sequence[DeadLetterSummary]:
+        return [kept.letter for kept in self.kept.values() if filter.fits(kept.letter)]
+
+    def _settle(self, letter: DeadLetterSummary, action: Action, value: bytes | None = None) -> DeadLetterSummary:
+        if letter.state != "open":
+            raise LetterHandled(f"{letter.id} was {letter.state}")
+        if action != "dropped":
+            self.sent.append((letter.id, value))
+        settled = letter.model_copy(update={"state": action, "handled_at": EPOCH})
+        self.kept[letter.id] = self.kept[letter.id].model_copy(update={"letter": settled})
+        return settled
+
+
+@dataclass
+class FakeAudits:
+    """Finds what it is told to."""
+
+    counts: dict[Kind, int] = field(default_factory=dict)
+    error: PagewireError | None = None
+    asked: list[tuple[object, ...]] = field(default_factory=list)
+
+    async def audit(self, site: str, *, index: str | None, settle: float) -> AuditReport:
+        self.asked.append((site, index, settle))
+        return self._report(site, index or f"pagewire-{site}-000001", self.counts)
+
+    async def repair(self, site: str, *, force: bool) -> RepairReport:
+        self.asked.append((site, force))
+        name = f"pagewire-{site}-000001"
+        before = self._report(site, name, self.counts)
+        return RepairReport(before=before, sent=1, deleted=0, after=self._report(site, name, {}))
+
+    def _report(self, site: str, index: str, counts: dict[Kind, int]) -> AuditReport:
+        if self.error is not None:
+            raise self.error
+        return AuditReport(
+            site=site, index=index, pages=1, chunks=2, counts=counts, findings=(), failed=0, unreadable=0, seconds=0.1
+        )
+
+
 @dataclass(frozen=True)
 class FakePorts:
     """All fakes, by their own types; `ports` is what the gateway takes."""
@@ -161,9 +269,17 @@ class FakePorts:
     answers: FakeAnswers = field(default_factory=lambda: FakeAnswers(plain_answer))
     search: FakeSearch = field(default_factory=FakeSearch)
     status: FakeStatus = field(default_factory=FakeStatus)
+    letters: FakeLetters = field(default_factory=FakeLetters)
+    audits: FakeAudits = field(default_factory=FakeAudits)
 
     @property
     def ports(self) -> Ports:
         return Ports(
-            intake=self.pages, receipts=self.pages, answers=self.answers, search=self.search, status=self.status
+            intake=self.pages,
+            receipts=self.pages,
+            answers=self.answers,
+            search=self.search,
+            status=self.status,
+            letters=self.letters,
+            audits=self.audits,
         )

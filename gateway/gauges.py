@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterable
 from time import monotonic
 
 import structlog
 from prometheus_client import Gauge
 
-from gateway.ports import Status
+from gateway.ports import Letters, Status
+from pipelines.runtime.errors import Retryable
 from schemas.http import SystemStatus
+from schemas.letters import OpenLetterCount
 
 log = structlog.get_logger(__name__)
 
@@ -17,9 +20,9 @@ TTL = 5.0  # seconds; however often /metrics is read, the servers are asked no m
 TIMEOUT = 5.0  # seconds; Prometheus gives up after 10
 
 SERVICE_UP = Gauge("pagewire_service_up", "Whether Kafka and Elasticsearch answer.", ("service",))
-LAG = Gauge("pagewire_lag_messages", "Messages a stage has not worked on yet.", ("stage",))
-WORKERS = Gauge("pagewire_workers", "Processes that work on a stage.", ("stage",))
-KEPT_DEAD_LETTERS = Gauge("pagewire_kept_dead_letters", "Dead letters of a stage that are kept.", ("stage",))
+LAG = Gauge("pagewire_lag_messages", "Messages a stage has not worked on yet.", ("stage", "lane"))
+WORKERS = Gauge("pagewire_workers", "Processes that work on a stage.", ("stage", "lane"))
+DEAD_LETTERS = Gauge("pagewire_dead_letters_open", "Dead letters nobody has settled.", ("stage", "code"))
 PAGES = Gauge("pagewire_pages", "Live pages of a site.", ("site",))
 FRESHNESS = Gauge(
     "pagewire_freshness_seconds", "Accepted to searchable, changes of the last 24 hours.", ("site", "quantile")
@@ -29,8 +32,9 @@ FRESHNESS = Gauge(
 class StatusGauges:
     """Keeps the gauges as fresh as the last look at `/metrics`. One per process."""
 
-    def __init__(self, status: Status) -> None:
+    def __init__(self, status: Status, letters: Letters) -> None:
         self._status = status
+        self._letters = letters
         self._lock = asyncio.Lock()
         self._good_until = 0.0  # monotonic
 
@@ -42,23 +46,25 @@ class StatusGauges:
             try:
                 async with asyncio.timeout(TIMEOUT):
                     found = await self._status.status()
-            except TimeoutError:
-                log.warning("no status for the gauges", seconds=TIMEOUT)
+                    letters = await self._letters.open_counts() if found.kafka else ()
+            except (TimeoutError, Retryable) as err:
+                log.warning("no status for the gauges", seconds=TIMEOUT, error=repr(err))
                 _clear()
             else:
-                show(found)
+                show(found, letters)
             self._good_until = monotonic() + TTL
 
 
-def show(found: SystemStatus) -> None:
+def show(found: SystemStatus, letters: Iterable[OpenLetterCount]) -> None:
     """Set every gauge from one look."""
     _clear()
     SERVICE_UP.labels("kafka").set(found.kafka)
     SERVICE_UP.labels("elasticsearch").set(found.elasticsearch)
     for stage in found.stages:
-        LAG.labels(stage.stage).set(stage.lag)
-        WORKERS.labels(stage.stage).set(stage.members)
-        KEPT_DEAD_LETTERS.labels(stage.stage).set(stage.dead_letters)
+        LAG.labels(stage.stage, stage.lane or "").set(stage.lag)
+        WORKERS.labels(stage.stage, stage.lane or "").set(stage.members)
+    for letter in letters:
+        DEAD_LETTERS.labels(letter.stage or "", letter.code).inc(letter.count)
     for site in found.sites:
         PAGES.labels(site.site).set(site.pages)
         for quantile, ms in (("0.5", site.freshness_p50_ms), ("0.95", site.freshness_p95_ms)):
@@ -67,5 +73,5 @@ def show(found: SystemStatus) -> None:
 
 
 def _clear() -> None:
-    for gauge in (SERVICE_UP, LAG, WORKERS, KEPT_DEAD_LETTERS, PAGES, FRESHNESS):
+    for gauge in (SERVICE_UP, LAG, WORKERS, DEAD_LETTERS, PAGES, FRESHNESS):
         gauge.clear()

@@ -59,6 +59,8 @@ async def run_gateway(settings: Settings, on_ready: Callable[[str], None]) -> No
                 answers=await clients.asker(),
                 search=clients.searcher(),
                 status=clients.status(),
+                letters=await clients.letters(),
+                audits=await clients.auditor(),
             )
             host = f"[{settings.host}]" if ":" in settings.host else settings.host
 

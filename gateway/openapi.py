@@ -10,22 +10,35 @@ from pydantic import BaseModel
 from pydantic.json_schema import models_json_schema
 
 from gateway.problems import ProblemDocument
+from pipelines.ingest.findings import RepairOrder
 from schemas.answer import AnswerEvent
 from schemas.http import BulkLine, ChatRequest
+from schemas.letters import DeadLetterFilter, Redrive
 from schemas.page import PageDocument
 
 REF = "#/components/schemas/{model}"
 # Models that FastAPI does not see in any signature.
-HAND_READ: tuple[type[BaseModel], ...] = (PageDocument, BulkLine, ChatRequest, AnswerEvent, ProblemDocument)
+HAND_READ: tuple[type[BaseModel], ...] = (
+    PageDocument,
+    BulkLine,
+    ChatRequest,
+    DeadLetterFilter,
+    Redrive,
+    RepairOrder,
+    AnswerEvent,
+    ProblemDocument,
+)
 
 
 def _ref(model: type[BaseModel]) -> dict[str, str]:
     return {"$ref": REF.format(model=model.__name__)}
 
 
-def request_body(model: type[BaseModel], media_type: str = "application/json") -> dict[str, Any]:
+def request_body(
+    model: type[BaseModel], media_type: str = "application/json", *, required: bool = True
+) -> dict[str, Any]:
     """`openapi_extra` of a route that reads its body itself."""
-    return {"requestBody": {"required": True, "content": {media_type: {"schema": _ref(model)}}}}
+    return {"requestBody": {"required": required, "content": {media_type: {"schema": _ref(model)}}}}
 
 
 def event_stream(description: str) -> dict[str, Any]:

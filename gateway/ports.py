@@ -7,19 +7,41 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from pipelines.ingest.accept import Acceptance, Change
+from pipelines.ingest.findings import AuditReport, RepairReport
 from pipelines.query.ask import Followed
+from pipelines.runtime.record import Lane
 from schemas.http import SearchHit, SearchKind, SystemStatus
 from schemas.ingest import Receipt
+from schemas.letters import (
+    DeadLetterCounts,
+    DeadLetterDetail,
+    DeadLetterFilter,
+    DeadLetterList,
+    DeadLetterSummary,
+    OpenLetterCount,
+)
 from schemas.query import Question
 
-__all__ = ["Acceptance", "Answers", "Change", "Followed", "Intake", "Ports", "Receipts", "Search", "Status"]
+__all__ = [
+    "Acceptance",
+    "Answers",
+    "Audits",
+    "Change",
+    "Followed",
+    "Intake",
+    "Letters",
+    "Ports",
+    "Receipts",
+    "Search",
+    "Status",
+]
 
 
 class Intake(Protocol):
     """Puts changes into the log."""
 
-    async def accept(self, site: str, changes: Sequence[Change], source: str) -> list[Acceptance]:
-        """In order; returns when the broker has them all.
+    async def accept(self, site: str, changes: Sequence[Change], source: str, lane: Lane = "save") -> list[Acceptance]:
+        """In order; returns when the broker has them all. Saves overtake what is in the lane `bulk`.
 
         Raises:
             UnknownSite: not in pagewire.yaml.
@@ -82,6 +104,42 @@ class Status(Protocol):
         ...
 
 
+class Letters(Protocol):
+    """Dead letters. All raise Retryable: no broker; those with an id raise UnknownLetter."""
+
+    async def list(self, filter: DeadLetterFilter, limit: int, *, handled: bool = False) -> DeadLetterList:
+        """The newest open ones that fit; `handled`: also those that are open no more."""
+        ...
+
+    async def show(self, id: str, *, full: bool = False) -> DeadLetterDetail: ...
+
+    async def redrive(self, id: str, value: bytes | None = None) -> DeadLetterSummary:
+        """Raises: LetterHandled, LetterUnreadable; BadValue: `value` (JSON) is no message of the letter's topic."""
+        ...
+
+    async def drop(self, id: str) -> DeadLetterSummary:
+        """Raises: LetterHandled."""
+        ...
+
+    def redrive_all(self, filter: DeadLetterFilter) -> AsyncGenerator[DeadLetterCounts, None]: ...
+
+    def drop_all(self, filter: DeadLetterFilter) -> AsyncGenerator[DeadLetterCounts, None]: ...
+
+    async def open_counts(self) -> Sequence[OpenLetterCount]: ...
+
+
+class Audits(Protocol):
+    """Compares indexes with the log. All raise AuditRunning: one of the site is at work; Retryable."""
+
+    async def audit(self, site: str, *, index: str | None, settle: float) -> AuditReport:
+        """Of the live index by default. Raises: NoSuchIndex."""
+        ...
+
+    async def repair(self, site: str, *, force: bool) -> RepairReport:
+        """Raises: LogLost: nothing was changed."""
+        ...
+
+
 @dataclass(frozen=True)
 class Ports:
     """All of them, for `app.create_app`."""
@@ -91,3 +149,5 @@ class Ports:
     answers: Answers
     search: Search
     status: Status
+    letters: Letters
+    audits: Audits

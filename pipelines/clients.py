@@ -13,11 +13,14 @@ from types import TracebackType
 from typing import Self
 
 from adapters.elastic.bundle import Elastic
+from adapters.elastic.inventory import Inventories
 from adapters.embedders.registry import Models
 from adapters.kafka import KafkaSender, bootstrap_servers, ensure_topics
 from adapters.kafka_log import LogReader, LogTail
+from adapters.kafka_scan import LogScan
 from pipelines.ingest.accept import Intake
 from pipelines.ingest.receipts import ReceiptReader
+from pipelines.ingest.repair import Auditor
 from pipelines.letters import Letters
 from pipelines.open_letters import OpenLetters
 from pipelines.query.ask import Asker
@@ -93,6 +96,12 @@ class Clients:
         """Raises: Retryable: no broker."""
         changes = await self._stack.enter_async_context(LogReader(self.settings, CHANGES))
         return Letters(self.settings, await self.sender(), self.elastic.pages, changes, self._letters_open())
+
+    async def auditor(self) -> Auditor:
+        """Raises: Retryable: no broker."""
+        elastic = self.elastic
+        inventories = Inventories(elastic.es, elastic.indexes, elastic.writer)
+        return Auditor(partial(LogScan, self.settings, CHANGES), inventories, elastic.pages, await self.sender())
 
     def _letters_open(self) -> OpenLetters:
         if self._open_letters is None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pipelines.runtime.errors import Permanent
+from pipelines.runtime.errors import WrongUse
 from schemas.base import Message, WireError
 from schemas.ingest import PageChunks, PageEmbeddings, ReceiptEvent
 from schemas.keys import part_key
@@ -11,7 +11,7 @@ from schemas.query import Question, Rephrased, Retrieved
 from schemas.topics import Topic
 
 
-class BadValue(Permanent):
+class BadValue(WrongUse):
     """The corrected value is no message of the letter's topic and key."""
 
     code = "bad-value"
@@ -29,9 +29,8 @@ def checked(topic: Topic, key: bytes | None, value: bytes) -> bytes:
     except WireError as err:
         raise BadValue(str(err)) from err
     if _key_of(message).encode() != key:
-        raise BadValue(
-            f"the value is about {_key_of(message)!r}, the letter about {(key or b'').decode(errors='replace')!r}"
-        )
+        ours = (key or b"").decode(errors="replace")
+        raise BadValue(f"the value's key is {_key_of(message)!r}, the letter's is {ours!r}: another page or part")
     return message.encode()
 
 

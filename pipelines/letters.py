@@ -247,7 +247,7 @@ class Letters:
         await self._bus.send_bytes(
             dead_letter_topic(found.topic),
             found.record.key,
-            None,
+            b"",
             mark_headers(mark),
             partition=found.record.partition,
         )

@@ -1,14 +1,20 @@
-"""All stages by name, upstream first, and the clients they share in a process."""
+"""All stages by name, upstream first, and the clients they share in a process.
+
+The ingest stages exist twice: once for saves and once, with consumer groups of its own, for bulk work (imports,
+repairs). So saves overtake bulk work at every stage, be it in one process or in two.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AsyncExitStack
 
 from adapters.elastic.bundle import Elastic
 from adapters.embedders.registry import Models
 from pipelines.ingest import app as ingest
 from pipelines.query import app as query
 from pipelines.runtime.errors import SettingsError
+from pipelines.runtime.record import LANES, Lane
 from pipelines.runtime.runner import run_stages
 from pipelines.runtime.services import addresses
 from pipelines.runtime.settings import Settings
@@ -36,32 +42,46 @@ def stage_names(given: Sequence[str]) -> tuple[str, ...]:
     return tuple(name for name in GROUPS["all"] if name in wanted)
 
 
-async def work(names: Sequence[str], settings: Settings, on_ready: Callable[[], None]) -> int:
-    """Run stages until a signal; returns the process's exit code (pipelines.runtime.runner)."""
+def check_lanes(names: Sequence[str], lanes: Sequence[Lane]) -> None:
+    """Raises: SettingsError: naming a stage that has nothing to do in these lanes."""
+    if "save" not in lanes and (idle := [name for name in names if name not in INGEST]):
+        raise SettingsError(f"stage {idle[0]} has no bulk lane; those that have one: {' '.join(INGEST)}")
+
+
+async def work(
+    names: Sequence[str], settings: Settings, on_ready: Callable[[], None], lanes: Sequence[Lane] = LANES
+) -> int:
+    """Run stages until a signal; returns the process's exit code (pipelines.runtime.runner).
+
+    Args:
+        names: As `stage_names` gives them.
+        lanes: Of the ingest stages; the others have none.
+    """
     settings = addresses(settings)
     assert settings.elasticsearch
-    async with Elastic(settings.elasticsearch, settings) as elastic:
-        models = Models(settings, elastic.indexes)
-        try:
-            return await run_stages(
-                [_stage(name, settings, elastic, models) for name in names], settings, on_ready=on_ready
-            )
-        finally:
-            await models.aclose()
+    async with AsyncExitStack() as stack:
+        # Clients of its own for each lane: a save's write must not wait in a queue of bulk writes.
+        elastic: dict[Lane, Elastic] = {}
+        for lane in lanes:
+            elastic[lane] = await stack.enter_async_context(Elastic(settings.elasticsearch, settings))
+        models = Models(settings, elastic[lanes[0]].indexes)
+        stack.push_async_callback(models.aclose)
+        stages = [stage for name in names for stage in _stages(name, settings, elastic, models)]
+        return await run_stages(stages, settings, on_ready=on_ready)
 
 
-def _stage(name: str, settings: Settings, elastic: Elastic, models: Models) -> Stage:
+def _stages(name: str, settings: Settings, elastic: Mapping[Lane, Elastic], models: Models) -> list[Stage]:
     match name:
         case "chunk":
-            return ingest.chunk_stage(settings, elastic)
+            return [ingest.chunk_stage(settings, own, lane) for lane, own in elastic.items()]
         case "embed":
-            return ingest.embed_stage(elastic, models)
+            return [ingest.embed_stage(own, models, lane) for lane, own in elastic.items()]
         case "index":
-            return ingest.index_stage(settings, elastic)
+            return [ingest.index_stage(settings, own, lane) for lane, own in elastic.items()]
         case "rephrase":
-            return query.rephrase_stage(settings)
+            return [query.rephrase_stage(settings)]
         case "retrieve":
-            return query.retrieve_stage(settings, elastic, models)
+            return [query.retrieve_stage(settings, next(iter(elastic.values())), models)]
         case "answer":
-            return query.answer_stage(settings, models)
+            return [query.answer_stage(settings, models)]
     raise SettingsError(f"no such stage: {name}")

@@ -12,17 +12,22 @@ from adapters.elastic.bundle import Elastic
 from adapters.kafka import Broker, broker, group_id, lags
 from pipelines.open_letters import OpenLetters
 from pipelines.runtime.errors import Retryable
+from pipelines.runtime.record import Lane
 from pipelines.runtime.settings import Settings
 from schemas.http import SiteStatus, StageStatus, SystemStatus
 from schemas.topics import CHANGES, CHUNKS, EMBEDDINGS, RECEIPTS, REPHRASED, REQUESTS, RETRIEVED, Topic
 
-STAGES: dict[str, tuple[Topic, ...]] = {
-    "chunk": (CHANGES,),
-    "embed": (CHUNKS,),
-    "index": (EMBEDDINGS, RECEIPTS),
-    "rephrase": (REQUESTS,),
-    "retrieve": (REPHRASED,),
-    "answer": (RETRIEVED,),
+# What each stage reads, in which lane (pipelines/stages.py).
+STAGES: dict[tuple[str, Lane | None], tuple[Topic, ...]] = {
+    ("chunk", "save"): (CHANGES,),
+    ("embed", "save"): (CHUNKS,),
+    ("index", "save"): (EMBEDDINGS, RECEIPTS),
+    ("chunk", "bulk"): (CHANGES,),
+    ("embed", "bulk"): (CHUNKS,),
+    ("index", "bulk"): (EMBEDDINGS, RECEIPTS),
+    ("rephrase", None): (REQUESTS,),
+    ("retrieve", None): (REPHRASED,),
+    ("answer", None): (RETRIEVED,),
 }
 RATE_SECONDS = 60.0  # over which a rate is taken
 FIRST_LOOK = 1.0  # seconds between the two looks a first rate needs
@@ -33,6 +38,7 @@ class StatusReader:
 
     def __init__(self, settings: Settings, elastic: Elastic, letters: OpenLetters) -> None:
         self._settings = settings
+        self._groups = {key: group_id(settings, *key) for key in STAGES}
         self._elastic = elastic
         self._letters = letters
         self._stack = AsyncExitStack()
@@ -80,25 +86,31 @@ class StatusReader:
             await self._look(client)
             await asyncio.sleep(FIRST_LOOK)
         await self._look(client)
-        behind = await lags(client, self._settings, STAGES)
+        behind = await lags(client, self._settings, {self._groups[key]: topics for key, topics in STAGES.items()})
         await self._letters.look()
         dead = self._letters.counts()
         (then, before), (now, after) = self._looks[0], self._looks[-1]
-        return tuple(
-            StageStatus(
-                stage=stage,
-                topic=topics[0].name,
-                lag=behind[stage].lag,
-                rate=round(max(0, after[stage] - before[stage]) / max(now - then, 1e-3), 2),
-                members=behind[stage].members,
-                dead_letters=sum(letters.count for letters in dead if letters.topic in {t.name for t in topics}),
+        stages = []
+        for (stage, lane), topics in STAGES.items():
+            group = self._groups[stage, lane]
+            # A topic's dead letters are of both lanes: told once.
+            buried = () if lane == "bulk" else topics
+            stages.append(
+                StageStatus(
+                    stage=stage,
+                    lane=lane,
+                    topic=topics[0].name,
+                    lag=behind[group].lag,
+                    rate=round(max(0, after[group] - before[group]) / max(now - then, 1e-3), 2),
+                    members=behind[group].members,
+                    dead_letters=sum(letters.count for letters in dead if letters.topic in {t.name for t in buried}),
+                )
             )
-            for stage, topics in STAGES.items()
-        )
+        return tuple(stages)
 
     async def _look(self, client: Broker) -> None:
         """Remember how far every stage is."""
-        done = {stage: sum((await client.committed(group_id(self._settings, stage))).values()) for stage in STAGES}
+        done = {group: sum((await client.committed(group)).values()) for group in self._groups.values()}
         self._looks.append((monotonic(), done))
         while self._looks[0][0] < monotonic() - RATE_SECONDS and len(self._looks) > 2:
             self._looks.popleft()

@@ -86,14 +86,17 @@ class ChatResponse(Wire):
 
 
 class StageStatus(Wire):
-    """One stage of the pipeline."""
+    """One stage of the pipeline; one of ingest in one of its lanes."""
 
     stage: str
+    lane: Literal["save", "bulk"] | None = Field(
+        default=None, description="Saves overtake bulk work such as imports; null for stages with one lane for all."
+    )
     topic: str
     lag: int = Field(ge=0, description="Messages not yet worked on.")
     rate: float = Field(ge=0, description="Messages per second over the last minute, as seen from here.")
     members: int = Field(ge=0, description="Processes at work on it.")
-    dead_letters: int = Field(ge=0)
+    dead_letters: int = Field(ge=0, description="Those of both lanes are told with `save`.")
 
 
 class SiteStatus(Wire):

@@ -27,13 +27,16 @@ class Rebuild(Wire):
     site: SiteId
     generation: int = Field(ge=1)
     index: str
-    source: RebuildSource = Field(description="The topic it is filled from.")
+    source: RebuildSource = Field(description="The topic it was filled from.")
+    follows: RebuildSource = Field(description="The topic it is brought up to date from, and `offsets` are of.")
     embedder: str
     model: str
     dims: int
     chunker: str
     state: RebuildState = "building"
     offsets: dict[int, int] = Field(default_factory=dict, description="By partition of that topic: where to go on.")
+    done: int = Field(default=0, description="Records of the topic read, those of other sites included, ...")
+    total: int = Field(default=0, description="... of so many.")
     pages: int = Field(default=0, description="Pages written, those written again included.")
     chunks: int = 0
     embedded: int = Field(default=0, description="Chunks that cost a model call.")
@@ -42,6 +45,25 @@ class Rebuild(Wire):
     )
     failures: int = 0
     failed: tuple[RebuildFailure, ...] = Field(default=(), description="The first of them.")
+    seconds: float = Field(default=0.0, description="Spent on filling, over all runs.")
     created_at: AwareDatetime
     updated_at: AwareDatetime
     promoted_at: AwareDatetime | None = None
+
+
+class Generation(Rebuild):
+    """A generation and what its index holds now."""
+
+    documents: int = Field(description="Chunks and page records that can be found.")
+    bytes: int = Field(description="On disk.")
+
+
+class RebuildOrder(Wire):
+    """What `POST .../rebuilds` asks for."""
+
+    source: RebuildSource = Field(alias="from")
+    embedder: str | None = Field(default=None, description="As PAGEWIRE_EMBEDDER; default: as `pagewire rebuild`.")
+    chunk_size: int | None = Field(default=None, ge=32, le=20_000)
+    chunk_mode: Literal["content", "fixed"] | None = None
+    promote: bool = Field(default=False, description="Promote it when the audit finds it right.")
+    fresh: bool = Field(default=False, description="Delete an unfinished one first.")

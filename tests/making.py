@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 import numpy as np
 
 from schemas.ingest import EmbeddedChunk, PageEmbeddings
+from schemas.letters import DeadLetterDetail, DeadLetterSummary
 from schemas.page import ChangeRef, FieldName, Op, PageMeta
 
 NOON = datetime(2026, 5, 4, 12, tzinfo=UTC)
@@ -50,3 +51,34 @@ def parts_of(
         )
         for i, piece in enumerate(cut)
     ]
+
+
+def letter(offset: int, page_id: str = "fees", site: str = "town", **more: object) -> DeadLetterDetail:
+    """A dead letter as an operator sees it; `more` are fields of its summary."""
+    summary: dict[str, object] = {
+        "topic": "cms.changes",
+        "state": "open",
+        "stage": "chunk",
+        "code": "bad-message",
+        "message": "not a PageChange v1",
+        "key": f"{site}:en:{page_id}",
+        "site": site,
+        "lang": "en",
+        "page_id": page_id,
+        "attempts": 1,
+        "first_failed_at": NOON,
+        "last_failed_at": NOON,
+        "size": 7,
+        **more,
+    }
+    return DeadLetterDetail(
+        letter=DeadLetterSummary.model_validate({"id": f"{summary['topic']}/0/{offset}", **summary}),
+        error_class="schemas.base.WireError",
+        source_partition=0,
+        source_offset=offset,
+        headers=(),
+        value=None,
+        text="tampered",
+        problem="not a PageChange v1",
+        diff=None,
+    )

@@ -33,6 +33,7 @@ REBUILDS = "pagewire.rebuilds"
 INFO_TTL = 2.0  # seconds until a reader notices by itself that another index was promoted
 FORMAT = 1  # of what is in an index; counts up when older software must not touch it
 WRITE_SUFFIX = ".write"
+SWAP_TIMEOUT = "5s"
 REFRESH = "1s"  # of an index that is searched; one that is being built refreshes when asked
 
 
@@ -59,6 +60,7 @@ class IndexInfo:
     dims: int
     chunker: str  # fingerprint
     held_until: datetime | None = None  # a promotion is under way: no receipt is given before
+    created_at: datetime | None = None
 
     @property
     def generation(self) -> int:
@@ -253,10 +255,11 @@ class Indexes:
         """Point the alias at `new` alone, in one step."""
         with explained(f"promoting {new.name}"):
             await self._es.indices.update_aliases(
+                master_timeout=SWAP_TIMEOUT,  # late is worse than not at all: see pipelines/ingest/rebuild.py
                 actions=[
                     {"remove": {"index": f"{alias(site)}-*", "alias": alias(site), "must_exist": False}},
                     {"add": {"index": new.name, "alias": alias(site)}},
-                ]
+                ],
             )
         self._known.pop(site, None)
 
@@ -317,6 +320,7 @@ def _info(site: str, name: str, body: Mapping[str, Any]) -> IndexInfo:
             dims=meta["dims"],
             chunker=meta["chunker"],
             held_until=datetime.fromisoformat(until) if until else None,
+            created_at=datetime.fromisoformat(created) if (created := meta.get("created")) else None,
         )
     except KeyError as err:
         raise IndexUnfit(f"index {name} does not say what it holds (no {err} in _meta): not made by Pagewire") from err

@@ -217,6 +217,17 @@ class Pages:
             if doc.get("found")
         }
 
+    async def newest_receipts(self, size: int) -> list[ReceiptEvent]:
+        """What became of the changes of all sites that were settled last, the newest first."""
+        with explained("reading the newest receipts"):
+            try:
+                answer = await self._es.search(
+                    index=RECEIPTS, sort=[{"at": "desc"}], size=size, source_includes=["event"]
+                )
+            except NotFoundError:
+                return []
+        return [ReceiptEvent.model_validate(hit["_source"]["event"]) for hit in answer["hits"]["hits"]]
+
     async def site_status(self, site: str) -> SiteStatus:
         """Pages, chunks and how fresh they came, over the last 24 hours."""
         info = await self._indexes.live(site)

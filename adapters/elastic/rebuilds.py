@@ -8,6 +8,7 @@ import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
+from time import monotonic
 from typing import Any
 
 import psutil
@@ -22,7 +23,7 @@ from schemas.rebuild import Rebuild
 log = structlog.get_logger(__name__)
 
 LEASE = 30.0  # seconds; renewed three times in it
-MAX_GENERATIONS = 1_000
+MAX_GENERATIONS = 10_000  # of a site, ever
 
 
 class RebuildRunning(Permanent):
@@ -43,29 +44,49 @@ class Rebuilds:
     def __init__(self, es: AsyncElasticsearch, indexes: Indexes) -> None:
         self._es = es
         self._indexes = indexes
+        self._lost: set[str] = set()  # sites whose lease this process had and has no longer
 
     async def of_site(self, site: str) -> list[Rebuild]:
-        """The oldest generation first. Raises: ElasticsearchDown."""
-        kept = {"filter": [{"term": {"site": site}}], "must_not": [{"exists": {"field": "owner"}}]}
+        """As they were put, the oldest generation first. Raises: ElasticsearchDown."""
+        found = [Rebuild.model_validate(doc["rebuild"]) for _, doc in await self._documents(site) if "rebuild" in doc]
+        return sorted(found, key=lambda rebuild: rebuild.generation)
+
+    async def last_generation(self, site: str) -> int:
+        """The highest number that was ever used: a late write to a deleted generation must not meet a new one."""
+        numbers = [int(id[-6:]) for id, doc in await self._documents(site) if "owner" not in doc]
+        return max(numbers, default=0)
+
+    async def _documents(self, site: str) -> list[tuple[str, dict[str, Any]]]:
         with explained(f"reading the rebuilds of site {site}"):
             try:
                 await self._es.indices.refresh(index=REBUILDS)
-                answer = await self._es.search(index=REBUILDS, query={"bool": kept}, size=MAX_GENERATIONS)
+                answer = await self._es.search(index=REBUILDS, query={"term": {"site": site}}, size=MAX_GENERATIONS)
             except NotFoundError:
                 return []
-        found = [Rebuild.model_validate(hit["_source"]["rebuild"]) for hit in answer["hits"]["hits"]]
-        return sorted(found, key=lambda rebuild: rebuild.generation)
+        return [(hit["_id"], hit["_source"]) for hit in answer["hits"]["hits"]]
+
+    async def sizes(self, site: str) -> dict[str, tuple[int, int]]:
+        """Documents that can be found and bytes on disk, by index. Raises: ElasticsearchDown."""
+        with explained(f"measuring the indexes of site {site}"):
+            answer = await self._es.indices.stats(index=f"pagewire-{site}-*", metric=["docs", "store"])
+        return {
+            name: (stats["primaries"]["docs"]["count"], stats["total"]["store"]["size_in_bytes"])
+            for name, stats in answer["indices"].items()
+        }
 
     async def put(self, rebuild: Rebuild) -> None:
-        """Keep the newest state of a generation. Raises: ElasticsearchDown."""
-        document = {"site": rebuild.site, "rebuild": rebuild.model_dump(mode="json")}
-        with explained(f"keeping the state of {rebuild.index}"):
-            await self._es.index(index=REBUILDS, id=rebuild.index, document=document)
+        """Keep the newest state of a generation. Raises: LeaseLost, ElasticsearchDown."""
+        await self._put(rebuild, {"site": rebuild.site, "rebuild": rebuild.model_dump(mode="json")})
 
     async def forget(self, rebuild: Rebuild) -> None:
-        """Raises: ElasticsearchDown."""
-        with explained(f"forgetting {rebuild.index}"):
-            await self._es.options(ignore_status=404).delete(index=REBUILDS, id=rebuild.index)
+        """Keep nothing but the number. Raises: ElasticsearchDown."""
+        await self._put(rebuild, {"site": rebuild.site})
+
+    async def _put(self, rebuild: Rebuild, document: dict[str, Any]) -> None:
+        if rebuild.site in self._lost:
+            raise LeaseLost(_lost(rebuild.site))
+        with explained(f"keeping the state of {rebuild.index}"):
+            await self._es.index(index=REBUILDS, id=rebuild.index, document=document)
 
     @asynccontextmanager
     async def lease(self, site: str) -> AsyncIterator[None]:
@@ -78,6 +99,7 @@ class Rebuilds:
         await self._indexes.ensure_rebuilds()
         owner = f"{socket.gethostname()}/{os.getpid()}/{psutil.Process().create_time():.0f}"
         place = await self._take(site, owner)
+        self._lost.discard(site)
         work = asyncio.current_task()
         assert work
         keeping = asyncio.create_task(self._keep(site, owner, place, work), name=f"lease-{site}")
@@ -120,23 +142,33 @@ class Rebuilds:
         return {"if_seq_no": answer["_seq_no"], "if_primary_term": answer["_primary_term"]}
 
     async def _keep(self, site: str, owner: str, place: dict[str, int], work: asyncio.Task[Any]) -> None:
-        kept = datetime.now(UTC)
+        until = monotonic() + LEASE
         while True:
             await asyncio.sleep(LEASE / 3)
-            lost = False
+            began = monotonic()
             try:
                 with explained(f"keeping the lease of site {site}"):
-                    try:
-                        place = await self._write(site, owner, place)
-                        kept = datetime.now(UTC)
-                    except ConflictError:
-                        lost = True
+                    place = await self._renewed(site, owner, place)
+                until = began + LEASE
+            except Permanent:
+                break
             except Retryable as err:
                 log.warning("lease not renewed", site=site, error=str(err))
-                lost = datetime.now(UTC) - kept > timedelta(seconds=LEASE)
-            if lost:
-                work.cancel()
-                raise LeaseLost(f"another process works on the indexes of site {site} by now; this one stops")
+                if monotonic() > until:
+                    break
+        self._lost.add(site)
+        work.cancel()
+        raise LeaseLost(_lost(site))
+
+    async def _renewed(self, site: str, owner: str, place: dict[str, int]) -> dict[str, int]:
+        try:
+            return await self._write(site, owner, place)
+        except ConflictError:
+            # Perhaps our own last write, whose answer was lost.
+            held = await self._es.get(index=REBUILDS, id=_lease_id(site))
+            if held["_source"]["owner"] != owner:
+                raise LeaseLost(_lost(site)) from None
+            return {"if_seq_no": held["_seq_no"], "if_primary_term": held["_primary_term"]}
 
     async def _give_back(self, site: str, owner: str) -> None:
         try:
@@ -151,6 +183,10 @@ class Rebuilds:
 
 def _lease_id(site: str) -> str:
     return f"lease-{site}"
+
+
+def _lost(site: str) -> str:
+    return f"another process works on the indexes of site {site} by now; this one stops"
 
 
 def _named(owner: str) -> str:

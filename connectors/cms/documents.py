@@ -12,7 +12,7 @@ import yaml
 from markdown_it import MarkdownIt
 from pydantic import ValidationError
 
-from pipelines.runtime.errors import Permanent
+from pipelines.runtime.errors import WrongUse
 from schemas.base import problems
 from schemas.page import PageDocument
 
@@ -20,7 +20,7 @@ SUFFIXES = {".html", ".htm", ".md", ".markdown"}
 FRONT_MATTER = re.compile(r"\A---\s*\n(.*?)\n---\s*(?:\n|\Z)", re.DOTALL)
 
 
-class BadSource(Permanent):
+class BadSource(WrongUse):
     """The source cannot be read as pages; names file and line."""
 
     code = "bad-source"

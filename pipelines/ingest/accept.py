@@ -18,13 +18,13 @@ from datetime import UTC, datetime
 from typing import Protocol
 
 from pipelines.runtime.errors import Retryable, TooLarge
+from pipelines.runtime.record import Lane
 from pipelines.runtime.settings import Settings
-from pipelines.runtime.stage import Sender
-from schemas.base import MAX_REVISION
+from schemas.base import MAX_REVISION, Message
 from schemas.head import Head
 from schemas.ingest import ReceiptEvent
 from schemas.page import ChangeRef, Op, PageChange, PageDocument
-from schemas.topics import CHANGES, MAX_MESSAGE_BYTES, RECEIPTS
+from schemas.topics import CHANGES, MAX_MESSAGE_BYTES, RECEIPTS, Topic
 
 log = logging.getLogger(__name__)
 
@@ -57,6 +57,14 @@ class KnownPages(Protocol):
     async def receipts(self, page_keys: Iterable[str]) -> Mapping[str, ReceiptEvent]: ...
 
 
+class Bus(Protocol):
+    """Takes messages (adapters.kafka.KafkaSender)."""
+
+    async def send(self, topic: Topic, key: str, message: Message, *, lane: Lane) -> None:
+        """Return once the broker has confirmed. Raises: Retryable, TooLarge."""
+        ...
+
+
 def newer(a: ChangeRef | PageChange, b: ChangeRef | PageChange) -> bool:
     """Whether `a` wins over `b`: the higher revision; at the same one a delete stays a delete."""
     return (a.revision, a.op == "delete") > (b.revision, b.op == "delete")
@@ -76,7 +84,7 @@ class Intake:
 
     def __init__(
         self,
-        sender: Sender,
+        sender: Bus,
         pages: KnownPages,
         settings: Settings,
         now: Callable[[], datetime] = lambda: datetime.now(UTC),
@@ -87,8 +95,11 @@ class Intake:
         self._now = now
         self._last: OrderedDict[str, int] = OrderedDict()
 
-    async def accept(self, site: str, changes: Sequence[Change], source: str) -> list[Acceptance]:
+    async def accept(self, site: str, changes: Sequence[Change], source: str, lane: Lane = "save") -> list[Acceptance]:
         """Put the changes into the log, in order; returns when the broker has them all.
+
+        Args:
+            lane: `bulk` for what no editor waits for: saves overtake it.
 
         Raises:
             UnknownSite: not in pagewire.yaml.
@@ -113,7 +124,7 @@ class Intake:
             if not superseded:
                 known[key] = numbered
                 sends.append(numbered)
-        await self._send(sends)
+        await self._send(sends, lane)
         return accepted
 
     def _numbered(self, change: PageChange, highest: int, given: int | None) -> PageChange:
@@ -143,7 +154,7 @@ class Intake:
                 found[key] = event.change
         return found
 
-    async def _send(self, changes: Sequence[PageChange]) -> None:
+    async def _send(self, changes: Sequence[PageChange], lane: Lane) -> None:
         """Changes of a page in order; pages side by side."""
         for change in changes:
             size = len(change.encode())
@@ -154,12 +165,12 @@ class Intake:
         pages: dict[str, list[PageChange]] = {}
         for change in changes:
             pages.setdefault(change.page_key, []).append(change)
-        await asyncio.gather(*(self._send_page(history) for history in pages.values()))
+        await asyncio.gather(*(self._send_page(history, lane) for history in pages.values()))
 
-    async def _send_page(self, history: Sequence[PageChange]) -> None:
+    async def _send_page(self, history: Sequence[PageChange], lane: Lane) -> None:
         for change in history:
-            await self._sender.send(CHANGES, change.page_key, change)
-        await self._sender.send(RECEIPTS, history[-1].page_key, _queued(history[-1]))
+            await self._sender.send(CHANGES, change.page_key, change, lane=lane)
+        await self._sender.send(RECEIPTS, history[-1].page_key, _queued(history[-1]), lane=lane)
 
 
 def _change(site: str, change: Change, default_lang: str, at: datetime, source: str) -> PageChange:

@@ -242,13 +242,13 @@ class Drift:
         """Pages that are shown and, by the log, should not be; and all that are shown."""
         return self._number(sql.WOULD_VANISH), self._number(sql.SHOWN)
 
-    def to_send(self, after: str, limit: int, *, force: bool) -> list[Winner]:
-        """Changes to send again, in the order of their pages.
+    def to_send(self, after: tuple[int, int], limit: int, *, force: bool) -> list[Winner]:
+        """Changes to send again, in the log's order; `after` a partition and offset.
 
         A page of which the index has anything newer than the log is among them with `force` only, and with the
         revision its change must beat: sent as it is, it would lose.
         """
-        return [Winner(*row) for row in self._db.execute(sql.TO_SEND, (after, force, limit))]
+        return [Winner(*row) for row in self._db.execute(sql.TO_SEND, (*after, force, limit))]
 
     def to_clear(self, after: str, limit: int, *, force: bool) -> list[tuple[str, list[Document]]]:
         """Documents to delete, by page: what belongs to nothing; with `force` also what the log does not know.

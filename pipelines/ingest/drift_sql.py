@@ -135,10 +135,10 @@ WHERE cause IN ('undeleted', 'unlogged') AND NOT coalesce(h.deleted, 0)
 """
 SHOWN = "SELECT count(*) FROM head WHERE NOT deleted"
 TO_SEND = """
-SELECT d.page_key, l.partition, l.offset, l.revision, max(iif(doubtful, held, NULL)) AS beaten
-FROM drift d JOIN log l USING (page_key)
-WHERE d.page_key > ? AND (resend OR doubtful) GROUP BY d.page_key HAVING beaten IS NULL OR ?
-ORDER BY d.page_key LIMIT ?
+SELECT page_key, l.partition, l.offset, l.revision, max(iif(doubtful, held, NULL)) AS beaten
+FROM drift JOIN log l USING (page_key)
+WHERE (resend OR doubtful) AND (l.partition, l.offset) > (?, ?)
+GROUP BY page_key HAVING beaten IS NULL OR ? ORDER BY l.partition, l.offset LIMIT ?
 """
 TO_CLEAR = """
 SELECT DISTINCT d.page_key FROM drift d LEFT JOIN log l USING (page_key)

@@ -11,18 +11,20 @@ record that was made for an index of another kind (before the last rebuild) is m
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Protocol, TypeVar
 
 import structlog
 
+from adapters.elastic.indexes import IndexGone
 from pipelines.ingest.accept import newer, reference
 from pipelines.ingest.agents import chunked, now
 from pipelines.ingest.heal import ChangeLog
 from pipelines.ingest.index import ChunkAddress, Origin, PageStore, apply_part
 from pipelines.ingest.reuse import Embedding, PageModel
-from pipelines.runtime.errors import Permanent, Retryable
+from pipelines.runtime.errors import Permanent, Retryable, WrongUse
 from pipelines.runtime.guard import RetryPolicy
 from pipelines.runtime.record import Record
 from schemas.base import WireError
@@ -37,6 +39,7 @@ Value = TypeVar("Value")
 
 AT_ONCE = 16  # pages made side by side
 KEPT_FAILURES = 20
+WEIGHT = 64 * 1024  # bytes decoded until others get their turn
 
 
 class LiveHeads(Protocol):
@@ -92,6 +95,7 @@ class Batched(PageStore):
     """An index of which the heads of one batch are known, and which need not be searchable in between."""
 
     def __init__(self, store: PageStore, heads: Mapping[str, Head], shown: Mapping[str, Head]) -> None:
+        """`shown`: heads of the live index."""
         self._store = store
         self._heads = dict(heads)
         self._shown = shown
@@ -108,14 +112,9 @@ class Batched(PageStore):
         return {key: self._heads[key] for key in page_keys if key in self._heads}
 
     async def write(self, part: PageEmbeddings, head: Head | None) -> bool:
-        key = part.change.page_key
-        shown = self._shown.get(key)
-        if head is not None and shown is not None and shown.change.revision == head.change.revision:
-            # An editor's receipt tells of the save, not of the rebuild.
-            head = head.model_copy(update={"cost": shown.cost, "settled_at": shown.settled_at})
-        written = await self._store.write(part, head)
+        written = await self._store.write(part, head and self._as_shown(head))
         if written and head is not None:
-            self._heads[key] = head
+            self._heads[part.change.page_key] = head
         return written
 
     async def remove(self, change: ChangeRef, chunks: Sequence[ChunkAddress]) -> None:
@@ -126,6 +125,20 @@ class Batched(PageStore):
 
     async def refresh(self) -> None:
         """Not now."""
+
+    def _as_shown(self, head: Head) -> Head:
+        """An editor's receipt tells of the save, not of the rebuild; and its products stand where they stood."""
+        shown = self._shown.get(head.change.page_key)
+        if shown is None or shown.change.revision != head.change.revision:
+            return head
+        return head.model_copy(
+            update={
+                "cost": shown.cost,
+                "settled_at": shown.settled_at,
+                "chunks_offset": max(shown.chunks_offset, head.chunks_offset),
+                "embeddings_offset": max(shown.embeddings_offset, head.embeddings_offset),
+            }
+        )
 
 
 class Filler:
@@ -157,9 +170,10 @@ class Filler:
         tally, self.tally = self.tally, Tally()
         return tally
 
-    async def decode(self, batch: Sequence[Record]) -> dict[str, Sequence[Given]]:
+    async def decode(self, batch: Sequence[Record]) -> dict[str, list[Given]]:
         """The site's messages of a batch by page, oldest first. What cannot be decoded is a dead letter already."""
         pages: dict[str, list[Given]] = {}
+        weight = 0
         for record in batch:
             if not (record.key or b"").startswith(self._prefix):
                 continue
@@ -170,21 +184,30 @@ class Filler:
                 continue
             if given is not None:
                 pages.setdefault(given.change.page_key, []).append(given)
-            await asyncio.sleep(0)  # large messages take their time to decode; a bulk may be under way meanwhile
-        return {key: _newest(history) for key, history in pages.items()}
+            weight += len(record.value or b"")
+            if weight > WEIGHT:  # a bulk may be under way meanwhile
+                weight = 0
+                await asyncio.sleep(0)
+        return pages
 
-    async def write(self, pages: Mapping[str, Sequence[Given]]) -> None:
+    async def write(
+        self, pages: Mapping[str, Sequence[Given]], settled: Callable[[int], None] = lambda _: None
+    ) -> None:
         """Put decoded messages into the index; returns when all are in, or known to be impossible.
+
+        Args:
+            settled: Told after each page how many messages more are done with.
 
         Raises:
             Retryable: a service is away for longer than `retry_for`; the batch may be done again.
+            WrongUse: nothing will work before somebody has put it right.
         """
         if not pages:
             return
         heads, shown = await self._patiently(lambda: self._look(list(pages)))
         store = Batched(self._store, heads, shown)
         waiting = {key: [g for g in history if not self._there(g, heads.get(key))] for key, history in pages.items()}
-        work = [self._page(key, history, store) for key, history in waiting.items() if history]
+        work = [self._page(key, history, store, settled) for key, history in waiting.items() if history]
         for problem in await asyncio.gather(*work, return_exceptions=True):
             if problem is not None:
                 raise problem
@@ -193,10 +216,14 @@ class Filler:
         return await asyncio.gather(self._store.heads(keys), self._live.heads(self._target.site, keys))
 
     def _there(self, given: Given, head: Head | None) -> bool:
-        """Whether the index shows this change, or a newer one, as it is wanted."""
+        """Whether the index shows this change, or one that wins over it, as it is wanted."""
         if head is None or newer(given.change, head.change):
             return False
-        return head.state == "deleted" or self._fits(head.model, head.chunker)
+        if newer(head.change, given.change) or head.state == "deleted":
+            return True
+        # The same revision once more, further on in the log: the one applied last stands, as in the live index.
+        again = (given.change.partition, given.change.offset) > (head.change.partition, head.change.offset)
+        return not again and self._fits(head.model, head.chunker)
 
     def _fits(self, model: str, chunker: str) -> bool:
         return (model, chunker) == (self._target.fingerprint, self._target.chunker.fingerprint)
@@ -215,13 +242,29 @@ class Filler:
                     return None
                 return Given(part.change, part=part, origin=Origin(part.chunks_offset, record.offset))
 
-    async def _page(self, key: str, history: Sequence[Given], store: PageStore) -> None:
+    async def _page(self, key: str, history: Sequence[Given], store: PageStore, settled: Callable[[int], None]) -> None:
+        """Put in what wins; if that is impossible, what it would have won over."""
         async with self._gate:
-            for given in history:
-                try:
-                    await self._patiently(lambda given=given: self._put(given, store))  # type: ignore[misc]
-                except (Permanent, WireError) as err:
-                    self.tally.fail(key, str(err))
+            revisions = list(_revisions(history))
+            for revision in revisions:
+                # Its first parts came with the batch before: without its head nobody would know of them.
+                if revision is not revisions[-1] and (part := revision[0].part) is not None and part.part > 0:
+                    await self._revision(key, revision, store)
+            for revision in reversed(revisions):
+                if await self._revision(key, revision, store):
+                    break
+        settled(len(history))
+
+    async def _revision(self, key: str, revision: Sequence[Given], store: PageStore) -> bool:
+        try:
+            for given in revision:
+                await self._patiently(partial(self._put, given, store))
+        except WrongUse:
+            raise
+        except (Permanent, WireError) as err:
+            self.tally.fail(key, str(err))
+            return False
+        return True
 
     async def _put(self, given: Given, store: PageStore) -> None:
         for part in await self._parts(given):
@@ -249,7 +292,7 @@ class Filler:
                 return []
             self.tally.remade += given.whole is None
             page = await asyncio.to_thread(chunked, whole, self._target.chunker, change.partition, change.offset)
-        return await self._embedding.embed_with(await self._target.model(), page)
+        return await self._embedding.embed_with(await self._target.model(), page, given.origin.chunks_offset)
 
     def _delete(self, change: ChangeRef) -> PageEmbeddings:
         return PageEmbeddings(
@@ -271,12 +314,14 @@ class Filler:
         return None
 
     async def _patiently(self, work: Callable[[], Awaitable[Value]]) -> Value:
-        """Do it until it works. Raises: Retryable: for longer than `retry_for`. Permanent, WireError."""
+        """Do it until it works. Raises: Retryable: for longer than `retry_for`. IndexGone, Permanent, WireError."""
         failures = 0
         deadline = asyncio.get_running_loop().time() + self._policy.retry_for
         while True:
             try:
                 return await work()
+            except IndexGone:
+                raise
             except Retryable as err:
                 failures += 1
                 wait = self._policy.wait(failures)
@@ -286,10 +331,10 @@ class Filler:
                 await asyncio.sleep(wait)
 
 
-def _newest(history: Sequence[Given]) -> Sequence[Given]:
-    """The winner among a page's messages, all its parts; nothing of the others is wanted."""
-    winner = history[0].change
-    for given in history[1:]:
-        if newer(given.change, winner):
-            winner = given.change
-    return [given for given in history if not newer(winner, given.change)]
+def _revisions(history: Sequence[Given]) -> Iterator[list[Given]]:
+    """A page's messages by change, the winner last; messages of one change as they came."""
+    order: dict[tuple[int, bool], list[Given]] = {}
+    for given in history:
+        order.setdefault((given.change.revision, given.change.op == "delete"), []).append(given)
+    for _, revision in sorted(order.items(), key=lambda item: item[0]):
+        yield revision

@@ -1,4 +1,4 @@
-"""Import: many pages through the same door as a single save, resumable, with progress.
+"""Import: many pages through the same door as a single save, in the lane that saves overtake; resumable, with progress.
 
 A cursor file remembers how many pages of a source the broker has confirmed; an interrupted import goes on there. What
 is sent twice all the same is the same revision and changes nothing.
@@ -10,7 +10,7 @@ import asyncio
 import json
 import os
 import shutil
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
 from itertools import islice
@@ -18,17 +18,21 @@ from pathlib import Path
 from typing import Protocol
 
 from pipelines.ingest.accept import Acceptance, Change
+from pipelines.runtime.record import Lane
 from schemas.ingest import Receipt
 from schemas.page import PageDocument
 
 FOLDER = "imports"  # of cursors, in settings.home
-BATCH = 100  # pages put into the log together
+BATCH = 100  # pages put into the log together, ...
+BATCH_BYTES = 8 * 1024 * 1024  # ... unless they are heavy before that
 POLL = 0.5  # seconds between looks at the receipts
 LOOK = 500  # receipts read at once
 
 
 class Accepts(Protocol):
-    async def accept(self, site: str, changes: list[Change], source: str) -> list[Acceptance]: ...
+    async def accept(
+        self, site: str, changes: Sequence[Change], source: str, lane: Lane = "save"
+    ) -> list[Acceptance]: ...
 
 
 class ReadsReceipts(Protocol):
@@ -79,9 +83,21 @@ def forget_all(home: Path) -> None:
 
 
 def _batches(pages: Iterable[PageDocument]) -> Iterator[list[PageDocument]]:
-    remaining = iter(pages)
-    while batch := list(islice(remaining, BATCH)):
+    batch: list[PageDocument] = []
+    heavy = 0
+    for page in pages:
+        batch.append(page)
+        heavy += _weight(page)
+        if len(batch) == BATCH or heavy >= BATCH_BYTES:
+            yield batch
+            batch, heavy = [], 0
+    if batch:
         yield batch
+
+
+def _weight(page: PageDocument) -> int:
+    """Roughly its bytes: of what can be large."""
+    return len(page.content) + sum(len(attached.data_base64 or "") for attached in page.attachments)
 
 
 async def send(
@@ -101,7 +117,7 @@ async def send(
     progress.sent = skip
     revisions: dict[str, int] = {}
     for batch in _batches(islice(pages, skip, None)):
-        accepted = await intake.accept(site, [Change("upsert", page) for page in batch], "import")
+        accepted = await intake.accept(site, [Change("upsert", page) for page in batch], "import", "bulk")
         for one in accepted:
             if one.superseded:
                 progress.superseded += 1

@@ -126,10 +126,10 @@ async def apply_part(part: PageEmbeddings, store: PageStore, now: Callable[[], d
         if left := _addresses(part.counts, but=before.counts):
             await store.remove(change, left)
         return _superseded(change, origin, before, now)
-    if change.op == "upsert" and (part.model, part.chunker) != (store.model, store.chunker):
-        return _misfit(change, before, store)
-
     last = part.part == part.parts - 1
+    if change.op == "upsert" and (part.model, part.chunker) != (store.model, store.chunker):
+        return await _misfit(part, before, store, now) if last else Outcome()
+
     gone = _addresses(before.counts, but=part.counts) if before and last else []
     head = _head(part, origin, before, len(gone), now) if last else None
     if not await store.write(part, head):
@@ -166,12 +166,16 @@ def _superseded(change: ChangeRef, origin: Origin, winner: Head, now: Callable[[
     return Outcome(receipt, again=shown if covers else None)
 
 
-def _misfit(change: ChangeRef, before: Head | None, store: PageStore) -> Outcome:
+async def _misfit(part: PageEmbeddings, before: Head | None, store: PageStore, now: Callable[[], datetime]) -> Outcome:
     """Cut or embedded for another index, which was live a moment ago: made again for this one."""
-    shown = before is not None and before.change.revision == change.revision
-    if shown and before is not None and (before.model, before.chunker) == (store.model, store.chunker):
-        return Outcome()  # a replay of what the rebuild has put here already
-    return Outcome(again=change)
+    change = part.change
+    if before is None or before.change.revision != change.revision:
+        return Outcome(again=change)
+    if (before.model, before.chunker) != (store.model, store.chunker):
+        return Outcome(again=change)
+    # A rebuild has put it here already; for a save in the moment of the promotion nobody has said so yet.
+    await store.refresh()
+    return Outcome(ReceiptEvent(change=change, state="searchable", at=now(), chunks=before.cost, notes=part.notes))
 
 
 def _head(part: PageEmbeddings, origin: Origin, before: Head | None, removed: int, now: Callable[[], datetime]) -> Head:

@@ -21,13 +21,19 @@ class Permanent(PagewireError):
     code = "refused"
 
 
-class SettingsError(Permanent):
+class WrongUse(Permanent):
+    """Whoever called must put something right first: a setting, an argument, a file."""
+
+    code = "wrong-use"
+
+
+class SettingsError(WrongUse):
     """A setting is wrong; names it."""
 
     code = "bad-setting"
 
 
-class UnknownSite(Permanent):
+class UnknownSite(WrongUse):
     """No such site in pagewire.yaml."""
 
     code = "unknown-site"

@@ -16,7 +16,7 @@ import pytest
 import pytest_asyncio
 
 from adapters.embedders.base import Embedder, make_embedder
-from adapters.embedders.bge_m3 import SLICE_CHARS, BgeM3Embedder
+from adapters.embedders.bge_m3 import SLICE_CHARS_GPU, BgeM3Embedder
 from pipelines.runtime.errors import Permanent
 from pipelines.runtime.settings import Settings
 
@@ -116,7 +116,7 @@ async def test_what_it_answers_is_what_the_library_answers(embedder: Embedder, w
     from FlagEmbedding import BGEM3FlagModel
 
     texts = [f"Sentence {i} of the town. " * (1 + i % 5 * 8) for i in range(25)]
-    assert sum(map(len, texts)) > SLICE_CHARS / 2  # more than one call, with padding
+    assert sum(map(len, texts)) > SLICE_CHARS_GPU / 2  # more than one call, with padding
     model = BGEM3FlagModel(str(weights), use_fp16=False, devices="cpu")
     expected = model.encode(texts, batch_size=100, max_length=8192)["dense_vecs"]
     np.testing.assert_allclose(await embedder.passages(texts), expected, atol=5e-3)  # half precision on a GPU

@@ -27,8 +27,8 @@ from mode import Service
 
 from pipelines.runtime import faust_app
 from pipelines.runtime.faust_app import PromptTables, SafeApp, SafeConsumer, SafeThread, SafeTransport
-from pipelines.runtime.lanes import Lanes
-from pipelines.runtime.record import Record
+from pipelines.runtime.in_flight import InFlight
+from pipelines.runtime.record import LANE_HEADER, Lane, Record
 from pipelines.runtime.settings import Settings
 from pipelines.runtime.stage import Stage, by_record_key
 from schemas.topics import CHANGES
@@ -235,6 +235,7 @@ class FakeThread:
 
     def __init__(self) -> None:
         self.fetched: dict[TP, list[int]] = {}
+        self.bulk: set[int] = set()  # offsets of records in the bulk lane
         self.asked: set[TP] | None = None
         self.commits: list[dict[TP, int]] = []
         self.commit_works = True
@@ -245,7 +246,11 @@ class FakeThread:
 
     async def getmany(self, active: set[TP], timeout: float) -> dict[TP, list[Any]]:
         self.asked = set(active)
-        return {tp: [_Fetched(offset) for offset in offsets] for tp, offsets in self.fetched.items() if tp in active}
+        return {
+            tp: [_Fetched(offset, offset in self.bulk) for offset in offsets]
+            for tp, offsets in self.fetched.items()
+            if tp in active
+        }
 
     async def commit(self, offsets: Mapping[TP, int]) -> bool:
         self.commits.append(dict(offsets))
@@ -260,8 +265,9 @@ class FakeThread:
 
 
 class _Fetched:
-    def __init__(self, offset: int) -> None:
+    def __init__(self, offset: int, bulk: bool) -> None:
         self.offset = offset
+        self.headers = [(LANE_HEADER, b"bulk")] if bulk else []
 
 
 class _Producer:
@@ -276,15 +282,17 @@ def _record(offset: int, partition: int = 0) -> Record:
 
 
 @pytest.fixture
-async def app() -> AsyncIterator[SafeApp]:
+async def app(request: pytest.FixtureRequest) -> AsyncIterator[SafeApp]:
+    """`lane` of the stage: the test's parameter, else none."""
+
     async def handle(record: Record, sender: object) -> None:
         raise AssertionError("not reached")
 
     async def work(work: object) -> None:
         await asyncio.Event().wait()
 
-    def lanes(app: SafeApp) -> Lanes:
-        return Lanes(
+    def in_flight(app: SafeApp) -> InFlight:
+        return InFlight(
             window=2,
             order_key=by_record_key,
             work=work,
@@ -294,10 +302,11 @@ async def app() -> AsyncIterator[SafeApp]:
 
     failures: list[BaseException] = []
     settings = Settings(kafka="127.0.0.1:9", drain_timeout=0.01, static_membership="pod-0")
-    app = SafeApp(Stage("canary", {CHANGES: handle}), settings, lanes, failures.append)
+    lane: Lane | None = getattr(request, "param", None)
+    app = SafeApp(Stage("canary", {CHANGES: handle}, lane=lane), settings, in_flight, failures.append)
     own_loop = app.consumer._thread.thread_loop  # made with the thread object, which is never started here
     yield app
-    await app.lanes.drain(0)
+    await app.in_flight.drain(0)
     own_loop.close()
     assert failures == []
 
@@ -347,6 +356,36 @@ async def test_the_commit_stops_at_what_is_not_finished(app: SafeApp, thread: Fa
     assert thread.commits[1:] == [{A: 8}]
 
 
+@pytest.mark.parametrize(
+    ("app", "own"), [("save", [3, 6]), ("bulk", [4, 5, 9]), (None, [3, 4, 5, 6, 9])], indirect=["app"]
+)
+async def test_the_other_lane_is_finished_before_faust_sees_it(
+    app: SafeApp, thread: FakeThread, own: list[int]
+) -> None:
+    thread.fetched, thread.bulk = {A: [3, 4, 5, 6, 9]}, {4, 5, 9}
+    records = await app.consumer._getmany(active_partitions={A}, timeout=1.0)
+    assert [record.offset for record in records[A]] == own
+    await app.consumer.commit()
+    assert thread.commits == ([{A: 4}] if own[0] > 3 else [])  # what is ours is not finished, and holds the commit
+    for offset in own:
+        app.consumer.finished(_record(offset))
+    await app.consumer.commit()
+    assert thread.commits[-1] == {A: 10}
+
+
+@pytest.mark.parametrize("app", ["save"], indirect=True)
+async def test_a_partition_with_nothing_of_ours_moves_on(app: SafeApp, thread: FakeThread) -> None:
+    thread.fetched, thread.bulk = {A: [0, 1], B: [7]}, {0, 1, 7}
+    assert await app.consumer._getmany(active_partitions={A, B}, timeout=1.0) == {}
+    await app.consumer.commit()
+    assert thread.commits == [{A: 2, B: 8}]
+
+
+@pytest.mark.parametrize("app", ["bulk"], indirect=True)
+async def test_lanes_do_not_share_a_group(app: SafeApp) -> None:
+    assert app.conf.id == "pagewire-canary-bulk"
+
+
 async def test_a_failed_commit_is_tried_again(app: SafeApp, thread: FakeThread) -> None:
     thread.fetched = {A: [3]}
     await app.consumer._getmany(active_partitions={A}, timeout=1.0)
@@ -372,9 +411,9 @@ async def test_a_last_commit_that_is_not_answered_is_given_up_once(
     thread.answers.set()
 
 
-async def test_a_full_lane_is_not_fetched(app: SafeApp, thread: FakeThread) -> None:
+async def test_a_full_queue_is_not_fetched(app: SafeApp, thread: FakeThread) -> None:
     for offset in range(4):
-        app.lanes.put(_record(offset))
+        app.in_flight.put(_record(offset))
     await app.consumer._getmany(active_partitions={A, B}, timeout=1.0)
     assert thread.asked == {B}
     thread.asked = None
@@ -419,8 +458,8 @@ async def test_the_end_of_an_assignment_drains_commits_and_forgets(
     thread.fetched = {A: [0, 1]}
     await app.consumer._getmany(active_partitions={A}, timeout=1.0)
     app.consumer.finished(_record(0))
-    app.lanes.put(_record(1))
+    app.in_flight.put(_record(1))
     await app.consumer.on_partitions_revoked({A})
     assert thread.commits == [{A: 1}]
     assert app.consumer.book.partitions() == ()
-    assert not app.lanes.running
+    assert not app.in_flight.running

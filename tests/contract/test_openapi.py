@@ -12,6 +12,7 @@ from gateway.fakes import FakePorts
 from tests.edge import edge_settings
 
 PAGE = "/v1/sites/{site}/pages/{page_id}"
+LETTER = "/v1/admin/dlq/{topic}/{partition}/{offset}"
 ROUTES = {
     ("put", PAGE),
     ("delete", PAGE),
@@ -22,6 +23,14 @@ ROUTES = {
     ("get", "/v1/sites/{site}/search"),
     ("post", "/v1/sites/{site}/visitor-tokens"),
     ("get", "/v1/admin/status"),
+    ("get", "/v1/admin/dlq"),
+    ("post", "/v1/admin/dlq:redrive"),
+    ("post", "/v1/admin/dlq:drop"),
+    ("get", LETTER),
+    ("delete", LETTER),
+    ("post", f"{LETTER}/redrive"),
+    ("get", "/v1/admin/sites/{site}/audit"),
+    ("post", "/v1/admin/sites/{site}/audit"),
     ("get", "/healthz"),
     ("get", "/readyz"),
     ("get", "/metrics"),

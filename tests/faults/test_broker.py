@@ -10,10 +10,11 @@ from aiokafka.admin import AIOKafkaAdminClient
 from aiokafka.admin.config_resource import ConfigResource, ConfigResourceType
 
 from adapters.kafka import Outgoing, broker, ensure_topics, lags, prefixed
+from pipelines.open_letters import OpenLetters
 from pipelines.runtime.errors import Retryable, TooLarge, TopicMismatch
 from schemas.topics import CHANGES, CHUNKS, EMBEDDINGS, MAX_MESSAGE_BYTES, REQUESTS, all_topics
 from tests.faults.own_kafka import OwnKafka
-from tests.faults.rig import Rig, until
+from tests.faults.rig import STAGE, Rig, until
 from tests.faults.worker import Echo
 
 
@@ -115,15 +116,21 @@ async def test_topics_are_created_checked_and_corrected(rig: Rig) -> None:
     assert {prefixed(settings, topic) for topic in all_topics()} <= set(found)
 
 
-async def test_lag_members_and_dead_letters_are_told_by_the_broker(rig: Rig) -> None:
+async def test_lag_members_and_open_letters_are_told_by_the_broker(rig: Rig) -> None:
     await rig.order((1, "ok"), (2, "permanent"), (3, "ok"))
     async with broker(rig.settings) as client:
-        before = (await lags(client, rig.settings, {"faulty": [CHANGES]}))["faulty"]
+        before = (await lags(client, rig.settings, {rig.group: [CHANGES]}))[rig.group]
         rig.worker()
         await rig.settled()
-        after = (await lags(client, rig.settings, {"faulty": [CHANGES]}))["faulty"]
-    assert (before.lag, before.members, before.dead_letters) == (3, 0, 0)
-    assert (after.lag, after.members, after.dead_letters) == (0, 1, 1)
+        after = (await lags(client, rig.settings, {rig.group: [CHANGES]}))[rig.group]
+    assert (before.lag, before.members) == (3, 0)
+    assert (after.lag, after.members) == (0, 1)
+    letters = OpenLetters(rig.settings)
+    try:
+        await letters.look()
+    finally:
+        await letters.aclose()
+    assert [(c.topic, c.stage, c.code, c.count) for c in letters.counts()] == [(CHANGES.name, STAGE, "refused", 1)]
 
 
 async def _configure(bootstrap: str, topic: str, config: dict[str, str]) -> None:

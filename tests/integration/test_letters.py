@@ -9,6 +9,7 @@ from collections.abc import AsyncIterator, Iterable, Mapping
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
+from typing import Any
 from uuid import uuid4
 
 import pytest
@@ -102,12 +103,12 @@ class Desk:
             await guard(Work(record, record.key or b""))
         return records
 
-    async def bury(self, topic: Topic, key: bytes | None, value: bytes | None, **letter: object) -> None:
+    async def bury(self, source: Topic, key: bytes | None, value: bytes | None, **letter: Any) -> None:
         """Write a letter as the guard does; `letter` changes its fields."""
-        record = Record(prefixed(self.settings, topic), 1, 5, key, value, (("own", b"1"),), 7)
+        record = Record(prefixed(self.settings, source), 1, 5, key, value, (("own", b"1"),), 7)
         made = describe(record, "chunk", Permanent("no"), 1, NOON)
         await self.sender.send_bytes(
-            dead_letter_topic(topic), key, value, to_headers(record.headers, replace(made, **letter))
+            dead_letter_topic(source), key, value, to_headers(record.headers, replace(made, **letter))
         )
 
     async def all(self) -> dict[str, DeadLetterSummary]:

@@ -1,8 +1,8 @@
 """The judge: what was sent and answered against what was read back. Pure; shares no code with what it judges.
 
-    history ─┐
-             ├─▶ judge ─▶ faults found, by page and kind
-    evidence ┘
+history ─┐
+         ├─▶ judge ─▶ faults found, by page and kind
+evidence ┘
 """
 
 from __future__ import annotations
@@ -32,6 +32,7 @@ Kind = Literal[
     "unfound",  # in the index, and a search does not bring it up
     "invented",  # a change that nobody sent, or that was refused
     "poison",  # bytes nobody can read, and no dead letter of them
+    "audit",  # the product's own audit says something else
 ]
 FINAL = {"searchable", "deleted", "failed", "superseded"}
 OVERLAP = 0.2  # PAGEWIRE_CHUNK_OVERLAP

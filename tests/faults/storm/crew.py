@@ -154,5 +154,3 @@ def environment(**settings: str) -> dict[str, str]:
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("PAGEWIRE_", "OPENAI_"))}
     # The client of the embeddings endpoint would ask a configured proxy for loopback addresses, too.
     return kept | {"NO_PROXY": "127.0.0.1", "no_proxy": "127.0.0.1"} | settings
-
-

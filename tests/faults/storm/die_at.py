@@ -1,10 +1,10 @@
 """`pagewire` that kills itself at a chosen point: `STORM_DIE_AT=POINT:N`, at the N-th time it comes there.
 
-    before-effect   a page's documents are about to be written        nothing of it is in the index
-    mid-batch       half of a page's documents are written            neither head nor removals
-    after-effect    a page's documents are written                    no removals, no receipt, no acknowledgement
-    before-send     a result is about to be sent on                   the work is lost, the record is not
-    after-send      a result is confirmed by the broker               not acknowledged: it will come twice
+before-effect   a page's documents are about to be written        nothing of it is in the index
+mid-batch       half of a page's documents are written            neither head nor removals
+after-effect    a page's documents are written                    no removals, no receipt, no acknowledgement
+before-send     a result is about to be sent on                   the work is lost, the record is not
+after-send      a result is confirmed by the broker               not acknowledged: it will come twice
 """
 
 from __future__ import annotations

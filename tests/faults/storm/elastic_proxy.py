@@ -1,9 +1,9 @@
 """Between Pagewire and Elasticsearch: answers, loses, delays and rewrites as a fault scripts it.
 
-    Pagewire ─▶ proxy ─▶ Elasticsearch
-       503, 429 ◀─┤  refused before it was forwarded
-  items 429, 503 ◀─┤  a bulk that was applied in part, or in full whatever it says
-     cut, no word ◀─┘  applied, and the answer lost
+  Pagewire ─▶ proxy ─▶ Elasticsearch
+     503, 429 ◀─┤  refused before it was forwarded
+items 429, 503 ◀─┤  a bulk that was applied in part, or in full whatever it says
+   cut, no word ◀─┘  applied, and the answer lost
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from schemas.page import FieldName, Op
+from schemas.page import FieldName
 from tests.faults.storm.history import Order
 
 Address = tuple[FieldName, int]
@@ -32,7 +32,9 @@ class Logged:
         more = " ".join(
             filter(None, (self.state, f"#{self.number}" if self.number else "", "marker" if self.superseded else ""))
         )
-        return f"{self.topic}[{self.partition}]@{self.offset} {self.key} {said} {more} ts {self.at_ms}".replace("  ", " ")
+        return f"{self.topic}[{self.partition}]@{self.offset} {self.key} {said} {more} ts {self.at_ms}".replace(
+            "  ", " "
+        )
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,6 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-
 from schemas.page import FieldName, Op
 
 Order = tuple[int, bool]  # what decides between two changes: revision, then delete over upsert
@@ -111,5 +110,3 @@ class History:
 
     def count(self, *answers: Answer) -> int:
         return sum(sent.answer in answers for sent in self.sent)
-
-

@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-import asyncio
-import sys
-
 from aiokafka import TopicPartition
 
 from schemas.topics import CHANGES
 from tests.faults.storm import topics
-from tests.faults.storm.crew import COMMAND, ROOT
+from tests.faults.storm.commands import pagewire
 from tests.faults.storm.evidence import Letter
 from tests.faults.storm.readback import letters, settle
 from tests.faults.storm.world import World
 
 ROUNDS = 4
-COMMAND_LIMIT = 120.0  # seconds
 MODEL_MISMATCH = "model-mismatch"  # its vectors are of another model: the page must be embedded again
 
 
@@ -40,7 +36,9 @@ async def redrive(world: World, limit: float) -> int:
         total += len(fresh)
         done |= {(letter.topic, letter.partition, letter.offset) for letter in fresh}
         codes = sorted({letter.code for letter in fresh})
-        by_command = await _command(world, "dlq", "redrive", "--all", "--yes")
+        ended = await pagewire(world, "dlq", "redrive", "--all", "--yes")
+        assert ended is None or ended.code == 0, f"pagewire dlq redrive: {ended}"
+        by_command = ended is not None
         world.note(f"redrive {len(fresh)} dead letters ({', '.join(codes)}){' by command' if by_command else ''}")
         if not by_command:
             await _by_hand(world, fresh)
@@ -63,23 +61,3 @@ async def _by_hand(world: World, fresh: list[Letter]) -> None:
             await producer.send_and_wait(
                 at.topic, letter.value, letter.key, partition=at.partition, headers=list(letter.headers)
             )
-
-
-async def _command(world: World, *arguments: str) -> bool:
-    """Run a `pagewire` command; False when there is no such command."""
-    process = await asyncio.create_subprocess_exec(
-        sys.executable,
-        "-m",
-        COMMAND,
-        *arguments,
-        cwd=ROOT,
-        env=dict(world.crew.environment),
-        stdin=asyncio.subprocess.DEVNULL,
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.PIPE,
-    )
-    said, complaint = await asyncio.wait_for(process.communicate(), COMMAND_LIMIT)
-    if process.returncode == 2 and b"No such command" in complaint:
-        return False
-    assert process.returncode == 0, f"{arguments}: {process.returncode} {said.decode()} {complaint.decode()}"
-    return True

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
 from aiokafka.admin import AIOKafkaAdminClient
+from aiokafka.errors import KafkaError
 
 from schemas.topics import MAX_MESSAGE_BYTES, RECORD_OVERHEAD_BYTES
 from tests.faults.storm.world import PARTITIONS, World
 
 POLL_MS = 500
+COMMIT_LIMIT = 15.0  # seconds
+EMPTY_LIMIT = 60.0  # seconds until a group must be empty: a session is 10
 Offsets = dict[TopicPartition, int]
 
 
@@ -91,46 +95,48 @@ async def admin(world: World) -> AsyncIterator[Any]:
         await client.close()
 
 
-async def groups(world: World) -> list[str]:
-    """The consumer groups of the ingest stages, whatever they are called."""
+async def _committed(world: World) -> dict[str, Offsets]:
+    """What each group of the ingest stages has committed, whatever the groups are called."""
     async with admin(world) as client:
         listed = await client.list_consumer_groups()
         names = sorted({name for name, _ in listed if name.startswith(f"{world.prefix}pagewire-")})
-    return names
+        found = {name: await client.list_consumer_group_offsets(name) for name in names}
+    return {name: {tp: at.offset for tp, at in offsets.items()} for name, offsets in found.items()}
 
 
 async def behind(world: World) -> dict[str, int]:
     """How many messages each group has not finished, of the topics it has ever committed to."""
     found: dict[str, int] = {}
-    async with admin(world) as client:
-        listed = await client.list_consumer_groups()
-        names = sorted({name for name, _ in listed if name.startswith(f"{world.prefix}pagewire-")})
-        committed = {name: await client.list_consumer_group_offsets(name) for name in names}
+    committed = await _committed(world)
     async with reader(world) as consumer:
         for name, offsets in committed.items():
-            topics = {tp.topic for tp in offsets}
-            wanted = partitions(topics)
+            wanted = partitions({tp.topic for tp in offsets})
             consumer.assign(wanted)
             last = await consumer.end_offsets(wanted)
             first = await consumer.beginning_offsets(wanted)
-            found[name] = sum(
-                max(0, last[tp] - max(first[tp], offsets[tp].offset if tp in offsets else 0)) for tp in wanted
-            )
+            found[name] = sum(max(0, last[tp] - max(first[tp], offsets.get(tp, 0))) for tp in wanted)
     return found
 
 
 async def rewind(world: World) -> int:
-    """Every group starts again from the first message of its topics; nobody may be in them. Returns messages."""
+    """Every group starts again from the first message of its topics. Returns how many messages that is.
+
+    Nobody may be in the groups; a member that went without a word is one until its session is over.
+    """
     total = 0
-    async with admin(world) as client:
-        listed = await client.list_consumer_groups()
-        names = sorted({name for name, _ in listed if name.startswith(f"{world.prefix}pagewire-")})
-        committed = {name: await client.list_consumer_group_offsets(name) for name in names}
-    for name, offsets in committed.items():
+    for name, offsets in (await _committed(world)).items():
         async with reader(world, group=name) as consumer:
             wanted = partitions({tp.topic for tp in offsets})
             consumer.assign(wanted)
             begins = await consumer.beginning_offsets(wanted)
-            await asyncio.wait_for(consumer.commit(begins), 15.0)
-            total += sum(at.offset for at in offsets.values() if at.offset > 0)
+            end = time.monotonic() + EMPTY_LIMIT
+            while True:
+                try:
+                    await asyncio.wait_for(consumer.commit(begins), COMMIT_LIMIT)
+                    break
+                except (KafkaError, TimeoutError):
+                    if time.monotonic() > end:
+                        raise
+                    await asyncio.sleep(1.0)
+            total += sum(max(0, at) for at in offsets.values())
     return total

@@ -54,7 +54,9 @@ class Traffic:
         """Write until told to stop; every change sent has its answer then."""
         shape = self._world.shape
         pause = shape.writers / shape.rate
-        await asyncio.gather(*(self._write(self._world.random(f"writer-{n}"), pause, stop) for n in range(shape.writers)))
+        await asyncio.gather(
+            *(self._write(self._world.random(f"writer-{n}"), pause, stop) for n in range(shape.writers))
+        )
 
     async def first_saves(self, drafts: Sequence[Draft] | None = None) -> None:
         """Every page once, so that there is something to damage."""
@@ -128,9 +130,7 @@ class Traffic:
             document["revision"] = given
         self._sendable[number] = draft, document
         name, url = self._gateway(random)
-        sent = self._history.send(
-            draft.key, "upsert", given, draft.fields(number, empty=empty), kind, name, number
-        )
+        sent = self._history.send(draft.key, "upsert", given, draft.fields(number, empty=empty), kind, name, number)
         await self._put(sent, draft, url, document, wait)
         return sent
 
@@ -144,16 +144,16 @@ class Traffic:
 
     async def _again(self, draft: Draft, random: Random) -> None:
         """A webhook delivered twice: the same document with the same revision."""
-        known = [sent for sent in self._history.of(draft.key) if sent.order is not None and sent.number in self._sendable]
+        known = [
+            sent for sent in self._history.of(draft.key) if sent.order is not None and sent.number in self._sendable
+        ]
         if not known:
             return
         first = random.choice(known[-6:])
         _, document = self._sendable[first.number]
         name, url = self._gateway(random)
         revision = first.order[0] if first.order else None
-        sent = self._history.send(
-            draft.key, first.op, revision, first.fields, "duplicate", name, first.number
-        )
+        sent = self._history.send(draft.key, first.op, revision, first.fields, "duplicate", name, first.number)
         if document is None:
             await self._delete(sent, draft, url)
         else:
@@ -206,7 +206,9 @@ class Traffic:
         since = sent.at - SAVE_TIMEOUT
         if status != 200 or any(not other.fields for other in self._history.of(draft.key) if other.at > since):
             return
-        found = [hit["revision"] for hit in said["hits"] if (hit["page_id"], hit["lang"]) == (draft.page_id, draft.lang)]
+        found = [
+            hit["revision"] for hit in said["hits"] if (hit["page_id"], hit["lang"]) == (draft.page_id, draft.lang)
+        ]
         if not found or min(found) < revision:
             what = f"revision {revision} was said to be searchable; found at {self._history.now():.2f}: {found}"
             self._history.broken.append((draft.key, what))

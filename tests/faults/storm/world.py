@@ -163,6 +163,5 @@ async def _start(world: World) -> None:
 def _drafts(site: str, count: int) -> list[Draft]:
     languages = (LANGUAGES[n % len(LANGUAGES)] for n in range(count))
     return [
-        Draft(f"page/{n}", lang, page_key(site, lang, f"page/{n}"), word_of("w", n))
-        for n, lang in enumerate(languages)
+        Draft(f"page/{n}", lang, page_key(site, lang, f"page/{n}"), word_of("w", n)) for n, lang in enumerate(languages)
     ]

@@ -46,7 +46,8 @@ COMMANDS = list(every_command())
 def test_all_commands_of_the_contract_are_there() -> None:
     engine = {("engine", name) for name in ("start", "stop", "status", "reset")}
     single = {"up", "worker", "gateway", "topics", "import", "ask", "search", "status", "receipt", "demo"}
-    assert engine | {(name,) for name in single} <= set(COMMANDS)
+    letters = {("dlq", name) for name in ("list", "show", "edit", "redrive", "drop")}
+    assert engine | letters | {(name,) for name in single} <= set(COMMANDS)
 
 
 @pytest.mark.parametrize("path", COMMANDS, ids=" ".join)

@@ -15,7 +15,7 @@ from cli import output
 from cli.output import explained, print_json, rows, table
 from connectors.cms.documents import BadSource
 from infra.engine import EngineError
-from pipelines.ingest.index import ModelMismatch
+from adapters.embedders.registry import ModelMismatch
 from pipelines.runtime.errors import Permanent, Retryable, SettingsError, TooLarge, UnknownSite
 from pipelines.runtime.services import ServiceMissing
 from schemas.page import PageDocument
@@ -29,7 +29,7 @@ from schemas.page import PageDocument
         (Permanent("no"), 1),
         (TooLarge("no"), 1),
         (ModelMismatch("no"), 1),
-        (BadSource("no"), 1),
+        (BadSource("no"), 2),
         (Retryable("no"), 3),
         (ServiceMissing("no"), 3),
         (EngineError("no"), 3),

@@ -33,7 +33,8 @@ CHAT_ELSEWHERE = ("POST", "/v1/sites/other/chat")
 SEARCH = ("GET", "/v1/sites/town/search?q=fees")
 RESUME = ("GET", "/v1/sites/town/answers/request-1/events")
 STATUS = ("GET", "/v1/admin/status")
-EVERYTHING = (INGEST, ELSEWHERE, RECEIPT, BULK, DELETE, CHAT, CHAT_ELSEWHERE, SEARCH, RESUME, STATUS)
+LETTERS = (("GET", "/v1/admin/dlq"), ("DELETE", "/v1/admin/dlq/cms.changes/0/1"), ("POST", "/v1/admin/dlq:redrive"))
+EVERYTHING = (INGEST, ELSEWHERE, RECEIPT, BULK, DELETE, CHAT, CHAT_ELSEWHERE, SEARCH, RESUME, STATUS, *LETTERS)
 
 MAY = {
     ADMIN: set(EVERYTHING),

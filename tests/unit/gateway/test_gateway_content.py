@@ -265,6 +265,13 @@ async def test_bulk_keeps_the_good_lines(client: httpx.AsyncClient, fakes: FakeP
     assert [c.op for c in fakes.pages.changes["town:hu:b"]] == ["upsert"]  # a language the site does not list
 
 
+async def test_saves_and_bulk_changes_go_in_lanes_of_their_own(client: httpx.AsyncClient, fakes: FakePorts) -> None:
+    await client.put(f"{PAGES}/fees", json=PAGE)
+    await client.delete(f"{PAGES}/fees")
+    await client.post(f"{PAGES}:bulk", content=ndjson({"page": {"id": "a"}}))
+    assert fakes.pages.lanes == ["save", "save", "bulk"]
+
+
 async def test_bulk_goes_to_the_log_in_batches(client: httpx.AsyncClient, fakes: FakePorts) -> None:
     body = ndjson(*({"page": {"id": f"p{n}"}} for n in range(1_201)))
     result = (await client.post(f"{PAGES}:bulk", content=body)).json()

@@ -10,21 +10,39 @@ import pytest
 from prometheus_client import REGISTRY
 
 from gateway import gauges
+from gateway.fakes import FakeLetters
 from gateway.gauges import StatusGauges
+from pipelines.runtime.errors import Retryable
 from schemas.http import SiteStatus, StageStatus, SystemStatus
+from tests.making import letter
 
 NOW = datetime(2026, 5, 4, 12, tzinfo=UTC)
 FINE = SystemStatus(
     at=NOW,
     kafka=True,
     elasticsearch=True,
-    stages=(StageStatus(stage="chunk", topic="cms.changes", lag=7, rate=1.5, members=2, dead_letters=3),),
+    stages=(
+        StageStatus(stage="chunk", lane="save", topic="cms.changes", lag=7, rate=1.5, members=2, dead_letters=3),
+        StageStatus(stage="chunk", lane="bulk", topic="cms.changes", lag=900, rate=9, members=1, dead_letters=0),
+        StageStatus(stage="answer", topic="query.retrieved", lag=4, rate=0, members=1, dead_letters=0),
+    ),
     sites=(
         SiteStatus(site="town", pages=40, chunks=90, freshness_p50_ms=250, freshness_p95_ms=1500, embedder="lite"),
         SiteStatus(site="new", pages=0, chunks=0, freshness_p50_ms=None, freshness_p95_ms=None, embedder=None),
     ),
 )
 AWAY = SystemStatus(at=NOW, kafka=False, elasticsearch=True, stages=(), sites=())
+LETTERS = FakeLetters(
+    {
+        made.letter.id: made
+        for made in (
+            letter(1),
+            letter(2),
+            letter(3, topic="ingest.chunks", stage=None, code="unreadable"),
+            letter(4, state="dropped"),
+        )
+    }
+)
 
 
 class ScriptedStatus:
@@ -56,11 +74,14 @@ def value(name: str, **labels: str) -> float | None:
 
 
 async def test_shows_lag_workers_dead_letters_and_freshness_in_seconds() -> None:
-    await StatusGauges(ScriptedStatus(FINE)).refresh()
+    await StatusGauges(ScriptedStatus(FINE), LETTERS).refresh()
     assert value("pagewire_service_up", service="kafka") == 1
-    assert value("pagewire_lag_messages", stage="chunk") == 7
-    assert value("pagewire_workers", stage="chunk") == 2
-    assert value("pagewire_kept_dead_letters", stage="chunk") == 3
+    lags = {lane: value("pagewire_lag_messages", stage="chunk", lane=lane) for lane in ("save", "bulk")}
+    assert lags == {"save": 7, "bulk": 900}
+    assert value("pagewire_lag_messages", stage="answer", lane="") == 4
+    assert value("pagewire_workers", stage="chunk", lane="save") == 2
+    assert value("pagewire_dead_letters_open", stage="chunk", code="bad-message") == 2
+    assert value("pagewire_dead_letters_open", stage="", code="unreadable") == 1
     assert value("pagewire_pages", site="town") == 40
     assert value("pagewire_freshness_seconds", site="town", quantile="0.5") == 0.25
     assert value("pagewire_freshness_seconds", site="town", quantile="0.95") == 1.5
@@ -68,23 +89,28 @@ async def test_shows_lag_workers_dead_letters_and_freshness_in_seconds() -> None
 
 
 async def test_what_is_not_known_any_more_shows_no_old_figure() -> None:
-    gauges.show(FINE)
-    gauges.show(AWAY)
+    gauges.show(FINE, await LETTERS.open_counts())
+    gauges.show(AWAY, ())
     assert value("pagewire_service_up", service="kafka") == 0
-    assert value("pagewire_lag_messages", stage="chunk") is None
+    assert value("pagewire_lag_messages", stage="chunk", lane="save") is None
     assert value("pagewire_pages", site="town") is None
+
+
+async def test_kafka_gone_between_two_looks_shows_nothing_and_is_no_error() -> None:
+    await StatusGauges(ScriptedStatus(FINE), FakeLetters(error=Retryable("gone"))).refresh()
+    assert value("pagewire_service_up", service="kafka") is None
 
 
 async def test_servers_are_asked_once_however_many_look() -> None:
     status = ScriptedStatus(FINE)
-    shown = StatusGauges(status)
+    shown = StatusGauges(status, LETTERS)
     await asyncio.gather(*(shown.refresh() for _ in range(5)))
     assert status.asked == 1
 
 
 async def test_no_answer_in_time_is_no_figure_and_no_error(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(gauges, "TIMEOUT", 0.01)
-    gauges.show(FINE)
-    await StatusGauges(ScriptedStatus(None)).refresh()
+    gauges.show(FINE, await LETTERS.open_counts())
+    await StatusGauges(ScriptedStatus(None), LETTERS).refresh()
     assert value("pagewire_service_up", service="kafka") is None
-    assert value("pagewire_lag_messages", stage="chunk") is None
+    assert value("pagewire_lag_messages", stage="chunk", lane="save") is None

@@ -258,7 +258,7 @@ def test_dashboard_asks_for_metrics_that_exist() -> None:
         for target in panel["targets"]:
             asked |= set(re.findall(r"\bpagewire_\w+", target["expr"]))
     assert asked <= known
-    assert {"pagewire_lag_messages", "pagewire_freshness_seconds", "pagewire_kept_dead_letters"} <= asked
+    assert {"pagewire_lag_messages", "pagewire_freshness_seconds", "pagewire_dead_letters_open"} <= asked
     assert dashboard["uid"] == "pagewire"
 
 

@@ -16,6 +16,7 @@ from pipelines.ingest import accept as module
 from pipelines.ingest.accept import Change, Intake
 from pipelines.ingest.index import index_part
 from pipelines.runtime.errors import Retryable, TooLarge, UnknownSite
+from pipelines.runtime.record import LANES, Lane
 from pipelines.runtime.settings import Settings, SiteSettings
 from schemas.base import MAX_REVISION, Message
 from schemas.head import Head
@@ -80,6 +81,13 @@ async def test_a_save_is_in_the_log_with_a_receipt_that_says_queued() -> None:
     assert (receipt.topic, receipt.key) == (RECEIPTS, "town:en:fees")
     assert isinstance(receipt.message, ReceiptEvent)
     assert (receipt.message.state, receipt.message.change.revision) == ("queued", NOON_MS)
+
+
+@pytest.mark.parametrize("lane", LANES)
+async def test_change_and_receipt_travel_in_the_lane_asked_for(lane: Lane) -> None:
+    bench = Bench()
+    await bench.intake.accept("town", [save()], "push", lane)
+    assert [sent.lane for sent in bench.sender.sent] == [lane, lane]
 
 
 async def test_a_page_without_a_language_is_in_the_first_of_its_site() -> None:
@@ -226,10 +234,10 @@ async def test_a_broker_that_takes_nothing_is_told_and_the_next_try_is_newer() -
     class Down(FakeSender):
         down = True
 
-        async def send(self, topic: Topic, key: str, message: Message, *, partition_key: str | None = None) -> None:
+        async def send(self, topic: Topic, key: str, message: Message, **how: Any) -> None:
             if self.down:
                 raise Retryable("Kafka takes no message")
-            await super().send(topic, key, message, partition_key=partition_key)
+            await super().send(topic, key, message, **how)
 
     sender = Down()
     bench = Bench(sender=sender)
@@ -248,12 +256,12 @@ async def test_a_page_sends_its_next_change_only_when_the_broker_has_the_last() 
             super().__init__()
             self.under_way: set[str] = set()
 
-        async def send(self, topic: Topic, key: str, message: Message, *, partition_key: str | None = None) -> None:
+        async def send(self, topic: Topic, key: str, message: Message, **how: Any) -> None:
             assert key not in self.under_way
             self.under_way.add(key)
             await asyncio.sleep(0)
             self.under_way.remove(key)
-            await super().send(topic, key, message)
+            await super().send(topic, key, message, **how)
 
     bench = Bench(sender=Slow())
     await bench.accept(save(), save(), save(page_id="other"), save())

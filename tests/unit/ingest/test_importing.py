@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +13,9 @@ from pipelines.ingest import importing as module
 from pipelines.ingest.accept import Acceptance, Change
 from pipelines.ingest.importing import Cursor, Progress, forget_all, send, settle
 from pipelines.runtime.errors import Retryable
+from pipelines.runtime.record import Lane
 from schemas.ingest import ChunkCounts, Receipt
-from schemas.page import PageDocument
+from schemas.page import Attachment, PageDocument
 from tests.making import NOON
 
 
@@ -31,8 +32,8 @@ class FakeIntake:
         self._fails_at = fails_at
         self._superseded = set(superseded)
 
-    async def accept(self, site: str, changes: list[Change], source: str) -> list[Acceptance]:
-        assert (site, source) == ("town", "import")
+    async def accept(self, site: str, changes: Sequence[Change], source: str, lane: Lane = "save") -> list[Acceptance]:
+        assert (site, source, lane) == ("town", "import", "bulk")
         assert {c.op for c in changes} == {"upsert"}
         if len(self.batches) + 1 == self._fails_at:
             raise Retryable("no broker")
@@ -67,6 +68,16 @@ async def test_pages_go_through_the_door_in_batches_with_progress() -> None:
     assert intake.batches == [["a", "b"], ["c", "d"], ["e"]]
     assert revisions == {f"town:en:{id}": 7 for id in "abde"}
     assert seen == [(2, 0), (4, 1), (5, 1)]
+
+
+async def test_heavy_pages_go_in_smaller_batches(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "BATCH", 100)
+    monkeypatch.setattr(module, "BATCH_BYTES", 1000)
+    attached = (Attachment(data_base64="x" * 600),)
+    light, heavy = PageDocument(id="l"), PageDocument(id="h", content="x" * 600)
+    intake = FakeIntake()
+    await send("town", [light, heavy, light, PageDocument(id="a", attachments=attached), light], intake, None, nowhere)
+    assert intake.batches == [["l", "h", "l", "a"], ["l"]]
 
 
 async def test_an_interrupted_import_goes_on_after_the_last_batch_the_broker_has(

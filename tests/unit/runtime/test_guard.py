@@ -14,10 +14,10 @@ from pipelines.runtime.dead_letters import DeadLetter, from_headers, original_he
 from pipelines.runtime.errors import Permanent, Retryable
 from pipelines.runtime.guard import Guard, RetryPolicy
 from pipelines.runtime.in_flight import Work
-from pipelines.runtime.record import Headers, Record
+from pipelines.runtime.record import LANE_HEADER, LANES, Headers, Lane, Record, in_lane, lane_of
 from pipelines.runtime.stage import Handler, Sender, Stage
 from schemas.base import Message, WireError
-from schemas.topics import ANSWERS, CHANGES, CHUNKS, Topic
+from schemas.topics import ANSWERS, CHANGES, CHUNKS, RECEIPTS, Topic
 
 
 class Note(Message):
@@ -33,6 +33,7 @@ class FakeBus:
     failures: list[BaseException] = field(default_factory=list)
     hangs: bool = False
     sent: list[tuple[Topic, str, str | None]] = field(default_factory=list)
+    lanes: list[Lane] = field(default_factory=list)
     buried: list[tuple[Topic, bytes | None, bytes | None, Headers]] = field(default_factory=list)
 
     async def send(
@@ -43,10 +44,12 @@ class FakeBus:
         *,
         partition_key: str | None = None,
         trace_id: str | None = None,
+        lane: Lane = "save",
     ) -> None:
         if self.hangs:
             await asyncio.Event().wait()
         self.sent.append((topic, key, trace_id))
+        self.lanes.append(lane)
 
     async def send_bytes(self, topic: Topic, key: bytes | None, value: bytes | None, headers: Headers) -> None:
         if self.failures:
@@ -256,9 +259,43 @@ async def test_a_cancellation_nobody_asked_for_is_an_error_like_others(monkeypat
     assert bench.letter.code == "refused"
 
 
+@pytest.mark.parametrize("lane", LANES)
+async def test_what_comes_of_a_record_stays_in_its_lane(lane: Lane, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def handler(record: Record, sender: Sender) -> None:
+        await sender.send(CHUNKS, "k", Note())
+        raise Permanent("no")
+
+    async def on_dead(record: Record, letter: DeadLetter, sender: Sender) -> None:
+        await sender.send(RECEIPTS, "k", Note())
+
+    bench = Bench(on_dead=on_dead)
+    await bench.run(handler, monkeypatch, replace(RECORD, headers=in_lane(RECORD.headers, lane)))
+    assert [topic for topic, *_ in bench.bus.sent] == [CHUNKS, RECEIPTS]
+    assert bench.bus.lanes == [lane, lane]
+    ((_, _, _, headers),) = bench.bus.buried
+    assert lane_of(headers) == lane  # and so a redrive does not overtake saves by accident
+
+
+@pytest.mark.parametrize(
+    ("headers", "lane"),
+    [
+        ((), "save"),
+        (((LANE_HEADER, b"bulk"),), "bulk"),
+        (((LANE_HEADER, b"save"),), "save"),
+        (((LANE_HEADER, b"fast"),), "save"),  # of a newer version: rather early than never
+        (((LANE_HEADER, None),), "save"),
+        (((LANE_HEADER, b"bulk"), ("own", b"1"), (LANE_HEADER, b"save")), "save"),
+    ],
+)
+def test_the_last_lane_named_counts(headers: Headers, lane: Lane) -> None:
+    assert lane_of(headers) == lane
+    assert lane_of(in_lane(headers, "bulk")) == "bulk"
+    assert in_lane(in_lane(headers, "bulk"), "save") == tuple(h for h in headers if h[0] != LANE_HEADER)
+
+
 async def test_what_happens_is_counted(monkeypatch: pytest.MonkeyPatch) -> None:
     def counted(name: str, **labels: str) -> float:
-        return REGISTRY.get_sample_value(name, {"stage": "test", **labels}) or 0.0
+        return REGISTRY.get_sample_value(name, {"stage": "test", "lane": "", **labels}) or 0.0
 
     def counts() -> list[float]:
         return [

@@ -186,7 +186,9 @@ async def test_a_defect_is_handed_to_the_owner() -> None:
     async def broken(work: Work) -> None:
         raise ZeroDivisionError
 
-    in_flight = InFlight(window=1, order_key=by_record_key, work=broken, finished=finished.append, failed=failures.append)
+    in_flight = InFlight(
+        window=1, order_key=by_record_key, work=broken, finished=finished.append, failed=failures.append
+    )
     in_flight.put(record(0))
     await asyncio.sleep(0)
     await asyncio.sleep(0)

@@ -1,0 +1,282 @@
+"""`pagewire dlq`: dead letters, for those who run it."""
+
+from __future__ import annotations
+
+import asyncio
+import json as json_format
+import os
+import re
+import shlex
+import subprocess
+import sys
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from contextlib import aclosing
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Annotated, TypeVar
+
+import typer
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+from cli.letter_print import print_detail, print_list
+from cli.output import NOT_SO, complain, err, explained, out, print_json
+from pipelines.clients import Clients
+from pipelines.letter_edit import BadValue
+from pipelines.letters import DEFAULT_LIMIT, Letters
+from pipelines.runtime.errors import PagewireError, Retryable
+from pipelines.runtime.settings import load
+from schemas.letters import DeadLetterCounts, DeadLetterDetail, DeadLetterFilter, DeadLetterSummary
+
+app = typer.Typer(
+    help="Dead letters: messages that no try could work on, what they say, and putting them right.",
+    no_args_is_help=True,
+)
+
+UNITS = {"m": "minutes", "h": "hours", "d": "days"}
+
+Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+Id = Annotated[str, typer.Argument(help="As `dlq list` shows it, for example cms.changes/0/17.", show_default=False)]
+Ids = Annotated[list[str] | None, typer.Argument(help="As `dlq list` shows them.", show_default=False)]
+Stage = Annotated[str | None, typer.Option(help="Only those that this stage gave up on.")]
+FromTopic = Annotated[str | None, typer.Option("--topic", help="Only those of this topic, for example cms.changes.")]
+Site = Annotated[str | None, typer.Option(help="Only pages of this site.")]
+Page = Annotated[str | None, typer.Option(help="Only this page id, in any language.")]
+Code = Annotated[str | None, typer.Option(help="Only this error code; `unreadable`: what is no dead letter.")]
+Since = Annotated[str | None, typer.Option(help="Only failures since then: 30m, 2h, 3d, or an ISO 8601 time.")]
+Yes = Annotated[bool, typer.Option("--yes", help="Do not ask.")]
+
+Result = TypeVar("Result")
+
+
+@app.command("list")
+def list_letters(
+    stage: Stage = None,
+    topic: FromTopic = None,
+    site: Site = None,
+    page: Page = None,
+    code: Code = None,
+    since: Since = None,
+    limit: Annotated[int, typer.Option(min=0, help="Shown at most; the newest.")] = DEFAULT_LIMIT,
+    all: Annotated[bool, typer.Option("--all", help="Also those that were redriven, edited or dropped.")] = False,
+    json: Json = False,
+) -> None:
+    """List the open dead letters, newest first.
+
+    Example: pagewire dlq list --site town --since 2h
+    """
+    with explained():
+        wanted = _filter(stage, topic, site, page, code, since)
+        found = _with_letters(lambda letters: letters.list(wanted, limit, handled=all))
+    if json:
+        print_json(found)
+        return
+    print_list(found)
+
+
+@app.command("show")
+def show(id: Id, json: Json = False) -> None:
+    """Show a dead letter: headers, value, and what its change would do to the page. Exit code 1: unknown.
+
+    Example: pagewire dlq show cms.changes/0/17
+    """
+    with explained():
+        found = _with_letters(lambda letters: letters.show(id))
+    if json:
+        print_json(found)
+    else:
+        print_detail(found)
+
+
+@app.command("edit")
+def edit(
+    id: Id,
+    file: Annotated[
+        Path | None,
+        typer.Option(help="The corrected message as JSON; default: opens it in $EDITOR.", exists=True, dir_okay=False),
+    ] = None,
+) -> None:
+    """Redrive a dead letter with a corrected message, about the same page.
+
+    Example: pagewire dlq edit cms.changes/0/17 --file corrected.json
+    """
+    with explained():
+        if file is not None:
+            value = file.read_bytes()
+            done = _with_letters(lambda letters: letters.redrive(id, value))
+        else:
+            done = _edited(id, _editor())
+    out.print(f"{done.id} {done.state}")
+
+
+@app.command("redrive")
+def redrive(
+    ids: Ids = None,
+    all: Annotated[bool, typer.Option("--all", help="All open ones that fit the options.")] = False,
+    stage: Stage = None,
+    topic: FromTopic = None,
+    site: Site = None,
+    page: Page = None,
+    code: Code = None,
+    since: Since = None,
+    yes: Yes = False,
+) -> None:
+    """Send dead letters again to where they failed. Exit code 1 when one cannot be, or none fits.
+
+    Example: pagewire dlq redrive --all --stage index --yes
+    """
+    with explained():
+        wanted = _filter(stage, topic, site, page, code, since)
+        _check_use(ids, all, wanted)
+        if ids:
+            _each(ids, lambda letters, id: letters.redrive(id))
+        else:
+            _all("redrive", wanted, yes, Letters.redrive_all)
+
+
+@app.command("drop")
+def drop(
+    ids: Ids = None,
+    all: Annotated[bool, typer.Option("--all", help="All open ones that fit the options.")] = False,
+    stage: Stage = None,
+    topic: FromTopic = None,
+    site: Site = None,
+    page: Page = None,
+    code: Code = None,
+    since: Since = None,
+    yes: Yes = False,
+) -> None:
+    """Settle dead letters without working on them. Exit code 1 when one cannot be, or none fits.
+
+    Example: pagewire dlq drop cms.changes/0/17
+    """
+    with explained():
+        wanted = _filter(stage, topic, site, page, code, since)
+        _check_use(ids, all, wanted)
+        if ids:
+            _each(ids, lambda letters, id: letters.drop(id))
+        else:
+            _all("drop", wanted, yes, Letters.drop_all)
+
+
+def _with_letters(ask: Callable[[Letters], Awaitable[Result]]) -> Result:
+    async def run() -> Result:
+        async with Clients(load()) as clients:
+            return await ask(await clients.letters())
+
+    return asyncio.run(run())
+
+
+def _filter(
+    stage: str | None, topic: str | None, site: str | None, page: str | None, code: str | None, since: str | None
+) -> DeadLetterFilter:
+    return DeadLetterFilter(stage=stage, topic=topic, site=site, page=page, code=code, since=_time(since))
+
+
+def _time(text: str | None) -> datetime | None:
+    if text is None:
+        return None
+    if match := re.fullmatch(r"(\d{1,5})([mhd])", text):
+        return datetime.now(UTC) - timedelta(**{UNITS[match[2]]: int(match[1])})
+    try:
+        return datetime.fromisoformat(text).astimezone()  # without an offset: this machine's time
+    except (ValueError, OverflowError):
+        raise typer.BadParameter(f"{text!r}: 30m, 2h, 3d or an ISO 8601 time", param_hint="--since") from None
+
+
+def _check_use(ids: Sequence[str] | None, all: bool, wanted: DeadLetterFilter) -> None:
+    if all == bool(ids):
+        raise typer.BadParameter("name the letters by their ids, or give --all")
+    if ids and wanted != DeadLetterFilter():
+        raise typer.BadParameter("options choose among --all; with ids there is nothing to choose")
+
+
+def _each(ids: Sequence[str], handle: Callable[[Letters, str], Awaitable[DeadLetterSummary]]) -> None:
+    """One after the other; what cannot be done is told, and does not keep the others."""
+
+    async def run(letters: Letters) -> int:
+        failed = 0
+        for id in ids:
+            try:
+                done = await handle(letters, id)
+            except Retryable:
+                raise
+            except PagewireError as error:
+                complain(error)
+                failed += 1
+            else:
+                out.print(f"{done.id} {done.state}")
+        return failed
+
+    if _with_letters(run):
+        raise typer.Exit(NOT_SO)
+
+
+def _all(
+    verb: str,
+    wanted: DeadLetterFilter,
+    yes: bool,
+    handle: Callable[[Letters, DeadLetterFilter], AsyncGenerator[DeadLetterCounts, None]],
+) -> None:
+    if not (yes or sys.stdin.isatty()):
+        raise typer.BadParameter("nobody is there to be asked: give --yes", param_hint="--all")
+    total = _with_letters(lambda letters: letters.list(wanted, 0)).total
+    if not total:
+        complain("no open dead letter fits")
+        raise typer.Exit(NOT_SO)
+    if not yes:
+        typer.confirm(f"{verb} {total:,} dead letters?", abort=True, err=True)
+
+    async def run(letters: Letters) -> DeadLetterCounts:
+        counts = DeadLetterCounts()
+        columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+        with Progress(*columns, console=err) as bars:
+            task = bars.add_task(verb, total=total)
+            async with aclosing(handle(letters, wanted)) as progress:
+                async for counts in progress:
+                    bars.update(task, completed=counts.handled + counts.refused)
+        return counts
+
+    counts = _with_letters(run)
+    out.print(f"{counts.handled:,} handled" + (f", {counts.refused:,} can only be dropped" if counts.refused else ""))
+    if counts.refused:
+        raise typer.Exit(NOT_SO)
+
+
+def _editor() -> list[str]:
+    command = os.environ.get("VISUAL") or os.environ.get("EDITOR") or ("vi" if sys.stdin.isatty() else "")
+    if not command:
+        raise typer.BadParameter("no $EDITOR and no terminal: give the corrected message by --file")
+    return shlex.split(command)
+
+
+def _edited(id: str, editor: Sequence[str]) -> DeadLetterSummary:
+    """Edit until it is a message, or the operator gives up."""
+    given = _editable(_with_letters(lambda letters: letters.show(id, full=True)))
+    with TemporaryDirectory(prefix="pagewire-dlq-") as folder:  # readable by its owner alone
+        path = Path(folder, "message.json")
+        path.write_text(given, encoding="utf-8")
+        while True:
+            try:
+                ended = subprocess.run([*editor, path], check=False)  # noqa: S603 - the operator's own editor
+            except OSError as error:
+                raise typer.BadParameter(f"editor {editor[0]!r}: {error}") from None
+            value = path.read_bytes()
+            if ended.returncode or value == given.encode():
+                complain("not edited: the letter stays as it is")
+                raise typer.Exit(NOT_SO)
+            try:
+                return _with_letters(lambda letters: letters.redrive(id, value))  # noqa: B023 - called here
+            except BadValue as error:
+                complain(error)
+                typer.confirm("edit again?", default=True, abort=True, err=True)
+
+
+def _editable(found: DeadLetterDetail) -> str:
+    value = found.value
+    if value is None:
+        try:
+            value = json_format.loads(found.text or "")
+        except ValueError:
+            return found.text or ""  # what it was, to be put right by hand
+    return json_format.dumps(value, ensure_ascii=False, indent=2) + "\n"

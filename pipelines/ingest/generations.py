@@ -1,0 +1,84 @@
+"""Generations of a site's index: what was noted of them, corrected by what is there.
+
+The alias decides which one is live. A note may say otherwise when a promotion was killed: the one that was replaced is
+noted as live until the promotion has ended, and the new one is noted as live at the very end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from adapters.elastic.bundle import Elastic
+from adapters.elastic.indexes import IndexInfo
+from schemas.rebuild import Generation, Rebuild
+
+
+@dataclass(frozen=True)
+class History:
+    """The generations of a site."""
+
+    live: IndexInfo | None
+    indexes: Mapping[str, IndexInfo]  # by name
+    noted: Sequence[Rebuild]  # the oldest first
+
+    @property
+    def rebuilds(self) -> list[Rebuild]:
+        """All that is known, the oldest first, each with the state it really has."""
+        names = {rebuild.index for rebuild in self.noted}
+        others = [unnoted(info) for name, info in self.indexes.items() if name not in names]
+        return [self._as_it_is(rebuild) for rebuild in sorted([*self.noted, *others], key=lambda r: r.generation)]
+
+    @property
+    def half_promoted(self) -> Rebuild | None:
+        """What a promotion made live and was killed before it ended, as noted."""
+        return next((rebuild for rebuild in self.noted if self.is_live(rebuild) and rebuild.state != "live"), None)
+
+    def is_live(self, rebuild: Rebuild) -> bool:
+        """Whether visitors search it."""
+        return self.live is not None and rebuild.index == self.live.name
+
+    def _as_it_is(self, rebuild: Rebuild) -> Rebuild:
+        if self.is_live(rebuild):
+            return rebuild.model_copy(update={"state": "live"})
+        if rebuild.state == "live":
+            return rebuild.model_copy(update={"state": "previous"})
+        return rebuild
+
+
+def unnoted(info: IndexInfo) -> Rebuild:
+    """An index that no rebuild made: a site's first one."""
+    now = datetime.now(UTC)
+    return Rebuild(
+        site=info.site,
+        generation=info.generation,
+        index=info.name,
+        source="changes",
+        follows="changes",
+        embedder=info.embedder,
+        model=info.model,
+        dims=info.dims,
+        chunker=info.chunker,
+        state="previous",
+        created_at=info.created_at or now,
+        updated_at=info.created_at or now,
+    )
+
+
+async def history(elastic: Elastic, site: str) -> History:
+    """Raises: IndexUnfit, ElasticsearchDown."""
+    live = await elastic.indexes.now(site)
+    indexes = {info.name: info for info in await elastic.indexes.generations(site)}
+    return History(live, indexes, await elastic.rebuilds.of_site(site))
+
+
+async def generations(elastic: Elastic, site: str) -> list[Generation]:
+    """For those who look on: every generation and the size of its index. Raises: IndexUnfit, ElasticsearchDown."""
+    known = await history(elastic, site)
+    sizes = await elastic.rebuilds.sizes(site)
+    found = []
+    for rebuild in known.rebuilds:
+        documents, size = sizes.get(rebuild.index, (0, 0))
+        found.append(Generation(**rebuild.model_dump(), documents=documents, bytes=size))
+    return found

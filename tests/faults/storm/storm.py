@@ -1,0 +1,155 @@
+"""The schedule: traffic and faults side by side for a while, then everything healed, settled, redriven and judged."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import AsyncExitStack
+from dataclasses import dataclass, field
+from itertools import chain
+from random import Random
+
+from tests.faults.storm.audit import product_audit
+from tests.faults.storm.checker import Finding, judge
+from tests.faults.storm.evidence import ReadBack
+from tests.faults.storm.faults import CATALOGUE, Fault
+from tests.faults.storm.history import Answer
+from tests.faults.storm.readback import read_back, settle
+from tests.faults.storm.redrive import redrive
+from tests.faults.storm.traffic import Traffic
+from tests.faults.storm.world import World
+
+SETTLE_LIMIT = 300.0  # seconds after the last fault until everything must have come to rest
+LULL = (1.0, 5.0)  # seconds between two faults of a lane
+AT_ONCE = 3  # faults at the same time
+PULSE = 15.0  # seconds between two signs of life
+
+Lanes = Mapping[str, Sequence[type[Fault]]]
+
+
+@dataclass
+class Outcome:
+    """What a storm did and what came of it."""
+
+    seed: str
+    seconds: float
+    accepted: int
+    sent: int
+    superseded: int
+    unknown: int
+    faults: Counter[str]
+    letters: int
+    poison: int
+    restarts: list[str]
+    findings: list[Finding]
+    found: ReadBack = field(repr=False)
+
+    def count(self, kind: str) -> int:
+        return sum(finding.kind == kind for finding in self.findings)
+
+    @property
+    def clean(self) -> bool:
+        return not self.findings
+
+
+async def storm(world: World, *, seconds: float | None = None, lanes: Lanes = CATALOGUE) -> Outcome:
+    """Weather it.
+
+    Args:
+        seconds: How long faults go on; None: until each of them has struck once.
+        lanes: Faults by lane; those of a lane come one after the other.
+    """
+    traffic = Traffic(world)
+    await traffic.first_saves()
+    world.note("first saves sent")
+    await settle(world, SETTLE_LIMIT)
+    world.note("first saves settled; the storm begins")
+    began = world.history.now()
+    faults: Counter[str] = Counter()
+    stop = asyncio.Event()
+    writing = asyncio.create_task(traffic.run(stop), name="traffic")
+    pulse = asyncio.create_task(_pulse(world), name="pulse")
+    slots = asyncio.Semaphore(AT_ONCE)
+    end = None if seconds is None else began + seconds
+    try:
+        async with asyncio.TaskGroup() as group:
+            for name, kinds in lanes.items():
+                group.create_task(_lane(world, name, kinds, end, slots, faults), name=name)
+    finally:
+        pulse.cancel()
+        stop.set()
+        await asyncio.gather(writing, pulse, return_exceptions=True)
+    writing.result()
+    lasted = world.history.now() - began
+    world.note("the storm is over; waiting for rest")
+    letters = await redrive(world, SETTLE_LIMIT)
+    found = await read_back(world)
+    findings = judge(world.history, found)
+    findings += await product_audit(world, clean=not findings)
+    history = world.history
+    return Outcome(
+        seed=world.seed,
+        seconds=lasted,
+        sent=len(history.sent),
+        accepted=history.count(Answer.ACCEPTED, Answer.TAKEN),
+        superseded=history.count(Answer.SUPERSEDED),
+        unknown=history.count(Answer.UNKNOWN),
+        faults=faults,
+        letters=letters,
+        poison=len(history.poison),
+        restarts=list(world.crew.ended_by_themselves),
+        findings=findings,
+        found=found,
+    )
+
+
+async def _lane(
+    world: World,
+    name: str,
+    kinds: Sequence[type[Fault]],
+    end: float | None,
+    slots: asyncio.Semaphore,
+    faults: Counter[str],
+) -> None:
+    """Its faults in seeded order: each once, or again and again until the end."""
+    random = world.random(name)
+    rounds = [_shuffled(kinds, random)] if end is None else iter(lambda: _shuffled(kinds, random), None)
+    for kind in chain.from_iterable(rounds):
+        await asyncio.sleep(random.uniform(*LULL))
+        if end is not None and world.history.now() >= end:
+            return
+        fault = kind(random)
+        async with slots, AsyncExitStack() as held:
+            for thing in sorted(fault.needs):
+                await held.enter_async_context(world.locks[thing])
+            await inflict(world, fault)
+        faults[str(fault)] += 1
+
+
+async def inflict(world: World, fault: Fault) -> None:
+    """Strike, hold, heal; whatever happens in between, it is healed."""
+    world.note(f"{fault} strikes")
+    try:
+        await fault.strike(world)
+        await asyncio.sleep(fault.seconds)
+    finally:
+        await fault.heal(world)
+        world.note(f"{fault} healed")
+
+
+def _shuffled(kinds: Iterable[type[Fault]], random: Random) -> list[type[Fault]]:
+    order = list(kinds)
+    random.shuffle(order)
+    return order
+
+
+async def _pulse(world: World) -> None:
+    history = world.history
+    while True:
+        await asyncio.sleep(PULSE)
+        world.say(
+            f"{history.now():8.2f} .. {len(history.sent)} changes sent, {history.count(Answer.ACCEPTED)} accepted, "
+            f"{history.count(Answer.SUPERSEDED)} superseded, {history.count(Answer.UNKNOWN)} unknown, "
+            f"{history.count(Answer.REFUSED)} refused"
+        )
