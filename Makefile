@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 DATA ?= ../shared/data
 
-.PHONY: setup setup-bge demo test check fix docs bench lock
+.PHONY: setup setup-bge demo test faults check fix docs bench lock
 
 setup: .venv/.installed
 
@@ -24,6 +24,11 @@ demo: setup
 # Every ring whose needs are there; the others are named with the command that installs them.
 test: setup
 	$(BIN)/python -m pytest $(PYTEST)
+
+# A storm of faults over real saves, and everything read back: MINUTES long, by a SEED (default: a new one, printed).
+MINUTES ?= 30
+faults: setup
+	$(BIN)/python -m tests.faults.storm --minutes $(MINUTES) $(if $(SEED),--seed $(SEED))
 
 check: setup
 	$(BIN)/ruff format --check .

@@ -59,7 +59,9 @@ def print_detail(found: DeadLetterDetail) -> None:
     out.print(rows(table("name", "value"), [(plain(h.name), plain(h.value or "")) for h in found.headers]))
     out.print(f"\n[bold]value[/]  {letter.size:,} bytes")
     if found.problem is None:
-        out.print(Syntax(plain(json.dumps(found.value, ensure_ascii=False, indent=2)), "json", word_wrap=True))
+        value = plain(json.dumps(found.value, ensure_ascii=False, indent=2))
+        # Into a file or a pipe as it is: Syntax fills its lines up with spaces.
+        out.print(Syntax(value, "json", word_wrap=True) if out.is_terminal else Text(value), soft_wrap=True)
     else:
         out.print(f"[red]{escape(plain(found.problem))}[/]", soft_wrap=True)
         out.print(Text(plain(found.text or "")), soft_wrap=True)

@@ -24,7 +24,7 @@ from cli.output import NOT_SO, complain, err, explained, out, print_json
 from pipelines.clients import Clients
 from pipelines.letter_edit import BadValue
 from pipelines.letters import DEFAULT_LIMIT, Letters
-from pipelines.runtime.errors import PagewireError, Retryable
+from pipelines.runtime.errors import PagewireError, Retryable, WrongUse
 from pipelines.runtime.settings import load
 from schemas.letters import DeadLetterCounts, DeadLetterDetail, DeadLetterFilter, DeadLetterSummary
 
@@ -131,7 +131,7 @@ def redrive(
         if ids:
             _each(ids, lambda letters, id: letters.redrive(id))
         else:
-            _all("redrive", wanted, yes, Letters.redrive_all)
+            _all("redrive", wanted, yes, lambda letters: letters.redrive_all(wanted))
 
 
 @app.command("drop")
@@ -156,7 +156,7 @@ def drop(
         if ids:
             _each(ids, lambda letters, id: letters.drop(id))
         else:
-            _all("drop", wanted, yes, Letters.drop_all)
+            _all("drop", wanted, yes, lambda letters: letters.drop_all(wanted))
 
 
 def _with_letters(ask: Callable[[Letters], Awaitable[Result]]) -> Result:
@@ -181,14 +181,14 @@ def _time(text: str | None) -> datetime | None:
     try:
         return datetime.fromisoformat(text).astimezone()  # without an offset: this machine's time
     except (ValueError, OverflowError):
-        raise typer.BadParameter(f"{text!r}: 30m, 2h, 3d or an ISO 8601 time", param_hint="--since") from None
+        raise WrongUse(f"--since {text!r}: 30m, 2h, 3d or an ISO 8601 time") from None
 
 
 def _check_use(ids: Sequence[str] | None, all: bool, wanted: DeadLetterFilter) -> None:
     if all == bool(ids):
-        raise typer.BadParameter("name the letters by their ids, or give --all")
+        raise WrongUse("name the letters by their ids, or give --all")
     if ids and wanted != DeadLetterFilter():
-        raise typer.BadParameter("options choose among --all; with ids there is nothing to choose")
+        raise WrongUse("options choose among --all; with ids there is nothing to choose")
 
 
 def _each(ids: Sequence[str], handle: Callable[[Letters, str], Awaitable[DeadLetterSummary]]) -> None:
@@ -216,10 +216,10 @@ def _all(
     verb: str,
     wanted: DeadLetterFilter,
     yes: bool,
-    handle: Callable[[Letters, DeadLetterFilter], AsyncGenerator[DeadLetterCounts, None]],
+    handle: Callable[[Letters], AsyncGenerator[DeadLetterCounts, None]],
 ) -> None:
-    if not (yes or sys.stdin.isatty()):
-        raise typer.BadParameter("nobody is there to be asked: give --yes", param_hint="--all")
+    if not (yes or _somebody_there()):
+        raise WrongUse("--all: nobody is there to be asked; give --yes")
     total = _with_letters(lambda letters: letters.list(wanted, 0)).total
     if not total:
         complain("no open dead letter fits")
@@ -232,7 +232,7 @@ def _all(
         columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
         with Progress(*columns, console=err) as bars:
             task = bars.add_task(verb, total=total)
-            async with aclosing(handle(letters, wanted)) as progress:
+            async with aclosing(handle(letters)) as progress:
                 async for counts in progress:
                     bars.update(task, completed=counts.handled + counts.refused)
         return counts
@@ -243,10 +243,14 @@ def _all(
         raise typer.Exit(NOT_SO)
 
 
+def _somebody_there() -> bool:
+    return sys.stdin.isatty()
+
+
 def _editor() -> list[str]:
-    command = os.environ.get("VISUAL") or os.environ.get("EDITOR") or ("vi" if sys.stdin.isatty() else "")
+    command = os.environ.get("VISUAL") or os.environ.get("EDITOR") or ("vi" if _somebody_there() else "")
     if not command:
-        raise typer.BadParameter("no $EDITOR and no terminal: give the corrected message by --file")
+        raise WrongUse("no $EDITOR and no terminal: give the corrected message by --file")
     return shlex.split(command)
 
 
@@ -260,7 +264,7 @@ def _edited(id: str, editor: Sequence[str]) -> DeadLetterSummary:
             try:
                 ended = subprocess.run([*editor, path], check=False)  # noqa: S603 - the operator's own editor
             except OSError as error:
-                raise typer.BadParameter(f"editor {editor[0]!r}: {error}") from None
+                raise WrongUse(f"editor {editor[0]!r}: {error}") from None
             value = path.read_bytes()
             if ended.returncode or value == given.encode():
                 complain("not edited: the letter stays as it is")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typer
 
-from cli import audit, bench, content, demo, engine, letters, questions, up, work
+from cli import audit, bench, content, demo, engine, generations, letters, questions, rebuild, up, work
 
 app = typer.Typer(
     name="pagewire",
@@ -27,6 +27,11 @@ app.command("search")(questions.search)
 app.command("ask")(questions.ask)
 app.command("status")(work.status)
 app.command("audit")(audit.audit)
+app.command("rebuild")(rebuild.rebuild)
+app.command("rebuilds")(generations.rebuilds)
+app.command("promote")(generations.promote)
+app.command("rollback")(generations.rollback)
+app.command("discard")(generations.discard)
 app.add_typer(letters.app, name="dlq")
 app.add_typer(bench.app, name="bench")
 

@@ -48,7 +48,7 @@ def worker(
 
     with explained():
         give_way(nice)
-        settings = _started(follow_parent)
+        settings = started(follow_parent)
         names = stage_names(stages)
         lanes: tuple[Lane, ...] = LANES if lane == "both" else (lane,)
         check_lanes(names, lanes)
@@ -68,12 +68,13 @@ def gateway(
     from gateway.main import run_gateway
 
     with explained():
-        settings = _started(follow_parent)
+        settings = started(follow_parent)
         given = {name: value for name, value in (("host", host), ("port", port)) if value is not None}
         asyncio.run(run_gateway(settings.model_copy(update=given), _ready))
 
 
-def _started(follow_parent: bool) -> Settings:
+def started(follow_parent: bool) -> Settings:
+    """Settings and logs of a command that runs for long; it ends with its parent, if wanted."""
     settings = load()
     logs.configure(settings)
     if follow_parent:

@@ -19,6 +19,9 @@ from adapters.kafka import KafkaSender, bootstrap_servers, ensure_topics
 from adapters.kafka_log import LogReader, LogTail
 from adapters.kafka_scan import LogScan
 from pipelines.ingest.accept import Intake
+from pipelines.ingest.barrier import Barrier
+from pipelines.ingest.follow import Report
+from pipelines.ingest.rebuild import Rebuilder
 from pipelines.ingest.receipts import ReceiptReader
 from pipelines.ingest.repair import Auditor
 from pipelines.letters import Letters
@@ -102,6 +105,11 @@ class Clients:
         elastic = self.elastic
         inventories = Inventories(elastic.es, elastic.indexes, elastic.writer)
         return Auditor(partial(LogScan, self.settings, CHANGES), inventories, elastic.pages, await self.sender())
+
+    async def rebuilder(self, site: str, report: Report = lambda _: None) -> Rebuilder:
+        """Raises: UnknownSite. Retryable: no broker."""
+        await self._topics()
+        return Rebuilder(site, self.settings, self.elastic, self.models, Barrier(self.settings), report)
 
     def _letters_open(self) -> OpenLetters:
         if self._open_letters is None:

@@ -122,8 +122,8 @@ async def compare(topic: Topic, record: Record, heads: Heads, changes: Log) -> R
     note = _note(head, old, new)
     lines: tuple[str, ...] = ()
     if old and new and new.readable:
-        names = f"revision {last_good} (in the index)", f"revision {new.revision} (dead letter)"
-        lines = await asyncio.to_thread(page_diff, old.page, new.page, *names)
+        name = "dead letter" if new.revision is None else f"revision {new.revision} (dead letter)"
+        lines = await asyncio.to_thread(page_diff, old.page, new.page, f"revision {last_good} (in the index)", name)
     return RevisionDiff(last_good=last_good, revision=new.revision if new else None, lines=lines, note=note)
 
 

@@ -107,6 +107,10 @@ class Indexes:
         self._known: dict[str, tuple[float, IndexInfo]] = {}
         self._looks: dict[str, _Look] = {}
 
+    def target(self, site: str) -> str:
+        """What a search of the live index names."""
+        return alias(site)
+
     async def live(self, site: str) -> IndexInfo | None:
         """The index behind the site's alias; None when there is none. At most `INFO_TTL` old.
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 from elasticsearch import AsyncElasticsearch, NotFoundError
 
 from adapters.elastic.client import TRANSIENT, ElasticsearchDown, ElasticsearchRefused, explained
-from adapters.elastic.indexes import Indexes, alias
+from adapters.elastic.indexes import IndexGone, IndexInfo
 from pipelines.query.fuse import Hit
 from pipelines.runtime.errors import Retryable
 from pipelines.words import stems
@@ -63,10 +63,44 @@ class IndexMoved(Retryable):
     code = "index-moved"
 
 
-class SiteSearch:
-    """Reads the live index of a site. One per process."""
+class Where(Protocol):
+    """Which index of a site is searched: the live one (adapters.elastic.indexes.Indexes), or always the same."""
 
-    def __init__(self, es: AsyncElasticsearch, indexes: Indexes) -> None:
+    def target(self, site: str) -> str:
+        """Name or alias."""
+        ...
+
+    async def live(self, site: str) -> IndexInfo | None: ...
+
+    async def now(self, site: str) -> IndexInfo | None: ...
+
+    async def explain_absence(self, site: str) -> None: ...
+
+
+@dataclass(frozen=True)
+class Pinned:
+    """One index, live or not."""
+
+    info: IndexInfo
+
+    def target(self, site: str) -> str:
+        return self.info.name
+
+    async def live(self, site: str) -> IndexInfo:
+        return self.info
+
+    async def now(self, site: str) -> IndexInfo:
+        return self.info
+
+    async def explain_absence(self, site: str) -> None:
+        """Raises: IndexGone."""
+        raise IndexGone(f"index {self.info.name} is gone")
+
+
+class SiteSearch:
+    """Reads one index of a site, as a rule the live one. One per process."""
+
+    def __init__(self, es: AsyncElasticsearch, indexes: Where) -> None:
         self._es = es
         self._indexes = indexes
 
@@ -92,11 +126,12 @@ class SiteSearch:
             ElasticsearchDown: away, or the index is not ready yet.
         """
         visible = visible_to(groups)
+        target = {"index": self._indexes.target(site)}
         searches: list[dict[str, Any]] = []
         if vector is not None:
-            searches += [{"index": alias(site)}, _knn(vector, floors, content_hits, visible)]
+            searches += [target, _knn(vector, floors, content_hits, visible)]
         if keyword_hits:
-            searches += [{"index": alias(site)}, _keywords(text, keyword_hits, visible)]
+            searches += [target, _keywords(text, keyword_hits, visible)]
         with explained(f"searching site {site}"):
             try:
                 found, words = await asyncio.gather(
@@ -135,7 +170,7 @@ class SiteSearch:
         if not text:
             return [], 0
         answer = await self._es.termvectors(
-            index=alias(site),
+            index=self._indexes.target(site),
             doc={"stems": stems_of(text)},
             fields=["stems"],
             term_statistics=True,

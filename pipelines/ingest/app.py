@@ -37,7 +37,7 @@ def chunk_stage(settings: Settings, elastic: Elastic, lane: Lane = "save") -> St
 
 
 def embed_stage(elastic: Elastic, models: Models, lane: Lane = "save") -> Stage:
-    embedding = Embedding(models, elastic.pages)
+    embedding = Embedding(models, elastic.pages, urgent=lane == "save")
     return Stage(
         name="embed",
         lane=lane,

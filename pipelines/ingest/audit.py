@@ -145,12 +145,12 @@ class Audit:
         """Only through `ask`."""
         return self._drift
 
-    async def run(self, settle: float = SETTLE, *, patient: bool = False, keep: int = KEPT) -> AuditReport:
+    async def run(self, settle: float = SETTLE, *, patience: float = 0.0, keep: int = KEPT) -> AuditReport:
         """Compare.
 
         Args:
             settle: seconds to wait until what is under way agrees; once more is looked in any case.
-            patient: wait on as long as fewer and fewer pages disagree.
+            patience: wait on, for the pipeline, until so many seconds went by without one page more that agrees.
             keep: findings to tell one by one.
 
         Raises:
@@ -163,17 +163,20 @@ class Audit:
         await self.ask(self._drift.index_is_read)
         await self._read_tail()
         left = await self._judge()
-        deadline = monotonic() + settle
+        suspects, end, progress_at = left, monotonic() + settle, monotonic()
         while left:
-            self._report(Progress("settling", 0, left))
+            self._report(Progress("settling", suspects - left, suspects))
             before = left
             await self._look_again()
             left = await self._judge()
-            if patient and left < before:
-                deadline = monotonic() + settle
-            if not left or monotonic() >= deadline:
+            if left < before:
+                progress_at = monotonic()
+            if patience and await self.ask(self._drift.curable):
+                end = max(end, progress_at + patience)
+            if not left or monotonic() >= end:
                 break
-            await asyncio.sleep(min(POLL, max(0.0, deadline - monotonic())))
+            await asyncio.sleep(min(POLL, end - monotonic()))
+        self._report(Progress("settling", suspects - left, suspects))
         return await self._tell(keep, monotonic() - started)
 
     async def _read_log(self, ends: Mapping[int, int]) -> None:

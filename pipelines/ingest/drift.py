@@ -210,6 +210,10 @@ class Drift:
         self._run(sql.CLOSE_AGREEING)
         return self._number(sql.COUNT_OPEN)
 
+    def curable(self) -> int:
+        """Pages that the pipeline puts right when it comes to what the log has."""
+        return self._number(sql.COUNT_CURABLE)
+
     def open_pages(self, after: str, limit: int) -> list[str]:
         """Keys in order."""
         return [key for (key,) in self._db.execute(sql.OPEN_PAGES, (after, limit))]

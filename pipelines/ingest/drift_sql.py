@@ -119,6 +119,7 @@ OPEN_PAGES = "SELECT page_key FROM page WHERE open AND page_key > ? ORDER BY pag
 # Telling
 
 COUNT_OPEN = "SELECT count(*) FROM page WHERE open"
+COUNT_CURABLE = "SELECT count(DISTINCT page_key) FROM drift WHERE resend"
 COUNT_PAGES = "SELECT count(*) FROM page"
 COUNT_CHUNKS = "SELECT count(*) FROM chunk"
 COUNT_FAILED = "SELECT count(DISTINCT page_key) FROM finding WHERE failed"

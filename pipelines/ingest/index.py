@@ -123,19 +123,21 @@ async def apply_part(part: PageEmbeddings, store: PageStore, now: Callable[[], d
     before = (await store.heads([key])).get(key)
     if before is not None and newer(before.change, change):
         # We may have been here before, and died before the newer one's chunks replaced all of ours.
-        if left := _addresses(part.counts, but=before.counts):
-            await store.remove(change, left)
-        return _superseded(change, origin, before, now)
+        return await _lost(part, origin, before, store, now)
     last = part.part == part.parts - 1
     if change.op == "upsert" and (part.model, part.chunker) != (store.model, store.chunker):
         return await _misfit(part, before, store, now) if last else Outcome()
 
     gone = _addresses(before.counts, but=part.counts) if before and last else []
     head = _head(part, origin, before, len(gone), now) if last else None
-    if not await store.write(part, head):
-        # A newer revision came in between. What we wrote over it was refused; what we wrote beside it goes.
-        await store.remove(change, _addresses(part.counts))
-        return Outcome(ReceiptEvent(change=change, state="superseded", at=now()))
+    written = await store.write(part, head)
+    if not written or head is None:
+        winner = (await store.heads([key])).get(key)
+        if winner is not None and newer(winner.change, change):  # it came in between
+            return await _lost(part, origin, winner, store, now)
+        if not written:  # it is about to get its head, and will find ours
+            await store.remove(change, _addresses(part.counts))
+            return Outcome(ReceiptEvent(change=change, state="superseded", at=now()))
     if head is None:
         return Outcome()
     await store.remove(change, gone)
@@ -143,27 +145,37 @@ async def apply_part(part: PageEmbeddings, store: PageStore, now: Callable[[], d
     if change.op == "delete" and (strays := await store.strays(change)):
         await store.remove(change, strays)
         await store.refresh()
-    return Outcome(
-        ReceiptEvent(
-            change=change,
-            state="deleted" if change.op == "delete" else "searchable",
-            at=now(),
-            chunks=head.cost,
-            notes=part.notes,
-        )
+    receipt = ReceiptEvent(
+        change=change,
+        state="deleted" if change.op == "delete" else "searchable",
+        at=now(),
+        chunks=head.cost,
+        notes=part.notes,
     )
+    overtaken = before is not None and newer(change, before.change)
+    again = overtaken and _covers(before.change, Origin(before.chunks_offset, before.embeddings_offset), head)
+    return Outcome(receipt, again=head.change if again else None)
 
 
-def _superseded(change: ChangeRef, origin: Origin, winner: Head, now: Callable[[], datetime]) -> Outcome:
-    """An old change. Where it stands behind the winner in a topic, compaction would keep the wrong one."""
-    shown = winner.change
-    covers = shown.partition == change.partition and (
-        change.offset > shown.offset
+async def _lost(
+    part: PageEmbeddings, origin: Origin, winner: Head, store: PageStore, now: Callable[[], datetime]
+) -> Outcome:
+    """A newer change was there before this one: nothing of it stays, and it is not left on top of a topic."""
+    change = part.change
+    # What we wrote over the winner's was refused; what we wrote beside it goes.
+    if left := _addresses(part.counts, but=winner.counts):
+        await store.remove(change, left)
+    receipt = ReceiptEvent(change=change, state="superseded", at=now())
+    return Outcome(receipt, again=winner.change if _covers(change, origin, winner) else None)
+
+
+def _covers(loser: ChangeRef, origin: Origin, winner: Head) -> bool:
+    """Whether a change stands behind the one that won in any topic: compaction would keep the wrong one."""
+    return loser.partition == winner.change.partition and (
+        loser.offset > winner.change.offset
         or origin.chunks_offset > winner.chunks_offset
         or origin.embeddings_offset > winner.embeddings_offset
     )
-    receipt = ReceiptEvent(change=change, state="superseded", at=now())
-    return Outcome(receipt, again=shown if covers else None)
 
 
 async def _misfit(part: PageEmbeddings, before: Head | None, store: PageStore, now: Callable[[], datetime]) -> Outcome:

@@ -102,14 +102,13 @@ class Auditor:
             AuditRunning, Retryable: as `audit`; what was done until then is not undone.
         """
         with self._alone(site):
-            before: AuditReport | None = None
+            found: list[AuditReport] = []
             sent = deleted = 0
             for number in range(ROUNDS + 1):
                 inventory = await self._inventories.of(site)
                 async with self._opened(site, inventory, report) as one:
-                    after = await one.run(max(settle, PATIENCE) if number else settle, patient=number > 0)
-                    before = before or after
-                    if after.clean or number == ROUNDS:
+                    found.append(await one.run(settle, patience=PATIENCE if number else 0.0))
+                    if number == ROUNDS or found[-1].clean or not _fewer(found):
                         break
                     if not force:
                         await _refuse_if_log_is_lost(one)
@@ -118,7 +117,7 @@ class Auditor:
                 if not cleared and not resent:
                     break
                 sent, deleted = sent + resent, deleted + cleared
-            return RepairReport(before=before, sent=sent, deleted=deleted, after=after)
+            return RepairReport(before=found[0], sent=sent, deleted=deleted, after=found[-1])
 
     @contextmanager
     def _alone(self, site: str) -> Iterator[None]:
@@ -136,6 +135,11 @@ class Auditor:
     async def _is_live(self, site: str, inventory: Inventory | None) -> bool:
         live = await self._inventories.of(site)
         return (live and live.name) == (inventory and inventory.name)
+
+
+def _fewer(found: Sequence[AuditReport]) -> bool:
+    """Whether the last round helped; the first audit is no round."""
+    return len(found) == 1 or sum(found[-1].counts.values()) < sum(found[-2].counts.values())
 
 
 async def _refuse_if_log_is_lost(audit: Audit) -> None:

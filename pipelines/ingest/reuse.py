@@ -29,7 +29,7 @@ class PageModel(Protocol):
     @property
     def dims(self) -> int: ...
 
-    async def passages(self, texts: Sequence[str]) -> NDArray[np.float32]: ...
+    async def passages(self, texts: Sequence[str], *, urgent: bool) -> NDArray[np.float32]: ...
 
 
 class Models(Protocol):
@@ -73,10 +73,14 @@ class VectorCache:
 class Embedding:
     """The embed stage's work. One per process."""
 
-    def __init__(self, models: Models, known: KnownVectors, cache: VectorCache | None = None) -> None:
+    def __init__(
+        self, models: Models, known: KnownVectors, cache: VectorCache | None = None, *, urgent: bool = True
+    ) -> None:
+        """`urgent`: goes before what is not, where both ask the same model."""
         self._models = models
         self._known = known
         self._cache = cache or VectorCache()
+        self._urgent = urgent
 
     async def embed(self, page: PageChunks, chunks_offset: int = 0) -> list[PageEmbeddings]:
         """The parts of the page's embeddings, and a marker for each part that only its last revision had.
@@ -100,7 +104,7 @@ class Embedding:
         vectors = await self._look_up(page.change.site, planned)
         missing = {p.embed_hash: p.text for p in planned if p.embed_hash not in vectors}
         for wanted in _slices(list(missing), SLICE):
-            made = await model.passages([missing[embed_hash] for embed_hash in wanted])
+            made = await model.passages([missing[embed_hash] for embed_hash in wanted], urgent=self._urgent)
             for embed_hash, vector in zip(wanted, made, strict=True):
                 vectors[embed_hash] = vector
                 # At once: when this page fails later on, the next try does not pay for it again.

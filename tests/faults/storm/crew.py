@@ -62,8 +62,8 @@ class Crew:
         self.members: dict[str, Member] = {}
         self.ended_by_themselves: list[str] = []
 
-    def add(self, name: str, *arguments: str, program: str = COMMAND) -> Member:
-        self.members[name] = Member(name, arguments, program)
+    def add(self, name: str, *arguments: str, program: str = COMMAND, extra: Mapping[str, str] | None = None) -> Member:
+        self.members[name] = Member(name, arguments, program, extra or {})
         return self.members[name]
 
     def start(self, name: str, program: str | None = None, extra: Mapping[str, str] | None = None) -> None:
@@ -76,7 +76,7 @@ class Crew:
             member.process = subprocess.Popen(
                 [sys.executable, "-m", program or member.program, *member.arguments, "--follow-parent"],
                 cwd=ROOT,
-                env={**self.environment, **(extra or {})},
+                env={**self.environment, **member.extra, **(extra or {})},
                 stdin=subprocess.PIPE,
                 stdout=out,
                 stderr=log,

@@ -10,7 +10,9 @@ import signal
 from random import Random
 from typing import ClassVar, Literal
 
+from tests.faults.rig import until
 from tests.faults.storm import elastic_proxy, scripted_embedder, topics
+from tests.faults.storm.crew import READY_LIMIT
 from tests.faults.storm.die_at import POINTS, VARIABLE
 from tests.faults.storm.poison import POISONS
 from tests.faults.storm.world import World
@@ -30,6 +32,7 @@ class Fault:
 
     def __init__(self, random: Random) -> None:
         self.random = random
+        self.struck = True
         self.seconds = random.uniform(*self.hold)
 
     async def strike(self, world: World) -> None:
@@ -70,10 +73,12 @@ class WorkerDiesAt(Fault):
         await world.crew.stop(self.name)
         times = self.random.randint(1, 12)
         world.crew.start(self.name, program=DIE_AT, extra={VARIABLE: f"{self.point}:{times}"})
+        member = world.crew.members[self.name]
+        await until(f"{self.name} is ready or gone", lambda: member.ready or not member.alive, READY_LIMIT)
         try:
             await world.crew.ended(self.name, limit=DIES_WITHIN)
         except AssertionError:  # no work came its way
-            world.note(f"{self}: {self.name} never came there")
+            self.struck = False
             await world.crew.kill(self.name)
 
     async def heal(self, world: World) -> None:
@@ -128,7 +133,7 @@ class JoinLeave(Fault):
 
     async def strike(self, world: World) -> None:
         if self.NAME not in world.crew.members:
-            world.crew.add(self.NAME, "worker", "ingest", program=world.shape.program)
+            world.crew.add(self.NAME, "worker", "ingest", program=world.shape.program, extra=world.shape.extra)
         for _ in range(self.random.randint(2, 3)):
             world.crew.start(self.NAME)
             await world.crew.ready(self.NAME)
@@ -331,11 +336,9 @@ class Poisoned(Fault):
 
     async def strike(self, world: World) -> None:
         poison = self.random.choice(POISONS)(world, self.random)
-        async with world.locks["kafka"]:  # not while there is no Kafka to poison
-            async with topics.writer(world) as producer:
-                await asyncio.wait_for(
-                    producer.send_and_wait(world.prefix + poison.topic, poison.value, poison.key), 60.0
-                )
+        # Not while there is no Kafka to poison.
+        async with world.locks["kafka"], topics.writer(world) as producer:
+            await asyncio.wait_for(producer.send_and_wait(world.prefix + poison.topic, poison.value, poison.key), 60.0)
         world.history.poison.append(poison)
 
 

@@ -8,7 +8,10 @@ from typing import Any
 
 from schemas.page import FieldName
 
-WORDS = ["harbour", "ferry", "ticket", "council", "museum", "garden", "bridge", "market", "winter", "summer", "office", "permit", "window", "letter", "street", "school", "library", "swimming", "festival", "parking", "recycling", "notice", "meeting", "budget", "lantern", "orchard", "crane", "river"]
+WORDS = (
+    "harbour ferry ticket council museum garden bridge market winter summer office permit window letter street "
+    "school library swimming festival parking recycling notice meeting budget lantern orchard crane river"
+)
 MOST_CHARACTERS = 14_000  # of a page's content: some 30 chunks
 BASE = "abcdefghijklmnopqrstuvwxyz0123456789"
 
@@ -29,7 +32,8 @@ def marker(number: int) -> str:
 
 
 def sentence(random: Random) -> str:
-    return " ".join(random.choice(WORDS) for _ in range(random.randint(6, 16))).capitalize() + "."
+    words = WORDS.split()
+    return " ".join(random.choice(words) for _ in range(random.randint(6, 16))).capitalize() + "."
 
 
 def paragraph(random: Random) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import AsyncIterator
 from typing import Any
 from urllib.parse import quote
 
@@ -21,6 +22,7 @@ from tests.faults.storm.world import World
 
 LOOK = 1.0  # seconds between two looks at the lags
 LOGS = (CHANGES, CHUNKS, EMBEDDINGS, RECEIPTS)
+STILL_LIMIT = 60.0  # seconds
 OWN_VECTOR = 0.95  # cosine
 ERRORS = "pagewire.errors."
 
@@ -139,8 +141,20 @@ def _said(topic: str, value: bytes | None) -> dict[str, Any]:
 async def _index(world: World, found: ReadBack) -> None:
     """Every document of the live index, by page."""
     index = f"pagewire-{world.site}"
-    await world.ask_elastic("POST", f"/{index}/_refresh")
-    total = 0
+    end = time.monotonic() + STILL_LIMIT
+    while True:
+        await world.ask_elastic("POST", f"/{index}/_refresh")
+        hits = [hit async for hit in _documents(world, index)]
+        count = (await world.ask_elastic("GET", f"/{index}/_count"))["count"]
+        if count == len(hits):
+            break
+        # A worker that acknowledges what it has not done is still writing.
+        assert time.monotonic() < end, f"the index holds {count} documents, {len(hits)} were read"
+    for hit in hits:
+        _document(found, hit)
+
+
+async def _documents(world: World, index: str) -> AsyncIterator[dict[str, Any]]:
     after: list[Any] | None = None
     while True:
         body: dict[str, Any] = {
@@ -152,13 +166,10 @@ async def _index(world: World, found: ReadBack) -> None:
             body["search_after"] = after
         hits = (await world.ask_elastic("POST", f"/{index}/_search", body))["hits"]["hits"]
         if not hits:
-            break
+            return
         after = hits[-1]["sort"]
-        total += len(hits)
         for hit in hits:
-            _document(found, hit)
-    count = (await world.ask_elastic("GET", f"/{index}/_count"))["count"]
-    assert count == total, f"the index holds {count} documents, {total} were read"
+            yield hit
 
 
 def _document(found: ReadBack, hit: dict[str, Any]) -> None:

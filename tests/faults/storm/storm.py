@@ -124,7 +124,7 @@ async def _lane(
             for thing in sorted(fault.needs):
                 await held.enter_async_context(world.locks[thing])
             await inflict(world, fault)
-        faults[str(fault)] += 1
+        faults[str(fault)] += fault.struck
 
 
 async def inflict(world: World, fault: Fault) -> None:
@@ -135,7 +135,7 @@ async def inflict(world: World, fault: Fault) -> None:
         await asyncio.sleep(fault.seconds)
     finally:
         await fault.heal(world)
-        world.note(f"{fault} healed")
+        world.note(f"{fault} healed" if fault.struck else f"{fault} did not strike")
 
 
 def _shuffled(kinds: Iterable[type[Fault]], random: Random) -> list[type[Fault]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import defaultdict
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -38,7 +38,8 @@ class Shape:
     pages: int = 60
     writers: int = 4
     rate: float = 12.0  # changes a second
-    program: str = COMMAND  # what the workers run
+    program: str = COMMAND  # what the workers run, ...
+    extra: Mapping[str, str] = field(default_factory=dict)  # ... and what they find in their environment besides
 
 
 @dataclass
@@ -97,9 +98,7 @@ async def open_world(
     engine: OwnEngine, folder: Path, seed: str, shape: Shape, say: Callable[[str], None], name: str = "storm"
 ) -> AsyncIterator[World]:
     """Workers and gateways at work on `engine`; ends them all."""
-    folder.mkdir(parents=True, exist_ok=True)
-    config = folder / "pagewire.yaml"
-    config.write_text(yaml.safe_dump({"sites": {name: {"languages": list(LANGUAGES)}}}))
+    config = _configured(folder, name)
     history = History()
     timeout = aiohttp.ClientTimeout(total=HTTP_TIMEOUT)
     async with (
@@ -143,10 +142,17 @@ async def open_world(
             await world.crew.close()
 
 
+def _configured(folder: Path, site: str) -> Path:
+    folder.mkdir(parents=True, exist_ok=True)
+    config = folder / "pagewire.yaml"
+    config.write_text(yaml.safe_dump({"sites": {site: {"languages": list(LANGUAGES)}}}))
+    return config
+
+
 async def _start(world: World) -> None:
     crew = world.crew
     for name in world.workers:
-        crew.add(name, "worker", "ingest", program=world.shape.program)
+        crew.add(name, "worker", "ingest", program=world.shape.program, extra=world.shape.extra)
         crew.start(name)
     taken: set[int] = set()
     for n in range(1, world.shape.gateways + 1):

@@ -95,9 +95,9 @@ async def test_the_model_is_asked_in_slices(monkeypatch: pytest.MonkeyPatch) -> 
     class Slices(FakeEmbedder):
         sizes: list[int] = []  # noqa: RUF012 - one test, one use
 
-        async def passages(self, texts: Sequence[str]) -> Vector32:
+        async def passages(self, texts: Sequence[str], *, urgent: bool = True) -> Vector32:
             self.sizes.append(len(texts))
-            return await super().passages(texts)
+            return await super().passages(texts, urgent=urgent)
 
     monkeypatch.setattr(module, "SLICE", 2)
     bench = Bench(model=Slices())
@@ -109,11 +109,11 @@ async def test_what_was_paid_for_before_a_failure_is_not_paid_again(monkeypatch:
     class Flaky(FakeEmbedder):
         calls = 0
 
-        async def passages(self, texts: Sequence[str]) -> Vector32:
+        async def passages(self, texts: Sequence[str], *, urgent: bool = True) -> Vector32:
             self.calls += 1
             if self.calls == 2:
                 raise Retryable("endpoint away")
-            return await super().passages(texts)
+            return await super().passages(texts, urgent=urgent)
 
     monkeypatch.setattr(module, "SLICE", 1)
     bench = Bench(model=Flaky())

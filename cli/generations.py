@@ -1,0 +1,201 @@
+"""`pagewire rebuilds`, `promote`, `rollback`, `discard`: which generations a site has, and which is live."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from time import monotonic
+from typing import Annotated, TypeVar
+
+import typer
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    TaskID,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
+from rich.table import Column
+
+from adapters.elastic.indexes import IndexUnfit
+from cli.output import NOT_SO, complain, err, explained, out, print_json, rows, table
+from cli.work import FollowParent, started
+from pipelines.clients import Clients
+from pipelines.ingest import audit as audits
+from pipelines.ingest.generations import generations
+from pipelines.runtime.priority import give_way
+from pipelines.runtime.settings import Settings
+from schemas.rebuild import Generation, Rebuild
+
+Value = TypeVar("Value")
+Site = Annotated[str, typer.Argument(help="Site, as in pagewire.yaml.")]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+
+NICE = 10  # saves and questions go first
+STEPS = {"log": "audit: log", "index": "audit: index", "settling": "audit: under way"}
+
+
+def rebuilds(site: Site, json: Json = False) -> None:
+    """All generations of a site's index, the live one among them.
+
+    Example: pagewire rebuilds town
+    """
+    found = run(False, lambda settings: _generations(settings, site))
+    if json:
+        print_json([generation.model_dump(mode="json") for generation in found])
+    else:
+        columns = ("generation#", "state", "from", "model", "chunker", "documents#", "size#", "begun", "promoted")
+        out.print(rows(table(*columns), [_line(generation) for generation in found]))
+
+
+async def _generations(settings: Settings, site: str) -> list[Generation]:
+    async with Clients(settings) as clients:
+        settings.site(site)
+        return await generations(clients.elastic, site)
+
+
+def _line(one: Generation) -> tuple[object, ...]:
+    state = f"{one.state} {one.done / one.total:.0%}" if one.state == "building" and one.total else one.state
+    size = f"{one.documents:,}", f"{one.bytes / 2**20:,.1f} MiB"
+    promoted = f"{one.promoted_at:%Y-%m-%d %H:%M}" if one.promoted_at else ""
+    return (
+        one.generation,
+        state,
+        one.source,
+        one.model,
+        one.chunker,
+        *size,
+        f"{one.created_at:%Y-%m-%d %H:%M}",
+        promoted,
+    )
+
+
+def promote(
+    site: Site,
+    generation: Annotated[int | None, typer.Option(min=1, help="Default: the candidate.")] = None,
+    json: Json = False,
+    follow_parent: FollowParent = False,
+) -> None:
+    """Make a verified rebuild live. The index before stays for a rollback, older ones are deleted.
+
+    Example: pagewire promote town
+    """
+
+    async def work(settings: Settings) -> Rebuild:
+        async with at_work(settings, site) as (clients, bars):
+            return await (await clients.rebuilder(site, bars.fill)).promote(generation)
+
+    _print_live(run(follow_parent, work), json)
+
+
+def rollback(site: Site, json: Json = False, follow_parent: FollowParent = False) -> None:
+    """Bring the previous index up to date and make it live again.
+
+    Example: pagewire rollback town
+    """
+
+    async def work(settings: Settings) -> Rebuild:
+        async with at_work(settings, site) as (clients, bars):
+            return await (await clients.rebuilder(site, bars.fill)).rollback()
+
+    _print_live(run(follow_parent, work), json)
+
+
+def discard(site: Site, generation: Annotated[int, typer.Argument(min=1)], json: Json = False) -> None:
+    """Delete a generation that is not live.
+
+    Example: pagewire discard town 3
+    """
+
+    async def work(settings: Settings) -> Rebuild:
+        async with at_work(settings, site) as (clients, _):
+            return await (await clients.rebuilder(site)).discard(generation)
+
+    deleted = run(False, work)
+    if json:
+        print_json(deleted)
+    else:
+        out.print(f"{deleted.index} is deleted")
+
+
+def _print_live(live: Rebuild, json: bool) -> None:
+    if json:
+        print_json(live)
+    else:
+        out.print(f"{live.index} is live: {live.model}, {live.chunker}; back with `pagewire rollback {live.site}`")
+
+
+def run(follow_parent: bool, work: Callable[[Settings], Awaitable[Value]]) -> Value:
+    """Do it with low priority; Ctrl-C and SIGTERM end it in order, and leave with exit code 130."""
+    with explained():
+        give_way(NICE)
+        settings = started(follow_parent)
+        try:
+            return asyncio.run(_stoppable(work(settings)))
+        except IndexUnfit as error:  # it is there to be told of: no service is missing
+            complain(error)
+            raise typer.Exit(NOT_SO) from None
+        except KeyboardInterrupt:
+            err.print("stopped; the same command goes on from here")
+            raise
+
+
+async def _stoppable(work: Awaitable[Value]) -> Value:
+    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, signal.raise_signal, signal.SIGINT)
+    return await work
+
+
+@asynccontextmanager
+async def at_work(settings: Settings, site: str) -> AsyncIterator[tuple[Clients, Bars]]:
+    """Everything that is needed, for the only process that works on the site's indexes.
+
+    Raises:
+        UnknownSite, RebuildRunning, ServiceMissing, Retryable.
+    """
+    settings.site(site)
+    async with Clients(settings) as clients, clients.elastic.rebuilds.lease(site):
+        with Bars() as bars:
+            yield clients, bars
+
+
+class Bars(Progress):
+    """A bar for each step of a rebuild."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            TextColumn("{task.description}", table_column=Column(min_width=16)),
+            BarColumn(),
+            MofNCompleteColumn(),
+            TimeElapsedColumn(),
+            TimeRemainingColumn(),
+            TextColumn("{task.fields[rate]}"),
+            console=err,
+        )
+        self._steps: dict[str, TaskID] = {}
+        self._first: tuple[float, Rebuild] | None = None
+
+    def fill(self, rebuild: Rebuild) -> None:
+        """Messages of the topic, and what became of them."""
+        began, first = self._first = self._first or (monotonic(), rebuild)
+        seconds = max(monotonic() - began, 0.1)
+        pages, chunks = rebuild.pages - first.pages, rebuild.chunks - first.chunks
+        self._step(
+            "messages", rebuild.done, rebuild.total, f"{pages / seconds:,.0f} pages/s {chunks / seconds:,.0f} chunks/s"
+        )
+
+    def audit(self, progress: audits.Progress) -> None:
+        """Records of the log, documents of the index, pages that do not agree yet."""
+        self._step(STEPS[progress.step], progress.done, progress.total)
+
+    def gate(self, done: int, total: int) -> None:
+        """Questions asked of both indexes."""
+        self._step("questions", done, total)
+
+    def _step(self, name: str, done: int, total: int, rate: str = "") -> None:
+        if name not in self._steps:
+            self._steps[name] = self.add_task(name, total=total, rate=rate)
+        self.update(self._steps[name], completed=done, total=total, rate=rate)

@@ -1,0 +1,183 @@
+"""`pagewire rebuild`: a new index of a site, filled, audited, compared and promoted while the old one goes on."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+
+from cli.generations import Bars, Json, Site, at_work, run
+from cli.output import NOT_SO, err, out, print_json, rows, table
+from cli.work import FollowParent
+from pipelines.clients import Clients
+from pipelines.evaluate.gate import Case, GateReport, compare, load_cases
+from pipelines.evaluate.pinned import pinned
+from pipelines.ingest.findings import AuditReport
+from pipelines.ingest.generations import history
+from pipelines.runtime.settings import Settings
+from schemas.ingest import Chunker
+from schemas.rebuild import Rebuild, RebuildSource
+
+FINDINGS = 20  # told of an audit
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """The options."""
+
+    source: RebuildSource
+    embedder: str | None
+    chunk_size: int | None
+    chunk_mode: Literal["content", "fixed"] | None
+    questions: Path | None
+    promote: bool
+    fresh: bool
+
+    def chunker(self, settings: Settings) -> Chunker | None:
+        """None: not asked for another one."""
+        given = {"size": self.chunk_size, "mode": self.chunk_mode}
+        update = {name: value for name, value in given.items() if value is not None}
+        return settings.chunker.model_copy(update=update) if update else None
+
+
+@dataclass
+class Done:
+    """How far it came."""
+
+    rebuild: Rebuild
+    audit: AuditReport | None = None
+    gate: GateReport | None = None
+
+
+def rebuild(
+    site: Site,
+    source: Annotated[
+        RebuildSource,
+        typer.Option(
+            "--from",
+            help="changes: everything again. chunks: cut as they are, for another model. embeddings: as they are.",
+        ),
+    ],
+    embedder: Annotated[
+        str | None, typer.Option(help="As PAGEWIRE_EMBEDDER. Default: the configured one; with embeddings, theirs.")
+    ] = None,
+    chunk_size: Annotated[
+        int | None, typer.Option(min=32, max=20_000, help="Longest core in characters; with --from changes.")
+    ] = None,
+    chunk_mode: Annotated[
+        Literal["content", "fixed"] | None, typer.Option(help="Where cores end; with --from changes.")
+    ] = None,
+    gate: Annotated[
+        Path | None,
+        typer.Option(
+            exists=True,
+            dir_okay=False,
+            help="YAML or NDJSON of {question, page}: exit code 1, and no promotion, when the pages are found "
+            "significantly worse than now.",
+        ),
+    ] = None,
+    promote: Annotated[bool, typer.Option("--promote", help="Make it live when it is right.")] = False,
+    fresh: Annotated[bool, typer.Option("--fresh", help="Delete an unfinished rebuild first.")] = False,
+    json: Json = False,
+    follow_parent: FollowParent = False,
+) -> None:
+    """Build a new index of a site from a topic, and audit it. The live one answers and takes saves meanwhile.
+
+    Stopped or killed, the same command goes on where it was.
+
+    Example: pagewire rebuild town --from changes --chunk-size 1000 --promote
+    """
+    wanted = Wanted(source, embedder, chunk_size, chunk_mode, gate, promote, fresh)
+    done = run(follow_parent, lambda settings: _rebuild(settings, site, wanted))
+    passed = done.gate is None or done.gate.passed
+    if json:
+        print_json(
+            {
+                "rebuild": done.rebuild.model_dump(mode="json"),
+                "audit": done.audit and done.audit.model_dump(mode="json"),
+                "gate": done.gate and done.gate.model_dump(mode="json"),
+            }
+        )
+    else:
+        _print(done)
+    if not passed:
+        raise typer.Exit(NOT_SO)
+
+
+async def _rebuild(settings: Settings, site: str, wanted: Wanted) -> Done:
+    cases = load_cases(wanted.questions) if wanted.questions else []
+    async with at_work(settings, site) as (clients, bars):
+        rebuilder = await clients.rebuilder(site, bars.fill)
+        begun = await rebuilder.begin(
+            wanted.source, embedder=wanted.embedder, chunker=wanted.chunker(settings), fresh=wanted.fresh
+        )
+        done = Done(begun)
+        if begun.state == "building":
+            done.rebuild = await rebuilder.fill(begun)
+
+            async def audit(index: str) -> bool:
+                auditor = await clients.auditor()
+                done.audit = await auditor.audit(site, index=index, report=bars.audit)
+                # What would be lost in the log is no fault of this index.
+                clean = not set(done.audit.counts) - {"log"}
+                if not clean:
+                    _print_findings(done.audit)
+                return clean
+
+            done.rebuild = await rebuilder.verify(done.rebuild, audit)
+        if cases and done.rebuild.state == "verified":
+            done.gate = await _compare(clients, done.rebuild, cases, bars)
+        if wanted.promote and done.rebuild.state == "verified" and (done.gate is None or done.gate.passed):
+            done.rebuild = await rebuilder.promote(done.rebuild.generation)
+        return done
+
+
+async def _compare(clients: Clients, candidate: Rebuild, cases: list[Case], bars: Bars) -> GateReport | None:
+    known = await history(clients.elastic, candidate.site)
+    if known.live is None:
+        return None  # nothing to be worse than
+    asks = [
+        await pinned(info, clients.elastic.es, clients.models, clients.settings)
+        for info in (known.live, known.indexes[candidate.index])
+    ]
+    return await compare(cases, asks[0], asks[1], lambda asked: bars.gate(asked, len(cases)))
+
+
+def _print(done: Done) -> None:
+    made = done.rebuild
+    if done.gate is not None:
+        _print_gate(done.gate)
+    columns = ("index", "state", "pages#", "chunks#", "embedded#", "reused#", "remade#", "failures#", "seconds#")
+    figures = (made.pages, made.chunks, made.embedded, made.chunks - made.embedded, made.remade, made.failures)
+    line = (made.index, made.state, *(f"{figure:,}" for figure in figures), f"{made.seconds:,.1f}")
+    out.print(rows(table(*columns), [line]))
+    for failure in made.failed:
+        err.print(f"[yellow]left out[/] {failure.page_key}: ", end="")
+        err.print(failure.reason, markup=False, soft_wrap=True)
+    if made.state == "live":
+        out.print(f"live; back with `pagewire rollback {made.site}`")
+    elif done.gate is not None and not done.gate.passed:
+        out.print(f"not promoted; `pagewire promote {made.site}` does it all the same")
+    else:
+        out.print(f"next: `pagewire promote {made.site}`")
+
+
+def _print_findings(report: AuditReport) -> None:
+    shown = [(found.kind, found.page_key, found.detail) for found in report.findings[:FINDINGS]]
+    err.print(rows(table("kind", "page", "finding"), shown))
+
+
+def _print_gate(gate: GateReport) -> None:
+    lines = [
+        (m.name, f"{m.live:.3f}", f"{m.candidate:.3f}", f"{m.difference:+.3f}", f"{m.low:+.3f} to {m.high:+.3f}")
+        for m in gate.measures
+    ]
+    out.print(rows(table("figure", "live#", "candidate#", "difference#", "95 % interval#"), lines))
+    if gate.worst:
+        out.print()
+        worst = [(one.live or "-", one.candidate or "-", one.page, one.question) for one in gate.worst]
+        out.print(rows(table("live#", "candidate#", "page", "furthest behind"), worst))
+    verdict = "[green]not significantly worse[/]" if gate.passed else "[red]significantly worse[/]"
+    out.print(f"\n{verdict} over {gate.questions} questions\n")
