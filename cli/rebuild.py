@@ -10,7 +10,7 @@ import typer
 
 from cli.generations import Bars, Json, Site, at_work, run
 from cli.output import NOT_SO, err, out, print_json, rows, table
-from cli.work import FollowParent
+from cli.work import FollowParent, ready
 from pipelines.clients import Clients
 from pipelines.evaluate.gate import Case, GateReport, compare, load_cases
 from pipelines.evaluate.pinned import pinned
@@ -34,6 +34,7 @@ class Wanted:
     questions: Path | None
     promote: bool
     fresh: bool
+    announced: bool  # to who started us
 
     def chunker(self, settings: Settings) -> Chunker | None:
         """None: not asked for another one."""
@@ -89,7 +90,7 @@ def rebuild(
 
     Example: pagewire rebuild town --from changes --chunk-size 1000 --promote
     """
-    wanted = Wanted(source, embedder, chunk_size, chunk_mode, gate, promote, fresh)
+    wanted = Wanted(source, embedder, chunk_size, chunk_mode, gate, promote, fresh, announced=follow_parent)
     done = run(follow_parent, lambda settings: _rebuild(settings, site, wanted))
     passed = done.gate is None or done.gate.passed
     if json:
@@ -113,6 +114,8 @@ async def _rebuild(settings: Settings, site: str, wanted: Wanted) -> Done:
         begun = await rebuilder.begin(
             wanted.source, embedder=wanted.embedder, chunker=wanted.chunker(settings), fresh=wanted.fresh
         )
+        if wanted.announced:
+            ready(str(begun.generation))
         done = Done(begun)
         if begun.state == "building":
             done.rebuild = await rebuilder.fill(begun)

@@ -52,7 +52,7 @@ def worker(
         names = stage_names(stages)
         lanes: tuple[Lane, ...] = LANES if lane == "both" else (lane,)
         check_lanes(names, lanes)
-        code = asyncio.run(work(names, settings, lambda: _ready(*names), lanes))
+        code = asyncio.run(work(names, settings, lambda: ready(*names), lanes))
     raise typer.Exit(code)
 
 
@@ -70,7 +70,7 @@ def gateway(
     with explained():
         settings = started(follow_parent)
         given = {name: value for name, value in (("host", host), ("port", port)) if value is not None}
-        asyncio.run(run_gateway(settings.model_copy(update=given), _ready))
+        asyncio.run(run_gateway(settings.model_copy(update=given), ready))
 
 
 def started(follow_parent: bool) -> Settings:
@@ -90,7 +90,7 @@ def _follow_parent() -> None:
     os.kill(os.getpid(), signal.SIGTERM)
 
 
-def _ready(*what: str) -> None:
+def ready(*what: str) -> None:
     """Tell who started us; logs go to standard error."""
     print("ready", *what, flush=True)
 

@@ -7,7 +7,20 @@ from __future__ import annotations
 
 from fastapi import FastAPI
 
-from gateway import audit, chat, content, letters, openapi, ops, pages, problems, sample_site, search, visitors
+from gateway import (
+    audit,
+    chat,
+    content,
+    letters,
+    openapi,
+    ops,
+    pages,
+    problems,
+    rebuilds,
+    sample_site,
+    search,
+    visitors,
+)
 from gateway.auth import Keys
 from gateway.edge import Edge
 from gateway.envelope import Envelope
@@ -49,7 +62,7 @@ def create_app(settings: Settings, ports: Ports) -> FastAPI:
         gauges=StatusGauges(ports.status, ports.letters),
     )
     problems.install(app)
-    for module in (content, chat, search, visitors, letters, audit, ops):
+    for module in (content, chat, search, visitors, letters, audit, rebuilds, ops):
         app.include_router(module.router)
     openapi.install(app)
     if SAMPLE_SITE in settings.sites:

@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 from gateway.ports import Acceptance, Change, Followed, Ports
 from pipelines.ingest.drift import Kind
 from pipelines.ingest.findings import AuditReport, RepairReport
+from pipelines.ingest.rebuild import NothingThere, StillLive
 from pipelines.letter_edit import BadValue
 from pipelines.letters import LetterHandled, LetterUnreadable, UnknownLetter
 from pipelines.query.ask import BadPosition
@@ -31,6 +32,7 @@ from schemas.letters import (
     OpenLetterCount,
 )
 from schemas.query import Question
+from schemas.rebuild import Generation, RebuildList, RebuildOrder, RebuildState
 
 EPOCH = datetime(2026, 5, 4, 12, tzinfo=UTC)
 
@@ -261,6 +263,68 @@ class FakeAudits:
         )
 
 
+@dataclass
+class FakeRebuilds:
+    """A rebuild is verified as soon as it is asked for, unless `error` says otherwise."""
+
+    error: PagewireError | None = None
+    kept: dict[int, Generation] = field(default_factory=dict)
+    orders: list[RebuildOrder] = field(default_factory=list)
+    slow: bool = False  # promotions take long
+
+    async def list(self, site: str) -> RebuildList:
+        return RebuildList(generations=tuple(self.kept.values()), running=None)
+
+    async def get(self, site: str, generation: int) -> Generation:
+        if generation not in self.kept:
+            raise NothingThere(f"site {site} has no generation {generation}")
+        return self.kept[generation]
+
+    async def start(self, site: str, order: RebuildOrder) -> Generation:
+        if self.error is not None:
+            raise self.error
+        self.orders.append(order)
+        number = max(self.kept, default=1) + 1
+        self.kept[number] = Generation(
+            site=site,
+            generation=number,
+            index=f"pagewire-{site}-{number:06d}",
+            source=order.source,
+            follows=order.source,
+            embedder="fake",
+            model="fake-4",
+            dims=4,
+            chunker="content-512-20",
+            state="verified",
+            created_at=EPOCH,
+            updated_at=EPOCH,
+            documents=0,
+            bytes=0,
+        )
+        return self.kept[number]
+
+    async def promote(self, site: str, generation: int) -> Generation | None:
+        wanted = await self.get(site, generation)
+        if self.error is not None:
+            raise self.error
+        states: dict[str, RebuildState] = {"live": "previous"}
+        for number, one in self.kept.items():
+            self.kept[number] = one.model_copy(update={"state": states.get(one.state, one.state)})
+        self.kept[generation] = wanted.model_copy(update={"state": "live"})
+        return None if self.slow else self.kept[generation]
+
+    async def rollback(self, site: str) -> Generation | None:
+        for number, one in self.kept.items():
+            if one.state == "previous":
+                return await self.promote(site, number)
+        raise NothingThere(f"site {site} has no previous index to roll back to")
+
+    async def discard(self, site: str, generation: int) -> None:
+        if (await self.get(site, generation)).state == "live":
+            raise StillLive(f"generation {generation} of site {site} is live; it is not deleted")
+        del self.kept[generation]
+
+
 @dataclass(frozen=True)
 class FakePorts:
     """All fakes, by their own types; `ports` is what the gateway takes."""
@@ -271,6 +335,7 @@ class FakePorts:
     status: FakeStatus = field(default_factory=FakeStatus)
     letters: FakeLetters = field(default_factory=FakeLetters)
     audits: FakeAudits = field(default_factory=FakeAudits)
+    rebuilds: FakeRebuilds = field(default_factory=FakeRebuilds)
 
     @property
     def ports(self) -> Ports:
@@ -282,4 +347,5 @@ class FakePorts:
             status=self.status,
             letters=self.letters,
             audits=self.audits,
+            rebuilds=self.rebuilds,
         )

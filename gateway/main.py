@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import socket
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import aclosing, asynccontextmanager
 
 import uvicorn
 from fastapi import FastAPI
 
 from gateway.app import create_app
 from gateway.ports import Ports
+from gateway.rebuild_runs import RebuildRuns
 from pipelines.clients import Clients
 from pipelines.runtime.errors import PagewireError
 from pipelines.runtime.settings import Settings
@@ -52,7 +53,7 @@ async def run_gateway(settings: Settings, on_ready: Callable[[str], None]) -> No
     with listen(settings.host, settings.port) as made:
         port = made.getsockname()[1]
         settings = settings.model_copy(update={"port": port})
-        async with Clients(settings) as clients:
+        async with Clients(settings) as clients, aclosing(RebuildRuns(clients)) as rebuilds:
             ports = Ports(
                 intake=await clients.intake(),
                 receipts=await clients.receipts(waiting=True),
@@ -61,6 +62,7 @@ async def run_gateway(settings: Settings, on_ready: Callable[[str], None]) -> No
                 status=clients.status(),
                 letters=await clients.letters(),
                 audits=await clients.auditor(),
+                rebuilds=rebuilds,
             )
             host = f"[{settings.host}]" if ":" in settings.host else settings.host
 

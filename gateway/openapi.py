@@ -15,6 +15,7 @@ from schemas.answer import AnswerEvent
 from schemas.http import BulkLine, ChatRequest
 from schemas.letters import DeadLetterFilter, Redrive
 from schemas.page import PageDocument
+from schemas.rebuild import RebuildOrder
 
 REF = "#/components/schemas/{model}"
 # Models that FastAPI does not see in any signature.
@@ -25,6 +26,7 @@ HAND_READ: tuple[type[BaseModel], ...] = (
     DeadLetterFilter,
     Redrive,
     RepairOrder,
+    RebuildOrder,
     AnswerEvent,
     ProblemDocument,
 )

@@ -21,6 +21,7 @@ from schemas.letters import (
     OpenLetterCount,
 )
 from schemas.query import Question
+from schemas.rebuild import Generation, RebuildList, RebuildOrder
 
 __all__ = [
     "Acceptance",
@@ -140,6 +141,30 @@ class Audits(Protocol):
         ...
 
 
+class Rebuilds(Protocol):
+    """Generations of a site's index. All raise Retryable; those with a number NothingThere."""
+
+    async def list(self, site: str) -> RebuildList: ...
+
+    async def get(self, site: str, generation: int) -> Generation: ...
+
+    async def start(self, site: str, order: RebuildOrder) -> Generation:
+        """Returns once it is known what is built. Raises: RebuildRunning, RebuildRefused: says why."""
+        ...
+
+    async def promote(self, site: str, generation: int) -> Generation | None:
+        """What is live then; None: not yet. Raises: NotVerified, StillLive, RebuildRunning, RebuildRefused."""
+        ...
+
+    async def rollback(self, site: str) -> Generation | None:
+        """What is live then; None: not yet. Raises: NothingThere, RebuildRunning, RebuildRefused."""
+        ...
+
+    async def discard(self, site: str, generation: int) -> None:
+        """Raises: StillLive, RebuildRunning."""
+        ...
+
+
 @dataclass(frozen=True)
 class Ports:
     """All of them, for `app.create_app`."""
@@ -151,3 +176,4 @@ class Ports:
     status: Status
     letters: Letters
     audits: Audits
+    rebuilds: Rebuilds

@@ -21,7 +21,20 @@ MAX_ERRORS = 20  # a document with more mistakes than this is not the page its a
 MAX_NAME = 100  # characters of a field's name that are repeated
 
 # Codes a port may refuse with, where the status is not the general 422.
-STATUS_OF_CODE = {"too-large": 413, "bad-position": 400, "unknown-letter": 404, "letter-handled": 409, "audit-running": 409, "log-lost": 409, "no-such-index": 404}
+STATUS_OF_CODE = {
+    "too-large": 413,
+    "bad-position": 400,
+    "rebuild-running": 409,
+    "rebuild-refused": 409,
+    "not-verified": 409,
+    "generation-live": 409,
+    "no-such-generation": 404,
+    "unknown-letter": 404,
+    "letter-handled": 409,
+    "audit-running": 409,
+    "log-lost": 409,
+    "no-such-index": 404,
+}
 
 
 class FieldProblem(BaseModel):

@@ -58,6 +58,13 @@ class Generation(Rebuild):
     bytes: int = Field(description="On disk.")
 
 
+class RebuildList(Wire):
+    """The generations of a site."""
+
+    generations: tuple[Generation, ...] = Field(description="The oldest first.")
+    running: str | None = Field(description="The process at work on them, if any.")
+
+
 class RebuildOrder(Wire):
     """What `POST .../rebuilds` asks for."""
 

@@ -115,6 +115,15 @@ class Rebuilds:
             await asyncio.gather(keeping, return_exceptions=True)
             await self._give_back(site, owner)
 
+    async def holder(self, site: str) -> str | None:
+        """Who works on the site's indexes now. Raises: ElasticsearchDown."""
+        with explained(f"looking at the lease of site {site}"):
+            try:
+                held = await self._es.get(index=REBUILDS, id=_lease_id(site))
+            except NotFoundError:
+                return None
+        return _named(held["_source"]["owner"]) if _holds(held["_source"]) else None
+
     async def _take(self, site: str, owner: str) -> dict[str, int]:
         """Returns: what the next write of the lease must name."""
         with explained(f"taking the lease of site {site}"):
@@ -124,10 +133,10 @@ class Rebuilds:
                 condition: dict[str, Any] = {"op_type": "create"}
             else:
                 source = held["_source"]
-                if datetime.fromisoformat(source["until"]) > datetime.now(UTC) and not _died_here(source["owner"]):
+                if _holds(source):
                     raise RebuildRunning(
-                        f"a rebuild of site {site} is under way (process {_named(source['owner'])}); "
-                        f"if that one is gone, its claim ends by {source['until']}"
+                        f"a rebuild of site {site} is under way ({_named(source['owner'])}); "
+                        f"if that process is gone, its claim ends by {source['until']}"
                     )
                 condition = {"if_seq_no": held["_seq_no"], "if_primary_term": held["_primary_term"]}
             try:
@@ -191,7 +200,11 @@ def _lost(site: str) -> str:
 
 def _named(owner: str) -> str:
     host, pid, _ = owner.split("/")
-    return f"{pid} on {host}"
+    return f"process {pid} on {host}"
+
+
+def _holds(lease: dict[str, Any]) -> bool:
+    return datetime.fromisoformat(lease["until"]) > datetime.now(UTC) and not _died_here(lease["owner"])
 
 
 def _died_here(owner: str) -> bool:

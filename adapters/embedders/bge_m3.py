@@ -55,11 +55,10 @@ class BgeM3Embedder:
 
     async def passages(self, texts: Sequence[str], *, urgent: bool = True) -> Vectors:
         await self.start()
-        vectors: list[Vectors] = [np.empty((0, DIMS), np.float32)]
-        for some in slices([readable(text) for text in texts], self._model.slice_chars):
-            made = await self._thread.run(self._model.encode, some, priority=SAVE if urgent else BULK)
-            vectors.append(unit_vectors(made, len(some), DIMS, self.spec))
-        return np.concatenate(vectors)
+        pieces = slices([readable(text) for text in texts], self._model.slice_chars)
+        made = await self._thread.each(self._model.encode, pieces, priority=SAVE if urgent else BULK)
+        whole = np.concatenate([np.empty((0, DIMS), np.float32), *made])
+        return unit_vectors(whole, len(texts), DIMS, self.spec)
 
     async def query(self, text: str) -> Vectors:
         await self.start()

@@ -45,11 +45,10 @@ class LiteEmbedder:
 
     async def passages(self, texts: Sequence[str], *, urgent: bool = True) -> Vectors:
         await self.start()
-        vectors: list[Vectors] = [np.empty((0, self.dims), np.float32)]
-        for some in slices([_safe(text) for text in texts], SLICE_CHARS, SLICE_TEXTS):
-            made = await self._thread.run(self._model.passage, some, priority=SAVE if urgent else BULK)
-            vectors.append(unit_vectors(made, len(some), self.dims, self.spec))
-        return np.concatenate(vectors)
+        pieces = slices([_safe(text) for text in texts], SLICE_CHARS, SLICE_TEXTS)
+        made = await self._thread.each(self._model.passage, pieces, priority=SAVE if urgent else BULK)
+        whole = np.concatenate([np.empty((0, self.dims), np.float32), *made])
+        return unit_vectors(whole, len(texts), self.dims, self.spec)
 
     async def query(self, text: str) -> Vectors:
         await self.start()

@@ -6,9 +6,10 @@ import asyncio
 import itertools
 import queue
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, TypeVar
 
+Piece = TypeVar("Piece")
 Result = TypeVar("Result")
 QUESTION, SAVE, BULK, END = 0, 1, 2, 3  # the lowest first
 
@@ -50,6 +51,18 @@ class ModelThread:
 
         self._calls.put((priority, next(self._order), work))
         return await future
+
+    async def each(self, call: Callable[[Piece], Result], pieces: Iterable[Piece], *, priority: int) -> list[Result]:
+        """Call for one piece after the other. All queue up at once, so that only what is more urgent gets in between.
+
+        Raises as `run` does, and the first error of a call; what has not begun by then never does.
+        """
+        calls = [asyncio.create_task(self.run(call, piece, priority=priority)) for piece in pieces]
+        try:
+            return await asyncio.gather(*calls)
+        finally:
+            for one in calls:
+                one.cancel()
 
     async def aclose(self) -> None:
         """Finish what waits, then end the thread."""

@@ -165,10 +165,11 @@ class Audit:
         left = await self._judge()
         suspects, end, progress_at = left, monotonic() + settle, monotonic()
         while left:
-            self._report(Progress("settling", suspects - left, suspects))
             before = left
+            self._report(Progress("settling", suspects - left, suspects))
             await self._look_again()
             left = await self._judge()
+            self._report(Progress("settling", suspects - left, suspects))
             if left < before:
                 progress_at = monotonic()
             if patience and await self.ask(self._drift.curable):
@@ -176,7 +177,6 @@ class Audit:
             if not left or monotonic() >= end:
                 break
             await asyncio.sleep(min(POLL, end - monotonic()))
-        self._report(Progress("settling", suspects - left, suspects))
         return await self._tell(keep, monotonic() - started)
 
     async def _read_log(self, ends: Mapping[int, int]) -> None:

@@ -1,6 +1,6 @@
 """Index: a page's embedded chunks take the place of its previous revision.
 
-    ingest.embeddings ─▶ index ─▶ Elasticsearch: chunks, then head, then old chunks go; refresh ─▶ ingest.receipts
+    ingest.embeddings ─▶ index ─▶ Elasticsearch: chunks, old chunks go, then the head; refresh ─▶ ingest.receipts
 
 Written to be repeated: ids are deterministic, every write carries the revision as its version, and the page's head
 record decides. Dying between any two steps leaves the message unacknowledged, and doing it again ends the same.
@@ -103,12 +103,11 @@ async def index_part(
         Moved: another index was promoted meanwhile.
         Retryable, Permanent: from the store.
     """
-    if part.superseded:
-        return Outcome()
     store = await sites.live(
         part.change.site, embedder=part.embedder, model=part.model, dims=part.dims, chunker=part.chunker
     )
-    outcome = await apply_part(part, store, now, Origin(part.chunks_offset, embeddings_offset))
+    origin = Origin(part.chunks_offset, embeddings_offset)
+    outcome = await (_overwritten(part, store, origin) if part.superseded else apply_part(part, store, now, origin))
     # A rebuild that is promoted covers what was in the topics before the swap. So whoever wrote to the old index may
     # only say so if it was still the live one afterwards.
     if not await sites.still_live(store):
@@ -118,29 +117,40 @@ async def index_part(
 
 async def apply_part(part: PageEmbeddings, store: PageStore, now: Callable[[], datetime], origin: Origin) -> Outcome:
     """Apply one part of a change to an index. Raises: Retryable, Permanent: from the store."""
+    while True:
+        before = (await store.heads([part.change.page_key])).get(part.change.page_key)
+        if outcome := await _apply(part, before, store, now, origin):
+            return outcome
+
+
+async def _apply(
+    part: PageEmbeddings, before: Head | None, store: PageStore, now: Callable[[], datetime], origin: Origin
+) -> Outcome | None:
+    """One try; None when another worker has settled something since the look at the head."""
     change = part.change
-    key = change.page_key
-    before = (await store.heads([key])).get(key)
-    if before is not None and newer(before.change, change):
+    if before is not None and _wins(before.change, change):
         # We may have been here before, and died before the newer one's chunks replaced all of ours.
         return await _lost(part, origin, before, store, now)
     last = part.part == part.parts - 1
     if change.op == "upsert" and (part.model, part.chunker) != (store.model, store.chunker):
         return await _misfit(part, before, store, now) if last else Outcome()
+    if not last:
+        await store.write(part, None)
+        after = (await store.heads([change.page_key])).get(change.page_key)
+        return Outcome() if after == before else None
 
-    gone = _addresses(before.counts, but=part.counts) if before and last else []
-    head = _head(part, origin, before, len(gone), now) if last else None
-    written = await store.write(part, head)
-    if not written or head is None:
-        winner = (await store.heads([key])).get(key)
-        if winner is not None and newer(winner.change, change):  # it came in between
-            return await _lost(part, origin, winner, store, now)
-        if not written:  # it is about to get its head, and will find ours
-            await store.remove(change, _addresses(part.counts))
-            return Outcome(ReceiptEvent(change=change, state="superseded", at=now()))
-    if head is None:
-        return Outcome()
-    await store.remove(change, gone)
+    gone = _addresses(before.counts, but=part.counts) if before else []
+    head = _head(part, origin, before, len(gone), now)
+    if gone:
+        # Before the head: once it stands, nothing is left to be done again.
+        await store.write(part, None)
+        await store.remove(change, gone)
+    if not await store.write(part.model_copy(update={"chunks": ()}) if gone else part, head):
+        after = (await store.heads([change.page_key])).get(change.page_key)
+        if after is not None and newer(after.change, change):
+            return None
+        # A newer change has begun to write; it will find our head when it gets to its own.
+        return Outcome(ReceiptEvent(change=change, state="superseded", at=now()))
     await store.refresh()
     if change.op == "delete" and (strays := await store.strays(change)):
         await store.remove(change, strays)
@@ -152,9 +162,23 @@ async def apply_part(part: PageEmbeddings, store: PageStore, now: Callable[[], d
         chunks=head.cost,
         notes=part.notes,
     )
-    overtaken = before is not None and newer(change, before.change)
-    again = overtaken and _covers(before.change, Origin(before.chunks_offset, before.embeddings_offset), head)
-    return Outcome(receipt, again=head.change if again else None)
+    if before is not None and newer(change, before.change):
+        loser = Origin(before.chunks_offset, before.embeddings_offset)
+        return Outcome(receipt, again=change if _covers(before.change, loser, head) else None)
+    return Outcome(receipt)
+
+
+async def _overwritten(part: PageEmbeddings, store: PageStore, origin: Origin) -> Outcome:
+    """A marker for a part that the winner does not have; if it has it, the marker came too late."""
+    key = part.change.page_key
+    shown = (await store.heads([key])).get(key)
+    late = shown is not None and part.part < shown.parts and origin.embeddings_offset > shown.embeddings_offset
+    return Outcome(again=shown.change if shown and late and not newer(part.change, shown.change) else None)
+
+
+def _wins(a: ChangeRef, b: ChangeRef) -> bool:
+    """Whether `a` wins over `b`; of the same change sent twice, the later one."""
+    return newer(a, b) or (not newer(b, a) and a.partition == b.partition and a.offset > b.offset)
 
 
 async def _lost(
@@ -187,7 +211,8 @@ async def _misfit(part: PageEmbeddings, before: Head | None, store: PageStore, n
         return Outcome(again=change)
     # A rebuild has put it here already; for a save in the moment of the promotion nobody has said so yet.
     await store.refresh()
-    return Outcome(ReceiptEvent(change=change, state="searchable", at=now(), chunks=before.cost, notes=part.notes))
+    receipt = ReceiptEvent(change=change, state="searchable", at=now(), chunks=before.cost, notes=part.notes)
+    return Outcome(receipt, again=change if before.embeddings_offset == 0 else None)
 
 
 def _head(part: PageEmbeddings, origin: Origin, before: Head | None, removed: int, now: Callable[[], datetime]) -> Head:

@@ -132,9 +132,9 @@ class Town:
         version = max(found.body.get("_version", 1), revision)
         await self.elastic.writer.write([Write(index, id, version, document)])
 
-    async def remove(self, *ids: str) -> None:
+    async def remove(self, *ids: str, revision: int) -> None:
         index = (await self.info()).write_alias
-        await self.elastic.writer.write([Write(index, id, 2**50, None) for id in ids])
+        await self.elastic.writer.write([Write(index, id, revision, None) for id in ids])
 
     async def audit(self) -> AuditReport:
         return await self.auditor.audit(self.site, settle=0)
@@ -188,7 +188,8 @@ async def test_what_is_planted_is_found_and_repaired(town: Town) -> None:
     await town.work()
     assert (await town.audit()).clean
     key = {name: town.key(name) for name in [*names, "gone", "nowhere"]}
-    await town.remove(chunk_id(key["chunk"], "content", 1), head_id(key["head"]), chunk_id(key[LONG], "title", 0))
+    gone = [chunk_id(key["chunk"], "content", 1), head_id(key["head"]), chunk_id(key[LONG], "title", 0)]
+    await town.remove(*gone, revision=5)
     await town.save(town.change("old", 6), town.change("ghost", 6, "delete"), town.change("late", 4))
     await town.plant(chunk_id(key["mixed"], "content", 2), revision=4)
     await town.plant(chunk_id(key["model"], "content", 0), model="another")
@@ -373,6 +374,6 @@ async def _peak(town: Town, pages: Sequence[int]) -> list[int]:
     process = await asyncio.create_subprocess_exec(
         sys.executable, "-c", PEAK, settings, town.site, stdout=subprocess.PIPE
     )
-    said, _ = await asyncio.wait_for(process.communicate(), 120)
+    said, _ = await asyncio.wait_for(process.communicate(), 240)
     found: list[int] = json.loads(said)
     return found

@@ -20,13 +20,14 @@ from pipelines.runtime import metrics as worker_metrics
 from pipelines.runtime.faust_app import COMMIT_TIMEOUT
 from pipelines.runtime.runner import STOP_TIMEOUT, TEARDOWN_TIMEOUT
 from pipelines.runtime.settings import Settings, load
-from pipelines.stages import GROUPS
+from pipelines.stages import GROUPS, INGEST
 from schemas.topics import MAX_MESSAGE_BYTES, RECORD_OVERHEAD_BYTES
 
 ROOT = Path(__file__).parents[3]
 STAGES = GROUPS["all"]
 SECRETS = ("PAGEWIRE_ADMIN_KEY", "ELASTIC_PASSWORD", "GRAFANA_ADMIN_PASSWORD")
-OURS = (*STAGES, "gateway", "topics")
+WORKERS = (*STAGES, "bulk")
+OURS = (*WORKERS, "gateway", "topics")
 THEIRS = {"kafka", "elasticsearch", "prometheus", "grafana"}
 # Top-level folders that no container needs.
 NOT_IN_THE_IMAGE = {"bench", "docs", "tests"}
@@ -78,7 +79,9 @@ def seconds(text: str) -> float:
 def test_every_stage_is_a_service_and_nothing_is_forgotten() -> None:
     assert set(SERVICES) == {*OURS, *THEIRS}
     for stage in STAGES:
-        assert SERVICES[stage]["command"] == ["worker", stage]
+        assert SERVICES[stage]["command"] == ["worker", stage] + (["--lane", "save"] if stage in INGEST else [])
+    assert SERVICES["bulk"]["command"] == ["worker", "ingest", "--lane", "bulk"]
+    assert SERVICES["bulk"]["cpu_shares"] < 1024  # of the others, who say nothing
     assert SERVICES["gateway"]["command"] == ["gateway"]
     assert SERVICES["topics"]["command"] == ["topics"]
 
@@ -93,13 +96,13 @@ def test_our_settings_are_accepted_with_nothing_but_the_secrets_given(service: s
     assert settings.sites == Settings().sites
     assert (settings.partitions, settings.replication) == (4, 1)
     assert settings.static_membership is None
-    assert (settings.metrics_port is not None) == (service in STAGES)
+    assert (settings.metrics_port is not None) == (service in WORKERS)
 
 
 def test_secrets_reach_only_those_who_need_them() -> None:
     assert [name for name in OURS if settings_of(name).admin_key is not None] == ["gateway"]
     asking_models = {name for name in OURS if settings_of(name, OPENAI_API_KEY="k").openai_api_key is not None}
-    assert asking_models == {"embed", "rephrase", "retrieve", "answer", "gateway"}
+    assert asking_models == {"embed", "bulk", "rephrase", "retrieve", "answer", "gateway"}
 
 
 def test_no_secret_has_a_default() -> None:
@@ -157,7 +160,7 @@ def test_who_stays_is_looked_after(name: str) -> None:
 
 
 def test_health_checks_look_where_somebody_listens() -> None:
-    for stage in STAGES:
+    for stage in WORKERS:
         port = settings_of(stage).metrics_port
         assert SERVICES[stage]["healthcheck"]["test"][-1] == f"http://127.0.0.1:{port}/metrics"
     assert SERVICES["gateway"]["healthcheck"]["test"][-1] == f"http://127.0.0.1:{Settings().port}/readyz"
@@ -190,7 +193,7 @@ def test_the_unguarded_servers_are_reachable_from_inside_alone() -> None:
 
 
 def test_workers_start_when_there_is_something_to_work_with() -> None:
-    for name in (*STAGES, "gateway"):
+    for name in (*WORKERS, "gateway"):
         assert SERVICES[name]["depends_on"] == {
             "topics": {"condition": "service_completed_successfully"},
             "kafka": {"condition": "service_healthy"},
@@ -201,7 +204,7 @@ def test_workers_start_when_there_is_something_to_work_with() -> None:
 
 
 def test_nobody_is_killed_while_stopping_in_order() -> None:
-    for stage in STAGES:
+    for stage in WORKERS:
         # drain 10, then leaving the group and the last commit, then closing clients: 10 + 20 + 10 + 5 = 45
         slowest = settings_of(stage).drain_timeout + STOP_TIMEOUT + TEARDOWN_TIMEOUT + COMMIT_TIMEOUT
         assert seconds(SERVICES[stage]["stop_grace_period"]) > slowest
@@ -240,7 +243,7 @@ def test_prometheus_looks_at_every_worker_and_gateway() -> None:
         for lookup in job["dns_sd_configs"]
         for name in lookup["names"]
     }
-    assert targets == {(stage, settings_of(stage).metrics_port) for stage in STAGES} | {("gateway", Settings().port)}
+    assert targets == {(stage, settings_of(stage).metrics_port) for stage in WORKERS} | {("gateway", Settings().port)}
 
 
 def test_dashboard_asks_for_metrics_that_exist() -> None:

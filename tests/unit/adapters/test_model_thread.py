@@ -1,0 +1,124 @@
+"""One model, one thread: who comes next is decided by who waits for it."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import AsyncIterator
+
+import pytest
+
+from adapters.embedders.base import slices
+from adapters.embedders.model_thread import BULK, QUESTION, SAVE, ModelThread
+
+
+class Model:
+    """Notes what it was called for; begins with a call that ends when the test says so."""
+
+    def __init__(self) -> None:
+        self.thread = ModelThread("test")
+        self.called: list[str] = []
+        self.begun = asyncio.Event()
+        self._gate = threading.Event()
+        self.long_call = threading.Event()  # ends it
+
+    async def hold(self) -> asyncio.Task[None]:
+        """Keep the thread busy, so that what comes now has to wait."""
+        loop = asyncio.get_running_loop()
+
+        def first() -> None:
+            loop.call_soon_threadsafe(self.begun.set)
+            self._gate.wait()
+
+        task = asyncio.create_task(self.thread.run(first, priority=BULK))
+        await self.begun.wait()
+        return task
+
+    def release(self) -> None:
+        self._gate.set()
+
+    def call(self, name: str) -> str:
+        if name == "broken":
+            raise ZeroDivisionError
+        if name == "long":
+            self.long_call.wait()
+        self.called.append(name)
+        return name.upper()
+
+
+@pytest.fixture
+async def model() -> AsyncIterator[Model]:
+    model = Model()
+    yield model
+    model.release()
+    model.long_call.set()
+    await model.thread.aclose()
+
+
+async def test_a_question_comes_before_a_save_before_bulk_work(model: Model) -> None:
+    first = await model.hold()
+    waiting = [
+        asyncio.create_task(model.thread.each(model.call, ["bulk 1", "bulk 2"], priority=BULK)),
+        asyncio.create_task(model.thread.each(model.call, ["save 1", "save 2"], priority=SAVE)),
+        asyncio.create_task(model.thread.run(model.call, "question", priority=QUESTION)),
+    ]
+    for _ in range(3):
+        await asyncio.sleep(0)  # all are queued
+    model.release()
+    await asyncio.gather(first, *waiting)
+    assert model.called == ["question", "save 1", "save 2", "bulk 1", "bulk 2"]
+    assert waiting[1].result() == ["SAVE 1", "SAVE 2"]
+
+
+async def test_nothing_less_urgent_gets_in_between_the_pieces_of_a_save(model: Model) -> None:
+    """Where each piece is queued when the last one has ended, bulk work takes every other turn."""
+    first = await model.hold()
+    bulk = asyncio.create_task(model.thread.each(model.call, ["b"] * 5, priority=BULK))
+    save = asyncio.create_task(model.thread.each(model.call, ["s"] * 5, priority=SAVE))
+    for _ in range(3):
+        await asyncio.sleep(0)
+    model.release()
+    await asyncio.gather(first, bulk, save)
+    assert model.called == ["s"] * 5 + ["b"] * 5
+
+
+async def test_after_an_error_the_rest_is_not_called(model: Model) -> None:
+    first = await model.hold()
+    failing = asyncio.create_task(model.thread.each(model.call, ["a", "broken", "long", "b"], priority=SAVE))
+    for _ in range(3):
+        await asyncio.sleep(0)
+    model.release()
+    await first
+    with pytest.raises(ZeroDivisionError):
+        await failing
+    model.long_call.set()
+    await model.thread.run(model.call, "next", priority=BULK)
+    assert model.called == ["a", "long", "next"]
+
+
+async def test_a_caller_that_gives_up_frees_its_places(model: Model) -> None:
+    first = await model.hold()
+    given_up = asyncio.create_task(model.thread.each(model.call, ["a", "b"], priority=SAVE))
+    for _ in range(3):
+        await asyncio.sleep(0)
+    given_up.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await given_up
+    model.release()
+    await first
+    await model.thread.run(model.call, "next", priority=BULK)
+    assert model.called == ["next"]
+
+
+@pytest.mark.parametrize(
+    ("texts", "expected"),
+    [
+        ([], []),
+        (["aaaa"], [["aaaa"]]),
+        (["a", "b", "c", "d"], [["a", "b", "c"], ["d"]]),  # count
+        (["aaaaa", "bbbbb", "c"], [["aaaaa", "bbbbb"], ["c"]]),  # characters, padding counted
+        (["x" * 99, "a"], [["x" * 99], ["a"]]),
+    ],
+)
+def test_slices_hold_so_much_and_no_more(texts: list[str], expected: list[list[str]]) -> None:
+    assert list(slices(texts, chars=10, count=3)) == expected
