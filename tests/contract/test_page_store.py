@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
+from dataclasses import dataclass
 from typing import Any
 from uuid import uuid4
 
@@ -15,31 +16,47 @@ from adapters.fakes import FakePages
 from pipelines.runtime.settings import Settings, SiteSettings
 from schemas.head import Head
 from schemas.ingest import ReceiptEvent
-from schemas.page import ChangeRef
+from schemas.page import ChangeRef, Op
 from tests.engine_fixture import Servers
 from tests.making import DIMS, NOON, change, parts_of
 
-Store = Any  # FakePages or adapters.elastic.pages.Pages
+MADE_FOR = {"embedder": "fake", "model": "fake-4", "dims": DIMS, "chunker": "content-1000-20"}
 
 
-@pytest.fixture
-def site() -> str:
-    return f"t{uuid4().hex[:12]}"
+@dataclass
+class Bench:
+    """A site with a live index."""
+
+    site: str
+    pages: Any  # FakePages or adapters.elastic.pages.Pages
+    index: Any  # FakeIndex or adapters.elastic.pages.PageIndex
+
+    def change(self, revision: int, op: Op = "upsert") -> ChangeRef:
+        return change(revision, op, site=self.site)
+
+    async def write(self, ref: ChangeRef, *texts: str) -> bool:
+        [part] = parts_of(ref, {"content": list(texts)})
+        return bool(await self.index.write(part, head(ref, content=len(texts))))
+
+    async def found(self, *texts: str) -> set[str]:
+        """Which of the texts can be found."""
+        await self.index.refresh()
+        known = await self.pages.vectors(self.site, [f"{text}/fake-4" for text in texts])
+        return {name.removesuffix("/fake-4") for name in known}
 
 
 @pytest.fixture(params=["fake", pytest.param("real", marks=pytest.mark.engine)])
-async def store(request: pytest.FixtureRequest, site: str) -> AsyncIterator[Store]:
+async def bench(request: pytest.FixtureRequest) -> AsyncIterator[Bench]:
+    site = f"t{uuid4().hex[:12]}"
     if request.param == "fake":
         pages = FakePages()
-        await pages.ensure(site, embedder="fake", model="fake-4", dims=DIMS, chunker="c")
-        yield pages
+        yield Bench(site, pages, await pages.live(site, embedder="fake", model="fake-4", dims=DIMS, chunker="c"))
         return
     engine: Servers = request.getfixturevalue("engine")
     settings = Settings(sites={site: SiteSettings()}, elasticsearch=engine.elasticsearch)
     async with Elastic(engine.elasticsearch, settings) as elastic:
         await elastic.indexes.ensure_receipts()
-        await elastic.pages.ensure(site, embedder="fake", model="fake-4", dims=DIMS, chunker="c")
-        yield elastic.pages
+        yield Bench(site, elastic.pages, await elastic.pages.live(site, **MADE_FOR))  # type: ignore[arg-type]
         await elastic.es.indices.delete(index=f"{alias(site)}-000001")
 
 
@@ -47,73 +64,83 @@ def head(ref: ChangeRef, **counts: int) -> Head:
     return Head(change=ref, state="deleted" if ref.op == "delete" else "live", counts=counts, settled_at=NOON)
 
 
-async def write(store: Store, ref: ChangeRef, *texts: str) -> bool:
-    (part,) = parts_of(ref, {"content": list(texts)})
-    return bool(await store.write(part, head(ref, content=len(texts))))
+async def test_the_live_index_stays_what_it_was_made_for(bench: Bench) -> None:
+    again = await bench.pages.live(bench.site, embedder="x", model="later", dims=8, chunker="d")
+    assert (again.model, again.chunker) == ("fake-4", "content-1000-20")
+    assert await bench.pages.still_live(again)
 
 
-async def found(store: Store, site: str, *hashes: str) -> set[str]:
-    await store.refresh(site)
-    return set(await store.vectors(site, hashes))
+async def test_a_written_head_can_be_read_at_once(bench: Bench) -> None:
+    ref = bench.change(3)
+    assert await bench.write(ref, "one")
+    assert await bench.index.heads([ref.page_key, "town:en:other"]) == {ref.page_key: head(ref, content=1)}
+    assert await bench.pages.heads(bench.site, [ref.page_key]) == {ref.page_key: head(ref, content=1)}
 
 
-async def test_ensure_answers_the_model_the_index_was_made_with(store: Store, site: str) -> None:
-    assert await store.ensure(site, embedder="x", model="later", dims=8, chunker="d") == "fake-4"
+async def test_an_older_revision_is_refused_and_the_same_is_not(bench: Bench) -> None:
+    assert await bench.write(bench.change(5), "five")
+    assert not await bench.write(bench.change(4), "four")
+    assert await bench.write(bench.change(5), "five again")
+    assert await bench.found("five", "four", "five again") == {"five again"}
 
 
-async def test_a_written_head_can_be_read_at_once(store: Store, site: str) -> None:
-    ref = change(3, site=site)
-    assert await write(store, ref, "one")
-    assert (await store.heads(site, [ref.page_key, "town:en:other"])) == {ref.page_key: head(ref, content=1)}
+async def test_an_older_revision_is_refused_in_part_where_a_newer_one_has_begun(bench: Bench) -> None:
+    newer, _ = parts_of(bench.change(5), {"content": ["a", "b"]}, per_part=1)
+    assert await bench.index.write(newer, None)
+    assert not await bench.write(bench.change(4), "old", "beside")
+    assert await bench.found("a", "old", "beside") == {"a", "beside"}
+    key = bench.change(4).page_key
+    assert (await bench.index.heads([key]))[key].change.revision == 4
 
 
-async def test_an_older_revision_is_refused_and_the_same_is_not(store: Store, site: str) -> None:
-    assert await write(store, change(5, site=site), "five")
-    assert not await write(store, change(4, site=site), "four")
-    assert await write(store, change(5, site=site), "five again")
-    assert await found(store, site, "five/fake-4", "four/fake-4", "five again/fake-4") == {"five again/fake-4"}
-
-
-async def test_known_vectors_come_back_as_they_were(store: Store, site: str) -> None:
-    (part,) = parts_of(change(1, site=site), {"content": ["one", "two"]})
-    await store.write(part, None)
-    await store.refresh(site)
-    known = await store.vectors(site, ["one/fake-4", "nothing/fake-4"])
+async def test_known_vectors_come_back_as_they_were(bench: Bench) -> None:
+    [part] = parts_of(bench.change(1), {"content": ["one", "two"]})
+    await bench.index.write(part, None)
+    await bench.index.refresh()
+    known = await bench.pages.vectors(bench.site, ["one/fake-4", "nothing/fake-4"])
     assert list(known) == ["one/fake-4"]
     np.testing.assert_allclose(known["one/fake-4"], part.chunks[0].vector, rtol=1e-6)
 
 
-async def test_remove_takes_only_what_is_not_newer(store: Store, site: str) -> None:
-    await write(store, change(2, site=site), "a", "b", "c")
-    await store.remove(change(1, site=site), [("content", 0)])
-    await store.remove(change(2, site=site), [("content", 1), ("content", 9)])
-    assert await found(store, site, "a/fake-4", "b/fake-4", "c/fake-4") == {"a/fake-4", "c/fake-4"}
+async def test_remove_takes_only_what_is_not_newer(bench: Bench) -> None:
+    await bench.write(bench.change(2), "a", "b", "c")
+    await bench.index.remove(bench.change(1), [("content", 0)])
+    await bench.index.remove(bench.change(2), [("content", 1), ("content", 9)])
+    assert await bench.found("a", "b", "c") == {"a", "c"}
 
 
-async def test_strays_are_chunks_up_to_the_revision(store: Store, site: str) -> None:
-    await write(store, change(2, site=site), "a", "b")
-    await store.refresh(site)
-    assert list(await store.strays(change(1, site=site))) == []
-    assert sorted(await store.strays(change(2, site=site))) == [("content", 0), ("content", 1)]
+async def test_what_was_removed_is_not_written_again_by_an_older_revision(bench: Bench) -> None:
+    await bench.write(bench.change(2), "a", "b")
+    await bench.index.remove(bench.change(3), [("content", 1)])
+    assert not await bench.write(bench.change(2), "a", "b")
+    assert await bench.found("a", "b") == {"a"}
 
 
-async def test_the_newest_and_most_final_receipt_is_kept(store: Store, site: str) -> None:
+async def test_strays_are_chunks_up_to_the_revision(bench: Bench) -> None:
+    await bench.write(bench.change(2), "a", "b")
+    await bench.index.refresh()
+    assert list(await bench.index.strays(bench.change(1))) == []
+    assert sorted(await bench.index.strays(bench.change(2))) == [("content", 0), ("content", 1)]
+
+
+async def test_the_newest_and_most_final_receipt_is_kept(bench: Bench) -> None:
     def event(revision: int, state: Any) -> ReceiptEvent:
-        return ReceiptEvent(change=change(revision, site=site), state=state, at=NOON)
+        return ReceiptEvent(change=bench.change(revision), state=state, at=NOON)
 
-    key = change(1, site=site).page_key
+    key = bench.change(1).page_key
     for given in (event(2, "queued"), event(2, "searchable"), event(2, "queued"), event(1, "failed")):
-        await store.put_receipt(given)
-    assert (await store.receipts([key]))[key].state == "searchable"
-    await store.put_receipt(event(3, "queued"))
-    assert (await store.receipts([key, "x:y:z"])) == {key: event(3, "queued")}
+        await bench.pages.put_receipt(given)
+    assert (await bench.pages.receipts([key]))[key].state == "searchable"
+    await bench.pages.put_receipt(event(3, "queued"))
+    assert (await bench.pages.receipts([key, "x:y:z"])) == {key: event(3, "queued")}
 
 
 @pytest.mark.engine
-async def test_a_document_that_can_never_be_written_says_which(site: str, engine: Servers) -> None:
+async def test_a_document_that_can_never_be_written_says_which(engine: Servers) -> None:
     from adapters.elastic.client import ElasticsearchRefused
     from adapters.elastic.writer import Write
 
+    site = f"t{uuid4().hex[:12]}"
     settings = Settings(elasticsearch=engine.elasticsearch)
     async with Elastic(engine.elasticsearch, settings) as elastic:
         await elastic.indexes.ensure_receipts()

@@ -44,6 +44,7 @@ class Bench:
         self.site = f"t{uuid4().hex[:12]}"
         self.elastic = elastic
         self.search = elastic.search
+        self.index = ""
 
     async def save(
         self,
@@ -70,10 +71,10 @@ class Bench:
             parts=1,
             chunks=chunks,
         )
-        pages = self.elastic.pages
-        await pages.ensure(self.site, embedder="fake", model="fake", dims=DIMS, chunker="c")
-        assert await pages.write(part, Head(change=ref, state="live", settled_at=NOON))
-        await pages.refresh(self.site)
+        index = await self.elastic.pages.live(self.site, embedder="fake", model="fake", dims=DIMS, chunker="c")
+        self.index = index.info.name
+        assert await index.write(part, Head(change=ref, state="live", settled_at=NOON))
+        await index.refresh()
 
 
 @pytest.fixture
@@ -95,7 +96,9 @@ async def test_the_best_hit_of_each_short_field_and_several_of_the_content(bench
             "content": [("Open daily.", 0.9), ("Closed on Monday.", 0.8), ("Bring a towel.", 0.3)],
         },
     )
-    found = await bench.search.candidates(bench.site, "nothing", QUESTION, floors=ALL, content_hits=2, keyword_hits=0)
+    found = await bench.search.candidates(
+        bench.site, "nothing", QUESTION, model="fake", floors=ALL, content_hits=2, keyword_hits=0
+    )
     assert [(h.field, h.ord) for h in found.dense] == [
         ("content", 0),
         ("content", 1),
@@ -123,7 +126,7 @@ async def test_floors_are_cosines_and_differ_by_field(bench: Bench) -> None:
         {"title": [("kept", 0.53)], "name": [("dropped", 0.47)], "content": [("kept", 0.23), ("dropped", 0.17)]},
     )
     found = await bench.search.candidates(
-        bench.site, "", QUESTION, floors=Floors(0.5, 0.2), content_hits=10, keyword_hits=0
+        bench.site, "", QUESTION, model="fake", floors=Floors(0.5, 0.2), content_hits=10, keyword_hits=0
     )
     assert {h.text for h in found.dense} == {"kept"}
     assert len(found.dense) == 2
@@ -136,7 +139,7 @@ async def test_groups_filter_inside_the_search_so_that_hidden_pages_take_no_plac
 
     async def seen(*groups: str) -> tuple[set[str], set[str]]:
         found = await bench.search.candidates(
-            bench.site, "dogs", QUESTION, floors=ALL, content_hits=1, keyword_hits=1, groups=groups
+            bench.site, "dogs", QUESTION, model="fake", floors=ALL, content_hits=1, keyword_hits=1, groups=groups
         )
         return {h.page_id for h in found.dense}, {h.page_id for h in found.keyword}
 
@@ -175,14 +178,16 @@ async def test_the_index_says_how_well_it_knows_the_words(bench: Bench) -> None:
 @pytest.mark.parametrize("words", ["", "???", " "])
 async def test_a_question_without_words_is_known_by_none(bench: Bench, words: str) -> None:
     await bench.save("dog", {"content": [("Hund", 0.5)]})
-    found = await bench.search.candidates(bench.site, words, QUESTION, floors=ALL, content_hits=5, keyword_hits=5)
+    found = await bench.search.candidates(
+        bench.site, words, QUESTION, model="fake", floors=ALL, content_hits=5, keyword_hits=5
+    )
     assert (len(found.dense), found.keyword, found.terms) == (1, [], [])
 
 
 async def test_a_site_without_an_index_has_nothing(bench: Bench) -> None:
     for vector, words in ((QUESTION, 5), (QUESTION, 0), (None, 5)):
         found = await bench.search.candidates(
-            bench.site, "dogs", vector, floors=ALL, content_hits=5, keyword_hits=words
+            bench.site, "dogs", vector, model="fake", floors=ALL, content_hits=5, keyword_hits=words
         )
         assert (found.dense, found.keyword, found.terms, found.total) == ([], [], [], 0)
 
@@ -190,14 +195,14 @@ async def test_a_site_without_an_index_has_nothing(bench: Bench) -> None:
 async def test_chunks_are_read_by_their_place_at_once(bench: Bench) -> None:
     await bench.save("pool", {"title": [("Pool", 0.5)], "content": [("a", 0.5), ("b", 0.5), ("c", 0.5)]})
     key = page_key(bench.site, "en", "pool")
-    around = await bench.search.chunks(bench.site, [(key, "content", 2), (key, "content", 0), (key, "content", 9)])
+    around = await bench.search.chunks(bench.index, [(key, "content", 2), (key, "content", 0), (key, "content", 9)])
     assert [(h.text, h.cosine, h.bm25) for h in around] == [("c", None, None), ("a", None, None)]
-    assert await bench.search.chunks(bench.site, []) == []
+    assert await bench.search.chunks(bench.index, []) == []
 
 
 async def test_a_field_is_read_whole_and_in_order(bench: Bench) -> None:
     texts = [(f"part {n}", 0.5) for n in range(12)]
     await bench.save("pool", {"title": [("Pool", 0.5)], "content": texts})
     await bench.save("other", {"content": [("other", 0.5)]})
-    whole = await bench.search.field(bench.site, page_key(bench.site, "en", "pool"), "content")
+    whole = await bench.search.field(bench.index, page_key(bench.site, "en", "pool"), "content")
     assert [h.text for h in whole] == [text for text, _ in texts]

@@ -78,7 +78,7 @@ class Letter:
     value: bytes
     headers: tuple[tuple[str, bytes], ...]
     code: str
-    offset: int  # in the dead letter topic
+    place: tuple[int, int]  # partition and offset in the dead letter topic
     page: str | None = None
     order: Order | None = None
 

@@ -62,6 +62,8 @@ async def letters(world: World) -> list[Letter]:
     found = []
     for message in await topics.read(world, names):
         reasons = {name: value for name, value in message.headers if name.startswith(ERRORS)}
+        if not reasons:  # a mark behind a letter: what became of it
+            continue
         topic = message.topic.removeprefix(world.prefix).removesuffix(DLQ_SUFFIX)
         said = _said(topic, message.value)
         found.append(
@@ -72,7 +74,7 @@ async def letters(world: World) -> list[Letter]:
                 value=message.value,
                 headers=tuple((name, value) for name, value in message.headers if not name.startswith(ERRORS)),
                 code=reasons[ERRORS + "code"].decode(),
-                offset=message.offset,
+                place=(message.partition, message.offset),
                 page=said.get("page"),
                 order=said.get("order"),
             )

@@ -20,7 +20,7 @@ async def redrive(world: World, limit: float) -> int:
 
     The system is at rest afterwards.
     """
-    done: set[tuple[str, int, int]] = set()
+    done: set[tuple[str, tuple[int, int]]] = set()
     total = 0
     for _ in range(ROUNDS):
         await settle(world, limit)
@@ -28,13 +28,12 @@ async def redrive(world: World, limit: float) -> int:
         fresh = [
             letter
             for letter in await letters(world)
-            if (letter.topic, letter.key, letter.value) not in poison
-            and (letter.topic, letter.partition, letter.offset) not in done
+            if (letter.topic, letter.key, letter.value) not in poison and (letter.topic, letter.place) not in done
         ]
         if not fresh:
             return total
         total += len(fresh)
-        done |= {(letter.topic, letter.partition, letter.offset) for letter in fresh}
+        done |= {(letter.topic, letter.place) for letter in fresh}
         codes = sorted({letter.code for letter in fresh})
         ended = await pagewire(world, "dlq", "redrive", "--all", "--yes")
         assert ended is None or ended.code == 0, f"pagewire dlq redrive: {ended}"

@@ -118,7 +118,7 @@ def find_nothing(case: Case) -> None:
 
 def bury_winner(case: Case) -> None:
     show_old(case)
-    case.page.letters.append(Letter("ingest.chunks", 0, b"k", b"v", (), "refused", 0, PAGE, (NEW, False)))
+    case.page.letters.append(Letter("ingest.chunks", 0, b"k", b"v", (), "refused", (0, 0), PAGE, (NEW, False)))
 
 
 def top_with_loser(case: Case) -> None:

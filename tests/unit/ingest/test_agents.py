@@ -8,10 +8,11 @@ from datetime import UTC, datetime
 import pytest
 
 from adapters.embedders.fake import FakeEmbedder
-from adapters.fakes import FakePages, FakeSender
+from adapters.fakes import FakeIndex, FakePages, FakeSender
 from pipelines.ingest import agents
 from pipelines.ingest.accept import reference
 from pipelines.ingest.app import by_page
+from pipelines.ingest.index import Moved
 from pipelines.ingest.reuse import Embedding
 from pipelines.runtime.dead_letters import DeadLetter
 from pipelines.runtime.record import Record
@@ -44,6 +45,11 @@ def saved(op: Op = "upsert", revision: int = 5) -> PageChange:
     )
 
 
+async def as_now(site: str) -> Chunker:
+    assert site == "town"
+    return CHUNKER
+
+
 class NoLog:
     async def read(self, partition: int, start: int, end: int | None = None) -> list[Record]:
         raise AssertionError("nothing is to be healed")
@@ -51,7 +57,7 @@ class NoLog:
 
 async def test_a_change_becomes_chunks_that_know_where_it_stands() -> None:
     sender = FakeSender()
-    await agents.chunk_handler(CHUNKER)(record(saved()), sender)
+    await agents.chunk_handler(as_now)(record(saved()), sender)
     [sent] = sender.sent
     assert (sent.topic, sent.key) == (CHUNKS, KEY)
     assert isinstance(sent.message, PageChunks)
@@ -62,7 +68,7 @@ async def test_a_change_becomes_chunks_that_know_where_it_stands() -> None:
 
 async def test_a_delete_becomes_chunks_without_any() -> None:
     sender = FakeSender()
-    await agents.chunk_handler(CHUNKER)(record(saved("delete")), sender)
+    await agents.chunk_handler(as_now)(record(saved("delete")), sender)
     [sent] = sender.sent
     assert isinstance(sent.message, PageChunks)
     assert (sent.message.change.op, sent.message.chunks, sent.message.meta) == ("delete", (), None)
@@ -70,39 +76,43 @@ async def test_a_delete_becomes_chunks_without_any() -> None:
 
 async def test_chunks_become_parts_that_stay_together() -> None:
     class Models:
-        async def for_site(self, site: str) -> FakeEmbedder:
+        async def for_new(self, site: str) -> FakeEmbedder:
             return FakeEmbedder()
 
     sender = FakeSender()
     handle = agents.embed_handler(Embedding(Models(), FakePages()))
-    await handle(record(agents.chunked(saved(), CHUNKER, 2, 9)), sender)
+    await handle(record(agents.chunked(saved(), CHUNKER, 2, 9), offset=17), sender)
     [sent] = sender.sent
     assert (sent.topic, sent.key, sent.partition_key) == (EMBEDDINGS, f"{KEY}#0", KEY)
     assert isinstance(sent.message, PageEmbeddings)
-    assert sent.message.change.offset == 9
+    assert (sent.message.change.offset, sent.message.chunks_offset) == (9, 17)
 
 
 async def test_an_indexed_page_gets_its_receipt() -> None:
-    store, sender = FakePages(), FakeSender()
-    handle = agents.index_handler(store, NoLog())
+    pages, sender = FakePages(), FakeSender()
+    handle = agents.index_handler(pages, NoLog())
     first, last = parts_of(change(5), {"content": ["a", "b"]}, per_part=1)
     await handle(record(first), sender)
     assert sender.sent == []
-    await handle(record(last), sender)
+    await handle(record(last, offset=4), sender)
     [sent] = sender.sent
     assert (sent.topic, sent.key) == (RECEIPTS, KEY)
     assert isinstance(sent.message, ReceiptEvent)
     assert sent.message.state == "searchable"
+    assert (await pages.heads("town", [KEY]))[KEY].embeddings_offset == 4
+
+
+class Log:
+    """`cms.changes`: at 3 stands revision 5."""
+
+    async def read(self, partition: int, start: int, end: int | None = None) -> list[Record]:
+        assert (partition, start, end) == (0, 3, 4)
+        return [record(saved(revision=5))]
 
 
 async def test_an_old_change_on_top_of_the_log_is_healed_before_its_receipt() -> None:
-    class Log:
-        async def read(self, partition: int, start: int, end: int | None = None) -> list[Record]:
-            assert (partition, start, end) == (0, 3, 4)
-            return [record(saved(revision=5))]
-
-    store, sender = FakePages(), FakeSender()
-    handle = agents.index_handler(store, Log())
+    pages, sender = FakePages(), FakeSender()
+    handle = agents.index_handler(pages, Log())
     await handle(record(parts_of(change(5, offset=3))[0]), sender)
     sender.sent.clear()
     await handle(record(parts_of(change(4, offset=8))[0]), sender)
@@ -110,6 +120,27 @@ async def test_an_old_change_on_top_of_the_log_is_healed_before_its_receipt() ->
     assert (healed.topic, healed.message) == (CHANGES, saved(revision=5))
     assert isinstance(told.message, ReceiptEvent)
     assert (told.message.state, told.message.change.revision) == ("superseded", 4)
+
+
+async def test_what_was_made_for_another_index_is_sent_again_and_nothing_is_told_yet() -> None:
+    pages, sender = FakePages(), FakeSender()
+    [part] = parts_of(change(5, offset=3), model="fake-2-4")
+    await agents.index_handler(pages, Log())(record(part), sender)
+    [again] = sender.sent
+    assert (again.topic, again.message) == (CHANGES, saved(revision=5))
+
+
+async def test_while_another_index_is_promoted_nothing_is_told_and_nothing_sent_again() -> None:
+    class Promoting(FakePages):
+        async def still_live(self, index: FakeIndex) -> bool:
+            return False
+
+    pages, sender = Promoting(), FakeSender()
+    handle = agents.index_handler(pages, NoLog())
+    for part in (*parts_of(change(5, offset=3)), *parts_of(change(4, offset=8))):
+        with pytest.raises(Moved):
+            await handle(record(part), sender)
+    assert sender.sent == []
 
 
 async def test_receipts_are_stored_as_they_are() -> None:
@@ -160,7 +191,7 @@ async def test_of_bytes_that_are_no_change_nobody_is_told(value: bytes) -> None:
 @pytest.mark.parametrize(
     "handle",
     [
-        agents.chunk_handler(CHUNKER),
+        agents.chunk_handler(as_now),
         agents.embed_handler(Embedding(None, FakePages())),  # type: ignore[arg-type]
         agents.index_handler(FakePages(), NoLog()),
     ],

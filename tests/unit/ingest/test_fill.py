@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from adapters.elastic.indexes import IndexGone
@@ -203,7 +203,7 @@ async def test_a_head_tells_what_the_save_cost_and_where_its_products_stand() ->
     )
 
     async def heads(site: str, page_keys: Iterable[str]) -> Mapping[str, Head]:
-        return {key: shown for key in page_keys}
+        return dict.fromkeys(page_keys, shown)
 
     bench.live.heads = heads  # type: ignore[method-assign]
     await bench.fill(bench.change(1, "text"), bench.change(2, "other", page_id="fees2"))
@@ -250,6 +250,7 @@ histories = st.lists(
 )
 
 
+@settings(deadline=None)
 @given(history=histories, data=st.data())
 async def test_however_a_topic_is_cut_into_batches_and_repeated_its_highest_revision_stands(
     history: list[tuple[int, Op, int, int]], data: st.DataObject

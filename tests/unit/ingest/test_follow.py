@@ -42,6 +42,7 @@ class FakeFiller(Filler):
         self.tally = Tally()
         self.written: list[int] = []
         self.stuck_at: int | None = None
+        self.stuck = asyncio.Event()
         self.error: Exception | None = None
 
     async def decode(self, batch: Sequence[Record]) -> dict[str, list[Given]]:
@@ -54,6 +55,7 @@ class FakeFiller(Filler):
             if offset == self.stuck_at:
                 if self.error is not None:
                     raise self.error
+                self.stuck.set()
                 await asyncio.Event().wait()
             self.written.append(offset)
             self.tally.pages += 1
@@ -116,11 +118,11 @@ async def test_stopped_in_a_batch_it_notes_what_came_before() -> None:
     bench = Bench(Topic(6))
     bench.filler.stuck_at = 3
     going = asyncio.create_task(bench.follow.to_end())
-    while bench.filler.written != [0, 1, 2]:
-        await asyncio.sleep(0)
+    await bench.filler.stuck.wait()
     going.cancel()
     with pytest.raises(asyncio.CancelledError):
         await going
+    assert bench.filler.written == [0, 1, 2]
     noted = await bench.follow.note()
     assert noted.offsets == {0: 2}
     bench.filler.stuck_at = None

@@ -2,114 +2,371 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable, Sequence
 from datetime import datetime
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from adapters.fakes import FakePages
-from pipelines.ingest.index import ModelMismatch, Outcome, index_part
-from schemas.ingest import PageEmbeddings
-from schemas.page import FieldName, Op
+from adapters.fakes import FakeIndex, FakePages
+from pipelines.ingest.index import ChunkAddress, Moved, Outcome, index_part
+from schemas.head import Head
+from schemas.ingest import PageEmbeddings, ReceiptEvent
+from schemas.page import ChangeRef, FieldName, Op
 from tests.making import NOON, change, parts_of
+
+KEY = change().page_key
+OTHER_MODEL = "fake-2-4"
+OTHER_CHUNKER = "fixed-512-20"
 
 
 def now() -> datetime:
     return NOON
 
 
-async def apply(store: FakePages, *parts: PageEmbeddings) -> Outcome:
+async def apply(pages: FakePages, *parts: PageEmbeddings, at: int = 1) -> Outcome:
+    """The outcome of the last part; `at` is where that stands in ingest.embeddings."""
     outcome = Outcome()
     for part in parts:
-        outcome = await index_part(part, store, now)
+        outcome = await index_part(part, pages, now, at)
     return outcome
 
 
-async def test_a_page_becomes_searchable_with_its_cost_on_the_receipt() -> None:
-    store = FakePages()
-    outcome = await apply(store, *parts_of(change(1), {"title": ["Fees"], "content": ["One.", "Two."]}))
+def receipt(outcome: Outcome) -> ReceiptEvent:
     assert outcome.receipt is not None
-    assert outcome.receipt.state == "searchable"
-    assert outcome.receipt.chunks.total == 3
-    assert store.texts(change().page_key)["content", 1] == (1, "Two.")
+    return outcome.receipt
+
+
+async def head(pages: FakePages) -> Head:
+    return (await pages.heads("town", [KEY]))[KEY]
+
+
+async def test_a_page_becomes_searchable_with_its_cost_on_the_receipt() -> None:
+    pages = FakePages()
+    outcome = await apply(pages, *parts_of(change(1), {"title": ["Fees"], "content": ["One.", "Two."]}))
+    assert (receipt(outcome).state, receipt(outcome).chunks.total) == ("searchable", 3)
+    assert pages.index.texts(KEY)["content", 1] == (1, "Two.")
 
 
 async def test_chunks_a_shorter_revision_no_longer_has_are_removed() -> None:
-    store = FakePages()
-    await apply(store, *parts_of(change(1), {"title": ["Fees"], "content": ["One.", "Two.", "Three."]}))
-    outcome = await apply(store, *parts_of(change(2), {"content": ["Only."]}))
-    assert store.texts(change().page_key) == {("content", 0): (2, "Only.")}
-    assert outcome.receipt is not None
-    assert outcome.receipt.chunks.removed == 3
+    pages = FakePages()
+    await apply(pages, *parts_of(change(1), {"title": ["Fees"], "content": ["One.", "Two.", "Three."]}))
+    outcome = await apply(pages, *parts_of(change(2), {"content": ["Only."]}))
+    assert pages.index.texts(KEY) == {("content", 0): (2, "Only.")}
+    assert receipt(outcome).chunks.removed == 3
 
 
 async def test_nothing_is_removed_and_no_receipt_given_before_the_last_part() -> None:
-    store = FakePages()
-    await apply(store, *parts_of(change(1), {"content": ["a", "b", "c", "d"]}))
+    pages = FakePages()
+    await apply(pages, *parts_of(change(1), {"content": ["a", "b", "c", "d"]}))
     first, last = parts_of(change(2), {"content": ["A", "B"]}, per_part=1)
-    assert await apply(store, first) == Outcome()
-    assert store.texts(change().page_key)["content", 3] == (1, "d")
-    await apply(store, last)
-    assert [text for _, text in store.texts(change().page_key).values()] == ["A", "B"]
+    assert await apply(pages, first) == Outcome()
+    assert pages.index.texts(KEY)["content", 3] == (1, "d")
+    await apply(pages, last)
+    assert [text for _, text in pages.index.texts(KEY).values()] == ["A", "B"]
 
 
 async def test_a_deleted_page_stays_deleted_when_an_older_publish_arrives_late() -> None:
-    store = FakePages()
-    await apply(store, *parts_of(change(1)))
-    deleted = await apply(store, *parts_of(change(5, "delete")))
-    assert deleted.receipt is not None
-    assert (deleted.receipt.state, deleted.receipt.chunks.removed) == ("deleted", 2)
-    late = await apply(store, *parts_of(change(4)))
-    assert late.receipt is not None
-    assert late.receipt.state == "superseded"
-    assert store.texts(change().page_key) == {}
+    pages = FakePages()
+    await apply(pages, *parts_of(change(1)))
+    deleted = receipt(await apply(pages, *parts_of(change(5, "delete"))))
+    assert (deleted.state, deleted.chunks.removed) == ("deleted", 2)
+    assert receipt(await apply(pages, *parts_of(change(4)))).state == "superseded"
+    assert pages.index.texts(KEY) == {}
 
 
 async def test_deleting_a_page_never_seen_leaves_a_guard() -> None:
-    store = FakePages()
-    outcome = await apply(store, *parts_of(change(7, "delete")))
-    assert outcome.receipt is not None
-    assert outcome.receipt.state == "deleted"
-    await apply(store, *parts_of(change(6)))
-    assert store.texts(change().page_key) == {}
+    pages = FakePages()
+    assert receipt(await apply(pages, *parts_of(change(7, "delete")))).state == "deleted"
+    await apply(pages, *parts_of(change(6)))
+    assert pages.index.texts(KEY) == {}
 
 
-async def test_an_old_change_behind_the_winner_in_the_log_asks_for_the_winner_back() -> None:
-    store = FakePages()
-    winner = change(5, offset=10)
-    await apply(store, *parts_of(winner))
-    behind = await apply(store, *parts_of(change(4, offset=11)))
-    assert behind.restore == winner
-    replayed = await apply(store, *parts_of(change(4, offset=9)))
-    assert replayed.restore is None
+async def test_a_delete_wins_over_a_publish_of_the_same_revision_whichever_comes_last() -> None:
+    for history in (("delete", "upsert"), ("upsert", "delete")):
+        pages = FakePages()
+        for op in history:
+            await apply(pages, *parts_of(change(5, op)))  # type: ignore[arg-type]
+        assert pages.index.texts(KEY) == {}
+        assert (await head(pages)).state == "deleted"
 
 
-async def test_vectors_of_another_model_are_refused() -> None:
-    store = FakePages()
-    await apply(store, *parts_of(change(1)))
-    with pytest.raises(ModelMismatch, match="redrive"):
-        await apply(store, *parts_of(change(2), model="other"))
+# Compaction keeps the last record of a key in cms.changes, ingest.chunks and ingest.embeddings: who is last counts.
 
 
-async def test_a_newer_write_in_between_leaves_nothing_of_ours() -> None:
-    store = FakePages()
+def placed(revision: int, log: int, chunks: int, op: Op = "upsert") -> list[PageEmbeddings]:
+    """The one part of a change that stands at these offsets of cms.changes and ingest.chunks."""
+    [part] = parts_of(change(revision, op, offset=log), {"content": [f"Revision {revision}."]})
+    return [part.model_copy(update={"chunks_offset": chunks})]
 
-    class Overtaken(FakePages):
-        """Another worker settles revision 9 between our look at the head and our write."""
 
-        async def write(self, part: PageEmbeddings, head: object) -> bool:
-            if part.change.revision == 3:
-                for newer in parts_of(change(9), {"content": ["New."]}):
-                    await index_part(newer, store, now)
-            return await store.write(part, head)  # type: ignore[arg-type]
+@pytest.mark.parametrize(
+    ("log", "chunks", "embeddings", "behind"),
+    [
+        (9, 9, 9, False),
+        (11, 9, 9, True),
+        (9, 11, 9, True),
+        (9, 9, 11, True),
+        (11, 11, 11, True),
+    ],
+    ids=["nowhere", "cms.changes", "ingest.chunks", "ingest.embeddings", "everywhere"],
+)
+async def test_a_loser_behind_the_winner_in_any_topic_brings_the_winner_back(
+    log: int, chunks: int, embeddings: int, behind: bool
+) -> None:
+    pages = FakePages()
+    [winner] = placed(5, log=10, chunks=10)
+    await apply(pages, winner, at=10)
+    outcome = await apply(pages, *placed(4, log=log, chunks=chunks), at=embeddings)
+    assert receipt(outcome).state == "superseded"
+    assert outcome.again == (winner.change if behind else None)
 
-    racing = Overtaken()
-    racing.docs, racing.models = store.docs, store.models
-    outcome = await index_part(*parts_of(change(3), {"content": ["Old.", "Older."]}), racing, now)
-    assert outcome.receipt is not None
-    assert outcome.receipt.state == "superseded"
-    assert store.texts(change().page_key) == {("content", 0): (9, "New.")}
+
+@pytest.mark.parametrize(
+    ("log", "chunks", "embeddings", "behind"),
+    [(9, 9, 9, False), (11, 9, 9, True), (9, 11, 9, True)],
+    ids=["nowhere", "cms.changes", "ingest.chunks"],
+)
+async def test_a_winner_that_comes_after_a_loser_which_stands_behind_it_is_sent_again(
+    log: int, chunks: int, embeddings: int, behind: bool
+) -> None:
+    """A save in its own lane overtakes the import of a newer text."""
+    pages = FakePages()
+    await apply(pages, *placed(4, log=log, chunks=chunks), at=embeddings)
+    [winner] = placed(5, log=10, chunks=10)
+    outcome = await apply(pages, winner, at=10)
+    assert receipt(outcome).state == "searchable"
+    assert outcome.again == (winner.change if behind else None)
+
+
+async def test_the_winner_sent_again_settles_it() -> None:
+    pages = FakePages()
+    await apply(pages, *placed(5, log=10, chunks=10), at=10)
+    assert (await apply(pages, *placed(4, log=11, chunks=11), at=11)).again
+    assert (await apply(pages, *placed(5, log=12, chunks=12), at=12)).again is None
+    assert (await apply(pages, *placed(4, log=11, chunks=11), at=11)).again is None
+    # A replay of its first pass does not bring back the old place.
+    await apply(pages, *placed(5, log=10, chunks=10), at=10)
+    assert (await head(pages)).change.offset == 12
+
+
+async def test_positions_in_different_partitions_say_nothing() -> None:
+    pages = FakePages()
+    await apply(pages, *placed(5, log=10, chunks=10), at=10)
+    [late] = placed(4, log=99, chunks=99)
+    elsewhere = late.model_copy(update={"change": late.change.model_copy(update={"partition": 1})})
+    assert (await apply(pages, elsewhere, at=99)).again is None
+
+
+@pytest.mark.parametrize(("part", "at", "hides"), [(1, 11, True), (1, 9, False), (2, 11, False)])
+async def test_a_marker_that_hides_a_part_of_the_winner_brings_it_back(part: int, at: int, hides: bool) -> None:
+    pages = FakePages()
+    winner = parts_of(change(5, offset=7), {"content": ["a", "b"]}, per_part=1)
+    await apply(pages, *winner, at=10)
+    [late] = parts_of(change(4, offset=6), {"content": ["c"]})
+    marker = late.model_copy(update={"part": part, "superseded": True, "chunks": ()})
+    assert await apply(pages, marker, at=at) == Outcome(again=winner[0].change if hides else None)
+    assert len(pages.index.texts(KEY)) == 2
+
+
+async def test_a_marker_of_the_revision_that_is_about_to_win_hides_nothing() -> None:
+    pages = FakePages()
+    await apply(pages, *parts_of(change(4), {"content": ["a", "b"]}, per_part=1))
+    [part] = parts_of(change(5), {"content": ["c"]})
+    marker = part.model_copy(update={"part": 1, "superseded": True, "chunks": ()})
+    assert await apply(pages, marker, at=11) == Outcome()
+
+
+# What if we die, or are overtaken, between two steps?
+
+
+class Dies(BaseException):
+    """As a cancelled task: nothing in between may catch it."""
+
+
+class FrailIndex(FakeIndex):
+    """Counts what it is asked to do, and ends the worker before one of those."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.left = -1  # calls; below 0: for ever
+
+    def _call(self) -> None:
+        if self.left == 0:
+            raise Dies
+        self.left -= 1
+
+    async def write(self, part: PageEmbeddings, head: Head | None) -> bool:
+        self._call()
+        return await super().write(part, head)
+
+    async def remove(self, change: ChangeRef, chunks: Sequence[ChunkAddress]) -> None:
+        self._call()
+        await super().remove(change, chunks)
+
+    async def refresh(self) -> None:
+        self._call()
+
+
+LONG: dict[FieldName, list[str]] = {"title": ["Fees"], "content": ["One.", "Two.", "Three."]}
+
+
+@pytest.mark.parametrize("op", ["upsert", "delete"])
+@pytest.mark.parametrize("dies_after", range(5))
+async def test_a_worker_that_dies_between_two_steps_leaves_nothing_behind_when_it_is_done_again(
+    dies_after: int, op: Op
+) -> None:
+    pages = FakePages()
+    frail = pages.index = FrailIndex()
+    await apply(pages, *parts_of(change(1), LONG))
+    shorter = parts_of(change(2, op), {"content": ["Only."]})
+    frail.left = dies_after
+    try:
+        await apply(pages, *shorter)
+        assert dies_after > 2
+    except Dies:
+        frail.left = -1
+        outcome = await apply(pages, *shorter)
+        assert receipt(outcome).state == ("deleted" if op == "delete" else "searchable")
+    assert pages.index.texts(KEY) == ({} if op == "delete" else {("content", 0): (2, "Only.")})
+
+
+async def test_what_a_loser_that_died_half_way_wrote_goes_when_it_is_redelivered() -> None:
+    pages = FakePages()
+    first, last = parts_of(change(3), {"content": ["a", "b", "c", "d"]}, per_part=2)
+    await apply(pages, first)  # and no more
+    await apply(pages, *parts_of(change(5), {"content": ["New."]}))
+    assert ("content", 1) in pages.index.texts(KEY)
+    await apply(pages, first, last)
+    assert pages.index.texts(KEY) == {("content", 0): (5, "New.")}
+
+
+class Overtaken(FakeIndex):
+    """Another worker does something between our look at the head and our write."""
+
+    def __init__(self, meanwhile: Callable[[], Awaitable[object]]) -> None:
+        super().__init__()
+        self._meanwhile: Callable[[], Awaitable[object]] | None = meanwhile
+
+    async def write(self, part: PageEmbeddings, head: Head | None) -> bool:
+        if meanwhile := self._meanwhile:
+            self._meanwhile = None
+            await meanwhile()
+        return await super().write(part, head)
+
+
+@pytest.mark.parametrize("parts", [1, 2])
+@pytest.mark.parametrize("loser_offset", [9, 11])
+async def test_a_newer_revision_in_between_leaves_nothing_of_ours_and_is_healed_like_any_other(
+    loser_offset: int, parts: int
+) -> None:
+    pages = FakePages()
+    [winner] = placed(9, log=10, chunks=10)
+    pages.index = Overtaken(lambda: apply(pages, winner, at=10))
+    texts: dict[FieldName, list[str]] = {"title": ["Old"], "description": ["Older."]}
+    late = parts_of(change(3, offset=loser_offset), texts, per_part=2 // parts)
+    outcome = await apply(pages, *late, at=1)
+    assert receipt(outcome).state == "superseded"
+    assert outcome.again == (winner.change if loser_offset > 10 else None)
+    assert pages.index.texts(KEY) == {("content", 0): (9, "Revision 9.")}
+
+
+async def test_a_part_that_is_late_by_a_whole_revision_is_taken_back() -> None:
+    """A paused worker goes on with the first part of a page that was settled and replaced meanwhile."""
+    pages = FakePages()
+    older = parts_of(change(3), {"content": ["a", "b", "c", "d"]}, per_part=2)
+    newer = parts_of(change(5), {"title": ["New"]})
+
+    async def meanwhile() -> None:
+        await apply(pages, *older)
+        await apply(pages, *newer)
+        pages.index.docs = {id: doc for id, doc in pages.index.docs.items() if doc.chunk or doc.head}  # gc_deletes
+
+    pages.index = Overtaken(meanwhile)
+    assert receipt(await apply(pages, older[0])).state == "superseded"
+    assert pages.index.texts(KEY) == {("title", 0): (5, "New")}
+
+
+# Another index becomes live.
+
+
+async def test_a_swap_between_write_and_receipt_is_found_and_the_next_try_goes_to_the_new_index() -> None:
+    pages = FakePages()
+    old, new = FakeIndex(), FakeIndex()
+
+    async def promote() -> None:
+        pages.index = new
+
+    pages.index = old = Overtaken(promote)
+    with pytest.raises(Moved, match=KEY):
+        await apply(pages, *parts_of(change(1)))
+    assert new.texts(KEY) == {}
+    assert receipt(await apply(pages, *parts_of(change(1)))).state == "searchable"
+    assert new.texts(KEY) == old.texts(KEY)
+
+
+async def test_from_an_index_that_is_about_to_be_replaced_comes_no_receipt() -> None:
+    class Held(FakePages):
+        held = True
+
+        async def still_live(self, index: FakeIndex) -> bool:
+            return not self.held and await super().still_live(index)
+
+    pages = Held()
+    late = parts_of(change(0))
+    for parts in (parts_of(change(1)), parts_of(change(2, "delete")), late):
+        with pytest.raises(Moved):
+            await apply(pages, *parts)
+    pages.held = False
+    assert receipt(await apply(pages, *late)).state == "superseded"
+
+
+def misfit(revision: int, **fingerprints: str) -> list[PageEmbeddings]:
+    return [
+        part.model_copy(update=fingerprints)
+        for part in parts_of(change(revision, offset=3), {"content": ["a", "b"]}, per_part=1)
+    ]
+
+
+@pytest.mark.parametrize("of", [{"model": OTHER_MODEL}, {"chunker": OTHER_CHUNKER}], ids=["model", "chunker"])
+async def test_what_was_made_for_another_index_is_made_again_and_not_written(of: dict[str, str]) -> None:
+    pages = FakePages()
+    await apply(pages, *parts_of(change(1), {"content": ["Old."]}))
+    first, last = misfit(2, **of)
+    assert await apply(pages, first) == Outcome()
+    assert await apply(pages, last) == Outcome(again=last.change)
+    assert pages.index.texts(KEY) == {("content", 0): (1, "Old.")}
+
+
+async def test_what_the_rebuild_has_put_in_already_is_not_made_again_but_the_editor_is_told() -> None:
+    pages = FakePages()
+    shown = parts_of(change(2, offset=3), {"content": ["a", "b", "c"]})
+    await apply(pages, *shown, at=5)
+    outcome = await apply(pages, *misfit(2, model=OTHER_MODEL))
+    assert (receipt(outcome).state, receipt(outcome).chunks.total) == ("searchable", 3)
+    assert outcome.again is None
+
+
+async def test_what_only_the_rebuild_knows_of_is_sent_again() -> None:
+    """Older changes may stand behind it in the topics: the index that knew of them is not live any more."""
+    pages = FakePages()
+    await apply(pages, *parts_of(change(2, offset=3)), at=0)
+    outcome = await apply(pages, *misfit(2, model=OTHER_MODEL), at=5)
+    assert (receipt(outcome).state, outcome.again) == ("searchable", change(2, offset=3))
+
+
+async def test_an_old_change_made_for_another_index_is_superseded_like_any_other() -> None:
+    pages = FakePages()
+    await apply(pages, *parts_of(change(5, offset=9)))
+    assert receipt(await apply(pages, *misfit(2, model=OTHER_MODEL))).state == "superseded"
+
+
+async def test_a_delete_fits_every_index() -> None:
+    pages = FakePages()
+    await apply(pages, *parts_of(change(1)))
+    assert receipt(await apply(pages, *parts_of(change(2, "delete"), model=OTHER_MODEL))).state == "deleted"
+    assert pages.index.texts(KEY) == {}
 
 
 ops: st.SearchStrategy[Op] = st.sampled_from(["upsert", "delete"])
@@ -124,17 +381,18 @@ histories = st.lists(
 
 @given(history=histories, data=st.data())
 async def test_any_order_and_any_repetition_ends_in_the_highest_revision(
-    history: list[tuple[int, str, int, int]], data: st.DataObject
+    history: list[tuple[int, Op, int, int]], data: st.DataObject
 ) -> None:
     """At-least-once delivery: each change arrives at least once, in any order, its own parts in order."""
     arrivals = data.draw(st.permutations(history + data.draw(st.lists(st.sampled_from(history), max_size=4))))
-    store = FakePages()
+    pages = FakePages()
     for revision, op, length, per_part in arrivals:
         texts: dict[FieldName, list[str]] = {"content": [f"{revision}.{i}" for i in range(length)]}
-        for part in parts_of(change(revision, op), texts, per_part):
-            await index_part(part, store, now)
+        await apply(pages, *parts_of(change(revision, op), texts, per_part))
     revision, op, length, _ = max(history)
     expected = {} if op == "delete" else {("content", i): (revision, f"{revision}.{i}") for i in range(length)}
-    assert store.texts(change().page_key) == expected
-    head = (await store.heads("town", [change().page_key]))[change().page_key]
-    assert (head.change.revision, head.state) == (revision, "deleted" if op == "delete" else "live")
+    assert pages.index.texts(KEY) == expected
+    assert ((await head(pages)).change.revision, (await head(pages)).state) == (
+        revision,
+        "deleted" if op == "delete" else "live",
+    )

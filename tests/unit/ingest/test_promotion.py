@@ -49,9 +49,9 @@ async def test_a_save_that_the_rebuild_has_put_in_gets_its_receipt() -> None:
     pages = FakePages()
     pages.index = FakeIndex(model="new-4")
     for part in parts_of(change(2), {"content": ["new"]}, model="new-4"):
-        assert (await index_part(part, pages, lambda: NOON)).receipt is not None
+        assert (await index_part(part, pages, lambda: NOON, embeddings_offset=7)).receipt is not None
     [late] = parts_of(change(2), {"content": ["new"]}, model="old-4")
-    outcome = await index_part(late, pages, lambda: NOON)
+    outcome = await index_part(late, pages, lambda: NOON, embeddings_offset=6)
     assert outcome.again is None
     assert outcome.receipt is not None
     assert (outcome.receipt.state, outcome.receipt.chunks.total) == ("searchable", 1)

@@ -27,9 +27,10 @@ class Bench:
     def __init__(self, pages: FakePages | None = None, model: FakeEmbedder | None = None) -> None:
         self.pages = pages or FakePages()
         self.model = model or FakeEmbedder()
+        self.pages.index.model, self.pages.index.chunker = self.model.fingerprint, CHUNKER.fingerprint
         self.embedding = Embedding(self, self.pages)
 
-    async def for_site(self, site: str) -> FakeEmbedder:
+    async def for_new(self, site: str) -> FakeEmbedder:
         return self.model
 
     async def embed(self, page: PageChunks) -> list[PageEmbeddings]:
@@ -81,6 +82,33 @@ async def test_another_model_knows_nothing_of_the_old_vectors() -> None:
     bench.model = FakeEmbedder(version="2")
     await bench.embed(page("one", revision=2))
     assert bench.model.embedded == ["one"]
+
+
+async def test_after_a_promotion_back_to_a_model_its_vectors_are_known_again() -> None:
+    bench = Bench()
+    await bench.index(page("one"))
+    first, bench.model = bench.model, FakeEmbedder(version="2")
+    await bench.embed(page("one", revision=2))
+    bench.model = first
+    [part] = await bench.embed(page("one", revision=3))
+    assert (bench.model.embedded, part.model) == ([], "fake-1-64")
+
+
+async def test_a_rebuild_embeds_with_the_model_it_is_given_and_overwrites_no_parts() -> None:
+    bench = Bench()
+    await bench.index(page("one"))
+    other = FakeEmbedder(dims=8, version="2")
+    [part] = await bench.embedding.embed_with(other, page("one", revision=2))
+    assert (part.model, part.dims, part.chunks[0].vector.shape) == ("fake-2-8", 8, (8,))
+
+
+async def test_every_part_says_where_its_chunks_stand() -> None:
+    class Shown(FakePages):
+        async def heads(self, site: str, page_keys: Iterable[str]) -> Mapping[str, Head]:
+            return {key: Head(change=change(1), state="live", parts=2, settled_at=NOON) for key in page_keys}
+
+    parts = await Bench(Shown()).embedding.embed(page("one"), 17)
+    assert [p.chunks_offset for p in parts] == [17, 17]
 
 
 async def test_equal_texts_of_a_page_are_embedded_once() -> None:
