@@ -40,13 +40,13 @@ def import_pages(
         settings = load()
         logs.configure(settings)
         settings.site(site)
-        total = count(source) if source.exists() else None
-        cursor = Cursor(settings.home, site, source) if source.exists() else None
+        total = count(source)
+        cursor = Cursor(settings.home, site, source)
         result = asyncio.run(import_documents(settings, site, documents(source), total, cursor, wait))
     if json:
         print_json(result)
     else:
-        _print_import(result, wait)
+        _print_import(result)
     if result["failed"]:
         raise typer.Exit(NOT_SO)
 
@@ -59,7 +59,7 @@ async def import_documents(
     cursor: Cursor | None = None,
     wait: bool = True,
 ) -> dict[str, object]:
-    """Import with progress bars; returns how many pages were sent and the errors by page key."""
+    """Import with progress bars; returns how many pages were sent and are still queued, and the errors by page key."""
     async with Clients(settings) as clients:
         with _bars() as bars:
             sending = bars.add_task("sent", total=total)
@@ -71,7 +71,7 @@ async def import_documents(
                 lambda p: bars.update(sending, completed=p.sent),
             )
             failed = await _settle(clients, site, revisions, bars) if wait and revisions else {}
-    return {"site": site, "sent": len(revisions), "failed": failed}
+    return {"site": site, "sent": len(revisions), "queued": 0 if wait else len(revisions), "failed": failed}
 
 
 async def _settle(clients: Clients, site: str, revisions: Mapping[str, int], bars: Progress) -> dict[str, str | None]:
@@ -102,12 +102,16 @@ def _bars() -> Progress:
     )
 
 
-def _print_import(result: Mapping[str, object], waited: bool) -> None:
+def _print_import(result: Mapping[str, object]) -> None:
     failed = result["failed"]
     assert isinstance(failed, dict)
     for key, error in failed.items():
         err.print(f"[red]failed[/] {key}: {escape(str(error))}", soft_wrap=True)
-    out.print(f"{result['sent']} pages sent" + (f", {len(failed)} failed, the rest searchable" if waited else ""))
+    if result["queued"]:
+        rest = f"{result['queued']} queued; `pagewire status` shows how many are left in the lane `bulk`"
+    else:
+        rest = f"{len(failed)} failed, the rest searchable"
+    out.print(f"{result['sent']} pages sent, {rest}")
 
 
 def receipt(

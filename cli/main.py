@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typer
 
-from cli import audit, bench, content, demo, engine, generations, letters, questions, rebuild, up, work
+from cli import audit, bench, content, demo, engine, generations, letters, questions, rebuild, status, up, work
 
 app = typer.Typer(
     name="pagewire",
@@ -25,7 +25,7 @@ app.command("import")(content.import_pages)
 app.command("receipt")(content.receipt)
 app.command("search")(questions.search)
 app.command("ask")(questions.ask)
-app.command("status")(work.status)
+app.command("status")(status.status)
 app.command("audit")(audit.audit)
 app.command("rebuild")(rebuild.rebuild)
 app.command("rebuilds")(generations.rebuilds)

@@ -1,4 +1,4 @@
-"""`pagewire worker`, `gateway`, `topics`, `status`: the parts of the system, and how they are."""
+"""`pagewire worker`, `gateway`, `topics`: the parts of the system."""
 
 from __future__ import annotations
 
@@ -6,20 +6,17 @@ import asyncio
 import os
 import signal
 import threading
-from collections.abc import Sequence
 from typing import Annotated, Literal
 
 import typer
 
 from adapters.kafka import bootstrap_servers, ensure_topics, prefixed
-from cli.output import NO_SERVICE, err, explained, out, print_json, rows, table
-from pipelines.clients import Clients
+from cli.output import explained, out, print_json, rows, table
 from pipelines.runtime import logs
 from pipelines.runtime.priority import give_way
 from pipelines.runtime.record import LANES, Lane
 from pipelines.runtime.services import addresses
 from pipelines.runtime.settings import Settings, load
-from schemas.http import SystemStatus
 from schemas.topics import all_topics
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
@@ -124,55 +121,3 @@ def _policy(compacted: bool, retention_ms: int | None) -> str:
     if compacted:
         return "compacted"
     return "for ever" if retention_ms is None else f"{retention_ms // 3_600_000} h"
-
-
-def status(
-    json: Json = False,
-    watch: Annotated[bool, typer.Option("--watch", help="Look again every two seconds until Ctrl-C.")] = False,
-) -> None:
-    """Lag, rate, freshness and dead letters. Exit code 3 when Kafka or Elasticsearch is away.
-
-    Example: pagewire status --watch
-    """
-    with explained():
-        found = asyncio.run(_status(load(), json, watch))
-    if not (found.kafka and found.elasticsearch):
-        raise typer.Exit(NO_SERVICE)
-
-
-async def _status(settings: Settings, json: bool, watch: bool) -> SystemStatus:
-    async with Clients(settings) as clients:
-        reader = clients.status()
-        while True:
-            found = await reader.status()
-            if json:
-                print_json(found)
-            else:
-                if watch and out.is_terminal:
-                    out.clear()
-                _print_status(found)
-            if not watch:
-                return found
-            await asyncio.sleep(2)
-
-
-def _print_status(found: SystemStatus) -> None:
-    for name, there in (("Kafka", found.kafka), ("Elasticsearch", found.elasticsearch)):
-        if not there:
-            err.print(f"[red]{name} does not answer[/]")
-    stages: Sequence[Sequence[object]] = [
-        (s.stage, s.lane, s.topic, f"{s.lag:,}", f"{s.rate:,.1f}/s", s.members, s.dead_letters) for s in found.stages
-    ]
-    out.print(rows(table("stage", "lane", "reads", "lag#", "rate#", "workers#", "dead letters#"), stages))
-    sites = [
-        (s.site, f"{s.pages:,}", f"{s.chunks:,}", _ms(s.freshness_p50_ms), _ms(s.freshness_p95_ms), s.embedder)
-        for s in found.sites
-    ]
-    out.print()
-    out.print(rows(table("site", "pages#", "chunks#", "fresh p50#", "fresh p95#", "embedder"), sites))
-
-
-def _ms(value: float | None) -> str:
-    if value is None:
-        return ""
-    return f"{value:,.0f} ms" if value < 10_000 else f"{value / 1000:,.1f} s"

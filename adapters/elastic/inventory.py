@@ -18,7 +18,7 @@ from adapters.elastic.writer import Write, Writer
 from pipelines.ingest.drift import ChunkDocument, Document, HeadDocument
 from pipelines.runtime.errors import WrongUse
 
-BATCH = 5_000  # documents; some 2 MB of answer, parsed on the loop in 20 ms
+BATCH = 2_500  # documents; about 1 MB of answer, parsed on the loop in 15 ms
 KEEP_ALIVE = "2m"  # between two batches
 REQUEST_TIMEOUT = 60.0  # seconds; the first batch after a large import waits for its refresh
 FIELDS = [{"field": name} for name in ("page_key", "field", "ord", "revision", "model", "chunker", "state")]

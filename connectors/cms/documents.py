@@ -37,15 +37,21 @@ def documents(source: Path) -> Iterator[PageDocument]:
     elif source.is_file():
         yield from _ndjson(source)
     else:
-        raise BadSource(f"{source}: no such file or folder")
+        raise _missing(source)
 
 
 def count(source: Path) -> int:
-    """How many pages `documents` will give, for a progress bar."""
+    """How many pages `documents` will give, for a progress bar. Raises: BadSource: there is no such source."""
     if source.is_dir():
         return sum(1 for _ in _files(source))
+    if not source.is_file():
+        raise _missing(source)
     with source.open("rb") as file:
         return sum(1 for line in file if line.strip())
+
+
+def _missing(source: Path) -> BadSource:
+    return BadSource(f"{source}: no such file or folder")
 
 
 def _ndjson(path: Path) -> Iterator[PageDocument]:

@@ -18,8 +18,7 @@ import yaml
 from pydantic import AliasChoices, BaseModel, ConfigDict, Field, ValidationError
 
 from pipelines.runtime.errors import WrongUse
-from schemas.base import Wire, problems
-from schemas.page import PageId
+from schemas.base import PageId, Wire, problems
 from schemas.query import MAX_QUESTION
 
 DEPTH = 10  # pages looked at: MRR@10

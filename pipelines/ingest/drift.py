@@ -4,7 +4,7 @@
                                     ├─▶ judge ─▶ finding
     index ─▶ head, promised, chunk ─┘            a page without one is closed, the others are looked at again
 
-The database lives in an unnamed file that goes with this process, so a million chunks cost disk, not memory (some 80
+The database lives in an unnamed file that goes with this process, so a million chunks cost disk, not memory (some 50
 bytes each). Nothing here asks a server; `audit` feeds it. Not for use by two threads at once.
 """
 

@@ -95,15 +95,17 @@ SELECT page_key, iif(h.misfit & 1, 'model', 'chunker'), l.revision, h.revision
 FROM page JOIN head h USING (page_key) JOIN log l USING (page_key) WHERE open AND NOT h.deleted AND h.misfit
 """
 JUDGE_PROMISES = """
-INSERT INTO finding (page_key, cause, expected, held, amount, example)
-SELECT page_key, 'short', l.revision, h.revision, sum(lacking), min(iif(lacking, field, NULL)) FROM (
+WITH kept AS MATERIALIZED (
     SELECT p.page_key, p.field, p.chunks - (
         SELECT count(*) FROM chunk c
         WHERE c.page_key = p.page_key AND c.field = p.field AND c.ord < p.chunks AND c.id = ''
     ) AS lacking
-    FROM page JOIN promised p USING (page_key) WHERE open
-) JOIN log l USING (page_key) JOIN head h USING (page_key)
-WHERE NOT h.deleted GROUP BY page_key HAVING sum(lacking) > 0
+    FROM page CROSS JOIN promised p USING (page_key) WHERE open  -- CROSS: few pages are open, the others are not read
+)
+INSERT INTO finding (page_key, cause, expected, held, amount, example)
+SELECT page_key, 'short', l.revision, h.revision, sum(lacking), min(field)
+FROM kept JOIN log l USING (page_key) JOIN head h USING (page_key)
+WHERE lacking > 0 AND NOT h.deleted GROUP BY page_key
 """
 JUDGE = (FORGET_FINDINGS, JUDGE_PAGES, JUDGE_LOG, JUDGE_CHUNKS, JUDGE_HEADS, JUDGE_PROMISES)
 BEHIND = """

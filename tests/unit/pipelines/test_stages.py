@@ -1,0 +1,68 @@
+"""Which stages a worker runs, in which lanes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import pytest
+
+from adapters.kafka import group_id
+from pipelines import stages
+from pipelines.runtime.errors import SettingsError
+from pipelines.runtime.record import LANES, Lane
+from pipelines.runtime.settings import Settings
+from pipelines.runtime.stage import Stage
+from pipelines.stages import INGEST, QUERY, check_lanes, stage_names, work
+from pipelines.status import STAGES
+
+# Nobody is asked: clients connect when they are first used.
+SETTINGS = Settings(kafka="127.0.0.1:9", elasticsearch="http://127.0.0.1:9", topic_prefix="t.")
+
+
+@pytest.fixture
+def ran(monkeypatch: pytest.MonkeyPatch) -> list[Stage]:
+    """The stages a worker would have run."""
+    given: list[Stage] = []
+
+    async def run(stages: Sequence[Stage], settings: Settings, *, on_ready: Callable[[], None]) -> int:
+        given.extend(stages)
+        return 0
+
+    monkeypatch.setattr(stages, "run_stages", run)
+    return given
+
+
+async def test_one_worker_works_on_both_lanes_upstream_first(ran: list[Stage]) -> None:
+    await work(stage_names(["all"]), SETTINGS, lambda: None)
+    assert [(stage.name, stage.lane) for stage in ran] == [
+        ("chunk", "save"),
+        ("chunk", "bulk"),
+        ("embed", "save"),
+        ("embed", "bulk"),
+        ("index", "save"),
+        ("index", "bulk"),
+        ("rephrase", None),
+        ("retrieve", None),
+        ("answer", None),
+    ]
+    # What status asks the broker about is what workers do.
+    assert {(stage.name, stage.lane): tuple(stage.routes) for stage in ran} == STAGES
+    assert len({group_id(SETTINGS, stage.name, stage.lane) for stage in ran}) == len(ran)
+
+
+@pytest.mark.parametrize("lane", LANES)
+async def test_a_worker_can_be_for_one_lane(ran: list[Stage], lane: Lane) -> None:
+    await work(INGEST, SETTINGS, lambda: None, [lane])
+    assert [(stage.name, stage.lane) for stage in ran] == [(name, lane) for name in INGEST]
+
+
+async def test_groups_of_saves_are_those_of_versions_without_lanes() -> None:
+    assert group_id(SETTINGS, "chunk", "save") == group_id(SETTINGS, "chunk") == "t.pagewire-chunk"
+    assert group_id(SETTINGS, "chunk", "bulk") == "t.pagewire-chunk-bulk"
+
+
+def test_a_stage_without_lanes_is_not_for_bulk_work_alone() -> None:
+    check_lanes([*INGEST, *QUERY], ["save"])
+    check_lanes(INGEST, ["bulk"])
+    with pytest.raises(SettingsError, match="rephrase"):
+        check_lanes([*INGEST, *QUERY], ["bulk"])
