@@ -117,7 +117,7 @@ class FakePages:
         chunks = [doc.chunk for doc in self.index.docs.values() if doc.chunk]
         return {chunk.embed_hash: chunk.vector for chunk in chunks if chunk.embed_hash in wanted}
 
-    async def put_receipt(self, event: ReceiptEvent) -> None:
+    async def put_receipt(self, event: ReceiptEvent, lane: Lane = "save") -> None:
         key = event.change.page_key
         known = self._receipts.get(key)
         if known is None or event.version >= known.version:

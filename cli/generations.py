@@ -53,8 +53,8 @@ def rebuilds(site: Site, json: Json = False) -> None:
 
 
 async def _generations(settings: Settings, site: str) -> list[Generation]:
+    settings.site(site)
     async with Clients(settings) as clients:
-        settings.site(site)
         return await generations(clients.elastic, site)
 
 

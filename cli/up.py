@@ -28,7 +28,7 @@ from infra.supervise import Child, ChildFailed
 from pipelines.runtime import logs
 from pipelines.runtime.settings import Settings, load
 
-# To the scheduler of Linux a process at 10 weighs a ninth of one at 0 (sched(7)): bulk work gets what is left over,
+# To the scheduler of Linux a thread at 10 weighs a ninth of one at 0 (sched(7)): bulk work gets what is left over,
 # and still something when nothing is.
 BULK_NICE = 10
 
@@ -132,14 +132,12 @@ async def running(settings: Settings) -> AsyncIterator[System]:
             "PAGEWIRE_PORT": str(settings.port),
             "PAGEWIRE_LOG_LEVEL": settings.log_level,
         }
-        children = tuple(
-            Child(name, arguments, environment)
-            for name, arguments in (
-                ("worker ingest", ("worker", "ingest", "--lane", "save")),
-                ("worker bulk", ("worker", "ingest", "--lane", "bulk", "--nice", str(BULK_NICE))),
-                ("worker query", ("worker", "query")),
-                ("gateway", ("gateway",)),
-            )
+        giving_way = environment | {"PAGEWIRE_NICE": str(BULK_NICE)}
+        children = (
+            Child("worker ingest", ("worker", "ingest", "--lane", "save"), environment),
+            Child("worker bulk", ("worker", "ingest", "--lane", "bulk"), giving_way),
+            Child("worker query", ("worker", "query"), environment),
+            Child("gateway", ("gateway",), environment),
         )
         with open_progress() as progress, progress.task("starting workers and gateway"):
             tasks = [asyncio.create_task(child.run(), name=child.name) for child in children]

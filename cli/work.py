@@ -13,7 +13,6 @@ import typer
 from adapters.kafka import bootstrap_servers, ensure_topics, prefixed
 from cli.output import explained, out, print_json, rows, table
 from pipelines.runtime import logs
-from pipelines.runtime.priority import give_way
 from pipelines.runtime.record import LANES, Lane
 from pipelines.runtime.services import addresses
 from pipelines.runtime.settings import Settings, load
@@ -32,9 +31,6 @@ def worker(
         Literal["save", "bulk", "both"],
         typer.Option(help="Ingest saves, or what they overtake (imports, bulk changes, repairs), or both."),
     ] = "both",
-    nice: Annotated[
-        int, typer.Option(min=0, max=19, help="Give way to other processes: 0 not at all, 19 to everybody.")
-    ] = 0,
     follow_parent: FollowParent = False,
 ) -> None:
     """Run stages in this process. Many processes share the work.
@@ -44,7 +40,6 @@ def worker(
     from pipelines.stages import check_lanes, stage_names, work  # loads Faust, which only a worker needs
 
     with explained():
-        give_way(nice)
         settings = started(follow_parent)
         names = stage_names(stages)
         lanes: tuple[Lane, ...] = LANES if lane == "both" else (lane,)

@@ -77,8 +77,10 @@ class Child:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             env={**os.environ, **self.environment},
-            # Ctrl-C in a terminal goes to the whole group; the order of the end is ours to decide.
-            start_new_session=True,
+            # Ctrl-C in a terminal goes to the whole group; the order of the end is ours to decide. Not a new session:
+            # Linux may share the processors out among sessions first (sched(7), "autogroup"), and then a child that
+            # gives way to the others would not.
+            process_group=0,
         )
         assert self._process.stdout
         async for line in self._process.stdout:

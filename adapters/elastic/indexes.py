@@ -33,6 +33,7 @@ REBUILDS = "pagewire.rebuilds"
 INFO_TTL = 2.0  # seconds until a reader notices by itself that another index was promoted
 FORMAT = 1  # of what is in an index; counts up when older software must not touch it
 WRITE_SUFFIX = ".write"
+NO_AUTO_CREATE = "pagewire-no-auto-create"  # the index template that says so
 SWAP_TIMEOUT = "5s"
 REFRESH = "1s"  # of an index that is searched; one that is being built refreshes when asked
 
@@ -288,6 +289,11 @@ class Indexes:
         await self._ensure("003_rebuilds.json", REBUILDS)
 
     async def _ensure(self, file: str, name: str) -> None:
+        # A bulk delete with an external version would create the index it names: none of ours is made like that.
+        with explained("forbidding indexes without a mapping"):
+            await self._es.indices.put_index_template(
+                name=NO_AUTO_CREATE, index_patterns=["pagewire-*"], allow_auto_create=False, priority=500
+            )
         base = mapping(file)
         await self._create(
             name,

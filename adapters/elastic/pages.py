@@ -11,6 +11,7 @@ from elasticsearch import AsyncElasticsearch, NotFoundError
 from adapters.elastic.client import explained
 from adapters.elastic.indexes import RECEIPTS, Indexes, IndexGone, IndexInfo, alias
 from adapters.elastic.writer import IndexMissing, Write, Writer, Written
+from pipelines.runtime.record import Lane
 from pipelines.words import stems
 from schemas.head import Head
 from schemas.http import SiteStatus
@@ -188,14 +189,17 @@ class Pages:
                 found[source["embed_hash"]] = np.asarray(source["embedding"], dtype=np.float32)
         return found
 
-    async def put_receipt(self, event: ReceiptEvent) -> None:
-        """Keep what became of a change; an older or less final event changes nothing."""
+    async def put_receipt(self, event: ReceiptEvent, lane: Lane = "save") -> None:
+        """Keep what became of a change; an older or less final event changes nothing.
+
+        How long bulk work took says nothing of how fresh an editor's saves are.
+        """
         lag = round((event.at - event.change.accepted_at).total_seconds() * 1000)
         document: dict[str, Any] = {
             "site": event.change.site,
             "state": event.state,
             "at": event.at.isoformat(),
-            "lag_ms": max(0, lag),
+            "lag_ms": max(0, lag) if lane == "save" else None,
             "event": event.model_dump(mode="json"),
         }
         key = head_id(event.change.page_key)

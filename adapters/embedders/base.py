@@ -86,11 +86,11 @@ def make_embedder(spec: str, settings: Settings) -> Embedder:
     if kind == "lite" and not model:
         from adapters.embedders.lite import LiteEmbedder
 
-        return LiteEmbedder()
+        return LiteEmbedder(settings.nice)
     if kind == "bge-m3" and not model:
         from adapters.embedders.bge_m3 import BgeM3Embedder
 
-        return BgeM3Embedder(settings.bge_model)
+        return BgeM3Embedder(settings.bge_model, settings.nice)
     if kind == "openai" and model:
         from adapters.embedders.openai_api import OpenAIEmbedder
 

@@ -33,10 +33,13 @@ class BgeM3Embedder:
     dims = DIMS
     profile = EmbedderProfile(short_floor=0.5, content_floor=0.2)  # SPEC B4, the original's
 
-    def __init__(self, model: str) -> None:
-        """`model`: a folder with the weights, or a name in the hub cache."""
+    def __init__(self, model: str, nice: int = 0) -> None:
+        """Args:
+        model: a folder with the weights, or a name in the hub cache.
+        nice: gives way to other processes by so much.
+        """
         self._name = model
-        self._thread = ModelThread("embedder-bge-m3")
+        self._thread = ModelThread("embedder-bge-m3", nice)
         self._model: Any = None
 
     @property

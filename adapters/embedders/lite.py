@@ -32,8 +32,9 @@ class LiteEmbedder:
     # titles .753, .732, .732. Random pairs: .745, .762, .724 in the median.
     profile = EmbedderProfile(short_floor=0.73, content_floor=0.74)
 
-    def __init__(self) -> None:
-        self._thread = ModelThread("embedder-lite")
+    def __init__(self, nice: int = 0) -> None:
+        """`nice`: gives way to other processes by so much."""
+        self._thread = ModelThread("embedder-lite", nice)
         self._model: Any = None
 
     async def start(self) -> None:

@@ -9,6 +9,8 @@ import threading
 from collections.abc import Callable, Iterable
 from typing import Any, TypeVar
 
+from pipelines.runtime.priority import give_way
+
 Piece = TypeVar("Piece")
 Result = TypeVar("Result")
 QUESTION, SAVE, BULK, END = 0, 1, 2, 3  # the lowest first
@@ -20,7 +22,9 @@ class ModelThread:
     The models use all cores by themselves: two calls at once would only take turns, and neither of them ends soon.
     """
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, nice: int = 0) -> None:
+        """`nice`: gives way to other processes by so much (pipelines.runtime.priority)."""
+        self._nice = nice
         self._calls: queue.PriorityQueue[tuple[int, int, Callable[[], None] | None]] = queue.PriorityQueue()
         self._order = itertools.count()
         self._thread = threading.Thread(target=self._work, name=name, daemon=True)
@@ -73,6 +77,7 @@ class ModelThread:
             await asyncio.to_thread(self._thread.join)
 
     def _work(self) -> None:
+        give_way(self._nice)
         while (work := self._calls.get()[2]) is not None:
             work()
 

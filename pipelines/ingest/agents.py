@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, TypeVar
 
 from pipelines.ingest.accept import reference
 from pipelines.ingest.chunk import chunk_page
@@ -17,15 +17,15 @@ from pipelines.ingest.heal import ChangeLog, send_again
 from pipelines.ingest.index import Sites, index_part
 from pipelines.ingest.reuse import Embedding
 from pipelines.runtime.dead_letters import DeadLetter
-from pipelines.runtime.record import Record
+from pipelines.runtime.record import Lane, Record
 from pipelines.runtime.stage import Handler, OnDead, Sender
 from schemas.base import WireError
 from schemas.ingest import Chunker, Failure, PageChunks, PageEmbeddings, ReceiptEvent
-from schemas.keys import part_key
+from schemas.keys import page_of_part, part_key
 from schemas.page import ChangeRef, PageChange, PageMeta
 from schemas.topics import CHUNKS, EMBEDDINGS, RECEIPTS
 
-PutReceipt = Callable[[ReceiptEvent], Awaitable[None]]
+PutReceipt = Callable[[ReceiptEvent, Lane], Awaitable[None]]
 
 
 def now() -> datetime:
@@ -36,7 +36,7 @@ def chunk_handler(chunker_of: Callable[[str], Awaitable[Chunker]]) -> Handler:
     """A change becomes chunks, cut as the site's live index wants them."""
 
     async def handle(record: Record, sender: Sender) -> None:
-        change = PageChange.decode(record.value)
+        change = _keyed(record, PageChange.decode(record.value))
         chunker = await chunker_of(change.site)
         # Converting a large page takes seconds of CPU: not on the loop.
         page = await asyncio.to_thread(chunked, change, chunker, record.partition, record.offset)
@@ -62,7 +62,7 @@ def embed_handler(embedding: Embedding) -> Handler:
 
     async def handle(record: Record, sender: Sender) -> None:
         page = PageChunks.decode(record.value)
-        key = page.change.page_key
+        key = _keyed(record, page.change).page_key
         for part in await embedding.embed(page, record.offset):
             await sender.send(EMBEDDINGS, part_key(key, part.part), part, partition_key=key)
 
@@ -74,6 +74,7 @@ def index_handler(sites: Sites[Any], log: ChangeLog) -> Handler:
 
     async def handle(record: Record, sender: Sender) -> None:
         part = PageEmbeddings.decode(record.value)
+        _keyed(record, part.change)
         outcome = await index_part(part, sites, now, record.offset)
         if outcome.again:
             await send_again(outcome.again, log, sender)
@@ -87,7 +88,9 @@ def receipt_handler(put: PutReceipt) -> Handler:
     """Receipts are kept where they can be looked up."""
 
     async def handle(record: Record, sender: Sender) -> None:
-        await put(ReceiptEvent.decode(record.value))
+        event = ReceiptEvent.decode(record.value)
+        _keyed(record, event.change)
+        await put(event, record.lane)
 
     return handle
 
@@ -108,12 +111,27 @@ def failed_receipt(stage: str, change_of: Callable[[Record], ChangeRef]) -> OnDe
 
 
 def change_in_log(record: Record) -> ChangeRef:
-    return reference(PageChange.decode(record.value), record.partition, record.offset)
+    return reference(_keyed(record, PageChange.decode(record.value)), record.partition, record.offset)
 
 
 def change_of_chunks(record: Record) -> ChangeRef:
-    return PageChunks.decode(record.value).change
+    return _keyed(record, PageChunks.decode(record.value).change)
 
 
 def change_of_part(record: Record) -> ChangeRef:
-    return PageEmbeddings.decode(record.value).change
+    return _keyed(record, PageEmbeddings.decode(record.value).change)
+
+
+Keyed = TypeVar("Keyed", PageChange, ChangeRef)
+
+
+def _keyed(record: Record, change: Keyed) -> Keyed:
+    """The change, if the record's key is that of its page: else it would pass others of the page unordered.
+
+    Raises:
+        WireError: naming both.
+    """
+    key = (record.key or b"").decode(errors="replace")
+    if page_of_part(key) != change.page_key:
+        raise WireError(f"the key is {key!r}, but the message speaks of {change.page_key!r}")
+    return change

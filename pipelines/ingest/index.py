@@ -216,7 +216,7 @@ async def _misfit(part: PageEmbeddings, before: Head | None, store: PageStore, n
 
 
 def _head(part: PageEmbeddings, origin: Origin, before: Head | None, removed: int, now: Callable[[], datetime]) -> Head:
-    again = before if before is not None and before.change.revision == part.change.revision else None
+    again = before if before is not None and not newer(part.change, before.change) else None
     return Head(
         change=part.change,
         state="deleted" if part.change.op == "delete" else "live",

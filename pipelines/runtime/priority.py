@@ -1,24 +1,21 @@
-"""Giving way: bulk work takes the processors that saves and questions leave over."""
+"""Giving way: threads that compute for bulk work take the processors that saves and questions leave over.
+
+Threads, not their process: a worker that misses its heartbeats while others are busy loses its partitions, and does
+the same work again and again.
+"""
 
 from __future__ import annotations
 
 import os
-from contextlib import suppress
-from pathlib import Path
-
-# Linux shares the processors out among sessions first and among the processes of one session only then (sched(7),
-# "The autogroup feature"): between two workers, each in a session of its own, nice alone means nothing.
-AUTOGROUP = Path("/proc/self/autogroup")
+import sys
 
 
 def give_way(by: int) -> None:
-    """Let other processes go first; call it before any thread is started.
+    """Let others go before the calling thread and all threads that it starts.
 
     Args:
-        by: 0 (not at all) to 19 (to everybody), as for nice(1).
+        by: 0 (not at all) to 19 (to everybody), as for nice(1). On Linux; elsewhere niceness is the process's alone.
     """
-    if not by:
-        return
-    os.nice(by)
-    with suppress(OSError):  # not Linux, or a kernel without this feature: then nice is enough
-        AUTOGROUP.write_text(str(by))
+    if by and sys.platform == "linux":
+        # Never back: a process that was started with `nice` may not.
+        os.setpriority(os.PRIO_PROCESS, 0, max(by, os.getpriority(os.PRIO_PROCESS, 0)))

@@ -111,6 +111,13 @@ class Settings(_Strict):
     static_membership: str | None = Field(
         default=None, description="Stable member name of this process (StatefulSets)."
     )
+    nice: int = Field(
+        default=0,
+        ge=0,
+        le=19,
+        description="How far a worker's computing threads give way to others, as nice(1) counts; Linux only. "
+        "`pagewire up` sets 10 for its bulk worker.",
+    )
     metrics_port: int | None = Field(default=None, description="Prometheus port of a worker process; default: none.")
 
     # Ingest

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
+import logging
 import random
 import sys
 import tempfile
@@ -46,6 +47,7 @@ def main() -> int:
     parser.add_argument("--keep", type=Path, default=None, help="folder for logs and data, kept afterwards")
     parser.add_argument("--json", action="store_true", help="print the figures as JSON")
     given = parser.parse_args()
+    logging.getLogger("aiokafka").setLevel(logging.CRITICAL)  # its outages are ours
     seed = given.seed or str(random.randrange(10**6))
     shape = Shape(rate=given.rate, pages=given.pages)
     if given.keep is not None:

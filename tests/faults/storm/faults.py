@@ -71,7 +71,7 @@ class WorkerDiesAt(Fault):
     async def strike(self, world: World) -> None:
         self.name = self.one_worker(world)
         await world.crew.stop(self.name)
-        times = self.random.randint(1, 12)
+        times = self.random.randint(1, 6)
         world.crew.start(self.name, program=DIE_AT, extra={VARIABLE: f"{self.point}:{times}"})
         member = world.crew.members[self.name]
         await until(f"{self.name} is ready or gone", lambda: member.ready or not member.alive, READY_LIMIT)

@@ -22,6 +22,7 @@ from tests.faults.storm.world import World
 
 LOOK = 1.0  # seconds between two looks at the lags
 LOGS = (CHANGES, CHUNKS, EMBEDDINGS, RECEIPTS)
+TELL = 15.0  # seconds between two signs of life
 STILL_LIMIT = 60.0  # seconds
 OWN_VECTOR = 0.95  # cosine
 ERRORS = "pagewire.errors."
@@ -39,6 +40,7 @@ async def settle(world: World, limit: float) -> None:
     """
     names = [world.prefix + topic.name for topic in LOGS]
     deadline = time.monotonic() + limit
+    tell = time.monotonic() + TELL
     last: Any = None
     behind: dict[str, int] = {}
     while time.monotonic() < deadline:
@@ -52,6 +54,9 @@ async def settle(world: World, limit: float) -> None:
             if behind and not any(behind.values()) and now == last:
                 return
             last = now
+        if time.monotonic() > tell:
+            world.say(f"{world.history.now():8.2f} .. messages behind: {behind}")
+            tell += TELL
         await asyncio.sleep(LOOK)
     raise NotSettled(f"not at rest after {limit:.0f} s; messages behind: {behind}")
 

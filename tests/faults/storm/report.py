@@ -30,6 +30,7 @@ def numbers(outcome: Outcome) -> dict[str, Any]:
         "seconds": round(outcome.seconds, 1),
         "changes_sent": outcome.sent,
         "changes_accepted": outcome.accepted,
+        "records_in_cms_changes": outcome.logged,
         "superseded_at_the_edge": outcome.superseded,
         "unknown": outcome.unknown,
         "faults_injected": sum(outcome.faults.values()),

@@ -112,7 +112,6 @@ def test_without_servers_the_exit_code_is_3_and_the_way_to_start_them_is_told(ar
         (("worker", "chnk"), "no such stage: chnk"),
         (("worker", "all", "--lane", "bulk"), "stage rephrase has no bulk lane"),
         (("worker", "ingest", "--lane", "fast"), "--lane"),
-        (("worker", "ingest", "--nice", "20"), "--nice"),
         (("import", "demo", "nowhere.ndjson"), "nowhere.ndjson: no such file or folder"),
         (("ask", "demo", ""), "question: "),
         (("ask", "demo", "x" * 100_000), "question: "),

@@ -105,7 +105,7 @@ def test_ndjson_with_page_id_can_be_used_and_unanswerable_ones_are_passed_over(t
         ("q.yaml", "- {page: a}", "entry 1: question"),
         ("q.yaml", "- just words", "entry 1"),
         ("q.yaml", "- {question: [", "cannot be read"),
-        ("q.yaml", "- {question: Who?}", "no question names its page"),
+        ("q.yaml", "- {question: Who knows}", "no question names its page"),
         ("q.ndjson", "{not json", "cannot be read"),
         ("q.yaml", "", "must be a list"),
     ],

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
@@ -15,7 +16,7 @@ from pipelines.ingest.app import by_page
 from pipelines.ingest.index import Moved
 from pipelines.ingest.reuse import Embedding
 from pipelines.runtime.dead_letters import DeadLetter
-from pipelines.runtime.record import Record
+from pipelines.runtime.record import Lane, Record
 from schemas.base import Message, WireError
 from schemas.ingest import Chunker, PageChunks, PageEmbeddings, ReceiptEvent
 from schemas.page import ChangeRef, Op, PageChange, PageDocument, PageMeta
@@ -144,14 +145,24 @@ async def test_while_another_index_is_promoted_nothing_is_told_and_nothing_sent_
 
 
 async def test_receipts_are_stored_as_they_are() -> None:
-    stored: list[ReceiptEvent] = []
+    stored: list[tuple[ReceiptEvent, Lane]] = []
 
-    async def put(event: ReceiptEvent) -> None:
-        stored.append(event)
+    async def put(event: ReceiptEvent, lane: Lane) -> None:
+        stored.append((event, lane))
 
     event = ReceiptEvent(change=change(5), state="queued", at=NOON)
     await agents.receipt_handler(put)(record(event), FakeSender())
-    assert stored == [event]
+    assert stored == [(event, "save")]
+
+
+async def test_a_message_under_the_key_of_another_page_is_none() -> None:
+    """It would pass the page's other messages unordered; and no editor hears of a failure that is not theirs."""
+    stray = replace(record(saved()), key=b"town:en:other")
+    sender = FakeSender()
+    with pytest.raises(WireError, match="town:en:other"):
+        await agents.chunk_handler(as_now)(stray, sender)
+    await agents.failed_receipt("chunk", agents.change_in_log)(stray, LETTER, sender)
+    assert sender.sent == []
 
 
 LETTER = DeadLetter("embed", "t", 0, 0, 0, "X", "refused", "too odd", 1, NOON, NOON)

@@ -12,7 +12,7 @@ from pipelines.query.fuse import Hit, Weights, fuse, known_share
 
 
 def hit(ord: int, cosine: float | None = None, bm25: float | None = None) -> Hit:
-    return Hit("town:en:p", "p", "en", "Title", "/p", "content", ord, f"Text {ord}.", 1, cosine, bm25)
+    return Hit("town:en:p", "p", "en", "Title", "/p", "content", ord, f"Text {ord}.", 1, cosine=cosine, bm25=bm25)
 
 
 def order(hits: list[Hit]) -> list[int]:

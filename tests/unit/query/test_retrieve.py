@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from adapters.elastic.search import Candidates, Floors
+from adapters.elastic.search import Candidates, Floors, IndexMoved
 from adapters.embedders.fake import FakeEmbedder
 from pipelines.query.fuse import Hit
 from pipelines.query.retrieve import FINE, NOTHING_FOUND, retrieve
@@ -22,6 +22,9 @@ SETTINGS = Settings(sites={"town": SiteSettings()}, content_hits=3, neighbours=1
 PAGE = "town:en:pool"
 
 
+LIVE = "pagewire-town-000002"
+
+
 def hit(ord: int, text: str, field: FieldName = "content", revision: int = 5, page: str = "pool", **scores: Any) -> Hit:
     return Hit(
         page_key=f"town:en:{page}",
@@ -33,6 +36,7 @@ def hit(ord: int, text: str, field: FieldName = "content", revision: int = 5, pa
         ord=ord,
         text=text,
         revision=revision,
+        index=LIVE,
         **scores,
     )
 
@@ -46,18 +50,24 @@ class FakeIndex:
         self.searches: list[dict[str, Any]] = []
         self.wanted: list[Sequence[tuple[str, FieldName, int]]] = []
         self.fields: list[tuple[str, FieldName]] = []
+        self.moves = 0  # promotions between a look at the index and the search
 
     async def candidates(self, site: str, text: str, vector: Any, **how: Any) -> Candidates:
+        if self.moves:
+            self.moves -= 1
+            raise IndexMoved("another index is live")
         self.searches.append({"site": site, "text": text, "vector": vector, **how})
         dense = self._found.dense if vector is not None else []
         keyword = self._found.keyword if how["keyword_hits"] else []
         return Candidates(dense, keyword, self._found.terms, self._found.total)
 
-    async def chunks(self, site: str, addresses: Sequence[tuple[str, FieldName, int]]) -> list[Hit]:
+    async def chunks(self, index: str, addresses: Sequence[tuple[str, FieldName, int]]) -> list[Hit]:
+        assert index == LIVE
         self.wanted.append(addresses)
         return [self._around[address] for address in addresses if address in self._around]
 
-    async def field(self, site: str, page_key: str, field: FieldName) -> list[Hit]:
+    async def field(self, index: str, page_key: str, field: FieldName) -> list[Hit]:
+        assert index == LIVE
         self.fields.append((page_key, field))
         return [h for key, h in sorted(self._around.items()) if key[:2] == (page_key, field)]
 
@@ -104,7 +114,7 @@ async def test_a_question_is_searched_both_ways_with_the_floors_of_its_model_and
     await found(index, groups=["staff"])
     [how] = index.searches
     assert (how["site"], how["text"], list(how["groups"])) == ("town", "Is the pool open?", ["staff"])
-    assert how["floors"] == Floors(0.3, 0.1)
+    assert (how["floors"], how["model"]) == (Floors(0.3, 0.1), "fake-1-64")
     assert (how["content_hits"], how["keyword_hits"]) == (DEPTH, DEPTH)
     assert Models.model.asked[-1] == "Is the pool open?"
 
@@ -155,6 +165,22 @@ async def test_more_hits_than_the_usual_depth_are_searched_for() -> None:
     index = FakeIndex()
     await searcher(index).search("town", "pool", kind="hybrid", size=DEPTH + 20)
     assert (index.searches[0]["content_hits"], index.searches[0]["keyword_hits"]) == (DEPTH + 20, DEPTH + 20)
+
+
+async def test_a_promotion_in_between_costs_a_second_look_with_the_right_model() -> None:
+    index = FakeIndex([hit(0, "a", cosine=0.8)])
+    index.moves = 1
+    before = len(Models.model.asked)
+    assert await searcher(index).search("town", "pool", kind="hybrid", size=3)
+    assert len(Models.model.asked) - before == 2
+
+
+async def test_promotions_without_end_are_told() -> None:
+    index = FakeIndex([hit(0, "a", cosine=0.8)])
+    index.moves = 9
+    with pytest.raises(IndexMoved):
+        await searcher(index).search("town", "pool", kind="hybrid", size=3)
+    assert index.moves == 7
 
 
 async def test_an_unknown_site_is_not_searched() -> None:

@@ -11,7 +11,7 @@ from schemas.page import FieldName
 
 
 def hit(page: str, ord: int, text: str, field: FieldName = "content", cosine: float | None = 0.9) -> Hit:
-    return Hit(f"town:en:{page}", page, "en", page.title(), f"/{page}", field, ord, text, 3, cosine, None, 0.7)
+    return Hit(f"town:en:{page}", page, "en", page.title(), f"/{page}", field, ord, text, 3, cosine=cosine, score=0.7)
 
 
 def core(page: str, ord: int, length: int = 300) -> str:

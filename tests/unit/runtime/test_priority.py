@@ -1,44 +1,57 @@
-"""A process that gives way says so to its kernel; in a process of its own, for there is no way back."""
+"""A thread that gives way takes those it starts along, and nobody else."""
 
 from __future__ import annotations
 
-import subprocess
+import asyncio
+import os
 import sys
-from pathlib import Path
+import threading
 
 import pytest
 
-from pipelines.runtime import priority
+from adapters.embedders.model_thread import SAVE, ModelThread
+from pipelines.runtime.priority import give_way
 
-TOLD = """
-import os
-from pipelines.runtime.priority import AUTOGROUP, give_way
-before = os.nice(0)
-give_way({by})
-print(os.nice(0) - before, AUTOGROUP.read_text().split()[-1] if AUTOGROUP.exists() else "")
-"""
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="niceness of threads")
 
 
-def told(by: int) -> tuple[int, str]:
-    """Its niceness less what it was born with, and its session's where the kernel has that."""
-    done = subprocess.run(
-        [sys.executable, "-c", TOLD.format(by=by)], capture_output=True, text=True, check=True, start_new_session=True
-    )
-    nice, _, session = done.stdout.strip().partition(" ")
-    return int(nice), session
+def niceness() -> int:
+    return os.getpriority(os.PRIO_PROCESS, 0)
 
 
-def test_others_go_before_the_process_and_before_its_session() -> None:
-    assert told(7) == (7, "7" if priority.AUTOGROUP.exists() else "")
+def in_a_thread(*by: int) -> list[int]:
+    """How nice a thread is after each of these, and at last how nice one is that it starts."""
+    told: list[int] = []
+
+    def work() -> None:
+        for one in by:
+            give_way(one)
+            told.append(niceness())
+        inner = threading.Thread(target=lambda: told.append(niceness()))
+        inner.start()
+        inner.join()
+
+    outer = threading.Thread(target=work)
+    outer.start()
+    outer.join()
+    return told
 
 
-def test_without_a_wish_nothing_changes() -> None:
-    assert told(0)[0] == 0
+def test_a_thread_and_those_it_starts_give_way_but_not_the_process() -> None:
+    before = niceness()
+    assert in_a_thread(before + 3) == [before + 3, before + 3]
+    assert niceness() == before
 
 
-def test_a_kernel_that_shares_between_processes_alone_is_fine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(priority, "AUTOGROUP", tmp_path / "no" / "such")
-    given: list[int] = []
-    monkeypatch.setattr("os.nice", given.append)
-    priority.give_way(5)
-    assert given == [5]
+def test_there_is_no_way_back_and_none_is_tried() -> None:
+    before = niceness()
+    assert in_a_thread(before + 3, 0, before + 1) == [before + 3] * 4
+
+
+async def test_a_model_gives_way_where_its_worker_is_told_to() -> None:
+    thread = ModelThread("test", nice=7)
+    try:
+        assert await thread.run(niceness, priority=SAVE) == 7
+        assert await asyncio.to_thread(niceness) == niceness() < 7
+    finally:
+        await thread.aclose()
