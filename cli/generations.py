@@ -35,7 +35,6 @@ Value = TypeVar("Value")
 Site = Annotated[str, typer.Argument(help="Site, as in pagewire.yaml.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
-NICE = 10  # saves and questions go first
 STEPS = {"log": "audit: log", "index": "audit: index", "settling": "audit: under way"}
 
 
@@ -129,10 +128,10 @@ def _print_live(live: Rebuild, json: bool) -> None:
         out.print(f"{live.index} is live: {live.model}, {live.chunker}; back with `pagewire rollback {live.site}`")
 
 
-def run(follow_parent: bool, work: Callable[[Settings], Awaitable[Value]]) -> Value:
-    """Do it with low priority; Ctrl-C and SIGTERM end it in order, and leave with exit code 130."""
+def run(follow_parent: bool, work: Callable[[Settings], Awaitable[Value]], nice: int = 0) -> Value:
+    """Do it; Ctrl-C and SIGTERM end it in order, and leave with exit code 130."""
     with explained():
-        give_way(NICE)
+        give_way(nice)
         settings = started(follow_parent)
         try:
             return asyncio.run(_stoppable(work(settings)))

@@ -21,6 +21,7 @@ from schemas.ingest import Chunker
 from schemas.rebuild import Rebuild, RebuildSource
 
 FINDINGS = 20  # told of an audit
+NICE = 10  # saves and questions go first
 
 
 @dataclass(frozen=True)
@@ -80,6 +81,9 @@ def rebuild(
         ),
     ] = None,
     promote: Annotated[bool, typer.Option("--promote", help="Make it live when it is right.")] = False,
+    nice: Annotated[
+        int, typer.Option(min=0, max=19, help="Give way to other processes: 0 not at all, 19 to everybody.")
+    ] = NICE,
     fresh: Annotated[bool, typer.Option("--fresh", help="Delete an unfinished rebuild first.")] = False,
     json: Json = False,
     follow_parent: FollowParent = False,
@@ -91,7 +95,7 @@ def rebuild(
     Example: pagewire rebuild town --from changes --chunk-size 1000 --promote
     """
     wanted = Wanted(source, embedder, chunk_size, chunk_mode, gate, promote, fresh, announced=follow_parent)
-    done = run(follow_parent, lambda settings: _rebuild(settings, site, wanted))
+    done = run(follow_parent, lambda settings: _rebuild(settings, site, wanted), nice)
     passed = done.gate is None or done.gate.passed
     if json:
         print_json(

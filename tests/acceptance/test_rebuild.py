@@ -39,6 +39,8 @@ class Town:
 
     def pagewire(self, *arguments: str, code: int = 0) -> subprocess.CompletedProcess[str]:
         command, *options = arguments
+        if command == "rebuild":
+            options += ["--nice", "0"]  # the tests wait for it
         done = self.system.instance.run(command, self.site, *options)
         assert done.returncode == code, f"{arguments}: {done.stdout}\n{done.stderr}"
         return done
@@ -51,7 +53,7 @@ class Town:
     @contextmanager
     def under_way(self, *options: str) -> Iterator[subprocess.Popen[bytes]]:
         """A rebuild that is still at it."""
-        arguments: list[str | Path] = [PAGEWIRE, "rebuild", self.site, *options]
+        arguments: list[str | Path] = [PAGEWIRE, "rebuild", self.site, "--nice", "0", *options]
         with subprocess.Popen(
             arguments, env=self.system.instance.environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
         ) as process:
