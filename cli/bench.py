@@ -58,6 +58,20 @@ def latency(rounds: Annotated[int, typer.Option(help="Questions and saves measur
 
 
 @app.command()
+def rebuild(
+    chunks: Annotated[str, typer.Option(help="Comma-separated sizes.")] = "10000",
+    rounds: Annotated[int, typer.Option(min=1, help="Measured so often, alternating.")] = 2,
+) -> None:
+    """A rebuild from embeddings against `helpers.async_bulk` writing the same documents; memory.
+
+    Example: pagewire bench rebuild --chunks 10000,100000
+    """
+    from bench import rebuild
+
+    rebuild.main([int(size) for size in chunks.split(",")], rounds)
+
+
+@app.command()
 def floors(data: Data, embedder: Annotated[str, typer.Option(help="As PAGEWIRE_EMBEDDER.")] = "lite") -> None:
     """Cosines of right and of random pairs, and the similarity floors that follow from them.
 

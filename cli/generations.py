@@ -35,6 +35,7 @@ Value = TypeVar("Value")
 Site = Annotated[str, typer.Argument(help="Site, as in pagewire.yaml.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
+STOPPED = 130  # exit code of what was interrupted
 STEPS = {"log": "audit: log", "index": "audit: index", "settling": "audit: under way"}
 
 
@@ -138,13 +139,16 @@ def run(follow_parent: bool, work: Callable[[Settings], Awaitable[Value]], nice:
         except IndexUnfit as error:  # it is there to be told of: no service is missing
             complain(error)
             raise typer.Exit(NOT_SO) from None
-        except KeyboardInterrupt:
+        except asyncio.CancelledError:
             err.print("stopped; the same command goes on from here")
-            raise
+            raise typer.Exit(STOPPED) from None
 
 
 async def _stoppable(work: Awaitable[Value]) -> Value:
-    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, signal.raise_signal, signal.SIGINT)
+    task = asyncio.current_task()
+    assert task
+    for signum in (signal.SIGINT, signal.SIGTERM):
+        asyncio.get_running_loop().add_signal_handler(signum, task.cancel)
     return await work
 
 

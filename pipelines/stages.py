@@ -16,7 +16,7 @@ from adapters.embedders.registry import Models
 from pipelines.ingest import app as ingest
 from pipelines.query import app as query
 from pipelines.runtime.errors import SettingsError
-from pipelines.runtime.priority import give_way
+from pipelines.runtime.priority import thread_gives_way
 from pipelines.runtime.record import LANES, Lane
 from pipelines.runtime.runner import run_stages
 from pipelines.runtime.services import addresses
@@ -63,7 +63,7 @@ async def work(
     settings = addresses(settings)
     assert settings.elasticsearch
     # For what `asyncio.to_thread` takes off the loop: converting and cutting pages.
-    threads = ThreadPoolExecutor(thread_name_prefix="worker", initializer=give_way, initargs=(settings.nice,))
+    threads = ThreadPoolExecutor(thread_name_prefix="worker", initializer=thread_gives_way, initargs=(settings.nice,))
     asyncio.get_running_loop().set_default_executor(threads)
     async with AsyncExitStack() as stack:
         # Clients of its own for each lane: a save's write must not wait in a queue of bulk writes.

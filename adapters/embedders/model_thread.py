@@ -9,7 +9,7 @@ import threading
 from collections.abc import Callable, Iterable
 from typing import Any, TypeVar
 
-from pipelines.runtime.priority import give_way
+from pipelines.runtime.priority import thread_gives_way
 
 Piece = TypeVar("Piece")
 Result = TypeVar("Result")
@@ -77,7 +77,7 @@ class ModelThread:
             await asyncio.to_thread(self._thread.join)
 
     def _work(self) -> None:
-        give_way(self._nice)
+        thread_gives_way(self._nice)
         while (work := self._calls.get()[2]) is not None:
             work()
 

@@ -1,21 +1,34 @@
-"""Giving way: threads that compute for bulk work take the processors that saves and questions leave over.
-
-Threads, not their process: a worker that misses its heartbeats while others are busy loses its partitions, and does
-the same work again and again.
-"""
+"""Giving way: work that nobody waits for takes the processors that saves and questions leave over."""
 
 from __future__ import annotations
 
 import os
 import sys
+from contextlib import suppress
+from pathlib import Path
+
+# Linux may share the processors out among sessions first and among the threads of one session only then (sched(7),
+# "The autogroup feature"). So what gives way to each other must be of one session, or the session itself gives way.
+AUTOGROUP = Path("/proc/self/autogroup")
 
 
 def give_way(by: int) -> None:
-    """Let others go before the calling thread and all threads that it starts.
+    """Let other processes go before this one; call it before any thread is started.
+
+    Not for a worker: one that misses its heartbeats while others are busy loses its partitions, and does the same work
+    again and again. There, the threads that compute give way.
 
     Args:
-        by: 0 (not at all) to 19 (to everybody), as for nice(1). On Linux; elsewhere niceness is the process's alone.
+        by: 0 (not at all) to 19 (to everybody), as for nice(1). On Linux only.
     """
-    if by and sys.platform == "linux":
+    thread_gives_way(by)
+    if by and os.getsid(0) == os.getpid():  # else it would slow down all that runs in the same terminal
+        with suppress(OSError):  # not Linux, or a kernel without this feature
+            AUTOGROUP.write_text(str(by))
+
+
+def thread_gives_way(by: int) -> None:
+    """Let others go before the calling thread and all threads that it starts; `by` as for `give_way`."""
+    if by and sys.platform == "linux":  # elsewhere niceness is the whole process's
         # Never back: a process that was started with `nice` may not.
         os.setpriority(os.PRIO_PROCESS, 0, max(by, os.getpriority(os.PRIO_PROCESS, 0)))

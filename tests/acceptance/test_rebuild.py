@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -19,8 +19,9 @@ import psutil
 import pytest
 import yaml
 
+from tests.acceptance import system as processes
 from tests.acceptance.dying import POINTS
-from tests.acceptance.system import PAGEWIRE, Instance, Started, eventually
+from tests.acceptance.system import PAGEWIRE, Instance, Started
 from tests.acceptance.visiting import WAIT, Visit, document
 from tests.acceptance.word_embedder import WordEmbedder, word_embedder
 from tests.engine_fixture import Servers
@@ -28,6 +29,11 @@ from tests.engine_fixture import Servers
 pytestmark = pytest.mark.engine
 
 KEPT = 30  # pages
+PATIENCE = 300.0  # seconds; a rebuild has more to do than a save, and machines are shared
+
+
+def eventually(look: Callable[[], object]) -> None:
+    processes.eventually(look, timeout=PATIENCE)
 
 
 class Town:
@@ -41,7 +47,7 @@ class Town:
         command, *options = arguments
         if command == "rebuild":
             options += ["--nice", "0"]  # the tests wait for it
-        done = self.system.instance.run(command, self.site, *options)
+        done = self.system.instance.run(command, self.site, *options, timeout=PATIENCE)
         assert done.returncode == code, f"{arguments}: {done.stdout}\n{done.stderr}"
         return done
 
@@ -97,7 +103,7 @@ class Town:
         with self.client() as site:
             answer = site.post("/pages:bulk", content="\n".join(lines))
             assert answer.json()["accepted"] == KEPT, answer.text
-            eventually(lambda: len(self.kept_receipts(site)) == KEPT, timeout=120)
+            eventually(lambda: len(self.kept_receipts(site)) == KEPT)
 
     def kept_receipts(self, site: httpx.Client) -> list[str]:
         receipts = (site.get(f"/pages/kept{n}/receipt", params={"lang": "en"}).json() for n in range(KEPT))

@@ -12,6 +12,7 @@ from gateway.fakes import FakePorts
 from tests.edge import edge_settings
 
 PAGE = "/v1/sites/{site}/pages/{page_id}"
+REBUILDS = "/v1/admin/sites/{site}/rebuilds"
 LETTER = "/v1/admin/dlq/{topic}/{partition}/{offset}"
 ROUTES = {
     ("put", PAGE),
@@ -29,6 +30,12 @@ ROUTES = {
     ("get", LETTER),
     ("delete", LETTER),
     ("post", f"{LETTER}/redrive"),
+    ("get", REBUILDS),
+    ("post", REBUILDS),
+    ("post", f"{REBUILDS}:rollback"),
+    ("get", f"{REBUILDS}/{{generation}}"),
+    ("delete", f"{REBUILDS}/{{generation}}"),
+    ("post", f"{REBUILDS}/{{generation}}/promote"),
     ("get", "/v1/admin/sites/{site}/audit"),
     ("post", "/v1/admin/sites/{site}/audit"),
     ("get", "/healthz"),

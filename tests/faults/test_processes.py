@@ -211,8 +211,8 @@ async def test_metrics_are_served(rig: Rig) -> None:
     await rig.settled()
     async with httpx.AsyncClient(trust_env=False) as client:
         text = (await client.get(f"http://127.0.0.1:{port}/metrics")).text
-    assert 'pagewire_events_total{outcome="ok",stage="faulty"} 1.0' in text
-    assert 'pagewire_dead_letters_total{code="refused",stage="faulty"} 1.0' in text
+    assert 'pagewire_events_total{lane="",outcome="ok",stage="faulty"} 1.0' in text
+    assert 'pagewire_dead_letters_total{code="refused",lane="",stage="faulty"} 1.0' in text
     worker.send_signal(signal.SIGTERM)
     assert await rig.ended(worker) == 0
 

@@ -35,6 +35,7 @@ async def reader(world: World, group: str | None = None) -> AsyncIterator[Any]:
         max_partition_fetch_bytes=MAX_MESSAGE_BYTES + RECORD_OVERHEAD_BYTES,
     )
     await consumer.start()
+    await asyncio.sleep(0)  # aiokafka cannot stop a task that has not begun
     try:
         yield consumer
     finally:

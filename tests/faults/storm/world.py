@@ -104,9 +104,9 @@ async def open_world(
     async with (
         ElasticProxy(engine.elastic.address, f"{seed}:proxy") as proxy,
         ScriptedEmbedder() as embedder,
-        # A connection per request: on a used one that has gone aiohttp would send a change twice by itself.
-        aiohttp.ClientSession(timeout=timeout, connector=aiohttp.TCPConnector(limit=0, force_close=True)) as http,
+        aiohttp.ClientSession(timeout=timeout, connector=aiohttp.TCPConnector(limit=0)) as http,
     ):
+        http._retry_connection = False  # by itself it would send a change twice when a gateway dies
         settings = environment(
             PAGEWIRE_HOME=str(folder / "home"),
             PAGEWIRE_CONFIG=str(config),

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import os
+import subprocess
 import sys
 import threading
 
 import pytest
 
 from adapters.embedders.model_thread import SAVE, ModelThread
-from pipelines.runtime.priority import give_way
+from pipelines.runtime.priority import AUTOGROUP, thread_gives_way
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="niceness of threads")
 
@@ -25,7 +26,7 @@ def in_a_thread(*by: int) -> list[int]:
 
     def work() -> None:
         for one in by:
-            give_way(one)
+            thread_gives_way(one)
             told.append(niceness())
         inner = threading.Thread(target=lambda: told.append(niceness()))
         inner.start()
@@ -46,6 +47,27 @@ def test_a_thread_and_those_it_starts_give_way_but_not_the_process() -> None:
 def test_there_is_no_way_back_and_none_is_tried() -> None:
     before = niceness()
     assert in_a_thread(before + 3, 0, before + 1) == [before + 3] * 4
+
+
+PROCESS = """
+import os
+from pipelines.runtime.priority import AUTOGROUP, give_way
+give_way(7)
+print(os.getpriority(os.PRIO_PROCESS, 0), AUTOGROUP.read_text().split()[-1] if AUTOGROUP.exists() else "-")
+"""
+
+
+@pytest.mark.parametrize(("own_session", "session"), [(True, "7"), (False, None)])
+def test_a_process_takes_its_session_along_only_when_it_has_one_of_its_own(
+    own_session: bool, session: str | None
+) -> None:
+    before = AUTOGROUP.read_text().split()[-1] if AUTOGROUP.exists() else "-"
+    done = subprocess.run(
+        [sys.executable, "-c", PROCESS], capture_output=True, text=True, check=True, start_new_session=own_session
+    )
+    nice, told = done.stdout.split()
+    assert int(nice) == max(7, niceness())
+    assert told == (before if before == "-" else session or before)
 
 
 async def test_a_model_gives_way_where_its_worker_is_told_to() -> None:

@@ -1,0 +1,130 @@
+"""Kafka and Elasticsearch without workers, for a benchmark that puts its own pages there; nothing is left on them."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass, field
+from time import perf_counter
+
+import psutil
+from aiokafka import AIOKafkaConsumer, TopicPartition
+from aiokafka.admin import AIOKafkaAdminClient
+
+from adapters.elastic.bundle import Elastic
+from adapters.elastic.indexes import REBUILDS
+from adapters.kafka import bootstrap_servers, broker, ensure_topics, group_id, prefixed
+from cli.engine import engine_settings
+from infra import engine
+from infra.engine import open_progress
+from pipelines.ingest.barrier import STAGES
+from pipelines.runtime.record import LANES
+from pipelines.runtime.settings import Settings, load
+
+SAMPLE_EVERY = 0.1  # seconds between two looks at a child's memory
+TOLD = 2_000  # characters of what a child that failed wrote
+
+
+@asynccontextmanager
+async def servers(settings: Settings) -> AsyncIterator[Settings]:
+    """The configured servers, or a local engine, with topics; the children of this process find them, too.
+
+    Afterwards the topics of this prefix and the indexes of these sites are deleted.
+    """
+    async with AsyncExitStack() as stack:
+        if not (settings.kafka and settings.elasticsearch):
+            with open_progress() as progress:
+                local = await engine.start(engine_settings(settings), detach=False, progress=progress)
+            stack.push_async_callback(local.stop)
+            os.environ |= {"PAGEWIRE_KAFKA": local.kafka, "PAGEWIRE_ELASTICSEARCH": local.elasticsearch}
+            settings = load()
+        await ensure_topics(bootstrap_servers(settings), settings)
+        stack.push_async_callback(_clear, settings)
+        yield settings
+
+
+async def _clear(settings: Settings) -> None:
+    assert settings.topic_prefix, "without a prefix these would be everybody's topics"
+    async with Elastic(str(settings.elasticsearch), settings) as elastic:
+        for site in settings.sites:
+            notes = [rebuild.index for rebuild in await elastic.rebuilds.of_site(site)]
+            for info in await elastic.indexes.generations(site):
+                await elastic.es.indices.delete(index=info.name)
+            for note in notes:
+                await elastic.es.delete(index=REBUILDS, id=note)
+    admin = AIOKafkaAdminClient(bootstrap_servers=bootstrap_servers(settings))
+    await admin.start()
+    try:
+        ours = [name for name in await admin.list_topics() if name.startswith(settings.topic_prefix)]
+        await admin.delete_topics(ours)
+    finally:
+        await admin.close()
+
+
+async def pass_over(settings: Settings) -> None:
+    """Let the ingest stages begin behind what is in their topics, as if they had done it."""
+    async with broker(settings) as client:
+        topics = await client.topics()
+        for stage, topic in STAGES:
+            name = prefixed(settings, topic)
+            ends = await client.ends([TopicPartition(name, number) for number in topics[name]])
+            for lane in LANES:
+                consumer = AIOKafkaConsumer(
+                    bootstrap_servers=bootstrap_servers(settings), group_id=group_id(settings, stage, lane)
+                )
+                await consumer.start()
+                try:
+                    consumer.assign(list(ends))
+                    await consumer.commit(dict(ends))
+                finally:
+                    await consumer.stop()
+
+
+@dataclass
+class Command:
+    """What a command took."""
+
+    output: str
+    seconds: float
+    resident: list[int] = field(repr=False)  # bytes, every `SAMPLE_EVERY` seconds
+
+    @property
+    def peak_mib(self) -> int:
+        return round(max(self.resident) / 2**20)
+
+
+async def command(*arguments: str) -> Command:
+    """Run `pagewire ARGUMENTS` and watch its memory.
+
+    Raises:
+        RuntimeError: it failed; with the end of what it said.
+    """
+    began = perf_counter()
+    process = await start(*arguments)
+    talking = asyncio.ensure_future(process.communicate())
+    resident: list[int] = []
+    while not talking.done():
+        try:
+            resident.append(psutil.Process(process.pid).memory_info().rss)
+        except psutil.Error:
+            break
+        await asyncio.wait((talking,), timeout=SAMPLE_EVERY)
+    out, said = await talking
+    if process.returncode:
+        raise RuntimeError(f"pagewire {' '.join(arguments)}: exit code {process.returncode}\n{said.decode()[-TOLD:]}")
+    return Command(out.decode(), perf_counter() - began, resident)
+
+
+async def start(*arguments: str) -> asyncio.subprocess.Process:
+    """Start `pagewire ARGUMENTS`."""
+    return await asyncio.create_subprocess_exec(
+        sys.executable,
+        "-m",
+        "cli.main",
+        *arguments,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+    )
