@@ -14,7 +14,6 @@ import random
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from time import perf_counter
-from typing import Any
 
 import numpy as np
 
@@ -23,7 +22,7 @@ from adapters.elastic.indexes import IndexInfo
 from adapters.elastic.search import Floors, Pinned, SiteSearch
 from bench import sizing
 from bench.report import percentile, report
-from bench.servers import Command, command, servers
+from bench.servers import command, servers
 from bench.synthetic import CHUNKS_A_PAGE, Model, send, words
 from bench.system import home
 from bench.topic_sizes import topic_sizes
