@@ -30,7 +30,6 @@ from pipelines.runtime.settings import Settings
 from schemas.topics import CHANGES, CHUNKS, EMBEDDINGS
 
 SITE = "scale"
-MODEL = Model("lite", "synthetic-384", 384)
 QUESTIONS = 60
 HITS = 30  # by vector and by keywords, as search asks for
 DEPTH = Floors(-1.0, -1.0)  # vectors by chance are near nothing: no floor
@@ -54,41 +53,41 @@ class Step:
     embeddings_mib: float
 
 
-def main(sizes: Sequence[int]) -> None:
+def main(sizes: Sequence[int], dims: int) -> None:
     """Each figure at each size, and how its cost per chunk grew from the first to the last."""
     with home([SITE]) as settings:
-        asyncio.run(_run(settings, sorted(sizes)))
+        asyncio.run(_run(settings, sorted(sizes), Model("lite", f"synthetic-{dims}", dims)))
 
 
-async def _run(settings: Settings, sizes: Sequence[int]) -> None:
+async def _run(settings: Settings, sizes: Sequence[int], model: Model) -> None:
     steps: list[Step] = []
     memory: dict[str, list[int]] = {}
     async with servers(settings) as configured, Elastic(str(configured.elasticsearch), configured) as elastic:
         # A site that has an index: so the rebuild takes its model from there, and loads none.
         await elastic.indexes.ensure(
             SITE,
-            embedder=MODEL.spec,
-            model=MODEL.fingerprint,
-            dims=MODEL.dims,
+            embedder=model.spec,
+            model=model.fingerprint,
+            dims=model.dims,
             chunker=configured.chunker.fingerprint,
         )
         sent = 0
         for size in sizes:
             pages = size // CHUNKS_A_PAGE
-            await send(configured, SITE, range(sent, pages), MODEL)
+            await send(configured, SITE, range(sent, pages), model)
             sent = pages
             step, looks = await _measure(configured, elastic, pages * CHUNKS_A_PAGE)
             steps.append(step)
             memory |= {f"{size} {name}": _thinned(resident) for name, resident in looks.items()}
     columns = ("figure", *(f"{step.chunks:,} chunks" for step in steps), "per chunk, last : first")
     report(
-        "scale",
-        f"synthetic pages of {CHUNKS_A_PAGE} chunks, {MODEL.dims} dimensions, one shard",
+        f"scale-{model.dims}",
+        f"synthetic pages of {CHUNKS_A_PAGE} chunks, {model.dims} dimensions, one shard",
         columns,
         _lines(steps),
         steps=[asdict(step) for step in steps],
         resident_mib=memory,
-        units=asdict(sizing.units(steps[-1].chunks, asdict(steps[-1]), MODEL.dims)),
+        units=asdict(sizing.units(asdict(steps[-1]), model.dims)),
     )
 
 

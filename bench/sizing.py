@@ -184,17 +184,17 @@ def _row(cells: Sequence[str]) -> str:
 
 
 def _bytes(count: float) -> str:
-    """Powers of ten."""
+    """Powers of ten, two digits."""
     return _in_units(count, ((1e12, "TB"), (1e9, "GB"), (1e6, "MB")))
 
 
 def _time(seconds: float) -> str:
-    return _in_units(seconds, ((2 * DAY, "days"), (3600, "h"), (60, "min"), (1, "s")))
+    return _in_units(seconds, ((DAY, "days"), (3600, "h"), (60, "min"), (1, "s")))
 
 
 def _in_units(value: float, units: Sequence[tuple[float, str]]) -> str:
     size, name = next((unit for unit in units if value >= unit[0]), units[-1])
-    return f"{float(f'{value / (DAY if name == "days" else size):.2g}'):,g} {name}"
+    return f"{float(f'{value / size:.2g}'):,g} {name}"
 
 
 def _count(value: float) -> str:

@@ -15,7 +15,7 @@ from schemas.topics import TOPICS, Topic
 API_KEY = 35
 
 
-class _Answer(Response):
+class _Answer(Response):  # type: ignore[misc]
     API_KEY = API_KEY
     API_VERSION = 1
     SCHEMA = Schema(
@@ -40,14 +40,14 @@ class _Answer(Response):
     )
 
 
-class _Question(RequestStruct):
+class _Question(RequestStruct):  # type: ignore[misc]
     API_KEY = API_KEY
     API_VERSION = 1
     RESPONSE_TYPE = _Answer
     SCHEMA = Schema(("topics", Array(("name", String("utf-8")), ("partitions", Array(Int32)))))
 
 
-class _DescribeLogDirs(Request[_Question]):
+class _DescribeLogDirs(Request[_Question]):  # type: ignore[misc]
     API_KEY = API_KEY
 
     def build(self, request_struct_class: type[_Question]) -> _Question:

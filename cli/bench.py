@@ -72,6 +72,79 @@ def rebuild(
 
 
 @app.command()
+def edits(
+    data: Annotated[Path | None, typer.Option(help="Folder with xquad.LANG.json, for texts beside our own.")] = None,
+    sizes: Annotated[str, typer.Option(help="Comma-separated chunk sizes.")] = "512,1000",
+    edits: Annotated[int, typer.Option(min=15, help="Edits per text and size.")] = 3000,
+) -> None:
+    """Embeddings that a sentence inserted, changed or removed in a page of 50 chunks costs.
+
+    Example: pagewire bench edits --data xquad --sizes 512
+    """
+    from bench import edits as bench
+
+    bench.main(data, _numbers(sizes), edits)
+
+
+@app.command()
+def reimport(
+    pages: Annotated[int, typer.Option(min=1, help="Pages imported.")] = 200,
+    chunks: Annotated[int, typer.Option(min=1, help="Chunks a page, besides its title.")] = 5,
+) -> None:
+    """The same file imported twice: the second time nothing is embedded.
+
+    Example: pagewire bench reimport --pages 1000
+    """
+    from bench import reimport
+
+    reimport.main(pages, chunks)
+
+
+@app.command()
+def lanes(
+    chunks: Annotated[int, typer.Option(min=25, help="Chunks of the site.")] = 20_000,
+    saves: Annotated[int, typer.Option(min=2, help="Saves measured beside each load.")] = 60,
+    pages: Annotated[int, typer.Option(min=1, help="Pages of the import; it must outlast the saves.")] = 200,
+) -> None:
+    """A save until searchable: idle, during an import, during rebuilds.
+
+    Example: pagewire bench lanes --saves 40
+    """
+    from bench import lanes
+
+    lanes.main(chunks, saves, pages)
+
+
+@app.command()
+def scale(
+    chunks: Annotated[str, typer.Option(help="Comma-separated sizes, multiples of 25.")] = "10000,100000",
+    dims: Annotated[int, typer.Option(min=1, max=4096, help="Length of the vectors.")] = 384,
+) -> None:
+    """Rebuild, audit and search at several sizes: cost per chunk, memory, disk.
+
+    Example: pagewire bench scale --chunks 10000 --dims 1024
+    """
+    from bench import scale
+
+    scale.main(_numbers(chunks), dims)
+
+
+@app.command()
+def sizing(
+    chunks: Annotated[str, typer.Option(help="Comma-separated sizes.")] = "1000000,100000000,1000000000",
+    dims: Annotated[str, typer.Option(help="Comma-separated lengths of vectors, as measured.")] = "384,1024",
+    markdown: Annotated[bool, typer.Option("--markdown", help="As in docs/reference/scale.md.")] = False,
+) -> None:
+    """What a site of any size needs: memory, disk, shards, partitions, workers, hours. Computed, nothing is run.
+
+    Example: pagewire bench sizing --chunks 1000000 --dims 384
+    """
+    from bench import sizing
+
+    sizing.main(_numbers(chunks), _numbers(dims), markdown)
+
+
+@app.command()
 def floors(data: Data, embedder: Annotated[str, typer.Option(help="As PAGEWIRE_EMBEDDER.")] = "lite") -> None:
     """Cosines of right and of random pairs, and the similarity floors that follow from them.
 
@@ -103,3 +176,11 @@ def everything(data: Data) -> None:
     latency()
     ingest(data)
     quality(data)
+
+
+def _numbers(given: str) -> list[int]:
+    """Raises: typer.BadParameter."""
+    try:
+        return [int(number) for number in given.split(",")]
+    except ValueError:
+        raise typer.BadParameter(f"not whole numbers, separated by commas: {given}") from None

@@ -18,7 +18,7 @@ from typing import Any
 
 from adapters.embedders.fake import FakeEmbedder
 from adapters.fakes import FakeIndex
-from pipelines.ingest.accept import newer, reference
+from pipelines.ingest.accept import newer
 from pipelines.ingest.agents import chunked, embed_handler, index_handler
 from pipelines.ingest.index import Origin, apply_part
 from pipelines.ingest.reuse import Embedding, PageModel
@@ -484,9 +484,7 @@ class World:
 
     def told(self, event: ReceiptEvent) -> None:
         """An editor reads it now."""
-        if event.state in ("searchable", "deleted") and (
-            self.promised is None or newer(event.change, self.promised)
-        ):
+        if event.state in ("searchable", "deleted") and (self.promised is None or newer(event.change, self.promised)):
             self.promised = event.change
 
     def check_promises(self) -> None:

@@ -26,10 +26,10 @@ from tests.acceptance.visiting import WAIT, Visit, document
 from tests.acceptance.word_embedder import WordEmbedder, word_embedder
 from tests.engine_fixture import Servers
 
-pytestmark = pytest.mark.engine
+pytestmark = [pytest.mark.engine, pytest.mark.timeout(1_200)]  # machines are shared
 
-KEPT = 30  # pages
-PATIENCE = 300.0  # seconds; a rebuild has more to do than a save, and machines are shared
+KEPT = 16  # pages
+PATIENCE = 300.0  # seconds; a rebuild has more to do than a save
 
 
 def eventually(look: Callable[[], object]) -> None:
@@ -98,7 +98,7 @@ class Town:
         """Pages that stay as they are, of several chunks each."""
         lines = []
         for n in range(KEPT):
-            text = " ".join(f"The museum shows boats of the lake in room {n}, case {m}." for m in range(25))
+            text = " ".join(f"The museum shows boats of the lake in room {n}, case {m}." for m in range(15))
             lines.append(json.dumps({"op": "upsert", "page": document(f"kept{n}", text, 1)}))
         with self.client() as site:
             answer = site.post("/pages:bulk", content="\n".join(lines))

@@ -16,6 +16,7 @@ from typing import Self
 import httpx
 
 EDITED = 8  # pages
+PAUSE = 0.1  # seconds
 WAIT: dict[str, str | int] = {"wait": "searchable", "timeout": 60}
 
 
@@ -57,6 +58,7 @@ class Visit:
                         return
                     work(client, step)
                     self.done[work.__name__] += 1
+                    self._stop.wait(PAUSE)
         except Exception as err:  # noqa: BLE001 - told with the rest
             self.wrong.append(f"{work!r} ended: {err!r}")
 
@@ -99,7 +101,7 @@ class Visit:
             self.wrong.append(f"a search shows nothing of what is always there, only {dict(revisions)}")
 
     def _ask(self, client: httpx.Client, step: int) -> None:
-        answer = client.post("/chat", json={"question": f"What does the museum show in room {step % 30}?"})
+        answer = client.post("/chat", json={"question": f"What does the museum show in room {step % 10}?"})
         if answer.status_code != 200 or not answer.json()["answer"] or not answer.json()["sources"]:
             self.wrong.append(f"an answer: {answer.status_code} {answer.text}")
 
