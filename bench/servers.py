@@ -13,9 +13,10 @@ from time import perf_counter
 import psutil
 from aiokafka import AIOKafkaConsumer, TopicPartition
 from aiokafka.admin import AIOKafkaAdminClient
+from elasticsearch import AsyncElasticsearch
 
 from adapters.elastic.bundle import Elastic
-from adapters.elastic.indexes import REBUILDS
+from adapters.elastic.indexes import RECEIPTS, REBUILDS
 from adapters.kafka import bootstrap_servers, broker, ensure_topics, group_id, prefixed
 from cli.engine import engine_settings
 from infra import engine
@@ -25,6 +26,7 @@ from pipelines.runtime.record import LANES
 from pipelines.runtime.settings import Settings, load
 
 SAMPLE_EVERY = 0.1  # seconds between two looks at a child's memory
+CLEAR_AT_ONCE = 1_000  # documents
 TOLD = 2_000  # characters of what a child that failed wrote
 
 
@@ -50,11 +52,11 @@ async def _clear(settings: Settings) -> None:
     assert settings.topic_prefix, "without a prefix these would be everybody's topics"
     async with Elastic(str(settings.elasticsearch), settings) as elastic:
         for site in settings.sites:
-            notes = [rebuild.index for rebuild in await elastic.rebuilds.of_site(site)]
             for info in await elastic.indexes.generations(site):
                 await elastic.es.indices.delete(index=info.name)
-            for note in notes:
-                await elastic.es.delete(index=REBUILDS, id=note)
+            # Of a site that has receipts and no index Pagewire says that its index is gone.
+            for index in (RECEIPTS, REBUILDS):
+                await _clear_site(elastic.es, index, site)
     admin = AIOKafkaAdminClient(bootstrap_servers=bootstrap_servers(settings))
     await admin.start()
     try:
@@ -62,6 +64,18 @@ async def _clear(settings: Settings) -> None:
         await admin.delete_topics(ours)
     finally:
         await admin.close()
+
+
+async def _clear_site(es: AsyncElasticsearch, index: str, site: str) -> None:
+    """Not every server has `delete_by_query`."""
+    if not await es.indices.exists(index=index):
+        return
+    while True:
+        await es.indices.refresh(index=index)
+        found = await es.search(index=index, query={"term": {"site": site}}, size=CLEAR_AT_ONCE, source=False)
+        if not found["hits"]["hits"]:
+            return
+        await es.bulk(index=index, operations=[{"delete": {"_id": hit["_id"]}} for hit in found["hits"]["hits"]])
 
 
 async def pass_over(settings: Settings) -> None:

@@ -17,17 +17,17 @@ from adapters.elastic import writer
 from adapters.elastic.pages import PageIndex
 from adapters.elastic.writer import Write, Written
 from cli.main import main
-from pipelines.runtime.lanes import Lanes
+from pipelines.runtime.in_flight import InFlight
 from pipelines.runtime.record import Record
 
 VARIABLE = "STORM_DEFECT"
 
-put = Lanes.put
+put = InFlight.put
 result = writer._result
 lines = Write.lines
 
 
-def put_and_finish(self: Lanes, record: Record) -> None:
+def put_and_finish(self: InFlight, record: Record) -> None:
     put(self, record)
     self._finished(record)
 
@@ -56,7 +56,7 @@ def result_or_written(item: dict[str, Any]) -> Written | Exception:
 def plant(defect: str) -> None:
     match defect:
         case "ack-first":
-            Lanes.put = put_and_finish
+            InFlight.put = put_and_finish
         case "last-writer":
             pipelines.ingest.index.newer = never_newer  # type: ignore[assignment]
             Write.lines = unversioned  # type: ignore[method-assign]
