@@ -16,7 +16,7 @@ from aiokafka.admin import AIOKafkaAdminClient
 from elasticsearch import AsyncElasticsearch
 
 from adapters.elastic.bundle import Elastic
-from adapters.elastic.indexes import RECEIPTS, REBUILDS
+from adapters.elastic.indexes import REBUILDS, RECEIPTS
 from adapters.kafka import bootstrap_servers, broker, ensure_topics, group_id, prefixed
 from cli.engine import engine_settings
 from infra import engine

@@ -157,9 +157,10 @@ class SiteSearch:
         vectors of two models have nothing in common and may not even have the same length.
         """
         vectors = responses[0]
+        found = bool(vectors.get("hits", {}).get("hits"))
         indexes = {hit["_index"] for response in responses for hit in response.get("hits", {}).get("hits", ())}
         live = await self._indexes.live(site)
-        if live is None or indexes != {live.name} or not vectors.get("hits", {}).get("hits"):
+        if live is None or live.model != model or indexes != {live.name} or not found:
             live = await self._indexes.now(site)
             if live is None or live.model != model or indexes - {live.name}:
                 raise IndexMoved(f"another index of site {site} is live than a moment ago")

@@ -122,15 +122,12 @@ async def test_the_first_search_after_a_promotion_is_in_the_new_index_and_its_mo
     assert len(model.asked) - asked == (0 if kind == "keyword" else 1)
 
 
-NOT_COMPARED = pytest.mark.xfail(strict=True, reason="the model of the index is not compared when its name is known")
-
-
 @pytest.mark.parametrize(
     ("model", "known"),
     [
         pytest.param(SAME_LENGTH, False, id="same length"),
         pytest.param(OTHER_LENGTH, False, id="other length"),
-        pytest.param(SAME_LENGTH, True, id="same length, seen by another", marks=NOT_COMPARED),
+        pytest.param(SAME_LENGTH, True, id="same length, seen by another"),
         pytest.param(OTHER_LENGTH, True, id="other length, seen by another"),
     ],
 )
@@ -158,7 +155,6 @@ async def test_a_promotion_while_the_question_is_being_embedded_is_seen(
     assert len(model.asked) - asked == 1
 
 
-@NOT_COMPARED
 async def test_a_vector_of_another_model_finds_nothing_and_says_why(bench: Bench) -> None:
     await bench.generation(1, OLD, "old")
     for stranger in (SAME_LENGTH, OTHER_LENGTH):
