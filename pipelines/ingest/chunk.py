@@ -7,11 +7,10 @@ and the rest of the page is embedded again. So borders are not found by walking 
 border gets a rank that is its own (how strong a break it is, then a hash of the characters around it), all
 start as cuts, and the cuts are taken away from the weakest rank upwards wherever the two neighbours fit into
 one core. No cut is decided by how far it is from the page's start, so an edit disturbs its own core, now and
-then the next one, and dies out: each further step needs a stronger border than the last. Landmarks end it
-sooner: a border that outranks all around it is never given up, so nothing spreads across it.
+then the next one, and dies out: each further step needs a stronger border than the last.
 
-What follows from it: a core is at most `size`; two neighbouring cores never fit into one, unless a landmark
-parts them; a heading goes with the text under it; paragraphs are kept whole when they fit.
+What follows from it: a core is at most `size`; two neighbouring cores never fit into one; a heading goes with
+the text under it; paragraphs are kept whole when they fit.
 """
 
 from __future__ import annotations
@@ -46,7 +45,6 @@ Positions = NDArray[np.int64]
 CodePoints = NDArray[np.uint64]
 
 _NEIGHBOURHOOD = 16  # characters on each side that a border's hash reads
-_REACH = 0.4  # of `size`: how far around it a landmark outranks all other borders; see docs/decisions/004
 
 # One or more line ends with blank lines between: ends where the next line with text starts.
 _LINE_END = re.compile(r"\n(?:[^\S\n]*\n)*")
@@ -117,33 +115,11 @@ def _cuts(text: str, size: int) -> list[int]:
     codes = _code_points(text)
     at, strength = _borders(text, size, codes)
     weakest_first: Positions = np.lexsort((at, _hashes(codes, at), strength))
-    landmarks = _landmarks(at, strength, weakest_first, len(text), size)
-    return _drop_needless(at, weakest_first[~landmarks[weakest_first]], len(text), size)
-
-
-def _landmarks(
-    at: Positions, strength: Positions, weakest_first: Positions, length: int, size: int
-) -> NDArray[np.bool_]:
-    """Which of the sorted borders `at` outrank all others near them, in a stretch that cannot be one core.
-
-    A stretch is what lies between two stronger kinds of border: a paragraph that fits is never parted.
-    """
-    reach = _REACH * size
-    rank = np.empty(len(at), np.int64)
-    rank[weakest_first] = np.arange(len(at))
-    first, behind = np.searchsorted(at, at - reach, "left"), np.searchsorted(at, at + reach, "right")
-    highest = np.maximum.reduceat(np.append(rank, -1), np.column_stack((first, behind)).ravel())[::2]
-    found: NDArray[np.bool_] = (rank == highest) & (at > reach) & (at < length - reach)
-    for kind in np.unique(strength[found]):
-        own = found & (strength == kind)
-        walls = np.concatenate(([0], at[strength > kind], [length]))
-        after = np.searchsorted(walls, at[own])
-        found[own] = walls[after] - walls[after - 1] > size
-    return found
+    return _drop_needless(at, weakest_first, len(text), size)
 
 
 def _drop_needless(at: Positions, weakest_first: Positions, length: int, size: int) -> list[int]:
-    """The sorted borders `at` without those of `weakest_first` whose neighbours fit into one core at their turn."""
+    """The sorted borders `at` without those whose two neighbours fit into one core when their turn comes."""
     edges = [0, *at.tolist(), length]
     left = list(range(-1, len(edges) - 1))  # index of the next edge still there, on either side
     right = list(range(1, len(edges) + 1))
