@@ -503,7 +503,7 @@ class World:
         assert self.live.shown == self.live.wanted(self.winner)
         assert self.promised is not None
         assert (self.promised.revision, self.promised.op) == (self.winner.revision, self.winner.op)
-        changes, chunks, parts = (self.logs[topic].tops() for topic in (CHANGES, CHUNKS, EMBEDDINGS))
+        changes, chunks, _ = (self.logs[topic].tops() for topic in (CHANGES, CHUNKS, EMBEDDINGS))
         assert PageChange.decode(changes[KEY].value) == self.winner
         assert PageChunks.decode(chunks[KEY].value).change.revision == self.winner.revision
         assert PageChunks.decode(chunks[KEY].value).change.op == self.winner.op
