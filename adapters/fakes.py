@@ -52,6 +52,7 @@ class FakeIndex:
         self.model = model
         self.chunker = chunker
         self.docs: dict[str, _Doc] = {}
+        self._writes = 0
 
     async def heads(self, page_keys: Iterable[str]) -> Mapping[str, Head]:
         found = {key: self.docs.get(head_id(key)) for key in page_keys}
@@ -61,9 +62,9 @@ class FakeIndex:
         change = part.change
         key, revision = change.page_key, change.revision
         docs = {chunk_id(key, c.field, c.ord): _Doc(revision, chunk=c, page_key=key) for c in part.chunks}
-        if head is not None:
-            docs[head_id(key)] = _Doc(revision, head=head, page_key=key)
         written = [self._put(id, doc) for id, doc in docs.items()]
+        if head is not None:
+            written.append(self._put_head(head))
         return all(written)
 
     async def remove(self, change: ChangeRef, chunks: Sequence[tuple[FieldName, int]]) -> None:
@@ -93,6 +94,17 @@ class FakeIndex:
         if known is not None and known.version > doc.version:
             return False
         self.docs[id] = doc
+        return True
+
+    def _put_head(self, head: Head) -> bool:
+        """Only in place of the head that its writer has seen."""
+        id = head_id(head.change.page_key)
+        known = self.docs.get(id)
+        if (known.head.token if known and known.head else None) != head.token:
+            return False
+        self._writes += 1
+        written = head.model_copy(update={"token": (self._writes, 1)})
+        self.docs[id] = _Doc(head.change.revision, head=written, page_key=head.change.page_key)
         return True
 
 

@@ -61,6 +61,7 @@ class Answered(Wire):
     citations: tuple[Citation, ...]
     sources: tuple[Source, ...] = Field(description="All sources, `cited` true on those the answer uses.")
     extractive: bool = Field(description="True when no model wrote it: the text quotes the pages.")
+    stopped: bool = Field(default=False, description="True when the visitor stopped it: the text is what came before.")
     usage: Usage = Usage()
     timings_ms: dict[str, float] = Field(default_factory=dict)
 

@@ -10,6 +10,28 @@ from schemas.base import Wire
 from schemas.ingest import ChunkCounts
 from schemas.page import ChangeRef, FieldName
 
+Token = tuple[int, int]  # sequence number and primary term
+
+
+class Origin(Wire):
+    """Where a change and its products stand in their topics; 0: nowhere that is known."""
+
+    changes: int = Field(default=0, ge=0, description="Offset in cms.changes.")
+    chunks: int = Field(default=0, ge=0, description="Offset in ingest.chunks.")
+    embeddings: int = Field(default=0, ge=0, description="Offset in ingest.embeddings, of the last part.")
+
+    def furthest(self, other: Origin) -> Origin:
+        """Of each topic the later position."""
+        return Origin(
+            changes=max(self.changes, other.changes),
+            chunks=max(self.chunks, other.chunks),
+            embeddings=max(self.embeddings, other.embeddings),
+        )
+
+    def covers(self, other: Origin) -> bool:
+        """Whether nothing of the other's stands behind this in any topic."""
+        return self.furthest(other) == self
+
 
 class Head(Wire):
     """One per page and index, for deleted pages too: an older publish never gets past it."""
@@ -21,7 +43,13 @@ class Head(Wire):
     model: str = ""
     chunker: str = ""
     cost: ChunkCounts = ChunkCounts()
-    # Where the change's products stand in their topics: one of an older change behind them must not outlive them there.
-    chunks_offset: int = Field(default=0, ge=0, description="In ingest.chunks.")
-    embeddings_offset: int = Field(default=0, ge=0, description="In ingest.embeddings, the last part.")
+    # Compaction keeps the last record of a key: no product of an older change may outlive those of this one.
+    origin: Origin = Field(default=Origin(), description="Where this change and its products stand.")
+    losers: Origin = Field(default=Origin(), description="Where older changes were met that stand furthest back.")
     settled_at: AwareDatetime = Field(description="When the index showed it.")
+    token: Token | None = Field(default=None, exclude=True, description="Which write of the record this was read from.")
+
+    @property
+    def outlived(self) -> bool:
+        """Whether an older change would outlive this one in a topic, so that this one must be sent again."""
+        return not self.origin.covers(self.losers)

@@ -37,6 +37,12 @@ class Question(Message):
     deadline: AwareDatetime = Field(description="After this nobody waits any more; stages stop working on it.")
 
 
+class Stop(Message):
+    """`answer.stops`: the visitor wants no more of an answer."""
+
+    request_id: RequestId
+
+
 class Rephrased(Message):
     """`query.rephrased`: the one self-contained question that is searched and answered."""
 

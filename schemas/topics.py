@@ -8,7 +8,7 @@ from schemas.answer import AnswerEvent
 from schemas.base import Message
 from schemas.ingest import PageChunks, PageEmbeddings, ReceiptEvent
 from schemas.page import PageChange
-from schemas.query import Question, Rephrased, Retrieved
+from schemas.query import Question, Rephrased, Retrieved, Stop
 
 HOUR = 3_600_000  # milliseconds
 DAY = 24 * HOUR
@@ -67,8 +67,11 @@ RETRIEVED = Topic("query.retrieved", "conversation", Retrieved, "questions with 
 ANSWERS = Topic(
     "answer.events", "request", AnswerEvent, "answers, event by event", retention_ms=DAY, dead_letters=False
 )
+STOPS = Topic(
+    "answer.stops", "request", Stop, "answers that nobody wants any more", retention_ms=HOUR, dead_letters=False
+)
 
-TOPICS: tuple[Topic, ...] = (CHANGES, CHUNKS, EMBEDDINGS, RECEIPTS, REQUESTS, REPHRASED, RETRIEVED, ANSWERS)
+TOPICS: tuple[Topic, ...] = (CHANGES, CHUNKS, EMBEDDINGS, RECEIPTS, REQUESTS, REPHRASED, RETRIEVED, ANSWERS, STOPS)
 
 
 def dead_letter_topic(topic: Topic) -> Topic:

@@ -3,187 +3,35 @@
     cms.changes ─▶ chunk ─▶ ingest.chunks ─▶ embed ─▶ ingest.embeddings ─▶ index ─▶ generations of an index
          └──────────────── promotion: fill, hold, follow, swap, follow ──────────────────▶    ┘
 
-The handlers are the real ones; broker, Elasticsearch and rebuild are small models of themselves. Whatever asks a
-server gives up its turn before it is answered (`turn`), so a worker can be stopped, killed or overtaken between any
-two effects, also between two documents of one bulk. No event loop and no clock: the same turns give the same history.
+The handlers are the real ones; broker, Elasticsearch and rebuild are models of themselves (tests/page_servers.py). No
+event loop and no clock: the same turns give the same history.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine, Generator, Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from datetime import datetime
-from functools import lru_cache
-from typing import Any
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
+from random import Random
+from typing import Any, Literal
 
-from adapters.embedders.fake import FakeEmbedder
-from adapters.fakes import FakeIndex
 from pipelines.ingest.accept import newer
-from pipelines.ingest.agents import chunked, embed_handler, index_handler
-from pipelines.ingest.index import Origin, apply_part
+from pipelines.ingest.agents import embed_handler, index_handler
+from pipelines.ingest.index import apply_part
 from pipelines.ingest.reuse import Embedding, PageModel
 from pipelines.runtime.errors import Retryable
-from pipelines.runtime.record import LANES, Lane, Record, in_lane
+from pipelines.runtime.record import LANES, Lane, Record
 from pipelines.runtime.stage import Handler, Sender
 from schemas.base import Message
-from schemas.head import Head
-from schemas.ingest import Chunker, PageChunks, PageEmbeddings, ReceiptEvent, Vector32
-from schemas.keys import chunk_id, head_id
-from schemas.page import ChangeRef, FieldName, Op, PageChange, PageDocument
+from schemas.head import Head, Origin
+from schemas.ingest import PageChunks, PageEmbeddings, ReceiptEvent, Vector32
+from schemas.page import ChangeRef, Op, PageChange
 from schemas.topics import CHANGES, CHUNKS, EMBEDDINGS, RECEIPTS, Topic
-from tests.making import NOON
+from tests.page_servers import KEY, Generation, Log, Shown, cut, makes, now, saved, turn
 
-KEY = "town:en:fees"
 PER_PART = 2  # chunks
-CORE = 4  # characters
+PACES = (1, 1, 3, 12)  # turns that one takes before others do
 ENOUGH = 20_000  # turns in which everything must come to rest
 
-Shown = dict[tuple[FieldName, int], tuple[int, str]]
-
-
-class turn:  # noqa: N801 - read as a verb: `await turn()`
-    """Let others go first."""
-
-    def __await__(self) -> Generator[None, None, None]:
-        yield
-
-
-def now() -> datetime:
-    return NOON
-
-
-def saved(revision: int, op: Op, cores: int) -> PageChange:
-    """A change whose page has so many cores, no two with the same text."""
-    text = "".join(f"{revision}.{chr(97 + n)}_" for n in range(cores))
-    return PageChange(
-        op=op,
-        site="town",
-        lang="en",
-        page_id="fees",
-        revision=revision,
-        accepted_at=NOON,
-        source="push",
-        page=None if op == "delete" else PageDocument(id="fees", lang="en", description=text),
-    )
-
-
-@lru_cache(maxsize=10_000)
-def cut(value: bytes, chunker: Chunker, offset: int) -> PageChunks:
-    return chunked(PageChange.decode(value), chunker, 0, offset)
-
-
-@dataclass(frozen=True)
-class Make:
-    """What an index is made for."""
-
-    model: FakeEmbedder
-    chunker: Chunker
-
-
-def makes() -> list[Make]:
-    """Two models, two chunkers."""
-    small = Chunker(mode="fixed", size=CORE, overlap=0)
-    large = Chunker(mode="fixed", size=2 * CORE, overlap=0)
-    return [Make(FakeEmbedder(4), small), Make(FakeEmbedder(6, "2"), small), Make(FakeEmbedder(4), large)]
-
-
-class Log:
-    """A compacted topic with one partition. Implements `ChangeLog`."""
-
-    def __init__(self, topic: Topic) -> None:
-        self.topic = topic
-        self.records: dict[int, Record] = {}
-        self.end = 0
-
-    def append(self, key: str, value: bytes, lane: Lane) -> None:
-        headers = in_lane((), lane)
-        self.records[self.end] = Record(self.topic.name, 0, self.end, key.encode(), value, headers)
-        self.end += 1
-
-    def next(self, offset: int, lane: Lane) -> Record | None:
-        """The first record of the lane that does not stand before `offset`."""
-        return next((r for at, r in self.records.items() if at >= offset and r.lane == lane), None)
-
-    def tops(self) -> dict[str, Record]:
-        """The last record of each key."""
-        return {(record.key or b"").decode(): record for record in self.records.values()}
-
-    def compact(self, spared: Callable[[Record], bool]) -> None:
-        kept = {record.offset for record in self.tops().values()}
-        self.records = {at: r for at, r in self.records.items() if at in kept or spared(r)}
-
-    async def read(self, partition: int, start: int, end: int | None = None) -> list[Record]:
-        await turn()
-        return [r for at, r in self.records.items() if start <= at and (end is None or at < end)]
-
-
-class Generation(FakeIndex):
-    """An index whose documents are written one by one, and found after a refresh."""
-
-    def __init__(self, make: Make) -> None:
-        super().__init__(make.model.fingerprint, make.chunker.fingerprint)
-        self.make = make
-        self.caught_up = 0  # cms.changes before this offset need not be read to make it live again
-        self._found = FakeIndex()
-
-    async def heads(self, page_keys: Iterable[str]) -> Mapping[str, Head]:
-        await turn()
-        return await super().heads(page_keys)
-
-    async def write(self, part: PageEmbeddings, head: Head | None) -> bool:
-        written = True
-        for chunk in part.chunks:
-            await turn()
-            written &= not self._deleted(chunk_id(KEY, chunk.field, chunk.ord), part.change) and await super().write(
-                part.model_copy(update={"chunks": (chunk,)}), None
-            )
-        if head is not None:
-            await turn()
-            written &= not self._deleted(head_id(KEY), part.change) and await super().write(
-                part.model_copy(update={"chunks": ()}), head
-            )
-        return written
-
-    def _deleted(self, id: str, change: ChangeRef) -> bool:
-        doc = self.docs.get(id)
-        if doc is None or doc.chunk or change.op == "delete" or doc.version != change.revision:
-            return False
-        return doc.head is None or doc.head.state == "deleted"
-
-    async def remove(self, change: ChangeRef, chunks: Sequence[tuple[FieldName, int]]) -> None:
-        for chunk in chunks:
-            await turn()
-            await super().remove(change, [chunk])
-
-    async def strays(self, change: ChangeRef) -> list[tuple[FieldName, int]]:
-        await turn()
-        return await self._found.strays(change)
-
-    async def refresh(self) -> None:
-        await turn()
-        self.refreshed()
-
-    def refreshed(self) -> None:
-        self._found.docs = dict(self.docs)
-
-    def forget(self) -> None:
-        """Delete markers last a minute."""
-        self.docs = {id: doc for id, doc in self.docs.items() if doc.chunk or doc.head}
-
-    @property
-    def shown(self) -> Shown:
-        """What visitors find."""
-        return self._found.texts(KEY)
-
-    @property
-    def head(self) -> Head | None:
-        """As of the last refresh."""
-        return next((doc.head for doc in self._found.docs.values() if doc.head), None)
-
-    def wanted(self, change: PageChange) -> Shown:
-        """What visitors find when the index shows this change."""
-        page = cut(change.encode(), self.make.chunker, 0)
-        return {(chunk.field, chunk.ord): (change.revision, chunk.text) for chunk in page.chunks}
+Then = Literal["goes on", "is paused", "is killed"]
 
 
 class SmallParts(Embedding):
@@ -303,13 +151,9 @@ class Group:
         if worker is self.owner:  # the broker takes nobody else's word
             self.committed = offset
 
-    def hand_over(self) -> Worker:
-        """Another worker goes on after what was acknowledged; the one before, returned, does not know yet."""
-        before, self.owner = self.owner, Worker(self)
-        return before
-
-    def rewind(self) -> None:
-        self.hand_over().kill()
+    def replay(self) -> None:
+        """The whole topic once more."""
+        self.owner.kill()
         self.committed = 0
         self.owner = Worker(self)
 
@@ -364,7 +208,7 @@ class Promotion:
                 await turn()
                 page = cut(record.value or b"", make.chunker, record.offset)
                 for part in await self._embedding.embed_with(make.model, page):
-                    await apply_part(part, self._target, now, Origin())
+                    await apply_part(part, self._target, now, Origin(changes=self._at))
             self._at += 1
 
 
@@ -407,26 +251,33 @@ class World:
         if self.winner is None or newer(change, self.winner):
             self.winner = change
 
-    def step(self, actor: int, steps: int) -> None:
-        """One of those who have something to do goes on."""
+    def step(self, actor: int, steps: int, then: Then) -> None:
+        """One of those who have something to do goes on, and may be killed or taken for dead in the midst of it."""
+        actors = self.actors
+        if not actors:
+            return
+        one = actors[actor % len(actors)]
         for _ in range(steps):
-            actors = self.actors
-            if not actors:
-                return
-            actors[actor % len(actors)].step()
+            if one.idle:
+                break
+            one.step()
             self.check_promises()
+        if then == "is killed" and not one.idle:
+            self._leave(one)
+            one.kill()
+        elif then == "is paused" and isinstance(one, Worker) and one.busy and one not in self.zombies:
+            self._leave(one)
+            self.zombies.append(one)
 
-    def kill(self, group: int) -> None:
-        self.groups[group].hand_over().kill()
-
-    def pause(self, group: int) -> None:
-        """A worker is taken for dead; it goes on later, beside its successor."""
-        worker = self.groups[group].hand_over()
-        if worker.busy:
-            self.zombies.append(worker)
+    def _leave(self, worker: Worker | Promotion) -> None:
+        """Another one takes over, after what was acknowledged."""
+        for group in self.groups:
+            if group.owner is worker:
+                group.owner = Worker(group)
+        self.zombies = [zombie for zombie in self.zombies if zombie is not worker]
 
     def replay(self, group: int) -> None:
-        self.groups[group].rewind()
+        self.groups[group].replay()
 
     def promote(self, make: int) -> None:
         """A rebuild begins, unless one is under way."""
@@ -435,37 +286,37 @@ class World:
             self.promotion = Promotion(self, self.generations[-1])
 
     def roll_back(self) -> None:
+        """The index before this one becomes live again."""
         if len(self.generations) > 1 and (self.promotion is None or self.promotion.idle):
             self.promotion = Promotion(self, next(g for g in reversed(self.generations) if g is not self.live))
 
-    def kill_promotion(self) -> None:
-        if self.promotion is not None and not self.promotion.idle:
-            self.promotion.kill()
-
     def compact(self) -> None:
-        """The winner's change stays for as long as it takes (`min.compaction.lag.ms`)."""
-        for log in self.logs.values():
-            log.compact(self._spared)
+        """Of what was worked on, only the last record of each key stays; of the log, not within its lag of a week."""
+        if self.all_acknowledged and not self.zombies:
+            self.logs[CHANGES].compact(lambda record: False)
+        self.logs[CHUNKS].compact(self._pending)
+        self.logs[EMBEDDINGS].compact(self._pending)
 
-    def _spared(self, record: Record) -> bool:
-        if record.topic != CHANGES.name or self.winner is None:
-            return False
-        change = PageChange.decode(record.value)
-        return (change.revision, change.op) == (self.winner.revision, self.winner.op)
+    def _pending(self, record: Record) -> bool:
+        readers = [group for group in self.groups if (group.log.topic.name, group.lane) == (record.topic, record.lane)]
+        return any(record.offset >= group.committed for group in readers)
 
     def forget(self) -> None:
         for generation in self.generations:
             generation.forget()
 
-    def settle(self) -> None:
-        """Everybody finishes, those who were taken for dead last."""
+    def settle(self, seed: int) -> None:
+        """Everybody finishes: in step (0) or as chance has it, and those who were taken for dead last."""
+        chance = Random(seed)
         for _ in range(ENOUGH):
-            if actors := [actor for actor in self.actors if actor not in self.zombies] or self.zombies[:1]:
-                for actor in actors:
-                    actor.step()
-                    self.check_promises()
-            else:
+            alive = [actor for actor in self.actors if actor not in self.zombies]
+            if not (alive or self.zombies):
                 break
+            for actor in [chance.choice(alive)] if alive and seed else alive or self.zombies[:1]:
+                for _ in range(chance.choice(PACES) if seed else 1):
+                    if not actor.idle:
+                        actor.step()
+                        self.check_promises()
             self.zombies = [zombie for zombie in self.zombies if zombie.busy]
         else:
             raise AssertionError("it does not come to rest")
@@ -482,6 +333,16 @@ class World:
     def all_acknowledged(self) -> bool:
         return all(group.log.next(group.committed, group.lane) is None for group in self.groups)
 
+    @property
+    def _highest(self) -> int:
+        return self.winner.revision if self.winner else -1
+
+    @property
+    def _index_is_quiet(self) -> bool:
+        """Nobody is in the midst of an older change, which may show for a moment before it is taken back."""
+        at_work = (group.owner for group in self.groups if group.log.topic == EMBEDDINGS)
+        return not self.zombies and all(worker.idle for worker in at_work)
+
     def told(self, event: ReceiptEvent) -> None:
         """An editor reads it now."""
         if event.state in ("searchable", "deleted") and (self.promised is None or newer(event.change, self.promised)):
@@ -493,6 +354,15 @@ class World:
             head = self.live.head
             assert head is not None, "the index knows nothing of a page that has a receipt"
             assert not newer(self.promised, head.change), f"told {self.promised}, shown {head.change}"
+            if self.promised.op == "delete" and self.promised.revision == self._highest and self._index_is_quiet:
+                assert not self.live.shown, "a page that was deleted can be found"
+
+    def wanted(self, generation: Generation) -> Shown:
+        """What visitors find when an index shows the highest revision."""
+        if self.winner is None:
+            return {}
+        page = cut(self.winner.encode(), generation.make.chunker, 0)
+        return {(chunk.field, chunk.ord): (self.winner.revision, chunk.text) for chunk in page.chunks}
 
     def check_settled(self) -> None:
         """The highest revision stands: in the index, in every topic, on the receipt."""
@@ -500,10 +370,10 @@ class World:
         head = self.live.head
         assert head is not None
         assert (head.change.revision, head.change.op) == (self.winner.revision, self.winner.op)
-        assert self.live.shown == self.live.wanted(self.winner)
+        assert self.live.shown == self.wanted(self.live)
+        assert self.live.lengths <= {self.live.make.model.dims}
         assert self.promised is not None
         assert (self.promised.revision, self.promised.op) == (self.winner.revision, self.winner.op)
-        changes, chunks, _ = (self.logs[topic].tops() for topic in (CHANGES, CHUNKS, EMBEDDINGS))
-        assert PageChange.decode(changes[KEY].value) == self.winner
-        assert PageChunks.decode(chunks[KEY].value).change.revision == self.winner.revision
-        assert PageChunks.decode(chunks[KEY].value).change.op == self.winner.op
+        assert PageChange.decode(self.logs[CHANGES].tops()[KEY].value) == self.winner
+        last = PageChunks.decode(self.logs[CHUNKS].tops()[KEY].value).change
+        assert (last.revision, last.op) == (self.winner.revision, self.winner.op)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from elasticsearch import AsyncElasticsearch, NotFoundError
@@ -13,7 +13,7 @@ from adapters.elastic.indexes import RECEIPTS, Indexes, IndexGone, IndexInfo, al
 from adapters.elastic.writer import IndexMissing, Write, Writer, Written
 from pipelines.runtime.record import Lane
 from pipelines.words import stems
-from schemas.head import Head
+from schemas.head import Head, Token
 from schemas.http import SiteStatus
 from schemas.ingest import EmbeddedChunk, PageEmbeddings, ReceiptEvent, Vector32
 from schemas.keys import chunk_id, head_id
@@ -48,11 +48,18 @@ class PageIndex:
         if any(doc.get("error", {}).get("type") == "index_not_found_exception" for doc in answer["docs"]):
             raise self._gone()
         return {
-            ids[doc["_id"]]: Head.model_validate(doc["_source"]["head"]) for doc in answer["docs"] if doc.get("found")
+            ids[doc["_id"]]: Head.model_validate(
+                doc["_source"]["head"] | {"token": (doc["_seq_no"], doc["_primary_term"])}
+            )
+            for doc in answer["docs"]
+            if doc.get("found")
         }
 
     async def write(self, part: PageEmbeddings, head: Head | None) -> bool:
-        """Write the part's chunks, then the head if given; False when a newer revision is there."""
+        """Write the part's chunks, then the head if given, in place of the one with its token, or of none.
+
+        False when a newer chunk, or another head, is there.
+        """
         writes = [self._chunk(part, chunk) for chunk in part.chunks]
         if head is not None:
             writes.append(self._head(head))
@@ -131,7 +138,8 @@ class PageIndex:
             "state": head.state,
             "head": head.model_dump(mode="json"),
         }
-        return Write(self.info.write_alias, head_id(change.page_key), change.revision, document)
+        replaces: Token | Literal["nothing"] = head.token or "nothing"
+        return Write(self.info.write_alias, head_id(change.page_key), change.revision, document, replaces)
 
 
 class Pages:

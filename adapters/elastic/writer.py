@@ -14,12 +14,13 @@ import random
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from time import monotonic
-from typing import Any
+from typing import Any, Literal
 
 from elasticsearch import ApiError, AsyncElasticsearch
 
 from adapters.elastic.client import TRANSIENT, ElasticsearchDown, ElasticsearchRefused, explained
 from pipelines.runtime.errors import Retryable
+from schemas.head import Token
 
 MAX_BULK_ITEMS = 500
 MAX_BULK_CHARS = 4_000_000  # of text; vectors come on top, well below Elasticsearch's 100 MB
@@ -39,12 +40,17 @@ class IndexMissing(Retryable):
 
 @dataclass(frozen=True)
 class Write:
-    """One item of a bulk: `document` None deletes. A lower `version` than what is there writes nothing."""
+    """One item of a bulk: `document` None deletes.
+
+    A lower `version` than what is there writes nothing. With `replaces` there is no version: only what that write left,
+    or nothing at all, is replaced.
+    """
 
     index: str
     id: str
     version: int
     document: dict[str, Any] | None
+    replaces: Token | Literal["nothing"] | None = None
     aliased: bool = True  # `index` is an alias: never create an index of that name by accident
 
     @property
@@ -53,15 +59,15 @@ class Write:
 
     def lines(self) -> list[dict[str, Any]]:
         """The item as the bulk API wants it."""
-        action: dict[str, Any] = {
-            "_index": self.index,
-            "_id": self.id,
-            "version": self.version,
-            "version_type": "external_gte",
-        }
+        item: dict[str, Any] = {"_index": self.index, "_id": self.id}
+        if self.replaces is None:
+            item |= {"version": self.version, "version_type": "external_gte"}
+        elif self.replaces != "nothing":
+            item |= {"if_seq_no": self.replaces[0], "if_primary_term": self.replaces[1]}
         if self.document is None:
-            return [{"delete": action}]
-        return [{"index": action | {"require_alias": self.aliased}}, self.document]
+            return [{"delete": item}]
+        action = "create" if self.replaces == "nothing" else "index"
+        return [{action: item | {"require_alias": self.aliased}}, self.document]
 
 
 @dataclass(frozen=True)
@@ -73,7 +79,7 @@ class Written:
 
     @property
     def stale(self) -> bool:
-        """A newer version is there: nothing was written, nothing is wrong."""
+        """Something newer, or other, is there: nothing was written, nothing is wrong."""
         return self.status == 409
 
 

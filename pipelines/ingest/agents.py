@@ -13,8 +13,8 @@ from typing import Any, TypeVar
 from pipelines.ingest.accept import reference
 from pipelines.ingest.chunk import chunk_page
 from pipelines.ingest.convert import fields, notes
-from pipelines.ingest.heal import ChangeLog, send_again
-from pipelines.ingest.index import Sites, index_part
+from pipelines.ingest.heal import ChangeLog, Healer
+from pipelines.ingest.index import Moved, Sites, index_part
 from pipelines.ingest.reuse import Embedding
 from pipelines.runtime.dead_letters import DeadLetter
 from pipelines.runtime.record import Lane, Record
@@ -71,13 +71,19 @@ def embed_handler(embedding: Embedding) -> Handler:
 
 def index_handler(sites: Sites[Any], log: ChangeLog) -> Handler:
     """Vectors become searchable, and the editor gets a receipt."""
+    healer = Healer(log)
 
     async def handle(record: Record, sender: Sender) -> None:
         part = PageEmbeddings.decode(record.value)
         _keyed(record, part.change)
-        outcome = await index_part(part, sites, now, record.offset)
+        try:
+            outcome = await index_part(part, sites, now, record.offset)
+        except Moved as moved:
+            if moved.again:
+                await healer.send_again(moved.again, sender)
+            raise
         if outcome.again:
-            await send_again(outcome.again, log, sender)
+            await healer.send_again(outcome.again, sender)
         if outcome.receipt:
             await sender.send(RECEIPTS, part.change.page_key, outcome.receipt)
 

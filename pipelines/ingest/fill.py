@@ -22,13 +22,13 @@ from adapters.elastic.indexes import IndexGone
 from pipelines.ingest.accept import newer, reference
 from pipelines.ingest.agents import chunked, now
 from pipelines.ingest.heal import ChangeLog
-from pipelines.ingest.index import ChunkAddress, Origin, PageStore, apply_part
+from pipelines.ingest.index import ChunkAddress, PageStore, apply_part
 from pipelines.ingest.reuse import Embedding, PageModel
 from pipelines.runtime.errors import Permanent, Retryable, WrongUse
 from pipelines.runtime.guard import RetryPolicy
 from pipelines.runtime.record import Record
 from schemas.base import WireError
-from schemas.head import Head
+from schemas.head import Head, Origin
 from schemas.ingest import Chunker, PageChunks, PageEmbeddings
 from schemas.page import ChangeRef, PageChange
 from schemas.rebuild import RebuildSource
@@ -112,9 +112,10 @@ class Batched(PageStore):
         return {key: self._heads[key] for key in page_keys if key in self._heads}
 
     async def write(self, part: PageEmbeddings, head: Head | None) -> bool:
-        written = await self._store.write(part, head and self._as_shown(head))
-        if written and head is not None:
-            self._heads[part.change.page_key] = head
+        if head is None:
+            return await self._store.write(part, None)
+        written = await self._store.write(part, self._as_shown(head))
+        self._heads |= await self._store.heads([part.change.page_key])
         return written
 
     async def remove(self, change: ChangeRef, chunks: Sequence[ChunkAddress]) -> None:
@@ -135,8 +136,8 @@ class Batched(PageStore):
             update={
                 "cost": shown.cost,
                 "settled_at": shown.settled_at,
-                "chunks_offset": max(shown.chunks_offset, head.chunks_offset),
-                "embeddings_offset": max(shown.embeddings_offset, head.embeddings_offset),
+                "origin": shown.origin.furthest(head.origin),
+                "losers": shown.losers.furthest(head.losers),
             }
         )
 
@@ -232,15 +233,17 @@ class Filler:
         match self._source:
             case "changes":
                 change = PageChange.decode(record.value)
-                return Given(reference(change, record.partition, record.offset), whole=change)
+                ref = reference(change, record.partition, record.offset)
+                return Given(ref, whole=change, origin=Origin(changes=record.offset))
             case "chunks":
                 page = PageChunks.decode(record.value)
-                return Given(page.change, page=page, origin=Origin(record.offset))
+                return Given(page.change, page=page, origin=Origin(changes=page.change.offset, chunks=record.offset))
             case "embeddings":
                 part = PageEmbeddings.decode(record.value)
                 if part.superseded:
                     return None
-                return Given(part.change, part=part, origin=Origin(part.chunks_offset, record.offset))
+                origin = Origin(changes=part.change.offset, chunks=part.chunks_offset, embeddings=record.offset)
+                return Given(part.change, part=part, origin=origin)
 
     async def _page(self, key: str, history: Sequence[Given], store: PageStore, settled: Callable[[int], None]) -> None:
         """Put in what wins; if that is impossible, what it would have won over."""
@@ -292,7 +295,7 @@ class Filler:
                 return []
             self.tally.remade += given.whole is None
             page = await asyncio.to_thread(chunked, whole, self._target.chunker, change.partition, change.offset)
-        return await self._embedding.embed_with(await self._target.model(), page, given.origin.chunks_offset)
+        return await self._embedding.embed_with(await self._target.model(), page, given.origin.chunks)
 
     def _delete(self, change: ChangeRef) -> PageEmbeddings:
         return PageEmbeddings(

@@ -5,11 +5,15 @@ the last record of a key. The index stage, which sees both, sends the winner aga
 the topics. Until then `min.compaction.lag.ms` of `cms.changes` keeps the winner from being compacted away.
 
 The same brings a page that was cut and embedded for another index back as the live one needs it.
+
+A replay meets many losers of one winner. One copy answers for all: the head remembers where the losers stand, and when
+the copy gets there and is not behind them all, it is sent again.
 """
 
 from __future__ import annotations
 
 import logging
+from collections import OrderedDict
 from typing import Protocol
 
 from pipelines.runtime.record import Record
@@ -19,6 +23,8 @@ from schemas.topics import CHANGES
 
 log = logging.getLogger(__name__)
 
+REMEMBERED = 10_000  # pages
+
 
 class ChangeLog(Protocol):
     """Reads `cms.changes` by position."""
@@ -26,16 +32,29 @@ class ChangeLog(Protocol):
     async def read(self, partition: int, start: int, end: int | None = None) -> list[Record]: ...
 
 
-async def send_again(winner: ChangeRef, log_reader: ChangeLog, sender: Sender) -> None:
-    """Send a change again, as it stands in the log."""
-    records = await log_reader.read(winner.partition, winner.offset, winner.offset + 1)
-    change = PageChange.decode(records[0].value) if records else None
-    if change is None or change.page_key != winner.page_key or change.revision != winner.revision:
-        # Compacted away, so a later record of the page comes or came by; or another topic by now. The head guards the
-        # index in any case, and the audit reports the log.
-        log.error("cannot heal %s: revision %d is not at %d/%d of %s any more", *_where(winner))
-        return
-    await sender.send(CHANGES, change.page_key, change)
+class Healer:
+    """Sends changes again. One per process."""
+
+    def __init__(self, changes: ChangeLog) -> None:
+        self._changes = changes
+        self._sent: OrderedDict[str, ChangeRef] = OrderedDict()  # the last one of each page
+
+    async def send_again(self, winner: ChangeRef, sender: Sender) -> None:
+        """Send a change again, as it stands in the log, unless its copy is on its way."""
+        if self._sent.get(winner.page_key) == winner:
+            return
+        records = await self._changes.read(winner.partition, winner.offset, winner.offset + 1)
+        change = PageChange.decode(records[0].value) if records else None
+        if change is None or change.page_key != winner.page_key or change.revision != winner.revision:
+            # Compacted away, so a later record of the page comes or came by; or another topic by now. The head guards
+            # the index in any case, and the audit reports the log.
+            log.error("cannot heal %s: revision %d is not at %d/%d of %s any more", *_where(winner))
+            return
+        await sender.send(CHANGES, change.page_key, change)
+        self._sent[winner.page_key] = winner
+        self._sent.move_to_end(winner.page_key)
+        if len(self._sent) > REMEMBERED:
+            self._sent.popitem(last=False)
 
 
 def _where(winner: ChangeRef) -> tuple[str, int, int, int, str]:

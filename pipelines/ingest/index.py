@@ -3,7 +3,9 @@
     ingest.embeddings ─▶ index ─▶ Elasticsearch: chunks, old chunks go, then the head; refresh ─▶ ingest.receipts
 
 Written to be repeated: ids are deterministic, every write carries the revision as its version, and the page's head
-record decides. Dying between any two steps leaves the message unacknowledged, and doing it again ends the same.
+record decides. Dying between any two steps leaves the message unacknowledged, and doing it again ends the same. Both
+lanes, and a worker that was taken for dead, may write one page at once: a head only takes the place of the one its
+writer has seen, so each winner knows whom it replaced.
 
 What lost to a newer revision, but stands behind it in a compacted topic, and what was made for an index that is not
 live any more, is answered by sending the winning change through the pipeline again (heal.py).
@@ -18,7 +20,7 @@ from typing import Protocol, TypeVar
 
 from pipelines.ingest.accept import newer
 from pipelines.runtime.errors import Retryable
-from schemas.head import Head
+from schemas.head import Head, Origin
 from schemas.ingest import ChunkCounts, PageEmbeddings, ReceiptEvent
 from schemas.page import FIELDS, ChangeRef, FieldName
 
@@ -26,9 +28,16 @@ ChunkAddress = tuple[FieldName, int]
 
 
 class Moved(Retryable):
-    """Another index is live than the one written, or will be in a moment: the work is done again."""
+    """Another index is live than the one written, or will be in a moment: the work is done again.
+
+    `again`: what must be sent again all the same; the new index may know nothing of the loser.
+    """
 
     code = "index-moved"
+
+    def __init__(self, message: str, again: ChangeRef | None = None) -> None:
+        super().__init__(message)
+        self.again = again
 
 
 class PageStore(Protocol):
@@ -47,7 +56,10 @@ class PageStore(Protocol):
     async def heads(self, page_keys: Iterable[str]) -> Mapping[str, Head]: ...
 
     async def write(self, part: PageEmbeddings, head: Head | None) -> bool:
-        """Write the part's chunks, then the head if given; False when a newer revision is there."""
+        """Write the part's chunks, then the head if given, in place of the one with its token, or of none.
+
+        False when a newer chunk, or another head, is there.
+        """
         ...
 
     async def remove(self, change: ChangeRef, chunks: Sequence[ChunkAddress]) -> None:
@@ -80,24 +92,16 @@ class Sites(Protocol[Store]):
 
 @dataclass(frozen=True)
 class Outcome:
-    """What to tell the editor (nothing before the last part), and what to send through the pipeline again."""
+    """What to tell the editor (nothing before the last part), and what must be sent through the pipeline again."""
 
     receipt: ReceiptEvent | None = None
     again: ChangeRef | None = None
 
 
-@dataclass(frozen=True)
-class Origin:
-    """Where the part at hand, and the chunks it was made of, stand in their topics."""
-
-    chunks_offset: int = 0
-    embeddings_offset: int = 0
-
-
 async def index_part(
     part: PageEmbeddings, sites: Sites[Store], now: Callable[[], datetime], embeddings_offset: int = 0
 ) -> Outcome:
-    """Apply one part of a change to the live index.
+    """Apply one part of a change, which stands at `embeddings_offset` of its topic, to the live index.
 
     Raises:
         Moved: another index was promoted meanwhile.
@@ -106,17 +110,23 @@ async def index_part(
     store = await sites.live(
         part.change.site, embedder=part.embedder, model=part.model, dims=part.dims, chunker=part.chunker
     )
-    origin = Origin(part.chunks_offset, embeddings_offset)
+    origin = Origin(changes=part.change.offset, chunks=part.chunks_offset, embeddings=embeddings_offset)
     outcome = await (_overwritten(part, store, origin) if part.superseded else apply_part(part, store, now, origin))
     # A rebuild that is promoted covers what was in the topics before the swap. So whoever wrote to the old index may
     # only say so if it was still the live one afterwards.
     if not await sites.still_live(store):
-        raise Moved(f"{part.change.page_key}: another index of site {part.change.site} is being promoted")
+        raise Moved(
+            f"{part.change.page_key}: another index of site {part.change.site} is being promoted", outcome.again
+        )
     return outcome
 
 
 async def apply_part(part: PageEmbeddings, store: PageStore, now: Callable[[], datetime], origin: Origin) -> Outcome:
-    """Apply one part of a change to an index. Raises: Retryable, Permanent: from the store."""
+    """Apply one part of a change, which stands at `origin`, to an index.
+
+    Raises:
+        Retryable, Permanent: from the store.
+    """
     while True:
         before = (await store.heads([part.change.page_key])).get(part.change.page_key)
         if outcome := await _apply(part, before, store, now, origin):
@@ -126,7 +136,7 @@ async def apply_part(part: PageEmbeddings, store: PageStore, now: Callable[[], d
 async def _apply(
     part: PageEmbeddings, before: Head | None, store: PageStore, now: Callable[[], datetime], origin: Origin
 ) -> Outcome | None:
-    """One try; None when another worker has settled something since the look at the head."""
+    """One try; None when somebody else has written the head since the look at it."""
     change = part.change
     if before is not None and _wins(before.change, change):
         # We may have been here before, and died before the newer one's chunks replaced all of ours.
@@ -147,7 +157,7 @@ async def _apply(
         await store.remove(change, gone)
     if not await store.write(part.model_copy(update={"chunks": ()}) if gone else part, head):
         after = (await store.heads([change.page_key])).get(change.page_key)
-        if after is not None and newer(after.change, change):
+        if after is None or after.model_copy(update={"token": head.token}) != head:
             return None
         # A newer change has begun to write; it will find our head when it gets to its own.
         return Outcome(ReceiptEvent(change=change, state="superseded", at=now()))
@@ -162,18 +172,19 @@ async def _apply(
         chunks=head.cost,
         notes=part.notes,
     )
-    if before is not None and newer(change, before.change):
-        loser = Origin(before.chunks_offset, before.embeddings_offset)
-        return Outcome(receipt, again=change if _covers(before.change, loser, head) else None)
-    return Outcome(receipt)
+    return Outcome(receipt, again=change if head.outlived else None)
 
 
 async def _overwritten(part: PageEmbeddings, store: PageStore, origin: Origin) -> Outcome:
     """A marker for a part that the winner does not have; if it has it, the marker came too late."""
     key = part.change.page_key
-    shown = (await store.heads([key])).get(key)
-    late = shown is not None and part.part < shown.parts and origin.embeddings_offset > shown.embeddings_offset
-    return Outcome(again=shown.change if shown and late and not newer(part.change, shown.change) else None)
+    while shown := (await store.heads([key])).get(key):
+        if part.part >= shown.parts or newer(part.change, shown.change):
+            break
+        head = _having_met(shown, part.change, Origin(embeddings=origin.embeddings))
+        if head == shown or await store.write(part, head):
+            return Outcome(again=shown.change if head.outlived else None)
+    return Outcome()
 
 
 def _wins(a: ChangeRef, b: ChangeRef) -> bool:
@@ -183,23 +194,25 @@ def _wins(a: ChangeRef, b: ChangeRef) -> bool:
 
 async def _lost(
     part: PageEmbeddings, origin: Origin, winner: Head, store: PageStore, now: Callable[[], datetime]
-) -> Outcome:
+) -> Outcome | None:
     """A newer change was there before this one: nothing of it stays, and it is not left on top of a topic."""
     change = part.change
     # What we wrote over the winner's was refused; what we wrote beside it goes.
     if left := _addresses(part.counts, but=winner.counts):
         await store.remove(change, left)
+        await store.refresh()  # the winner's may have made ours visible
+    head = _having_met(winner, change, origin)
+    if head.outlived and head != winner and not await store.write(part.model_copy(update={"chunks": ()}), head):
+        return None
     receipt = ReceiptEvent(change=change, state="superseded", at=now())
-    return Outcome(receipt, again=winner.change if _covers(change, origin, winner) else None)
+    return Outcome(receipt, again=winner.change if head.outlived else None)
 
 
-def _covers(loser: ChangeRef, origin: Origin, winner: Head) -> bool:
-    """Whether a change stands behind the one that won in any topic: compaction would keep the wrong one."""
-    return loser.partition == winner.change.partition and (
-        loser.offset > winner.change.offset
-        or origin.chunks_offset > winner.chunks_offset
-        or origin.embeddings_offset > winner.embeddings_offset
-    )
+def _having_met(winner: Head, loser: ChangeRef, origin: Origin) -> Head:
+    """The head, which remembers where the loser stands; positions in another partition say nothing."""
+    if loser.partition != winner.change.partition:
+        return winner
+    return winner.model_copy(update={"losers": winner.losers.furthest(origin)})
 
 
 async def _misfit(part: PageEmbeddings, before: Head | None, store: PageStore, now: Callable[[], datetime]) -> Outcome:
@@ -212,11 +225,17 @@ async def _misfit(part: PageEmbeddings, before: Head | None, store: PageStore, n
     # A rebuild has put it here already; for a save in the moment of the promotion nobody has said so yet.
     await store.refresh()
     receipt = ReceiptEvent(change=change, state="searchable", at=now(), chunks=before.cost, notes=part.notes)
-    return Outcome(receipt, again=change if before.embeddings_offset == 0 else None)
+    return Outcome(receipt, again=change if before.origin.embeddings == 0 else None)
 
 
 def _head(part: PageEmbeddings, origin: Origin, before: Head | None, removed: int, now: Callable[[], datetime]) -> Head:
-    again = before if before is not None and not newer(part.change, before.change) else None
+    losers = Origin()
+    if before is not None and before.change.partition == part.change.partition:
+        losers = before.losers
+        if newer(part.change, before.change):
+            losers = losers.furthest(before.origin)
+        else:  # at a replay the page's last products may stand further back than those at hand
+            origin = origin.furthest(before.origin)
     return Head(
         change=part.change,
         state="deleted" if part.change.op == "delete" else "live",
@@ -225,10 +244,10 @@ def _head(part: PageEmbeddings, origin: Origin, before: Head | None, removed: in
         model=part.model,
         chunker=part.chunker,
         cost=ChunkCounts(total=sum(part.counts.values()), embedded=part.embedded, reused=part.reused, removed=removed),
-        # At a replay the page's last products may stand further back than those at hand.
-        chunks_offset=max(origin.chunks_offset, again.chunks_offset if again else 0),
-        embeddings_offset=max(origin.embeddings_offset, again.embeddings_offset if again else 0),
+        origin=origin,
+        losers=losers,
         settled_at=now(),
+        token=before.token if before else None,
     )
 
 

@@ -35,8 +35,14 @@ class Bench:
         return change(revision, op, site=self.site)
 
     async def write(self, ref: ChangeRef, *texts: str) -> bool:
+        """With a head, in place of the one that is there."""
         [part] = parts_of(ref, {"content": list(texts)})
-        return bool(await self.index.write(part, head(ref, content=len(texts))))
+        there = (await self.index.heads([ref.page_key])).get(ref.page_key)
+        token = there.token if there else None
+        return bool(await self.index.write(part, head(ref, content=len(texts)).model_copy(update={"token": token})))
+
+    async def head(self, page_key: str) -> Head:
+        return (await self.index.heads([page_key]))[page_key]  # type: ignore[no-any-return]
 
     async def found(self, *texts: str) -> set[str]:
         """Which of the texts can be found."""
@@ -73,8 +79,23 @@ async def test_the_live_index_stays_what_it_was_made_for(bench: Bench) -> None:
 async def test_a_written_head_can_be_read_at_once(bench: Bench) -> None:
     ref = bench.change(3)
     assert await bench.write(ref, "one")
-    assert await bench.index.heads([ref.page_key, "town:en:other"]) == {ref.page_key: head(ref, content=1)}
-    assert await bench.pages.heads(bench.site, [ref.page_key]) == {ref.page_key: head(ref, content=1)}
+    found = await bench.index.heads([ref.page_key, "town:en:other"])
+    assert found == await bench.pages.heads(bench.site, [ref.page_key])
+    assert list(found) == [ref.page_key]
+    assert found[ref.page_key].token is not None
+    assert found[ref.page_key].model_copy(update={"token": None}) == head(ref, content=1)
+
+
+async def test_a_head_takes_the_place_only_of_the_one_its_writer_has_seen(bench: Bench) -> None:
+    ref = bench.change(3)
+    nothing = parts_of(ref, {})[0]
+    assert await bench.index.write(nothing, head(ref))
+    seen = await bench.head(ref.page_key)
+    assert not await bench.index.write(nothing, head(bench.change(4))), "it was to be the first"
+    assert await bench.index.write(nothing, head(ref, content=1).model_copy(update={"token": seen.token}))
+    late = head(bench.change(5)).model_copy(update={"token": seen.token})
+    assert not await bench.index.write(nothing, late)
+    assert (await bench.head(ref.page_key)).counts == {"content": 1}
 
 
 async def test_an_older_revision_is_refused_and_the_same_is_not(bench: Bench) -> None:

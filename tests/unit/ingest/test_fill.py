@@ -17,7 +17,7 @@ from pipelines.runtime.errors import Permanent, Retryable, SettingsError
 from pipelines.runtime.guard import RetryPolicy
 from pipelines.runtime.record import Record
 from schemas.base import Message
-from schemas.head import Head
+from schemas.head import Head, Origin
 from schemas.ingest import ChunkCounts, Chunker, PageEmbeddings
 from schemas.keys import page_key
 from schemas.page import FieldName, Op, PageChange, PageDocument
@@ -198,9 +198,8 @@ async def test_the_same_revision_once_more_stands_as_it_was_written_last() -> No
 async def test_a_head_tells_what_the_save_cost_and_where_its_products_stand() -> None:
     bench = Bench("changes")
     cost = ChunkCounts(total=3, embedded=2, reused=1)
-    shown = Head(
-        change=change(1), state="live", cost=cost, chunks_offset=5, embeddings_offset=9, settled_at=NOON, model="old"
-    )
+    stands = Origin(changes=2, chunks=5, embeddings=9)
+    shown = Head(change=change(1), state="live", cost=cost, origin=stands, settled_at=NOON, model="old")
 
     async def heads(site: str, page_keys: Iterable[str]) -> Mapping[str, Head]:
         return dict.fromkeys(page_keys, shown)
@@ -208,10 +207,10 @@ async def test_a_head_tells_what_the_save_cost_and_where_its_products_stand() ->
     bench.live.heads = heads  # type: ignore[method-assign]
     await bench.fill(bench.change(1, "text"), bench.change(2, "other", page_id="fees2"))
     head = (await bench.store.heads([KEY]))[KEY]
-    assert (head.cost, head.chunks_offset, head.embeddings_offset, head.settled_at) == (cost, 5, 9, NOON)
+    assert (head.cost, head.origin, head.settled_at) == (cost, stands, NOON)
     assert (head.model, head.chunker) == (bench.model.fingerprint, CHUNKER.fingerprint)
     other = (await bench.store.heads(["town:en:fees2"]))["town:en:fees2"]
-    assert (other.cost.total, other.chunks_offset) == (1, 0)
+    assert (other.cost.total, other.origin.chunks) == (1, 0)
 
 
 class Failing(FakeIndex):
