@@ -23,7 +23,8 @@ def give_way(by: int) -> None:
     """
     thread_gives_way(by)
     if by and os.getsid(0) == os.getpid():  # else it would slow down all that runs in the same terminal
-        with suppress(OSError):  # not Linux, or a kernel without this feature
+        # Not Linux, a kernel without this feature, or a session that shares the root's group, which has no niceness.
+        with suppress(OSError):
             AUTOGROUP.write_text(str(by))
 
 

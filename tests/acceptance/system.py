@@ -28,11 +28,12 @@ PAGEWIRE = Path(sys.executable).with_name("pagewire")
 class Instance:
     """One home: its own sites, topics and state. Several processes may run in it."""
 
-    def __init__(self, home: Path, servers: Servers | None, **settings: str) -> None:
+    def __init__(self, home: Path, servers: Servers | None, *, sites: int = 1, **settings: str) -> None:
         self.home = home
-        self.site = f"t{uuid4().hex[:10]}"
+        self.sites = [f"t{uuid4().hex[:10]}" for _ in range(sites)]
+        self.site = self.sites[0]
         config = home / "pagewire.yaml"
-        config.write_text(yaml.safe_dump({"sites": {self.site: {"languages": ["en", "de"]}}}))
+        config.write_text(yaml.safe_dump({"sites": {site: {"languages": ["en", "de"]} for site in self.sites}}))
         self.environment = {
             **{name: value for name, value in os.environ.items() if not name.startswith(("PAGEWIRE_", "OPENAI_"))},
             "PAGEWIRE_HOME": str(home / "state"),
@@ -67,10 +68,12 @@ class Instance:
             started.stop()
             log.close()
 
-    def client(self, url: str) -> httpx.Client:
-        """A client that may do everything with this instance's site; paths start below /v1/sites/{site}."""
+    def client(self, url: str, site: str = "") -> httpx.Client:
+        """A client that may do everything with a site (default: the first); paths start below /v1/sites/{site}."""
         return httpx.Client(
-            base_url=f"{url}/v1/sites/{self.site}", headers={"Authorization": "Bearer acceptance-key"}, timeout=60
+            base_url=f"{url}/v1/sites/{site or self.site}",
+            headers={"Authorization": "Bearer acceptance-key"},
+            timeout=60,
         )
 
 
