@@ -68,7 +68,7 @@ ANSWERS = Topic(
     "answer.events", "request", AnswerEvent, "answers, event by event", retention_ms=DAY, dead_letters=False
 )
 STOPS = Topic(
-    "answer.stops", "request", Stop, "answers that nobody wants any more", retention_ms=HOUR, dead_letters=False
+    "answer.stops", "request", Stop, "answers that nobody wants any more", retention_ms=DAY, dead_letters=False
 )
 
 TOPICS: tuple[Topic, ...] = (CHANGES, CHUNKS, EMBEDDINGS, RECEIPTS, REQUESTS, REPHRASED, RETRIEVED, ANSWERS, STOPS)
