@@ -220,12 +220,12 @@ class _Watched:
     def __init__(self, app: SafeApp, settings: Settings) -> None:
         self._app = app
         self.group: str = app.conf.id
-        self._topics = [settings.topic_prefix + topic.name for topic in app.stage.routes]
+        self.topics = [settings.topic_prefix + topic.name for topic in app.stage.routes]
         self._partitions = range(settings.partitions)
 
     def partitions(self) -> Iterable[TopicPartition]:
         own = [TopicPartition(tp.topic, tp.partition) for tp in self._app.consumer.assignment()]
-        return own or [TopicPartition(name, p) for name in self._topics for p in self._partitions]
+        return own or [TopicPartition(name, p) for name in self.topics for p in self._partitions]
 
     def busy(self) -> bool:
         return self._app.in_flight.busy()

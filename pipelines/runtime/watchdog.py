@@ -1,5 +1,8 @@
 """Ends a worker that has silently stopped working, so that its supervisor starts a fresh one.
 
+So it does when a topic was deleted, or deleted and created again, under the worker: the client would go on waiting for
+offsets that never come.
+
 It asks the broker, through its own clients, and believes nothing the worker says of itself, but for one
 thing: a handler at work within its time limit is not a stall.
 """
@@ -7,7 +10,7 @@ thing: a handler at work within its time limit is not a stall.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from time import monotonic
 from typing import Protocol
 
@@ -21,6 +24,7 @@ from pipelines.runtime.settings import Settings
 log = structlog.get_logger(__name__)
 
 LOOKS_PER_STALL = 6  # looks within the time after which a stall is one
+SURE = 2.0  # seconds; a topic that is missing for as long is gone
 
 
 class Watched(Protocol):
@@ -28,6 +32,11 @@ class Watched(Protocol):
 
     @property
     def group(self) -> str: ...
+
+    @property
+    def topics(self) -> Sequence[str]:
+        """What it reads."""
+        ...
 
     def partitions(self) -> Iterable[TopicPartition]:
         """Its own partitions; all of its topics when it was given none."""
@@ -70,12 +79,39 @@ class Stall:
         self._since = None
 
 
-async def watch(stages: Iterable[Watched], settings: Settings) -> str:
-    """Look again and again; return what stands still when something does.
+class Ends:
+    """Where the logs ended at the last look."""
+
+    def __init__(self) -> None:
+        self._seen: dict[TopicPartition, int] = {}
+
+    def looked(self, ends: Mapping[TopicPartition, int]) -> str | None:
+        """The topic whose log has become shorter, if one has."""
+        shorter = next((tp.topic for tp, end in ends.items() if end < self._seen.get(tp, 0)), None)
+        self._seen.update(ends)
+        return shorter
+
+
+async def _lost_topic(broker: Broker, stages: Sequence[Watched], ends: Ends) -> str | None:
+    """What became of a topic that is not what it was; None: all are."""
+    wanted = {name for stage in stages for name in stage.topics}
+    there = await broker.topics()
+    if not wanted <= there.keys():
+        await asyncio.sleep(SURE)
+        there = await broker.topics()
+    if missing := sorted(wanted - there.keys()):
+        return f"topic {', '.join(missing)} was deleted under this worker"
+    again = ends.looked(await broker.ends(TopicPartition(name, n) for name in wanted for n in there[name]))
+    return f"topic {again} was deleted and created again, or cut, under this worker" if again else None
+
+
+async def watch(stages: Sequence[Watched], settings: Settings) -> str:
+    """Look again and again; return what stands still, or is gone, when something is.
 
     Runs until then; cancel it to end it.
     """
     stalls = [(stage, Stall(settings.stall_timeout)) for stage in stages]
+    ends = Ends()
     broker: Broker | None = None
     try:
         while True:
@@ -83,6 +119,8 @@ async def watch(stages: Iterable[Watched], settings: Settings) -> str:
             try:
                 if broker is None:
                     broker = await _connect(settings)
+                if lost := await _lost_topic(broker, stages, ends):
+                    return lost
                 for stage, stall in stalls:
                     own = set(stage.partitions())
                     committed = {tp: at for tp, at in (await broker.committed(stage.group)).items() if tp in own}

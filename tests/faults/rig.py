@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from aiokafka import AIOKafkaConsumer, TopicPartition
+from aiokafka.admin import AIOKafkaAdminClient
 
 from adapters.kafka import KafkaSender, broker, ensure_topics, group_id, partition_of, prefixed
 from pipelines.runtime.dead_letters import DeadLetter, from_headers, original_headers
@@ -166,6 +167,23 @@ class Rig:
         async with broker(self.settings) as client:
             found = await client.committed(self.group)
         return {tp.partition: at for tp, at in found.items() if tp.topic == prefixed(self.settings, CHANGES)}
+
+    async def delete_topic(self) -> None:
+        """The orders' topic, with all that is in it."""
+        admin = AIOKafkaAdminClient(bootstrap_servers=self.settings.kafka)
+        await admin.start()
+        try:
+            await admin.delete_topics([prefixed(self.settings, CHANGES)])
+        finally:
+            await admin.close()
+
+    async def topic_is_there(self) -> None:
+        async with broker(self.settings) as client:
+
+            async def there() -> bool:
+                return prefixed(self.settings, CHANGES) in await client.topics()
+
+            await until("the topic is there", there)
 
     async def members(self) -> int:
         async with broker(self.settings) as client:

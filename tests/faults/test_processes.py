@@ -193,6 +193,19 @@ async def test_a_silent_stall_ends_the_process(rig: Rig) -> None:
     assert rig.lost() == set()
 
 
+async def test_a_topic_that_is_deleted_ends_the_process_and_the_next_one_reads_the_new_topic(rig: Rig) -> None:
+    await rig.order((1, "ok"))
+    worker = rig.worker(stall_timeout=6)
+    await rig.settled()
+    await rig.delete_topic()
+    assert await rig.ended(worker) == 1
+    assert f"{rig.settings.topic_prefix}cms.changes was deleted" in rig.log(worker)
+    rig.worker()
+    await rig.topic_is_there()
+    await rig.order((2, "ok"))
+    await until("the new topic is read", lambda: 2 in rig.done())
+
+
 @pytest.mark.parametrize("program", ["defect", "crashed"])
 async def test_a_defect_of_the_runtime_ends_the_process(rig: Rig, program: str) -> None:
     worker = rig.worker(program)

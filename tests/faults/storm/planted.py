@@ -39,8 +39,8 @@ def never_newer(one: object, other: object) -> bool:
 def unversioned(self: Write) -> list[dict[str, Any]]:
     made = lines(self)
     for action in made[0].values():
-        action.pop("version")
-        action.pop("version_type")
+        action.pop("version", None)  # a head has none
+        action.pop("version_type", None)
     return made
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from aiokafka import TopicPartition
 
-from pipelines.runtime.watchdog import Stall
+from pipelines.runtime.watchdog import Ends, Stall
 
 TP = TopicPartition("t", 0)
 
@@ -44,3 +44,10 @@ def test_not_being_able_to_look_is_no_standstill() -> None:
     look.stall.could_not_look()
     assert [look() for _ in range(3)] == [None, None, None]
     assert look() == 12.0
+
+
+def test_a_log_that_became_shorter_is_another_one() -> None:
+    ends = Ends()
+    other = TopicPartition("u", 0)
+    assert [ends.looked({TP: at, other: 7}) for at in (0, 5, 5, 8)] == [None] * 4
+    assert ends.looked({TP: 2, other: 9}) == "t"
