@@ -17,6 +17,7 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Itera
 from contextlib import aclosing
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from functools import partial
 from heapq import heappush, heappushpop
 from typing import Protocol
 
@@ -27,7 +28,7 @@ from pipelines.letter_view import Heads, Log, compare, detail, letter_id, summar
 from pipelines.open_letters import BURYING, OpenLetters
 from pipelines.runtime.dead_letters import DeadLetter, Mark, Unreadable, entry, mark_headers, redrive_headers
 from pipelines.runtime.errors import Permanent
-from pipelines.runtime.record import Headers, Record
+from pipelines.runtime.record import Headers, Lane, Record, in_lane
 from pipelines.runtime.settings import Settings
 from schemas.letters import (
     Action,
@@ -143,7 +144,7 @@ class Letters:
 
     def redrive_all(self, filter: DeadLetterFilter) -> AsyncGenerator[DeadLetterCounts, None]:
         """Redrive the letters that fit and are open now; tells after every few how many so far."""
-        return self._handle_all(filter, self._redrive)
+        return self._handle_all(filter, partial(self._redrive, lane="bulk"))
 
     def drop_all(self, filter: DeadLetterFilter) -> AsyncGenerator[DeadLetterCounts, None]:
         """As `redrive_all`."""
@@ -228,7 +229,8 @@ class Letters:
             raise LetterHandled(f"{id} was {found.mark.action} at {found.mark.at:%Y-%m-%d %H:%M:%S} UTC")
         return found
 
-    async def _redrive(self, found: _Found, value: bytes | None = None) -> _Found:
+    async def _redrive(self, found: _Found, value: bytes | None = None, lane: Lane | None = None) -> _Found:
+        """`lane`: many at once let an editor's saves overtake them; None: its own."""
         topic, record, letter = found.topic, found.record, found.entry
         if isinstance(letter, Unreadable):
             raise LetterUnreadable(f"{found.summary.id}: {letter.why}; it can only be dropped")
@@ -237,9 +239,10 @@ class Letters:
             raise LetterUnreadable(f"{found.summary.id}: it cannot have been in {place}; it can only be dropped")
         sent = record.value if value is None else checked(topic, record.key, value)
         # A page's parts are partitioned by the page, so the key alone does not tell where it belongs.
-        await self._bus.send_bytes(
-            topic, record.key, sent, redrive_headers(record.headers, letter), partition=letter.partition
-        )
+        headers = redrive_headers(record.headers, letter)
+        if lane is not None:
+            headers = in_lane(headers, lane)
+        await self._bus.send_bytes(topic, record.key, sent, headers, partition=letter.partition)
         return await self._settle(found, "redriven" if value is None else "edited")
 
     async def _settle(self, found: _Found, action: Action) -> _Found:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from elasticsearch import AsyncElasticsearch, NotFoundError
+from elasticsearch import AsyncElasticsearch, BadRequestError, NotFoundError
 
 from adapters.elastic.client import TRANSIENT, ElasticsearchDown, ElasticsearchRefused, explained
 from adapters.elastic.indexes import IndexGone, IndexInfo
@@ -139,6 +139,9 @@ class SiteSearch:
                 )
             except NotFoundError:
                 found = None
+            except BadRequestError:
+                await self._indexes.now(site)  # an alias that points to two indexes is said to do so
+                raise
         if found is None or any(response.get("status") == 404 for response in found["responses"]):
             await self._indexes.explain_absence(site)
             return Candidates([], [], [], 0)

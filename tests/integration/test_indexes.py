@@ -122,7 +122,6 @@ async def test_a_site_whose_pages_were_searchable_gets_no_new_empty_index(bench:
     index = await bench.save(1, "one")
     receipt = ReceiptEvent(change=change(1, site=bench.site), state="searchable", at=NOON)
     await bench.pages.put_receipt(receipt)
-    await bench.elastic.es.indices.refresh(index="pagewire.receipts")
     await bench.elastic.es.indices.delete(index=index.info.name)
     async with Elastic(engine.elasticsearch, Settings()) as worker:  # a fresh process
         missing = f"site {bench.site} is gone, 1 pages were in it.*pagewire rebuild {bench.site} --from"
@@ -138,7 +137,6 @@ async def test_a_site_without_pages_may_begin_again(bench: Bench) -> None:
     for state in ("queued", "failed", "deleted"):
         event = ReceiptEvent(change=change(1, site=bench.site), state=state, at=NOON)  # type: ignore[arg-type]
         await bench.pages.put_receipt(event)
-    await bench.elastic.es.indices.refresh(index="pagewire.receipts")
     assert (await bench.live()).info.name == bench.name()
 
 
@@ -152,6 +150,10 @@ async def test_an_alias_that_points_to_two_indexes_is_refused(bench: Bench) -> N
     for look in (bench.indexes.now(bench.site), bench.pages.still_live(bench.pages.at(await bench.generation(2)))):
         with pytest.raises(IndexUnfit, match=f"points to 2 indexes: {bench.name(1)}, {bench.name(2)}"):
             await look
+    with pytest.raises(IndexUnfit, match="points to 2 indexes"):
+        await bench.elastic.search.candidates(
+            bench.site, "one", None, floors=Floors(0, 0), content_hits=1, keyword_hits=1
+        )
 
 
 async def test_an_alias_that_points_nowhere_is_explained(bench: Bench, engine: Servers) -> None:

@@ -210,6 +210,7 @@ async def test_a_part_goes_back_to_the_partition_of_its_page(desk: Desk) -> None
     records = await desk.records(EMBEDDINGS)
     assert len(records) == 24
     assert all(record.partition == before[record.key] for record in records)
+    assert [record.lane for record in sorted(records, key=lambda record: record.timestamp_ms)[12:]] == ["bulk"] * 12
     assert (await desk.letters.list(EVERYTHING)).total == 0
 
 
