@@ -56,6 +56,13 @@ class Embedder(Protocol):
             Retryable: its service is away.
         """
 
+    async def look_again(self) -> None:
+        """Ask its service anew what its vectors are like; a model in this process stays as it is.
+
+        Raises:
+            As `start`.
+        """
+
     async def aclose(self) -> None:
         """Give back what `start` took; nothing is embedded afterwards."""
 

@@ -53,6 +53,9 @@ class BgeM3Embedder:
         if self._model is None:
             self._model = await self._thread.run(_Model, self._name, priority=QUESTION)
 
+    async def look_again(self) -> None:
+        pass
+
     async def aclose(self) -> None:
         await self._thread.aclose()
 

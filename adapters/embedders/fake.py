@@ -28,6 +28,9 @@ class FakeEmbedder:
     async def start(self) -> None:
         """Nothing to load."""
 
+    async def look_again(self) -> None:
+        pass
+
     async def aclose(self) -> None:
         """Nothing to give back."""
 

@@ -41,6 +41,9 @@ class LiteEmbedder:
         if self._model is None:
             self._model = await self._thread.run(_load, priority=QUESTION)
 
+    async def look_again(self) -> None:
+        pass
+
     async def aclose(self) -> None:
         await self._thread.aclose()
 

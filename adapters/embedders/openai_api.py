@@ -45,22 +45,26 @@ class OpenAIEmbedder:
 
     async def start(self) -> None:
         if self._dims is None:
-            await self._embed(["Pagewire"], QUESTION_TIMEOUT)
+            await self.look_again()
+
+    async def look_again(self) -> None:
+        vectors = await self._embed(["Pagewire"], QUESTION_TIMEOUT, self._wanted)
+        self._dims = vectors.shape[1]
 
     async def aclose(self) -> None:
         await self._client.close()
 
     async def passages(self, texts: Sequence[str], *, urgent: bool = True) -> Vectors:
         await self.start()
-        made = [await self._embed(some, PAGES_TIMEOUT) for some in _batches(texts)]
+        made = [await self._embed(some, PAGES_TIMEOUT, self._dims) for some in _batches(texts)]
         return np.concatenate([np.empty((0, self.dims), np.float32), *made])
 
     async def query(self, text: str) -> Vectors:
         await self.start()
-        vector: Vectors = (await self._embed([text], QUESTION_TIMEOUT))[0]
+        vector: Vectors = (await self._embed([text], QUESTION_TIMEOUT, self._dims))[0]
         return vector
 
-    async def _embed(self, texts: Sequence[str], timeout: float) -> Vectors:
+    async def _embed(self, texts: Sequence[str], timeout: float, dims: int | None) -> Vectors:
         # Hosted endpoints refuse an empty text.
         safe = [readable(text).strip() or " " for text in texts]
         try:
@@ -80,9 +84,7 @@ class OpenAIEmbedder:
             raise Permanent(f"{self.spec} answered with something that is no vectors") from err
         if sorted(place for place, _ in rows) != list(range(len(texts))):
             raise Permanent(f"{self.spec} answered with {len(rows)} vectors for {len(texts)} texts")
-        vectors = unit_vectors([vector for _, vector in sorted(rows)], len(texts), self._dims, self.spec)
-        self._dims = vectors.shape[1]
-        return vectors
+        return unit_vectors([vector for _, vector in sorted(rows)], len(texts), dims, self.spec)
 
     def _refused(self, status: int) -> PagewireError:
         if status in (401, 403):

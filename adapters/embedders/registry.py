@@ -48,6 +48,8 @@ class Models:
             return await self._load(self._settings.embedder)
         model = await self._load(live.embedder)
         if model.fingerprint != live.model:
+            await model.look_again()  # its service may have been ill when it was loaded
+        if model.fingerprint != live.model:
             raise ModelMismatch(
                 f"index {live.name} was built with {live.model}, but {live.embedder} is {model.fingerprint} here; "
                 f"their vectors cannot be compared: `pagewire rebuild {live.site} --from chunks --promote`"

@@ -303,3 +303,20 @@ async def test_dimensions_are_learned_from_the_first_answer() -> None:
         assert (model.dims, model.fingerprint) == (32, "openai:m-32")
         await model.aclose()
     assert "dimensions" not in requests[0]
+
+
+async def test_an_endpoint_that_was_ill_when_it_was_asked_first_is_looked_at_again() -> None:
+    ill, well = FakeEmbedder(dims=8), FakeEmbedder(dims=32)
+    replies = iter([ill])
+
+    async def handler(body: dict[str, Any]) -> web.StreamResponse:
+        return answer(await next(replies, well).passages(body["input"]))
+
+    async with connected(handler, dims=None) as model:
+        await model.start()
+        assert model.fingerprint == "openai:m-8"
+        with pytest.raises(Permanent, match="32 dimensions instead of 8"):
+            await model.query(POOL)
+        await model.look_again()
+        assert model.fingerprint == "openai:m-32"
+        assert (await model.query(POOL)).shape == (32,)

@@ -18,6 +18,7 @@ from tests.faults.storm.poison import POISONS
 from tests.faults.storm.world import World
 
 SESSION = 10.0  # seconds until the broker gives a silent worker's partitions to others (FAUST.md)
+ASKED = 120.0  # seconds that the embedder may go unasked while saves come in
 DIES_WITHIN = 20.0  # seconds that a worker gets to come to the point where it dies
 DIE_AT = "tests.faults.storm.die_at"
 
@@ -300,6 +301,11 @@ class WrongDimensions(EmbedderMoody):
     """Ends in dead letters; the driver redrives them when the storm is over."""
 
     mood = scripted_embedder.Mood(dims=8)
+
+    async def strike(self, world: World) -> None:
+        await super().strike(world)
+        world.embedder.misfit.clear()
+        await asyncio.wait_for(world.embedder.misfit.wait(), ASKED)
 
 
 class EmbedderDown(Fault):

@@ -39,6 +39,7 @@ class ScriptedEmbedder:
     def __init__(self) -> None:
         self.mood = CALM
         self.texts = 0  # embedded so far
+        self.misfit = asyncio.Event()  # somebody was answered with wrong dimensions
         self._runner: web.AppRunner | None = None
         self._port = 0
 
@@ -77,6 +78,8 @@ class ScriptedEmbedder:
             return web.json_response({"error": {"message": "scripted"}}, status=mood.status)
         texts = body["input"]
         self.texts += len(texts)
+        if mood.dims != DIMS:
+            self.misfit.set()
         data = [
             {"object": "embedding", "index": i, "embedding": vector_of(text, mood.dims).tolist()}
             for i, text in enumerate(texts)
