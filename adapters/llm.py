@@ -7,16 +7,32 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncGenerator, Iterator, Sequence
+from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
+from dataclasses import asdict
 from typing import Any, cast
 
+import httpx
 import openai
 import structlog
 from openai import AsyncOpenAI, AsyncStream
 from openai.types.chat import ChatCompletionChunk
+from openai.types.chat.chat_completion_chunk import ChoiceDeltaToolCall
 
-from pipelines.query.ports import Completion, Delta
-from pipelines.runtime.errors import Permanent, Retryable
+from pipelines.query.ports import (
+    BadRequest,
+    Completion,
+    ContentFiltered,
+    ContextTooLong,
+    Delta,
+    ModelCut,
+    ModelDenied,
+    ModelDown,
+    ModelError,
+    ModelSilent,
+    RateLimited,
+    ToolCall,
+    ToolSpec,
+)
 from pipelines.runtime.settings import Settings
 from prompts.loader import ChatMessage
 from schemas.answer import Usage
@@ -25,46 +41,11 @@ log = structlog.get_logger(__name__)
 
 # Local servers want no key, but the client insists on one.
 NO_KEY = "none"
+REASON = 200  # characters of a server's words in our messages
 # Optional parameters, and what takes their place on servers that refuse them.
 _OPTIONAL = {"max_tokens": "max_completion_tokens", "max_completion_tokens": None} | dict.fromkeys(
     ("stream_options", "temperature")
 )
-
-
-class RateLimited(Retryable):
-    """The model's server has too much to do."""
-
-    code = "model-busy"
-
-
-class ModelDown(Retryable):
-    """The model's server is away, broken, silent for too long, or broke off."""
-
-    code = "model-down"
-
-
-class ContentFiltered(Permanent):
-    """The model's provider does not want to answer this."""
-
-    code = "content-filtered"
-
-
-class ContextTooLong(Permanent):
-    """The prompt is longer than the model can read: lower `context_chars` or take another model."""
-
-    code = "context-too-long"
-
-
-class ModelDenied(Permanent):
-    """The key is wrong, has no right to the model, or no credit left."""
-
-    code = "model-denied"
-
-
-class BadRequest(Permanent):
-    """The model's server does not understand the request, or has no such model."""
-
-    code = "model-refused"
 
 
 class OpenAIChat:
@@ -94,29 +75,42 @@ class OpenAIChat:
         await self._client.close()
 
     async def complete(
-        self, messages: Sequence[ChatMessage], *, max_tokens: int | None = None, temperature: float = 0.0
+        self,
+        messages: Sequence[ChatMessage],
+        *,
+        max_tokens: int | None = None,
+        temperature: float = 0.0,
+        tools: Sequence[ToolSpec] = (),
     ) -> Completion:
         """Raises: as `stream`."""
-        text, usage = "", Usage()
-        async for delta in self.stream(messages, max_tokens=max_tokens, temperature=temperature):
+        text, last = "", Delta()
+        async for delta in self.stream(messages, max_tokens=max_tokens, temperature=temperature, tools=tools):
             text += delta.text
-            usage = delta.usage or usage
-        return Completion(text, usage)
+            last = delta
+        return Completion(text, last.usage or Usage(), last.calls)
 
     async def stream(
-        self, messages: Sequence[ChatMessage], *, max_tokens: int | None = None, temperature: float = 0.0
+        self,
+        messages: Sequence[ChatMessage],
+        *,
+        max_tokens: int | None = None,
+        temperature: float = 0.0,
+        tools: Sequence[ToolSpec] = (),
     ) -> AsyncGenerator[Delta, None]:
-        """The text as it comes, then the usage.
+        """The text as it comes, then the usage and the tools that are called.
 
         Raises:
-            RateLimited, ModelDown: worth another try.
+            RateLimited, ModelDown, ModelSilent, ModelCut: worth another try.
             ContentFiltered, ContextTooLong, ModelDenied, BadRequest: not worth one.
         """
         options: dict[str, Any] = {"temperature": temperature, "stream_options": {"include_usage": True}}
         if max_tokens is not None:
             options["max_tokens"] = max_tokens
+        if tools:
+            options["tools"] = [{"type": "function", "function": asdict(tool)} for tool in tools]
         usage = Usage(model=self._model)
         finish: str | None = None
+        calls: dict[int, ToolCall] = {}
         with self._explained():
             stream = await self._open(messages, options)
             async with stream:
@@ -131,11 +125,13 @@ class OpenAIChat:
                         if choice.finish_reason == "content_filter" or choice.delta.refusal:
                             raise ContentFiltered(f"{self._model} refused to answer")
                         finish = choice.finish_reason or finish
+                        for call in choice.delta.tool_calls or ():
+                            calls[call.index] = _joined(calls.get(call.index), call)
                         if choice.delta.content:
                             yield Delta(choice.delta.content)
         if finish is None:
-            raise ModelDown(f"{self._model}: the stream ended in the middle of the answer")
-        yield Delta(usage=usage)
+            raise ModelCut(f"{self._model}: the stream ended in the middle of the answer")
+        yield Delta(usage=usage, calls=tuple(calls.values()))
 
     async def _open(self, messages: Sequence[ChatMessage], options: dict[str, Any]) -> AsyncStream[ChatCompletionChunk]:
         """Start the stream, without the parameters that this server refuses."""
@@ -180,18 +176,23 @@ class OpenAIChat:
         try:
             yield
         except TimeoutError as err:
-            raise ModelDown(f"{self._model}: silent for {self._silence:g} s") from err
+            raise ModelSilent(f"{self._model}: silent for {self._silence:g} s") from err
         except openai.APIStatusError as err:
-            raise _of_status(err)(f"{self._model}: {err.status_code} {_reason(err)}") from err
+            kind, said = _of_status(err), f"{self._model}: {err.status_code} {_reason(err)}"
+            raise (
+                RateLimited(said, _retry_after(err.response.headers)) if kind is RateLimited else kind(said)
+            ) from err
         except openai.APIConnectionError as err:
             raise ModelDown(f"{self._model}: {_reason(err)}") from err
+        except httpx.TransportError as err:  # the connection broke inside the stream
+            raise ModelCut(f"{self._model}: {err!r}"[:REASON]) from err
         except openai.APIError as err:  # an error event inside the stream
             raise _of_event(err)(f"{self._model}: {_reason(err)}") from err
         except ValueError as err:  # not JSON
-            raise ModelDown(f"{self._model}: the server sent something unreadable") from err
+            raise ModelCut(f"{self._model}: the server sent something unreadable") from err
 
 
-def _of_status(err: openai.APIStatusError) -> type[Retryable] | type[Permanent]:
+def _of_status(err: openai.APIStatusError) -> type[ModelError]:
     marked = _of_words(err)
     if marked is not None:
         return marked
@@ -204,17 +205,17 @@ def _of_status(err: openai.APIStatusError) -> type[Retryable] | type[Permanent]:
     return BadRequest
 
 
-def _of_event(err: openai.APIError) -> type[Retryable] | type[Permanent]:
+def _of_event(err: openai.APIError) -> type[ModelError]:
     marked = _of_words(err)
     if marked is not None:
         return marked
     return RateLimited if "rate" in f"{err.code} {err.type}" or err.code == "429" else ModelDown
 
 
-def _of_words(err: openai.APIError) -> type[Permanent] | None:
+def _of_words(err: openai.APIError) -> type[ModelError] | None:
     """What the status alone does not say. Codes where there are some; llama.cpp and vLLM only have words."""
     said = f"{err.code} {err.type} {err.message}".lower()
-    marks: tuple[tuple[type[Permanent], tuple[str, ...]], ...] = (
+    marks: tuple[tuple[type[ModelError], tuple[str, ...]], ...] = (
         (ContentFiltered, ("content_filter", "content_policy", "content management policy")),
         (ContextTooLong, ("context_length", "context length", "exceed_context_size", "context window", "context size")),
         (ModelDenied, ("insufficient_quota",)),
@@ -231,4 +232,20 @@ def _refused_parameter(err: openai.APIStatusError, sent: dict[str, Any]) -> str 
 
 
 def _reason(err: openai.APIError) -> str:
-    return " ".join(err.message.split())[:200]
+    return " ".join(err.message.split())[:REASON]
+
+
+def _retry_after(headers: Mapping[str, str]) -> float | None:
+    """Seconds; RFC 9110 allows a date as well, but servers of models send numbers."""
+    try:
+        return max(0.0, float(headers.get("retry-after", "")))
+    except ValueError:
+        return None
+
+
+def _joined(before: ToolCall | None, piece: ChoiceDeltaToolCall) -> ToolCall:
+    """A call comes in pieces: its name first, its arguments bit by bit."""
+    function = piece.function
+    name = (before.name if before else "") + ((function.name if function else None) or "")
+    arguments = (before.arguments if before else "") + ((function.arguments if function else None) or "")
+    return ToolCall(name, arguments)

@@ -28,7 +28,6 @@ from pipelines.query.publish import Publication
 from pipelines.query.retrieve import retrieve
 from pipelines.query.search import Searcher
 from pipelines.runtime.settings import Settings
-from prompts.loader import load
 from schemas.base import Message
 from schemas.page import PageChange, PageDocument
 from schemas.query import Question, Rephrased
@@ -74,14 +73,15 @@ async def _hops(client: httpx.AsyncClient, clients: Clients, rounds: int) -> tup
     models = clients.models
     settings = clients.settings
     searcher = Searcher(clients.elastic.search, models, settings)
-    answering = Answering(settings, load("answer"), Phrases.load(), None)
+    answering = Answering(settings, Phrases.load(), {})
 
     async def direct(n: int) -> float:
         began = perf_counter()
         sink = _FirstToken()
         asked = Rephrased(request=_question(n), question=QUESTION.format(n=n), mode="semantic")
         found = await retrieve(asked, searcher, clients.elastic.search, settings)
-        await answering.answer(found, await models.for_site(SITE), Publication(sink, "bench-request", 1))
+        to = Publication(sink, "bench-request", 1)
+        await answering.answer(found, await models.for_site(SITE), to, asyncio.Event())
         return (sink.at - began) * 1000
 
     async def bus(n: int) -> float:

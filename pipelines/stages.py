@@ -89,5 +89,5 @@ def _stages(name: str, settings: Settings, elastic: Mapping[Lane, Elastic], mode
         case "retrieve":
             return [query.retrieve_stage(settings, next(iter(elastic.values())), models)]
         case "answer":
-            return [query.answer_stage(settings, models)]
+            return [query.answer_stage(settings, next(iter(elastic.values())), models)]
     raise SettingsError(f"no such stage: {name}")

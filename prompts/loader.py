@@ -2,7 +2,7 @@
 
     answer.yaml = front matter (id, version, language, variables, examples)
                   ---
-                  system: segments of the system message      {title, content}
+                  system: segments of the system message      {title, content, when?}
                   user:   segments of the user message
 
 A `{name}` in a segment's content is a variable. Values are put in once and never looked into, so what comes from a
@@ -50,6 +50,7 @@ class Segment(_Strict):
 
     title: str = Field(min_length=1)
     content: str = Field(min_length=1)
+    when: str | None = Field(default=None, description="Left out where this variable is empty.")
 
 
 class _FrontMatter(_Strict):
@@ -65,18 +66,22 @@ class _Body(_Strict):
     user: tuple[Segment, ...] = Field(min_length=1)
 
 
-class _Example(_Strict):
+class Example(_Strict):
     """Values of the user message's variables, and what the model should have said."""
 
     title: str = Field(min_length=1)
     variables: dict[str, str]
     output: str = Field(min_length=1)
 
+    def used(self) -> set[str]:
+        """The variables it gives or names."""
+        return set(self.variables) | _used([*self.variables.values(), self.output])
+
 
 class _Examples(_Strict):
     prompt: str
     language: str
-    examples: tuple[_Example, ...] = Field(min_length=1)
+    examples: tuple[Example, ...] = Field(min_length=1)
 
 
 class _Sentences(RootModel[dict[str, dict[str, Annotated[str, Field(min_length=1)]]]]):
@@ -97,7 +102,7 @@ class Prompt:
     variables: Mapping[str, str]
     system: tuple[Segment, ...]
     user: tuple[Segment, ...]
-    examples: Mapping[str, tuple[_Example, ...]]  # by language
+    examples: Mapping[str, tuple[Example, ...]]  # by language
 
     @property
     def fingerprint(self) -> str:
@@ -105,15 +110,21 @@ class Prompt:
         text = repr((self.system, self.user, sorted(self.examples.items())))
         return f"{self.id}-{self.version}-{hashlib.sha256(text.encode()).hexdigest()[:8]}"
 
-    def messages(self, values: Mapping[str, str], lang: str) -> tuple[ChatMessage, ...]:
-        """System message, the worked examples in `lang` (else in English), user message.
+    def examples_in(self, lang: str) -> tuple[Example, ...]:
+        """The worked examples in a language, else in English."""
+        return self.examples.get(lang.partition("-")[0]) or self.examples.get("en", ())
+
+    def messages(
+        self, values: Mapping[str, str], lang: str, examples: Sequence[Example] | None = None
+    ) -> tuple[ChatMessage, ...]:
+        """System message, the worked examples (by default all in `lang`), user message.
 
         Raises:
             PromptError: a value is missing, or is for no variable.
         """
         _compare(self.path, "value for variable", set(values), set(self.variables))
         found = [ChatMessage("system", _fill(self.system, values))]
-        for example in self.examples.get(lang.partition("-")[0]) or self.examples.get("en", ()):
+        for example in self.examples_in(lang) if examples is None else examples:
             own = {**values, **{name: _put(text, values) for name, text in example.variables.items()}}
             found.append(ChatMessage("user", _fill(self.user, own)))
             found.append(ChatMessage("assistant", _put(example.output, own)))
@@ -178,15 +189,17 @@ def _read(path: Path, examples: Path, name: str) -> Prompt:
     body = _parse(path, _Body, documents[1])
     if front.id != name:
         raise PromptError(f"{path}: id is {front.id!r}, must be {name!r}")
-    _compare(path, "variable", set(front.variables), _used(s.content for s in (*body.system, *body.user)))
-    found: dict[str, tuple[_Example, ...]] = {}
+    segments = (*body.system, *body.user)
+    _compare(path, "variable", set(front.variables), _used(s.content for s in segments))
+    if unknown := {s.when for s in segments if s.when} - set(front.variables):
+        raise PromptError(f"{path}: `when` names an unknown variable: {_names(unknown)}")
+    found: dict[str, tuple[Example, ...]] = {}
     for file in sorted(examples.glob(f"{name}.*.yaml")) if front.examples else ():
         set_ = _parse(file, _Examples, _one(file))
         if set_.prompt != name:
             raise PromptError(f"{file}: prompt is {set_.prompt!r}, must be {name!r}")
         for example in set_.examples:
-            used = set(example.variables) | _used([*example.variables.values(), example.output])
-            if stray := used - set(front.variables):
+            if stray := example.used() - set(front.variables):
                 raise PromptError(f"{file}: example {example.title!r}: unknown variable {_names(stray)}")
         found[set_.language] = set_.examples
     return Prompt(path, front.id, front.version, front.variables, body.system, body.user, found)
@@ -230,7 +243,8 @@ def _names(names: Iterable[str]) -> str:
 
 
 def _fill(segments: Sequence[Segment], values: Mapping[str, str]) -> str:
-    return "\n\n".join(f"# {segment.title}\n{_put(segment.content, values)}" for segment in segments)
+    shown = (segment for segment in segments if segment.when is None or values[segment.when])
+    return "\n\n".join(f"# {segment.title}\n{_put(segment.content, values)}" for segment in shown)
 
 
 def _put(text: str, values: Mapping[str, str]) -> str:

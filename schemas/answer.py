@@ -53,6 +53,18 @@ class Usage(Wire):
     completion_tokens: int = 0
 
 
+StepKind = Literal["model", "search", "lookup", "tool", "quote", "error"]
+
+
+class Step(Wire):
+    """One step on the way to an answer, for whoever wants to know how it came about. Texts are cut."""
+
+    kind: StepKind
+    asked: str = ""
+    said: str = ""
+    ms: float = 0.0
+
+
 class Answered(Wire):
     """The whole answer, so that a reader who only wants the end needs nothing else."""
 
@@ -62,6 +74,8 @@ class Answered(Wire):
     sources: tuple[Source, ...] = Field(description="All sources, `cited` true on those the answer uses.")
     extractive: bool = Field(description="True when no model wrote it: the text quotes the pages.")
     stopped: bool = Field(default=False, description="True when the visitor stopped it: the text is what came before.")
+    strategy: str = Field(default="", description="What was asked to answer: a strategy's name, or `quote`.")
+    trace: tuple[Step, ...] = Field(default=(), description="The steps, in order; of very many only the first.")
     usage: Usage = Usage()
     timings_ms: dict[str, float] = Field(default_factory=dict)
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Self
 
@@ -31,6 +31,8 @@ class Reply:
     cut: bool = False  # after the pieces the connection breaks
     garbage: bool = False  # after the pieces comes something that is not JSON
     refuses: Sequence[str] = ()  # parameters that this server answers with 400
+    headers: Mapping[str, str] = field(default_factory=dict)  # with a status other than 200: `Retry-After`, ...
+    calls: Sequence[tuple[str, str]] = ()  # after the pieces: tools to call, with their arguments as JSON
 
 
 Script = Callable[[dict[str, Any]], Reply]
@@ -84,7 +86,8 @@ class ScriptedLLM:
                 error = {"message": f"Unsupported parameter: '{name}'", "type": "invalid_request_error", "param": name}
                 return web.json_response({"error": error}, status=400)
         if reply.status != 200:
-            return web.json_response({"error": reply.error or {"message": "scripted"}}, status=reply.status)
+            error = reply.error or {"message": "scripted"}
+            return web.json_response({"error": error}, status=reply.status, headers=dict(reply.headers))
         response = web.StreamResponse(headers={"Content-Type": "text/event-stream"})
         await response.prepare(request)
         try:
@@ -98,6 +101,11 @@ class ScriptedLLM:
         for piece in reply.pieces:
             await asyncio.sleep(reply.delay)
             await _send(response, _chunk([{"index": 0, "delta": {"content": piece}, "finish_reason": None}]))
+        for index, (name, arguments) in enumerate(reply.calls):
+            half = len(arguments) // 2  # real servers cut anywhere
+            head = {"index": index, "id": f"call-{index}", "type": "function"}
+            await _send(response, _calling(head | {"function": {"name": name, "arguments": arguments[:half]}}))
+            await _send(response, _calling({"index": index, "function": {"arguments": arguments[half:]}}))
         if reply.garbage:
             await response.write(b"data: {not json\n\n")
         if reply.error is not None:
@@ -119,6 +127,10 @@ class ScriptedLLM:
 
 def _chunk(choices: list[dict[str, Any]]) -> dict[str, Any]:
     return {"id": "chatcmpl-1", "object": "chat.completion.chunk", "created": 1, "model": MODEL, "choices": choices}
+
+
+def _calling(call: dict[str, Any]) -> dict[str, Any]:
+    return _chunk([{"index": 0, "delta": {"tool_calls": [call]}, "finish_reason": None}])
 
 
 async def _send(response: web.StreamResponse, data: dict[str, Any]) -> None:

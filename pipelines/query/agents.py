@@ -1,12 +1,14 @@
 """The query stages' handlers: decode, call, send. What they do stands in rephrase, retrieve and answering.
 
 query.requests ─▶ rephrase ─▶ query.rephrased ─▶ retrieve ─▶ query.retrieved ─▶ answer ─▶ answer.events
+                     └──────── a service is away for longer than visitors wait ────────────────▲
 """
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from time import perf_counter
 from typing import Protocol
 
@@ -19,8 +21,9 @@ from pipelines.query.publish import EventLog, begin, fail
 from pipelines.query.rephrase import OUTPUT_TOKENS, parsed, search_mode, values
 from pipelines.query.retrieve import Chunks, retrieve
 from pipelines.query.search import Searcher
+from pipelines.query.stops import Stops
 from pipelines.runtime.dead_letters import DeadLetter
-from pipelines.runtime.errors import PagewireError
+from pipelines.runtime.errors import PagewireError, Retryable
 from pipelines.runtime.record import Record
 from pipelines.runtime.settings import Settings
 from pipelines.runtime.stage import Handler, OnDead, Sender
@@ -29,7 +32,10 @@ from schemas.base import WireError
 from schemas.query import Question, Rephrased, Retrieved
 from schemas.topics import REPHRASED, RETRIEVED
 
-log = structlog.get_logger(__name__)
+logger = structlog.get_logger(__name__)
+
+
+PATIENCE = 10.0  # seconds a rewriting may take: without it the answer is a little worse, but it comes
 
 
 class AnswerModels(Protocol):
@@ -52,6 +58,7 @@ def rephrase_handler(settings: Settings, prompt: Prompt, phrases: Phrases, model
         timings = {"rephrase": (perf_counter() - began) * 1000}
         message = Rephrased(request=request, question=question, mode=mode, timings_ms=timings)
         await sender.send(REPHRASED, request.conversation_id, message)
+        logger.info("rephrased", mode=mode, changed=question != request.question, ms=round(timings["rephrase"]))
 
     return handle
 
@@ -67,9 +74,13 @@ async def rewritten(request: Question, settings: Settings, prompt: Prompt, phras
         history_messages=settings.history_messages,
     )
     try:
-        completion = await model.complete(prompt.messages(asks, lang), max_tokens=OUTPUT_TOKENS)
+        async with asyncio.timeout(PATIENCE):
+            completion = await model.complete(prompt.messages(asks, lang), max_tokens=OUTPUT_TOKENS)
+    except TimeoutError:
+        logger.warning("not rephrased", code="timeout", seconds=PATIENCE)
+        return request.question
     except PagewireError as err:
-        log.warning("not rephrased", code=err.code, error=str(err))
+        logger.warning("not rephrased", code=err.code, error=str(err))
         return request.question
     return parsed(completion.text, request.question)
 
@@ -81,18 +92,45 @@ def retrieve_handler(settings: Settings, searcher: Searcher, chunks: Chunks) -> 
         asked = Rephrased.decode(record.value)
         found = await retrieve(asked, searcher, chunks, settings)
         await sender.send(RETRIEVED, asked.request.conversation_id, found)
+        took = {name: round(ms) for name, ms in found.timings_ms.items()}
+        logger.info("retrieved", grade=found.grade, sources=len(found.sources), ms=took)
 
     return handle
 
 
-def answer_handler(answering: Answering, models: AnswerModels, log: EventLog) -> Handler:
-    """Passages become an answer, streamed."""
+def answer_handler(answering: Answering, models: AnswerModels, log: EventLog, stops: Stops) -> Handler:
+    """Passages become an answer, streamed, until it is written or the visitor stops it."""
 
     async def handle(record: Record, sender: Sender) -> None:
         retrieved = Retrieved.decode(record.value)
         publication = await begin(record, retrieved.request, sender, log)
-        if publication is not None:
-            await answering.answer(retrieved, await models.for_site(retrieved.request.site), publication)
+        if publication is None:
+            return
+        async with stops.watch(retrieved.request) as stopped:
+            embedder = await models.for_site(retrieved.request.site)
+            await answering.answer(retrieved, embedder, publication, stopped)
+
+    return handle
+
+
+def impatient(
+    handler: Handler, question_of: Callable[[Record], Question], settings: Settings, phrases: Phrases, log: EventLog
+) -> Handler:
+    """The handler, but what a service that is away does to a question is told to its visitor while they still wait.
+
+    The stage itself would retry for much longer, and then keep a dead letter of what nobody wants to know any more.
+    """
+    patience = timedelta(seconds=settings.question_patience)
+
+    async def handle(record: Record, sender: Sender) -> None:
+        try:
+            await handler(record, sender)
+        except Retryable as err:
+            request = question_of(record)
+            if datetime.now(UTC) < min(request.asked_at + patience, request.deadline):
+                raise
+            logger.warning("a question is given up", code=err.code, error=str(err), attempt=record.attempt)
+            await fail(record, request, sender, log, err.code, phrases.error(err.code, request.lang))
 
     return handle
 

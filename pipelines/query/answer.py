@@ -31,6 +31,8 @@ def chat(
     today: date,
     budget: int,
     history_messages: int,
+    notes: str = "",
+    terms: str = "",
 ) -> Chat:
     """The prompt `answer` about what was retrieved.
 
@@ -38,6 +40,8 @@ def chat(
         site: the website's title, as visitors know it.
         language: name of the visitor's language, in English.
         budget: characters of source text; lower-ranked sources are dropped, the last one is cut at a sentence end.
+        notes: what was found out before.
+        terms: what the site calls things in the visitor's language.
     """
     request = retrieved.request
     sources = fit(retrieved.sources, budget)
@@ -50,6 +54,9 @@ def chat(
         "sources": fenced(sources, token),
         "conversation": conversation(request.history, history_messages),
         "question": retrieved.question,
+        "asked": request.question,
+        "notes": notes,
+        "terms": terms,
     }
     return Chat(prompt.messages(values, request.lang), sources)
 

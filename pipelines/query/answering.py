@@ -1,66 +1,80 @@
 """Answering: from sources to the events a visitor sees, by a model or by quoting (SPEC B8, B9).
 
 query.retrieved ─▶ rephrased, sources ─▶ token, citation ... ─▶ answer, done ─▶ answer.events
-                          model there ─▶ streams, markers become citations
-               none, or it breaks down ─▶ the best sentences are quoted
+                          model there ─▶ the site's strategy writes
+       none, or it breaks down for good ─▶ the best sentences are quoted
+          the visitor has had enough ─▶ the model is hung up on, what there is is the answer
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Sequence
-from contextlib import aclosing
-from dataclasses import dataclass
+from collections.abc import Mapping
+from contextlib import aclosing, suppress
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from time import perf_counter
 
 import structlog
 
-from pipelines.query import answer
-from pipelines.query.cite import CitationParser, used_sources
-from pipelines.query.extract import Extract, extract
+from pipelines.query.cite import used_sources
 from pipelines.query.language import Phrases
-from pipelines.query.ports import ChatModel, Delta, Embedder
+from pipelines.query.ports import ContentFiltered, Embedder, ModelError
 from pipelines.query.publish import Publication
+from pipelines.query.pump import StrategyFailed, pumped
+from pipelines.query.remedies import remedy
+from pipelines.query.strategies.base import Piece, Strategy, Task
+from pipelines.query.strategies.quote import Quote
 from pipelines.runtime.errors import PagewireError
-from pipelines.runtime.settings import Settings
-from prompts.loader import Prompt
-from schemas.answer import Answered, Citation, Done, Failed, QuestionRephrased, SourcesFound, Token, Usage
-from schemas.query import Retrieved
+from pipelines.runtime.settings import Settings, StrategyName
+from schemas.answer import Answered, Done, Failed, QuestionRephrased, SourcesFound, Step, Token, Usage
+from schemas.query import Retrieved, Source
 
 log = structlog.get_logger(__name__)
 
-QUOTABLE = ("content", "description")
-WAITING = 64  # pieces of a model's text that may wait while the broker confirms
+QUOTING_TIME = 5.0  # seconds of the visitor's time that the model does not get: quoting needs some
+TRACE_STEPS = 40
 
 
-class ModelFailed(PagewireError):
-    """The model broke down or had nothing to say."""
+@dataclass
+class _Made:
+    """What has come of one answer."""
 
-    code = "model-failed"
+    sources: tuple[Source, ...]
+    strategy: str = "quote"
+    extractive: bool = True
+    usage: Usage = field(default_factory=Usage)
+    trace: list[Step] = field(default_factory=list)
 
+    def note(self, step: Step) -> None:
+        if len(self.trace) < TRACE_STEPS:
+            self.trace.append(step)
 
-@dataclass(frozen=True)
-class Written:
-    """A finished text."""
-
-    text: str
-    citations: Sequence[Citation]
-    usage: Usage
-    extractive: bool
+    def spent(self, usage: Usage) -> None:
+        self.usage = Usage(
+            model=usage.model or self.usage.model,
+            prompt_tokens=self.usage.prompt_tokens + usage.prompt_tokens,
+            completion_tokens=self.usage.completion_tokens + usage.completion_tokens,
+        )
 
 
 class Answering:
-    """Writes answers. One per process."""
+    """Writes answers. One per process.
 
-    def __init__(self, settings: Settings, prompt: Prompt, phrases: Phrases, model: ChatModel | None) -> None:
+    Args:
+        strategies: by name; none where there is no model.
+    """
+
+    def __init__(self, settings: Settings, phrases: Phrases, strategies: Mapping[StrategyName, Strategy]) -> None:
         self._settings = settings
-        self._prompt = prompt
         self._phrases = phrases
-        self._model = model
+        self._strategies = strategies
 
-    async def answer(self, retrieved: Retrieved, embedder: Embedder, to: Publication) -> None:
+    async def answer(self, retrieved: Retrieved, embedder: Embedder, to: Publication, stopped: asyncio.Event) -> None:
         """Publish the whole answer, `rephrased` to `done`.
+
+        Args:
+            stopped: set when the visitor wants no more: then the answer ends with what there is of it.
 
         Raises:
             Retryable: the broker, or the embedder that picks quotes, is away.
@@ -71,36 +85,45 @@ class Answering:
             QuestionRephrased(question=retrieved.question, mode=retrieved.mode),
             SourcesFound(grade=retrieved.grade, sources=retrieved.sources),
         )
-        if datetime.now(UTC) > request.deadline:
-            await to.put(Failed(code="timeout", message=self._phrases.error("timeout", request.lang)), Done())
+        made = _Made(retrieved.sources)
+        if stopped.is_set():
+            failed = None
+        elif datetime.now(UTC) > request.deadline:
+            failed = "timeout"
+        else:
+            failed = await self._write(self._task(retrieved), made, embedder, to, stopped)
+        ms = (perf_counter() - began) * 1000
+        if failed is not None:
+            log.warning("not answered", code=failed, strategy=made.strategy, ms=round(ms))
+            if to.text:
+                await to.restart()
+            await to.put(Failed(code=failed, message=self._phrases.error(failed, request.lang)), Done())
             return
-        written = await self._written(retrieved, embedder, to)
-        await to.put(
-            Answered(
-                text=written.text,
-                citations=tuple(written.citations),
-                sources=used_sources(retrieved.sources, written.citations),
-                extractive=written.extractive,
-                usage=written.usage,
-                timings_ms=retrieved.timings_ms | {"answer": (perf_counter() - began) * 1000},
-            ),
-            Done(),
+        sources = used_sources(made.sources, to.citations)
+        answered = Answered(
+            text=to.text,
+            citations=tuple(to.citations),
+            sources=sources,
+            extractive=made.extractive,
+            stopped=stopped.is_set(),
+            strategy=made.strategy,
+            trace=tuple(made.trace),
+            usage=made.usage,
+            timings_ms=retrieved.timings_ms | {"answer": ms},
+        )
+        await to.put(answered, Done())
+        log.info(
+            "answered",
+            strategy=made.strategy,
+            steps=[step.kind for step in made.trace],
+            cited=[source.page_id for source in sources if source.cited],
+            stopped=answered.stopped,
+            ms=round(ms),
         )
 
-    async def _written(self, retrieved: Retrieved, embedder: Embedder, to: Publication) -> Written:
-        if self._model is not None and retrieved.sources:
-            try:
-                return await self._by_model(self._model, retrieved, to)
-            except ModelFailed as err:
-                # What a visitor needs is on the pages: quote them. What was streamed so far is taken back.
-                log.warning("the model failed, quoting instead", error=str(err))
-                await to.restart()
-        return await self._by_quoting(retrieved, embedder, to)
-
-    async def _by_model(self, model: ChatModel, retrieved: Retrieved, to: Publication) -> Written:
+    def _task(self, retrieved: Retrieved) -> Task:
         request = retrieved.request
-        chat = answer.chat(
-            self._prompt,
+        return Task(
             retrieved,
             site=self._settings.site(request.site).title or request.site,
             language=self._phrases.name(request.lang),
@@ -108,63 +131,77 @@ class Answering:
             budget=self._settings.context_chars,
             history_messages=self._settings.history_messages,
         )
-        parser = CitationParser(chat.sources)
-        usage = Usage(model=self._settings.llm_model)
-        async with aclosing(_batches(model.stream(chat.messages, max_tokens=answer.OUTPUT_TOKENS))) as batches:
-            async for deltas in batches:
-                usage = next((delta.usage for delta in deltas if delta.usage), usage)
-                await to.put(*parser.feed("".join(delta.text for delta in deltas)))
-        await to.put(*parser.finish())
-        if not parser.text:
-            raise ModelFailed("it wrote nothing")
-        if parser.dropped:
-            log.info("citations of no source", count=parser.dropped)
-        return Written(parser.text, parser.citations, usage, extractive=False)
 
-    async def _by_quoting(self, retrieved: Retrieved, embedder: Embedder, to: Publication) -> Written:
-        lang = retrieved.request.lang
-        # A title says that its page is about the question, but answers nothing.
-        worth = [source for source in retrieved.sources if source.field in QUOTABLE] or retrieved.sources
-        extracted = await extract(retrieved.question, worth, embedder, self._phrases.lead_in(lang))
-        if not extracted.events:
-            extracted = Extract((Token(text=self._phrases.nothing_found(lang)),))
-        await to.put(*extracted.events)
-        return Written(extracted.text, extracted.citations, Usage(), extractive=True)
+    async def _write(
+        self, task: Task, made: _Made, embedder: Embedder, to: Publication, stopped: asyncio.Event
+    ) -> str | None:
+        """Publish the text. Returns: the code of what the visitor must be told instead."""
+        name = self._settings.site(task.retrieved.request.site).strategy
+        strategy = self._strategies.get(name)
+        failure: PagewireError | None = None
+        if strategy is not None and (task.retrieved.sources or strategy.searches):
+            made.strategy, made.extractive = name, False
+            failure = await self._by_model(strategy, task, made, to, stopped)
+            if failure is None:
+                return None
+            if isinstance(failure, ContentFiltered) or not made.sources:
+                return failure.code
+            # What a visitor needs is on the pages: quote them. What was streamed so far is taken back.
+            log.warning("the model failed, quoting instead", code=failure.code, error=str(failure))
+            await to.restart()
+        made.strategy, made.extractive = "quote", True
+        lang = task.retrieved.request.lang
+        quoted = task.retrieved.model_copy(update={"sources": made.sources})
+        quoting = Quote(embedder, self._phrases.lead_in(lang)).run(replace(task, retrieved=quoted))
+        async with aclosing(quoting) as pieces:
+            async for piece in pieces:
+                if stopped.is_set():
+                    return None
+                await _publish(piece, made, to)
+        if not to.text:
+            await to.put(Token(text=self._phrases.nothing_found(lang)))
+        return None
+
+    async def _by_model(
+        self, strategy: Strategy, task: Task, made: _Made, to: Publication, stopped: asyncio.Event
+    ) -> PagewireError | None:
+        """Run the strategy, again where that may help. Returns: what failed in the end."""
+        failures: list[ModelError] = []
+        while not stopped.is_set():
+            seconds = (task.retrieved.request.deadline - datetime.now(UTC)).total_seconds() - QUOTING_TIME
+            try:
+                async with aclosing(pumped(strategy.run(task), stopped, seconds)) as pieces:
+                    async for piece in pieces:
+                        await _publish(piece, made, to)
+                return None
+            except StrategyFailed as err:
+                failure = err.failure
+            made.note(Step(kind="error", said=failure.code))
+            if not isinstance(failure, ModelError):
+                return failure
+            failures.append(failure)
+            seconds = (task.retrieved.request.deadline - datetime.now(UTC)).total_seconds() - QUOTING_TIME
+            again = remedy(failures, seconds)
+            if again is None:
+                return failure
+            log.info("asking the model again", code=failure.code, wait=again.wait, shorter=again.shorter)
+            if to.text:
+                await to.restart()
+            if again.shorter:
+                task = replace(task, budget=task.budget // 2, history_messages=0)
+            with suppress(TimeoutError):
+                await asyncio.wait_for(stopped.wait(), again.wait)
+        return None
 
 
-async def _batches(stream: AsyncGenerator[Delta, None]) -> AsyncGenerator[list[Delta], None]:
-    """Whatever the model has written since the last batch was taken: a slow bus makes larger tokens, not lag.
-
-    Raises:
-        ModelFailed: the stream broke.
-    """
-    waiting: asyncio.Queue[Delta | None] = asyncio.Queue()
-    room = asyncio.Semaphore(WAITING)
-
-    async def read() -> None:
-        async with aclosing(stream):
-            async for delta in stream:
-                await room.acquire()
-                waiting.put_nowait(delta)
-
-    reader = asyncio.create_task(read(), name="model-stream")
-    reader.add_done_callback(lambda _: waiting.put_nowait(None))  # the last, whatever ended it
-    try:
-        ended = False
-        while not ended:
-            taken = [await waiting.get()]
-            while not waiting.empty():
-                taken.append(waiting.get_nowait())
-            batch = [delta for delta in taken if delta is not None]
-            ended = len(batch) < len(taken)
-            for _ in batch:
-                room.release()
-            if batch:
-                yield batch
-        try:
-            await reader
-        except PagewireError as err:
-            raise ModelFailed(f"{err.code}: {err}") from err
-    finally:
-        reader.cancel()
-        await asyncio.gather(reader, return_exceptions=True)
+async def _publish(piece: Piece, made: _Made, to: Publication) -> None:
+    match piece:
+        case Step():
+            made.note(piece)
+        case Usage():
+            made.spent(piece)
+        case SourcesFound():
+            made.sources = piece.sources
+            await to.put(piece)
+        case _:
+            await to.put(piece)

@@ -7,18 +7,23 @@ from typing import TYPE_CHECKING
 
 from adapters.elastic.bundle import Elastic
 from adapters.embedders.registry import Models
-from adapters.kafka_log import LogReader
+from adapters.kafka_log import LogReader, LogTail
 from pipelines.query import agents
 from pipelines.query.answering import Answering
 from pipelines.query.language import Phrases
 from pipelines.query.search import Searcher
+from pipelines.query.stops import Stops
+from pipelines.query.strategies.finder import PageFinder
+from pipelines.query.strategies.registry import strategies
 from pipelines.runtime.settings import Settings
 from pipelines.runtime.stage import Stage
 from prompts.loader import load
-from schemas.topics import ANSWERS, REPHRASED, REQUESTS, RETRIEVED
+from schemas.topics import ANSWERS, REPHRASED, REQUESTS, RETRIEVED, STOPS
 
 if TYPE_CHECKING:
     from adapters.llm import OpenAIChat
+
+LAST_WORDS = 15.0  # seconds to quote after the deadline struck, and to be confirmed by the broker
 
 
 def chat_model(settings: Settings) -> OpenAIChat | None:
@@ -33,38 +38,54 @@ def chat_model(settings: Settings) -> OpenAIChat | None:
 def rephrase_stage(settings: Settings) -> Stage:
     log, phrases = LogReader(settings, ANSWERS), Phrases.load()
     model = chat_model(settings)
-
+    handler = agents.rephrase_handler(settings, load("rephrase"), phrases, model)
     return Stage(
         name="rephrase",
-        routes={REQUESTS: agents.rephrase_handler(settings, load("rephrase"), phrases, model)},
+        routes={REQUESTS: agents.impatient(handler, agents.asked, settings, phrases, log)},
         on_dead=agents.apology(agents.asked, phrases, log),
         teardown=partial(_close, log, model),
     )
 
 
 def retrieve_stage(settings: Settings, elastic: Elastic, models: Models) -> Stage:
-    log = LogReader(settings, ANSWERS)
+    log, phrases = LogReader(settings, ANSWERS), Phrases.load()
     searcher = Searcher(elastic.search, models, settings)
+    handler = agents.retrieve_handler(settings, searcher, elastic.search)
     return Stage(
         name="retrieve",
-        routes={REPHRASED: agents.retrieve_handler(settings, searcher, elastic.search)},
-        on_dead=agents.apology(agents.rephrased, Phrases.load(), log),
+        routes={REPHRASED: agents.impatient(handler, agents.rephrased, settings, phrases, log)},
+        on_dead=agents.apology(agents.rephrased, phrases, log),
         setup=models.warm,
         teardown=log.aclose,
     )
 
 
-def answer_stage(settings: Settings, models: Models) -> Stage:
+def answer_stage(settings: Settings, elastic: Elastic, models: Models) -> Stage:
     log, phrases = LogReader(settings, ANSWERS), Phrases.load()
+    stop_log = LogReader(settings, STOPS)
+    stops = Stops(stop_log, partial(LogTail, settings, STOPS))
     model = chat_model(settings)
-    answering = Answering(settings, load("answer"), phrases, model)
+    finder = PageFinder(Searcher(elastic.search, models, settings), elastic.search, settings)
+    answering = Answering(settings, phrases, strategies(model, finder) if model else {})
 
+    async def setup() -> None:
+        await models.warm()
+        await stops.start()
+
+    async def teardown() -> None:
+        await stops.aclose()
+        await stop_log.aclose()
+        await _close(log, model)
+
+    handler = agents.answer_handler(answering, models, log, stops)
     return Stage(
         name="answer",
-        routes={RETRIEVED: agents.answer_handler(answering, models, log)},
+        routes={RETRIEVED: agents.impatient(handler, agents.retrieved, settings, phrases, log)},
+        # An answer ends itself at the question's deadline; what is cut off begins again from the start.
+        try_timeout=settings.question_timeout + LAST_WORDS,
         on_dead=agents.apology(agents.retrieved, phrases, log),
-        setup=models.warm,
-        teardown=partial(_close, log, model),
+        setup=setup,
+        teardown=teardown,
     )
 
 

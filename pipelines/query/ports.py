@@ -1,14 +1,15 @@
-"""What the query stages need of models; adapters and fakes both fit."""
+"""What the query stages need of models, and how those fail; adapters and fakes both fit."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from pipelines.runtime.errors import PagewireError, Permanent, Retryable
 from prompts.loader import ChatMessage
 from schemas.answer import Usage
 
@@ -27,37 +28,137 @@ class Embedder(Protocol):
         ...
 
 
+class ModelError(PagewireError):
+    """The model gave no answer. What becomes of the question then: pipelines.query.answering."""
+
+    code = "model-failed"
+
+
+class RateLimited(ModelError, Retryable):
+    """The model's server has too much to do.
+
+    Args:
+        retry_after: seconds it asks us to wait; None: it does not say.
+    """
+
+    code = "model-busy"
+
+    def __init__(self, message: str, retry_after: float | None = None) -> None:
+        super().__init__(message)
+        self.retry_after = retry_after
+
+
+class ModelDown(ModelError, Retryable):
+    """The model's server is away or broken."""
+
+    code = "model-down"
+
+
+class ModelSilent(ModelDown):
+    """The model was silent for too long, or wrote nothing at all."""
+
+    code = "model-silent"
+
+
+class ModelCut(ModelDown):
+    """The model's stream broke off in the middle."""
+
+    code = "model-cut"
+
+
+class ModelSlow(ModelError, Retryable):
+    """The model wrote on when the visitor's time was nearly over."""
+
+    code = "model-slow"
+
+
+class ContentFiltered(ModelError, Permanent):
+    """The model's provider does not want to answer this."""
+
+    code = "content-filtered"
+
+
+class ContextTooLong(ModelError, Permanent):
+    """The prompt is longer than the model can read: lower `context_chars` or take another model."""
+
+    code = "context-too-long"
+
+
+class ModelDenied(ModelError, Permanent):
+    """The key is wrong, has no right to the model, or no credit left."""
+
+    code = "model-denied"
+
+
+class BadRequest(ModelError, Permanent):
+    """The model's server does not understand the request, or has no such model."""
+
+    code = "model-refused"
+
+
+@dataclass(frozen=True)
+class ToolCall:
+    """A tool that the model wants to have run. `arguments` is the JSON it wrote: parsed and checked by whoever runs."""
+
+    name: str
+    arguments: str
+
+
+@dataclass(frozen=True)
+class ToolSpec:
+    """A tool as the model sees it. `parameters` is a JSON schema of an object."""
+
+    name: str
+    description: str
+    parameters: Mapping[str, Any]
+
+
 @dataclass(frozen=True)
 class Delta:
-    """A piece of a model's text. The last of a stream carries the usage, zeros if the server does not count."""
+    """A piece of a model's text.
+
+    The last of a stream carries the usage, zeros if the server does not count, and the tools that the model calls.
+    """
 
     text: str = ""
     usage: Usage | None = None
+    calls: tuple[ToolCall, ...] = ()
 
 
 @dataclass(frozen=True)
 class Completion:
-    """A model's whole text."""
+    """A model's whole text, and the tools it calls."""
 
     text: str
     usage: Usage
+    calls: tuple[ToolCall, ...] = ()
 
 
 class ChatModel(Protocol):
     """A chat model.
 
-    Both calls raise errors of `pipelines.runtime.errors`: Retryable when the model is away, busy or silent for too
-    long, Permanent when the same messages will be refused again.
+    Both calls raise ModelError: Retryable when the model is away, busy or silent for too long, Permanent when the same
+    messages will be refused again.
     """
 
     def stream(
-        self, messages: Sequence[ChatMessage], *, max_tokens: int | None = None, temperature: float = 0.0
+        self,
+        messages: Sequence[ChatMessage],
+        *,
+        max_tokens: int | None = None,
+        temperature: float = 0.0,
+        tools: Sequence[ToolSpec] = (),
     ) -> AsyncGenerator[Delta, None]:
         """The answer in pieces; the last Delta, and only that, has `usage`. Closing the iterator stops the model."""
         ...
 
     async def complete(
-        self, messages: Sequence[ChatMessage], *, max_tokens: int | None = None, temperature: float = 0.0
+        self,
+        messages: Sequence[ChatMessage],
+        *,
+        max_tokens: int | None = None,
+        temperature: float = 0.0,
+        tools: Sequence[ToolSpec] = (),
     ) -> Completion:
         """The answer at once."""
         ...

@@ -11,7 +11,7 @@ from typing import Protocol
 
 from pipelines.runtime.record import Record
 from pipelines.runtime.stage import Sender
-from schemas.answer import AnswerEvent, Done, Event, Failed, Restart
+from schemas.answer import AnswerEvent, Citation, Done, Event, Failed, Restart, Token
 from schemas.query import Question
 from schemas.topics import ANSWERS
 
@@ -19,24 +19,27 @@ CLOCK_SKEW_MS = 60_000  # between the machines that write the topics
 
 
 class EventLog(Protocol):
-    """Reads `answer.events` (adapters.kafka_log)."""
+    """Reads a topic by key (adapters.kafka_log)."""
 
     async def of_key(self, key: str, since_ms: int) -> list[Record]: ...
 
 
 class Publication:
-    """The events of one attempt at one request."""
+    """The events of one attempt at one request. `text` and `citations` are what the visitor has of the answer."""
 
     def __init__(self, sender: Sender, request_id: str, attempt: int) -> None:
         self._sender = sender
         self._request_id = request_id
         self._attempt = attempt
         self._seq = 0
+        self.text = ""
+        self.citations: list[Citation] = []
 
     async def restart(self) -> None:
         """Take back what was written so far: the answer begins again as the next attempt."""
         self._attempt += 1
         self._seq = 0
+        self.text, self.citations = "", []
         await self.put(Restart(attempt=self._attempt))
 
     async def put(self, *events: Event) -> None:
@@ -45,14 +48,22 @@ class Publication:
             message = AnswerEvent(request_id=self._request_id, attempt=self._attempt, seq=self._seq, event=event)
             self._seq += 1
             await self._sender.send(ANSWERS, self._request_id, message)
+            if isinstance(event, Token):
+                self.text += event.text
+            elif isinstance(event, Citation):
+                self.citations.append(event)
+
+
+def earliest(request: Question) -> int:
+    """Before this (milliseconds since 1970) nobody has written of the request."""
+    return round(request.asked_at.timestamp() * 1000) - CLOCK_SKEW_MS
 
 
 async def begin(record: Record, request: Question, sender: Sender, log: EventLog) -> Publication | None:
     """Begin to answer the request in `record`; None when it was answered already."""
     if record.fresh:
         return Publication(sender, request.request_id, 1)
-    since = round(request.asked_at.timestamp() * 1000) - CLOCK_SKEW_MS
-    written = [AnswerEvent.decode(r.value) for r in await log.of_key(request.request_id, since)]
+    written = [AnswerEvent.decode(r.value) for r in await log.of_key(request.request_id, earliest(request))]
     if any(event.final for event in written):
         return None
     last = max((event.attempt for event in written), default=0)

@@ -26,6 +26,7 @@ OPENAI_NAMES = {"OPENAI_API_KEY": "openai_api_key", "OPENAI_BASE_URL": "openai_b
 FILE_ONLY = frozenset({"sites", "keys"})
 
 Scope = Literal["ingest", "chat", "admin"]
+StrategyName = Literal["plain", "retrieval-gate", "self-ask", "react", "chain-of-thought", "tools"]
 
 
 class _Strict(BaseModel):
@@ -40,6 +41,14 @@ class SiteSettings(_Strict):
     origins: tuple[str, ...] = Field(
         default=(),
         description="Origins whose pages may embed the chat, such as `https://www.example.org`.",
+    )
+    strategy: StrategyName = Field(
+        default="plain", description="How a model comes to an answer (docs/howto/answers.md); without one it quotes."
+    )
+    glossary: dict[str, dict[Lang, str]] = Field(
+        default_factory=dict,
+        description="Terms that are never translated freely: term -> language -> what it is called there; "
+        "in other languages it stays as it is.",
     )
 
 
@@ -141,6 +150,12 @@ class Settings(_Strict):
     short_question_words: int = Field(default=3, ge=0, description="Fewer words than this: keyword search (SPEC B3).")
     context_chars: int = Field(default=6_000, ge=200, description="Characters of sources an answer may read.")
     history_messages: int = Field(default=15, ge=0, description="Messages of a conversation kept in mind (SPEC B1).")
+    question_patience: float = Field(
+        default=20.0,
+        gt=0,
+        description="Seconds after which a question is not retried any more while a service is away: "
+        "the visitor is told instead.",
+    )
     question_timeout: float = Field(
         default=90.0, gt=0, description="Seconds until nobody waits for an answer any more."
     )
@@ -162,6 +177,12 @@ class Settings(_Strict):
     )
     receipt_timeout: float = Field(default=10.0, gt=0, description="Default of `?wait=searchable&timeout=`, seconds.")
     token_ttl: int = Field(default=3600, gt=0, description="Seconds a visitor token lives.")
+    visitor_days: int = Field(
+        default=30,
+        ge=0,
+        description="Days in which a visitor token that is over can still be exchanged for a new one of the same "
+        "visitor: who stays away for longer finds no conversations any more.",
+    )
     visitor_rate: str = Field(
         default="20/minute",
         pattern=r"^[1-9]\d*/(second|minute|hour|day)$",

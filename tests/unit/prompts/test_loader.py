@@ -12,7 +12,8 @@ FRONT = """\
 id: answer
 version: 7
 language: any
-variables: {site: s, language: l, today: t, fence: f, sources: s, conversation: c, question: q}
+variables: {site: s, language: l, today: t, fence: f, sources: s, conversation: c, question: q, asked: a, notes: n,
+  terms: t}
 """
 BODY = """\
 system:
@@ -20,7 +21,10 @@ system:
     content: "{site} {language} {today} {fence}"
 user:
   - title: All
-    content: "{sources} {conversation} {question}"
+    content: "{sources} {conversation} {question} {asked}"
+  - title: Extra
+    when: notes
+    content: "{notes} {terms}"
 """
 
 
@@ -29,7 +33,8 @@ def override(folder: Path, front: str = FRONT, body: str = BODY) -> Path:
     return folder
 
 
-VALUES = {name: f"<{name}>" for name in ("site", "language", "today", "fence", "sources", "conversation", "question")}
+NAMES = ("site", "language", "today", "fence", "sources", "conversation", "question", "asked", "notes", "terms")
+VALUES = {name: f"<{name}>" for name in NAMES}
 
 
 def test_a_site_can_have_its_own_prompt(tmp_path: Path) -> None:
@@ -37,7 +42,20 @@ def test_a_site_can_have_its_own_prompt(tmp_path: Path) -> None:
     assert prompt.version == 7
     system, user = prompt.messages(VALUES, "en")
     assert (system.role, system.content) == ("system", "# Role\n<site> <language> <today> <fence>")
-    assert (user.role, user.content) == ("user", "# All\n<sources> <conversation> <question>")
+    assert (user.role, user.content) == (
+        "user",
+        "# All\n<sources> <conversation> <question> <asked>\n\n# Extra\n<notes> <terms>",
+    )
+
+
+def test_a_segment_is_left_out_where_its_variable_is_empty(tmp_path: Path) -> None:
+    _, user = load("answer", override(tmp_path)).messages(VALUES | {"notes": ""}, "en")
+    assert user.content == "# All\n<sources> <conversation> <question> <asked>"
+
+
+def test_a_segment_cannot_hang_on_a_variable_that_does_not_exist(tmp_path: Path) -> None:
+    with pytest.raises(PromptError, match=r"answer\.yaml: `when` names an unknown variable: note"):
+        load("answer", override(tmp_path, body=BODY.replace("when: notes", "when: note")))
 
 
 def test_a_site_without_one_gets_ours(tmp_path: Path) -> None:
@@ -49,7 +67,7 @@ def test_a_site_without_one_gets_ours(tmp_path: Path) -> None:
     [
         (FRONT, BODY.replace("{question}", "{questoin}"), "questoin|question"),
         (FRONT, BODY.replace("{question}", ""), "variable unknown or unused: question"),
-        (FRONT.replace(", question: q", ""), BODY.replace("{question}", ""), "variable missing: question"),
+        (FRONT.replace("question: q, ", ""), BODY.replace("{question}", ""), "variable missing: question"),
         (FRONT.replace("site: s,", "site: s, shoe: s,"), BODY.replace("{site}", "{site}{shoe}"), "unused: shoe"),
         (FRONT + "colour: red\n", BODY, "colour"),
         (FRONT, BODY + "assistant: []\n", "assistant"),
@@ -81,7 +99,7 @@ prompt: answer
 language: en
 examples:
   - title: One
-    variables: {sources: "S {fence}", conversation: "(none)", question: Q}
+    variables: {sources: "S {fence}", conversation: "(none)", question: Q, asked: A, notes: ""}
     output: "A for {site}"
 """
 
@@ -89,7 +107,7 @@ examples:
 def test_examples_come_before_the_question_with_the_same_fence(tmp_path: Path) -> None:
     messages = load("answer", examples(tmp_path, EXAMPLE)).messages(VALUES, "pl")
     assert [m.role for m in messages] == ["system", "user", "assistant", "user"]
-    assert messages[1].content == "# All\nS <fence> (none) Q"
+    assert messages[1].content == "# All\nS <fence> (none) Q A"
     assert messages[2].content == "A for <site>"
 
 

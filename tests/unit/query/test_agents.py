@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 
+from adapters.elastic.client import ElasticsearchDown
 from adapters.embedders.fake import FakeEmbedder
 from adapters.fakes import FakeSender
 from adapters.llm_fake import FakeChat
@@ -16,6 +18,7 @@ from pipelines.query.answering import Answering
 from pipelines.query.fuse import Hit
 from pipelines.query.language import Phrases
 from pipelines.query.publish import CLOCK_SKEW_MS
+from pipelines.query.stops import Stops
 from pipelines.runtime.dead_letters import DeadLetter
 from pipelines.runtime.errors import Retryable
 from pipelines.runtime.record import Record
@@ -106,11 +109,23 @@ def event(said: Any) -> AnswerEvent:
     return AnswerEvent(request_id=question().request_id, seq=0, event=said)
 
 
+class NoTail:
+    """Of stops; none come."""
+
+    async def start(self) -> None: ...
+
+    async def aclose(self) -> None: ...
+
+
+tail = NoTail()
+
+
 async def answered(log: FakeLog, fresh: bool) -> list[str]:
     sender = FakeSender()
     message = retrieved(source(1, "The pool opens at 9.")).model_copy(update={"request": asked()})
-    answering = Answering(SETTINGS, load("answer"), PHRASES, None)
-    await agents.answer_handler(answering, Models(), log)(record(message, fresh), sender)
+    stops = Stops(log, lambda deliver: tail)
+    handle = agents.answer_handler(Answering(SETTINGS, PHRASES, {}), Models(), log, stops)
+    await handle(record(message, fresh), sender)
     assert {(s.topic, s.key) for s in sender.sent} <= {(ANSWERS, message.request.request_id)}
     return [s.message.event.type for s in sender.sent if isinstance(s.message, AnswerEvent)]
 
@@ -162,8 +177,47 @@ async def test_bytes_that_are_no_message_are_refused_for_good() -> None:
     handlers = [
         agents.rephrase_handler(SETTINGS, load("rephrase"), PHRASES, None),
         agents.retrieve_handler(SETTINGS, None, None),  # type: ignore[arg-type]
-        agents.answer_handler(None, Models(), FakeLog()),  # type: ignore[arg-type]
+        agents.answer_handler(None, Models(), FakeLog(), None),  # type: ignore[arg-type]
     ]
     for handle in handlers:
         with pytest.raises(WireError):
             await handle(record(b'{"v": 2}'), FakeSender())
+
+
+class Hangs(FakeChat):
+    async def complete(self, *args: Any, **kwargs: Any) -> Any:
+        await asyncio.Event().wait()
+
+
+async def test_a_model_that_never_answers_does_not_hold_the_question_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(agents, "PATIENCE", 0.01)
+    assert (await rephrased(asked(), Hangs())).question == "When is the pool open?"
+
+
+async def away(record: Record, sender: Any) -> None:
+    raise ElasticsearchDown("connection refused")
+
+
+async def given_up(seconds_since: float, *written: AnswerEvent) -> list[Any]:
+    request = asked().model_copy(update={"asked_at": NOON, "lang": "de"})
+    patience = (datetime.now(UTC) - NOON).total_seconds() - seconds_since
+    settings = SETTINGS.model_copy(update={"question_patience": patience})
+    sender = FakeSender()
+    handle = agents.impatient(away, agents.asked, settings, PHRASES, FakeLog(*written))
+    await handle(record(request), sender)
+    return [s.message.event for s in sender.sent if isinstance(s.message, AnswerEvent)]
+
+
+async def test_a_service_that_is_away_is_told_to_the_visitor_while_they_wait() -> None:
+    message = PHRASES.error("elasticsearch-unavailable", "de")
+    assert await given_up(1) == [Failed(code="elasticsearch-unavailable", message=message), Done()]
+    assert message != PHRASES.error("error", "de")
+
+
+async def test_a_short_outage_is_waited_for() -> None:
+    with pytest.raises(ElasticsearchDown):
+        await given_up(-60)
+
+
+async def test_what_was_answered_is_not_failed_afterwards() -> None:
+    assert await given_up(1, event(Done())) == []

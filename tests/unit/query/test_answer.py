@@ -27,6 +27,27 @@ def made(*sources: Source, lang: str = "en", language: str = "English", budget: 
     )
 
 
+def test_notes_and_terms_are_shown_where_there_are_some() -> None:
+    request = retrieved(POOL)
+    with_them = chat(
+        load("answer"),
+        request,
+        site="Town",
+        language="English",
+        today=date(2026, 5, 4),
+        budget=6_000,
+        history_messages=15,
+        notes="The pool is in the north.",
+        terms="Hallenbad: indoor pool",
+    )
+    token = fence("request-0001")
+    assert f"<notes-{token}>\nThe pool is in the north.\n</notes-{token}>" in with_them.messages[-1].content
+    assert "Hallenbad: indoor pool" in with_them.messages[0].content
+    without = made(POOL)
+    assert "notes-" not in without.messages[-1].content
+    assert "Names of things" not in without.messages[0].content
+
+
 def shown(made: Chat) -> str:
     return "\n\n".join(f"=== {m.role}\n{m.content}" for m in made.messages) + "\n"
 
@@ -37,7 +58,7 @@ def test_the_prompt_is_the_one_we_reviewed() -> None:
 
 def test_a_german_visitor_gets_german_examples_and_is_answered_in_german() -> None:
     messages = made(POOL, lang="de-AT", language="German").messages
-    assert "Write in German" in messages[0].content
+    assert "could be in several languages, in German;" in messages[0].content
     assert "Bücherei" in messages[1].content
 
 

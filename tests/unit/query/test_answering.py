@@ -12,14 +12,28 @@ import pytest
 from adapters.embedders.fake import FakeEmbedder
 from adapters.fakes import FakeSender
 from adapters.llm_fake import FakeChat
-from pipelines.query import answering as module
-from pipelines.query.answering import Answering
+from pipelines.query import pump
+from pipelines.query.answering import QUOTING_TIME, Answering
 from pipelines.query.language import Phrases
-from pipelines.query.ports import ChatModel, Delta
+from pipelines.query.ports import (
+    BadRequest,
+    ChatModel,
+    ContentFiltered,
+    ContextTooLong,
+    Delta,
+    ModelCut,
+    ModelDenied,
+    ModelDown,
+    ModelError,
+    ModelSilent,
+    RateLimited,
+    ToolSpec,
+)
 from pipelines.query.publish import Publication
-from pipelines.runtime.errors import Permanent, Retryable
+from pipelines.query.strategies.registry import strategies
+from pipelines.runtime.errors import PagewireError, Retryable
 from pipelines.runtime.settings import Settings, SiteSettings
-from prompts.loader import ChatMessage, load
+from prompts.loader import ChatMessage
 from schemas.answer import Answered, AnswerEvent, Citation, Done, Event, Failed, Restart, Token, Usage
 from schemas.base import Message
 from schemas.query import Retrieved, Source
@@ -38,10 +52,25 @@ def asked(*sources: Source, lang: str = "en", seconds_left: float = 60) -> Retri
     return found.model_copy(update={"request": found.request.model_copy(update={"deadline": deadline})})
 
 
-async def answer(question: Retrieved, model: ChatModel | None, sender: FakeSender | None = None) -> list[AnswerEvent]:
+class NoPages:
+    """Finds nothing."""
+
+    async def find(self, retrieved: Retrieved, query: str) -> tuple[Source, ...]:
+        return ()
+
+    page = find
+
+
+async def answer(
+    question: Retrieved,
+    model: ChatModel | None,
+    sender: FakeSender | None = None,
+    stopped: asyncio.Event | None = None,
+) -> list[AnswerEvent]:
     sender = sender or FakeSender()
-    answering = Answering(SETTINGS, load("answer"), PHRASES, model)
-    await answering.answer(question, FakeEmbedder(), Publication(sender, question.request.request_id, 1))
+    answering = Answering(SETTINGS, PHRASES, strategies(model, NoPages()) if model else {})
+    to = Publication(sender, question.request.request_id, 1)
+    await answering.answer(question, FakeEmbedder(), to, stopped or asyncio.Event())
     return [s.message for s in sender.sent if isinstance(s.message, AnswerEvent)]
 
 
@@ -104,22 +133,93 @@ async def test_nothing_found_is_said_in_the_visitors_language_and_costs_no_model
     assert model.asked == []
 
 
-@pytest.mark.parametrize("error", [Retryable("busy"), Permanent("refused")])
-async def test_a_model_that_fails_before_its_first_word_is_replaced_by_quotes(error: Exception) -> None:
-    events = await answer(asked(POOL), FakeChat(error))
+GIVEN_UP = [
+    ModelDown("away"),
+    ModelSilent("..."),
+    ModelDenied("no credit"),
+    BadRequest("no such model"),
+    Retryable("?"),
+]
+
+
+@pytest.mark.parametrize("error", GIVEN_UP, ids=lambda error: error.code)
+async def test_a_model_that_fails_before_its_first_word_is_replaced_by_quotes(error: PagewireError) -> None:
+    model = FakeChat(error)
+    events = await answer(asked(POOL), model)
     assert kinds(events)[:4] == ["rephrased", "sources", "restart", "token"]
-    assert answered(events).extractive
+    final = answered(events)
+    assert final.extractive
+    assert final.strategy == "quote"
+    assert [step.said for step in final.trace if step.kind == "error"] == [error.code] * len(model.asked)
+    assert len(model.asked) == (2 if type(error) is ModelDown else 1)  # another instance may be there
+
+
+async def test_a_busy_model_is_asked_again_when_it_says_so() -> None:
+    model = FakeChat(RateLimited("busy", retry_after=0.0), RateLimited("busy", retry_after=0.0), "Closed [1].")
+    events = await answer(asked(POOL), model)
+    assert kinds(events) == ["rephrased", "sources", "token", "citation", "token", "answer", "done"]
+    assert (answered(events).text, len(model.asked)) == ("Closed.", 3)
+
+
+async def test_a_busy_model_is_not_waited_for_longer_than_the_visitor_waits() -> None:
+    model = FakeChat(RateLimited("busy", retry_after=50.0), "Too late.")
+    assert answered(await answer(asked(POOL, seconds_left=60), model)).extractive
+    assert len(model.asked) == 1
+
+
+async def test_a_prompt_that_is_too_long_is_shortened_from_its_end_once() -> None:
+    filler = [source(n, f"Paragraph {n}. " * 60) for n in range(2, 9)]
+    model = FakeChat(ContextTooLong("4096 tokens"), "Closed on Sundays [1].")
+    final = answered(await answer(asked(POOL, *filler), model))
+    assert (final.text, final.extractive) == ("Closed on Sundays.", False)
+    first, second = (messages[-1].content for messages in model.asked)
+    assert POOL.text in second
+    assert len(second) < 0.7 * len(first)
+    assert "Daily from 9." in first  # the conversation
+    assert "Daily from 9." not in second
+    still = FakeChat(ContextTooLong("4096 tokens"))
+    assert answered(await answer(asked(POOL), still)).extractive
+    assert len(still.asked) == 2
+
+
+@pytest.mark.parametrize("words", [[], ["The pool is "]], ids=["at once", "half-way"])
+async def test_what_the_filter_refuses_is_said_and_not_quoted(words: list[str]) -> None:
+    class Filtered(Breaks):
+        said, error = words, ContentFiltered("no")
+
+    events = await answer(asked(POOL, lang="de"), Filtered())
+    assert ("restart" in kinds(events)) == bool(words)
+    *_, failed, done = last_attempt(events)
+    assert failed == Failed(code="content-filtered", message=PHRASES.error("content-filtered", "de"))
+    assert done == Done()
+    assert streamed(events) == ""
+
+
+async def test_a_model_that_writes_until_the_visitors_time_is_over_is_replaced_by_quotes() -> None:
+    model = Endless()
+    final = answered(await answer(asked(POOL, seconds_left=QUOTING_TIME + 0.2), model))
+    assert final.extractive
+    assert [step.said for step in final.trace if step.kind == "error"] == ["model-slow"]
+    assert model.closed
 
 
 class Breaks(FakeChat):
     """Fails after some words."""
 
+    said: Sequence[str] = ["The pool is always ", "open"]
+    error: ModelError = ModelCut("the stream ended in the middle")
+
     async def stream(
-        self, messages: Sequence[ChatMessage], *, max_tokens: int | None = None, temperature: float = 0.0
+        self,
+        messages: Sequence[ChatMessage],
+        *,
+        max_tokens: int | None = None,
+        temperature: float = 0.0,
+        tools: Sequence[ToolSpec] = (),
     ) -> AsyncGenerator[Delta, None]:
-        yield Delta("The pool is always ")
-        yield Delta("open")
-        raise Retryable("the stream ended in the middle")
+        for word in self.said:
+            yield Delta(word)
+        raise self.error
 
 
 async def test_a_model_that_breaks_off_has_its_words_taken_back() -> None:
@@ -173,7 +273,12 @@ class Endless(FakeChat):
         self.written = 0
 
     async def stream(
-        self, messages: Sequence[ChatMessage], *, max_tokens: int | None = None, temperature: float = 0.0
+        self,
+        messages: Sequence[ChatMessage],
+        *,
+        max_tokens: int | None = None,
+        temperature: float = 0.0,
+        tools: Sequence[ToolSpec] = (),
     ) -> AsyncGenerator[Delta, None]:
         try:
             while True:
@@ -213,7 +318,7 @@ async def test_giving_up_stops_the_model_even_when_its_words_have_piled_up() -> 
         ahead = model.written
         await asyncio.sleep(0)
         await asyncio.sleep(0)
-    assert ahead < 3 * module.WAITING
+    assert ahead < 3 * pump.WAITING
     working.cancel()
     done, _ = await asyncio.wait({working}, timeout=5)
     assert done
@@ -240,3 +345,67 @@ async def test_citations_point_into_the_text_however_the_pieces_are_cut() -> Non
     final = answered(events)
     assert [final.text[c.start : c.end] for c in final.citations] == ["Closed on Sundays", "A ticket costs 4 euros"]
     assert tuple(e.event for e in events if isinstance(e.event, Citation)) == final.citations
+
+
+class Bell(FakeSender):
+    """Rings after the n-th token."""
+
+    def __init__(self, at: int) -> None:
+        super().__init__()
+        self.stopped = asyncio.Event()
+        self._left = at
+
+    async def send(
+        self, topic: Topic, key: str, message: Message, *, partition_key: str | None = None, lane: Any = None
+    ) -> None:
+        await super().send(topic, key, message)
+        if isinstance(message, AnswerEvent) and isinstance(message.event, Token):
+            self._left -= 1
+            if self._left == 0:
+                self.stopped.set()
+
+
+async def test_a_stop_ends_the_answer_with_what_there_is_and_hangs_up_on_the_model() -> None:
+    class Cites(Endless):
+        async def stream(self, *args: Any, **kwargs: Any) -> AsyncGenerator[Delta, None]:
+            yield Delta("Closed on Sundays [1]. ")
+            async for delta in super().stream(*args, **kwargs):
+                yield delta
+
+    sender, model = Bell(at=3), Cites()
+    async with asyncio.timeout(5):
+        events = await answer(asked(POOL, TICKETS), model, sender, sender.stopped)
+    final = answered(events)
+    assert final.stopped
+    assert final.text == streamed(events)
+    assert final.text.startswith("Closed on Sundays. word")
+    assert [c.n for c in final.citations] == [1]
+    assert [s.cited for s in final.sources] == [True, False]
+    assert not final.extractive
+    assert model.closed
+    assert [e.seq for e in events] == list(range(len(events)))
+
+
+@pytest.mark.parametrize("model", [None, FakeChat("Closed [1].")], ids=["quoting", "model"])
+async def test_a_stop_that_came_before_ends_the_answer_at_once(model: FakeChat | None) -> None:
+    stopped = asyncio.Event()
+    stopped.set()
+    events = await answer(asked(POOL), model, stopped=stopped)
+    assert kinds(events) == ["rephrased", "sources", "answer", "done"]
+    assert (answered(events).stopped, answered(events).text) == (True, "")
+    assert model is None or model.asked == []
+
+
+async def test_a_stop_ends_the_wait_for_a_busy_model() -> None:
+    class Rings(FakeChat):
+        async def stream(self, *args: Any, **kwargs: Any) -> AsyncGenerator[Delta, None]:
+            asyncio.get_running_loop().call_soon(stopped.set)
+            async for delta in super().stream(*args, **kwargs):
+                yield delta
+
+    stopped = asyncio.Event()
+    model = Rings(RateLimited("busy", retry_after=25.0))
+    async with asyncio.timeout(5):
+        events = await answer(asked(POOL), model, stopped=stopped)
+    assert answered(events).stopped
+    assert len(model.asked) == 1

@@ -1,0 +1,95 @@
+"""Pump: the pieces of an answer, from a model at its own pace to a bus at its own.
+
+strategy ─▶ reader task ─▶ queue, bounded ─▶ neighbouring tokens joined ─▶ whoever publishes them
+   ▲                                                │
+   └── closed, and with it the model's connection ◀─┴─ stopped, too late, or nobody takes any more
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Iterable
+from contextlib import aclosing
+
+from pipelines.query.ports import ModelSlow
+from pipelines.query.strategies.base import Piece
+from pipelines.runtime.errors import PagewireError
+from schemas.answer import Token
+
+WAITING = 64  # pieces that may wait while the broker confirms
+
+
+class StrategyFailed(Exception):
+    """The strategy, and not who publishes its pieces, failed. `failure` says how."""
+
+    def __init__(self, failure: PagewireError) -> None:
+        super().__init__(f"{failure.code}: {failure}")
+        self.failure = failure
+
+
+async def pumped(
+    pieces: AsyncGenerator[Piece, None], stopped: asyncio.Event, seconds: float
+) -> AsyncGenerator[Piece, None]:
+    """All pieces in order, until `stopped` is set. A slow bus makes larger tokens, not lag.
+
+    Args:
+        seconds: the pieces may take.
+
+    Raises:
+        StrategyFailed: what the pieces raise, or ModelSlow.
+    """
+    waiting: asyncio.Queue[Piece | None] = asyncio.Queue()
+    room = asyncio.Semaphore(WAITING)
+
+    async def read() -> None:
+        async with aclosing(pieces):
+            async for piece in pieces:
+                await room.acquire()
+                waiting.put_nowait(piece)
+
+    tasks = asyncio.create_task(read(), name="strategy"), asyncio.create_task(stopped.wait(), name="stop")
+    reader = tasks[0]
+    for task in tasks:
+        task.add_done_callback(lambda _: waiting.put_nowait(None))  # wakes us up, whatever ended it
+    alarm = asyncio.get_running_loop().call_later(max(0.0, seconds), waiting.put_nowait, None)
+    try:
+        ended = False
+        while not ended:
+            taken = [await waiting.get()]
+            while not waiting.empty():
+                taken.append(waiting.get_nowait())
+            batch = [piece for piece in taken if piece is not None]
+            ended = len(batch) < len(taken)
+            for _ in batch:
+                room.release()
+            if stopped.is_set():
+                return
+            for piece in _joined(batch):
+                yield piece
+        if stopped.is_set():
+            return
+        if not reader.done():
+            raise StrategyFailed(ModelSlow(f"no end of the answer after {seconds:.0f} s"))
+        try:
+            await reader
+        except PagewireError as err:
+            raise StrategyFailed(err) from err
+    finally:
+        alarm.cancel()
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+
+def _joined(batch: Iterable[Piece]) -> Iterable[Piece]:
+    text = ""
+    for piece in batch:
+        if isinstance(piece, Token):
+            text += piece.text
+            continue
+        if text:
+            yield Token(text=text)
+        text = ""
+        yield piece
+    if text:
+        yield Token(text=text)

@@ -1,0 +1,52 @@
+"""Remedies: what is tried again after a model's failure, and what is not.
+
+| failure | then |
+| --- | --- |
+| rate limit | the same again after the time that the server asks for, while the visitor waits |
+| away, 5xx | once more: another instance may answer |
+| context too long | once more with half of the sources and no history |
+| silent, cut off, slow, denied, refused | nothing: the pages are quoted instead |
+| content filter | nothing: the visitor is told; quoting would go around the filter |
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from pipelines.query.ports import ContextTooLong, ModelCut, ModelDown, ModelError, ModelSilent, RateLimited
+
+BUSY_TRIES = 3  # more than these are a queue, not a peak
+BUSY_WAIT = 1.0  # seconds, where the server does not say; doubled every time
+DOWN_WAIT = 0.5  # seconds
+
+
+@dataclass(frozen=True)
+class Remedy:
+    """Try again after `wait` seconds; with less to read if `shorter`."""
+
+    wait: float = 0.0
+    shorter: bool = False
+
+
+def remedy(failures: Sequence[ModelError], seconds_left: float) -> Remedy | None:
+    """What to do about the last of the failures; None: give the model up.
+
+    Args:
+        failures: of this answer, oldest first.
+        seconds_left: until the visitor has to get something else.
+    """
+    last = failures[-1]
+    before = sum(type(failure) is type(last) for failure in failures) - 1
+    found: Remedy | None = None
+    match last:
+        case RateLimited() if before < BUSY_TRIES:
+            found = Remedy(last.retry_after if last.retry_after is not None else BUSY_WAIT * 2**before)
+        case ModelSilent() | ModelCut():
+            pass  # the visitor has waited long enough
+        case ModelDown() if before == 0:
+            found = Remedy(DOWN_WAIT)
+        case ContextTooLong() if before == 0:
+            found = Remedy(shorter=True)
+    # The answer itself needs its time as well.
+    return found if found and found.wait <= seconds_left / 2 else None
