@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from pipelines.ingest.index import HeadMoved
 from pipelines.runtime.record import Lane
 from schemas.base import Message
 from schemas.head import Head
@@ -64,7 +65,7 @@ class FakeIndex:
         docs = {chunk_id(key, c.field, c.ord): _Doc(revision, chunk=c, page_key=key) for c in part.chunks}
         written = [self._put(id, doc) for id, doc in docs.items()]
         if head is not None:
-            written.append(self._put_head(head))
+            self._put_head(head)
         return all(written)
 
     async def remove(self, change: ChangeRef, chunks: Sequence[tuple[FieldName, int]]) -> None:
@@ -96,16 +97,15 @@ class FakeIndex:
         self.docs[id] = doc
         return True
 
-    def _put_head(self, head: Head) -> bool:
+    def _put_head(self, head: Head) -> None:
         """Only in place of the head that its writer has seen."""
         id = head_id(head.change.page_key)
         known = self.docs.get(id)
         if (known.head.token if known and known.head else None) != head.token:
-            return False
+            raise HeadMoved(id)
         self._writes += 1
         written = head.model_copy(update={"token": (self._writes, 1)})
         self.docs[id] = _Doc(head.change.revision, head=written, page_key=head.change.page_key)
-        return True
 
 
 class FakePages:

@@ -18,7 +18,7 @@ class Origin(Wire):
 
     changes: int = Field(default=0, ge=0, description="Offset in cms.changes.")
     chunks: int = Field(default=0, ge=0, description="Offset in ingest.chunks.")
-    embeddings: int = Field(default=0, ge=0, description="Offset in ingest.embeddings, of the last part.")
+    embeddings: int = Field(default=0, ge=0, description="Offset in ingest.embeddings.")
 
     def furthest(self, other: Origin) -> Origin:
         """Of each topic the later position."""
@@ -44,10 +44,16 @@ class Head(Wire):
     chunker: str = ""
     cost: ChunkCounts = ChunkCounts()
     # Compaction keeps the last record of a key: no product of an older change may outlive those of this one.
-    origin: Origin = Field(default=Origin(), description="Where this change and its products stand.")
+    origin: Origin = Field(default=Origin(), description="Where this change and its products stand; the first part.")
+    last_part: int = Field(default=0, ge=0, description="Offset of its last part in ingest.embeddings.")
     losers: Origin = Field(default=Origin(), description="Where older changes were met that stand furthest back.")
     settled_at: AwareDatetime = Field(description="When the index showed it.")
     token: Token | None = Field(default=None, exclude=True, description="Which write of the record this was read from.")
+
+    @property
+    def end(self) -> Origin:
+        """Where the last of this change and its products stand."""
+        return self.origin.model_copy(update={"embeddings": self.last_part})
 
     @property
     def outlived(self) -> bool:

@@ -11,6 +11,7 @@ from elasticsearch import AsyncElasticsearch, NotFoundError
 from adapters.elastic.client import explained
 from adapters.elastic.indexes import RECEIPTS, Indexes, IndexGone, IndexInfo, alias
 from adapters.elastic.writer import IndexMissing, Write, Writer, Written
+from pipelines.ingest.index import HeadMoved
 from pipelines.runtime.record import Lane
 from pipelines.words import stems
 from schemas.head import Head, Token
@@ -58,12 +59,15 @@ class PageIndex:
     async def write(self, part: PageEmbeddings, head: Head | None) -> bool:
         """Write the part's chunks, then the head if given, in place of the one with its token, or of none.
 
-        False when a newer chunk, or another head, is there.
+        False when a newer chunk is there. Raises: HeadMoved: another head is; chunks may have been written.
         """
         writes = [self._chunk(part, chunk) for chunk in part.chunks]
         if head is not None:
             writes.append(self._head(head))
-        return not any(written.stale for written in await self._write(writes))
+        written = await self._write(writes)
+        if head is not None and written.pop().stale:
+            raise HeadMoved(f"the head of {head.change.page_key} in {self.info.name} is not the one that was read")
+        return not any(chunk.stale for chunk in written)
 
     async def remove(self, change: ChangeRef, chunks: Sequence[tuple[FieldName, int]]) -> None:
         """Delete chunks unless a newer revision wrote them."""

@@ -6,6 +6,7 @@ cms.changes ─▶ chunk ─▶ ingest.chunks ─▶ embed ─▶ ingest.embeddi
 from __future__ import annotations
 
 import asyncio
+from collections import OrderedDict
 from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
 from typing import Any, TypeVar
@@ -24,6 +25,8 @@ from schemas.ingest import Chunker, Failure, PageChunks, PageEmbeddings, Receipt
 from schemas.keys import page_of_part, part_key
 from schemas.page import ChangeRef, PageChange, PageMeta
 from schemas.topics import CHUNKS, EMBEDDINGS, RECEIPTS
+
+BEGUN = 1_000  # pages in parts that are under way in one process
 
 PutReceipt = Callable[[ReceiptEvent, Lane], Awaitable[None]]
 
@@ -72,12 +75,13 @@ def embed_handler(embedding: Embedding) -> Handler:
 def index_handler(sites: Sites[Any], log: ChangeLog) -> Handler:
     """Vectors become searchable, and the editor gets a receipt."""
     healer = Healer(log)
+    first_parts = FirstParts()
 
     async def handle(record: Record, sender: Sender) -> None:
         part = PageEmbeddings.decode(record.value)
         _keyed(record, part.change)
         try:
-            outcome = await index_part(part, sites, now, record.offset)
+            outcome = await index_part(part, sites, now, record.offset, first_parts.of(part, record.offset))
         except Moved as moved:
             if moved.again:
                 await healer.send_again(moved.again, sender)
@@ -88,6 +92,24 @@ def index_handler(sites: Sites[Any], log: ChangeLog) -> Handler:
             await sender.send(RECEIPTS, part.change.page_key, outcome.receipt)
 
     return handle
+
+
+class FirstParts:
+    """Where the first parts stand of the pages that this process has begun."""
+
+    def __init__(self) -> None:
+        self._seen: OrderedDict[str, tuple[ChangeRef, int]] = OrderedDict()
+
+    def of(self, part: PageEmbeddings, offset: int) -> int | None:
+        """As `index_part` wants it, for the part at this offset."""
+        if part.parts == 1:
+            return None
+        if part.part == 0:
+            self._seen[part.change.page_key] = part.change, offset
+            if len(self._seen) > BEGUN:
+                self._seen.popitem(last=False)
+        change, first = self._seen.get(part.change.page_key, (None, 0))
+        return first if change == part.change else 0
 
 
 def receipt_handler(put: PutReceipt) -> Handler:

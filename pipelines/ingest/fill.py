@@ -22,7 +22,7 @@ from adapters.elastic.indexes import IndexGone
 from pipelines.ingest.accept import newer, reference
 from pipelines.ingest.agents import chunked, now
 from pipelines.ingest.heal import ChangeLog
-from pipelines.ingest.index import ChunkAddress, PageStore, apply_part
+from pipelines.ingest.index import ChunkAddress, HeadMoved, PageStore, apply_part
 from pipelines.ingest.reuse import Embedding, PageModel
 from pipelines.runtime.errors import Permanent, Retryable, WrongUse
 from pipelines.runtime.guard import RetryPolicy
@@ -114,8 +114,13 @@ class Batched(PageStore):
     async def write(self, part: PageEmbeddings, head: Head | None) -> bool:
         if head is None:
             return await self._store.write(part, None)
-        written = await self._store.write(part, self._as_shown(head))
-        self._heads |= await self._store.heads([part.change.page_key])
+        made = self._as_shown(head)
+        try:
+            written = await self._store.write(part, made)
+        except HeadMoved:
+            self._heads |= await self._store.heads([part.change.page_key])
+            raise
+        self._heads[part.change.page_key] = made  # its token is out of date now: found when it matters
         return written
 
     async def remove(self, change: ChangeRef, chunks: Sequence[ChunkAddress]) -> None:
@@ -137,6 +142,7 @@ class Batched(PageStore):
                 "cost": shown.cost,
                 "settled_at": shown.settled_at,
                 "origin": shown.origin.furthest(head.origin),
+                "last_part": max(shown.last_part, head.last_part),
                 "losers": shown.losers.furthest(head.losers),
             }
         )
@@ -271,7 +277,7 @@ class Filler:
 
     async def _put(self, given: Given, store: PageStore) -> None:
         for part in await self._parts(given):
-            await apply_part(part, store, now, given.origin)
+            await apply_part(part, store, now, given.origin, None if part.parts == 1 else 0)
             self.tally.chunks += len(part.chunks)
             if part.part == part.parts - 1:
                 self.tally.pages += 1

@@ -14,6 +14,7 @@ live any more, is answered by sending the winning change through the pipeline ag
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol, TypeVar
@@ -40,6 +41,12 @@ class Moved(Retryable):
         self.again = again
 
 
+class HeadMoved(Retryable):
+    """The page's head is not the one its writer has seen."""
+
+    code = "head-moved"
+
+
 class PageStore(Protocol):
     """One index, as the index stage needs it."""
 
@@ -58,7 +65,7 @@ class PageStore(Protocol):
     async def write(self, part: PageEmbeddings, head: Head | None) -> bool:
         """Write the part's chunks, then the head if given, in place of the one with its token, or of none.
 
-        False when a newer chunk, or another head, is there.
+        False when a newer chunk is there. Raises: HeadMoved: another head is; chunks may have been written.
         """
         ...
 
@@ -99,9 +106,17 @@ class Outcome:
 
 
 async def index_part(
-    part: PageEmbeddings, sites: Sites[Store], now: Callable[[], datetime], embeddings_offset: int = 0
+    part: PageEmbeddings,
+    sites: Sites[Store],
+    now: Callable[[], datetime],
+    embeddings_offset: int = 0,
+    first_part: int | None = None,
 ) -> Outcome:
-    """Apply one part of a change, which stands at `embeddings_offset` of its topic, to the live index.
+    """Apply one part of a change to the live index.
+
+    Args:
+        embeddings_offset: Where the part stands in ingest.embeddings.
+        first_part: Where the change's first part stands there; 0: not known, None: this is the only one.
 
     Raises:
         Moved: another index was promoted meanwhile.
@@ -111,7 +126,9 @@ async def index_part(
         part.change.site, embedder=part.embedder, model=part.model, dims=part.dims, chunker=part.chunker
     )
     origin = Origin(changes=part.change.offset, chunks=part.chunks_offset, embeddings=embeddings_offset)
-    outcome = await (_overwritten(part, store, origin) if part.superseded else apply_part(part, store, now, origin))
+    outcome = await (
+        _overwritten(part, store, origin) if part.superseded else apply_part(part, store, now, origin, first_part)
+    )
     # A rebuild that is promoted covers what was in the topics before the swap. So whoever wrote to the old index may
     # only say so if it was still the live one afterwards.
     if not await sites.still_live(store):
@@ -121,22 +138,34 @@ async def index_part(
     return outcome
 
 
-async def apply_part(part: PageEmbeddings, store: PageStore, now: Callable[[], datetime], origin: Origin) -> Outcome:
-    """Apply one part of a change, which stands at `origin`, to an index.
+async def apply_part(
+    part: PageEmbeddings,
+    store: PageStore,
+    now: Callable[[], datetime],
+    origin: Origin,
+    first_part: int | None = None,
+) -> Outcome:
+    """Apply one part of a change, which stands at `origin`, to an index; `first_part` as for `index_part`.
 
     Raises:
         Retryable, Permanent: from the store.
     """
     while True:
         before = (await store.heads([part.change.page_key])).get(part.change.page_key)
-        if outcome := await _apply(part, before, store, now, origin):
-            return outcome
+        with suppress(HeadMoved):
+            if outcome := await _apply(part, before, store, now, origin, first_part):
+                return outcome
 
 
 async def _apply(
-    part: PageEmbeddings, before: Head | None, store: PageStore, now: Callable[[], datetime], origin: Origin
+    part: PageEmbeddings,
+    before: Head | None,
+    store: PageStore,
+    now: Callable[[], datetime],
+    origin: Origin,
+    first_part: int | None,
 ) -> Outcome | None:
-    """One try; None when somebody else has written the head since the look at it."""
+    """One try; None when the head has changed since the look at it. Raises: HeadMoved: when it did at the last."""
     change = part.change
     if before is not None and _wins(before.change, change):
         # We may have been here before, and died before the newer one's chunks replaced all of ours.
@@ -150,15 +179,12 @@ async def _apply(
         return Outcome() if after == before else None
 
     gone = _addresses(before.counts, but=part.counts) if before else []
-    head = _head(part, origin, before, len(gone), now)
+    head = _head(part, origin, first_part, before, len(gone), now)
     if gone:
         # Before the head: once it stands, nothing is left to be done again.
         await store.write(part, None)
         await store.remove(change, gone)
     if not await store.write(part.model_copy(update={"chunks": ()}) if gone else part, head):
-        after = (await store.heads([change.page_key])).get(change.page_key)
-        if after is None or after.model_copy(update={"token": head.token}) != head:
-            return None
         # A newer change has begun to write; it will find our head when it gets to its own.
         return Outcome(ReceiptEvent(change=change, state="superseded", at=now()))
     await store.refresh()
@@ -182,7 +208,9 @@ async def _overwritten(part: PageEmbeddings, store: PageStore, origin: Origin) -
         if part.part >= shown.parts or newer(part.change, shown.change):
             break
         head = _having_met(shown, part.change, Origin(embeddings=origin.embeddings))
-        if head == shown or await store.write(part, head):
+        with suppress(HeadMoved):
+            if head != shown:
+                await store.write(part, head)
             return Outcome(again=shown.change if head.outlived else None)
     return Outcome()
 
@@ -194,7 +222,7 @@ def _wins(a: ChangeRef, b: ChangeRef) -> bool:
 
 async def _lost(
     part: PageEmbeddings, origin: Origin, winner: Head, store: PageStore, now: Callable[[], datetime]
-) -> Outcome | None:
+) -> Outcome:
     """A newer change was there before this one: nothing of it stays, and it is not left on top of a topic."""
     change = part.change
     # What we wrote over the winner's was refused; what we wrote beside it goes.
@@ -202,8 +230,8 @@ async def _lost(
         await store.remove(change, left)
         await store.refresh()  # the winner's may have made ours visible
     head = _having_met(winner, change, origin)
-    if head.outlived and head != winner and not await store.write(part.model_copy(update={"chunks": ()}), head):
-        return None
+    if head.outlived and head != winner:
+        await store.write(part.model_copy(update={"chunks": ()}), head)
     receipt = ReceiptEvent(change=change, state="superseded", at=now())
     return Outcome(receipt, again=winner.change if head.outlived else None)
 
@@ -228,14 +256,23 @@ async def _misfit(part: PageEmbeddings, before: Head | None, store: PageStore, n
     return Outcome(receipt, again=change if before.origin.embeddings == 0 else None)
 
 
-def _head(part: PageEmbeddings, origin: Origin, before: Head | None, removed: int, now: Callable[[], datetime]) -> Head:
+def _head(
+    part: PageEmbeddings,
+    end: Origin,
+    first_part: int | None,
+    before: Head | None,
+    removed: int,
+    now: Callable[[], datetime],
+) -> Head:
+    # Each part has a key of its own in the topic: a loser behind the first one outlives that.
+    origin = end if first_part is None else end.model_copy(update={"embeddings": first_part})
     losers = Origin()
     if before is not None and before.change.partition == part.change.partition:
         losers = before.losers
         if newer(part.change, before.change):
-            losers = losers.furthest(before.origin)
+            losers = losers.furthest(before.end)
         else:  # at a replay the page's last products may stand further back than those at hand
-            origin = origin.furthest(before.origin)
+            origin, end = origin.furthest(before.origin), end.furthest(before.end)
     return Head(
         change=part.change,
         state="deleted" if part.change.op == "delete" else "live",
@@ -245,6 +282,7 @@ def _head(part: PageEmbeddings, origin: Origin, before: Head | None, removed: in
         chunker=part.chunker,
         cost=ChunkCounts(total=sum(part.counts.values()), embedded=part.embedded, reused=part.reused, removed=removed),
         origin=origin,
+        last_part=end.embeddings,
         losers=losers,
         settled_at=now(),
         token=before.token if before else None,

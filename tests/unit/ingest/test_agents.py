@@ -93,14 +93,24 @@ async def test_an_indexed_page_gets_its_receipt() -> None:
     pages, sender = FakePages(), FakeSender()
     handle = agents.index_handler(pages, NoLog())
     first, last = parts_of(change(5), {"content": ["a", "b"]}, per_part=1)
-    await handle(record(first), sender)
+    await handle(record(first, offset=2), sender)
     assert sender.sent == []
     await handle(record(last, offset=4), sender)
     [sent] = sender.sent
     assert (sent.topic, sent.key) == (RECEIPTS, KEY)
     assert isinstance(sent.message, ReceiptEvent)
     assert sent.message.state == "searchable"
-    assert (await pages.heads("town", [KEY]))[KEY].origin.embeddings == 4
+    head = (await pages.heads("town", [KEY]))[KEY]
+    assert (head.origin.embeddings, head.last_part) == (2, 4)
+
+
+async def test_a_worker_that_has_not_seen_the_first_part_does_not_know_where_it_stands() -> None:
+    pages = FakePages()
+    first, last = parts_of(change(5), {"content": ["a", "b"]}, per_part=1)
+    await agents.index_handler(pages, NoLog())(record(first, offset=2), FakeSender())
+    await agents.index_handler(pages, NoLog())(record(last, offset=4), FakeSender())
+    head = (await pages.heads("town", [KEY]))[KEY]
+    assert (head.origin.embeddings, head.last_part) == (0, 4)
 
 
 class Log:

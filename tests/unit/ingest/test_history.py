@@ -78,6 +78,8 @@ LONG = dict.fromkeys(REVISIONS, 5)
 # ... and another index, which knows nothing of the loser, becomes live before the winner is sent again.
 @example(SHORT, ("save", 1, "upsert", "bulk"), [("save", 3, "upsert", "save"), ("promote", 0)], 0)
 @example(SHORT, ("save", 1, "upsert", "bulk"), [("save", 3, "upsert", "save"), ("promote", 1)], 0)
+# A loser's only part stands between two parts of the winner.
+@example({1: 0, 2: 3, 3: 0, 4: 0}, ("save", 1, "upsert", "save"), [("save", 2, "upsert", "bulk")], 2532)
 # Of the parts of an older revision only some were overwritten in the topic that a rebuild reads.
 @example(LONG, ("save", 4, "upsert", "save"), [("save", 4, "delete", "save")], 0)
 async def test_any_interleaving_ends_in_the_highest_revision(
