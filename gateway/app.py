@@ -10,7 +10,10 @@ from fastapi import FastAPI
 from gateway import (
     audit,
     chat,
+    completions,
     content,
+    conversations,
+    feedback,
     letters,
     openapi,
     ops,
@@ -30,11 +33,14 @@ from gateway.origins import SiteOrigins
 from gateway.ports import Ports
 from gateway.rates import Rates
 from gateway.tokens import VisitorTokens
+from pipelines.query.conversations import Conversations
 from pipelines.runtime.settings import Settings
 from sites.content import load_site
 
 SAMPLE_SITE = "demo"
 API_VERSION = "1"
+DAY = 86_400  # seconds
+OPERATORS = (letters, audit, rebuilds, ops)
 
 
 def create_app(settings: Settings, ports: Ports) -> FastAPI:
@@ -51,7 +57,7 @@ def create_app(settings: Settings, ports: Ports) -> FastAPI:
         redoc_url=None,
         redirect_slashes=False,
     )
-    tokens = VisitorTokens(token_secret(settings), settings.token_ttl)
+    tokens = VisitorTokens(token_secret(settings), settings.token_ttl, settings.visitor_days * DAY)
     bootstrap, _ = admin_key(settings)
     app.state.edge = Edge(
         settings=settings,
@@ -60,9 +66,10 @@ def create_app(settings: Settings, ports: Ports) -> FastAPI:
         tokens=tokens,
         rates=Rates(settings.visitor_rate),
         gauges=StatusGauges(ports.status, ports.letters),
+        conversations=Conversations(ports.conversations, ports.answers, settings.history_messages),
     )
     problems.install(app)
-    for module in (content, chat, search, visitors, letters, audit, rebuilds, ops):
+    for module in (content, chat, conversations, feedback, search, visitors, completions, *OPERATORS):
         app.include_router(module.router)
     openapi.install(app)
     if SAMPLE_SITE in settings.sites:

@@ -1,22 +1,27 @@
-"""Questions in, answers out: streamed, resumed, or whole (CONTRACT 3 and 4)."""
+"""Questions in, answers out: streamed, resumed, stopped, or whole (CONTRACT 3 and 4)."""
 
 from __future__ import annotations
 
 import asyncio
 import secrets
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from typing import Annotated
 
 from fastapi import APIRouter, Header, Path, Request, Response
 from fastapi.responses import JSONResponse
 
+from gateway.auth import Caller
 from gateway.bodies import parse, read_body
-from gateway.edge import MayChat, TheEdge, address_of
+from gateway.edge import Edge, MayChat, TheEdge, owner_of
 from gateway.messages import message
 from gateway.openapi import event_stream, request_body
 from gateway.problems import Problem
 from gateway.sse import EventStream, Patient, frames
+from pipelines.query.conversations import AnswerUnderWay, UnknownAnswer
+from pipelines.runtime.errors import Retryable
 from schemas.answer import Answered, Failed, QuestionRephrased, SourcesFound
+from schemas.base import Lang
 from schemas.http import ChatRequest, ChatResponse
 from schemas.query import Question, RequestId
 
@@ -34,25 +39,57 @@ router = APIRouter(prefix="/v1/sites/{site}", tags=["chat"])
     openapi_extra=request_body(ChatRequest),
 )
 async def chat(site: str, caller: MayChat, edge: TheEdge, request: Request) -> Response:
-    """Ask a question."""
+    """Ask a question.
+
+    Without `conversation_id` it begins a conversation; with one it is understood as its continuation. While the last
+    question of a conversation is being answered, another is refused (409 `answer-under-way`, with its `request_id`).
+    """
     asked = _question(await read_body(request, BODY_LIMIT))
-    if caller.visitor is not None:
-        edge.rates.count("ask", address_of(request), caller.visitor)
-    seconds = edge.settings.question_timeout
+    edge.count("ask", request, caller)
+    question = new_question(edge, site, asked.question, asked.lang)
+    if asked.conversation_id is None:
+        await edge.conversations.begin(owner_of(caller, site), question, edge.ports.answers.here(question.request_id))
+    else:
+        question = question.model_copy(update={"conversation_id": asked.conversation_id})
+        question = await continuing(edge, caller, question)
+    return await answered(edge, request, caller, question)
+
+
+def new_question(edge: Edge, site: str, text: str, lang: Lang | None = None) -> Question:
+    """A question as it goes into the log, in a conversation of its own."""
     now = datetime.now(UTC)
-    question = Question(
+    return Question(
         request_id=secrets.token_urlsafe(ID_BYTES),
-        conversation_id=asked.conversation_id or secrets.token_urlsafe(ID_BYTES),
+        conversation_id=secrets.token_urlsafe(ID_BYTES),
         site=site,
-        lang=asked.lang or edge.settings.site(site).languages[0],
-        question=asked.question,
+        lang=lang or edge.settings.site(site).languages[0],
+        question=text,
         asked_at=now,
-        deadline=now + timedelta(seconds=seconds),
+        deadline=now + timedelta(seconds=edge.settings.question_timeout),
     )
-    deadline = asyncio.get_running_loop().time() + seconds
-    events = Patient(edge.ports.answers.ask(question))
+
+
+async def continuing(edge: Edge, caller: Caller, question: Question, replaces: str | None = None) -> Question:
+    """The question with the history of its conversation, which has kept it.
+
+    Raises:
+        UnknownConversation, Retryable. Problem: 409.
+    """
+    owner, position = owner_of(caller, question.site), edge.ports.answers.here(question.request_id)
+    try:
+        said = await edge.conversations.go_on(owner, question, position, replaces=replaces)
+    except AnswerUnderWay as err:
+        raise Problem(409, err.code, str(err), extra={"request_id": err.request_id}) from None
+    return question.model_copy(update={"history": said})
+
+
+async def answered(edge: Edge, request: Request, caller: Caller, question: Question) -> Response:
+    """Ask a question that its conversation has kept: the response, streamed or whole."""
+    deadline = asyncio.get_running_loop().time() + edge.settings.question_timeout
+    owner = owner_of(caller, question.site)
+    events = Patient(edge.conversations.following(owner, question, edge.ports.answers.ask(question)))
     if "text/event-stream" not in request.headers.get("accept", ""):
-        return JSONResponse((await _whole(events, question, deadline)).model_dump(mode="json"))
+        return JSONResponse((await whole(events, question, deadline)).model_dump(mode="json"))
     await events.begin(FIRST_EVENT_WAIT)
     return EventStream(events, frames(events, question.request_id, question.lang, deadline))
 
@@ -72,16 +109,37 @@ async def resume(
     edge: TheEdge,
     last_event_id: Annotated[str, Header(max_length=200)] = "",
 ) -> Response:
-    """Read on where a broken stream ended, on any gateway. Without `Last-Event-ID`: from the beginning."""
+    """Read on where a broken stream ended, on any gateway.
+
+    Without `Last-Event-ID`: from the beginning, for whom the answer is kept in a conversation.
+    """
     given, _, position = last_event_id.partition(":")
-    if last_event_id and given != request_id:
+    if last_event_id and (given != request_id or not position):
         raise Problem(400, "bad-position", "Last-Event-ID: not an event of this answer")
+    if not position:  # else whoever makes up an id would have us search a day of everybody's answers for it
+        position = await edge.conversations.position(owner_of(caller, site), request_id)
     events = Patient(edge.ports.answers.resume(request_id, position))
     if not await events.begin(FIRST_EVENT_WAIT):
         return Response(status_code=204)
     deadline = asyncio.get_running_loop().time() + edge.settings.question_timeout
     lang = edge.settings.site(site).languages[0]
     return EventStream(events, frames(events, request_id, lang, deadline, position))
+
+
+@router.delete("/answers/{request_id}", status_code=202, response_class=Response)
+async def stop(
+    site: str, request_id: Annotated[RequestId, Path()], caller: MayChat, edge: TheEdge, request: Request
+) -> Response:
+    """Stop an answer: the model is let go, and the stream ends with what is there, in an `answer` with `stopped`.
+
+    Whoever knows the request id may stop the answer, as they may read it. Stopping twice, or too late, does no harm.
+    """
+    edge.count("stop", request, caller)
+    await edge.ports.answers.stop(request_id)
+    # The next question need not wait for the stage to have heard of it; if this cannot be kept, it waits that long.
+    with suppress(UnknownAnswer, Retryable):
+        await edge.conversations.stopped(owner_of(caller, site), request_id)
+    return Response(status_code=202)
 
 
 def _question(body: bytes) -> ChatRequest:
@@ -96,8 +154,8 @@ def _question(body: bytes) -> ChatRequest:
         raise
 
 
-async def _whole(events: Patient, question: Question, deadline: float) -> ChatResponse:
-    """Wait for the end."""
+async def whole(events: Patient, question: Question, deadline: float) -> ChatResponse:
+    """Wait for the end. Raises: Problem: 502 or 504, in plain words."""
     rephrased, sources, answer = None, None, None
     try:
         async with asyncio.timeout_at(deadline):
@@ -126,6 +184,8 @@ async def _whole(events: Patient, question: Question, deadline: float) -> ChatRe
         answer=answer.text,
         sources=answer.sources,
         extractive=answer.extractive,
+        stopped=answer.stopped,
+        citations=answer.citations,
         usage=answer.usage,
         timings_ms=answer.timings_ms,
     )

@@ -13,8 +13,10 @@ from gateway.auth import Caller, Keys
 from gateway.gauges import StatusGauges
 from gateway.ports import Ports
 from gateway.problems import Problem
-from gateway.rates import Rates
+from gateway.rates import Rates, What
 from gateway.tokens import VisitorTokens
+from pipelines.query.conversations import Conversations
+from pipelines.query.turns import Owner
 from pipelines.runtime.settings import Scope, Settings
 
 
@@ -28,6 +30,12 @@ class Edge:
     tokens: VisitorTokens
     rates: Rates
     gauges: StatusGauges
+    conversations: Conversations
+
+    def count(self, what: What, request: Request, caller: Caller) -> None:
+        """Count what a visitor does; programs with keys are not counted. Raises: Problem: 429."""
+        if caller.visitor is not None:
+            self.rates.count(what, address_of(request), caller.visitor)
 
 
 async def edge_of(request: Request) -> Edge:
@@ -38,6 +46,11 @@ async def edge_of(request: Request) -> Edge:
 def address_of(request: Request) -> str:
     """The caller's address, as uvicorn knows it (behind a proxy: its `--forwarded-allow-ips`)."""
     return request.client.host if request.client else "unknown"
+
+
+def owner_of(caller: Caller, site: str) -> Owner:
+    """Whose conversations a caller's are: a visitor's own, or those of the program with this key."""
+    return Owner(site, f"visitor:{caller.visitor}" if caller.visitor else f"key:{caller.name}")
 
 
 bearer_scheme = HTTPBearer(

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections import Counter
+from collections import Counter, defaultdict, deque
 from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
+from gateway.fake_conversations import FakeConversations
 from gateway.ports import Acceptance, Change, Followed, Ports
 from pipelines.ingest.drift import Kind
 from pipelines.ingest.findings import AuditReport, RepairReport
@@ -93,12 +95,16 @@ Step = Event | float | BaseException
 
 @dataclass
 class FakeAnswers:
-    """Plays a script after `accepted`: events, pauses in seconds, errors. Positions count events."""
+    """Plays a script after `accepted`: events, pauses in seconds, errors. Positions count events.
+
+    A stop ends the pause at hand, and with it the answer.
+    """
 
     script: Callable[[Question], Sequence[Step]]
     asked: list[Question] = field(default_factory=list)
     following: int = 0  # readers at this moment
     pulled: int = 0  # events taken by readers
+    stopped: dict[str, asyncio.Event] = field(default_factory=lambda: defaultdict(asyncio.Event))
 
     async def ask(self, question: Question) -> AsyncGenerator[Followed, None]:
         self.asked.append(question)
@@ -112,17 +118,43 @@ class FakeAnswers:
         async for followed in self._play(question, int(position or -1)):
             yield followed
 
-    async def _play(self, question: Question, after: int) -> AsyncGenerator[Followed, None]:
+    def here(self, request_id: str) -> str:
+        return ""
+
+    async def stop(self, request_id: str) -> None:
+        self.stopped[request_id].set()
+
+    async def recorded(self, request_id: str, position: str) -> AsyncGenerator[Followed, None]:
+        """Up to the script's first pause, which is for ever while nobody follows."""
+        question = next((q for q in self.asked if q.request_id == request_id), None)
+        if question is None:
+            return
+        async for followed in self._play(question, int(position or -1), waiting=False):
+            yield followed
+
+    async def _play(self, question: Question, after: int, *, waiting: bool = True) -> AsyncGenerator[Followed, None]:
         accepted = Accepted(request_id=question.request_id, conversation_id=question.conversation_id)
         self.following += 1
         seq = -1
+        text = ""
+        steps: deque[Step] = deque((accepted, *self.script(question)))
         try:
-            for step in (accepted, *self.script(question)):
+            while steps:
+                step = steps.popleft()
                 if isinstance(step, BaseException):
                     raise step
                 if isinstance(step, float):
-                    await asyncio.sleep(step)
+                    stop = self.stopped[question.request_id]
+                    if waiting:
+                        with suppress(TimeoutError):
+                            await asyncio.wait_for(stop.wait(), step)
+                    if stop.is_set():
+                        answer = Answered(text=text, citations=(), sources=(), extractive=False, stopped=True)
+                        steps = deque((answer, Done()))
+                    elif not waiting:
+                        return
                     continue
+                text += step.text if isinstance(step, Token) else ""
                 seq += 1
                 if seq > after:
                     self.pulled += 1
@@ -331,6 +363,7 @@ class FakePorts:
 
     pages: FakePages = field(default_factory=lambda: FakePages({"town": "en"}))
     answers: FakeAnswers = field(default_factory=lambda: FakeAnswers(plain_answer))
+    conversations: FakeConversations = field(default_factory=FakeConversations)
     search: FakeSearch = field(default_factory=FakeSearch)
     status: FakeStatus = field(default_factory=FakeStatus)
     letters: FakeLetters = field(default_factory=FakeLetters)
@@ -343,6 +376,7 @@ class FakePorts:
             intake=self.pages,
             receipts=self.pages,
             answers=self.answers,
+            conversations=self.conversations,
             search=self.search,
             status=self.status,
             letters=self.letters,

@@ -58,6 +58,7 @@ async def run_gateway(settings: Settings, on_ready: Callable[[str], None]) -> No
                 intake=await clients.intake(),
                 receipts=await clients.receipts(waiting=True),
                 answers=await clients.asker(),
+                conversations=clients.conversations(),
                 search=clients.searcher(),
                 status=clients.status(),
                 letters=await clients.letters(),

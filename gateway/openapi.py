@@ -12,6 +12,8 @@ from pydantic.json_schema import models_json_schema
 from gateway.problems import ProblemDocument
 from pipelines.ingest.findings import RepairOrder
 from schemas.answer import AnswerEvent
+from schemas.completion import CompletionChunk, CompletionRequest
+from schemas.conversation import FeedbackOrder, Rename
 from schemas.http import BulkLine, ChatRequest
 from schemas.letters import DeadLetterFilter, Redrive
 from schemas.page import PageDocument
@@ -23,6 +25,10 @@ HAND_READ: tuple[type[BaseModel], ...] = (
     PageDocument,
     BulkLine,
     ChatRequest,
+    CompletionChunk,
+    CompletionRequest,
+    FeedbackOrder,
+    Rename,
     DeadLetterFilter,
     Redrive,
     RepairOrder,
@@ -74,5 +80,5 @@ def _document(app: FastAPI) -> dict[str, Any]:
     for path in document["paths"].values():
         for operation in path.values():
             operation["responses"].pop("422", None)
-            operation["responses"]["default"] = problem
+            operation["responses"].setdefault("default", problem)
     return document

@@ -14,9 +14,9 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from pipelines.runtime.settings import Settings
 
-_CHAT_ROUTES = re.compile(r"/v1/sites/([^/]+)/(?:chat|search|visitor-tokens|answers/[^/]+/events)")
+_CHAT_ROUTES = re.compile(r"/v1/sites/([^/]+)/(?:chat|search|visitor-tokens|answers/.+|conversations(?:/.+)?)")
 ALLOWED = {
-    "Access-Control-Allow-Methods": "GET, POST",
+    "Access-Control-Allow-Methods": "GET, POST, PATCH, DELETE",
     "Access-Control-Allow-Headers": "Authorization, Content-Type, Last-Event-ID, traceparent",
     "Access-Control-Max-Age": "600",
 }

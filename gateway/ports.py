@@ -9,6 +9,7 @@ from typing import Protocol
 from pipelines.ingest.accept import Acceptance, Change
 from pipelines.ingest.findings import AuditReport, RepairReport
 from pipelines.query.ask import Followed
+from pipelines.query.conversations import ConversationStore
 from pipelines.runtime.record import Lane
 from schemas.http import SearchHit, SearchKind, SystemStatus
 from schemas.ingest import Receipt
@@ -28,6 +29,7 @@ __all__ = [
     "Answers",
     "Audits",
     "Change",
+    "ConversationStore",
     "Followed",
     "Intake",
     "Letters",
@@ -82,6 +84,18 @@ class Answers(Protocol):
             BadPosition: not a position of this request.
             Retryable: the log cannot be read.
         """
+        ...
+
+    def recorded(self, request_id: str, position: str) -> AsyncGenerator[Followed, None]:
+        """As `resume`, but only what is there now."""
+        ...
+
+    def here(self, request_id: str) -> str:
+        """A position before every event of an answer that nobody has asked for yet."""
+        ...
+
+    async def stop(self, request_id: str) -> None:
+        """Nobody wants more of this answer: it ends with what is there. Raises: Retryable."""
         ...
 
 
@@ -172,6 +186,7 @@ class Ports:
     intake: Intake
     receipts: Receipts
     answers: Answers
+    conversations: ConversationStore
     search: Search
     status: Status
     letters: Letters

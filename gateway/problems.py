@@ -34,6 +34,10 @@ STATUS_OF_CODE = {
     "audit-running": 409,
     "log-lost": 409,
     "no-such-index": 404,
+    "unknown-conversation": 404,
+    "unknown-answer": 404,
+    "answer-under-way": 409,
+    "no-turn": 409,
 }
 
 

@@ -17,7 +17,8 @@ from gateway.problems import Problem
 SECONDS = {"second": 1, "minute": 60, "hour": 3600, "day": 86_400}
 ADDRESS_FACTOR = 5  # a classroom asks from one address
 
-What = Literal["ask", "search", "token"]
+What = Literal["ask", "search", "token", "stop", "feedback", "conversation"]
+TIMES: dict[What, int] = {"conversation": 6}  # as often as a question: reading costs little
 
 
 class Rates:
@@ -42,9 +43,10 @@ class Rates:
         if window != self._current:
             self._current = window
             self._hits.clear()
-        budgets = [((what, "address", address), self._limit * ADDRESS_FACTOR)]
+        allowed = self._limit * TIMES.get(what, 1)
+        budgets = [((what, "address", address), allowed * ADDRESS_FACTOR)]
         if visitor is not None:
-            budgets.append(((what, "visitor", visitor), self._limit))
+            budgets.append(((what, "visitor", visitor), allowed))
         if any(self._hits[key] >= limit for key, limit in budgets):
             wait = int((window + 1) * self._window - now) + 1
             raise Problem(

@@ -1,6 +1,8 @@
 """Visitor tokens: short-lived, good for asking on one site, verified without any store.
 
 `pwv1.<payload>.<signature>`, both base64url; the signature is HMAC-SHA256 over `pwv1.<payload>`.
+
+A token that is over is good for one thing: a new token of the same visitor, who keeps their conversations.
 """
 
 from __future__ import annotations
@@ -38,26 +40,35 @@ class Visitor:
 class VisitorTokens:
     """Signs and verifies. `clock` gives Unix seconds."""
 
-    def __init__(self, secret: SecretStr, ttl: int, clock: Callable[[], float] = time.time) -> None:
+    def __init__(
+        self, secret: SecretStr, ttl: int, renewable: float = 0, clock: Callable[[], float] = time.time
+    ) -> None:
+        """`ttl` and `renewable` are seconds: how long a token is good, and how much longer for a new one."""
         self._secret = secret.get_secret_value().encode()
         self._ttl = ttl
+        self._renewable = renewable
         self._clock = clock
 
-    def issue(self, site: str) -> VisitorToken:
-        """A token for a visitor never seen before."""
+    def issue(self, site: str, before: str = "") -> VisitorToken:
+        """A token for the visitor of the token `before`; without one of this site, for one never seen before."""
+        known = self._visitor(before, self._renewable)
+        visitor = known.visitor if known and known.site == site else secrets.token_urlsafe(VISITOR_BYTES)
         expires = int(self._clock()) + self._ttl
-        payload = json.dumps({"s": site, "v": secrets.token_urlsafe(VISITOR_BYTES), "e": expires})
+        payload = json.dumps({"s": site, "v": visitor, "e": expires})
         signed = f"{PREFIX}.{_b64(payload.encode())}"
         return VisitorToken(token=f"{signed}.{self._sign(signed)}", expires_at=datetime.fromtimestamp(expires, UTC))
 
     def verify(self, token: str) -> Visitor | None:
         """The visitor; None when the token is not ours, altered or over."""
+        return self._visitor(token, 0)
+
+    def _visitor(self, token: str, grace: float) -> Visitor | None:
         signed, _, signature = token.rpartition(".")
         # The signature comes first: nothing unsigned is ever parsed.
         if not hmac.compare_digest(self._sign(signed).encode(), signature.encode("utf-8", "replace")):
             return None
         payload = json.loads(_unb64(signed.removeprefix(PREFIX + ".")))
-        if payload["e"] <= self._clock():
+        if payload["e"] + grace <= self._clock():
             return None
         return Visitor(site=payload["s"], visitor=payload["v"])
 

@@ -16,6 +16,7 @@ router = APIRouter(prefix="/v1/sites/{site}", tags=["chat"])
 async def issue_token(site: str, edge: TheEdge, request: Request, response: Response) -> VisitorToken:
     """A short-lived token for one visitor of a page that may embed the chat.
 
+    With an earlier token in `Authorization`, even one that is over: for the same visitor, whose conversations it opens.
     The origin keeps other websites from putting our chat on their pages; it is no secret and no login.
     """
     allowed = edge.settings.site(site).origins
@@ -24,4 +25,5 @@ async def issue_token(site: str, edge: TheEdge, request: Request, response: Resp
         raise Problem(403, "origin-not-allowed", f"this origin is not among the origins of the site {site!r}")
     edge.rates.count("token", address_of(request))
     response.headers["Cache-Control"] = "no-store"
-    return edge.tokens.issue(site)
+    before = request.headers.get("authorization", "").removeprefix("Bearer ")
+    return edge.tokens.issue(site, before)

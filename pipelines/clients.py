@@ -13,6 +13,7 @@ from types import TracebackType
 from typing import Self
 
 from adapters.elastic.bundle import Elastic
+from adapters.elastic.conversations import ElasticConversations
 from adapters.elastic.inventory import Inventories
 from adapters.embedders.registry import Models
 from adapters.kafka import KafkaSender, bootstrap_servers, ensure_topics
@@ -86,6 +87,9 @@ class Clients:
         self._stack.push_async_callback(asker.aclose)
         await asker.start()
         return asker
+
+    def conversations(self) -> ElasticConversations:
+        return ElasticConversations(self.elastic.es, self.elastic.indexes)
 
     def searcher(self) -> Searcher:
         return Searcher(self.elastic.search, self.models, self.settings)

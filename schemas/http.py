@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import AwareDatetime, Field, StringConstraints
 
-from schemas.answer import Usage
+from schemas.answer import Citation, Usage
 from schemas.base import Lang, PageId, Revision, Wire
 from schemas.page import FieldName, PageDocument
 from schemas.query import MAX_QUESTION, Grade, RequestId, Source
@@ -66,7 +66,9 @@ class ChatRequest(Wire):
     """A question."""
 
     question: Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=MAX_QUESTION)]
-    conversation_id: RequestId | None = None
+    conversation_id: RequestId | None = Field(
+        default=None, description="The conversation it continues, as an earlier answer named it; default: a new one."
+    )
     lang: Lang | None = Field(default=None, description="Language to answer in; default: the site's first.")
 
 
@@ -80,7 +82,9 @@ class ChatResponse(Wire):
     grade: Grade
     answer: str
     sources: tuple[Source, ...]
+    citations: tuple[Citation, ...]
     extractive: bool
+    stopped: bool = Field(description="The visitor stopped it: the answer is what came before.")
     usage: Usage
     timings_ms: dict[str, float]
 

@@ -30,6 +30,8 @@ from schemas.ingest import Chunker
 MAPPINGS = Path(__file__).resolve().parents[2] / "infra" / "elasticsearch"
 RECEIPTS = "pagewire.receipts"  # a dot, which no site id has
 REBUILDS = "pagewire.rebuilds"
+CONVERSATIONS = "pagewire.conversations"
+EXAMPLES = "pagewire.examples"
 INFO_TTL = 2.0  # seconds until a reader notices by itself that another index was promoted
 FORMAT = 1  # of what is in an index; counts up when older software must not touch it
 WRITE_SUFFIX = ".write"
@@ -180,6 +182,7 @@ class Indexes:
             )
         with explained(f"looking for receipts of site {site}"):
             try:
+                await self._es.indices.refresh(index=RECEIPTS)  # those of the last second count as well
                 answer = await self._es.count(
                     index=RECEIPTS,
                     query={"bool": {"filter": [{"term": {"site": site}}, {"terms": {"state": ["searchable"]}}]}},
@@ -287,6 +290,14 @@ class Indexes:
     async def ensure_rebuilds(self) -> None:
         """The one index of all sites' rebuilds."""
         await self._ensure("003_rebuilds.json", REBUILDS)
+
+    async def ensure_conversations(self) -> None:
+        """The one index of all sites' conversations."""
+        await self._ensure("004_conversations.json", CONVERSATIONS)
+
+    async def ensure_examples(self) -> None:
+        """The one index of all sites' worked examples."""
+        await self._ensure("005_examples.json", EXAMPLES)
 
     async def _ensure(self, file: str, name: str) -> None:
         # A bulk delete with an external version would create the index it names: none of ours is made like that.

@@ -4,6 +4,9 @@
 
 A position names a place in `answer.events`: `partition.offset.attempt`. Whoever holds one can go on from there at any
 gateway: what was missed is read from the log, the rest comes as it is written.
+
+Two workers may write one answer for a while: one that was given up does not know it yet. Later attempts win, and
+within an attempt the sequence decides (`Order`), so that a reader never sees a piece twice or out of its place.
 """
 
 from __future__ import annotations
@@ -16,15 +19,15 @@ from contextlib import aclosing, contextmanager
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
+from pipelines.query.backlog import Backlog, Reader
 from pipelines.runtime.errors import Permanent
 from pipelines.runtime.record import Record
 from pipelines.runtime.stage import Sender
-from schemas.answer import Accepted, AnswerEvent
-from schemas.query import Question
-from schemas.topics import REQUESTS
+from schemas.answer import Accepted, Answered, AnswerEvent, Done, Failed
+from schemas.query import Question, Stop
+from schemas.topics import REQUESTS, STOPS
 
-BUFFERED = 1_000  # events kept for a slow reader; past that it goes on from the log
-STRETCH = 5_000  # records of all answers in a partition read from the log at once
+BUFFERED = 250  # events kept for a slow reader, about as many KB; past that it goes on from the log
 
 
 class BadPosition(Permanent):
@@ -74,10 +77,35 @@ class Tail(Protocol):
         ...
 
 
-class Reader(Protocol):
-    """Reads stretches of `answer.events` (adapters.kafka_log.LogReader)."""
+class Order:
+    """Which of an answer's events a reader sees, in the order of the log.
 
-    async def read(self, partition: int, start: int, end: int | None = None) -> list[Record]: ...
+    Of the newest attempt, the next in sequence; others repeat what was seen, or belong to a second writer. The events
+    that end an answer hold all of it, or say that there is none: the first of them is taken wherever its writer was.
+    """
+
+    def __init__(self, attempt: int) -> None:
+        self.attempt = attempt
+        self._next: int | None = None  # None: the first that comes
+        self._ended = False
+
+    def takes(self, event: AnswerEvent) -> bool:
+        """Whether `event` is the next one; if so, what follows it is expected from now on."""
+        if event.attempt < self.attempt:
+            return False
+        if event.attempt == self.attempt and not self._follows(event):
+            return False
+        self.attempt, self._next = event.attempt, event.seq + 1
+        self._ended = isinstance(event.event, Answered | Failed)
+        return True
+
+    def _follows(self, event: AnswerEvent) -> bool:
+        match event.event:
+            case Done():
+                return True
+            case Answered() | Failed():
+                return not self._ended
+        return not self._ended and self._next in (None, event.seq)
 
 
 class _Listener:
@@ -107,8 +135,8 @@ class Asker:
 
     def __init__(self, sender: Sender, reader: Reader, make_tail: Callable[[Callable[[Record], None]], Tail]) -> None:
         self._sender = sender
-        self._reader = reader
         self._tail = make_tail(self._deliver)
+        self._backlog = Backlog(reader, self._tail.position)
         self._listeners: dict[bytes, set[_Listener]] = {}
 
     async def start(self) -> None:
@@ -116,7 +144,21 @@ class Asker:
         await self._tail.start()
 
     async def aclose(self) -> None:
+        await self._backlog.aclose()
         await self._tail.aclose()
+
+    def here(self, request_id: str) -> str:
+        """A position before every event of an answer that nobody has asked for yet."""
+        partition = self._tail.partition_of(request_id)
+        return str(Position(partition, self._tail.position(partition) - 1, 1))
+
+    async def stop(self, request_id: str) -> None:
+        """Tell whoever writes this answer that nobody wants more of it; it ends with what is there.
+
+        Raises:
+            Retryable: the broker does not take it.
+        """
+        await self._sender.send(STOPS, request_id, Stop(request_id=request_id))
 
     async def ask(self, question: Question) -> AsyncGenerator[Followed, None]:
         """Put the question into the log and follow its answer, from `accepted` to `done`.
@@ -125,9 +167,8 @@ class Asker:
             Retryable: the broker does not take it.
         """
         request_id = question.request_id
-        partition = self._tail.partition_of(request_id)
         with self._listening(request_id) as listener:
-            start = Position(partition, self._tail.position(partition) - 1, 1)
+            start = Position.parse(self.here(request_id))
             await self._sender.send(REQUESTS, question.conversation_id, question)
             accepted = Accepted(request_id=request_id, conversation_id=question.conversation_id)
             yield Followed(str(start), AnswerEvent(request_id=request_id, seq=0, event=accepted))
@@ -142,44 +183,48 @@ class Asker:
             BadPosition: not a position of this request.
             Retryable: the log cannot be read.
         """
-        partition = self._tail.partition_of(request_id)
-        start = Position.parse(position) if position else Position(partition, -1, 1)
-        if start.partition != partition:
-            raise BadPosition("that event belongs to another answer")
+        start = self._place(request_id, position)
         with self._listening(request_id) as listener:
             listener.overrun = True  # what came before is in the log only
             async with aclosing(self._follow(request_id, start, listener)) as events:
                 async for followed in events:
                     yield followed
 
-    async def _follow(self, request_id: str, seen: Position, listener: _Listener) -> AsyncGenerator[Followed, None]:
-        key = request_id.encode()
-        # From the event that was seen last, not the one after it: if it was the final one, nothing follows.
-        async with aclosing(self._records(seen.partition, max(0, seen.offset), listener)) as records:
-            async for record in records:
-                if record.key != key:
-                    continue
-                event = AnswerEvent.decode(record.value)
-                if event.attempt < seen.attempt:
-                    continue  # a worker that was given up writes on for a while
-                if record.offset > seen.offset:
-                    seen = Position(seen.partition, record.offset, event.attempt)
-                    yield Followed(str(seen), event)
-                if event.final:
-                    return
+    async def recorded(self, request_id: str, position: str) -> AsyncGenerator[Followed, None]:
+        """What the log holds after `position` now, without waiting for more. Raises: as `resume`."""
+        start = self._place(request_id, position)
+        backlog = self._backlog.of_key(request_id.encode(), start.partition, max(0, start.offset))
+        async with aclosing(backlog) as records, aclosing(_in_order(records, start)) as events:
+            async for followed in events:
+                yield followed
 
-    async def _records(self, partition: int, start: int, listener: _Listener) -> AsyncGenerator[Record, None]:
-        """Records from `start` on, each once: out of the log what the listener has missed, the rest as it comes."""
+    def _place(self, request_id: str, position: str) -> Position:
+        partition = self._tail.partition_of(request_id)
+        start = Position.parse(position) if position else Position(partition, -1, 1)
+        if start.partition != partition:
+            raise BadPosition("that event belongs to another answer")
+        return start
+
+    async def _follow(self, request_id: str, seen: Position, listener: _Listener) -> AsyncGenerator[Followed, None]:
+        # From the event that was seen last, not the one after it: if it was the final one, nothing follows.
+        start = max(0, seen.offset)
+        following = self._records(request_id.encode(), seen.partition, start, listener)
+        async with aclosing(following) as records, aclosing(_in_order(records, seen)) as events:
+            async for followed in events:
+                yield followed
+
+    async def _records(
+        self, key: bytes, partition: int, start: int, listener: _Listener
+    ) -> AsyncGenerator[Record, None]:
+        """Records of `key` from `start` on, each once: what the listener missed from the log, the rest as it comes."""
         while True:
             if listener.overrun:
                 listener.overrun = False
                 # Everything from here on reaches the listener, so log and tail meet without a gap.
-                here = self._tail.position(partition)
-                while start < here:
-                    end = min(start + STRETCH, here)
-                    for record in await self._reader.read(partition, start, end):
+                async with aclosing(self._backlog.of_key(key, partition, start)) as backlog:
+                    async for record in backlog:
+                        start = record.offset + 1
                         yield record
-                    start = end
             record = await listener.take()
             # Overrun while we waited: this one is not the next, but it is in the log as well.
             if not listener.overrun and record.offset >= start:
@@ -202,3 +247,16 @@ class Asker:
     def _deliver(self, record: Record) -> None:
         for listener in self._listeners.get(record.key or b"", ()):
             listener.deliver(record)
+
+
+async def _in_order(records: AsyncGenerator[Record, None], seen: Position) -> AsyncGenerator[Followed, None]:
+    """The events after the one that was seen, to the final one."""
+    order = Order(seen.attempt)
+    async for record in records:
+        event = AnswerEvent.decode(record.value)
+        if not order.takes(event):
+            continue
+        if record.offset > seen.offset:
+            yield Followed(str(Position(seen.partition, record.offset, event.attempt)), event)
+        if event.final:
+            return

@@ -14,13 +14,26 @@ from tests.edge import edge_settings
 PAGE = "/v1/sites/{site}/pages/{page_id}"
 REBUILDS = "/v1/admin/sites/{site}/rebuilds"
 LETTER = "/v1/admin/dlq/{topic}/{partition}/{offset}"
+ANSWER = "/v1/sites/{site}/answers/{request_id}"
+CONVERSATIONS = "/v1/sites/{site}/conversations"
 ROUTES = {
     ("put", PAGE),
     ("delete", PAGE),
     ("get", f"{PAGE}/receipt"),
     ("post", "/v1/sites/{site}/pages:bulk"),
     ("post", "/v1/sites/{site}/chat"),
-    ("get", "/v1/sites/{site}/answers/{request_id}/events"),
+    ("get", f"{ANSWER}/events"),
+    ("delete", ANSWER),
+    ("post", f"{ANSWER}/feedback"),
+    ("get", CONVERSATIONS),
+    ("get", f"{CONVERSATIONS}/{{conversation_id}}"),
+    ("patch", f"{CONVERSATIONS}/{{conversation_id}}"),
+    ("delete", f"{CONVERSATIONS}/{{conversation_id}}"),
+    ("post", f"{CONVERSATIONS}/{{conversation_id}}/undo"),
+    ("post", f"{CONVERSATIONS}/{{conversation_id}}/regenerate"),
+    ("post", "/v1/chat/completions"),
+    ("get", "/v1/models"),
+    ("get", "/v1/models/{model}"),
     ("get", "/v1/sites/{site}/search"),
     ("post", "/v1/sites/{site}/visitor-tokens"),
     ("get", "/v1/admin/status"),
@@ -61,7 +74,8 @@ def test_exactly_the_routes_of_the_contract(document: dict[str, Any]) -> None:
 def test_every_operation_is_explained_and_says_how_it_refuses(document: dict[str, Any]) -> None:
     for where, operation in operations(document).items():
         assert operation["description"], where
-        assert list(operation["responses"]["default"]["content"]) == ["application/problem+json"], where
+        refusal = "application/json" if "openai" in operation["tags"] else "application/problem+json"
+        assert list(operation["responses"]["default"]["content"]) == [refusal], where
         assert "422" not in operation["responses"], where
 
 

@@ -160,7 +160,7 @@ async def test_no_token_for_an_unknown_site_and_no_list_of_the_others(stranger: 
 
 
 def tokens_at(now: float, secret: str = "s" * 32) -> VisitorTokens:
-    return VisitorTokens(SecretStr(secret), ttl=60, clock=lambda: now)
+    return VisitorTokens(SecretStr(secret), ttl=60, renewable=1_000, clock=lambda: now)
 
 
 def test_a_token_speaks_for_one_visitor_of_one_site_for_a_while() -> None:
@@ -171,6 +171,19 @@ def test_a_token_speaks_for_one_visitor_of_one_site_for_a_while() -> None:
     assert visitor.site == "town"
     assert tokens_at(1_060).verify(issued.token) is None
     assert tokens_at(1_000).issue("town").token != issued.token
+
+
+def test_a_token_that_is_over_is_good_for_a_new_one_for_a_while() -> None:
+    first = tokens_at(1_000).issue("town").token
+    visitor = tokens_at(1_000).verify(first)
+    assert visitor is not None
+    renewed = tokens_at(2_059).issue("town", first).token
+    assert tokens_at(2_100).verify(renewed) == visitor
+    assert tokens_at(2_059).verify(first) is None  # the old one opens nothing
+    for site, now, before in (("town", 2_060, first), ("other", 1_000, first), ("town", 1_000, f"{first[:-4]}AAAA")):
+        stranger = tokens_at(now).verify(tokens_at(now).issue(site, before).token)
+        assert stranger is not None
+        assert stranger.visitor != visitor.visitor
 
 
 def test_an_altered_token_is_nobodys() -> None:

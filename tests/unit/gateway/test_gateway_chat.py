@@ -88,10 +88,12 @@ async def test_a_stream_has_every_event_in_order_with_its_id(client: httpx.Async
 
 async def test_the_whole_answer_as_json(client: httpx.AsyncClient, fakes: FakePorts) -> None:
     fakes.answers.script = full_script
-    response = await client.post(CHAT, json={"question": "When?", "conversation_id": "conversation-1"})
+    response = await client.post(CHAT, json={"question": "When?"})
     assert response.headers["content-type"] == "application/json"
     body = response.json()
-    assert body["conversation_id"] == "conversation-1"
+    [question] = fakes.answers.asked
+    assert (body["request_id"], body["conversation_id"]) == (question.request_id, question.conversation_id)
+    assert body["citations"] == [{"type": "citation", "n": 1, "start": 0, "end": 5, "quote": None}]
     assert body["question"] == "When?"
     assert body["rephrased"] == "When does the library open?"
     assert body["answer"] == "At nine.\nZwölf Uhr 🕛"

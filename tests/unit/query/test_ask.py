@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import AsyncGenerator, Callable, Sequence
 from typing import Any
 
@@ -12,12 +13,14 @@ from hypothesis import strategies as st
 
 from adapters.fakes import FakeSender
 from pipelines.query import ask as module
+from pipelines.query import backlog
 from pipelines.query.ask import Asker, BadPosition, Followed, Position
 from pipelines.runtime.errors import Retryable
 from pipelines.runtime.record import Record
-from schemas.answer import Accepted, AnswerEvent, Done, Event, Restart, Token
+from schemas.answer import Accepted, Answered, AnswerEvent, Done, Event, Failed, Restart, Token
 from schemas.base import Message
-from schemas.topics import REQUESTS, Topic
+from schemas.query import Stop
+from schemas.topics import REQUESTS, STOPS, Topic
 from tests.asking import question
 
 OURS = "request-0001"
@@ -33,6 +36,7 @@ class FakeLog:
         self.next = 0  # the tail's
         self.reads: list[tuple[int, int | None]] = []
         self.while_reading: Callable[[], None] = lambda: None
+        self._seqs: Counter[tuple[str, int]] = Counter()
 
     def make_tail(self, deliver: Callable[[Record], None]) -> FakeLog:
         self._deliver = deliver
@@ -57,9 +61,15 @@ class FakeLog:
         await asyncio.sleep(0)
         return found
 
-    def write(self, *events: Event, request: str = OURS, attempt: int = 1) -> None:
+    def write(self, *events: Event, request: str = OURS, attempt: int = 1, seq: int | None = None) -> None:
+        """As one worker does it; `seq`: as a second one does, who has got so far by itself."""
         for event in events:
-            message = AnswerEvent(request_id=request, attempt=attempt, seq=0, event=event)
+            number = self._seqs[request, attempt]
+            if seq is None:
+                self._seqs[request, attempt] += 1
+            else:
+                number, seq = seq, seq + 1
+            message = AnswerEvent(request_id=request, attempt=attempt, seq=number, event=event)
             offset = len(self.records)
             self.records.append(Record("answer.events", PARTITION, offset, request.encode(), message.encode()))
 
@@ -208,12 +218,112 @@ async def test_after_the_final_event_nothing_follows() -> None:
 
 
 async def test_a_long_log_is_read_piece_by_piece(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "STRETCH", 2)
+    monkeypatch.setattr(backlog, "STRETCH", 2)
     bench = Bench()
     bench.log.write(Token(text="a"), Token(text="b"), Token(text="c"), Token(text="d"), Done())
     bench.log.deliver()
     assert await rest(bench.resume("")) == ["a", "b", "c", "d", "done"]
     assert bench.log.reads == [(0, 2), (2, 4), (4, 5)]
+
+
+async def test_those_who_come_back_together_share_one_reading() -> None:
+    bench = Bench()
+    bench.log.write(Token(text="a"), Token(text="b"), Done())
+    for n in range(20):
+        bench.log.write(Token(text=str(n)), request=f"request-1{n:03}")
+    bench.log.deliver()
+    answers = await asyncio.gather(*(rest(bench.resume(str(Position(PARTITION, -1, 1)))) for _ in range(200)))
+    assert answers == [["a", "b", "done"]] * 200
+    assert bench.log.reads == [(0, 23)]
+    assert bench.asker._listeners == {}
+
+
+async def test_who_comes_while_the_log_is_read_misses_nothing_of_what_was_written_since() -> None:
+    bench = Bench()
+    bench.log.say("a")
+    late: list[asyncio.Task[list[Any]]] = []
+
+    def meanwhile() -> None:
+        if not late:
+            bench.log.say("b")
+            late.append(asyncio.create_task(rest(bench.resume(""))))
+
+    bench.log.while_reading = meanwhile
+    first = bench.resume("")
+    assert await take(first, 2) == ["a", "b"]
+    bench.log.write(Done())
+    bench.log.deliver()
+    assert await rest(first) == ["done"]
+    assert await late[0] == ["a", "b", "done"]
+
+
+async def test_one_who_leaves_does_not_end_the_reading_of_the_others() -> None:
+    bench = Bench()
+    bench.log.write(Token(text="a"), Done())
+    bench.log.deliver()
+    leaver, stayer = (asyncio.create_task(rest(bench.resume(""))) for _ in range(2))
+    await asyncio.sleep(0)
+    leaver.cancel()
+    assert await stayer == ["a", "done"]
+    await asyncio.gather(leaver, return_exceptions=True)
+
+
+async def test_what_is_recorded_is_read_without_waiting_for_more() -> None:
+    bench = Bench()
+    place = bench.asker.here(OURS)
+    bench.log.say("other", request=OTHER)
+    bench.log.say("a", "b")
+    assert await rest(bench.asker.recorded(OURS, place)) == ["a", "b"]
+    bench.log.write(Done())
+    bench.log.deliver()
+    assert await rest(bench.asker.recorded(OURS, place)) == ["a", "b", "done"]
+    with pytest.raises(BadPosition):
+        await anext(bench.asker.recorded(OURS, "4.1.1"))
+
+
+async def test_a_stop_goes_into_the_log_under_the_key_of_its_request() -> None:
+    bench = Bench()
+    await bench.asker.stop(OURS)
+    [sent] = bench.sender.sent
+    assert (sent.topic, sent.key, sent.message) == (STOPS, OURS, Stop(request_id=OURS))
+
+
+WHOLE = Answered(text="whole", citations=(), sources=(), extractive=True)
+
+
+async def test_two_workers_at_one_attempt_are_not_mixed_up() -> None:
+    """The reader follows the sequence; who ends first has the last word, and only one has it."""
+    bench = Bench()
+    events = bench.ask()
+    await take(events, 1)
+    bench.log.write(Token(text="a"), Token(text="b"))
+    bench.log.write(Token(text="A"), Token(text="B"), seq=0)  # the second one repeats what is there
+    bench.log.write(Token(text="far ahead"), seq=9)
+    bench.log.write(Token(text="c"))
+    bench.log.write(WHOLE, seq=2)
+    bench.log.write(Token(text="too late"), WHOLE)
+    bench.log.write(Done(), seq=3)
+    bench.log.deliver()
+    assert await rest(events) == ["a", "b", "c", "answer", "done"]
+
+
+async def test_a_reader_who_comes_back_goes_on_in_sequence() -> None:
+    bench = Bench()
+    bench.log.write(Token(text="a"), Token(text="b"))
+    bench.log.write(Token(text="A"), seq=0)
+    bench.log.write(Token(text="c"), Done())
+    bench.log.deliver()
+    assert await rest(bench.resume(str(Position(PARTITION, 1, 1)))) == ["c", "done"]
+
+
+async def test_an_error_ends_an_answer_wherever_it_stands() -> None:
+    bench = Bench()
+    events = bench.ask()
+    await take(events, 1)
+    bench.log.say("a")
+    bench.log.write(Failed(code="internal", message="no"), Done(), seq=7)
+    bench.log.deliver()
+    assert await rest(events) == ["a", "error", "done"]
 
 
 async def test_what_a_worker_that_was_given_up_writes_on_is_dropped() -> None:

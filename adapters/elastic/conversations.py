@@ -1,0 +1,121 @@
+"""Visitors' conversations: one document each, in one index of all sites."""
+
+from __future__ import annotations
+
+import json
+from hashlib import blake2b
+from typing import Any
+
+from elasticsearch import AsyncElasticsearch, ConflictError, NotFoundError
+
+from adapters.elastic.client import explained
+from adapters.elastic.indexes import CONVERSATIONS, Indexes
+from pipelines.query.conversations import ConversationChanged, Kept
+from pipelines.query.turns import Owner, summary
+from schemas.conversation import Conversation, ConversationSummary
+
+
+class ElasticConversations:
+    """Reads and writes `pagewire.conversations`: pipelines.query.conversations.ConversationStore. One per process."""
+
+    def __init__(self, es: AsyncElasticsearch, indexes: Indexes) -> None:
+        self._es = es
+        self._indexes = indexes
+        self._there = False
+
+    async def get(self, owner: Owner, conversation_id: str) -> Kept | None:
+        """As it is now, however young. Raises: ElasticsearchDown."""
+        with explained("reading a conversation"):
+            try:
+                found = await self._es.get(index=CONVERSATIONS, id=_id(owner, conversation_id))
+            except NotFoundError:
+                return None
+        return _kept(found.body)
+
+    async def of_answer(self, owner: Owner, request_id: str) -> Kept | None:
+        """Raises: ElasticsearchDown."""
+        query = _of(owner, {"term": {"requests": request_id}})
+        with explained("looking for an answer's conversation"):
+            try:
+                hits = await self._search(query)
+                if not hits:  # of the last second, or nobody's
+                    await self._es.indices.refresh(index=CONVERSATIONS)
+                    hits = await self._search(query)
+            except NotFoundError:
+                return None
+        return _kept(hits[0]) if hits else None
+
+    async def _search(self, query: dict[str, Any]) -> list[dict[str, Any]]:
+        answer = await self._es.search(index=CONVERSATIONS, query=query, size=1, seq_no_primary_term=True)
+        hits: list[dict[str, Any]] = answer["hits"]["hits"]
+        return hits
+
+    async def put(self, kept: Kept, *, at_once: bool = False) -> None:
+        """Raises: ConversationChanged, ElasticsearchDown."""
+        if not self._there:
+            await self._indexes.ensure_conversations()
+            self._there = True
+        conversation = kept.conversation
+        place: dict[str, Any] = {"op_type": "create"}
+        if kept.version is not None:
+            place = dict(zip(("if_seq_no", "if_primary_term"), kept.version, strict=True))
+        with explained("keeping a conversation"):
+            try:
+                await self._es.index(
+                    index=CONVERSATIONS,
+                    id=_id(Owner(conversation.site, conversation.owner), conversation.conversation_id),
+                    document=_document(conversation),
+                    refresh=at_once,
+                    **place,
+                )
+            except ConflictError as err:
+                raise ConversationChanged("somebody else has written this conversation meanwhile") from err
+
+    async def delete(self, owner: Owner, conversation_id: str) -> bool:
+        """Raises: ElasticsearchDown."""
+        with explained("deleting a conversation"):
+            try:
+                await self._es.delete(index=CONVERSATIONS, id=_id(owner, conversation_id), refresh=True)
+            except NotFoundError:
+                return False
+        return True
+
+    async def list(self, owner: Owner, limit: int) -> list[ConversationSummary]:
+        """Raises: ElasticsearchDown."""
+        with explained("listing conversations"):
+            try:
+                answer = await self._es.search(
+                    index=CONVERSATIONS,
+                    query=_of(owner),
+                    sort=[{"updated": "desc"}],
+                    size=limit,
+                    source_includes=["summary"],
+                )
+            except NotFoundError:
+                return []
+        return [ConversationSummary.model_validate(hit["_source"]["summary"]) for hit in answer["hits"]["hits"]]
+
+
+def _id(owner: Owner, conversation_id: str) -> str:
+    """The owner is a part of it: an id that somebody else knows names nothing of theirs."""
+    return blake2b(json.dumps([owner.site, owner.name, conversation_id]).encode(), digest_size=24).hexdigest()
+
+
+def _of(owner: Owner, *more: dict[str, Any]) -> dict[str, Any]:
+    return {"bool": {"filter": [{"term": {"site": owner.site}}, {"term": {"owner": owner.name}}, *more]}}
+
+
+def _document(conversation: Conversation) -> dict[str, Any]:
+    return {
+        "site": conversation.site,
+        "owner": conversation.owner,
+        "updated": conversation.updated_at.isoformat(),
+        "requests": [turn.request_id for turn in conversation.turns],
+        "summary": summary(conversation).model_dump(mode="json"),
+        "conversation": conversation.model_dump(mode="json"),
+    }
+
+
+def _kept(found: dict[str, Any]) -> Kept:
+    conversation = Conversation.model_validate(found["_source"]["conversation"])
+    return Kept(conversation, (found["_seq_no"], found["_primary_term"]))

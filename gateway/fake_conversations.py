@@ -1,0 +1,53 @@
+"""In-memory sibling of adapters.elastic.conversations; it passes the same contract tests."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+from pipelines.query.conversations import ConversationChanged, Kept
+from pipelines.query.turns import Owner, summary
+from pipelines.runtime.errors import PagewireError
+from schemas.conversation import ConversationSummary
+
+
+@dataclass
+class FakeConversations:
+    """Keeps conversations in a dict; every write counts as a version."""
+
+    error: PagewireError | None = None  # raised by everything
+    kept: dict[tuple[Owner, str], Kept] = field(default_factory=dict)
+    _writes: int = 0
+
+    async def get(self, owner: Owner, conversation_id: str) -> Kept | None:
+        self._fail()
+        return self.kept.get((owner, conversation_id))
+
+    async def of_answer(self, owner: Owner, request_id: str) -> Kept | None:
+        self._fail()
+        for (whose, _), kept in self.kept.items():
+            if whose == owner and any(turn.request_id == request_id for turn in kept.conversation.turns):
+                return kept
+        return None
+
+    async def put(self, kept: Kept, *, at_once: bool = False) -> None:
+        self._fail()
+        conversation = kept.conversation
+        place = (Owner(conversation.site, conversation.owner), conversation.conversation_id)
+        before = self.kept.get(place)
+        if (before.version if before else None) != kept.version:
+            raise ConversationChanged("somebody else has written this conversation meanwhile")
+        self._writes += 1
+        self.kept[place] = replace(kept, version=(self._writes, 1))
+
+    async def delete(self, owner: Owner, conversation_id: str) -> bool:
+        self._fail()
+        return self.kept.pop((owner, conversation_id), None) is not None
+
+    async def list(self, owner: Owner, limit: int) -> list[ConversationSummary]:
+        self._fail()
+        mine = [summary(kept.conversation) for (whose, _), kept in self.kept.items() if whose == owner]
+        return sorted(mine, key=lambda one: one.updated_at, reverse=True)[:limit]
+
+    def _fail(self) -> None:
+        if self.error is not None:
+            raise self.error

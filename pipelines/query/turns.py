@@ -1,0 +1,169 @@
+"""Turns: what happens to a conversation's questions and answers, and how they look (SPEC B11)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta, timezone
+
+from schemas.answer import Answered, Event, Failed, QuestionRephrased, SourcesFound
+from schemas.conversation import (
+    AskedTurn,
+    CitedSource,
+    Conversation,
+    ConversationDetail,
+    ConversationList,
+    ConversationSummary,
+    KeptTurn,
+)
+from schemas.query import Question, Turn
+
+KEPT_TURNS = 100  # of a conversation; the oldest fall off
+TITLE_CHARS = 80  # of the first question
+
+
+@dataclass(frozen=True)
+class Owner:
+    """Whose conversations: a visitor, or the program that a key was given to."""
+
+    site: str
+    name: str
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What an answer's events have said so far."""
+
+    rephrased: str | None = None
+    grade: int | None = None
+    end: Answered | Failed | None = None
+
+    def after(self, event: Event) -> Outcome:
+        match event:
+            case QuestionRephrased(question=question):
+                return replace(self, rephrased=question)
+            case SourcesFound(grade=grade):
+                return replace(self, grade=grade)
+            case Answered() | Failed():
+                return replace(self, end=event)
+        return self
+
+
+def begun(owner: Owner, question: Question, position: str) -> Conversation:
+    """A conversation of one question."""
+    return Conversation(
+        conversation_id=question.conversation_id,
+        site=owner.site,
+        owner=owner.name,
+        title=" ".join(question.question.split())[:TITLE_CHARS],
+        created_at=question.asked_at,
+        updated_at=question.asked_at,
+        turns=(asked_turn(question, position),),
+    )
+
+
+def continued(conversation: Conversation, question: Question, position: str) -> Conversation:
+    """With one more question."""
+    turns = (*conversation.turns, asked_turn(question, position))[-KEPT_TURNS:]
+    return conversation.model_copy(update={"turns": turns, "updated_at": question.asked_at})
+
+
+def asked_turn(question: Question, position: str) -> KeptTurn:
+    """A question nobody has answered yet."""
+    return KeptTurn(
+        request_id=question.request_id,
+        question=question.question,
+        lang=question.lang,
+        asked_at=question.asked_at,
+        deadline=question.deadline,
+        position=position,
+        state="pending",
+    )
+
+
+def is_open(turn: KeptTurn) -> bool:
+    """Whether its answer may still be in the log. One that was stopped ends with what was written until then."""
+    return not turn.removed and (turn.state == "pending" or (turn.state == "stopped" and turn.rephrased is None))
+
+
+def completed(conversation: Conversation, request_id: str, outcome: Outcome) -> Conversation:
+    """With the answer's end, if there is one. The first end stays, but an answer is better than none."""
+    turn = next((turn for turn in conversation.turns if turn.request_id == request_id), None)
+    if turn is None or outcome.end is None or turn.state == "answered":
+        return conversation
+    found = {"rephrased": outcome.rephrased or turn.question, "grade": outcome.grade}
+    if isinstance(outcome.end, Failed):
+        if turn.state != "pending":
+            return changed_turn(conversation, request_id, **found)
+        return changed_turn(conversation, request_id, **found, state="failed", error=outcome.end.code)
+    answered = outcome.end
+    return changed_turn(
+        conversation,
+        request_id,
+        **found,
+        state="stopped" if answered.stopped else "answered",
+        error=None,
+        answer=answered.text,
+        citations=answered.citations,
+        sources=tuple(
+            CitedSource.model_validate(source.model_dump(include=set(CitedSource.model_fields)))
+            for source in answered.sources
+            if source.cited
+        ),
+        extractive=answered.extractive,
+    )
+
+
+def changed_turn(conversation: Conversation, request_id: str, **update: object) -> Conversation:
+    """With another turn in the place of this one."""
+    turns = tuple(
+        turn.model_copy(update=update) if turn.request_id == request_id else turn for turn in conversation.turns
+    )
+    return conversation.model_copy(update={"turns": turns})
+
+
+def last_turn(conversation: Conversation) -> KeptTurn | None:
+    """The last one that is shown."""
+    return next((turn for turn in reversed(conversation.turns) if not turn.removed), None)
+
+
+def history(conversation: Conversation, messages: int) -> tuple[Turn, ...]:
+    """What was said, at most so many messages of it: questions without an answer say nothing."""
+    said = [
+        Turn(question=turn.question, answer=turn.answer)
+        for turn in conversation.turns
+        if turn.answer and not turn.removed
+    ]
+    return tuple(said[-((messages + 1) // 2) :]) if messages else ()
+
+
+def shown(conversation: Conversation) -> ConversationDetail:
+    """As its visitor sees it."""
+    return ConversationDetail(
+        **conversation.model_dump(include={"conversation_id", "title", "created_at", "updated_at"}),
+        turns=tuple(
+            AskedTurn.model_validate(turn.model_dump(include=set(AskedTurn.model_fields)))
+            for turn in conversation.turns
+            if not turn.removed
+        ),
+    )
+
+
+def summary(conversation: Conversation) -> ConversationSummary:
+    """Its line in a list."""
+    return ConversationSummary(
+        **conversation.model_dump(include={"conversation_id", "title", "created_at", "updated_at"}),
+        turns=sum(not turn.removed for turn in conversation.turns),
+    )
+
+
+def by_day(summaries: Sequence[ConversationSummary], now: datetime, utc_offset: timedelta) -> ConversationList:
+    """Sorted into today, yesterday and so on, as a calendar where the visitor is counts them."""
+    there = timezone(utc_offset)
+    today = now.astimezone(there).date()
+    groups: dict[str, list[ConversationSummary]] = {"today": [], "yesterday": [], "last_week": [], "older": []}
+    for one in summaries:
+        days = (today - one.updated_at.astimezone(there).date()).days
+        name = "today" if days <= 0 else "yesterday" if days == 1 else "last_week" if days <= 7 else "older"
+        groups[name].append(one)
+    return ConversationList(**{name: tuple(group) for name, group in groups.items()})

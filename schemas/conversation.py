@@ -1,0 +1,116 @@
+"""Conversations: what is kept of a visitor's questions and answers, and how it looks over HTTP (SPEC B11)."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import AwareDatetime, Field, StringConstraints
+
+from schemas.answer import Citation
+from schemas.base import Lang, PageId, SiteId, Wire
+from schemas.page import FieldName
+from schemas.query import Grade, RequestId
+
+MAX_TITLE = 200  # characters
+MAX_COMMENT = 2_000  # characters
+
+Title = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=MAX_TITLE)]
+TurnState = Literal["pending", "answered", "stopped", "failed"]
+
+
+class CitedSource(Wire):
+    """Where an answer's citation leads; the passage itself is not kept, it lives in the index."""
+
+    n: int = Field(ge=1)
+    page_id: PageId
+    lang: Lang
+    title: str
+    url: str
+    field: FieldName
+    ord: int = Field(ge=0)
+
+
+class FeedbackOrder(Wire):
+    """What a visitor says of an answer. The newest counts."""
+
+    rating: Literal["up", "down"]
+    comment: Annotated[str, StringConstraints(strip_whitespace=True, max_length=MAX_COMMENT)] | None = None
+
+
+class Feedback(FeedbackOrder):
+    """As it is kept."""
+
+    at: AwareDatetime
+
+
+class AskedTurn(Wire):
+    """A question and what became of it."""
+
+    request_id: RequestId
+    question: str
+    lang: Lang
+    asked_at: AwareDatetime
+    state: TurnState = Field(description="`pending`: the answer is under way.")
+    rephrased: str | None = None
+    grade: Grade | None = None
+    answer: str = ""
+    citations: tuple[Citation, ...] = ()
+    sources: tuple[CitedSource, ...] = Field(default=(), description="Those the answer cites.")
+    extractive: bool = False
+    error: str | None = Field(default=None, description="Why there is no answer: a code, for programs.")
+    feedback: Feedback | None = None
+
+
+class KeptTurn(AskedTurn):
+    """As it is stored."""
+
+    deadline: AwareDatetime = Field(description="After this nobody works on the answer any more.")
+    position: str = Field(description="A place in `answer.events` before the answer.")
+    removed: bool = Field(default=False, description="Taken back or asked again: shown no more.")
+
+
+class Conversation(Wire):
+    """As it is stored, under the visitor it belongs to."""
+
+    conversation_id: RequestId
+    site: SiteId
+    owner: str
+    title: str
+    created_at: AwareDatetime
+    updated_at: AwareDatetime
+    turns: tuple[KeptTurn, ...]
+
+
+class ConversationSummary(Wire):
+    """A line of a list."""
+
+    conversation_id: RequestId
+    title: str
+    created_at: AwareDatetime
+    updated_at: AwareDatetime
+    turns: int = Field(description="Questions that are shown.")
+
+
+class ConversationList(Wire):
+    """By the day of the last question, where the visitor is; the newest first."""
+
+    today: tuple[ConversationSummary, ...] = ()
+    yesterday: tuple[ConversationSummary, ...] = ()
+    last_week: tuple[ConversationSummary, ...] = Field(default=(), description="The seven days before today.")
+    older: tuple[ConversationSummary, ...] = ()
+
+
+class ConversationDetail(Wire):
+    """A conversation as its visitor sees it."""
+
+    conversation_id: RequestId
+    title: str
+    created_at: AwareDatetime
+    updated_at: AwareDatetime
+    turns: tuple[AskedTurn, ...]
+
+
+class Rename(Wire):
+    """A new title."""
+
+    title: Title

@@ -1,0 +1,267 @@
+"""Conversations over HTTP: whose they are, what can be done with them, stopping, feedback."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack
+from datetime import UTC, datetime
+from typing import Any
+
+import httpx
+import pytest
+from fastapi import FastAPI
+
+from gateway.fakes import FakeAnswers, FakePorts, plain_answer
+from pipelines.runtime.errors import Retryable
+from schemas.answer import Answered, Done, Token
+from schemas.query import Question, Turn
+from tests.edge import ADMIN, CHAT_ANYWHERE, PAGE_ORIGIN, Wire, assert_problem, bearer, parse_sse
+
+SITE = "/v1/sites/town"
+CHAT = f"{SITE}/chat"
+LIST = f"{SITE}/conversations"
+STREAM = {"Accept": "text/event-stream"}
+
+
+@pytest.fixture
+async def visitors(app: FastAPI) -> AsyncIterator[list[httpx.AsyncClient]]:
+    """Two visitors' browsers."""
+    async with AsyncExitStack() as stack:
+        clients = []
+        for _ in range(2):
+            client = await stack.enter_async_context(
+                httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://gateway.test")
+            )
+            issued = await client.post(f"{SITE}/visitor-tokens", headers={"Origin": PAGE_ORIGIN})
+            client.headers.update(bearer(issued.json()["token"]))
+            clients.append(client)
+        yield clients
+
+
+async def ask(client: httpx.AsyncClient, question: str = "When?", **more: Any) -> dict[str, Any]:
+    response = await client.post(CHAT, json={"question": question, **more})
+    assert response.status_code == 200, response.text
+    body: dict[str, Any] = response.json()
+    return body
+
+
+def slow(_: Question) -> list[Any]:
+    return [Token(text="Half an ans"), 3600.0, Token(text="wer"), Done()]
+
+
+def numbered(question: Question) -> list[Any]:
+    text = f"Answer to {question.question}"
+    return [Token(text=text), Answered(text=text, citations=(), sources=(), extractive=False), Done()]
+
+
+async def test_a_follow_up_is_asked_with_what_was_said(client: httpx.AsyncClient, fakes: FakePorts) -> None:
+    fakes.answers.script = numbered
+    first = await ask(client, "When is the pool open?")
+    second = await ask(client, "And on Sundays?", conversation_id=first["conversation_id"])
+    assert second["conversation_id"] == first["conversation_id"]
+    assert fakes.answers.asked[0].history == ()
+    assert fakes.answers.asked[1].history == (
+        Turn(question="When is the pool open?", answer="Answer to When is the pool open?"),
+    )
+    kept = (await client.get(f"{LIST}/{first['conversation_id']}")).json()
+    assert kept["title"] == "When is the pool open?"
+    assert [(t["question"], t["state"]) for t in kept["turns"]] == [
+        ("When is the pool open?", "answered"),
+        ("And on Sundays?", "answered"),
+    ]
+
+
+async def test_a_streamed_answer_is_kept_as_well(client: httpx.AsyncClient, fakes: FakePorts) -> None:
+    events = parse_sse((await client.post(CHAT, json={"question": "When?"}, headers=STREAM)).text)
+    [turn] = (await client.get(f"{LIST}/{events[0].data['conversation_id']}")).json()["turns"]
+    assert turn["answer"] == "The library opens at nine."
+
+
+async def test_a_visitor_sees_nothing_of_another(visitors: list[httpx.AsyncClient], fakes: FakePorts) -> None:
+    mine, foreign = visitors
+    asked = await ask(mine)
+    place = f"{LIST}/{asked['conversation_id']}"
+    for refused in (
+        await foreign.get(place),
+        await foreign.patch(place, json={"title": "x"}),
+        await foreign.delete(place),
+        await foreign.post(f"{place}/undo"),
+        await foreign.post(f"{place}/regenerate"),
+        await foreign.post(CHAT, json={"question": "And?", "conversation_id": asked["conversation_id"]}),
+    ):
+        assert_problem(refused, 404, "unknown-conversation")
+    said = await foreign.post(f"{SITE}/answers/{asked['request_id']}/feedback", json={"rating": "down"})
+    assert_problem(said, 404, "unknown-answer")
+    assert_problem(await foreign.get(f"{SITE}/answers/{asked['request_id']}/events"), 404, "unknown-answer")
+    assert (await foreign.get(LIST)).json()["today"] == []
+    assert len((await mine.get(LIST)).json()["today"]) == 1
+    assert len(fakes.answers.asked) == 1
+    # Nor does the token open another site.
+    assert_problem(await mine.get("/v1/sites/other/conversations"), 403, "forbidden")
+
+
+async def test_a_program_has_its_own_conversations(client: httpx.AsyncClient, stranger: httpx.AsyncClient) -> None:
+    await ask(client)
+    assert (await stranger.get(LIST, headers=bearer(CHAT_ANYWHERE))).json()["today"] == []
+    assert_problem(await stranger.get(LIST), 401, "unauthorized")
+
+
+async def test_renaming_and_deleting(client: httpx.AsyncClient) -> None:
+    place = f"{LIST}/{(await ask(client))['conversation_id']}"
+    assert (await client.patch(place, json={"title": "  Library "})).json()["title"] == "Library"
+    assert (await client.get(LIST, params={"utc_offset": 120})).json()["today"][0]["title"] == "Library"
+    for body in ({"title": " "}, {"title": "x" * 201}, {}, {"title": "x", "owner": "me"}):
+        assert_problem(await client.patch(place, json=body), 422, "invalid")
+    assert (await client.delete(place)).status_code == 204
+    assert_problem(await client.delete(place), 404, "unknown-conversation")
+    assert_problem(await client.get(f"{LIST}/a%20b"), 422, "invalid")
+    assert_problem(await client.get(LIST, params={"utc_offset": 1440}), 422, "invalid")
+
+
+async def test_undo_takes_back_the_last_pair(client: httpx.AsyncClient, fakes: FakePorts) -> None:
+    fakes.answers.script = numbered
+    conversation_id = (await ask(client, "First?"))["conversation_id"]
+    await ask(client, "Second?", conversation_id=conversation_id)
+    left = await client.post(f"{LIST}/{conversation_id}/undo")
+    assert [turn["question"] for turn in left.json()["turns"]] == ["First?"]
+    await ask(client, "Third?", conversation_id=conversation_id)
+    assert [turn.question for turn in fakes.answers.asked[-1].history] == ["First?"]
+    await client.post(f"{LIST}/{conversation_id}/undo")
+    await client.post(f"{LIST}/{conversation_id}/undo")
+    assert_problem(await client.post(f"{LIST}/{conversation_id}/undo"), 409, "no-turn")
+    assert_problem(await client.post(f"{LIST}/{conversation_id}/regenerate"), 409, "no-turn")
+    assert not fakes.answers.stopped
+
+
+async def test_asking_again_replaces_the_answer(client: httpx.AsyncClient, fakes: FakePorts) -> None:
+    fakes.answers.script = numbered
+    conversation_id = (await ask(client, "First?"))["conversation_id"]
+    second = await ask(client, "Zweite?", conversation_id=conversation_id, lang="de")
+    again = await client.post(f"{LIST}/{conversation_id}/regenerate", headers=STREAM)
+    accepted = parse_sse(again.text)[0].data
+    assert accepted["conversation_id"] == conversation_id
+    assert accepted["request_id"] != second["request_id"]
+    asked = fakes.answers.asked[-1]
+    assert (asked.question, asked.lang) == ("Zweite?", "de")
+    assert [turn.question for turn in asked.history] == ["First?"]
+    turns = (await client.get(f"{LIST}/{conversation_id}")).json()["turns"]
+    assert [turn["request_id"] for turn in turns][1:] == [accepted["request_id"]]
+
+
+async def test_a_question_into_an_answer_under_way_is_refused_until_it_is_stopped(
+    app: FastAPI, client: httpx.AsyncClient, fakes: FakePorts
+) -> None:
+    fakes.answers.script = slow
+    body = json.dumps({"question": "When?"}).encode()
+    async with Wire().call(app, "POST", CHAT, bearer(ADMIN) | STREAM, body) as wire:
+        accepted = (await wire.events(2))[0].data
+        more = {"question": "And?", "conversation_id": accepted["conversation_id"]}
+        for headers in ({}, STREAM):
+            refused = assert_problem(await client.post(CHAT, json=more, headers=headers), 409, "answer-under-way")
+            assert refused["request_id"] == accepted["request_id"]
+        place = f"{LIST}/{accepted['conversation_id']}"
+        assert_problem(await client.post(f"{place}/regenerate"), 409, "answer-under-way")
+
+        assert (await client.delete(f"{SITE}/answers/{accepted['request_id']}")).status_code == 202
+        ended = await wire.events(2)
+        assert [e.event for e in ended] == ["answer", "done"]
+        assert (ended[0].data["text"], ended[0].data["stopped"]) == ("Half an ans", True)
+    [turn] = (await client.get(place)).json()["turns"]
+    assert (turn["state"], turn["answer"]) == ("stopped", "Half an ans")
+    fakes.answers.script = plain_answer
+    await ask(client, **more)
+    assert fakes.answers.asked[-1].history == (Turn(question="When?", answer="Half an ans"),)
+
+
+async def test_undo_stops_what_is_under_way(app: FastAPI, client: httpx.AsyncClient, fakes: FakePorts) -> None:
+    fakes.answers.script = slow
+    body = json.dumps({"question": "When?"}).encode()
+    async with Wire().call(app, "POST", CHAT, bearer(ADMIN) | STREAM, body) as wire:
+        accepted = (await wire.events(2))[0].data
+        left = await client.post(f"{LIST}/{accepted['conversation_id']}/undo")
+        assert left.json()["turns"] == []
+        assert [e.event for e in await wire.events(2)] == ["answer", "done"]
+
+
+async def test_stopping_needs_the_right_and_a_broker(
+    client: httpx.AsyncClient, visitors: list[httpx.AsyncClient], stranger: httpx.AsyncClient, fakes: FakePorts
+) -> None:
+    place = "answers/some-request-id"
+    assert_problem(await stranger.delete(f"{SITE}/{place}"), 401, "unauthorized")
+    assert_problem(await visitors[0].delete(f"/v1/sites/other/{place}"), 403, "forbidden")
+    assert_problem(await client.delete(f"{SITE}/answers/short"), 422, "invalid")
+    assert not fakes.answers.stopped
+    assert (await visitors[0].delete(f"{SITE}/{place}")).status_code == 202
+    assert (await visitors[0].delete(f"{SITE}/{place}")).status_code == 202  # twice does no harm
+    assert fakes.answers.stopped["some-request-id"].is_set()
+    fakes.conversations.error = Retryable("no Elasticsearch")
+    assert (await client.delete(f"{SITE}/answers/other-request-id")).status_code == 202
+
+    class NoBroker(FakeAnswers):
+        async def stop(self, request_id: str) -> None:
+            raise Retryable("no broker")
+
+    fakes.answers.__class__ = NoBroker
+    assert_problem(await client.delete(f"{SITE}/{place}"), 503, "unavailable")
+
+
+async def test_feedback(client: httpx.AsyncClient, fakes: FakePorts) -> None:
+    asked = await ask(client)
+    place = f"{SITE}/answers/{asked['request_id']}/feedback"
+    assert (await client.post(place, json={"rating": "up"})).status_code == 204
+    assert (await client.post(place, json={"rating": "down", "comment": " Wrong.\n"})).status_code == 204
+    [turn] = (await client.get(f"{LIST}/{asked['conversation_id']}")).json()["turns"]
+    assert (turn["feedback"]["rating"], turn["feedback"]["comment"]) == ("down", "Wrong.")
+    assert datetime.fromisoformat(turn["feedback"]["at"]) <= datetime.now(UTC)
+    for body in ({"rating": "meh"}, {}, {"rating": "up", "comment": "x" * 2_001}, {"rating": "up", "stars": 5}):
+        assert_problem(await client.post(place, json=body), 422, "invalid")
+    assert_problem(await client.post(place, content=b"x" * 70_000), 413, "too-large")
+    unknown = await client.post(f"{SITE}/answers/some-request-id/feedback", json={"rating": "up"})
+    assert_problem(unknown, 404, "unknown-answer")
+
+
+async def test_without_elasticsearch_a_first_question_is_answered_and_a_further_one_waits(
+    client: httpx.AsyncClient, fakes: FakePorts
+) -> None:
+    conversation_id = (await ask(client))["conversation_id"]
+    fakes.conversations.error = Retryable("no Elasticsearch")
+    await ask(client)
+    more = {"question": "And?", "conversation_id": conversation_id}
+    refused = await client.post(CHAT, json=more)
+    assert_problem(refused, 503, "unavailable")
+    assert refused.headers["retry-after"]
+    assert_problem(await client.get(LIST), 503, "unavailable")
+
+
+async def test_two_questions_at_once_in_one_conversation(client: httpx.AsyncClient, fakes: FakePorts) -> None:
+    conversation_id = (await ask(client))["conversation_id"]
+    fakes.answers.script = lambda _: [0.05, *plain_answer(_)]
+    more = {"question": "And?", "conversation_id": conversation_id}
+    answers = await asyncio.gather(client.post(CHAT, json=more), client.post(CHAT, json=more))
+    assert sorted(answer.status_code for answer in answers) == [200, 409]
+
+
+async def test_a_foreign_page_may_use_the_routes_of_its_site(stranger: httpx.AsyncClient) -> None:
+    for path in ("conversations", "conversations/abcdefgh/undo", "answers/abcdefgh", "answers/abcdefgh/feedback"):
+        preflight = await stranger.options(f"{SITE}/{path}", headers={"Origin": PAGE_ORIGIN})
+        assert preflight.status_code == 204
+        assert "DELETE" in preflight.headers["access-control-allow-methods"]
+        refused = await stranger.options(f"/v1/sites/other/{path}", headers={"Origin": PAGE_ORIGIN})
+        assert "access-control-allow-origin" not in refused.headers
+
+
+async def test_a_visitor_who_renews_the_token_stays_the_same(
+    visitors: list[httpx.AsyncClient], stranger: httpx.AsyncClient
+) -> None:
+    mine = visitors[0]
+    conversation_id = (await ask(mine))["conversation_id"]
+    before = mine.headers["authorization"]
+    renewed = await stranger.post(f"{SITE}/visitor-tokens", headers={"Origin": PAGE_ORIGIN, "Authorization": before})
+    token = renewed.json()["token"]
+    assert (await stranger.get(f"{LIST}/{conversation_id}", headers=bearer(token))).status_code == 200
+    for other in ("", "Bearer nonsense", f"{before[:-2]}xx"):
+        issued = await stranger.post(f"{SITE}/visitor-tokens", headers={"Origin": PAGE_ORIGIN, "Authorization": other})
+        found = await stranger.get(f"{LIST}/{conversation_id}", headers=bearer(issued.json()["token"]))
+        assert_problem(found, 404, "unknown-conversation")
