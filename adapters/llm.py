@@ -111,8 +111,9 @@ class OpenAIChat:
         usage = Usage(model=self._model)
         finish: str | None = None
         calls: dict[int, ToolCall] = {}
-        with self._explained():
+        with self._explained(ModelDown):
             stream = await self._open(messages, options)
+        with self._explained(ModelCut):
             async with stream:
                 while (chunk := await self._next(stream)) is not None:
                     if chunk.usage is not None:
@@ -171,8 +172,8 @@ class OpenAIChat:
             return None
 
     @contextlib.contextmanager
-    def _explained(self) -> Iterator[None]:
-        """The client's errors as ours. Messages name the model and the server's words, never the prompt."""
+    def _explained(self, broken: type[ModelDown]) -> Iterator[None]:
+        """The client's errors as ours; `broken` if the connection is. Messages hold the server's words, no prompt."""
         try:
             yield
         except TimeoutError as err:
@@ -183,13 +184,13 @@ class OpenAIChat:
                 RateLimited(said, _retry_after(err.response.headers)) if kind is RateLimited else kind(said)
             ) from err
         except openai.APIConnectionError as err:
-            raise ModelDown(f"{self._model}: {_reason(err)}") from err
-        except httpx.TransportError as err:  # the connection broke inside the stream
-            raise ModelCut(f"{self._model}: {err!r}"[:REASON]) from err
+            raise broken(f"{self._model}: {_reason(err)}") from err
+        except httpx.TransportError as err:  # which the client lets through from inside a stream
+            raise broken(f"{self._model}: {err!r}"[:REASON]) from err
         except openai.APIError as err:  # an error event inside the stream
             raise _of_event(err)(f"{self._model}: {_reason(err)}") from err
         except ValueError as err:  # not JSON
-            raise ModelCut(f"{self._model}: the server sent something unreadable") from err
+            raise broken(f"{self._model}: the server sent something unreadable") from err
 
 
 def _of_status(err: openai.APIStatusError) -> type[ModelError]:
@@ -209,7 +210,7 @@ def _of_event(err: openai.APIError) -> type[ModelError]:
     marked = _of_words(err)
     if marked is not None:
         return marked
-    return RateLimited if "rate" in f"{err.code} {err.type}" or err.code == "429" else ModelDown
+    return RateLimited if "rate" in f"{err.code} {err.type}" or err.code == "429" else ModelCut
 
 
 def _of_words(err: openai.APIError) -> type[ModelError] | None:

@@ -4,7 +4,21 @@ from __future__ import annotations
 
 import typer
 
-from cli import audit, bench, content, demo, engine, generations, letters, questions, rebuild, status, up, work
+from cli import (
+    audit,
+    bench,
+    content,
+    demo,
+    engine,
+    examples,
+    generations,
+    letters,
+    questions,
+    rebuild,
+    status,
+    up,
+    work,
+)
 
 app = typer.Typer(
     name="pagewire",
@@ -33,6 +47,7 @@ app.command("promote")(generations.promote)
 app.command("rollback")(generations.rollback)
 app.command("discard")(generations.discard)
 app.add_typer(letters.app, name="dlq")
+app.add_typer(examples.app, name="examples")
 app.add_typer(bench.app, name="bench")
 
 

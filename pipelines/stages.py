@@ -85,7 +85,7 @@ def _stages(name: str, settings: Settings, elastic: Mapping[Lane, Elastic], mode
         case "index":
             return [ingest.index_stage(settings, own, lane) for lane, own in elastic.items()]
         case "rephrase":
-            return [query.rephrase_stage(settings)]
+            return [query.rephrase_stage(settings, next(iter(elastic.values())), models)]
         case "retrieve":
             return [query.retrieve_stage(settings, next(iter(elastic.values())), models)]
         case "answer":

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from time import perf_counter
 from typing import Protocol
@@ -15,6 +16,7 @@ from typing import Protocol
 import structlog
 
 from pipelines.query.answering import Answering
+from pipelines.query.examples import Examples
 from pipelines.query.language import Phrases
 from pipelines.query.ports import ChatModel, Embedder
 from pipelines.query.publish import EventLog, begin, fail
@@ -44,8 +46,17 @@ class AnswerModels(Protocol):
     async def for_site(self, site: str) -> Embedder: ...
 
 
-def rephrase_handler(settings: Settings, prompt: Prompt, phrases: Phrases, model: ChatModel | None) -> Handler:
-    """A question becomes one that needs no conversation."""
+@dataclass(frozen=True)
+class Rewriter:
+    """What questions are rewritten with."""
+
+    prompt: Prompt
+    model: ChatModel
+    examples: Examples
+
+
+def rephrase_handler(settings: Settings, phrases: Phrases, rewriter: Rewriter | None) -> Handler:
+    """A question becomes one that needs no conversation; without a rewriter it stays as it is."""
 
     async def handle(record: Record, sender: Sender) -> None:
         request = Question.decode(record.value)
@@ -53,8 +64,8 @@ def rephrase_handler(settings: Settings, prompt: Prompt, phrases: Phrases, model
         mode = search_mode(request.question, settings.short_question_words)
         question = request.question
         awaited = datetime.now(UTC) < request.deadline  # after it, the answer stage says so
-        if model is not None and mode == "semantic" and awaited:
-            question = await rewritten(request, settings, prompt, phrases, model)
+        if rewriter is not None and mode == "semantic" and awaited:
+            question = await rewritten(request, settings, phrases, rewriter)
         timings = {"rephrase": (perf_counter() - began) * 1000}
         message = Rephrased(request=request, question=question, mode=mode, timings_ms=timings)
         await sender.send(REPHRASED, request.conversation_id, message)
@@ -63,7 +74,7 @@ def rephrase_handler(settings: Settings, prompt: Prompt, phrases: Phrases, model
     return handle
 
 
-async def rewritten(request: Question, settings: Settings, prompt: Prompt, phrases: Phrases, model: ChatModel) -> str:
+async def rewritten(request: Question, settings: Settings, phrases: Phrases, rewriter: Rewriter) -> str:
     """The question as the model puts it; as it is when the model fails."""
     site = settings.site(request.site)
     lang = site.languages[0]
@@ -75,7 +86,9 @@ async def rewritten(request: Question, settings: Settings, prompt: Prompt, phras
     )
     try:
         async with asyncio.timeout(PATIENCE):
-            completion = await model.complete(prompt.messages(asks, lang), max_tokens=OUTPUT_TOKENS)
+            shots = await rewriter.examples.pick(request, lang)
+            messages = rewriter.prompt.messages(asks, lang, shots)
+            completion = await rewriter.model.complete(messages, max_tokens=OUTPUT_TOKENS)
     except TimeoutError:
         logger.warning("not rephrased", code="timeout", seconds=PATIENCE)
         return request.question

@@ -6,10 +6,12 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from adapters.elastic.bundle import Elastic
+from adapters.elastic.examples import ElasticExamples
 from adapters.embedders.registry import Models
 from adapters.kafka_log import LogReader, LogTail
 from pipelines.query import agents
 from pipelines.query.answering import Answering
+from pipelines.query.examples import Examples
 from pipelines.query.language import Phrases
 from pipelines.query.search import Searcher
 from pipelines.query.stops import Stops
@@ -35,14 +37,20 @@ def chat_model(settings: Settings) -> OpenAIChat | None:
     return OpenAIChat.of(settings)
 
 
-def rephrase_stage(settings: Settings) -> Stage:
+def rephrase_stage(settings: Settings, elastic: Elastic, models: Models) -> Stage:
     log, phrases = LogReader(settings, ANSWERS), Phrases.load()
     model = chat_model(settings)
-    handler = agents.rephrase_handler(settings, load("rephrase"), phrases, model)
+    rewriter = None
+    if model is not None:
+        prompt = load("rephrase")
+        store = ElasticExamples(elastic.es, elastic.indexes)
+        rewriter = agents.Rewriter(prompt, model, Examples(prompt, store, models, settings.history_messages))
+    handler = agents.rephrase_handler(settings, phrases, rewriter)
     return Stage(
         name="rephrase",
         routes={REQUESTS: agents.impatient(handler, agents.asked, settings, phrases, log)},
         on_dead=agents.apology(agents.asked, phrases, log),
+        setup=models.warm if rewriter else None,  # without one there is nothing to compare
         teardown=partial(_close, log, model),
     )
 

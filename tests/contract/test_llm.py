@@ -9,17 +9,21 @@ from typing import Any
 import pytest
 from openai import AsyncOpenAI
 
-from adapters.llm import (
+from adapters.llm import OpenAIChat
+from adapters.llm_fake import FakeChat
+from pipelines.query.ports import (
     BadRequest,
+    ChatModel,
     ContentFiltered,
     ContextTooLong,
+    ModelCut,
     ModelDenied,
     ModelDown,
-    OpenAIChat,
+    ModelSilent,
     RateLimited,
+    ToolCall,
+    ToolSpec,
 )
-from adapters.llm_fake import FakeChat
-from pipelines.query.ports import ChatModel
 from pipelines.runtime.errors import PagewireError, Permanent, Retryable
 from pipelines.runtime.settings import Settings
 from prompts.loader import ChatMessage
@@ -165,18 +169,53 @@ BREAKS = [
 
 
 @pytest.mark.parametrize("reply", BREAKS, ids=["cut", "no finish", "not JSON", "error event"])
-async def test_a_stream_that_breaks_keeps_its_pieces_and_ends_as_model_down(reply: Reply) -> None:
+async def test_a_stream_that_breaks_keeps_its_pieces_and_ends_as_cut(reply: Reply) -> None:
     async with served(reply) as (model, _):
         stream = model.stream(ASKED)
         assert (await anext(stream)).text == "Open "
-        with pytest.raises(ModelDown):
+        with pytest.raises(ModelCut) as caught:
             await anext(stream)
+    assert caught.value.code == "model-cut"
 
 
 async def test_a_limit_reached_inside_the_stream_is_rate_limited() -> None:
     async with served(Reply(PIECES[:1], error={"message": "later", "type": "rate_limit_error"})) as (model, _):
         with pytest.raises(RateLimited):
             await model.complete(ASKED)
+
+
+@pytest.mark.parametrize(
+    ("headers", "seconds"),
+    [({"Retry-After": "7"}, 7.0), ({"Retry-After": "0.25"}, 0.25), ({"Retry-After": "tomorrow"}, None), ({}, None)],
+)
+async def test_a_busy_server_says_when_to_come_back(headers: dict[str, str], seconds: float | None) -> None:
+    async with served(Reply(status=429, headers=headers)) as (model, _):
+        with pytest.raises(RateLimited) as caught:
+            await model.complete(ASKED)
+    assert caught.value.retry_after == seconds
+
+
+HOURS = ToolSpec("hours", "Says when it is open.", {"type": "object", "properties": {"day": {"type": "string"}}})
+
+
+@pytest.mark.parametrize("pieces", [[], ["Let me look. "]])
+async def test_tools_are_offered_and_their_calls_put_together(pieces: list[str]) -> None:
+    calls = [("hours", '{"day": "Monday"}'), ("hours", '{"day": "Übermorgen"}')]
+    async with served(Reply(pieces, calls=calls, finish="tool_calls")) as (model, server):
+        completion = await model.complete(ASKED, tools=[HOURS])
+    assert completion.text == "".join(pieces)
+    assert completion.calls == tuple(ToolCall(*call) for call in calls)
+    [tool] = server.requests[0]["tools"]
+    assert tool == {
+        "type": "function",
+        "function": {"name": "hours", "description": "Says when it is open.", "parameters": HOURS.parameters},
+    }
+
+
+async def test_a_question_without_tools_offers_none() -> None:
+    async with served(Reply(PIECES)) as (model, server):
+        assert (await model.complete(ASKED)).calls == ()
+    assert "tools" not in server.requests[0]
 
 
 async def test_a_filter_that_stops_the_answer_is_permanent() -> None:
@@ -188,7 +227,7 @@ async def test_a_filter_that_stops_the_answer_is_permanent() -> None:
 @pytest.mark.parametrize("pieces", [[], ["Open "]], ids=["before the first piece", "after a piece"])
 async def test_a_silent_server_is_model_down_and_is_hung_up_on(pieces: list[str]) -> None:
     async with served(Reply(pieces, stall=True), silence=0.2) as (model, server):
-        with pytest.raises(ModelDown, match="silent"):
+        with pytest.raises(ModelSilent, match="silent"):
             await model.complete(ASKED)
         await server.hung_up.wait()
 
@@ -209,8 +248,9 @@ async def test_closing_the_stream_stops_the_server() -> None:
 async def test_no_server_is_model_down() -> None:
     async with served(Reply(PIECES)) as (model, server):
         await server.__aexit__()
-        with pytest.raises(ModelDown):
+        with pytest.raises(ModelDown) as caught:
             await model.complete(ASKED)
+    assert caught.value.code == "model-down"
 
 
 async def test_errors_never_carry_the_prompt() -> None:

@@ -15,6 +15,7 @@ from adapters.fakes import FakeSender
 from adapters.llm_fake import FakeChat
 from pipelines.query import agents
 from pipelines.query.answering import Answering
+from pipelines.query.examples import Examples
 from pipelines.query.fuse import Hit
 from pipelines.query.language import Phrases
 from pipelines.query.publish import CLOCK_SKEW_MS
@@ -26,6 +27,7 @@ from pipelines.runtime.settings import Settings, SiteSettings
 from prompts.loader import load
 from schemas.answer import AnswerEvent, Done, Failed, Token
 from schemas.base import Message, WireError
+from schemas.example import RephraseExample
 from schemas.query import Question, Rephrased, Retrieved
 from schemas.topics import ANSWERS, REPHRASED, RETRIEVED
 from tests.asking import NOON, question, retrieved, source
@@ -43,9 +45,21 @@ def record(message: Message | bytes, fresh: bool = True) -> Record:
     return Record("any", 0, 9, b"conversation-1", value, fresh=fresh)
 
 
+class NoExamples:
+    """Nobody has added any."""
+
+    async def of_site(self, site: str) -> list[RephraseExample]:
+        return []
+
+
+def rewriter(model: FakeChat) -> agents.Rewriter:
+    prompt = load("rephrase")
+    return agents.Rewriter(prompt, model, Examples(prompt, NoExamples(), Models(), 15))
+
+
 async def rephrased(request: Question, model: FakeChat | None) -> Rephrased:
     sender = FakeSender()
-    await agents.rephrase_handler(SETTINGS, load("rephrase"), PHRASES, model)(record(request), sender)
+    await agents.rephrase_handler(SETTINGS, PHRASES, rewriter(model) if model else None)(record(request), sender)
     [sent] = sender.sent
     assert (sent.topic, sent.key) == (REPHRASED, "conversation-1")
     assert isinstance(sent.message, Rephrased)
@@ -175,7 +189,7 @@ async def test_of_bytes_that_are_no_question_nobody_is_told(value: bytes) -> Non
 
 async def test_bytes_that_are_no_message_are_refused_for_good() -> None:
     handlers = [
-        agents.rephrase_handler(SETTINGS, load("rephrase"), PHRASES, None),
+        agents.rephrase_handler(SETTINGS, PHRASES, None),
         agents.retrieve_handler(SETTINGS, None, None),  # type: ignore[arg-type]
         agents.answer_handler(None, Models(), FakeLog(), None),  # type: ignore[arg-type]
     ]

@@ -1,0 +1,66 @@
+"""Operators' examples in a real Elasticsearch."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from uuid import uuid4
+
+import pytest
+
+from adapters.elastic.bundle import Elastic
+from adapters.elastic.examples import ElasticExamples
+from pipelines.runtime.settings import Settings
+from schemas.example import RephraseExample
+from schemas.query import Turn
+from tests.acceptance.system import Instance
+from tests.engine_fixture import Servers
+
+pytestmark = pytest.mark.engine
+
+
+def example(site: str, n: int) -> RephraseExample:
+    return RephraseExample(
+        id=f"example-{n}",
+        site=site,
+        lang="en",
+        history=(Turn(question="Is the pool open?", answer="Yes."),),
+        question="And on Sundays?",
+        output="Is the pool open on Sundays?",
+        added_at=datetime(2026, 5, 4, tzinfo=UTC) + timedelta(minutes=n),
+    )
+
+
+async def test_examples_are_kept_per_site_in_order_and_go_when_removed(engine: Servers) -> None:
+    site, other = (f"t{uuid4().hex[:10]}" for _ in range(2))
+    async with Elastic(engine.elasticsearch, Settings()) as elastic:
+        store = ElasticExamples(elastic.es, elastic.indexes)
+        kept = [example(site, 2), example(site, 1)]
+        for one in [*kept, example(other, 3)]:
+            await store.put(one)
+        await store.put(kept[0])  # again: replaces itself
+        assert await store.of_site(site) == kept[::-1]
+        assert await store.remove(site, "example-1")
+        assert not await store.remove(site, "example-1")
+        assert not await store.remove(site, "example-3")
+        assert [one.id for one in await store.of_site(site)] == ["example-2"]
+        for name in (site, other):
+            for one in await store.of_site(name):
+                await store.remove(name, one.id)
+
+
+def test_the_command_adds_lists_and_removes(engine: Servers, tmp_path: Path) -> None:
+    instance = Instance(tmp_path, engine)
+    site = instance.site
+    words = ("And on Sundays?", "Is the pool open on Sundays?", "--before", "Is the pool open?", "--answer", "Yes.")
+    added = instance.run("examples", "add", site, *words, "--json")
+    assert added.returncode == 0, added.stderr
+    id = json.loads(added.stdout)["id"]
+    [listed] = json.loads(instance.run("examples", "list", site, "--json").stdout)
+    assert (listed["id"], listed["question"], listed["output"]) == (id, *words[:2])
+    assert listed["history"] == [{"question": "Is the pool open?", "answer": "Yes."}]
+    assert words[1] in instance.run("examples", "list", site).stdout
+    assert instance.run("examples", "add", site, " ", "x").returncode == 2
+    assert instance.run("examples", "remove", site, id).returncode == 0
+    assert instance.run("examples", "remove", site, id).returncode == 1
