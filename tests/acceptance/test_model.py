@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -12,7 +12,7 @@ import httpx
 import pytest
 
 from pipelines.query.rephrase import OUTPUT_TOKENS
-from tests.acceptance.system import Instance, Started, events
+from tests.acceptance.system import Instance, Started, events, eventually
 from tests.acceptance.test_story import ask, put
 from tests.engine_fixture import Servers
 from tests.scripted_llm import MODEL, Reply, ScriptedLLM
@@ -23,27 +23,33 @@ pytestmark = pytest.mark.engine
 class Model:
     """Decides what the scripted model says next."""
 
+    server: ScriptedLLM
+
     def __init__(self) -> None:
-        self.reply = Reply(["ok"])
+        self.reply: Reply | Sequence[Reply] = Reply(["ok"])
         self.seen: list[dict[str, Any]] = []
 
     def __call__(self, body: dict[str, Any]) -> Reply:
         self.seen.append(body)
         if body["max_tokens"] == OUTPUT_TOKENS:  # the rephrase stage
             return Reply(["What does a boat cost per hour?"])
-        return self.reply
+        if isinstance(self.reply, Reply):
+            return self.reply
+        first, *rest = self.reply
+        self.reply = rest or first
+        return first
 
 
 @contextmanager
-def served(model: Model) -> Iterator[str]:
-    """The scripted server on a loop of its own; gives its base URL."""
+def served(model: Model) -> Iterator[ScriptedLLM]:
+    """The scripted server on a loop of its own."""
     loop = asyncio.new_event_loop()
     thread = threading.Thread(target=loop.run_forever)
     thread.start()
     server = ScriptedLLM(model)
     try:
         asyncio.run_coroutine_threadsafe(server.__aenter__(), loop).result(10)
-        yield server.url
+        yield server
         asyncio.run_coroutine_threadsafe(server.__aexit__(), loop).result(10)
     finally:
         loop.call_soon_threadsafe(loop.stop)
@@ -56,8 +62,9 @@ def modelled(
     engine: Servers, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[tuple[Model, httpx.Client, Instance, Started]]:
     model = Model()
-    with served(model) as url:
-        settings = {"PAGEWIRE_LLM_MODEL": MODEL, "OPENAI_BASE_URL": url, "OPENAI_API_KEY": "none"}
+    with served(model) as server:
+        model.server = server
+        settings = {"PAGEWIRE_LLM_MODEL": MODEL, "OPENAI_BASE_URL": server.url, "OPENAI_API_KEY": "none"}
         instance = Instance(tmp_path_factory.mktemp("model"), engine, **settings)
         with instance.started("up") as up, instance.client(up.url) as site:
             put(site, "boats", "<p>A rowing boat costs 7 euros an hour. The pier opens at ten.</p>", title="Boats")
@@ -96,3 +103,66 @@ def test_a_model_that_breaks_down_half_way_is_replaced_by_quotes(
     assert "7 euros" in final["text"]
     after = kinds.index("restart")
     assert "".join(data["text"] for _, event, data in got[after:] if event == "token") == final["text"]
+
+
+def streamed(site: httpx.Client, question: str) -> list[tuple[str, dict[str, Any]]]:
+    """Names and data of the whole stream."""
+    accept = {"Accept": "text/event-stream"}
+    with site.stream("POST", "/chat", json={"question": question}, headers=accept) as response:
+        return [(event, data) for _, event, data in events(response)]
+
+
+def test_a_stop_hangs_up_on_the_model_and_keeps_what_there_is(
+    modelled: tuple[Model, httpx.Client, Instance, Started],
+) -> None:
+    model, site, _, _ = modelled
+    model.reply = Reply(["A boat costs 7 euros an hour [1]. ", *["word "] * 100_000], delay=0.02)
+    accept = {"Accept": "text/event-stream"}
+    got = []
+    with site.stream("POST", "/chat", json={"question": "What does a boat cost?"}, headers=accept) as response:
+        for _, event, data in events(response):
+            got.append((event, data))
+            if sum(kind == "token" for kind, _ in got) == 3:
+                stopped = site.delete(f"/answers/{got[0][1]['request_id']}")
+                assert stopped.status_code == 202, stopped.text
+    assert [event for event, _ in got[-2:]] == ["answer", "done"]
+    final = got[-2][1]
+    assert final["stopped"] is True
+    assert final["text"].startswith("A boat costs 7 euros an hour. word")
+    assert final["text"] == "".join(data["text"] for event, data in got if event == "token")
+    assert [c["n"] for c in final["citations"]] == [1]
+    eventually(model.server.hung_up.is_set)
+
+
+def test_a_busy_model_is_waited_for_as_long_as_it_says(
+    modelled: tuple[Model, httpx.Client, Instance, Started],
+) -> None:
+    model, site, _, _ = modelled
+    model.reply = [Reply(status=429, headers={"Retry-After": "0.1"}), Reply(["Seven euros [1]."])]
+    got = streamed(site, "What does a boat cost?")
+    assert "restart" not in [event for event, _ in got]
+    assert got[-2][1]["text"] == "Seven euros."
+    assert [step["kind"] for step in got[-2][1]["trace"]] == ["error", "model"]
+
+
+def test_what_the_providers_filter_refuses_is_said_plainly(
+    modelled: tuple[Model, httpx.Client, Instance, Started],
+) -> None:
+    model, site, _, _ = modelled
+    model.reply = Reply(status=400, error={"message": "no", "code": "content_filter"})
+    got = streamed(site, "What does a boat cost?")
+    assert [event for event, _ in got][-2:] == ["error", "done"]
+    assert got[-2][1] == {
+        "code": "content-filtered",
+        "message": "I cannot answer this question. Please put it in other words.",
+    }
+
+
+def test_what_the_model_writes_as_html_reaches_the_client_as_text(
+    modelled: tuple[Model, httpx.Client, Instance, Started],
+) -> None:
+    model, site, _, _ = modelled
+    attack = '<img src=x onerror="alert(1)"><script>alert(2)</script> [a](javascript:alert(3)) [1].'
+    model.reply = Reply([attack])
+    final = streamed(site, "What does a boat cost?")[-2][1]
+    assert final["text"] == attack.replace(" [1]", "")
