@@ -10,45 +10,32 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
 import sys
-from collections.abc import AsyncIterator, Iterator, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
-from datetime import UTC, datetime
+from collections.abc import Sequence
 from pathlib import Path
 from time import perf_counter
 from typing import Any
 
-import numpy as np
 from elasticsearch.helpers import async_bulk
-from rich.progress import track
 
 from adapters.elastic.bundle import Elastic
 from adapters.elastic.indexes import IndexInfo
 from adapters.elastic.pages import PageIndex
 from adapters.elastic.writer import Write, Writer, Written
 from adapters.embedders.registry import Models
-from adapters.kafka import KafkaSender, bootstrap_servers, ensure_topics
 from bench.report import report
+from bench.servers import servers
+from bench.synthetic import AT, CHUNKS_A_PAGE, Model, change, embeddings, send
 from bench.system import home
-from cli.engine import engine_settings
-from infra import engine
-from infra.engine import open_progress
+from pipelines.ingest.agents import chunked
 from pipelines.ingest.barrier import Barrier
 from pipelines.ingest.rebuild import Rebuilder
 from pipelines.runtime.settings import Settings, load
 from schemas.head import Head
-from schemas.ingest import ChunkCounts, EmbeddedChunk, PageEmbeddings
-from schemas.keys import part_key
-from schemas.page import ChangeRef, PageMeta
-from schemas.topics import EMBEDDINGS
+from schemas.ingest import ChunkCounts
 
 SITE = "bench-rebuild"
-DIMS = 384
-PAGE = 25  # chunks
-CHARS = 420  # of a chunk, as cut at 512
-AT_ONCE = 64  # messages sent side by side
-NOW = datetime(2026, 5, 4, 12, tzinfo=UTC)
+MODEL = Model("lite", "synthetic-384", 384)
 
 
 def main(sizes: Sequence[int], rounds: int) -> None:
@@ -59,11 +46,12 @@ def main(sizes: Sequence[int], rounds: int) -> None:
 
 async def _run(settings: Settings, sizes: Sequence[int], rounds: int) -> None:
     lines: list[tuple[object, ...]] = []
-    async with _servers(settings) as configured, Elastic(str(configured.elasticsearch), configured) as elastic:
-        await elastic.indexes.create(SITE, 1, "bench", "bench", DIMS, configured.chunker.fingerprint, live=True)
+    async with servers(settings) as configured, Elastic(str(configured.elasticsearch), configured) as elastic:
+        chunker = configured.chunker.fingerprint
+        await elastic.indexes.create(SITE, 1, MODEL.spec, MODEL.fingerprint, MODEL.dims, chunker, live=True)
         filled = 0
         for size in sorted(sizes):
-            await _send(configured, range(filled // PAGE, size // PAGE))
+            await send(configured, SITE, range(filled // CHUNKS_A_PAGE, size // CHUNKS_A_PAGE), MODEL)
             filled = size
             seconds: dict[str, float] = {"bulk": 0.0, "fill": 0.0}
             memory: dict[str, int] = {}
@@ -76,76 +64,10 @@ async def _run(settings: Settings, sizes: Sequence[int], rounds: int) -> None:
             for way, name, share in (("bulk", "async_bulk from memory", 1.0), ("fill", "rebuild from topic", ratio)):
                 speed = round(size / seconds[way])
                 lines.append((name, size, round(seconds[way], 2), speed, share, memory[way]))
-        for info in await elastic.indexes.generations(SITE):
-            await elastic.es.indices.delete(index=info.name)
     columns = ("way", "chunks", "seconds", "chunks/s", "ratio", "peak MiB")
-    report("rebuild", f"{PAGE} chunks of {DIMS} dimensions a page, mean of {rounds} rounds", columns, lines)
-
-
-@asynccontextmanager
-async def _servers(settings: Settings) -> AsyncIterator[Settings]:
-    """Kafka with topics and Elasticsearch, without workers; the children of this process find them, too."""
-    async with AsyncExitStack() as stack:
-        if not (settings.kafka and settings.elasticsearch):
-            with open_progress() as progress:
-                local = await engine.start(engine_settings(settings), detach=False, progress=progress)
-            stack.push_async_callback(local.stop)
-            os.environ |= {"PAGEWIRE_KAFKA": local.kafka, "PAGEWIRE_ELASTICSEARCH": local.elasticsearch}
-            settings = load()
-        await ensure_topics(bootstrap_servers(settings), settings)
-        yield settings
-
-
-async def _send(settings: Settings, pages: range) -> None:
-    room = asyncio.Semaphore(AT_ONCE)
-    async with KafkaSender(settings) as sender, asyncio.TaskGroup() as group:
-        for part in track(synthetic(pages, settings), description="sending pages", total=len(pages)):
-            await room.acquire()
-            key = part.change.page_key
-            sending = group.create_task(sender.send(EMBEDDINGS, part_key(key, 0), part, partition_key=key))
-            sending.add_done_callback(lambda _: room.release())
-
-
-def synthetic(pages: range, settings: Settings) -> Iterator[PageEmbeddings]:
-    """Pages of words and vectors by chance, the same at every call."""
-    words = np.array([f"word{number}" for number in range(5_000)])
-    for number in pages:
-        rng = np.random.default_rng(number)
-        vectors = rng.normal(size=(PAGE, DIMS)).astype(np.float32)
-        vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
-        chunks = tuple(
-            EmbeddedChunk(
-                field="content",
-                ord=ord,
-                text=" ".join(rng.choice(words, CHARS // 8))[:CHARS],
-                embed_hash=f"{number:016x}{ord:016x}",
-                vector=vectors[ord],
-            )
-            for ord in range(PAGE)
-        )
-        change = ChangeRef(
-            op="upsert",
-            site=SITE,
-            lang="en",
-            page_id=f"page{number}",
-            revision=1,
-            accepted_at=NOW,
-            partition=0,
-            offset=number,
-        )
-        yield PageEmbeddings(
-            change=change,
-            meta=PageMeta(title=f"Page {number}", url=f"https://town.example/{number}"),
-            chunker=settings.chunker.fingerprint,
-            embedder="bench",
-            model="bench",
-            dims=DIMS,
-            part=0,
-            parts=1,
-            counts={"content": PAGE},
-            embedded=PAGE,
-            chunks=chunks,
-        )
+    report(
+        "rebuild", f"{CHUNKS_A_PAGE} chunks of {MODEL.dims} dimensions a page, mean of {rounds} rounds", columns, lines
+    )
 
 
 async def _measured(way: str, size: int) -> dict[str, float]:
@@ -189,7 +111,7 @@ class _Collecting(Writer):
 async def _bulk(settings: Settings, size: int) -> float:
     async with Elastic(str(settings.elasticsearch), settings) as elastic:
         chunker = settings.chunker.fingerprint
-        await elastic.indexes.create(SITE, 999_999, "bench", "bench", DIMS, chunker)
+        await elastic.indexes.create(SITE, 999_999, MODEL.spec, MODEL.fingerprint, MODEL.dims, chunker)
         name = f"pagewire-{SITE}-999999"
         actions = await _actions(name, settings, size)
         began = perf_counter()
@@ -203,11 +125,12 @@ async def _bulk(settings: Settings, size: int) -> float:
 async def _actions(name: str, settings: Settings, size: int) -> list[dict[str, Any]]:
     """The documents that a rebuild writes."""
     collecting = _Collecting()
-    info = IndexInfo(name, SITE, "bench", "bench", DIMS, settings.chunker.fingerprint)
+    info = IndexInfo(name, SITE, MODEL.spec, MODEL.fingerprint, MODEL.dims, settings.chunker.fingerprint)
     index = PageIndex(None, collecting, info)  # type: ignore[arg-type] # nothing is asked
-    for part in synthetic(range(size // PAGE), settings):
-        head = Head(change=part.change, state="live", counts=part.counts, cost=ChunkCounts(total=PAGE), settled_at=NOW)
-        await index.write(part, head)
+    for number in range(size // CHUNKS_A_PAGE):
+        [part] = embeddings(chunked(change(SITE, number), settings.chunker, 0, number), MODEL)
+        cost = ChunkCounts(total=CHUNKS_A_PAGE)
+        await index.write(part, Head(change=part.change, state="live", counts=part.counts, cost=cost, settled_at=AT))
     return [{"_index": name, "_id": write.id, "_source": write.document} for write in collecting.writes]
 
 

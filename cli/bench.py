@@ -156,6 +156,21 @@ def floors(data: Data, embedder: Annotated[str, typer.Option(help="As PAGEWIRE_E
 
 
 @app.command()
+def retrieval(
+    chunks: Annotated[str, typer.Option(help="Comma-separated sizes, multiples of 25.")] = "10000",
+    questions: Annotated[int, typer.Option(min=10, help="Questions asked each way.")] = 200,
+    visitors: Annotated[int, typer.Option(min=1, help="At once, for the throughput.")] = 8,
+) -> None:
+    """The retrieve stage's work against one raw kNN request to Elasticsearch.
+
+    Example: pagewire bench retrieval --chunks 10000,100000
+    """
+    from bench import retrieval
+
+    retrieval.main(_numbers(chunks), questions, visitors)
+
+
+@app.command()
 def footprint() -> None:
     """Memory of the running system.
 
@@ -175,6 +190,13 @@ def everything(data: Data) -> None:
     footprint()
     latency()
     ingest(data)
+    reimport()
+    edits(data)
+    lanes()
+    retrieval()
+    rebuild()
+    scale()
+    sizing()
     quality(data)
 
 

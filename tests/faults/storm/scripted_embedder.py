@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 MODEL = "scripted"
 DIMS = 16
+PROBE = "Pagewire"  # by which a client learns the dimensions
 
 
 @dataclass(frozen=True)
@@ -39,7 +40,7 @@ class ScriptedEmbedder:
     def __init__(self) -> None:
         self.mood = CALM
         self.texts = 0  # embedded so far
-        self.misfit = asyncio.Event()  # somebody was answered with wrong dimensions
+        self.misfit = asyncio.Event()  # a page's text was answered with wrong dimensions
         self._runner: web.AppRunner | None = None
         self._port = 0
 
@@ -78,7 +79,7 @@ class ScriptedEmbedder:
             return web.json_response({"error": {"message": "scripted"}}, status=mood.status)
         texts = body["input"]
         self.texts += len(texts)
-        if mood.dims != DIMS:
+        if mood.dims != DIMS and texts != [PROBE]:
             self.misfit.set()
         data = [
             {"object": "embedding", "index": i, "embedding": vector_of(text, mood.dims).tolist()}
