@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from secrets import token_urlsafe
 from typing import Annotated
@@ -14,11 +15,13 @@ from cli.output import NOT_SO, err, explained, out, print_json, rows, table
 from pipelines.clients import Clients
 from pipelines.query.ask import Followed
 from pipelines.runtime import logs
+from pipelines.runtime.errors import Retryable
 from pipelines.runtime.settings import Settings, load
 from schemas.answer import Answered, Citation, Done, Failed, QuestionRephrased, Restart, Token
 from schemas.http import SearchHit, SearchKind
 from schemas.query import Question
 
+STOP_TIMEOUT = 3.0  # seconds
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 Lang = Annotated[str | None, typer.Option(help="Language to answer in; default: the site's first.")]
 
@@ -29,7 +32,7 @@ def ask(
     lang: Lang = None,
     json: Json = False,
 ) -> None:
-    """Stream an answer to the terminal. Exit code 1 when no page answers it.
+    """Stream an answer to the terminal; Ctrl-C stops it. Exit code 1 when no page answers it.
 
     Example: pagewire ask demo "What does a library card cost?" --lang en
     """
@@ -69,6 +72,11 @@ async def ask_once(
                         _print_event(followed, question)
         except TimeoutError:
             err.print("no answer in time; does `pagewire worker query` run?")
+        except asyncio.CancelledError:  # Ctrl-C: nobody reads it any more, so the model need not go on
+            with suppress(Retryable, TimeoutError):
+                async with asyncio.timeout(STOP_TIMEOUT):
+                    await asker.stop(asked.request_id)
+            raise
     return answer
 
 
