@@ -127,7 +127,7 @@ class Answering:
             retrieved,
             site=self._settings.site(request.site).title or request.site,
             language=self._phrases.name(request.lang),
-            today=datetime.now(UTC).date(),
+            now=datetime.now(self._settings.site(request.site).zone),
             budget=self._settings.context_chars,
             history_messages=self._settings.history_messages,
         )

@@ -11,6 +11,7 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal, Self
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError, field_validator, model_validator
@@ -45,11 +46,27 @@ class SiteSettings(_Strict):
     strategy: StrategyName = Field(
         default="plain", description="How a model comes to an answer (docs/howto/answers.md); without one it quotes."
     )
+    timezone: str = Field(
+        default="UTC", description="Where the site is, `Europe/Berlin`: what today and now mean in its answers."
+    )
     glossary: dict[str, dict[Lang, str]] = Field(
         default_factory=dict,
         description="Terms that are never translated freely: term -> language -> what it is called there; "
         "in other languages it stays as it is.",
     )
+
+    @field_validator("timezone")
+    @classmethod
+    def _timezone_known(cls, value: str) -> str:
+        try:
+            ZoneInfo(value)
+        except (ZoneInfoNotFoundError, ValueError):
+            raise ValueError("no such time zone here; names are those of IANA, such as Europe/Berlin") from None
+        return value
+
+    @property
+    def zone(self) -> ZoneInfo:
+        return ZoneInfo(self.timezone)
 
 
 class KeySettings(_Strict):
@@ -146,6 +163,17 @@ class Settings(_Strict):
 
     # Query
     content_hits: int = Field(default=10, ge=1, le=100, description="Content hits per question (SPEC B4).")
+    gate: bool = Field(
+        default=True,
+        description="Answer a question that no page answers with a canned reply and the nearest pages, without asking "
+        "the model (SPEC B7).",
+    )
+    reranker: str = Field(
+        default="none",
+        pattern=r"^(none|bge:\S.*)$",
+        description="`none`, or `bge:` and the folder of a bge reranker's weights: reads the best 20 hits again and "
+        "keeps `content_hits` (SPEC B6). For machines with a GPU.",
+    )
     neighbours: int = Field(default=2, ge=0, le=10, description="Chunks before and after a content hit (SPEC B5).")
     short_question_words: int = Field(default=3, ge=0, description="Fewer words than this: keyword search (SPEC B3).")
     context_chars: int = Field(default=6_000, ge=200, description="Characters of sources an answer may read.")

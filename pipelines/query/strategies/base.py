@@ -13,13 +13,13 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field
-from datetime import date
+from datetime import date, datetime
 from time import perf_counter
 from typing import ClassVar, Protocol
 
 from pipelines.query import answer
 from pipelines.query.cite import CitationParser
-from pipelines.query.ports import ChatModel, ModelSilent, ToolSpec
+from pipelines.query.ports import ChatModel, Completion, ModelSilent, ToolSpec
 from pipelines.query.rephrase import conversation
 from prompts.loader import ChatMessage, Prompt, fence
 from schemas.answer import Citation, SourcesFound, Step, StepKind, Token, Usage
@@ -59,10 +59,14 @@ class Task:
     retrieved: Retrieved
     site: str  # the website's title, as visitors know it
     language: str  # the visitor's, in English
-    today: date
+    now: datetime  # where the site is
     budget: int  # characters of source text
     history_messages: int
     terms: str = ""  # what the site calls things in that language
+
+    @property
+    def today(self) -> date:
+        return self.now.date()
 
     @property
     def fence(self) -> str:
@@ -135,6 +139,10 @@ class Library:
         """By number."""
         return tuple(sorted((s for search in self.searches for s in search), key=lambda source: source.n))
 
+    def event(self, task: Task) -> SourcesFound:
+        """Tells the visitor of all of them."""
+        return SourcesFound(grade=task.retrieved.grade if task.retrieved.sources else 0, sources=self.all)
+
     @property
     def ranked(self) -> tuple[Source, ...]:
         """The best of every search first: each of them was made because its answer was missing."""
@@ -155,33 +163,36 @@ def shortened(text: str, limit: int = STEP_CHARS) -> str:
     return text if len(text) <= limit else f"{text[: limit - 1]}…"
 
 
-async def ask(
-    means: Means,
-    prompt: str,
-    task: Task,
-    values: Mapping[str, str],
-    *,
-    max_tokens: int,
-    tools: Sequence[ToolSpec] = (),
-) -> tuple[str, Step, Usage, Sequence[tuple[str, str]]]:
-    """One call of the model on the way: what it said, its step, what it cost, and the tools it calls."""
-    began = perf_counter()
-    messages = means.prompts[prompt].messages(common(task) | dict(values), task.retrieved.request.lang)
-    completion = await means.model.complete(messages, max_tokens=max_tokens, tools=tools)
-    calls = [(call.name, call.arguments) for call in completion.calls]
-    said = completion.text.strip() or " ".join(f"{name}({arguments})" for name, arguments in calls)
-    return completion.text.strip(), step("model", prompt, said, began), completion.usage, calls
-
-
-def common(task: Task) -> dict[str, str]:
-    """What all prompts of strategies want to know."""
-    return {
+def asked(means: Means, prompt: str, task: Task, **values: str) -> tuple[ChatMessage, ...]:
+    """The messages of one of the prompts on the way; `values` are those that only this one wants."""
+    chosen = means.prompts[prompt]
+    shared = {
         "site": task.site,
+        "language": task.language,
         "today": f"{task.today:%A}, {task.today.isoformat()}",
         "fence": task.fence,
-        "question": task.question,
         "conversation": conversation(task.retrieved.request.history, task.history_messages),
+        "question": task.question,
     }
+    known = {name: value for name, value in shared.items() if name in chosen.variables}
+    return chosen.messages(known | values, task.retrieved.request.lang)
+
+
+async def ask(
+    means: Means, prompt: str, task: Task, *, max_tokens: int, tools: Sequence[ToolSpec] = (), **values: str
+) -> tuple[Completion, Step]:
+    """What the model says to one of the prompts on the way. Raises: ModelError."""
+    began = perf_counter()
+    completion = await means.model.complete(asked(means, prompt, task, **values), max_tokens=max_tokens, tools=tools)
+    said = completion.text.strip() or " ".join(f"{call.name}({call.arguments})" for call in completion.calls)
+    return completion, step("model", prompt, said, began)
+
+
+async def search(means: Means, task: Task, library: Library, query: str) -> tuple[list[Source], Step]:
+    """Look for something else; what is found is in the library. Raises: Retryable."""
+    began = perf_counter()
+    found = library.add(await means.finder.find(task.retrieved, query))
+    return found, step("search", query, " ".join(f"[{source.n}]" for source in found) or "nothing", began)
 
 
 async def write(

@@ -1,0 +1,76 @@
+"""Runs of a strategy on a small site, and what came of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+
+from adapters.llm_fake import FakeChat, Reply
+from pipelines.query.strategies.base import Task
+from pipelines.query.strategies.registry import strategies
+from pipelines.runtime.settings import StrategyName
+from schemas.answer import Citation, SourcesFound, Step, Token, Usage
+from schemas.query import Retrieved, Source
+from tests.asking import retrieved, source
+
+POOL = source(1, "The pool opens daily at 9. It is closed on Sundays.")
+FERRY = source(1, "The ferry runs hourly. It needs ten minutes.", title="Ferry").model_copy(update={"page_id": "ferry"})
+MILL = source(1, "The mill was built in 1911 by Ada Brook.", title="Mill").model_copy(update={"page_id": "mill"})
+MONDAY = datetime(2026, 5, 4, 12, tzinfo=UTC)
+
+
+@dataclass
+class Site:
+    """Finds what a test puts there, by a word of the query."""
+
+    pages: Mapping[str, Sequence[Source]] = field(default_factory=dict)
+    searched: list[str] = field(default_factory=list)
+
+    async def find(self, retrieved: Retrieved, query: str) -> tuple[Source, ...]:
+        self.searched.append(query)
+        return tuple(s for word, sources in self.pages.items() if word in query.lower() for s in sources)
+
+    async def page(self, retrieved: Retrieved, name: str) -> tuple[Source, ...]:
+        return await self.find(retrieved, name)
+
+
+@dataclass
+class Ran:
+    """What a strategy has made."""
+
+    model: FakeChat
+    site: Site
+    text: str = ""
+    citations: list[Citation] = field(default_factory=list)
+    steps: list[Step] = field(default_factory=list)
+    sources: tuple[Source, ...] = ()
+    spent: int = 0
+
+    @property
+    def kinds(self) -> list[str]:
+        return [step.kind for step in self.steps]
+
+    def prompt(self, call: int) -> str:
+        """System and user message of one call of the model."""
+        messages = self.model.asked[call]
+        return f"{messages[0].content}\n{messages[-1].content}"
+
+
+async def run(name: StrategyName, *replies: Reply, found: Sequence[Source] = (POOL,)) -> Ran:
+    """`await run("react", replies...)` on a site with a pool, a ferry and a mill."""
+    ran = Ran(FakeChat(*replies), Site({"ferry": [FERRY], "mill": [MILL]}))
+    task = Task(retrieved(*found), site="Town", language="English", now=MONDAY, budget=6_000, history_messages=15)
+    async for piece in strategies(ran.model, ran.site)[name].run(task):
+        match piece:
+            case Token(text=text):
+                ran.text += text
+            case Citation():
+                ran.citations.append(piece)
+            case Step():
+                ran.steps.append(piece)
+            case SourcesFound(sources=sources):
+                ran.sources = sources
+            case Usage():
+                ran.spent += 1
+    return ran
