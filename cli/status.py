@@ -12,7 +12,7 @@ from rich.console import Group, RenderableType
 from rich.live import Live
 from rich.text import Text
 
-from cli.output import NO_SERVICE, explained, out, print_json, rows, table
+from cli.output import NO_SERVICE, NOT_SO, explained, out, print_json, rows, table
 from pipelines.clients import Clients
 from pipelines.runtime.settings import Settings, load
 from schemas.http import SystemStatus
@@ -39,6 +39,8 @@ def status(
         found = asyncio.run(_status(load(), json, watch))
     if not (found.kafka and found.elasticsearch):
         raise typer.Exit(NO_SERVICE)
+    if found.problems or any(site.problem for site in found.sites):
+        raise typer.Exit(NOT_SO)
 
 
 async def _status(settings: Settings, json: bool, watch: bool) -> SystemStatus:
@@ -134,9 +136,11 @@ class View:
 
 
 def away(found: SystemStatus) -> list[RenderableType]:
-    """One line per service that does not answer."""
+    """One line per service that does not answer, and per other thing that is wrong."""
     services = (("Kafka", found.kafka), ("Elasticsearch", found.elasticsearch))
-    return [Text(f"{name} does not answer", style="red") for name, there in services if not there]
+    lines = [f"{name} does not answer" for name, there in services if not there]
+    lines += [*found.problems, *(site.problem for site in found.sites if site.problem)]
+    return [Text(line, style="red") for line in lines]
 
 
 def duration(milliseconds: float | None) -> str:

@@ -9,13 +9,14 @@ from datetime import UTC, datetime
 from time import monotonic
 
 from adapters.elastic.bundle import Elastic
-from adapters.kafka import Broker, broker, group_id, lags
+from adapters.elastic.indexes import IndexUnfit
+from adapters.kafka import Broker, broker, group_id, lags, prefixed
 from pipelines.open_letters import OpenLetters
 from pipelines.runtime.errors import Retryable
 from pipelines.runtime.record import Lane
 from pipelines.runtime.settings import Settings
 from schemas.http import SiteStatus, StageStatus, SystemStatus
-from schemas.topics import CHANGES, CHUNKS, EMBEDDINGS, RECEIPTS, REPHRASED, REQUESTS, RETRIEVED, Topic
+from schemas.topics import CHANGES, CHUNKS, EMBEDDINGS, RECEIPTS, REPHRASED, REQUESTS, RETRIEVED, Topic, all_topics
 
 # What each stage reads, in which lane (pipelines/stages.py).
 STAGES: dict[tuple[str, Lane | None], tuple[Topic, ...]] = {
@@ -43,6 +44,7 @@ class StatusReader:
         self._letters = letters
         self._stack = AsyncExitStack()
         self._broker: Broker | None = None
+        self._connecting = asyncio.Lock()
         self._looks: deque[tuple[float, dict[str, int]]] = deque()
 
     async def aclose(self) -> None:
@@ -50,8 +52,9 @@ class StatusReader:
 
     async def status(self) -> SystemStatus:
         """What can be said now; a service that does not answer shows as false, with nothing of it."""
-        stages, sites = await asyncio.gather(self._stages(), self._sites(), return_exceptions=True)
-        for part in (stages, sites):
+        looks = (self._stages(), self._sites(), self._missing_topics())
+        stages, sites, missing = await asyncio.gather(*looks, return_exceptions=True)
+        for part in (stages, sites, missing):
             if isinstance(part, BaseException) and not isinstance(part, Retryable):
                 raise part
         return SystemStatus(
@@ -60,6 +63,7 @@ class StatusReader:
             elasticsearch=not isinstance(sites, BaseException),
             stages=() if isinstance(stages, BaseException) else stages,
             sites=() if isinstance(sites, BaseException) else sites,
+            problems=() if isinstance(missing, BaseException) else missing,
         )
 
     async def ready(self) -> tuple[bool, dict[str, str]]:
@@ -76,9 +80,10 @@ class StatusReader:
         return not wrong, wrong
 
     async def _connected(self) -> Broker:
-        if self._broker is None:
-            self._broker = await self._stack.enter_async_context(broker(self._settings))
-        return self._broker
+        async with self._connecting:
+            if self._broker is None:
+                self._broker = await self._stack.enter_async_context(broker(self._settings))
+            return self._broker
 
     async def _stages(self) -> tuple[StageStatus, ...]:
         client = await self._connected()
@@ -116,4 +121,24 @@ class StatusReader:
             self._looks.popleft()
 
     async def _sites(self) -> tuple[SiteStatus, ...]:
-        return tuple(await asyncio.gather(*(self._elastic.pages.site_status(site) for site in self._settings.sites)))
+        return tuple(await asyncio.gather(*map(self._site, self._settings.sites)))
+
+    async def _site(self, site: str) -> SiteStatus:
+        try:
+            return await self._elastic.pages.site_status(site)
+        except IndexUnfit as err:
+            return SiteStatus(
+                site=site,
+                pages=0,
+                chunks=0,
+                freshness_p50_ms=None,
+                freshness_p95_ms=None,
+                embedder=None,
+                problem=str(err),
+            )
+
+    async def _missing_topics(self) -> tuple[str, ...]:
+        """Nothing waits in a topic that is not there, so its stage would look well."""
+        there = await (await self._connected()).topics()
+        names = [prefixed(self._settings, topic) for topic in all_topics()]
+        return tuple(f"topic {name} is not there; `pagewire topics` makes it" for name in names if name not in there)

@@ -112,6 +112,7 @@ class SiteStatus(Wire):
     freshness_p50_ms: float | None = Field(description="Accepted to searchable, changes of the last 24 hours.")
     freshness_p95_ms: float | None
     embedder: str | None = Field(description="Fingerprint of the model in the live index.")
+    problem: str | None = Field(default=None, description="Why its index cannot be read, in plain words.")
 
 
 class SystemStatus(Wire):
@@ -120,3 +121,4 @@ class SystemStatus(Wire):
     elasticsearch: bool
     stages: tuple[StageStatus, ...]
     sites: tuple[SiteStatus, ...]
+    problems: tuple[str, ...] = Field(default=(), description="What is wrong beside these, in plain words.")

@@ -145,8 +145,8 @@ class Intake:
         try:
             async with asyncio.timeout(LOOK_TIMEOUT):
                 heads, receipts = await asyncio.gather(self._pages.heads(site, keys), self._pages.receipts(keys))
-        except (Retryable, TimeoutError):
-            log.warning("accepting without a look at the index: Elasticsearch does not answer")
+        except (Retryable, TimeoutError) as err:
+            log.warning("accepting without a look at the index: %s", str(err) or "Elasticsearch does not answer")
             return {}
         found = {key: head.change for key, head in heads.items()}
         for key, event in receipts.items():

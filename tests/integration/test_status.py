@@ -1,0 +1,42 @@
+"""What is wrong with a running system is said, not shown as quiet."""
+
+from __future__ import annotations
+
+from uuid import uuid4
+
+import pytest
+
+from adapters.elastic.indexes import alias, index_name
+from adapters.kafka import ensure_topics
+from pipelines.clients import Clients
+from pipelines.runtime.settings import Settings, SiteSettings
+from tests.engine_fixture import Servers
+
+pytestmark = pytest.mark.engine
+
+
+async def test_an_unfit_index_and_a_missing_topic_are_named(engine: Servers) -> None:
+    site, sound = f"t{uuid4().hex[:12]}", f"t{uuid4().hex[:12]}"
+    settings = Settings(
+        kafka=engine.kafka,
+        elasticsearch=engine.elasticsearch,
+        topic_prefix=f"{site}.",
+        partitions=1,
+        sites={site: SiteSettings(), sound: SiteSettings()},
+    )
+    async with Clients(settings) as clients:
+        indexes, es = clients.elastic.indexes, clients.elastic.es
+        for number in (1, 2):
+            await indexes.create(site, number, "fake", "fake-4", 4, "content-512-20", live=True)
+        try:
+            found = await clients.status().status()
+            assert (found.kafka, found.elasticsearch) == (True, True)
+            problems = {one.site: one.problem for one in found.sites}
+            assert problems[sound] is None
+            assert f"{alias(site)} points to 2 indexes" in (problems[site] or "")
+            assert f"topic {site}.cms.changes is not there; `pagewire topics` makes it" in found.problems
+            await ensure_topics(engine.kafka, settings)
+            assert (await clients.status().status()).problems == ()
+        finally:
+            for number in (1, 2):
+                await es.indices.delete(index=index_name(site, number))
