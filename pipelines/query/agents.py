@@ -24,6 +24,7 @@ from pipelines.query.rephrase import OUTPUT_TOKENS, parsed, search_mode, values
 from pipelines.query.retrieve import Chunks, retrieve
 from pipelines.query.search import Searcher
 from pipelines.query.stops import Stops
+from pipelines.query.translate import terms_back
 from pipelines.runtime.dead_letters import DeadLetter
 from pipelines.runtime.errors import PagewireError, Retryable
 from pipelines.runtime.record import Record
@@ -83,6 +84,7 @@ async def rewritten(request: Question, settings: Settings, phrases: Phrases, rew
         site=site.title or request.site,
         language=phrases.name(lang),
         history_messages=settings.history_messages,
+        terms=terms_back(site.glossary, request.question),
     )
     try:
         async with asyncio.timeout(PATIENCE):

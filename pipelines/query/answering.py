@@ -17,6 +17,7 @@ from time import perf_counter
 
 import structlog
 
+from pipelines.query.canned import refused, reply
 from pipelines.query.cite import used_sources
 from pipelines.query.language import Phrases
 from pipelines.query.ports import ContentFiltered, Embedder, ModelError
@@ -25,10 +26,11 @@ from pipelines.query.pump import StrategyFailed, pumped
 from pipelines.query.remedies import remedy
 from pipelines.query.strategies.base import Piece, Strategy, Task
 from pipelines.query.strategies.quote import Quote
+from pipelines.query.translate import Translator, terms
 from pipelines.runtime.errors import PagewireError
 from pipelines.runtime.settings import Settings, StrategyName
 from schemas.answer import Answered, Done, Failed, QuestionRephrased, SourcesFound, Step, Token, Usage
-from schemas.query import Retrieved, Source
+from schemas.query import Question, Retrieved, Source
 
 log = structlog.get_logger(__name__)
 
@@ -63,10 +65,18 @@ class Answering:
 
     Args:
         strategies: by name; none where there is no model.
+        translator: of our own sentences; none where there is no model.
     """
 
-    def __init__(self, settings: Settings, phrases: Phrases, strategies: Mapping[StrategyName, Strategy]) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        phrases: Phrases,
+        strategies: Mapping[StrategyName, Strategy],
+        translator: Translator | None = None,
+    ) -> None:
         self._settings = settings
+        self._translator = translator
         self._phrases = phrases
         self._strategies = strategies
 
@@ -123,44 +133,58 @@ class Answering:
 
     def _task(self, retrieved: Retrieved) -> Task:
         request = retrieved.request
+        site = self._settings.site(request.site)
+        shown = " ".join([retrieved.question, *(source.text for source in retrieved.sources)])
         return Task(
             retrieved,
-            site=self._settings.site(request.site).title or request.site,
+            site=site.title or request.site,
             language=self._phrases.name(request.lang),
-            now=datetime.now(self._settings.site(request.site).zone),
+            now=datetime.now(site.zone),
             budget=self._settings.context_chars,
             history_messages=self._settings.history_messages,
+            terms=terms(site.glossary, request.lang, shown),
         )
 
     async def _write(
         self, task: Task, made: _Made, embedder: Embedder, to: Publication, stopped: asyncio.Event
     ) -> str | None:
         """Publish the text. Returns: the code of what the visitor must be told instead."""
-        name = self._settings.site(task.retrieved.request.site).strategy
+        retrieved = task.retrieved
+        name = self._settings.site(retrieved.request.site).strategy
         strategy = self._strategies.get(name)
-        failure: PagewireError | None = None
-        if strategy is not None and (task.retrieved.sources or strategy.searches):
+        refuses = refused(retrieved.grade)
+        if strategy is not None and (strategy.searches or (retrieved.sources and not refuses)):
             made.strategy, made.extractive = name, False
             failure = await self._by_model(strategy, task, made, to, stopped)
-            if failure is None:
+            if stopped.is_set() or (failure is None and to.text):
                 return None
-            if isinstance(failure, ContentFiltered) or not made.sources:
-                return failure.code
-            # What a visitor needs is on the pages: quote them. What was streamed so far is taken back.
-            log.warning("the model failed, quoting instead", code=failure.code, error=str(failure))
-            await to.restart()
+            if failure is not None:
+                if isinstance(failure, ContentFiltered) or not made.sources:
+                    return failure.code
+                # What a visitor needs is on the pages: quote them. What was streamed so far is taken back.
+                log.warning("the model failed, quoting instead", code=failure.code, error=str(failure))
+                await to.restart()
         made.strategy, made.extractive = "quote", True
-        lang = task.retrieved.request.lang
-        quoted = task.retrieved.model_copy(update={"sources": made.sources})
-        quoting = Quote(embedder, self._phrases.lead_in(lang)).run(replace(task, retrieved=quoted))
-        async with aclosing(quoting) as pieces:
-            async for piece in pieces:
-                if stopped.is_set():
-                    return None
-                await _publish(piece, made, to)
+        # What the strategy has found since is more than the gate knew.
+        if made.sources and not (refuses and made.sources == retrieved.sources):
+            quoted = replace(task, retrieved=retrieved.model_copy(update={"sources": made.sources}))
+            lead_in = await self._said(self._phrases.lead_in(retrieved.request.lang), retrieved.request)
+            async with aclosing(Quote(embedder, lead_in).run(quoted)) as pieces:
+                async for piece in pieces:
+                    if stopped.is_set():
+                        return None
+                    await _publish(piece, made, to)
         if not to.text:
-            await to.put(Token(text=self._phrases.nothing_found(lang)))
+            text = reply(retrieved, self._phrases) if refuses else self._phrases.nothing_found(retrieved.request.lang)
+            await to.put(Token(text=await self._said(text, retrieved.request)))
         return None
+
+    async def _said(self, text: str, request: Question) -> str:
+        """Our own words, in the visitor's language even where we have none in it."""
+        if self._translator is None or self._phrases.speaks(request.lang):
+            return text
+        glossary = self._settings.site(request.site).glossary
+        return await self._translator.into(request.lang, self._phrases.name(request.lang), text, glossary)
 
     async def _by_model(
         self, strategy: Strategy, task: Task, made: _Made, to: Publication, stopped: asyncio.Event

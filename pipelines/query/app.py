@@ -17,6 +17,7 @@ from pipelines.query.search import Searcher
 from pipelines.query.stops import Stops
 from pipelines.query.strategies.finder import PageFinder
 from pipelines.query.strategies.registry import strategies
+from pipelines.query.translate import Translator
 from pipelines.runtime.settings import Settings
 from pipelines.runtime.stage import Stage
 from prompts.loader import load
@@ -74,7 +75,8 @@ def answer_stage(settings: Settings, elastic: Elastic, models: Models) -> Stage:
     stops = Stops(stop_log, partial(LogTail, settings, STOPS))
     model = chat_model(settings)
     finder = PageFinder(Searcher(elastic.search, models, settings), elastic.search, settings)
-    answering = Answering(settings, phrases, strategies(model, finder) if model else {})
+    ways = strategies(model, finder) if model else {}
+    answering = Answering(settings, phrases, ways, Translator(model, load("translate")) if model else None)
 
     async def setup() -> None:
         await models.warm()

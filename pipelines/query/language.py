@@ -27,6 +27,15 @@ class Phrases:
         """Raises: PromptError."""
         return cls(sentences("canned", overrides), sentences("errors", overrides), table("languages"))
 
+    def say(self, name: str, lang: str) -> str:
+        """A canned sentence by its name. Raises: KeyError."""
+        return _in(lang, self.canned[name])
+
+    def speaks(self, lang: str) -> bool:
+        """Whether our own sentences are there in a language; else they are in English."""
+        said = self.canned["nothing-found"]
+        return lang in said or lang.partition("-")[0] in said
+
     def nothing_found(self, lang: str) -> str:
         """The site has nothing on the question."""
         return _in(lang, self.canned["nothing-found"])

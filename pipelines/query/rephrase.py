@@ -60,12 +60,13 @@ def conversation(history: Sequence[Turn], messages: int) -> str:
     return "\n".join(f"{role}: {text}" for role, text in recent(history, messages)) or "(none)"
 
 
-def values(request: Question, *, site: str, language: str, history_messages: int) -> dict[str, str]:
+def values(request: Question, *, site: str, language: str, history_messages: int, terms: str = "") -> dict[str, str]:
     """What the prompt `rephrase` wants to know.
 
     Args:
         site: the website's title, as visitors know it.
         language: name of the site's language, in English.
+        terms: what the question calls things, and what the site calls them.
     """
     return {
         "site": site,
@@ -73,6 +74,7 @@ def values(request: Question, *, site: str, language: str, history_messages: int
         "fence": fence(request.request_id),
         "conversation": conversation(request.history, history_messages),
         "question": request.question,
+        "terms": terms,
     }
 
 

@@ -30,10 +30,12 @@ from pipelines.query.ports import (
     ToolSpec,
 )
 from pipelines.query.publish import Publication
+from pipelines.query.strategies.base import Finder
 from pipelines.query.strategies.registry import strategies
+from pipelines.query.translate import Translator
 from pipelines.runtime.errors import PagewireError, Retryable
-from pipelines.runtime.settings import Settings, SiteSettings
-from prompts.loader import ChatMessage
+from pipelines.runtime.settings import Settings, SiteSettings, StrategyName
+from prompts.loader import ChatMessage, load
 from schemas.answer import Answered, AnswerEvent, Citation, Done, Event, Failed, Restart, Token, Usage
 from schemas.base import Message
 from schemas.query import Retrieved, Source
@@ -66,9 +68,13 @@ async def answer(
     model: ChatModel | None,
     sender: FakeSender | None = None,
     stopped: asyncio.Event | None = None,
+    *,
+    settings: Settings = SETTINGS,
+    pages: Finder | None = None,
 ) -> list[AnswerEvent]:
     sender = sender or FakeSender()
-    answering = Answering(SETTINGS, PHRASES, strategies(model, NoPages()) if model else {})
+    ways = strategies(model, pages or NoPages()) if model else {}
+    answering = Answering(settings, PHRASES, ways, Translator(model, load("translate")) if model else None)
     to = Publication(sender, question.request.request_id, 1)
     await answering.answer(question, FakeEmbedder(), to, stopped or asyncio.Event())
     return [s.message for s in sender.sent if isinstance(s.message, AnswerEvent)]
@@ -409,3 +415,94 @@ async def test_a_stop_ends_the_wait_for_a_busy_model() -> None:
         events = await answer(asked(POOL), model, stopped=stopped)
     assert answered(events).stopped
     assert len(model.asked) == 1
+
+
+def refused(*sources: Source, grade: int = 4, lang: str = "en") -> Retrieved:
+    return asked(*sources, lang=lang).model_copy(update={"grade": grade})
+
+
+@pytest.mark.parametrize("grade", [2, 3, 4, 5])
+async def test_what_the_gate_refuses_is_answered_without_a_model_and_with_candidates(grade: int) -> None:
+    model = FakeChat("An invention.")
+    final = answered(await answer(refused(POOL, grade=grade, lang="de"), model))
+    assert PHRASES.say("see-pages", "de") in final.text
+    assert "[Pool](</p1>)" in final.text
+    assert (final.extractive, final.citations, model.asked) == (True, (), [])
+
+
+@pytest.mark.parametrize("grade", [0, 1])
+async def test_what_the_gate_lets_through_is_answered(grade: int) -> None:
+    assert answered(await answer(refused(POOL, grade=grade), FakeChat("Closed [1]."))).text == "Closed."
+
+
+def going(strategy: StrategyName) -> Settings:
+    return Settings(sites={"town": SiteSettings(title="Town", strategy=strategy)}, llm_model="fake")
+
+
+class Ferries:
+    """Finds one page, whatever is asked."""
+
+    async def find(self, retrieved: Retrieved, query: str) -> tuple[Source, ...]:
+        return (source(1, "The ferry runs hourly.", title="Ferry"),)
+
+    page = find
+
+
+async def test_a_strategy_that_searches_may_find_what_the_gate_did_not() -> None:
+    model = FakeChat("Action: search[ferry]", "Action: finish[]", "Hourly [1].")
+    events = await answer(refused(grade=5), model, settings=going("react"), pages=Ferries())
+    assert kinds(events) == ["rephrased", "sources", "token", "citation", "token", "answer", "done"]
+    final = answered(events)
+    assert (final.text, final.strategy) == ("Hourly.", "react")
+    assert [step.kind for step in final.trace] == ["model", "search", "model", "model"]
+    assert [(s.n, s.cited) for s in final.sources] == [(1, True)]
+    assert final.usage.completion_tokens == 3  # of all calls
+
+
+async def test_a_strategy_that_finds_nothing_either_leaves_it_to_the_gate() -> None:
+    model = FakeChat("Action: search[ferry]", "Action: finish[]", "An invention.")
+    final = answered(await answer(refused(grade=5), model, settings=going("react")))
+    assert (final.text, final.strategy, final.extractive) == (PHRASES.nothing_found("en"), "quote", True)
+
+
+async def test_a_strategy_that_breaks_down_quotes_what_it_has_found() -> None:
+    model = FakeChat("Action: search[ferry]", ModelDenied("no credit"))
+    final = answered(await answer(refused(grade=5), model, settings=going("react"), pages=Ferries()))
+    assert "The ferry runs hourly." in final.text
+    assert final.extractive
+
+
+async def test_a_model_that_fails_with_nothing_to_quote_is_told_plainly() -> None:
+    events = await answer(refused(grade=5, lang="fr"), FakeChat(ModelDenied("no credit")), settings=going("react"))
+    failed, done = last_attempt(events)[-2:]
+    assert failed == Failed(code="model-denied", message=PHRASES.error("model-denied", "fr"))
+    assert done == Done()
+
+
+class NoIndex(NoPages):
+    async def find(self, retrieved: Retrieved, query: str) -> tuple[Source, ...]:
+        raise Retryable("Elasticsearch is away")
+
+
+async def test_a_search_that_fails_on_the_way_leaves_what_was_retrieved() -> None:
+    model = FakeChat("Action: search[ferry]")
+    final = answered(await answer(asked(POOL), model, settings=going("react"), pages=NoIndex()))
+    assert final.extractive
+    assert "closed on Sundays" in final.text
+
+
+async def test_our_own_words_are_translated_where_we_have_none() -> None:
+    final = answered(await answer(refused(grade=5, lang="sv"), FakeChat("Inget hittades.")))
+    assert final.text == "Inget hittades."
+    without = answered(await answer(refused(grade=5, lang="sv"), None))
+    assert without.text == PHRASES.nothing_found("en")
+
+
+async def test_the_sites_terms_are_in_the_prompt_in_the_visitors_language() -> None:
+    site = SiteSettings(title="Town", glossary={"Hallenbad": {"en": "indoor pool"}, "Bürgeramt": {"en": "office"}})
+    model = FakeChat("Closed [1].")
+    pool = source(1, "Das Hallenbad ist sonntags zu.")
+    await answer(asked(pool), model, settings=Settings(sites={"town": site}, llm_model="fake"))
+    system = model.asked[0][0].content
+    assert "Hallenbad: indoor pool" in system
+    assert "Bürgeramt" not in system

@@ -1,0 +1,134 @@
+"""Translate: what we say ourselves, for visitors whose language we have no sentence in (SPEC B13).
+
+    sentence ─▶ protected: ⟦1⟧ for links, addresses, numbers, {names}, the site's terms ─▶ model
+                            ─▶ every mark there, once ─▶ put back ─▶ said
+                            └▶ not so ─▶ the sentence as it was
+
+The site's glossary goes into prompts as well: what a visitor calls a thing is searched by the site's name of it, and
+answered by the visitor's.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping
+
+import structlog
+
+from pipelines.query.ports import ChatModel
+from pipelines.runtime.errors import PagewireError
+from prompts.loader import Prompt, fence
+
+log = structlog.get_logger(__name__)
+
+Glossary = Mapping[str, Mapping[str, str]]  # term -> language -> what it is called there
+
+PATIENCE = 8.0  # seconds
+OUTPUT_TOKENS = 600
+KEPT = 500  # translations; there are some ten sentences a language
+GROWTH = 3  # a translation is at most so many times as long, plus ROOM
+ROOM = 60  # characters
+TERMS = 40  # of the glossary, in a prompt
+
+# Links whole: their text is a page's title. Then addresses, placeholders, code, numbers.
+_FIXED = re.compile(r"!?\[[^\]\n]*\]\([^)\n]*\)|<?https?://[^\s>]+>?|\{[a-z_]+\}|`[^`\n]+`|\d[\d.,:]*\d|\d")
+_MARK = re.compile(r"⟦\s*(\d+)\s*⟧")
+
+
+def protected(text: str, glossary: Glossary, lang: str) -> tuple[str, list[str]]:
+    """The text with marks, and what each of them stands for in the language."""
+    terms = sorted((term for term in glossary if term), key=len, reverse=True)
+    named = "|".join(rf"(?<!\w){re.escape(term)}(?!\w)" for term in terms)
+    pattern = re.compile(f"{_FIXED.pattern}|{named}" if named else _FIXED.pattern)
+    kept: list[str] = []
+
+    def mark(match: re.Match[str]) -> str:
+        kept.append(called(match.group(), glossary, lang))
+        return f"⟦{len(kept)}⟧"
+
+    return pattern.sub(mark, text.replace("⟦", "(").replace("⟧", ")")), kept
+
+
+def restored(translation: str, kept: list[str]) -> str | None:
+    """With what the marks stand for; None where one is missing, doubled or made up."""
+    seen = Counter(int(number) for number in _MARK.findall(translation))
+    if seen != Counter(range(1, len(kept) + 1)):
+        return None
+    return _MARK.sub(lambda match: kept[int(match[1]) - 1], translation)
+
+
+def called(term: str, glossary: Glossary, lang: str) -> str:
+    """What a term is called in a language; itself where the glossary does not say."""
+    names = glossary.get(term, {})
+    return names.get(lang) or names.get(lang.partition("-")[0]) or term
+
+
+def terms(glossary: Glossary, lang: str, text: str) -> str:
+    """For the prompt of an answer: the terms in `text` and what the visitor's language calls them, one a line."""
+    return "\n".join(f"{term}: {called(term, glossary, lang)}" for term in _named(glossary, text))
+
+
+def terms_back(glossary: Glossary, text: str) -> str:
+    """For the rewriting of a question: what it calls things, in any language, and what the site calls them."""
+    lines = (
+        f"{name}: {term}"
+        for term, names in glossary.items()
+        for name in dict.fromkeys(names.values())
+        if name != term and _holds(text, name)
+    )
+    return "\n".join(list(lines)[:TERMS])
+
+
+def _named(glossary: Glossary, text: str) -> Iterator[str]:
+    found = [term for term in glossary if _holds(text, term)]
+    yield from found[:TERMS]
+
+
+def _holds(text: str, term: str) -> bool:
+    return re.search(rf"(?<!\w){re.escape(term)}", text, re.IGNORECASE) is not None
+
+
+class Translator:
+    """Says our sentences in other languages. One per process."""
+
+    def __init__(self, model: ChatModel, prompt: Prompt) -> None:
+        self._model = model
+        self._prompt = prompt
+        self._known: dict[tuple[str, str], str] = {}  # marked text, language -> translation with its marks
+
+    async def into(self, lang: str, language: str, text: str, glossary: Glossary) -> str:
+        """The text in another language; as it is where that cannot be had, or cannot be trusted.
+
+        Args:
+            language: its name in English.
+        """
+        marked, kept = protected(text, glossary, lang)
+        said = self._known.get((marked, lang))
+        if said is None:
+            said = await self._translated(marked, language)
+            whole = None if said is None else restored(said, kept)
+            if said is None or whole is None or not _sound(said, marked):
+                log.warning("not translated", language=language, failed="model" if said is None else "check")
+                return text
+            if len(self._known) >= KEPT:
+                del self._known[next(iter(self._known))]
+            self._known[marked, lang] = said
+        return restored(said, kept) or text
+
+    async def _translated(self, marked: str, language: str) -> str | None:
+        values = {"language": language, "fence": fence(marked), "text": marked}
+        try:
+            async with asyncio.timeout(PATIENCE):
+                completion = await self._model.complete(self._prompt.messages(values, "en"), max_tokens=OUTPUT_TOKENS)
+        except (PagewireError, TimeoutError) as err:
+            log.warning("the model does not translate", error=repr(err))
+            return None
+        return completion.text.strip()
+
+
+def _sound(translation: str, marked: str) -> bool:
+    """Whether it can be a translation: neither empty nor an essay, as many paragraphs, no tags."""
+    fits = 0 < len(translation) <= GROWTH * len(marked) + ROOM
+    return fits and translation.count("\n\n") == marked.count("\n\n") and "<" not in _MARK.sub("", translation)
