@@ -58,6 +58,21 @@ def latency(rounds: Annotated[int, typer.Option(help="Questions and saves measur
 
 
 @app.command()
+def streams(
+    streams: Annotated[int, typer.Option(min=1, help="Visitors who read at once.")] = 100,
+    tokens: Annotated[int, typer.Option(min=10, help="Tokens of each answer.")] = 200,
+    interval: Annotated[float, typer.Option(min=0.001, help="Seconds between two of them.")] = 0.05,
+) -> None:
+    """Answers streamed to many at once through one gateway, against the same scripted model read directly.
+
+    Example: pagewire bench streams --streams 10
+    """
+    from bench import streams as bench
+
+    bench.main(streams, tokens, interval)
+
+
+@app.command()
 def rebuild(
     chunks: Annotated[str, typer.Option(help="Comma-separated sizes.")] = "10000",
     rounds: Annotated[int, typer.Option(min=1, help="Measured so often, alternating.")] = 2,

@@ -19,7 +19,7 @@ from pipelines.letters import LetterHandled, LetterUnreadable, UnknownLetter
 from pipelines.query.ask import BadPosition
 from pipelines.runtime.errors import PagewireError
 from pipelines.runtime.record import Lane
-from schemas.answer import Accepted, Answered, AnswerEvent, Done, Event, QuestionRephrased, SourcesFound, Token
+from schemas.answer import Accepted, Answered, AnswerEvent, Done, Event, QuestionRephrased, Restart, SourcesFound, Token
 from schemas.http import SearchHit, SearchKind, SystemStatus
 from schemas.ingest import ChunkCounts, Receipt, ReceiptState
 from schemas.keys import page_key
@@ -154,7 +154,11 @@ class FakeAnswers:
                     elif not waiting:
                         return
                     continue
-                text += step.text if isinstance(step, Token) else ""
+                match step:
+                    case Token(text=piece):
+                        text += piece
+                    case Restart():
+                        text = ""
                 seq += 1
                 if seq > after:
                     self.pulled += 1

@@ -2,6 +2,7 @@
  * Questions out, answer events in, over a network that breaks.
  *
  *   ask ─▶ POST chat ─▶ events ··connection lost·· GET answers/{id}/events (Last-Event-ID) ─▶ the rest ─▶ done
+ *   stop ─▶ DELETE answers/{id} ─▶ the stream ends with what is there
  *
  * The events are those of the gateway's answer stream, as {event, data}; "reconnecting" is our own.
  */
@@ -12,9 +13,10 @@ const TOKEN_MARGIN = 30_000; // ms of a visitor token's life that are not relied
 
 /** The gateway refused, or could not be reached: `code` is a problem document's, or "network". */
 export class AskError extends Error {
-  constructor(code) {
+  constructor(code, requestId) {
     super(code);
     this.code = code;
+    this.requestId = requestId; // of the answer that is in the way, with "answer-under-way"
   }
 }
 
@@ -35,7 +37,60 @@ export class AnswerClient {
    * @throws {AskError}
    */
   async *ask(question, signal) {
-    let open = () => this.#fetch("chat", { method: "POST", body: JSON.stringify(question) }, signal);
+    const post = () => this.#fetch("chat", { method: "POST", body: JSON.stringify(question) }, signal);
+    yield* this.#follow(async () => {
+      try {
+        return await post();
+      } catch (error) {
+        // What the visitor asks last is what they want; and a conversation that is gone is begun anew.
+        if (error.code === "answer-under-way") await this.stop(error.requestId);
+        else if (error.code === "unknown-conversation") question = { ...question, conversation_id: undefined };
+        else throw error;
+        return post();
+      }
+    }, signal);
+  }
+
+  /** Ask a conversation's last question again; events as for `ask`. */
+  async *regenerate(conversationId, signal) {
+    const path = `conversations/${conversationId}/regenerate`;
+    yield* this.#follow(() => this.#fetch(path, { method: "POST" }, signal), signal);
+  }
+
+  /** An answer that was asked for before this page was loaded, from its beginning; events as for `ask`. */
+  async *resume(requestId, signal) {
+    yield* this.#follow(() => this.#fetch(`answers/${requestId}/events`, {}, signal), signal, requestId);
+  }
+
+  /** Nobody wants more of this answer. Its stream goes on to its end, which is near. */
+  async stop(requestId) {
+    await this.#fetch(`answers/${requestId}`, { method: "DELETE" });
+  }
+
+  /** @param {"up" | "down"} rating */
+  async rate(requestId, rating) {
+    await this.#fetch(`answers/${requestId}/feedback`, { method: "POST", body: JSON.stringify({ rating }) });
+  }
+
+  /** The visitor's conversations: {today, yesterday, last_week, older}. */
+  async conversations() {
+    return (await this.#fetch(`conversations?utc_offset=${-new Date().getTimezoneOffset()}`)).json();
+  }
+
+  async conversation(id) {
+    return (await this.#fetch(`conversations/${id}`)).json();
+  }
+
+  async remove(id) {
+    await this.#fetch(`conversations/${id}`, { method: "DELETE" });
+  }
+
+  /** Take back the last question and its answer. */
+  async undo(id) {
+    await this.#fetch(`conversations/${id}/undo`, { method: "POST" });
+  }
+
+  async *#follow(open, signal, requestId = null) {
     let failures = 0;
     let lastId = null;
     for (;;) {
@@ -43,8 +98,9 @@ export class AnswerClient {
         for await (const { id, event, data } of readEvents(await open(), signal)) {
           lastId = id;
           failures = 0;
-          if (event === "accepted") {
-            const path = `answers/${data.request_id}/events`;
+          if (event === "accepted") requestId = data.request_id;
+          if (requestId) {
+            const path = `answers/${requestId}/events`;
             open = () => this.#fetch(path, { headers: { "Last-Event-ID": lastId } }, signal);
           }
           yield { event, data };
@@ -62,7 +118,7 @@ export class AnswerClient {
   }
 
   /** A response that is fine; the visitor token is renewed once when it is refused. */
-  async #fetch(path, { headers = {}, ...options }, signal) {
+  async #fetch(path, { headers = {}, ...options } = {}, signal = undefined) {
     for (let renewed = false; ; renewed = true) {
       const token = await this.#token(renewed, signal);
       const response = await fetch(`${this.url}/${path}`, {
@@ -81,11 +137,13 @@ export class AnswerClient {
   }
 
   async #token(renew, signal) {
-    const kept = stored(this.storageKey);
+    const kept = stored(this.storageKey, "localStorage");
     if (kept && !renew && Date.parse(kept.expires_at) - Date.now() > TOKEN_MARGIN) return kept.token;
-    const response = await fetch(`${this.url}/visitor-tokens`, { method: "POST", signal });
+    // With the last one, the visitor stays the same and keeps their conversations.
+    const headers = kept ? { Authorization: `Bearer ${kept.token}` } : {};
+    const response = await fetch(`${this.url}/visitor-tokens`, { method: "POST", headers, signal });
     const fresh = await (await checked(response)).json();
-    store(this.storageKey, fresh);
+    store(this.storageKey, fresh, "localStorage");
     return fresh.token;
   }
 }
@@ -93,7 +151,7 @@ export class AnswerClient {
 async function checked(response) {
   if (response.ok) return response;
   const problem = await response.json().catch(() => ({}));
-  throw new AskError(problem.code ?? "failed");
+  throw new AskError(problem.code ?? "failed", problem.request_id);
 }
 
 /** Server-sent events of a response (WHATWG HTML 9.2.6); ends with it, throws when it breaks or goes silent. */
@@ -145,19 +203,19 @@ function pause(ms, signal) {
   });
 }
 
-/** sessionStorage, where the browser allows it: a page in a sandbox simply forgets. */
-export function stored(key) {
+/** Kept for this tab, or for longer in "localStorage", where the browser allows it: in a sandbox all is forgotten. */
+export function stored(key, storage = "sessionStorage") {
   try {
-    return JSON.parse(sessionStorage.getItem(key));
+    return JSON.parse(window[storage].getItem(key));
   } catch {
     return null;
   }
 }
 
-export function store(key, value) {
+export function store(key, value, storage = "sessionStorage") {
   try {
-    if (value === null) sessionStorage.removeItem(key);
-    else sessionStorage.setItem(key, JSON.stringify(value));
+    if (value === null) window[storage].removeItem(key);
+    else window[storage].setItem(key, JSON.stringify(value));
   } catch {
     // See above.
   }

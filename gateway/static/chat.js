@@ -19,6 +19,7 @@ import { wordsFor } from "./words.js";
 
 const API = new URL("v1", import.meta.url).href;
 const MAX_QUESTION = 4_000; // characters; the gateway's limit
+const STOP_PATIENCE = 5_000; // ms until a stopped answer that does not end is let go
 const NEAR_THE_END = 80; // pixels from the end within which the view follows the answer
 
 const ICONS = {
@@ -26,6 +27,8 @@ const ICONS = {
   close: "m6 6 12 12M18 6 6 18",
   send: "M12 19V5m-6 6 6-6 6 6",
   stop: "M7.5 7.5h9v9h-9z",
+  past: "M4 6h16M4 12h16M4 18h10",
+  remove: "m8 8 8 8m0-8-8 8",
   restart: "M4 12a8 8 0 1 0 2.6-5.9M4 4v4h4",
 };
 
@@ -42,12 +45,15 @@ class PagewireChat extends HTMLElement {
   #conversationKey;
   #running = null; // AbortController of the answer that is arriving
   #turns = element("ol", { className: "turns", tabIndex: -1 });
+  #last = null; // Turn
+  #past = element("div", { className: "past", hidden: true });
   #welcome = element("div", { className: "welcome" });
-  #scroller = element("div", { className: "scroller" }, this.#welcome, this.#turns);
+  #scroller = element("div", { className: "scroller" }, this.#past, this.#welcome, this.#turns);
   #live = element("p", { className: "hidden", role: "status" });
   #input = element("textarea", { rows: 1, maxLength: MAX_QUESTION, id: "question", dir: "auto", enterKeyHint: "send" });
   #submit = button("send", "submit");
   #restart;
+  #opener;
   #panel;
   #launcher;
 
@@ -63,6 +69,8 @@ class PagewireChat extends HTMLElement {
     root.adoptedStyleSheets = [sheet];
     root.append(...(this.#floats ? this.#floating() : [this.#content()]));
     this.#greet();
+    const before = stored(this.#conversationKey);
+    if (before) this.#open(before);
   }
 
   disconnectedCallback() {
@@ -104,11 +112,14 @@ class PagewireChat extends HTMLElement {
     const say = this.#say;
     this.#restart = button("restart", "button", say("restart"), () => this.#forget());
     this.#restart.hidden = true;
+    this.#opener = button("past", "button", say("past"), () => this.#browse(this.#past.hidden));
+    this.#opener.setAttribute("aria-expanded", "false");
     const head = element(
       "div",
       { className: "head" },
       element("slot", { name: "start" }),
       element(this.#floats ? "h2" : "h1", { textContent: this.#heading }),
+      this.#opener,
       this.#restart,
       element("slot", { name: "end" }),
     );
@@ -131,7 +142,7 @@ class PagewireChat extends HTMLElement {
     });
     form.addEventListener("submit", (event) => {
       event.preventDefault();
-      if (this.#running) this.#running.abort();
+      if (this.#running) this.#stop();
       else this.#send(this.#input.value);
     });
     this.#turns.ariaLabel = say("conversation");
@@ -166,12 +177,131 @@ class PagewireChat extends HTMLElement {
   }
 
   #forget() {
-    this.#running?.abort();
+    this.#clear();
     store(this.#conversationKey, null);
+    this.#input.focus();
+  }
+
+  #clear() {
+    this.#running?.abort();
+    this.#browse(false);
     this.#turns.replaceChildren();
+    this.#last = null;
     this.#welcome.hidden = false;
     this.#restart.hidden = true;
-    this.#input.focus();
+  }
+
+  /** Show a conversation that was begun before, and go on reading where an answer is under way. */
+  async #open(id) {
+    this.#clear();
+    let kept;
+    try {
+      kept = await this.#client.conversation(id);
+    } catch (error) {
+      if (error.code === "unknown-conversation") store(this.#conversationKey, null);
+      return; // asking still works; the gateway knows what was said
+    }
+    if (this.#running) return; // the visitor was faster
+    store(this.#conversationKey, id);
+    for (const one of kept.turns) {
+      const turn = this.#begin(one.question);
+      if (one.state === "pending") {
+        turn.requestId = one.request_id;
+        await this.#follow(turn, (signal) => this.#client.resume(one.request_id, signal));
+      } else {
+        turn.restore(one);
+        this.#offer();
+      }
+    }
+  }
+
+  /** The list of the visitor's conversations, in place of the one that is shown. */
+  async #browse(open) {
+    this.#past.hidden = !open;
+    this.#opener.setAttribute("aria-expanded", String(open));
+    if (!open) return;
+    const say = this.#say;
+    let groups = {};
+    try {
+      groups = await this.#client.conversations();
+    } catch (error) {
+      this.#past.replaceChildren(element("p", { className: "trouble", textContent: this.#explain(error) }));
+      return;
+    }
+    const parts = Object.entries(groups)
+      .filter(([, members]) => members.length)
+      .flatMap(([name, members]) => [
+        element(this.#subheading, { textContent: say(name) }),
+        element("ul", {}, ...members.map((one) => this.#pastLine(one))),
+      ]);
+    this.#past.replaceChildren(...(parts.length ? parts : [element("p", { textContent: say("nothingPast") })]));
+  }
+
+  #pastLine({ conversation_id: id, title }) {
+    const open = element("button", { type: "button", textContent: title, dir: "auto" });
+    open.addEventListener("click", () => {
+      this.#open(id);
+      this.#input.focus();
+    });
+    const remove = button("remove", "button", this.#say("remove", { title }), async () => {
+      await this.#client.remove(id).catch(() => {}); // the list says what is still there
+      if (stored(this.#conversationKey) === id) this.#forget();
+      this.#browse(true);
+    });
+    return element("li", {}, open, remove);
+  }
+
+  /** Let the answer end with what is there; let go of one that does not. */
+  async #stop() {
+    const running = this.#running;
+    const requestId = this.#last?.requestId;
+    if (!requestId) {
+      running.abort();
+      return;
+    }
+    setTimeout(() => running.abort(), STOP_PATIENCE);
+    await this.#client.stop(requestId).catch(() => running.abort());
+  }
+
+  /** Below the last answer: ask again, take back, say whether it helped. */
+  #offer() {
+    const turn = this.#last;
+    const id = stored(this.#conversationKey);
+    if (!turn?.requestId || !id) return;
+    const action = (name, work) => {
+      const made = element("button", { type: "button", textContent: this.#say(name) });
+      made.addEventListener("click", () => this.#running || work(made));
+      return made;
+    };
+    const rate = (name, rating) =>
+      action(name, async (made) => {
+        await this.#client.rate(turn.requestId, rating).catch(() => {}); // nothing a visitor should be bothered with
+        for (const other of made.parentNode.children) other.ariaPressed = other === made ? "true" : null;
+      });
+    turn.offer(
+      action("regenerate", () => {
+        turn.node.remove();
+        this.#follow(this.#begin(turn.question), (signal) => this.#client.regenerate(id, signal));
+      }),
+      action("undo", async () => {
+        await this.#client.undo(id).catch(() => {}); // what is there is shown next
+        this.#open(id);
+      }),
+      rate("helpful", "up"),
+      rate("unhelpful", "down"),
+    );
+  }
+
+  #begin(question) {
+    const turn = new Turn(question, this.#say, this.#subheading);
+    this.#last?.offer();
+    this.#last = turn;
+    this.#browse(false);
+    this.#welcome.hidden = true;
+    this.#restart.hidden = false;
+    this.#turns.append(turn.node);
+    this.#scroller.scrollTop = this.#scroller.scrollHeight;
+    return turn;
   }
 
   async #send(text) {
@@ -180,25 +310,25 @@ class PagewireChat extends HTMLElement {
     this.#input.value = "";
     this.#grow();
     this.#input.focus();
-    const turn = new Turn(question, this.#say, this.#subheading);
-    this.#welcome.hidden = true;
-    this.#restart.hidden = false;
-    this.#turns.append(turn.node);
-    this.#scroller.scrollTop = this.#scroller.scrollHeight;
-    await this.#follow(turn);
+    const turn = this.#begin(question);
+    await this.#follow(turn, (signal) => {
+      const conversation_id = stored(this.#conversationKey) ?? undefined;
+      return this.#client.ask({ question, conversation_id, lang: this.lang }, signal);
+    });
   }
 
-  async #follow(turn) {
+  /** Show an answer as it comes. `open`: its events, given a signal that ends them. */
+  async #follow(turn, open) {
     const say = this.#say;
     const running = new AbortController();
     this.#running = running;
     this.#idle(false);
     this.#live.textContent = say("searching");
     let trouble = null;
+    let stopped = false;
     try {
-      const conversation_id = stored(this.#conversationKey) ?? undefined;
-      const asked = { question: turn.question, conversation_id, lang: this.lang };
-      for await (const event of this.#client.ask(asked, running.signal)) {
+      for await (const event of open(running.signal)) {
+        if (event.event === "answer") stopped = event.data.stopped;
         if (event.event === "accepted") store(this.#conversationKey, event.data.conversation_id);
         if (event.event === "error") trouble = event.data.message;
         this.#keepInView(() => turn.show(event));
@@ -207,13 +337,14 @@ class PagewireChat extends HTMLElement {
       trouble = this.#explain(error);
     }
     this.#keepInView(() => {
-      if (running.signal.aborted) turn.fail(say("stopped"));
+      if (running.signal.aborted || stopped) turn.fail(say("stopped"));
       else if (trouble !== null) turn.fail(trouble, () => this.#retry(turn));
       else turn.end();
     });
     if (this.#running === running) {
       this.#running = null;
       this.#idle(true);
+      this.#offer();
     }
     // Screen readers hear the answer once, whole, instead of every token.
     this.#live.textContent = turn.spoken;

@@ -12,6 +12,7 @@ export class Turn {
   #status = element("p", { className: "status" });
   #text = element("div", { className: "text", dir: "auto" });
   #foot = element("div", { className: "foot" });
+  #actions = element("div", { className: "actions", hidden: true });
   #trouble = "";
   #answer = "";
   #citations = [];
@@ -31,7 +32,7 @@ export class Turn {
       "li",
       { className: "turn busy" },
       element("p", { className: "question", dir: "auto", textContent: question }),
-      element("div", { className: "answer" }, this.#status, this.#text, this.#foot),
+      element("div", { className: "answer" }, this.#status, this.#text, this.#foot, this.#actions),
     );
     this.status(say("searching"));
   }
@@ -47,10 +48,28 @@ export class Turn {
     this.#status.hidden = !text;
   }
 
+  /** Show what was asked and answered before. */
+  restore(kept) {
+    this.requestId = kept.request_id;
+    const sources = kept.sources.map((source) => ({ ...source, cited: true }));
+    if (kept.answer) this.show({ event: "answer", data: { ...kept, text: kept.answer, sources } });
+    if (kept.state === "failed" || (kept.state === "answered" && !kept.answer)) this.fail(this.#say("failed"));
+    else if (kept.state === "stopped") this.fail(this.#say("stopped"));
+    else this.end();
+  }
+
+  /** What a visitor can do with the answer: buttons, in place of those that were there. */
+  offer(...buttons) {
+    this.#actions.replaceChildren(...buttons);
+    this.#actions.hidden = !buttons.length;
+  }
+
   /** Show one event of the stream. */
   show({ event, data }) {
     const say = this.#say;
-    if (event === "rephrased") {
+    if (event === "accepted") {
+      this.requestId = data.request_id;
+    } else if (event === "rephrased") {
       this.status(say("searchingFor", { question: data.question }));
     } else if (event === "sources") {
       this.#sources = data.sources;

@@ -101,7 +101,8 @@ async def test_a_question_by_keyboard_alone(browser: Browser, url: str, fakes: F
     assert "12 euros" in await page.get_by_role("status").inner_text()
     # On by keyboard: the first number is a link that opens the page at the sentence.
     assert await field.evaluate("field => field.getRootNode().activeElement === field")
-    await page.keyboard.press("Shift+Tab")
+    for _ in range(5):  # past the four buttons below the answer
+        await page.keyboard.press("Shift+Tab")
     focused = await page.evaluate("document.querySelector('pagewire-chat').shadowRoot.activeElement.textContent")
     assert focused == "Office"
     hrefs = [await link.get_attribute("href") for link in await page.locator("sup a").all()]
@@ -314,11 +315,92 @@ async def test_a_conversation_lasts_over_a_reload_until_a_new_one_begins(
         await page.get_by_role("textbox").fill("?")
         await page.keyboard.press("Enter")
         await page.get_by_role("button", name="Send question").wait_for()
-        await page.locator(".text p", has_text="at nine.").wait_for()
+        await page.locator(".turn:last-child .text p", has_text="at nine.").wait_for()
+        assert await page.locator(".turn").count() == (2 if reload else 1)
     first, second, third = (question.conversation_id for question in fakes.answers.asked)
     assert first == second != third
     assert len(tokens) == 1
     assert all(not parse_qs(urlsplit(seen).query) for seen in tokens)
+
+
+def numbered(question: Question) -> list[Any]:
+    text = f"Answer to {question.question}"
+    return [Token(text=text), Answered(text=text, citations=(), sources=(), extractive=False), Done()]
+
+
+async def ask(page: Any, question: str) -> None:
+    await page.get_by_role("textbox").fill(question)
+    await page.keyboard.press("Enter")
+    await page.locator(".turn:last-child .actions").wait_for()
+
+
+async def test_asking_again_and_taking_back(browser: Browser, url: str, fakes: FakePorts) -> None:
+    fakes.answers.script = numbered
+    page = await browser.open(url)
+    await ask(page, "First?")
+    await ask(page, "Second?")
+    assert await page.locator(".actions:visible").count() == 1  # the last answer's
+    fakes.answers.script = answering("Another answer.")
+    await page.get_by_role("button", name="Answer again").click()
+    await page.locator(".text", has_text="Another answer.").wait_for()
+    assert await page.locator(".question").all_inner_texts() == ["First?", "Second?"]
+    assert [turn.question for turn in fakes.answers.asked[-1].history] == ["First?"]
+    await page.locator(".turn:last-child .actions").wait_for()
+    await page.get_by_role("button", name="Take back").click()
+    await page.locator(".text", has_text="Another answer.").wait_for(state="detached")
+    await page.locator(".text", has_text="Answer to First?").wait_for()
+    assert await page.locator(".question").all_inner_texts() == ["First?"]
+    await page.get_by_role("button", name="Not helpful").click()
+    await page.locator('button[aria-pressed="true"]', has_text="Not helpful").wait_for()
+    [kept] = fakes.conversations.kept.values()
+    assert kept.conversation.turns[0].feedback is not None
+    assert kept.conversation.turns[0].feedback.rating == "down"
+    assert browser.complaints == []
+
+
+async def test_earlier_conversations_are_opened_and_deleted(browser: Browser, url: str, fakes: FakePorts) -> None:
+    fakes.answers.script = library
+    page = await browser.open(url)
+    await ask(page, "What does the card cost?")
+    await page.get_by_role("button", name="New conversation").click()
+    fakes.answers.script = numbered
+    await ask(page, "When is it open?")
+    await page.evaluate("sessionStorage.clear()")  # as another tab, or the next day
+    await page.reload()
+    past = page.get_by_role("button", name="Your conversations")
+    await past.click()
+    await page.get_by_role("heading", name="Today").wait_for()
+    assert await page.locator(".past li button:first-child").all_inner_texts() == [
+        "When is it open?",
+        "What does the card cost?",
+    ]
+    assert not await page.get_by_role("textbox").is_hidden()
+    await page.get_by_role("button", name="What does the card cost?", exact=True).click()
+    await page.get_by_role("heading", name="Sources").wait_for()
+    assert await page.locator(".sources li a").all_inner_texts() == ["Town library", "Office"]
+    await ask(page, "And for children?")
+    assert [turn.question for turn in fakes.answers.asked[-1].history] == ["What does the card cost?"]
+    await past.click()
+    await page.get_by_role("button", name="Delete “What does the card cost?”").click()
+    await page.locator(".past li").nth(1).wait_for(state="detached")
+    assert await page.locator(".past li button:first-child").all_inner_texts() == ["When is it open?"]
+    assert len(fakes.conversations.kept) == 1
+    assert browser.complaints == []
+
+
+async def test_a_reload_mid_answer_reads_on(browser: Browser, url: str, fakes: FakePorts) -> None:
+    fakes.answers.script = lambda _: [Token(text="Half an answer"), 600.0, Done()]
+    page = await browser.open(url)
+    await page.get_by_role("textbox").fill("How much?")
+    await page.keyboard.press("Enter")
+    await page.locator(".text", has_text="Half an answer").wait_for()
+    await page.reload()
+    await page.locator(".text", has_text="Half an answer").wait_for()
+    assert await page.locator(".question").all_inner_texts() == ["How much?"]
+    await page.get_by_role("button", name="Stop answering").click()
+    await page.locator(".trouble", has_text="Stopped.").wait_for()
+    assert len(fakes.answers.asked) == 1
+    assert browser.complaints == []
 
 
 HOST_PAGE = (
