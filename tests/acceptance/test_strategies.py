@@ -1,0 +1,124 @@
+"""Ways to an answer, chosen per site, through the real topics; the model is tests/scripted_llm.py over real HTTP."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import httpx
+import pytest
+import yaml
+
+from pipelines.query.rephrase import OUTPUT_TOKENS
+from tests.acceptance.system import Instance, events
+from tests.acceptance.test_model import served
+from tests.acceptance.test_story import put
+from tests.engine_fixture import Servers
+from tests.scripted_llm import MODEL, Reply, ScriptedLLM
+
+pytestmark = pytest.mark.engine
+
+STRATEGIES = ("react", "tools", "retrieval-gate")
+
+
+class Model:
+    """Says the next line of the script; never rewrites a question."""
+
+    server: ScriptedLLM
+
+    def __init__(self) -> None:
+        self.script: list[Reply] = []
+        self.seen: list[dict[str, Any]] = []
+
+    def __call__(self, body: dict[str, Any]) -> Reply:
+        if body["max_tokens"] == OUTPUT_TOKENS and "You prepare questions" in body["messages"][0]["content"]:
+            return Reply(["(no question)\n(two lines)"])
+        self.seen.append(body)
+        return self.script.pop(0) if len(self.script) > 1 else self.script[0]
+
+
+@pytest.fixture(scope="module")
+def town(engine: Servers, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Model, dict[str, httpx.Client]]]:
+    model = Model()
+    with served(model) as server:  # type: ignore[arg-type]
+        instance = Instance(
+            tmp_path_factory.mktemp("strategies"),
+            engine,
+            sites=len(STRATEGIES),
+            PAGEWIRE_LLM_MODEL=MODEL,
+            OPENAI_BASE_URL=server.url,
+            OPENAI_API_KEY="none",
+            PAGEWIRE_LLM_TIMEOUT="2",
+        )
+        chosen = dict(zip(STRATEGIES, instance.sites, strict=True))
+        config = {"sites": {site: {"languages": ["en"], "strategy": name} for name, site in chosen.items()}}
+        (instance.home / "pagewire.yaml").write_text(yaml.safe_dump(config))
+        with instance.started("up") as up:
+            clients = {name: instance.client(up.url, site) for name, site in chosen.items()}
+            for client in clients.values():
+                put(client, "boats", "<p>A rowing boat costs 7 euros an hour.</p>", title="Boats")
+                put(client, "pier", "<p>The pier opens at ten and is closed on Mondays.</p>", title="Pier")
+            yield model, clients
+            for client in clients.values():
+                client.close()
+
+
+def ask(site: httpx.Client, question: str) -> list[tuple[str, dict[str, Any]]]:
+    accept = {"Accept": "text/event-stream"}
+    with site.stream("POST", "/chat", json={"question": question}, headers=accept) as response:
+        return [(event, data) for _, event, data in events(response)]
+
+
+def test_react_searches_by_itself_and_leaves_a_trace(town: tuple[Model, dict[str, httpx.Client]]) -> None:
+    model, sites = town
+    model.script = [
+        Reply(["Thought: When is it open?\n", "Action: search[When does the pier open?]"]),
+        Reply(["Thought: done\nAction: finish[]"]),
+        Reply(["A boat costs 7 euros [1]."]),
+    ]
+    got = ask(sites["react"], "What does a rowing boat cost?")
+    final = got[-2][1]
+    assert final["text"] == "A boat costs 7 euros."
+    assert final["strategy"] == "react"
+    assert [step["kind"] for step in final["trace"]] == ["model", "search", "model", "model"]
+    assert {source["page_id"] for source in final["sources"]} == {"boats", "pier"}
+    assert [source["page_id"] for source in final["sources"] if source["cited"]] == ["boats"]
+
+
+def test_tools_are_called_over_the_wire(town: tuple[Model, dict[str, httpx.Client]]) -> None:
+    model, sites = town
+    hours = [{"days": ["tuesday", "saturday"], "opens": "10:00", "closes": "18:00"}]
+    arguments = json.dumps({"hours": hours, "day": "2026-05-04"})
+    model.script = [
+        Reply(calls=[("opening_hours", arguments)], finish="tool_calls"),
+        Reply(["Enough"]),
+        Reply(["It is closed on that Monday [1]."]),
+    ]
+    model.seen.clear()
+    final = ask(sites["tools"], "Is the pier open on 4 May 2026?")[-2][1]
+    assert final["text"] == "It is closed on that Monday."
+    said = "closed on Monday, 2026-05-04; opens next on Tuesday, 2026-05-05, at 10:00"
+    assert [step["said"] for step in final["trace"] if step["kind"] == "tool"] == [said]
+    assert said in model.seen[-1]["messages"][-1]["content"]
+    offered = {tool["function"]["name"] for tool in model.seen[0]["tools"]}
+    assert offered == {"date_calculator", "opening_hours", "page"}
+
+
+def test_a_greeting_needs_no_page(town: tuple[Model, dict[str, httpx.Client]]) -> None:
+    model, sites = town
+    model.script = [Reply(["NO"]), Reply(["Hello! Ask me about the town."])]
+    final = ask(sites["retrieval-gate"], "Good morning to you all!")[-2][1]
+    assert (final["text"], final["citations"], final["extractive"]) == ("Hello! Ask me about the town.", [], False)
+
+
+@pytest.mark.parametrize("stalls", [Reply(stall=True), Reply(["A boat costs "], stall=True)], ids=["at once", "later"])
+def test_a_model_that_never_ends_is_replaced_by_quotes(
+    town: tuple[Model, dict[str, httpx.Client]], stalls: Reply
+) -> None:
+    model, sites = town
+    model.script = [Reply(["SEARCH: What does a rowing boat cost?"]), stalls]
+    final = ask(sites["retrieval-gate"], "What does a rowing boat cost?")[-2][1]
+    assert final["extractive"] is True
+    assert "7 euros" in final["text"]
+    assert [step["said"] for step in final["trace"] if step["kind"] == "error"] == ["model-silent"]
