@@ -23,7 +23,7 @@ from pipelines.ingest.agents import chunked
 from pipelines.ingest.index import index_part
 from pipelines.ingest.reuse import Embedding, VectorCache
 from pipelines.query.answering import Answering
-from pipelines.query.language import Phrases
+from pipelines.query.books import Books
 from pipelines.query.publish import Publication
 from pipelines.query.retrieve import retrieve
 from pipelines.query.search import Searcher
@@ -73,7 +73,7 @@ async def _hops(client: httpx.AsyncClient, clients: Clients, rounds: int) -> tup
     models = clients.models
     settings = clients.settings
     searcher = Searcher(clients.elastic.search, models, settings)
-    answering = Answering(settings, Phrases.load(), {})
+    answering = Answering(settings, Books(), {})
 
     async def direct(n: int) -> float:
         began = perf_counter()

@@ -16,8 +16,8 @@ from typing import Protocol
 import structlog
 
 from pipelines.query.answering import Answering
+from pipelines.query.books import Books
 from pipelines.query.examples import Examples
-from pipelines.query.language import Phrases
 from pipelines.query.ports import ChatModel, Embedder
 from pipelines.query.publish import EventLog, begin, fail
 from pipelines.query.rephrase import OUTPUT_TOKENS, parsed, search_mode, values
@@ -30,7 +30,6 @@ from pipelines.runtime.errors import PagewireError, Retryable
 from pipelines.runtime.record import Record
 from pipelines.runtime.settings import Settings
 from pipelines.runtime.stage import Handler, OnDead, Sender
-from prompts.loader import Prompt
 from schemas.base import WireError
 from schemas.query import Question, Rephrased, Retrieved
 from schemas.topics import REPHRASED, RETRIEVED
@@ -51,12 +50,11 @@ class AnswerModels(Protocol):
 class Rewriter:
     """What questions are rewritten with."""
 
-    prompt: Prompt
     model: ChatModel
     examples: Examples
 
 
-def rephrase_handler(settings: Settings, phrases: Phrases, rewriter: Rewriter | None) -> Handler:
+def rephrase_handler(settings: Settings, books: Books, rewriter: Rewriter | None) -> Handler:
     """A question becomes one that needs no conversation; without a rewriter it stays as it is."""
 
     async def handle(record: Record, sender: Sender) -> None:
@@ -66,7 +64,7 @@ def rephrase_handler(settings: Settings, phrases: Phrases, rewriter: Rewriter | 
         question = request.question
         awaited = datetime.now(UTC) < request.deadline  # after it, the answer stage says so
         if rewriter is not None and mode == "semantic" and awaited:
-            question = await rewritten(request, settings, phrases, rewriter)
+            question = await rewritten(request, settings, books, rewriter)
         timings = {"rephrase": (perf_counter() - began) * 1000}
         message = Rephrased(request=request, question=question, mode=mode, timings_ms=timings)
         await sender.send(REPHRASED, request.conversation_id, message)
@@ -75,21 +73,21 @@ def rephrase_handler(settings: Settings, phrases: Phrases, rewriter: Rewriter | 
     return handle
 
 
-async def rewritten(request: Question, settings: Settings, phrases: Phrases, rewriter: Rewriter) -> str:
+async def rewritten(request: Question, settings: Settings, books: Books, rewriter: Rewriter) -> str:
     """The question as the model puts it; as it is when the model fails."""
-    site = settings.site(request.site)
+    site, book = settings.site(request.site), books.of(request.site)
     lang = site.languages[0]
     asks = values(
         request,
         site=site.title or request.site,
-        language=phrases.name(lang),
+        language=book.phrases.name(lang),
         history_messages=settings.history_messages,
         terms=terms_back(site.glossary, request.question),
     )
     try:
         async with asyncio.timeout(PATIENCE):
             shots = await rewriter.examples.pick(request, lang)
-            messages = rewriter.prompt.messages(asks, lang, shots)
+            messages = book.prompts["rephrase"].messages(asks, lang, shots)
             completion = await rewriter.model.complete(messages, max_tokens=OUTPUT_TOKENS)
     except TimeoutError:
         logger.warning("not rephrased", code="timeout", seconds=PATIENCE)
@@ -129,7 +127,7 @@ def answer_handler(answering: Answering, models: AnswerModels, log: EventLog, st
 
 
 def impatient(
-    handler: Handler, question_of: Callable[[Record], Question], settings: Settings, phrases: Phrases, log: EventLog
+    handler: Handler, question_of: Callable[[Record], Question], settings: Settings, books: Books, log: EventLog
 ) -> Handler:
     """The handler, but what a service that is away does to a question is told to its visitor while they still wait.
 
@@ -145,12 +143,13 @@ def impatient(
             if datetime.now(UTC) < min(request.asked_at + patience, request.deadline):
                 raise
             logger.warning("a question is given up", code=err.code, error=str(err), attempt=record.attempt)
-            await fail(record, request, sender, log, err.code, phrases.error(err.code, request.lang))
+            words = books.of(request.site).phrases.error(err.code, request.lang)
+            await fail(record, request, sender, log, err.code, words)
 
     return handle
 
 
-def apology(question_of: Callable[[Record], Question], phrases: Phrases, log: EventLog) -> OnDead:
+def apology(question_of: Callable[[Record], Question], books: Books, log: EventLog) -> OnDead:
     """End the visitor's answer in plain words when their question ended as a dead letter."""
 
     async def tell(record: Record, letter: DeadLetter, sender: Sender) -> None:
@@ -158,7 +157,8 @@ def apology(question_of: Callable[[Record], Question], phrases: Phrases, log: Ev
             request = question_of(record)
         except WireError:
             return  # nobody can be told
-        await fail(record, request, sender, log, letter.code, phrases.error(letter.code, request.lang))
+        words = books.of(request.site).phrases.error(letter.code, request.lang)
+        await fail(record, request, sender, log, letter.code, words)
 
     return tell
 

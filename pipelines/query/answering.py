@@ -17,6 +17,7 @@ from time import perf_counter
 
 import structlog
 
+from pipelines.query.books import Books
 from pipelines.query.canned import refused, reply
 from pipelines.query.cite import used_sources
 from pipelines.query.language import Phrases
@@ -71,13 +72,13 @@ class Answering:
     def __init__(
         self,
         settings: Settings,
-        phrases: Phrases,
+        books: Books,
         strategies: Mapping[StrategyName, Strategy],
         translator: Translator | None = None,
     ) -> None:
         self._settings = settings
         self._translator = translator
-        self._phrases = phrases
+        self._books = books
         self._strategies = strategies
 
     async def answer(self, retrieved: Retrieved, embedder: Embedder, to: Publication, stopped: asyncio.Event) -> None:
@@ -107,7 +108,7 @@ class Answering:
             log.warning("not answered", code=failed, strategy=made.strategy, ms=round(ms))
             if to.text:
                 await to.restart()
-            await to.put(Failed(code=failed, message=self._phrases.error(failed, request.lang)), Done())
+            await to.put(Failed(code=failed, message=self._phrases(request).error(failed, request.lang)), Done())
             return
         sources = used_sources(made.sources, to.citations)
         answered = Answered(
@@ -131,6 +132,9 @@ class Answering:
             ms=round(ms),
         )
 
+    def _phrases(self, request: Question) -> Phrases:
+        return self._books.of(request.site).phrases
+
     def _task(self, retrieved: Retrieved) -> Task:
         request = retrieved.request
         site = self._settings.site(request.site)
@@ -138,7 +142,7 @@ class Answering:
         return Task(
             retrieved,
             site=site.title or request.site,
-            language=self._phrases.name(request.lang),
+            language=self._phrases(request).name(request.lang),
             now=datetime.now(site.zone),
             budget=self._settings.context_chars,
             history_messages=self._settings.history_messages,
@@ -149,7 +153,7 @@ class Answering:
         self, task: Task, made: _Made, embedder: Embedder, to: Publication, stopped: asyncio.Event
     ) -> str | None:
         """Publish the text. Returns: the code of what the visitor must be told instead."""
-        retrieved = task.retrieved
+        retrieved, phrases = task.retrieved, self._phrases(task.retrieved.request)
         name = self._settings.site(retrieved.request.site).strategy
         strategy = self._strategies.get(name)
         refuses = refused(retrieved.grade)
@@ -168,23 +172,24 @@ class Answering:
         # What the strategy has found since is more than the gate knew.
         if made.sources and not (refuses and made.sources == retrieved.sources):
             quoted = replace(task, retrieved=retrieved.model_copy(update={"sources": made.sources}))
-            lead_in = await self._said(self._phrases.lead_in(retrieved.request.lang), retrieved.request)
+            lead_in = await self._said(phrases.lead_in(retrieved.request.lang), retrieved.request)
             async with aclosing(Quote(embedder, lead_in).run(quoted)) as pieces:
                 async for piece in pieces:
                     if stopped.is_set():
                         return None
                     await _publish(piece, made, to)
         if not to.text:
-            text = reply(retrieved, self._phrases) if refuses else self._phrases.nothing_found(retrieved.request.lang)
+            text = reply(retrieved, phrases) if refuses else phrases.nothing_found(retrieved.request.lang)
             await to.put(Token(text=await self._said(text, retrieved.request)))
         return None
 
     async def _said(self, text: str, request: Question) -> str:
         """Our own words, in the visitor's language even where we have none in it."""
-        if self._translator is None or self._phrases.speaks(request.lang):
+        phrases = self._phrases(request)
+        if self._translator is None or phrases.speaks(request.lang):
             return text
         glossary = self._settings.site(request.site).glossary
-        return await self._translator.into(request.lang, self._phrases.name(request.lang), text, glossary)
+        return await self._translator.into(request.lang, phrases.name(request.lang), text, glossary)
 
     async def _by_model(
         self, strategy: Strategy, task: Task, made: _Made, to: Publication, stopped: asyncio.Event

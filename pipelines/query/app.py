@@ -11,10 +11,11 @@ from adapters.embedders.registry import Models
 from adapters.kafka_log import LogReader, LogTail
 from pipelines.query import agents
 from pipelines.query.answering import Answering
+from pipelines.query.books import Books
 from pipelines.query.examples import Examples
-from pipelines.query.language import Phrases
 from pipelines.query.search import Searcher
 from pipelines.query.stops import Stops
+from pipelines.query.strategies.base import Means
 from pipelines.query.strategies.finder import PageFinder
 from pipelines.query.strategies.registry import strategies
 from pipelines.query.translate import Translator
@@ -39,44 +40,43 @@ def chat_model(settings: Settings) -> OpenAIChat | None:
 
 
 def rephrase_stage(settings: Settings, elastic: Elastic, models: Models) -> Stage:
-    log, phrases = LogReader(settings, ANSWERS), Phrases.load()
+    log, books = LogReader(settings, ANSWERS), Books.of_settings(settings)
     model = chat_model(settings)
     rewriter = None
     if model is not None:
-        prompt = load("rephrase")
         store = ElasticExamples(elastic.es, elastic.indexes)
-        rewriter = agents.Rewriter(prompt, model, Examples(prompt, store, models, settings.history_messages))
-    handler = agents.rephrase_handler(settings, phrases, rewriter)
+        rewriter = agents.Rewriter(model, Examples(books, store, models, settings.history_messages))
+    handler = agents.rephrase_handler(settings, books, rewriter)
     return Stage(
         name="rephrase",
-        routes={REQUESTS: agents.impatient(handler, agents.asked, settings, phrases, log)},
-        on_dead=agents.apology(agents.asked, phrases, log),
+        routes={REQUESTS: agents.impatient(handler, agents.asked, settings, books, log)},
+        on_dead=agents.apology(agents.asked, books, log),
         setup=models.warm if rewriter else None,  # without one there is nothing to compare
         teardown=partial(_close, log, model),
     )
 
 
 def retrieve_stage(settings: Settings, elastic: Elastic, models: Models) -> Stage:
-    log, phrases = LogReader(settings, ANSWERS), Phrases.load()
+    log, books = LogReader(settings, ANSWERS), Books.of_settings(settings)
     searcher = Searcher(elastic.search, models, settings)
     handler = agents.retrieve_handler(settings, searcher, elastic.search)
     return Stage(
         name="retrieve",
-        routes={REPHRASED: agents.impatient(handler, agents.rephrased, settings, phrases, log)},
-        on_dead=agents.apology(agents.rephrased, phrases, log),
+        routes={REPHRASED: agents.impatient(handler, agents.rephrased, settings, books, log)},
+        on_dead=agents.apology(agents.rephrased, books, log),
         setup=models.warm,
         teardown=log.aclose,
     )
 
 
 def answer_stage(settings: Settings, elastic: Elastic, models: Models) -> Stage:
-    log, phrases = LogReader(settings, ANSWERS), Phrases.load()
+    log, books = LogReader(settings, ANSWERS), Books.of_settings(settings)
     stop_log = LogReader(settings, STOPS)
     stops = Stops(stop_log, partial(LogTail, settings, STOPS))
     model = chat_model(settings)
     finder = PageFinder(Searcher(elastic.search, models, settings), elastic.search, settings)
-    ways = strategies(model, finder) if model else {}
-    answering = Answering(settings, phrases, ways, Translator(model, load("translate")) if model else None)
+    ways = strategies(Means(model, books, finder)) if model else {}
+    answering = Answering(settings, books, ways, Translator(model, load("translate")) if model else None)
 
     async def setup() -> None:
         await models.warm()
@@ -90,10 +90,10 @@ def answer_stage(settings: Settings, elastic: Elastic, models: Models) -> Stage:
     handler = agents.answer_handler(answering, models, log, stops)
     return Stage(
         name="answer",
-        routes={RETRIEVED: agents.impatient(handler, agents.retrieved, settings, phrases, log)},
+        routes={RETRIEVED: agents.impatient(handler, agents.retrieved, settings, books, log)},
         # An answer ends itself at the question's deadline; what is cut off begins again from the start.
         try_timeout=settings.question_timeout + LAST_WORDS,
-        on_dead=agents.apology(agents.retrieved, phrases, log),
+        on_dead=agents.apology(agents.retrieved, books, log),
         setup=setup,
         teardown=teardown,
     )

@@ -15,11 +15,12 @@ from typing import Protocol
 import numpy as np
 import structlog
 
+from pipelines.query.books import Books
 from pipelines.query.ports import Embedder, Matrix32
 from pipelines.query.rephrase import conversation
 from pipelines.runtime.errors import PagewireError
 from pipelines.words import stems
-from prompts.loader import Example, Prompt
+from prompts.loader import Example
 from schemas.example import RephraseExample
 from schemas.query import Question
 
@@ -59,8 +60,8 @@ class Examples:
         history_messages: of a conversation shown in a prompt.
     """
 
-    def __init__(self, prompt: Prompt, store: ExampleStore, models: SiteModels, history_messages: int) -> None:
-        self._prompt = prompt
+    def __init__(self, books: Books, store: ExampleStore, models: SiteModels, history_messages: int) -> None:
+        self._books = books
         self._store = store
         self._models = models
         self._history_messages = history_messages
@@ -73,7 +74,8 @@ class Examples:
         Args:
             lang: the site's.
         """
-        pool = [*self._prompt.examples_in(lang), *self._shown(await self._of_site(request.site), lang)]
+        prompt = self._books.of(request.site).prompts["rephrase"]
+        pool = [*prompt.examples_in(lang), *self._shown(await self._of_site(request.site), lang)]
         if len(pool) <= SHOTS:
             return pool
         try:

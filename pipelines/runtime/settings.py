@@ -46,6 +46,9 @@ class SiteSettings(_Strict):
     strategy: StrategyName = Field(
         default="plain", description="How a model comes to an answer (docs/howto/answers.md); without one it quotes."
     )
+    prompts: Path | None = Field(
+        default=None, description="Folder with prompts and sentences of its own, named as those in `prompts/`."
+    )
     timezone: str = Field(
         default="UTC", description="Where the site is, `Europe/Berlin`: what today and now mean in its answers."
     )

@@ -10,7 +10,7 @@ nobody wants the answer any more, and looks after what it raises.
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field
 from datetime import date, datetime
@@ -18,6 +18,7 @@ from time import perf_counter
 from typing import ClassVar, Protocol
 
 from pipelines.query import answer
+from pipelines.query.books import Books
 from pipelines.query.cite import CitationParser
 from pipelines.query.ports import ChatModel, Completion, ModelSilent, ToolSpec
 from pipelines.query.rephrase import conversation
@@ -82,8 +83,12 @@ class Means:
     """What strategies work with; shared by all answers of a process."""
 
     model: ChatModel
-    prompts: Mapping[str, Prompt]
+    books: Books
     finder: Finder
+
+    def prompt(self, name: str, task: Task) -> Prompt:
+        """The site's own, or ours."""
+        return self.books.of(task.retrieved.request.site).prompts[name]
 
 
 class Strategy(Protocol):
@@ -165,7 +170,7 @@ def shortened(text: str, limit: int = STEP_CHARS) -> str:
 
 def asked(means: Means, prompt: str, task: Task, **values: str) -> tuple[ChatMessage, ...]:
     """The messages of one of the prompts on the way; `values` are those that only this one wants."""
-    chosen = means.prompts[prompt]
+    chosen = means.prompt(prompt, task)
     shared = {
         "site": task.site,
         "language": task.language,
@@ -208,7 +213,7 @@ async def write(
     """
     began = perf_counter()
     chat = answer.chat(
-        means.prompts["answer"],
+        means.prompt("answer", task),
         task.retrieved.model_copy(update={"sources": tuple(sources)}),
         site=task.site,
         language=task.language,

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from pipelines.query.ports import ChatModel
-from pipelines.query.strategies.base import Finder, Means, Strategy
+from pipelines.query.strategies.base import Means, Strategy
 from pipelines.query.strategies.chain_of_thought import ChainOfThought
 from pipelines.query.strategies.plain import Plain
 from pipelines.query.strategies.react import ReAct
@@ -13,9 +12,7 @@ from pipelines.query.strategies.retrieval_gate import RetrievalGate
 from pipelines.query.strategies.self_ask import SelfAsk
 from pipelines.query.strategies.tools import ToolCalls
 from pipelines.runtime.settings import StrategyName
-from prompts.loader import load
 
-PROMPTS = ("answer", "courtesy", "decide", "react", "self-ask", "think", "tools")
 STRATEGIES: Mapping[StrategyName, Callable[[Means], Strategy]] = {
     "plain": Plain,
     "retrieval-gate": RetrievalGate,
@@ -26,7 +23,6 @@ STRATEGIES: Mapping[StrategyName, Callable[[Means], Strategy]] = {
 }
 
 
-def strategies(model: ChatModel, finder: Finder) -> Mapping[StrategyName, Strategy]:
-    """All of them. Raises: PromptError."""
-    means = Means(model, {name: load(name) for name in PROMPTS}, finder)
+def strategies(means: Means) -> Mapping[StrategyName, Strategy]:
+    """All of them."""
     return {name: make(means) for name, make in STRATEGIES.items()}

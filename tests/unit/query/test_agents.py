@@ -10,21 +10,22 @@ from typing import Any
 import pytest
 
 from adapters.elastic.client import ElasticsearchDown
+from adapters.elastic.search import Candidates
 from adapters.embedders.fake import FakeEmbedder
 from adapters.fakes import FakeSender
 from adapters.llm_fake import FakeChat
 from pipelines.query import agents
 from pipelines.query.answering import Answering
+from pipelines.query.books import Books
 from pipelines.query.examples import Examples
 from pipelines.query.fuse import Hit
-from pipelines.query.language import Phrases
 from pipelines.query.publish import CLOCK_SKEW_MS
+from pipelines.query.search import Found
 from pipelines.query.stops import Stops
 from pipelines.runtime.dead_letters import DeadLetter
 from pipelines.runtime.errors import Retryable
 from pipelines.runtime.record import Record
 from pipelines.runtime.settings import Settings, SiteSettings
-from prompts.loader import load
 from schemas.answer import AnswerEvent, Done, Failed, Token
 from schemas.base import Message, WireError
 from schemas.example import RephraseExample
@@ -33,7 +34,8 @@ from schemas.topics import ANSWERS, REPHRASED, RETRIEVED
 from tests.asking import NOON, question, retrieved, source
 
 SETTINGS = Settings(sites={"town": SiteSettings(title="Town")})
-PHRASES = Phrases.load()
+BOOKS = Books()
+PHRASES = BOOKS.of("town").phrases
 
 
 def asked(text: str = "When is the pool open?", seconds_left: float = 60) -> Question:
@@ -53,13 +55,12 @@ class NoExamples:
 
 
 def rewriter(model: FakeChat) -> agents.Rewriter:
-    prompt = load("rephrase")
-    return agents.Rewriter(prompt, model, Examples(prompt, NoExamples(), Models(), 15))
+    return agents.Rewriter(model, Examples(BOOKS, NoExamples(), Models(), 15))
 
 
 async def rephrased(request: Question, model: FakeChat | None) -> Rephrased:
     sender = FakeSender()
-    await agents.rephrase_handler(SETTINGS, PHRASES, rewriter(model) if model else None)(record(request), sender)
+    await agents.rephrase_handler(SETTINGS, BOOKS, rewriter(model) if model else None)(record(request), sender)
     [sent] = sender.sent
     assert (sent.topic, sent.key) == (REPHRASED, "conversation-1")
     assert isinstance(sent.message, Rephrased)
@@ -88,8 +89,8 @@ async def test_no_model_is_paid_for_short_questions_or_ones_nobody_waits_for(req
 
 async def test_a_question_gets_its_sources() -> None:
     class Nothing:
-        async def hits(self, site: str, text: str, **how: Any) -> list[Hit]:
-            return []
+        async def find(self, site: str, text: str, **how: Any) -> Found:
+            return Found([], Candidates([], [], [], 0), None)
 
         async def chunks(self, site: str, addresses: Sequence[Any]) -> list[Hit]:
             return []
@@ -138,7 +139,7 @@ async def answered(log: FakeLog, fresh: bool) -> list[str]:
     sender = FakeSender()
     message = retrieved(source(1, "The pool opens at 9.")).model_copy(update={"request": asked()})
     stops = Stops(log, lambda deliver: tail)
-    handle = agents.answer_handler(Answering(SETTINGS, PHRASES, {}), Models(), log, stops)
+    handle = agents.answer_handler(Answering(SETTINGS, BOOKS, {}), Models(), log, stops)
     await handle(record(message, fresh), sender)
     assert {(s.topic, s.key) for s in sender.sent} <= {(ANSWERS, message.request.request_id)}
     return [s.message.event.type for s in sender.sent if isinstance(s.message, AnswerEvent)]
@@ -172,7 +173,7 @@ LETTER = DeadLetter("answer", "t", 0, 0, 0, "X", "no-such-code", "java.lang.Null
 )
 async def test_a_visitor_whose_question_died_is_told_in_their_own_words(message: Message, question_of: Any) -> None:
     sender = FakeSender()
-    await agents.apology(question_of, PHRASES, FakeLog())(record(message), LETTER, sender)
+    await agents.apology(question_of, BOOKS, FakeLog())(record(message), LETTER, sender)
     failed, done = [s.message.event for s in sender.sent if isinstance(s.message, AnswerEvent)]
     assert failed == Failed(code="no-such-code", message=PHRASES.error("error", "de"))
     assert "NullPointer" not in failed.message
@@ -183,13 +184,13 @@ async def test_a_visitor_whose_question_died_is_told_in_their_own_words(message:
 async def test_of_bytes_that_are_no_question_nobody_is_told(value: bytes) -> None:
     sender = FakeSender()
     for question_of in (agents.asked, agents.rephrased, agents.retrieved):
-        await agents.apology(question_of, PHRASES, FakeLog())(record(value), LETTER, sender)
+        await agents.apology(question_of, BOOKS, FakeLog())(record(value), LETTER, sender)
     assert sender.sent == []
 
 
 async def test_bytes_that_are_no_message_are_refused_for_good() -> None:
     handlers = [
-        agents.rephrase_handler(SETTINGS, PHRASES, None),
+        agents.rephrase_handler(SETTINGS, BOOKS, None),
         agents.retrieve_handler(SETTINGS, None, None),  # type: ignore[arg-type]
         agents.answer_handler(None, Models(), FakeLog(), None),  # type: ignore[arg-type]
     ]
@@ -217,7 +218,7 @@ async def given_up(seconds_since: float, *written: AnswerEvent) -> list[Any]:
     patience = (datetime.now(UTC) - NOON).total_seconds() - seconds_since
     settings = SETTINGS.model_copy(update={"question_patience": patience})
     sender = FakeSender()
-    handle = agents.impatient(away, agents.asked, settings, PHRASES, FakeLog(*written))
+    handle = agents.impatient(away, agents.asked, settings, BOOKS, FakeLog(*written))
     await handle(record(request), sender)
     return [s.message.event for s in sender.sent if isinstance(s.message, AnswerEvent)]
 

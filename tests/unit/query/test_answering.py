@@ -14,7 +14,7 @@ from adapters.fakes import FakeSender
 from adapters.llm_fake import FakeChat
 from pipelines.query import pump
 from pipelines.query.answering import QUOTING_TIME, Answering
-from pipelines.query.language import Phrases
+from pipelines.query.books import Books
 from pipelines.query.ports import (
     BadRequest,
     ChatModel,
@@ -30,7 +30,7 @@ from pipelines.query.ports import (
     ToolSpec,
 )
 from pipelines.query.publish import Publication
-from pipelines.query.strategies.base import Finder
+from pipelines.query.strategies.base import Finder, Means
 from pipelines.query.strategies.registry import strategies
 from pipelines.query.translate import Translator
 from pipelines.runtime.errors import PagewireError, Retryable
@@ -43,7 +43,8 @@ from schemas.topics import Topic
 from tests.asking import retrieved, source
 
 SETTINGS = Settings(sites={"town": SiteSettings(title="Town")}, llm_model="fake")
-PHRASES = Phrases.load()
+BOOKS = Books()
+PHRASES = BOOKS.of("town").phrases
 POOL = source(1, "The pool opens daily at 9. It is closed on Sundays.")
 TICKETS = source(2, "A ticket costs 4 euros.", title="Tickets")
 
@@ -73,8 +74,8 @@ async def answer(
     pages: Finder | None = None,
 ) -> list[AnswerEvent]:
     sender = sender or FakeSender()
-    ways = strategies(model, pages or NoPages()) if model else {}
-    answering = Answering(settings, PHRASES, ways, Translator(model, load("translate")) if model else None)
+    ways = strategies(Means(model, BOOKS, pages or NoPages())) if model else {}
+    answering = Answering(settings, BOOKS, ways, Translator(model, load("translate")) if model else None)
     to = Publication(sender, question.request.request_id, 1)
     await answering.answer(question, FakeEmbedder(), to, stopped or asyncio.Event())
     return [s.message for s in sender.sent if isinstance(s.message, AnswerEvent)]

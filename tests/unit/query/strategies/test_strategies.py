@@ -9,9 +9,10 @@ from typing import Any, get_args
 import pytest
 
 from adapters.llm_fake import FakeChat
+from pipelines.query.books import Books
 from pipelines.query.ports import ModelSilent, ToolCall
 from pipelines.query.strategies import base, react, self_ask, tools
-from pipelines.query.strategies.base import Library, Task
+from pipelines.query.strategies.base import Library, Means, Task
 from pipelines.query.strategies.react import Action, action
 from pipelines.query.strategies.registry import STRATEGIES, strategies
 from pipelines.query.strategies.retrieval_gate import decision
@@ -270,7 +271,7 @@ async def test_a_trace_is_no_copy_of_the_prompt() -> None:
 async def test_leaving_a_strategy_hangs_up_on_the_model() -> None:
     model = FakeChat("notes", ["one ", "two ", "three "])
     task = Task(retrieved(POOL), site="Town", language="English", now=MONDAY, budget=6_000, history_messages=15)
-    async with aclosing(strategies(model, Site())["chain-of-thought"].run(task)) as pieces:
+    async with aclosing(strategies(Means(model, Books(), Site()))["chain-of-thought"].run(task)) as pieces:
         async for piece in pieces:
             if getattr(piece, "text", "") == "one":
                 break

@@ -1,0 +1,68 @@
+"""Books: what is said to the model and to visitors, per site: ours, and in their place the site's own files (SPEC D1).
+
+prompts/answer.yaml, canned.yaml, examples/ ... ─┐
+the folder in the site's setting `prompts`  ─────┴─▶ Book, checked at start
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Self
+
+from pipelines.query.language import Phrases
+from pipelines.runtime.errors import SettingsError
+from pipelines.runtime.settings import Settings
+from prompts.loader import Prompt, PromptError, load
+
+PROMPTS = ("answer", "courtesy", "decide", "react", "rephrase", "self-ask", "think", "tools", "translate")
+SENTENCES = ("canned", "errors")
+
+
+@dataclass(frozen=True)
+class Book:
+    """Prompts by name, and our own sentences."""
+
+    prompts: Mapping[str, Prompt]
+    phrases: Phrases
+
+    @classmethod
+    def load(cls, overrides: Path | None = None) -> Self:
+        """Raises: PromptError."""
+        return cls({name: load(name, overrides) for name in PROMPTS}, Phrases.load(overrides))
+
+
+class Books:
+    """One per process.
+
+    Args:
+        folders: of sites that say some things their own way.
+
+    Raises:
+        SettingsError: naming the site, the file and what is wrong with it.
+    """
+
+    def __init__(self, folders: Mapping[str, Path] | None = None) -> None:
+        self._ours = Book.load()
+        self._own = {site: _own(site, folder) for site, folder in (folders or {}).items()}
+
+    @classmethod
+    def of_settings(cls, settings: Settings) -> Self:
+        """Raises: SettingsError."""
+        return cls({name: site.prompts for name, site in settings.sites.items() if site.prompts is not None})
+
+    def of(self, site: str) -> Book:
+        return self._own.get(site, self._ours)
+
+
+def _own(site: str, folder: Path) -> Book:
+    if not folder.is_dir():
+        raise SettingsError(f"sites.{site}.prompts: no such folder: {folder}")
+    known = {*PROMPTS, *SENTENCES}
+    if unknown := sorted(file.name for file in folder.glob("*.yaml") if file.stem not in known):
+        raise SettingsError(f"sites.{site}.prompts: {folder / unknown[0]} is none of {', '.join(sorted(known))}")
+    try:
+        return Book.load(folder)
+    except PromptError as err:
+        raise SettingsError(f"sites.{site}.prompts: {err}") from err

@@ -1,0 +1,53 @@
+"""A site may say things its own way; a mistake in that is told at start."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from pipelines.query.books import PROMPTS, SENTENCES, Books
+from pipelines.runtime.errors import SettingsError
+from pipelines.runtime.settings import Settings, SiteSettings
+from prompts.loader import HERE
+
+
+def books(folder: Path | None) -> Books:
+    sites = {"town": SiteSettings(prompts=folder), "village": SiteSettings()}
+    return Books.of_settings(Settings(sites=sites))
+
+
+def test_every_file_we_ship_is_known() -> None:
+    tables = {"languages", "stopwords"}
+    assert {file.stem for file in HERE.glob("*.yaml")} - tables == {*PROMPTS, *SENTENCES}
+
+
+def test_a_sites_own_files_take_the_place_of_ours_for_that_site_only(tmp_path: Path) -> None:
+    ours = (HERE / "courtesy.yaml").read_text(encoding="utf-8")
+    (tmp_path / "courtesy.yaml").write_text(ours.replace("friendly", "cheerful"), encoding="utf-8")
+    (tmp_path / "canned.yaml").write_text("lead-in: {en: 'We write:'}\n", encoding="utf-8")
+    found = books(tmp_path)
+    town, village = found.of("town"), found.of("village")
+    assert "cheerful" in town.prompts["courtesy"].system[1].content
+    assert (town.phrases.lead_in("en"), village.phrases.lead_in("en")) == ("We write:", "The website says:")
+    assert town.prompts["answer"] == village.prompts["answer"]
+    assert books(None).of("town") == village
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "complaint"),
+    [
+        ("anwser.yaml", "x", r"anwser\.yaml is none of answer, "),
+        ("answer.yaml", "x: [", r"answer\.yaml"),
+        ("canned.yaml", "lead-in: []", r"canned\.yaml"),
+    ],
+)
+def test_a_mistake_names_site_and_file(tmp_path: Path, name: str, text: str, complaint: str) -> None:
+    (tmp_path / name).write_text(text, encoding="utf-8")
+    with pytest.raises(SettingsError, match=rf"sites\.town\.prompts: .*{complaint}"):
+        books(tmp_path)
+
+
+def test_a_folder_that_is_not_there_is_a_mistake(tmp_path: Path) -> None:
+    with pytest.raises(SettingsError, match=r"sites\.town\.prompts: no such folder"):
+        books(tmp_path / "none")
