@@ -48,9 +48,10 @@ class RebuildRuns:
     async def list(self, site: str) -> RebuildList:
         """Raises: Retryable."""
         elastic = self._clients.elastic
-        return RebuildList(
-            generations=tuple(await generations(elastic, site)), running=await elastic.rebuilds.holder(site)
-        )
+        # Whoever reads that nobody is at work may begin, and sees what came of it. A command of ours is at work before
+        # it has the lease, and for a moment after it gave it back.
+        running = await elastic.rebuilds.holder(site) or self._running(site)
+        return RebuildList(generations=tuple(await generations(elastic, site)), running=running)
 
     async def get(self, site: str, generation: int) -> Generation:
         """Raises: NothingThere, Retryable."""
@@ -115,18 +116,27 @@ class RebuildRuns:
         return next((one for one in known if one.state == "live"), None)
 
     async def _start(self, site: str, command: str, *options: str) -> _Run:
-        before = self._runs.get(site)
-        if before is not None and before.alive:
-            raise RebuildRunning(f"`pagewire {before.command}` is at work on site {site}")
         if (holder := await self._clients.elastic.rebuilds.holder(site)) is not None:
             raise RebuildRunning(f"a rebuild of site {site} is under way ({holder})")
+        # From here on nothing is awaited until it is known that there is another one.
+        if (ours := self._running(site)) is not None:
+            raise RebuildRunning(f"{ours} is at work on site {site}")
         settings = self._clients.settings
         assert settings.kafka
         assert settings.elasticsearch
         where = {"PAGEWIRE_KAFKA": settings.kafka, "PAGEWIRE_ELASTICSEARCH": settings.elasticsearch}
         run = self._runs[site] = _Run((command, site, *options), self._folder / f"{site}.log")
-        await run.start(where)
+        try:
+            await run.start(where)
+        except BaseException:
+            del self._runs[site]
+            raise
         return run
+
+    def _running(self, site: str) -> str | None:
+        """The command that this gateway has started and that has not ended."""
+        run = self._runs.get(site)
+        return f"`pagewire {run.command}`" if run is not None and run.alive else None
 
 
 class _Run:
