@@ -1,4 +1,4 @@
-"""An embeddings endpoint whose models are `words-N`: bags of words in N dimensions. Slow, if wanted; it counts."""
+"""An embeddings endpoint whose models are `words-N`: bags of words in N dimensions. Slow or silent on demand."""
 
 from __future__ import annotations
 
@@ -22,6 +22,31 @@ class WordEmbedder:
         self.texts: Counter[str] = Counter()
         self.delay = 0.0
         self.url = ""
+        self.kept_waiting = 0  # requests
+        self._word: str | None = None
+        self._changed = threading.Condition()
+
+    @contextmanager
+    def holding(self, word: str) -> Iterator[None]:
+        """Answer no request that has this word in one of its texts, as long as the context lasts."""
+        with self._changed:
+            self._word, self.kept_waiting = word, 0
+        try:
+            yield
+        finally:
+            with self._changed:
+                self._word = None
+                self._changed.notify_all()
+
+    def wait(self, texts: list[str]) -> None:
+        """Return when the request may be answered."""
+        time.sleep(self.delay)
+        with self._changed:
+            self.kept_waiting += self._held(texts)
+            self._changed.wait_for(lambda: not self._held(texts))
+
+    def _held(self, texts: list[str]) -> bool:
+        return self._word is not None and any(self._word in text for text in texts)
 
     def answer(self, body: dict[str, Any]) -> dict[str, Any]:
         model, texts = body["model"], body["input"]
@@ -42,7 +67,7 @@ def word_embedder() -> Iterator[WordEmbedder]:
 
         def do_POST(self) -> None:
             body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-            time.sleep(embedder.delay)
+            embedder.wait(body["input"])
             answer = json.dumps(embedder.answer(body)).encode()
             self.send_response(200)
             self.send_header("Content-Type", "application/json")

@@ -328,7 +328,6 @@ async def test_indexes_that_are_not_there(town: Town) -> None:
         await inventory.count()
     event = ReceiptEvent(change=reference(town.change("a", 1), 0, 0), state="searchable", at=NOON)
     await town.elastic.pages.put_receipt(event)
-    await town.elastic.es.indices.refresh(index="pagewire.receipts")
     with pytest.raises(IndexUnfit, match="1 pages were in it"):
         await town.audit()
 

@@ -135,7 +135,7 @@ async def test_a_site_whose_pages_were_searchable_gets_no_new_empty_index(bench:
 
 async def test_a_site_without_pages_may_begin_again(bench: Bench) -> None:
     for state in ("queued", "failed", "deleted"):
-        event = ReceiptEvent(change=change(1, site=bench.site), state=state, at=NOON)  # type: ignore[arg-type]
+        event = ReceiptEvent(change=change(1, site=bench.site), state=state, at=NOON)
         await bench.pages.put_receipt(event)
     assert (await bench.live()).info.name == bench.name()
 
