@@ -23,7 +23,7 @@ SITE = "import"
 def main(data: Path, lang: str, pages: int) -> None:
     """Chunks per second through all stages, as a share of the bare embedder."""
     corpus = load(data, lang)
-    asyncio.run(_run(replace(corpus, pages=corpus.pages[:pages])))
+    asyncio.run(_run(replace(corpus, articles=corpus.articles[:pages])))
 
 
 async def _run(corpus: Corpus) -> None:

@@ -56,6 +56,9 @@ class Asking:
         unit: NDArray[np.float32] = vector / np.linalg.norm(vector)
         return unit
 
+    async def passages(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        return np.stack([await self.query(text) for text in texts])
+
 
 def main(sizes: Sequence[int], questions: int, visitors: int) -> None:
     """Milliseconds a question, and questions a second, at each size."""

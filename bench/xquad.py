@@ -4,26 +4,65 @@ from __future__ import annotations
 
 import html
 import json
+import random
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from schemas.page import PageDocument
+
+HALVES = 5  # random ones
+TRAINING = 24  # pages on which weights are chosen; the others are reported on
 
 
 @dataclass(frozen=True)
 class Asked:
-    """A question, the page that answers it, and the answer as it stands there."""
+    """A question, the page and paragraph that answer it, and the answer as it stands there."""
 
     question: str
     page_id: str
     answer: str
+    paragraph: int = 0
+
+    @property
+    def training(self) -> bool:
+        return int(self.page_id) < TRAINING
+
+
+@dataclass(frozen=True)
+class Article:
+    """A page's plain text."""
+
+    id: str
+    title: str
+    paragraphs: tuple[str, ...]
 
 
 @dataclass(frozen=True)
 class Corpus:
     lang: str
-    pages: tuple[PageDocument, ...]
+    articles: tuple[Article, ...]
     questions: tuple[Asked, ...]
+
+    @property
+    def pages(self) -> tuple[PageDocument, ...]:
+        """All of it, as a website."""
+        return self.site()
+
+    def site(self, *, ids: Iterable[str] | None = None, without: int | None = None) -> tuple[PageDocument, ...]:
+        """Pages of a website: only `ids`, if given, and each without its paragraph of that number, from 0."""
+        wanted = None if ids is None else set(ids)
+        return tuple(
+            _page(article, self.lang, [p for number, p in enumerate(article.paragraphs) if number != without])
+            for article in self.articles
+            if wanted is None or article.id in wanted
+        )
+
+    def half(self, number: int) -> frozenset[str]:
+        """Ids of half the pages by chance, the same for the same number."""
+        ids = [article.id for article in self.articles]
+        return frozenset(random.Random(number).sample(ids, len(ids) // 2))
 
 
 def load(folder: Path, lang: str) -> Corpus:
@@ -32,14 +71,22 @@ def load(folder: Path, lang: str) -> Corpus:
     Raises:
         FileNotFoundError: no such file in `folder`.
     """
-    articles = json.loads((folder / f"xquad.{lang}.json").read_text(encoding="utf-8"))["data"]
-    pages, questions = [], []
-    for number, article in enumerate(articles):
+    data = json.loads((folder / f"xquad.{lang}.json").read_text(encoding="utf-8"))["data"]
+    articles, questions = [], []
+    for number, article in enumerate(data):
         page_id = f"{number:02d}"
-        title = article["title"].replace("_", " ")
-        paragraphs = article["paragraphs"]
-        content = "\n".join(f"<p>{html.escape(p['context'])}</p>" for p in paragraphs)
-        url = f"https://xquad.example/{lang}/{page_id}"
-        pages.append(PageDocument(id=page_id, lang=lang, url=url, title=title, content=content, revision=1))
-        questions += [Asked(qa["question"], page_id, qa["answers"][0]["text"]) for p in paragraphs for qa in p["qas"]]
-    return Corpus(lang, tuple(pages), tuple(questions))
+        paragraphs: list[dict[str, Any]] = article["paragraphs"]
+        texts = tuple(paragraph["context"] for paragraph in paragraphs)
+        articles.append(Article(page_id, article["title"].replace("_", " "), texts))
+        questions += [
+            Asked(qa["question"], page_id, qa["answers"][0]["text"], place)
+            for place, paragraph in enumerate(paragraphs)
+            for qa in paragraph["qas"]
+        ]
+    return Corpus(lang, tuple(articles), tuple(questions))
+
+
+def _page(article: Article, lang: str, paragraphs: Sequence[str]) -> PageDocument:
+    content = "\n".join(f"<p>{html.escape(paragraph)}</p>" for paragraph in paragraphs)
+    url = f"https://xquad.example/{lang}/{article.id}"
+    return PageDocument(id=article.id, lang=lang, url=url, title=article.title, content=content, revision=1)

@@ -69,6 +69,18 @@ class Source(Wire):
     cited: bool = False
 
 
+class Gate(Wire):
+    """How the question gate came to its grade (SPEC B7)."""
+
+    distance: float = Field(description="D: mean cosine distance of the vectors' hits.")
+    entropy: float = Field(ge=0, le=1, description="E: of the hits over pages.")
+    subject: float = Field(ge=0, le=1, description="SQ: share of the question's words that are no stop words.")
+    by_figures: Grade = Field(description="What these three alone would say.")
+    score: float | None = Field(default=None, description="Chance that it can be answered; null: not calibrated.")
+    threshold: float | None = Field(default=None, description="Least score of an answerable question.")
+    signals: dict[str, float] = Field(default_factory=dict, description="What the score was computed from.")
+
+
 class Retrieved(Message):
     """`query.retrieved`: the sources an answer may use."""
 
@@ -77,4 +89,5 @@ class Retrieved(Message):
     mode: SearchMode
     grade: Grade
     sources: tuple[Source, ...]
+    gate: Gate | None = None
     timings_ms: dict[str, float] = Field(default_factory=dict)

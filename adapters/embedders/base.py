@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from pipelines.query.gate import GateProfile
 from pipelines.runtime.errors import Permanent, SettingsError
 from pipelines.runtime.settings import Settings
 
@@ -17,13 +18,15 @@ Vectors = NDArray[np.float32]
 
 @dataclass(frozen=True)
 class EmbedderProfile:
-    """Least cosines that mean something; they differ from model to model (SPEC B4).
+    """What cosines mean; it differs from model to model (SPEC B4, B7).
 
-    Measured by `bench/floors.py`: chosen so that fewer than 0.5 % of the right hits fall below.
+    Floors are measured by `pagewire bench floors`: fewer than 0.5 % of the right hits fall below. The gate's weights
+    are fitted by `pagewire bench gate --fit`.
     """
 
     short_floor: float  # name, title, description, keywords: the one best hit
     content_floor: float  # content
+    gate: GateProfile = field(default_factory=GateProfile)  # uncalibrated: knows only "nothing found"
 
 
 class Embedder(Protocol):
@@ -46,7 +49,7 @@ class Embedder(Protocol):
 
     @property
     def profile(self) -> EmbedderProfile:
-        """Its similarity floors."""
+        """What its cosines mean."""
 
     async def start(self) -> None:
         """Load the model, once.

@@ -1,6 +1,6 @@
 """Canned: what a visitor reads when the gate lets no answer through (SPEC B7). No model is asked, nothing is invented.
 
-    grade 2..5 ─▶ a sentence in the visitor's language ─▶ the pages that come closest
+grade 2..5 ─▶ a sentence in the visitor's language ─▶ the pages that come closest
 """
 
 from __future__ import annotations

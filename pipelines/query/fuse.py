@@ -5,10 +5,11 @@ standard deviations and the two are added. The keywords' part shrinks with the s
 has ever seen: a question in another language than the pages shares only a name or two with them, and ranking by those
 ruins what the vectors got right (PEERS.md: page@1 .91 falls to .77).
 
-Weights chosen on XQuAD, pages 0-23, and checked on pages 24-47, bundled embedder, 30 candidates from each side. Share
-of questions with their page first: vectors alone -> fused (24-47): en .969 -> .991 (.989), de .959 -> .980 (.980),
-ro .945 -> .976 (.968), German questions on English pages .908 -> .911 (.918). Lifting pages with several hits gained
-nothing.
+The part is the square root of that share: half a question known is more than half a help.
+
+Weights chosen on XQuAD, pages 0-23, and checked on pages 24-47, bundled embedder, 30 candidates from each side; the
+figures are in docs/reference/quality.md. Lifting pages with several hits, or with a title like the question, gained
+nothing: page@1 of German questions on English pages fell from .924 to .921 and below.
 """
 
 from __future__ import annotations
@@ -74,7 +75,7 @@ def fuse(dense: Sequence[Hit], keyword: Sequence[Hit], known: float = 1.0, weigh
     by_cosine = _standings([hit.cosine for hit in hits], COSINE_SPREAD)
     best = max((hit.bm25 for hit in hits if hit.bm25 is not None), default=0.0)
     by_keyword = _standings([hit.bm25 for hit in hits], BM25_SPREAD * best)
-    share = known if dense else 1.0
+    share = math.sqrt(known) if dense else 1.0
     scored = [
         replace(hit, score=_bounded(weights.dense * cosine + weights.keyword * share * bm25))
         for hit, cosine, bm25 in zip(hits, by_cosine, by_keyword, strict=True)
@@ -91,10 +92,15 @@ def known_share(terms: Iterable[tuple[str, int]], total: int) -> float:
     """
     mass = known = 0.0
     for _, doc_freq in terms:
-        idf = math.log(1 + (max(total, doc_freq) - doc_freq + 0.5) / (doc_freq + 0.5))  # as in Lucene's BM25
-        mass += idf
-        known += idf if doc_freq else 0.0
+        weight = idf(doc_freq, total)
+        mass += weight
+        known += weight if doc_freq else 0.0
     return known / mass if mass else 0.0
+
+
+def idf(doc_freq: int, total: int) -> float:
+    """How much a term says that `doc_freq` of `total` chunks have, as in Lucene's BM25."""
+    return math.log(1 + (max(total, doc_freq) - doc_freq + 0.5) / (doc_freq + 0.5))
 
 
 def _standings(values: Sequence[float | None], floor: float) -> list[float]:
@@ -111,3 +117,9 @@ def _standings(values: Sequence[float | None], floor: float) -> list[float]:
 def _bounded(value: float) -> float:
     """Into 0..1, order kept; an average candidate gets one half."""
     return 1 / (1 + math.exp(-value))
+
+
+def standing(score: float) -> float:
+    """Standard deviations above the average candidate, from a fused `score`."""
+    inside = min(max(score, 1e-9), 1 - 1e-9)
+    return math.log(inside / (1 - inside))

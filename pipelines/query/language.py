@@ -7,8 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
+from pipelines.words import words
 from prompts.loader import sentences, table
 
 FALLBACK = "en"
@@ -51,6 +53,12 @@ class Phrases:
     def name(self, lang: str) -> str:
         """The English name of a language, for prompts: `German`; its tag where we do not know it."""
         return self.languages.get(lang) or self.languages.get(lang.partition("-")[0], lang)
+
+
+@cache
+def stopwords() -> Mapping[str, frozenset[str]]:
+    """By language: words that say nothing of what a question is about."""
+    return {lang: frozenset(words(said)) for lang, said in table("stopwords").items()}
 
 
 def _in(lang: str, said: Mapping[str, str]) -> str:

@@ -1,23 +1,37 @@
-"""Retrieve: the sources an answer may read.
+"""Retrieve: the sources an answer may read, and whether there is an answer in them.
 
-query.rephrased ─▶ retrieve: hits in five fields + keywords ─▶ neighbours ─▶ sources ─▶ query.retrieved
+query.rephrased ─▶ retrieve: hits in five fields + keywords ─▶ (reranker) ─▶ gate ─▶ neighbours ─▶ query.retrieved
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from time import perf_counter
 from typing import Protocol
 
 from pipelines.query.fuse import Hit
-from pipelines.query.search import Searcher
+from pipelines.query.gate import Evidence, judge
+from pipelines.query.language import stopwords
+from pipelines.query.search import Found, QueryModel, Searcher
 from pipelines.query.widen import passages, wanted
 from pipelines.runtime.settings import Settings
 from schemas.page import FieldName
-from schemas.query import Grade, Rephrased, Retrieved
+from schemas.query import Gate, Grade, Rephrased, Retrieved
 
 NOTHING_FOUND: Grade = 5
 FINE: Grade = 0
+
+
+RERANKED, KEPT = 20, 5  # hits read by the reranker, and left of them (SPEC B6)
+
+
+class Reranker(Protocol):
+    """Reads question and passages together (adapters.reranker)."""
+
+    async def scores(self, question: str, passages: Sequence[str]) -> Sequence[float]:
+        """Chance that each passage answers the question, 0..1."""
+        ...
 
 
 class Chunks(Protocol):
@@ -28,23 +42,37 @@ class Chunks(Protocol):
     async def field(self, index: str, page_key: str, field: FieldName) -> list[Hit]: ...
 
 
-async def retrieve(asked: Rephrased, searcher: Searcher, chunks: Chunks, settings: Settings) -> Retrieved:
-    """Search and widen.
+async def retrieve(
+    asked: Rephrased, searcher: Searcher, chunks: Chunks, settings: Settings, reranker: Reranker | None = None
+) -> Retrieved:
+    """Search, judge and widen.
 
     Raises:
-        UnknownSite, Retryable.
+        UnknownSite, Retryable. Permanent: of the reranker.
     """
     began = perf_counter()
-    site = asked.request.site
+    request = asked.request
     keyword = asked.mode == "keyword"
-    hits = await searcher.hits(
-        site,
+    found = await searcher.find(
+        request.site,
         asked.question,
         kind="keyword" if keyword else "hybrid",
-        size=settings.content_hits,
-        groups=asked.request.groups,
+        size=max(RERANKED, settings.content_hits) if reranker else settings.content_hits,
+        groups=request.groups,
     )
-    searched = perf_counter()
+    hits = found.hits
+    timings = {"search": (perf_counter() - began) * 1000}
+    if reranker is not None and not keyword:
+        began = perf_counter()
+        hits = await reranked(asked.question, hits, reranker)
+        timings["rerank"] = (perf_counter() - began) * 1000
+    grade: Grade = FINE if hits else NOTHING_FOUND
+    gate = None
+    if settings.gate and found.model is not None:
+        began = perf_counter()
+        grade, gate = await _judged(asked, replace(found, hits=found.hits[: settings.content_hits]), found.model)
+        timings["gate"] = (perf_counter() - began) * 1000
+    began = perf_counter()
     if keyword:
         # The whole text of the fields that matched, as it stands (SPEC B3).
         fields = dict.fromkeys((hit.index, hit.page_key, hit.field) for hit in hits)
@@ -59,8 +87,23 @@ async def retrieve(asked: Rephrased, searcher: Searcher, chunks: Chunks, setting
         request=asked.request,
         question=asked.question,
         mode=asked.mode,
-        grade=FINE if sources else NOTHING_FOUND,
+        grade=grade,
         sources=sources,
-        timings_ms=asked.timings_ms
-        | {"search": (searched - began) * 1000, "widen": (perf_counter() - searched) * 1000},
+        gate=gate,
+        timings_ms=asked.timings_ms | timings | {"widen": (perf_counter() - began) * 1000},
     )
+
+
+async def reranked(question: str, hits: Sequence[Hit], reranker: Reranker) -> list[Hit]:
+    """The hits that answer best, by a model that reads them together with the question (SPEC B6)."""
+    scores = await reranker.scores(question, [f"{hit.title}\n{hit.text}" for hit in hits])
+    scored = [replace(hit, score=score) for hit, score in zip(hits, scores, strict=True)]
+    return sorted(scored, key=lambda hit: (-hit.score, hit.place))[:KEPT]
+
+
+async def _judged(asked: Rephrased, found: Found, model: QueryModel) -> tuple[Grade, Gate]:
+    candidates = found.candidates
+    evidence = Evidence(
+        asked.question, candidates.dense, candidates.keyword, found.hits, candidates.terms, candidates.total
+    )
+    return await judge(evidence, model.profile.gate, stopwords(), model)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
@@ -10,6 +11,7 @@ from numpy.typing import NDArray
 
 from adapters.elastic.search import Candidates, Floors, IndexMoved, SiteSearch
 from pipelines.query.fuse import Hit, fuse, known_share
+from pipelines.query.gate import GateProfile
 from pipelines.runtime.settings import Settings
 from schemas.http import SearchHit, SearchKind
 
@@ -18,13 +20,16 @@ DEPTH = 30
 
 
 class Profile(Protocol):
-    """Least cosines that mean something, per embedder."""
+    """What cosines mean, per embedder: the least that mean something, and the gate's weights."""
 
     @property
     def short_floor(self) -> float: ...
 
     @property
     def content_floor(self) -> float: ...
+
+    @property
+    def gate(self) -> GateProfile: ...
 
 
 class QueryModel(Protocol):
@@ -38,11 +43,22 @@ class QueryModel(Protocol):
 
     async def query(self, text: str) -> NDArray[np.float32]: ...
 
+    async def passages(self, texts: Sequence[str]) -> NDArray[np.float32]: ...
+
 
 class Models(Protocol):
     """Which embedder a site's live index was built with."""
 
     async def for_site(self, site: str) -> QueryModel: ...
+
+
+@dataclass(frozen=True)
+class Found:
+    """The hits and all that the search knows about them."""
+
+    hits: list[Hit]  # fused, best first
+    candidates: Candidates
+    model: QueryModel | None  # None: searched by keywords alone
 
 
 class Searcher:
@@ -59,24 +75,32 @@ class Searcher:
         Raises:
             UnknownSite, Retryable.
         """
+        return (await self.find(site, text, kind=kind, size=size, groups=groups)).hits
+
+    async def find(self, site: str, text: str, *, kind: SearchKind, size: int, groups: Iterable[str] = ()) -> Found:
+        """The best chunks, at most `size`, and what they were chosen from.
+
+        Raises:
+            UnknownSite, Retryable.
+        """
         self._settings.site(site)
         try:
-            found = await self._candidates(site, text, kind, max(size, DEPTH), groups)
+            model, found = await self._candidates(site, text, kind, max(size, DEPTH), groups)
         except IndexMoved:  # a rebuild was promoted between the look at the index and the search
-            found = await self._candidates(site, text, kind, max(size, DEPTH), groups)
+            model, found = await self._candidates(site, text, kind, max(size, DEPTH), groups)
         known = known_share(found.terms, found.total)
-        return fuse(found.dense, found.keyword, known)[:size]
+        return Found(fuse(found.dense, found.keyword, known)[:size], found, model)
 
     async def _candidates(
         self, site: str, text: str, kind: SearchKind, depth: int, groups: Iterable[str]
-    ) -> Candidates:
-        vector, floors, fingerprint = None, Floors(0.0, 0.0), ""
+    ) -> tuple[QueryModel | None, Candidates]:
+        model, vector, floors, fingerprint = None, None, Floors(0.0, 0.0), ""
         if kind != "keyword":
             model = await self._models.for_site(site)
             vector = await model.query(text)
             floors = Floors(model.profile.short_floor, model.profile.content_floor)
             fingerprint = model.fingerprint
-        return await self._index.candidates(
+        return model, await self._index.candidates(
             site,
             text,
             vector,

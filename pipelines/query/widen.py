@@ -1,20 +1,25 @@
 """From hits to sources: what an answer may read, within a budget.
 
-A hit is one chunk. Its neighbours give it context, but they are worth less than the next hit (PEERS.md: reading
-the window left to right costs up to six points), so all hits come first and neighbours share what is left:
+A hit is one chunk. Its neighbours give it context, but reading them left to right before the next hit costs up to six
+points (PEERS.md); all hits before any neighbour is better, and taking each for what it is worth is best. A neighbour
+is worth what its hit is, less a standard deviation for each chunk that it is away:
 
-    hits, best first            A3      B0      A7
-    + nearest neighbours        A2 A4   B1      A6 A8
-    + the next                  A1 A5   B2      (A5 is in already)
+    hits, best first            A3 2.1   B0 1.9   A7 0.4
+    + their neighbours          A2 A4 1.1   B1 0.9   A1 A5 0.1 ...
+    = by worth                  A3 B0 A2 A4 B1 A7 A1 A5 ... until the budget is spent
     = sources                   [1] A1..A8      [2] B0..B2
+
+The answer is within 2,000 / 4,000 characters, XQuAD, bundled embedder, pages 24-47 (the step was chosen on the others):
+en .980 / .991 with all hits first, .988 / .995 by worth; German questions on English pages .910 / .964 and .925 / .964.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from pipelines.query.fuse import Hit
+from pipelines.query.fuse import Hit, standing
 from pipelines.query.sentences import cut
 from schemas.page import FieldName
 from schemas.query import Source
@@ -23,6 +28,7 @@ Place = tuple[str, FieldName, int]  # page key, field, ord
 
 # A hit that must be cut shorter than this says too little to be worth a source.
 MIN_CUT = 200  # characters
+STEP = 1.0  # standard deviations of the fused score that a chunk's distance from its hit costs
 
 
 @dataclass(frozen=True)
@@ -65,49 +71,56 @@ def passages(
     Args:
         hits: best first; no chunk twice.
         neighbours: any chunks near the hits; unconnected ones are left out.
-        budget: characters. The first hit that does not fit is cut at a sentence end, lower ones are dropped.
-        whole_fields: the budget goes to the best hit's field until that is whole, then to the next (SPEC B3);
-            otherwise to every hit's nearest neighbours first.
+        budget: characters. The first hit that does not fit is cut at a sentence end, what is worth less is dropped.
+        whole_fields: all hits first, then the best hit's field until that is whole, then the next (SPEC B3);
+            otherwise by worth.
     """
     taken: dict[Place, _Piece] = {}
     left = budget
-    for rank, hit in enumerate(hits):
-        text = _fitting(hit.text, left, hit.lang, first=rank == 0)
+    for rank, chunk, distance in _ordered(hits, neighbours, whole_fields):
+        if distance:
+            if _connected(chunk, taken, hits) and len(chunk.text) <= left:
+                taken[chunk.place] = _Piece(rank, chunk.text, hit=False)
+                left -= len(chunk.text)
+            continue
+        text = _fitting(chunk.text, left, chunk.lang, first=rank == 0)
         if text:
-            taken[hit.place] = _Piece(rank, text, hit=True, whole=text == hit.text)
+            taken[chunk.place] = _Piece(rank, text, hit=True, whole=text == chunk.text)
             left -= len(text)
-        if text != hit.text:
+        if text != chunk.text:
             break
-    else:
-        _widen(taken, hits, neighbours, left, whole_fields)
     return _sources(hits, taken)
 
 
-def _widen(
-    taken: dict[Place, _Piece],
-    hits: Sequence[Hit],
-    neighbours: Iterable[Hit],
-    left: int,
-    whole_fields: bool,
-) -> None:
-    """Add the neighbours that fit and touch what is there; never a part of one."""
-    ranked: list[tuple[tuple[int, ...], int, Hit]] = []
-    for neighbour in neighbours:
-        near = min(
-            ((d, rank) for rank, hit in enumerate(hits) if (d := _distance(hit, neighbour)) is not None),
-            default=None,
-        )
-        if near is not None and neighbour.place not in taken:
-            distance, rank = near
-            order = (rank, distance) if whole_fields else (distance, rank)
-            ranked.append(((*order, neighbour.ord), rank, neighbour))
-    for _, rank, neighbour in sorted(ranked, key=lambda entry: entry[0]):
-        page_key, field, ord_ = neighbour.place
-        beside = (page_key, field, ord_ - 1) in taken or (page_key, field, ord_ + 1) in taken
-        opens = ord_ == 0 and any(hit.page_key == page_key and hit.field != "content" for hit in hits)
-        if (beside or opens) and neighbour.place not in taken and len(neighbour.text) <= left:
-            taken[neighbour.place] = _Piece(rank, neighbour.text, hit=False)
-            left -= len(neighbour.text)
+def _ordered(hits: Sequence[Hit], neighbours: Iterable[Hit], whole_fields: bool) -> Iterator[tuple[int, Hit, int]]:
+    """(rank of the hit, the hit or its neighbour, chunks between them), the most useful first."""
+    worth = [0.0 if whole_fields else standing(hit.score) for hit in hits]
+    found: list[tuple[tuple[float, ...], int, Hit, int]] = [
+        ((-worth[rank], 0, rank), rank, hit, 0) for rank, hit in enumerate(hits)
+    ]
+    known = {hit.place for hit in hits}
+    for chunk in neighbours:
+        wanting = [
+            (STEP * away - worth[rank], away, rank)
+            for rank, hit in enumerate(hits)
+            if (away := _distance(hit, chunk)) is not None
+        ]
+        if not wanting or chunk.place in known:
+            continue
+        known.add(chunk.place)
+        cost, away, rank = min(wanting)
+        order = (math.inf, rank, away) if whole_fields else (cost, away, rank)
+        found.append(((*order, chunk.ord), rank, chunk, away))
+    for _, rank, chunk, away in sorted(found, key=lambda each: each[0]):
+        yield rank, chunk, away
+
+
+def _connected(chunk: Hit, taken: Mapping[Place, _Piece], hits: Sequence[Hit]) -> bool:
+    """Whether it touches what is there, or opens a page whose title was hit."""
+    page_key, field, ord_ = chunk.place
+    beside = (page_key, field, ord_ - 1) in taken or (page_key, field, ord_ + 1) in taken
+    opens = ord_ == 0 and any(hit.page_key == page_key and hit.field != "content" for hit in hits)
+    return beside or opens
 
 
 def _distance(hit: Hit, neighbour: Hit) -> int | None:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipelines.query.fuse import Hit, Weights, fuse, known_share
+from pipelines.query.fuse import Hit, Weights, fuse, known_share, standing
 
 
 def hit(ord: int, cosine: float | None = None, bm25: float | None = None) -> Hit:
@@ -50,6 +50,22 @@ def test_a_strong_keyword_hit_wins_when_the_index_knows_the_question() -> None:
 
 def test_keywords_of_an_unknown_language_do_not_count() -> None:
     assert order(fuse(DENSE, KEYWORD, known=0.0))[:2] == [0, 1]
+
+
+def test_the_keywords_part_is_the_square_root_of_what_the_index_knows() -> None:
+    a, b = hit(0, 0.9), hit(1, 0.8)
+    words = [hit(1, bm25=9.0), hit(0, bm25=1.0)]
+    gaps = []
+    for known in (0.25, 1.0):
+        scores = {h.ord: standing(h.score) for h in fuse([a, b], words, known, Weights(0.0, 1.0))}
+        gaps.append(scores[1] - scores[0])
+    assert gaps[0] == pytest.approx(gaps[1] / 2)
+
+
+def test_a_standing_is_what_the_score_was_made_of() -> None:
+    assert standing(0.5) == 0
+    assert standing(0.7) == pytest.approx(0.847, abs=1e-3)
+    assert standing(0.0) < standing(1e-6) < standing(1 - 1e-6) < standing(1.0)
 
 
 def test_a_single_hit_is_average() -> None:

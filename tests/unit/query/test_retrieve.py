@@ -99,7 +99,7 @@ async def test_a_hit_is_widened_by_its_neighbours() -> None:
     assert source.text == "The pool. Open daily. Closed on Monday."
     assert (retrieved.grade, retrieved.mode, retrieved.question) == (FINE, "semantic", "Is the pool open?")
     assert retrieved.request == question()
-    assert list(retrieved.timings_ms) == ["rephrase", "search", "widen"]
+    assert list(retrieved.timings_ms) == ["rephrase", "search", "gate", "widen"]
 
 
 async def test_neighbours_of_another_revision_are_left_out() -> None:

@@ -10,8 +10,10 @@ from pipelines.query.widen import MIN_CUT, fit, passages, wanted
 from schemas.page import FieldName
 
 
-def hit(page: str, ord: int, text: str, field: FieldName = "content", cosine: float | None = 0.9) -> Hit:
-    return Hit(f"town:en:{page}", page, "en", page.title(), f"/{page}", field, ord, text, 3, cosine=cosine, score=0.7)
+def hit(
+    page: str, ord: int, text: str, field: FieldName = "content", cosine: float | None = 0.9, score: float = 0.7
+) -> Hit:
+    return Hit(f"town:en:{page}", page, "en", page.title(), f"/{page}", field, ord, text, 3, cosine=cosine, score=score)
 
 
 def core(page: str, ord: int, length: int = 300) -> str:
@@ -60,7 +62,15 @@ def test_windows_that_touch_become_one_source_in_reading_order() -> None:
     assert (first.ord, second.page_id) == (3, "b")
 
 
-def test_hits_come_before_any_neighbour() -> None:
+def test_a_neighbour_of_the_best_hit_comes_before_a_hit_worth_less() -> None:
+    best, weak = chunk("a", 1), hit("b", 1, core("b", 1), score=0.4)  # 0.85 and -0.41 standard deviations
+    sources = passages([best, weak], [chunk("a", 0), chunk("b", 0)], 650)
+    assert [s.text for s in sources] == [(core("a", 0) + core("a", 1)).strip()]
+    near = hit("b", 1, core("b", 1), score=0.6)  # 0.41: less than a step away
+    assert [s.page_id for s in passages([best, near], [chunk("a", 0)], 650)] == ["a", "b"]
+
+
+def test_hits_of_a_kind_come_before_any_neighbour() -> None:
     hits = [chunk("a", 1), chunk("b", 1)]
     sources = passages(hits, [chunk("a", 0), chunk("b", 0)], 650)
     assert [s.text for s in sources] == [core("a", 1).strip(), core("b", 1).strip()]

@@ -1,0 +1,94 @@
+"""Vectors kept between runs of the benchmarks: the models are the same every time, and so are the texts.
+
+text ─▶ in PAGEWIRE_HOME/bench/vectors-FINGERPRINT.sqlite? ─ yes ─▶ vector
+                                                           └ no ─▶ model ─▶ kept ─▶ vector
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Sequence
+from hashlib import blake2b
+from pathlib import Path
+from types import TracebackType
+from typing import Literal, Self
+
+import numpy as np
+from rich.progress import track
+
+from adapters.embedders.base import Embedder, EmbedderProfile, Vectors
+
+SLICE = 32  # texts embedded between two looks at the progress bar
+SEVERAL = 200  # texts that take long enough for a bar
+
+Kind = Literal["passage", "query"]
+
+
+class KeptVectors:
+    """An embedder that embeds each text once in its life. `async with` it; closes the model, too."""
+
+    def __init__(self, model: Embedder, folder: Path) -> None:
+        self._model = model
+        folder.mkdir(parents=True, exist_ok=True)
+        self._kept = sqlite3.connect(folder / f"vectors-{model.fingerprint}.sqlite")
+        self._kept.execute("CREATE TABLE IF NOT EXISTS vectors (text BLOB PRIMARY KEY, vector BLOB) WITHOUT ROWID")
+
+    async def __aenter__(self) -> Self:
+        await self._model.start()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, err: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._kept.close()
+        await self._model.aclose()
+
+    @property
+    def spec(self) -> str:
+        return self._model.spec
+
+    @property
+    def fingerprint(self) -> str:
+        return self._model.fingerprint
+
+    @property
+    def dims(self) -> int:
+        return self._model.dims
+
+    @property
+    def profile(self) -> EmbedderProfile:
+        return self._model.profile
+
+    async def passages(self, texts: Sequence[str], *, urgent: bool = True) -> Vectors:
+        """As the model embeds them: shape (len(texts), dims)."""
+        missing = [text for text in dict.fromkeys(texts) if self._find("passage", text) is None]
+        starts: Sequence[int] = range(0, len(missing), SLICE)
+        for start in track(starts, description="embedding") if len(missing) > SEVERAL else starts:
+            some = missing[start : start + SLICE]
+            self._keep("passage", some, await self._model.passages(some, urgent=urgent))
+        found = [self._find("passage", text) for text in texts]
+        return np.stack([vector for vector in found if vector is not None])
+
+    async def query(self, text: str) -> Vectors:
+        """Shape (dims,)."""
+        found = self._find("query", text)
+        if found is None:
+            found = await self._model.query(text)
+            self._keep("query", [text], [found])
+        return found
+
+    def _find(self, kind: Kind, text: str) -> Vectors | None:
+        row = self._kept.execute("SELECT vector FROM vectors WHERE text = ?", (_name(kind, text),)).fetchone()
+        return np.frombuffer(row[0], np.float32) if row else None
+
+    def _keep(self, kind: Kind, texts: Sequence[str], vectors: Sequence[Vectors] | Vectors) -> None:
+        rows = [
+            (_name(kind, text), np.asarray(vector, np.float32).tobytes())
+            for text, vector in zip(texts, vectors, strict=True)
+        ]
+        with self._kept:
+            self._kept.executemany("INSERT OR REPLACE INTO vectors VALUES (?, ?)", rows)
+
+
+def _name(kind: Kind, text: str) -> bytes:
+    return blake2b(f"{kind}\0{text}".encode("utf-8", "surrogatepass"), digest_size=16).digest()
