@@ -19,7 +19,7 @@ from aiohttp import web
 
 MODEL = "scripted"
 REPHRASED = "What does a library card cost?"
-GATHER_TIMEOUT = 20.0  # seconds until those that are there begin without the others
+GATHER_TIMEOUT = 90.0  # seconds until those that are there begin without the others
 START_TIMEOUT = 30.0  # seconds
 
 

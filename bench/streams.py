@@ -33,7 +33,7 @@ SITE = "streams"
 WINDOW = 64  # answers at once in a worker: the most its setting takes
 WARM_UP = 5  # streams
 SAMPLE_EVERY = 0.25  # seconds between two looks at the gateway's memory
-TIMEOUT = 120.0  # seconds for everything that is waited for
+TIMEOUT = 300.0  # seconds for everything that is waited for
 
 
 @dataclass(frozen=True)
@@ -64,6 +64,9 @@ async def _run(streams: int, tokens: int, interval: float) -> None:
             "OPENAI_BASE_URL": model,
             "OPENAI_API_KEY": "none",
             "PAGEWIRE_WINDOW": str(WINDOW),
+            # The first wait for the last, whose sources are found after all others'.
+            "PAGEWIRE_LLM_TIMEOUT": str(TIMEOUT),
+            "PAGEWIRE_QUESTION_TIMEOUT": str(TIMEOUT),
         }
         async with system([SITE]) as (started, client), _workers(ceil(2 * streams / WINDOW), client):
             await _save(client)
