@@ -24,6 +24,7 @@ class Model:
     """Decides what the scripted model says next."""
 
     server: ScriptedLLM
+    rephrasing: list[dict[str, str]]  # the last prompt of the rephrase stage
 
     def __init__(self) -> None:
         self.reply: Reply | Sequence[Reply] = Reply(["ok"])
@@ -32,6 +33,7 @@ class Model:
     def __call__(self, body: dict[str, Any]) -> Reply:
         self.seen.append(body)
         if body["max_tokens"] == OUTPUT_TOKENS:  # the rephrase stage
+            self.rephrasing = body["messages"]
             return Reply(["What does a boat cost per hour?"])
         if isinstance(self.reply, Reply):
             return self.reply
@@ -65,6 +67,7 @@ def modelled(
     with served(model) as server:
         model.server = server
         settings = {"PAGEWIRE_LLM_MODEL": MODEL, "OPENAI_BASE_URL": server.url, "OPENAI_API_KEY": "none"}
+        settings["PAGEWIRE_GATE"] = "false"  # a site of one page; this is about the model
         instance = Instance(tmp_path_factory.mktemp("model"), engine, **settings)
         with instance.started("up") as up, instance.client(up.url) as site:
             put(site, "boats", "<p>A rowing boat costs 7 euros an hour. The pier opens at ten.</p>", title="Boats")
@@ -166,3 +169,25 @@ def test_what_the_model_writes_as_html_reaches_the_client_as_text(
     model.reply = Reply([attack])
     final = streamed(site, "What does a boat cost?")[-2][1]
     assert final["text"] == attack.replace(" [1]", "")
+
+
+def test_a_question_is_rewritten_with_what_was_said_and_with_examples_added_live(
+    modelled: tuple[Model, httpx.Client, Instance, Started],
+) -> None:
+    model, site, instance, _ = modelled
+    model.reply = Reply(["Seven euros [1]."])
+    first = site.post("/chat", json={"question": "What does a rowing boat cost?"}).json()
+    following = {"question": "And what about a second boat?", "conversation_id": first["conversation_id"]}
+    assert site.post("/chat", json=following).status_code == 200
+    asked = model.rephrasing[-1]["content"]
+    assert "visitor: What does a rowing boat cost?\nassistant: Seven euros." in asked
+    assert "And what about a second boat?" in asked
+    rewritten = "What does a second rowing boat cost?"
+    added = instance.run("examples", "add", instance.site, "And what about a second boat?", rewritten)
+    assert added.returncode == 0, added.stderr
+
+    def used() -> bool:
+        site.post("/chat", json={"question": "What about a second boat, then?"})
+        return model.rephrasing[-2] == {"role": "assistant", "content": rewritten}  # the nearest comes last
+
+    eventually(used, every=1.0)

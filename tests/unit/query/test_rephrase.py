@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipelines.query.rephrase import MAX_REPHRASED, conversation, parsed, recent, search_mode, values
+from pipelines.query.rephrase import HISTORY_CHARS, MAX_REPHRASED, conversation, parsed, recent, search_mode, values
 from prompts.loader import load
 from schemas.query import Turn
 from tests.asking import question
@@ -41,6 +41,13 @@ def test_the_newest_messages_are_kept_oldest_first() -> None:
 def test_the_oldest_message_in_the_budget_is_cut_at_a_sentence() -> None:
     kept = recent(turns(("Old question here.", "First sentence. Second sentence."), ("q", "a")), 15, chars=20)
     assert [m.text for m in kept] == ["First sentence.", "q", "a"]
+
+
+def test_of_two_hundred_turns_the_newest_are_kept() -> None:
+    kept = recent(turns(*((f"Question {n}?", "Word. " * 400) for n in range(200))), messages=15)
+    assert kept[-2].text == "Question 199?"
+    assert len(kept) <= 15
+    assert sum(len(m.text) for m in kept) <= HISTORY_CHARS
 
 
 @given(
