@@ -21,7 +21,7 @@ from pipelines.query.examples import Examples
 from pipelines.query.ports import ChatModel, Embedder
 from pipelines.query.publish import EventLog, begin, fail
 from pipelines.query.rephrase import OUTPUT_TOKENS, parsed, search_mode, values
-from pipelines.query.retrieve import Chunks, retrieve
+from pipelines.query.retrieve import Chunks, Reranker, retrieve
 from pipelines.query.search import Searcher
 from pipelines.query.stops import Stops
 from pipelines.query.translate import terms_back
@@ -98,12 +98,14 @@ async def rewritten(request: Question, settings: Settings, books: Books, rewrite
     return parsed(completion.text, request.question)
 
 
-def retrieve_handler(settings: Settings, searcher: Searcher, chunks: Chunks) -> Handler:
+def retrieve_handler(
+    settings: Settings, searcher: Searcher, chunks: Chunks, reranker: Reranker | None = None
+) -> Handler:
     """A question gets the passages that may answer it."""
 
     async def handle(record: Record, sender: Sender) -> None:
         asked = Rephrased.decode(record.value)
-        found = await retrieve(asked, searcher, chunks, settings)
+        found = await retrieve(asked, searcher, chunks, settings, reranker)
         await sender.send(RETRIEVED, asked.request.conversation_id, found)
         took = {name: round(ms) for name, ms in found.timings_ms.items()}
         logger.info("retrieved", grade=found.grade, sources=len(found.sources), ms=took)

@@ -9,6 +9,7 @@ from adapters.elastic.bundle import Elastic
 from adapters.elastic.examples import ElasticExamples
 from adapters.embedders.registry import Models
 from adapters.kafka_log import LogReader, LogTail
+from adapters.reranker import make_reranker
 from pipelines.query import agents
 from pipelines.query.answering import Answering
 from pipelines.query.books import Books
@@ -59,13 +60,25 @@ def rephrase_stage(settings: Settings, elastic: Elastic, models: Models) -> Stag
 def retrieve_stage(settings: Settings, elastic: Elastic, models: Models) -> Stage:
     log, books = LogReader(settings, ANSWERS), Books.of_settings(settings)
     searcher = Searcher(elastic.search, models, settings)
-    handler = agents.retrieve_handler(settings, searcher, elastic.search)
+    reranker = make_reranker(settings.reranker, settings.nice)
+    handler = agents.retrieve_handler(settings, searcher, elastic.search, reranker)
+
+    async def setup() -> None:
+        if reranker is not None:
+            await reranker.start()
+        await models.warm()
+
+    async def teardown() -> None:
+        await log.aclose()
+        if reranker is not None:
+            await reranker.aclose()
+
     return Stage(
         name="retrieve",
         routes={REPHRASED: agents.impatient(handler, agents.rephrased, settings, books, log)},
         on_dead=agents.apology(agents.rephrased, books, log),
-        setup=models.warm,
-        teardown=log.aclose,
+        setup=setup,
+        teardown=teardown,
     )
 
 

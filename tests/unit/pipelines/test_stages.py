@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from pathlib import Path
 
 import pytest
 
 from adapters.kafka import group_id
 from pipelines import stages
-from pipelines.runtime.errors import SettingsError
+from pipelines.runtime.errors import Permanent, SettingsError
 from pipelines.runtime.record import LANES, Lane
 from pipelines.runtime.settings import Settings
 from pipelines.runtime.stage import Stage
@@ -66,3 +67,15 @@ def test_a_stage_without_lanes_is_not_for_bulk_work_alone() -> None:
     check_lanes(INGEST, ["bulk"])
     with pytest.raises(SettingsError, match="rephrase"):
         check_lanes([*INGEST, *QUERY], ["bulk"])
+
+
+async def test_a_reranker_without_weights_is_told_before_the_first_question(ran: list[Stage], tmp_path: Path) -> None:
+    """Not as a dead letter of each question."""
+    settings = SETTINGS.model_copy(update={"reranker": f"bge:{tmp_path / 'none'}"})
+    await work(["retrieve"], settings, lambda: None)
+    [stage] = ran
+    assert stage.setup is not None
+    with pytest.raises(Permanent, match="reranker's weights are not there"):
+        await stage.setup()
+    assert stage.teardown is not None
+    await stage.teardown()
