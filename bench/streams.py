@@ -64,6 +64,7 @@ async def _run(streams: int, tokens: int, interval: float) -> None:
             "OPENAI_BASE_URL": model,
             "OPENAI_API_KEY": "none",
             "PAGEWIRE_WINDOW": str(WINDOW),
+            "PAGEWIRE_GATE": "false",  # every question reaches the model
             # The first wait for the last, whose sources are found after all others'.
             "PAGEWIRE_LLM_TIMEOUT": str(TIMEOUT),
             "PAGEWIRE_QUESTION_TIMEOUT": str(TIMEOUT),
