@@ -16,7 +16,7 @@ from aiokafka.admin import AIOKafkaAdminClient
 from elasticsearch import AsyncElasticsearch
 
 from adapters.elastic.bundle import Elastic
-from adapters.elastic.indexes import REBUILDS, RECEIPTS
+from adapters.elastic.indexes import CONVERSATIONS, REBUILDS, RECEIPTS
 from adapters.kafka import bootstrap_servers, broker, ensure_topics, group_id, prefixed
 from cli.engine import engine_settings
 from infra import engine
@@ -55,7 +55,7 @@ async def _clear(settings: Settings) -> None:
             for info in await elastic.indexes.generations(site):
                 await elastic.es.indices.delete(index=info.name)
             # Of a site that has receipts and no index Pagewire says that its index is gone.
-            for index in (RECEIPTS, REBUILDS):
+            for index in (RECEIPTS, REBUILDS, CONVERSATIONS):
                 await _clear_site(elastic.es, index, site)
     admin = AIOKafkaAdminClient(bootstrap_servers=bootstrap_servers(settings))
     await admin.start()

@@ -91,7 +91,8 @@ async def answered(edge: Edge, request: Request, caller: Caller, question: Quest
     if "text/event-stream" not in request.headers.get("accept", ""):
         return JSONResponse((await whole(events, question, deadline)).model_dump(mode="json"))
     await events.begin(FIRST_EVENT_WAIT)
-    return EventStream(events, frames(events, question.request_id, question.lang, deadline))
+    traced = caller.visitor is None
+    return EventStream(events, frames(events, question.request_id, question.lang, deadline, traced=traced))
 
 
 @router.get(
@@ -123,7 +124,8 @@ async def resume(
         return Response(status_code=204)
     deadline = asyncio.get_running_loop().time() + edge.settings.question_timeout
     lang = edge.settings.site(site).languages[0]
-    return EventStream(events, frames(events, request_id, lang, deadline, position))
+    traced = caller.visitor is None
+    return EventStream(events, frames(events, request_id, lang, deadline, position, traced=traced))
 
 
 @router.delete("/answers/{request_id}", status_code=202, response_class=Response)

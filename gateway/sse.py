@@ -87,20 +87,32 @@ def event_id(request_id: str, position: str) -> str:
     return f"{request_id}:{position}"
 
 
-def frame(event: Event, id: str) -> bytes:
-    """One SSE event. JSON has no raw line breaks, so one `data` line holds it."""
-    data = event.model_dump_json(exclude={"type"})
+def frame(event: Event, id: str, *, traced: bool = True) -> bytes:
+    """One SSE event. JSON has no raw line breaks, so one `data` line holds it.
+
+    Args:
+        traced: with the steps that led to an answer, which are an operator's business.
+    """
+    data = event.model_dump_json(exclude={"type"} if traced else {"type", "trace"})
     return f"id: {id}\nevent: {event.type}\ndata: {data}\n\n".encode()
 
 
 async def frames(
-    events: Patient, request_id: str, lang: str, deadline: float, position: str = "", heartbeat: float = HEARTBEAT
+    events: Patient,
+    request_id: str,
+    lang: str,
+    deadline: float,
+    position: str = "",
+    heartbeat: float = HEARTBEAT,
+    *,
+    traced: bool = True,
 ) -> AsyncGenerator[bytes, None]:
     """The stream's bytes, to `done`; what fails on the way is told in plain words.
 
     Args:
         deadline: on the running loop's clock; after it nobody waits any more.
         position: where the reader stands before the first event.
+        traced: as for `frame`.
     """
     now = asyncio.get_running_loop().time
     trouble: Trouble
@@ -117,7 +129,7 @@ async def frames(
             if followed is None:
                 return
             position = followed.position
-            yield frame(followed.event.event, event_id(request_id, position))
+            yield frame(followed.event.event, event_id(request_id, position), traced=traced)
             if followed.event.final:
                 return
     except Retryable:

@@ -17,7 +17,7 @@ from gateway.messages import message
 from gateway.sse import Patient, frames
 from pipelines.runtime.errors import Retryable
 from pipelines.runtime.settings import Settings
-from schemas.answer import Answered, Citation, Done, Failed, QuestionRephrased, Restart, SourcesFound, Token
+from schemas.answer import Answered, Citation, Done, Failed, QuestionRephrased, Restart, SourcesFound, Step, Token
 from schemas.query import Question, Source
 from tests.edge import ADMIN, Wire, assert_problem, bearer, edge_settings, parse_sse, until
 
@@ -84,6 +84,20 @@ async def test_a_stream_has_every_event_in_order_with_its_id(client: httpx.Async
     assert (question.question, question.lang, question.site) == ("When?", "de", "town")
     assert question.request_id == accepted["request_id"]
     assert (question.deadline - question.asked_at).total_seconds() == 90
+
+
+async def test_the_steps_of_an_answer_are_told_to_a_key_and_not_to_a_visitor(
+    client: httpx.AsyncClient, fakes: FakePorts
+) -> None:
+    step = Step(kind="search", asked="library hours")
+    answer = Answered(text="At nine.", citations=(), sources=(), extractive=False, trace=(step,))
+    fakes.answers.script = lambda _: [answer, Done()]
+    token = await client.post("/v1/sites/town/visitor-tokens", headers={"Origin": "http://gateway.test"})
+    told = []
+    for headers in ({}, bearer(token.json()["token"])):
+        response = await client.post(CHAT, json={"question": "When?"}, headers=STREAM | headers)
+        told.append(next(e.data.get("trace") for e in parse_sse(response.text) if e.event == "answer"))
+    assert told == [[step.model_dump(mode="json")], None]
 
 
 async def test_the_whole_answer_as_json(client: httpx.AsyncClient, fakes: FakePorts) -> None:
