@@ -59,7 +59,10 @@ def add(
 
 @app.command("list")
 def list_(site: Site, json: Json = False) -> None:
-    """The examples that were added, the oldest first. Those that come with Pagewire are in prompts/examples."""
+    """The examples that were added, the oldest first. Those that come with Pagewire are in prompts/examples.
+
+    Example: pagewire examples list town
+    """
     found = _with_store(site, lambda store, _: store.of_site(site))
     if json:
         print_json([example.model_dump(mode="json") for example in found])
@@ -70,7 +73,10 @@ def list_(site: Site, json: Json = False) -> None:
 
 @app.command()
 def remove(site: Site, id: Annotated[str, typer.Argument(help="As `list` shows it.")]) -> None:
-    """Remove an example. Exit code 1 when there is none of that id."""
+    """Remove an example. Exit code 1 when there is none of that id.
+
+    Example: pagewire examples remove town 3q2-Fh0aPz8T
+    """
     if not _with_store(site, lambda store, _: store.remove(site, id)):
         complain(f"site {site} has no example {id}")
         raise typer.Exit(NOT_SO)

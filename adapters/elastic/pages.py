@@ -174,8 +174,13 @@ class Pages:
 
     async def heads(self, site: str, page_keys: Iterable[str]) -> dict[str, Head]:
         """Heads in the live index by page key, read in real time; none when there is no live index."""
+        keys = list(page_keys)
         info = await self._indexes.live(site)
-        return await self.at(info).heads(page_keys) if info else {}
+        try:
+            return await self.at(info).heads(keys) if info else {}
+        except IndexGone:  # deleted since the last look, or another one was promoted and this one deleted
+            info = await self._indexes.now(site)
+            return await self.at(info).heads(keys) if info else {}
 
     async def vectors(self, site: str, hashes: Sequence[str]) -> dict[str, Vector32]:
         """Vectors that any index of the site holds, by embed hash: what a rebuild embedded before, too."""
