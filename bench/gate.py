@@ -6,11 +6,17 @@
 
 Each is a site of its own, indexed and searched as visitors' are; nothing of what is left out is in it. Weights are
 fitted on the pages 0-23 and everything is reported on 24-47, too. What the fit prints goes into the embedder's profile.
+
+XQuAD's questions repeat the words of their paragraphs, which visitors do not: a threshold chosen on it alone refuses a
+third of the answerable questions of the bundled sample site. So the shipped one is low enough for that site, too.
+Fitting the weights to its few questions as well was tried: at the same false refusals XQuAD lost one to three points.
 """
 
 from __future__ import annotations
 
 import asyncio
+import random
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -28,21 +34,24 @@ from bench.report import report
 from bench.servers import servers
 from bench.system import home
 from bench.vectors import KeptVectors
-from bench.website import publish
-from bench.xquad import HALVES, Asked, Corpus, load
+from bench.website import OneModel, publish
+from bench.xquad import HALVES, Corpus, load
 from pipelines.query.gate import Calibration, Evidence, Scores, closer, foreign, signals
 from pipelines.query.language import stopwords
 from pipelines.query.search import Searcher
 from pipelines.runtime.settings import Settings
 from pipelines.runtime.settings import load as load_settings
 from schemas.page import PageDocument
+from sites.content import DEMO, load_questions, page_documents
 
 PARAGRAPHS = 5  # of each XQuAD page
 FALSE_REFUSALS = 0.10  # of answerable questions, at which refusals are reported
-# Thresholds carried to other pages refuse more of their questions than of those they were chosen on (XQuAD: .16 where
-# it was .10), so less is chosen.
-CHOSEN_REFUSALS = 0.05
+CHOSEN_REFUSALS = 0.08  # ... at most, by the shipped threshold, on any site of the fit
 SURE = 0.01  # of the answerable questions that the quick score may refuse, and of the others that it may let through
+SAMPLE = "sample site"
+SAMPLE_SITES = ("gate-sample", *(f"gate-sample-half{number}" for number in range(1, 5)))
+PAGE_OUT_WEIGHT = 0.5  # these questions are easy
+FEW = 20  # questions: too few to choose a threshold on
 RIDGE = 1.0
 QUICK = ("top", "mean", "known", "together", "hit", "rare", "letters")
 FULL = (*QUICK, "sentence", "both")
@@ -68,7 +77,7 @@ def main(data: Path, pairs: Sequence[str], embedder: str, fit: bool, charts_to: 
     settings = load_settings()
     kept = settings.home / "bench"
     langs = {pair.rpartition(":")[2] for pair in pairs}
-    with home([site for lang in langs for site in _sites(lang)]) as configured:
+    with home([*SAMPLE_SITES, *(site for lang in langs for site in _sites(lang))]) as configured:
         asyncio.run(_run(data, pairs, embedder, fit, charts_to, kept, configured))
 
 
@@ -77,6 +86,7 @@ async def _run(
 ) -> None:
     corpora = {lang: load(data, lang) for pair in pairs for lang in pair.split(":")}
     samples: list[Sample] = []
+    sample = sample_variants()
     async with (
         servers(settings) as configured,
         Elastic(str(configured.elasticsearch), configured) as elastic,
@@ -86,6 +96,9 @@ async def _run(
             for site, variant in variants(corpora[lang]).items():
                 await publish(elastic, site, variant.pages, model, configured)
             await elastic.es.indices.refresh(index=f"pagewire-gate-{lang}-*")
+        for site, (pages, _) in sample.items():
+            await publish(elastic, site, pages, model, configured)
+        samples += await collect_sample(sample, elastic.search, model, configured)
         for pair in pairs:
             asked, _, pages_lang = pair.partition(":")
             samples += await collect(
@@ -151,11 +164,11 @@ async def collect(
     pair: str, asking: Corpus, pages: Corpus, search: SiteSearch, model: KeptVectors, settings: Settings
 ) -> list[Sample]:
     """Ask every question of a pair of languages on every site where it belongs."""
-    searcher = Searcher(search, _One(model), settings)
+    searcher = Searcher(search, OneModel(model), settings)
     samples = []
     for site, variant in variants(pages).items():
         for number in track(variant.questions, description=f"{pair} {site}"):
-            evidence = await _evidence(searcher, site, asking.questions[number], settings)
+            evidence = await _evidence(searcher, site, asking.questions[number].question, settings)
             found = signals(evidence) | await closer(evidence, model)
             samples.append(
                 Sample(pair, variant.kind, pages.questions[number].training, foreign(evidence, stopwords()), found)
@@ -163,18 +176,43 @@ async def collect(
     return samples
 
 
-async def _evidence(searcher: Searcher, site: str, asked: Asked, settings: Settings) -> Evidence:
-    found = await searcher.find(site, asked.question, kind="hybrid", size=settings.content_hits)
+async def _evidence(searcher: Searcher, site: str, question: str, settings: Settings) -> Evidence:
+    found = await searcher.find(site, question, kind="hybrid", size=settings.content_hits)
     seen = found.candidates
-    return Evidence(asked.question, seen.dense, seen.keyword, found.hits, seen.terms, seen.total)
+    return Evidence(question, seen.dense, seen.keyword, found.hits, seen.terms, seen.total)
 
 
-class _One:
-    def __init__(self, model: KeptVectors) -> None:
-        self._model = model
+def sample_variants() -> dict[str, tuple[Sequence[PageDocument], Sequence[tuple[str, Kind]]]]:
+    """The bundled site and halves of it: pages, and questions with what they are there."""
+    pages = [PageDocument.model_validate(page) for page in page_documents(DEMO, "https://sample.example")]
+    questions = load_questions(DEMO)
+    ids = sorted({page.id for page in pages})
+    whole, *halves = SAMPLE_SITES
+    found: dict[str, tuple[Sequence[PageDocument], Sequence[tuple[str, Kind]]]] = {
+        whole: (pages, [(each.question, "answerable" if each.answerable else "page out") for each in questions])
+    }
+    for number, site in enumerate(halves, 1):
+        out = set(random.Random(number).sample(ids, len(ids) // 2))
+        gone: list[tuple[str, Kind]] = [(each.question, "page out") for each in questions if each.page in out]
+        found[site] = ([page for page in pages if page.id not in out], gone)
+    return found
 
-    async def for_site(self, site: str) -> KeptVectors:
-        return self._model
+
+async def collect_sample(
+    variants: Mapping[str, tuple[Sequence[PageDocument], Sequence[tuple[str, Kind]]]],
+    search: SiteSearch,
+    model: KeptVectors,
+    settings: Settings,
+) -> list[Sample]:
+    """Ask the sample site's own questions. All are for training: they are too few to be halved."""
+    searcher = Searcher(search, OneModel(model), settings)
+    samples = []
+    for site, (_, questions) in variants.items():
+        for question, kind in track(questions, description=site):
+            evidence = await _evidence(searcher, site, question, settings)
+            found = signals(evidence) | await closer(evidence, model)
+            samples.append(Sample(SAMPLE, kind, True, foreign(evidence, stopwords()), found))
+    return samples
 
 
 def _native(samples: Iterable[Sample]) -> list[Sample]:
@@ -188,18 +226,42 @@ def _foreign(samples: Iterable[Sample]) -> list[Sample]:
 def fitted(samples: Sequence[Sample], quick: Sequence[str], full: Sequence[str]) -> Scores | None:
     """Weights and thresholds from the training pages; None without questions of both kinds."""
     training = [sample for sample in samples if sample.training]
-    if len({sample.kind == "answerable" for sample in training}) < 2:
+    articles = [sample for sample in training if sample.pair != SAMPLE]
+    if len({sample.kind == "answerable" for sample in articles}) < 2:
         return None
-    first, second = regression(training, quick), regression(training, full)
-    scores = np.array([first.score(sample.signals) for sample in training])
-    good = np.array([sample.kind == "answerable" for sample in training])
-    hard = np.array([sample.kind == "paragraph out" for sample in training])
-    no = float(np.quantile(scores[good], SURE))
-    yes = float(np.quantile(scores[hard], 1 - SURE)) if hard.any() else float(scores[~good].max())
-    least = threshold(
-        [second.score(sample.signals) for sample in training if sample.kind == "answerable"], CHOSEN_REFUSALS
+    first, second = regression(articles, quick), regression(articles, full)
+    hard = [first.score(sample.signals) for sample in training if sample.kind == "paragraph out"]
+    no = _least(first, training, SURE)
+    return Scores(
+        quick=first,
+        no=no,
+        yes=max(no, float(np.quantile(hard, 1 - SURE))) if hard else 1.0,
+        full=second,
+        threshold=_least(second, training, CHOSEN_REFUSALS),
     )
-    return Scores(first, no, max(yes, no), Calibration(second.bias, second.weights, least))
+
+
+def _least(calibration: Calibration, samples: Sequence[Sample], refused: float) -> float:
+    """The score that refuses no more than this share of the answerable questions of any site."""
+    answerable: dict[str, list[float]] = {}
+    for sample in samples:
+        if sample.kind == "answerable":
+            answerable.setdefault(sample.pair, []).append(calibration.score(sample.signals))
+    most = max(answerable.values(), key=len)
+    return min(threshold(scores, refused) for scores in answerable.values() if len(scores) >= FEW or scores is most)
+
+
+def _weights(samples: Sequence[Sample], good: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Of the samples; they sum to how many there are."""
+    kinds = Counter(sample.kind for sample in samples)
+    found = np.array(
+        [(PAGE_OUT_WEIGHT if sample.kind == "page out" else 1.0) / kinds[sample.kind] for sample in samples]
+    )
+    each = len(samples) / 2
+    weights: NDArray[np.float64] = found * np.where(
+        good == 1, each / found[good == 1].sum(), each / found[good == 0].sum()
+    )
+    return weights
 
 
 def _rounded(scores: Scores | None) -> Scores | None:
@@ -209,9 +271,11 @@ def _rounded(scores: Scores | None) -> Scores | None:
 
     def short(each: Calibration) -> Calibration:
         weights = {name: round(value, 3) for name, value in each.weights.items()}
-        return Calibration(round(each.bias, 3), weights, round(each.threshold, 4))
+        return Calibration(round(each.bias, 3), weights)
 
-    return Scores(short(scores.quick), round(scores.no, 4), round(scores.yes, 4), short(scores.full))
+    return Scores(
+        short(scores.quick), round(scores.no, 4), round(scores.yes, 4), short(scores.full), round(scores.threshold, 4)
+    )
 
 
 def threshold(answerable: Sequence[float], refused: float) -> float:
@@ -220,12 +284,15 @@ def threshold(answerable: Sequence[float], refused: float) -> float:
 
 
 def regression(samples: Sequence[Sample], names: Sequence[str]) -> Calibration:
-    """Logistic regression with a ridge, by Newton's method; each kind of question weighs the same in all."""
+    """Logistic regression with a ridge, by Newton's method.
+
+    Both answers weigh the same in all.
+    """
     given = np.array([[sample.signals[name] for name in names] for sample in samples])
     mean, spread = given.mean(axis=0), given.std(axis=0) + 1e-9
     scaled = np.c_[(given - mean) / spread, np.ones(len(given))]
     good = np.array([sample.kind == "answerable" for sample in samples], dtype=float)
-    weights = np.where(good == 1, 0.5 / good.mean(), 0.5 / (1 - good).mean())
+    weights = _weights(samples, good)
     ridge = np.diag([RIDGE] * len(names) + [0.0])
     beta: NDArray[np.float64] = np.zeros(len(names) + 1)
     for _ in range(50):
@@ -257,9 +324,9 @@ def judged(sample: Sample, native: Scores, other: Scores | None) -> Judged:
     scores = native if not sample.foreign else (other or native)
     quick, full = scores.quick.score(sample.signals), scores.full.score(sample.signals)
     looked = scores.no <= quick < scores.yes
-    refused = full < scores.full.threshold if looked else quick < scores.yes
+    refused = full < scores.threshold if looked else quick < scores.yes
     # One scale for both kinds of question: how far above its own threshold.
-    odds = np.log(full / (1 - full)) - np.log(scores.full.threshold / (1 - scores.full.threshold))
+    odds = np.log(full / (1 - full)) - np.log(scores.threshold / (1 - scores.threshold))
     return Judged(sample, float(odds), refused, looked)
 
 
@@ -272,6 +339,8 @@ def rows(samples: Sequence[Sample], native: Scores, other: Scores | None) -> Ite
                 kind: [each for each in some if each.sample.kind == kind]
                 for kind in ("answerable", "page out", "paragraph out")
             }
+            if not by_kind["answerable"]:
+                continue  # of the sample site, which is all training
             least = threshold([each.score for each in by_kind["answerable"]], FALSE_REFUSALS)
             yield (
                 pair,

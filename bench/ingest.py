@@ -7,7 +7,9 @@ from dataclasses import replace
 from pathlib import Path
 from time import perf_counter
 
-from bench.quality import put_in
+import httpx
+from rich.progress import track
+
 from bench.report import report
 from bench.system import resident, system
 from bench.xquad import Corpus, load
@@ -66,3 +68,20 @@ def _texts(corpus: Corpus, settings: Settings) -> list[str]:
         )
         texts += [planned.text for planned in plan(chunked(change, settings.chunker, 0, 0), "bench")]
     return texts
+
+
+async def put_in(client: httpx.AsyncClient, site: str, corpus: Corpus) -> None:
+    """Import a corpus and wait until all of it is searchable."""
+    body = "\n".join(f'{{"op":"upsert","page":{page.model_dump_json()}}}' for page in corpus.pages)
+    answer = await client.post(
+        f"/sites/{site}/pages:bulk", content=body, headers={"Content-Type": "application/x-ndjson"}
+    )
+    answer.raise_for_status()
+    assert answer.json()["accepted"] == len(corpus.pages), answer.text
+    for page in track(corpus.pages, description=f"indexing {site}"):
+        while True:
+            receipt = (await client.get(f"/sites/{site}/pages/{page.id}/receipt?lang={corpus.lang}")).json()
+            if receipt["state"] == "searchable":
+                break
+            assert receipt["state"] == "queued", receipt
+            await asyncio.sleep(0.2)

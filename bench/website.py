@@ -18,6 +18,16 @@ from schemas.ingest import EmbeddedChunk
 from schemas.page import PageChange, PageDocument
 
 
+class OneModel:
+    """The same model for every site."""
+
+    def __init__(self, model: KeptVectors) -> None:
+        self._model = model
+
+    async def for_site(self, site: str) -> KeptVectors:
+        return self._model
+
+
 async def publish(
     elastic: Elastic, site: str, pages: Sequence[PageDocument], model: KeptVectors, settings: Settings
 ) -> None:

@@ -11,6 +11,7 @@ import numpy as np
 
 from adapters.embedders.base import EmbedderProfile, Vectors, readable, slices, unit_vectors
 from adapters.embedders.model_thread import BULK, QUESTION, SAVE, ModelThread
+from pipelines.query.gate import Calibration, GateProfile, Scores, Thresholds
 
 # What one call may take: a chunk of the default size, or several short texts. Whoever is more urgent waits for one
 # call at most, a quarter of a second on two cores. Sixteen short texts are not faster than four, nor four chunks
@@ -22,6 +23,51 @@ SLICE_CHARS = 800
 _EXPLODING = "\ufdfa"
 
 
+# Fitted by `pagewire bench gate --fit` on XQuAD, pages 0-23; figures in docs/reference/quality.md.
+# Distances: .213 for 95 % of the answerable questions, .215 for half of those whose page is missing.
+GATE = GateProfile(
+    thresholds=Thresholds(near=0.21, far=0.23, spread=0.7, scattered=0.85),
+    native=Scores(
+        quick=Calibration(
+            bias=-28.118,
+            weights={
+                "top": 65.518,
+                "mean": -41.95,
+                "known": 0.367,
+                "together": 2.834,
+                "hit": -0.756,
+                "rare": 4.339,
+                "letters": 8.198,
+            },
+        ),
+        no=0.0152,
+        yes=0.9525,
+        full=Calibration(
+            bias=-34.199,
+            weights={
+                "top": 21.244,
+                "mean": -41.374,
+                "known": -0.312,
+                "together": 2.762,
+                "hit": -1.942,
+                "rare": 2.945,
+                "letters": 6.124,
+                "sentence": 19.679,
+                "both": 32.746,
+            },
+        ),
+        threshold=0.0195,
+    ),
+    foreign=Scores(
+        quick=Calibration(bias=-44.31, weights={"top": 75.223, "mean": -21.066, "known": 0.618}),
+        no=0.0918,
+        yes=0.9338,
+        full=Calibration(bias=-46.65, weights={"top": 23.96, "mean": -24.282, "known": -0.328, "sentence": 57.648}),
+        threshold=0.2621,
+    ),
+)
+
+
 class LiteEmbedder:
     """`lite`. Implements `Embedder`."""
 
@@ -30,7 +76,7 @@ class LiteEmbedder:
     dims = 384
     # 0.5 % of the right hits are below: content .784 (English), .795 (German), .742 (German questions, English pages);
     # titles .753, .732, .732. Random pairs: .745, .762, .724 in the median.
-    profile = EmbedderProfile(short_floor=0.73, content_floor=0.74)
+    profile = EmbedderProfile(short_floor=0.73, content_floor=0.74, gate=GATE)
 
     def __init__(self, nice: int = 0) -> None:
         """`nice`: gives way to other processes by so much."""

@@ -54,7 +54,6 @@ class Calibration:
 
     bias: float
     weights: Mapping[str, float]
-    threshold: float = 0.5  # least score of an answerable question
 
     def score(self, signals: Mapping[str, float]) -> float:
         """Chance that the question can be answered, 0..1."""
@@ -70,6 +69,7 @@ class Scores:
     no: float  # quick score below which nothing can be answered
     yes: float  # quick score from which it can; in between the sentences are looked at
     full: Calibration  # with the sentences
+    threshold: float  # least full score of an answerable question
 
 
 @dataclass(frozen=True)
@@ -119,12 +119,17 @@ class Embed(Protocol):
 
 
 async def judge(
-    found: Evidence, profile: GateProfile, stopwords: Mapping[str, Collection[str]], model: Embed
+    found: Evidence,
+    profile: GateProfile,
+    stopwords: Mapping[str, Collection[str]],
+    model: Embed,
+    threshold: float | None = None,
 ) -> tuple[Grade, Gate]:
     """The grade, and how it came about.
 
     Args:
         stopwords: by language.
+        threshold: least score of an answerable question, in place of the profile's.
 
     Raises:
         Retryable, Permanent: of the model.
@@ -137,15 +142,13 @@ async def judge(
     if scores is None:
         return (trace.by_figures if profile.thresholds else 0), trace
     known = signals(found)
-    used, score = scores.quick, scores.quick.score(known)
+    score, least = scores.quick.score(known), scores.yes
     if scores.no <= score < scores.yes:
         known |= await closer(found, model)
-        used, score = scores.full, scores.full.score(known)
-        answerable = score >= used.threshold
-    else:
-        answerable = score >= scores.yes
-    trace = trace.model_copy(update={"score": score, "threshold": used.threshold, "signals": known})
-    return decided(answerable, trace, at), trace
+        score = scores.full.score(known)
+        least = scores.threshold if threshold is None else threshold
+    trace = trace.model_copy(update={"score": score, "threshold": least, "signals": known})
+    return decided(score >= least, trace, at), trace
 
 
 def decided(answerable: bool, trace: Gate, at: Thresholds) -> Grade:

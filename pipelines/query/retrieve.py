@@ -70,7 +70,7 @@ async def retrieve(
     gate = None
     if settings.gate and found.model is not None:
         began = perf_counter()
-        grade, gate = await _judged(asked, replace(found, hits=found.hits[: settings.content_hits]), found.model)
+        grade, gate = await _judged(asked, found, found.model, settings)
         timings["gate"] = (perf_counter() - began) * 1000
     began = perf_counter()
     if keyword:
@@ -101,9 +101,7 @@ async def reranked(question: str, hits: Sequence[Hit], reranker: Reranker) -> li
     return sorted(scored, key=lambda hit: (-hit.score, hit.place))[:KEPT]
 
 
-async def _judged(asked: Rephrased, found: Found, model: QueryModel) -> tuple[Grade, Gate]:
-    candidates = found.candidates
-    evidence = Evidence(
-        asked.question, candidates.dense, candidates.keyword, found.hits, candidates.terms, candidates.total
-    )
-    return await judge(evidence, model.profile.gate, stopwords(), model)
+async def _judged(asked: Rephrased, found: Found, model: QueryModel, settings: Settings) -> tuple[Grade, Gate]:
+    seen, hits = found.candidates, found.hits[: settings.content_hits]
+    evidence = Evidence(asked.question, seen.dense, seen.keyword, hits, seen.terms, seen.total)
+    return await judge(evidence, model.profile.gate, stopwords(), model, settings.gate_threshold)

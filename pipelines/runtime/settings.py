@@ -171,6 +171,13 @@ class Settings(_Strict):
         description="Answer a question that no page answers with a canned reply and the nearest pages, without asking "
         "the model (SPEC B7).",
     )
+    gate_threshold: float | None = Field(
+        default=None,
+        gt=0,
+        lt=1,
+        description="Least score of a question that can be answered; higher refuses more. Default: the embedder's own, "
+        "chosen to refuse few that can (docs/reference/quality.md).",
+    )
     reranker: str = Field(
         default="none",
         pattern=r"^(none|bge:\S.*)$",
