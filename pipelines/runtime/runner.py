@@ -50,7 +50,7 @@ async def run_stages(stages: Sequence[Stage], settings: Settings, *, on_ready: C
 
     Returns:
         The exit code for the process: 0 stopped by a signal, 1 something broke (a supervisor should start
-        the process again), 3 no broker within a minute, or a stage's setup raised Retryable.
+        the process again), 3 no broker within a minute, or a stage's setup raised Retryable for as long.
 
     Raises:
         TopicMismatch: a topic is there, but unfit. SettingsError: the metrics port is taken.
@@ -182,7 +182,7 @@ class _Process:
         for stage in self._stages:
             self._set_up.append(stage)  # first: a setup that failed half-way may have things to close
             if stage.setup is not None:
-                await stage.setup()
+                await _patiently(stage.setup, stage.name)
         async with asyncio.timeout(START_TIMEOUT):
             await asyncio.gather(*(app.start() for app in self._apps))
         self._started.set()
@@ -229,6 +229,19 @@ class _Watched:
 
     def busy(self) -> bool:
         return self._app.in_flight.busy()
+
+
+async def _patiently(setup: Callable[[], Awaitable[None]], name: str) -> None:
+    """Set up once its services are there. Raises: Retryable: not within START_TIMEOUT."""
+    deadline = asyncio.get_running_loop().time() + START_TIMEOUT
+    while True:
+        try:
+            return await setup()
+        except Retryable as err:
+            if asyncio.get_running_loop().time() + START_POLL > deadline:
+                raise
+            log.warning("waiting for a service", stage=name, error=str(err))
+            await asyncio.sleep(START_POLL)
 
 
 async def _crash(app: SafeApp) -> str:

@@ -242,8 +242,16 @@ async def _unused(record: object, sender: object) -> None:
 
 
 @pytest.mark.parametrize(("error", "code"), [(Retryable("no index"), 3), (Permanent("bad model"), 1)])
-async def test_a_setup_that_fails_is_an_exit_code(rig: Rig, error: Exception, code: int) -> None:
+async def test_a_setup_that_fails_is_an_exit_code(
+    rig: Rig, monkeypatch: pytest.MonkeyPatch, error: Exception, code: int
+) -> None:
+    monkeypatch.setattr(runner, "START_TIMEOUT", 5.0)
+    tries = 0
+
     async def setup() -> None:
+        nonlocal tries
+        tries += 1
         raise error
 
     assert await runner.run_stages([Stage("faulty", {CHANGES: _unused}, setup=setup)], rig.settings) == code
+    assert (tries > 1) is (code == 3), "a service that is away is waited for, a bad model is not"
