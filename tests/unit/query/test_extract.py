@@ -56,11 +56,18 @@ async def test_the_sentence_that_answers_is_quoted_and_cited() -> None:
 
 
 async def test_sentences_of_a_source_stay_in_reading_order_and_gaps_show() -> None:
-    text, citations = await quoted("When does the pool by the lake open, and what does a ticket cost?", POOL)
+    text, citations = await quoted("When daily does the pool by the lake open, and what does a ticket cost?", POOL)
     assert text == (
         "The website says:\n\n> The pool lies by the lake. It opens daily at 9. … A ticket to the pool costs 4 euros."
     )
     assert [n for n, _ in citations] == [1, 1, 1]
+
+
+async def test_what_is_far_behind_the_best_is_not_quoted_to_fill_up() -> None:
+    pages = [POOL, LIBRARY, source(3, "The mayor opens the market. Bring coins.")]
+    _, citations = await quoted("What does a ticket to the pool cost?", *pages)
+    assert citations[-1] == (1, "A ticket to the pool costs 4 euros.")
+    assert all("mayor" not in text and "coins" not in text and "Dogs" not in text for _, text in citations)
 
 
 async def test_every_source_has_its_own_quotation() -> None:
