@@ -1,11 +1,7 @@
 """The question gate: which questions without an answer it refuses, and what that costs of those with one.
 
-    XQuAD ─┬─ all pages ───────────────────── every question has an answer
-           ├─ five random halves of the pages ─ questions on the others have none        ("page out")
-           └─ five sites, each without the n-th paragraph of all pages ─ nor have these  ("paragraph out")
-
-Each is a site of its own, indexed and searched as visitors' are; nothing of what is left out is in it. Weights are
-fitted on the pages 0-23 and everything is reported on 24-47, too. What the fit prints goes into the embedder's profile.
+    bench.gate_sites ─▶ samples ─┬─ pages 0-23, sample site ─▶ fit ─▶ the embedder's profile
+                                 └─ all, and pages 24-47 ────▶ table, curve, calibration
 
 XQuAD's questions repeat the words of their paragraphs, which visitors do not: a threshold chosen on it alone refuses a
 third of the answerable questions of the bundled sample site. So the shipped one is low enough for that site, too.
@@ -15,41 +11,40 @@ Fitting the weights to its few questions as well was tried: at the same false re
 from __future__ import annotations
 
 import asyncio
-import random
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from rich.progress import track
 
 from adapters.elastic.bundle import Elastic
-from adapters.elastic.search import SiteSearch
 from adapters.embedders.base import make_embedder
 from bench import charts
+from bench.gate_sites import (
+    SAMPLE,
+    SAMPLE_SITES,
+    Sample,
+    collect,
+    collect_sample,
+    sample_variants,
+    sites_of,
+    variants,
+)
 from bench.report import report
 from bench.servers import servers
 from bench.system import home
 from bench.vectors import KeptVectors
-from bench.website import OneModel, publish
-from bench.xquad import HALVES, Corpus, load
-from pipelines.query.gate import Calibration, Evidence, Scores, closer, foreign, signals
-from pipelines.query.language import stopwords
-from pipelines.query.search import Searcher
+from bench.website import publish
+from bench.xquad import load
+from pipelines.query.gate import Calibration, Scores
 from pipelines.runtime.settings import Settings
 from pipelines.runtime.settings import load as load_settings
-from schemas.page import PageDocument
-from sites.content import DEMO, load_questions, page_documents
 
-PARAGRAPHS = 5  # of each XQuAD page
 FALSE_REFUSALS = 0.10  # of answerable questions, at which refusals are reported
 CHOSEN_REFUSALS = 0.08  # ... at most, by the shipped threshold, on any site of the fit
 SURE = 0.01  # of the answerable questions that the quick score may refuse, and of the others that it may let through
-SAMPLE = "sample site"
-SAMPLE_SITES = ("gate-sample", *(f"gate-sample-half{number}" for number in range(1, 5)))
 PAGE_OUT_WEIGHT = 0.5  # these questions are easy
 FEW = 20  # questions: too few to choose a threshold on
 RIDGE = 1.0
@@ -58,26 +53,13 @@ FULL = (*QUICK, "sentence", "both")
 FOREIGN_QUICK = ("top", "mean", "known")
 FOREIGN_FULL = (*FOREIGN_QUICK, "sentence")
 
-Kind = Literal["answerable", "page out", "paragraph out"]
-
-
-@dataclass(frozen=True)
-class Sample:
-    """A question put to one of the sites."""
-
-    pair: str
-    kind: Kind
-    training: bool
-    foreign: bool  # in another language than the pages
-    signals: Mapping[str, float]
-
 
 def main(data: Path, pairs: Sequence[str], embedder: str, fit: bool, charts_to: Path | None) -> None:
     """Refusals of both kinds at the same false refusals."""
     settings = load_settings()
     kept = settings.home / "bench"
     langs = {pair.rpartition(":")[2] for pair in pairs}
-    with home([*SAMPLE_SITES, *(site for lang in langs for site in _sites(lang))]) as configured:
+    with home([*SAMPLE_SITES, *(site for lang in langs for site in sites_of(lang))]) as configured:
         asyncio.run(_run(data, pairs, embedder, fit, charts_to, kept, configured))
 
 
@@ -127,92 +109,6 @@ async def _run(
     report("gate", f"share of unanswerable questions refused, {name}", columns, lines)
     if charts_to is not None:
         _draw(samples, native, other, charts_to)
-
-
-def _sites(lang: str) -> list[str]:
-    return [
-        f"gate-{lang}-all",
-        *(f"gate-{lang}-half{n}" for n in range(HALVES)),
-        *(f"gate-{lang}-without{n}" for n in range(PARAGRAPHS)),
-    ]
-
-
-@dataclass(frozen=True)
-class Variant:
-    """One of the sites, and the questions that are put to it."""
-
-    pages: Sequence[PageDocument]
-    kind: Kind
-    questions: Sequence[int]  # their places in the corpus
-
-
-def variants(corpus: Corpus) -> dict[str, Variant]:
-    """By the name of the site."""
-    whole, *rest = _sites(corpus.lang)
-    asked = list(enumerate(corpus.questions))
-    found = {whole: Variant(corpus.pages, "answerable", [i for i, _ in asked])}
-    for number, site in enumerate(rest[:HALVES]):
-        ids = corpus.half(number)
-        found[site] = Variant(corpus.site(ids=ids), "page out", [i for i, each in asked if each.page_id not in ids])
-    for number, site in enumerate(rest[HALVES:]):
-        out = [i for i, each in asked if each.paragraph == number]
-        found[site] = Variant(corpus.site(without=number), "paragraph out", out)
-    return found
-
-
-async def collect(
-    pair: str, asking: Corpus, pages: Corpus, search: SiteSearch, model: KeptVectors, settings: Settings
-) -> list[Sample]:
-    """Ask every question of a pair of languages on every site where it belongs."""
-    searcher = Searcher(search, OneModel(model), settings)
-    samples = []
-    for site, variant in variants(pages).items():
-        for number in track(variant.questions, description=f"{pair} {site}"):
-            evidence = await _evidence(searcher, site, asking.questions[number].question, settings)
-            found = signals(evidence) | await closer(evidence, model)
-            samples.append(
-                Sample(pair, variant.kind, pages.questions[number].training, foreign(evidence, stopwords()), found)
-            )
-    return samples
-
-
-async def _evidence(searcher: Searcher, site: str, question: str, settings: Settings) -> Evidence:
-    found = await searcher.find(site, question, kind="hybrid", size=settings.content_hits)
-    seen = found.candidates
-    return Evidence(question, seen.dense, seen.keyword, found.hits, seen.terms, seen.total)
-
-
-def sample_variants() -> dict[str, tuple[Sequence[PageDocument], Sequence[tuple[str, Kind]]]]:
-    """The bundled site and halves of it: pages, and questions with what they are there."""
-    pages = [PageDocument.model_validate(page) for page in page_documents(DEMO, "https://sample.example")]
-    questions = load_questions(DEMO)
-    ids = sorted({page.id for page in pages})
-    whole, *halves = SAMPLE_SITES
-    found: dict[str, tuple[Sequence[PageDocument], Sequence[tuple[str, Kind]]]] = {
-        whole: (pages, [(each.question, "answerable" if each.answerable else "page out") for each in questions])
-    }
-    for number, site in enumerate(halves, 1):
-        out = set(random.Random(number).sample(ids, len(ids) // 2))
-        gone: list[tuple[str, Kind]] = [(each.question, "page out") for each in questions if each.page in out]
-        found[site] = ([page for page in pages if page.id not in out], gone)
-    return found
-
-
-async def collect_sample(
-    variants: Mapping[str, tuple[Sequence[PageDocument], Sequence[tuple[str, Kind]]]],
-    search: SiteSearch,
-    model: KeptVectors,
-    settings: Settings,
-) -> list[Sample]:
-    """Ask the sample site's own questions. All are for training: they are too few to be halved."""
-    searcher = Searcher(search, OneModel(model), settings)
-    samples = []
-    for site, (_, questions) in variants.items():
-        for question, kind in track(questions, description=site):
-            evidence = await _evidence(searcher, site, question, settings)
-            found = signals(evidence) | await closer(evidence, model)
-            samples.append(Sample(SAMPLE, kind, True, foreign(evidence, stopwords()), found))
-    return samples
 
 
 def _native(samples: Iterable[Sample]) -> list[Sample]:

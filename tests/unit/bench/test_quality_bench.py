@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from adapters.embedders.fake import FakeEmbedder
-from bench import charts, gate, peers, quality
-from bench.gate import Kind, Sample
+from bench import charts, gate, gate_sites, peers, quality
+from bench.gate_sites import Kind, Sample
 from bench.quality import Judged
 from bench.vectors import KeptVectors
 from bench.xquad import Article, Asked, Corpus
@@ -31,7 +31,7 @@ def test_a_paragraph_is_left_out_of_every_page_and_nothing_else() -> None:
 
 
 def test_each_question_is_put_to_the_sites_that_cannot_answer_it() -> None:
-    found = gate.variants(CORPUS)
+    found = gate_sites.variants(CORPUS)
     assert [variant.kind for variant in found.values()] == ["answerable", *["page out"] * 5, *["paragraph out"] * 5]
     for variant in found.values():
         pages = {page.id: page.content for page in variant.pages}
@@ -126,7 +126,7 @@ def test_the_shipped_threshold_refuses_what_it_was_chosen_for() -> None:
 
 def test_the_shipped_threshold_spares_the_questions_of_every_site() -> None:
     alone = gate.fitted(samples(), gate.QUICK, gate.FULL)
-    others = [sample("answerable", 0.5, pair=gate.SAMPLE)] * gate.FEW
+    others = [sample("answerable", 0.5, pair=gate_sites.SAMPLE)] * gate.FEW
     both = gate.fitted([*samples(), *others], gate.QUICK, gate.FULL)
     assert alone
     assert both
@@ -135,7 +135,7 @@ def test_the_shipped_threshold_spares_the_questions_of_every_site() -> None:
 
 
 def test_the_sample_site_has_questions_of_both_kinds_and_a_page_that_is_out_is_gone() -> None:
-    whole, *halves = gate.sample_variants().values()
+    whole, *halves = gate_sites.sample_variants().values()
     assert {kind for _, kind in whole[1]} == {"answerable", "page out"}
     assert all(len(pages) < len(whole[0]) and questions for pages, questions in halves)
 
