@@ -30,7 +30,7 @@ from bench.system import resident, system
 from cli.up import System
 
 SITE = "streams"
-WINDOW = 64  # answers at once in a worker: the most its setting takes
+WINDOW = 64  # answers of a partition that a worker writes at once (pipelines/query/app.py)
 WARM_UP = 5  # streams
 SAMPLE_EVERY = 0.25  # seconds between two looks at the gateway's memory
 TIMEOUT = 300.0  # seconds for everything that is waited for
@@ -63,7 +63,6 @@ async def _run(streams: int, tokens: int, interval: float) -> None:
             "PAGEWIRE_LLM_MODEL": MODEL,
             "OPENAI_BASE_URL": model,
             "OPENAI_API_KEY": "none",
-            "PAGEWIRE_WINDOW": str(WINDOW),
             "PAGEWIRE_GATE": "false",  # every question reaches the model
             # The first wait for the last, whose sources are found after all others'.
             "PAGEWIRE_LLM_TIMEOUT": str(TIMEOUT),

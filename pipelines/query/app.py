@@ -28,6 +28,7 @@ from schemas.topics import ANSWERS, REPHRASED, REQUESTS, RETRIEVED, STOPS
 if TYPE_CHECKING:
     from adapters.llm import OpenAIChat
 
+AT_ONCE = 64  # answers a partition: they wait for the model most of the time
 LAST_WORDS = 15.0  # seconds to quote after the deadline struck, and to be confirmed by the broker
 
 
@@ -104,6 +105,7 @@ def answer_stage(settings: Settings, elastic: Elastic, models: Models) -> Stage:
     return Stage(
         name="answer",
         routes={RETRIEVED: agents.impatient(handler, agents.retrieved, settings, books, log)},
+        window=AT_ONCE,
         # An answer ends itself at the question's deadline; what is cut off begins again from the start.
         try_timeout=settings.question_timeout + LAST_WORDS,
         on_dead=agents.apology(agents.retrieved, books, log),

@@ -152,7 +152,7 @@ class _Process:
             await guards[item.record.topic](item)
 
         return InFlight(
-            window=self._settings.window,
+            window=max(app.stage.window, self._settings.window),
             order_key=app.stage.order_key,
             work=work,
             finished=lambda record: app.consumer.finished(record),

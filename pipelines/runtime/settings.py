@@ -116,7 +116,7 @@ class Settings(_Strict):
     topic_prefix: str = Field(default="", pattern=r"^[A-Za-z0-9._-]*$", description="Put before every topic and group.")
     partitions: int = Field(default=4, ge=1, le=1000, description="Partitions of new topics.")
     replication: int = Field(default=1, ge=1, description="Copies of new topics (3 in production).")
-    window: int = Field(default=16, ge=1, le=64, description="Messages a stage works on at once.")
+    window: int = Field(default=16, ge=1, le=64, description="Messages of a partition that a stage works on at once.")
     try_timeout: float = Field(default=60.0, gt=0, description="Seconds one try at a message may take.")
     tries: int = Field(
         default=6, ge=1, description="Tries before an unexplained error (or a timeout) is a dead letter."

@@ -57,6 +57,8 @@ class Stage:
     lane: Lane | None = None
     # Records with the same order key, in the same partition, run one after the other in offset order.
     order_key: Callable[[Record], bytes] = by_record_key
+    # Records of a partition worked on at once, at least; default settings.window. For work that mostly waits.
+    window: int = 0
     # Seconds one try may take; default settings.try_timeout. A try longer than settings.drain_timeout is
     # cut off when partitions move, and starts again elsewhere.
     try_timeout: float | None = None
