@@ -247,9 +247,9 @@ def rows(samples: Sequence[Sample], native: Scores, other: Scores | None) -> Ite
             )
 
 
-def _share(values: Iterable[bool]) -> float:
+def _share(values: Iterable[bool]) -> float | str:
     found = list(values)
-    return sum(found) / len(found) if found else float("nan")
+    return sum(found) / len(found) if found else "-"
 
 
 def _draw(samples: Sequence[Sample], native: Scores, other: Scores | None, folder: Path) -> None:
