@@ -18,6 +18,7 @@ from contextlib import contextmanager
 
 import structlog
 from aiokafka import TopicPartition
+from aiokafka.errors import KafkaConnectionError
 from prometheus_client import start_http_server
 
 from adapters.kafka import KafkaSender, bootstrap_servers, ensure_topics
@@ -37,6 +38,7 @@ EXIT_NO_SERVICE = 3  # CONTRACT 2
 
 START_TIMEOUT = 60.0  # seconds for the broker to be there: containers start in any order
 START_POLL = 1.0  # seconds
+JOIN_TIMEOUT = 180.0  # seconds for all stages to connect: a broker may go and come back meanwhile
 TEARDOWN_TIMEOUT = 10.0  # seconds per stage
 STOP_TIMEOUT = 15.0  # seconds for all apps, once settled: leaving their groups, closing their clients
 
@@ -183,8 +185,11 @@ class _Process:
             self._set_up.append(stage)  # first: a setup that failed half-way may have things to close
             if stage.setup is not None:
                 await _patiently(stage.setup, stage.name)
-        async with asyncio.timeout(START_TIMEOUT):
-            await asyncio.gather(*(app.start() for app in self._apps))
+        try:
+            async with asyncio.timeout(JOIN_TIMEOUT):
+                await asyncio.gather(*(app.start() for app in self._apps))
+        except (TimeoutError, KafkaConnectionError) as err:
+            raise Retryable(f"the stages could not connect to Kafka: {err!r}") from err
         self._started.set()
         await asyncio.gather(*(app.assigned.wait() for app in self._apps))
         log.info("ready", groups=[app.conf.id for app in self._apps])
