@@ -9,8 +9,7 @@ is worth what its hit is, less a standard deviation for each chunk that it is aw
     = by worth                  A3 B0 A2 A4 B1 A7 A1 A5 ... until the budget is spent
     = sources                   [1] A1..A8      [2] B0..B2
 
-The answer is within 2,000 / 4,000 characters, XQuAD, bundled embedder, pages 24-47 (the step was chosen on the others):
-en .980 / .991 with all hits first, .988 / .995 by worth; German questions on English pages .910 / .964 and .925 / .964.
+On XQuAD the answer is more often within the budget so than with all hits first: docs/reference/quality.md.
 """
 
 from __future__ import annotations
