@@ -99,11 +99,11 @@ async def _run(
     columns = (
         "questions",
         "pages",
-        "at 10 % false refusals: page out",
-        "paragraph out",
+        "at 10 % false: page out",
+        "at 10 % false: paragraph out",
         "shipped: false",
-        "page out",
-        "paragraph out",
+        "shipped: page out",
+        "shipped: paragraph out",
         "sentences read",
     )
     report("gate", f"share of unanswerable questions refused, {name}", columns, lines)
