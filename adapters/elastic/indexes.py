@@ -175,6 +175,8 @@ class Indexes:
             IndexUnfit: it has indexes, but none is live. IndexGone: its pages were searchable once.
         """
         if others := await self.generations(site):
+            if await self.now(site) is not None:
+                return  # created since the look
             names = ", ".join(info.name for info in others)
             raise IndexUnfit(
                 f"site {site} has {names}, but its alias {alias(site)} points nowhere; "

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from datetime import UTC, datetime
 from typing import Any
@@ -138,6 +139,11 @@ async def test_a_site_without_pages_may_begin_again(bench: Bench) -> None:
         event = ReceiptEvent(change=change(1, site=bench.site), state=state, at=NOON)
         await bench.pages.put_receipt(event)
     assert (await bench.live()).info.name == bench.name()
+
+
+async def test_the_first_saves_of_a_site_may_come_together(bench: Bench) -> None:
+    indexes = await asyncio.gather(*(bench.live() for _ in range(8)))
+    assert {index.info.name for index in indexes} == {bench.name()}
 
 
 # An alias that is not what it must be.
