@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.faults.rig import until
 from tests.faults.storm import planted
 from tests.faults.storm.checker import Finding, judge
 from tests.faults.storm.elastic_proxy import CALM, Mood
@@ -24,6 +25,7 @@ from tests.faults.storm.world import Shape, World, open_world
 SEED = "4"
 LIMIT = 180.0  # seconds until a quiet system has come to rest
 SMALL = 12  # pages
+ACKNOWLEDGED = 2.0  # seconds after which a worker that acknowledges early has done so; the embedder takes longer
 
 Open = Callable[[str, Shape], AbstractAsyncContextManager[World]]
 
@@ -60,6 +62,8 @@ async def kill_at_work(world: World, traffic: Traffic) -> None:
     """Workers die with pages in their hands."""
     world.embedder.mood = Pace(delay=5.0)
     await traffic.first_saves()
+    await until("pages are with the embedder", lambda: world.embedder.at_work > 0)
+    await asyncio.sleep(ACKNOWLEDGED)
     await asyncio.gather(*map(world.crew.kill, world.workers))
     world.embedder.mood = QUICK
     for name in world.workers:

@@ -10,15 +10,18 @@ import signal
 from random import Random
 from typing import ClassVar, Literal
 
+from aiokafka.errors import KafkaError
+
 from tests.faults.rig import until
 from tests.faults.storm import elastic_proxy, scripted_embedder, topics
 from tests.faults.storm.crew import READY_LIMIT
 from tests.faults.storm.die_at import POINTS, VARIABLE
 from tests.faults.storm.poison import POISONS
+from tests.faults.storm.readback import letters
 from tests.faults.storm.world import World
 
 SESSION = 10.0  # seconds until the broker gives a silent worker's partitions to others (FAUST.md)
-ASKED = 120.0  # seconds that the embedder may go unasked while saves come in
+BURIED = 300.0  # seconds until a save has met the wrong dimensions
 DIES_WITHIN = 20.0  # seconds that a worker gets to come to the point where it dies
 DIE_AT = "tests.faults.storm.die_at"
 
@@ -304,8 +307,16 @@ class WrongDimensions(EmbedderMoody):
 
     async def strike(self, world: World) -> None:
         await super().strike(world)
-        world.embedder.misfit.clear()
-        await asyncio.wait_for(world.embedder.misfit.wait(), ASKED)
+
+        async def buried() -> bool:
+            try:
+                # Poison is buried, too, but is no order of anybody.
+                found = [letter for letter in await letters(world) if letter.order is not None]
+            except (KafkaError, OSError, TimeoutError):  # the broker has its own troubles
+                return False
+            return bool(found)
+
+        await until("a dead letter of wrong dimensions", buried, BURIED)
 
 
 class EmbedderDown(Fault):

@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 
 MODEL = "scripted"
 DIMS = 16
-PROBE = "Pagewire"  # by which a client learns the dimensions
 
 
 @dataclass(frozen=True)
@@ -40,7 +39,7 @@ class ScriptedEmbedder:
     def __init__(self) -> None:
         self.mood = CALM
         self.texts = 0  # embedded so far
-        self.misfit = asyncio.Event()  # a page's text was answered with wrong dimensions
+        self.at_work = 0  # requests
         self._runner: web.AppRunner | None = None
         self._port = 0
 
@@ -74,13 +73,15 @@ class ScriptedEmbedder:
     async def _embeddings(self, request: web.Request) -> web.Response:
         body: dict[str, Any] = await request.json()
         mood = self.mood
-        await asyncio.sleep(mood.delay)
+        self.at_work += 1
+        try:
+            await asyncio.sleep(mood.delay)
+        finally:
+            self.at_work -= 1
         if mood.status != 200:
             return web.json_response({"error": {"message": "scripted"}}, status=mood.status)
         texts = body["input"]
         self.texts += len(texts)
-        if mood.dims != DIMS and texts != [PROBE]:
-            self.misfit.set()
         data = [
             {"object": "embedding", "index": i, "embedding": vector_of(text, mood.dims).tolist()}
             for i, text in enumerate(texts)
