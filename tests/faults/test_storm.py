@@ -60,6 +60,8 @@ async def test_every_fault_once_and_nothing_is_lost(opened: Open) -> None:
 
 async def kill_at_work(world: World, traffic: Traffic) -> None:
     """Workers die with pages in their hands."""
+    await traffic.first_saves()
+    await settle(world, LIMIT)
     world.embedder.mood = Pace(delay=5.0)
     await traffic.first_saves()
     await until("pages are with the embedder", lambda: world.embedder.at_work > 0)
