@@ -169,12 +169,12 @@ def test_a_stop_at_another_gateway_ends_the_model_and_the_answer(town: Town) -> 
     with town.site.stream("POST", "/chat", json=body, headers=STREAM) as response:
         for _, event, data in events(response):
             seen.append((event, data))
-            if [kind for kind, _ in seen].count("token") == 3:
+            if event == "token" and [kind for kind, _ in seen].count("token") == 3:
                 accepted = seen[0][1]
                 refused = town.site.post(
                     "/chat", json={"question": "And?", "conversation_id": accepted["conversation_id"]}
                 )
-                assert (refused.status_code, refused.json()["code"]) == (409, "answer-under-way")
+                assert (refused.status_code, refused.json().get("code")) == (409, "answer-under-way"), refused.text
                 assert refused.json()["request_id"] == accepted["request_id"]
                 stopped = town.elsewhere.delete(f"/answers/{accepted['request_id']}")
                 assert stopped.status_code == 202
