@@ -204,7 +204,7 @@ async def _visit(world: World, draft: Draft, found: ReadBack) -> None:
             HitFound(mode, hit["revision"], hit["field"], hit["ord"])
             for hit in hits
             if (hit["page_id"], hit["lang"]) == (draft.page_id, draft.lang)
-            # Made-up vectors are near to others by chance, to their own text's but for the index's rounding.
+            # Made-up vectors are somewhat near to others by chance.
             and (mode == "keyword" or hit["cosine"] > OWN_VECTOR)
         ]
     path = f"{url}/pages/{quote(draft.page_id, safe='')}/receipt?lang={draft.lang}"

@@ -12,7 +12,7 @@ from aiohttp import web
 from numpy.typing import NDArray
 
 MODEL = "scripted"
-DIMS = 16
+DIMS = 64
 
 
 @dataclass(frozen=True)
@@ -28,9 +28,13 @@ CALM = Mood()
 
 
 def vector_of(text: str, dims: int = DIMS) -> NDArray[np.float32]:
-    """The unit vector of a text, shape (dims,), dims <= 16."""
-    raw = np.frombuffer(blake2b(text.encode(), digest_size=4 * dims).digest(), dtype="<i4").astype(np.float32)
-    return (raw / np.linalg.norm(raw)).astype(np.float32)
+    """The unit vector of a text, shape (dims,), dims a multiple of 8, at most 512.
+
+    All its components are of one size, so that the index's int8 rounding loses nothing of it; two texts' cosine is
+    0 +- 1 / sqrt(dims).
+    """
+    bits = np.unpackbits(np.frombuffer(blake2b(text.encode(), digest_size=dims // 8).digest(), dtype=np.uint8))
+    return ((2.0 * bits - 1.0) / np.sqrt(dims)).astype(np.float32)
 
 
 class ScriptedEmbedder:
