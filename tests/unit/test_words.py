@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from pipelines.words import count_words, stems, words
 
@@ -30,6 +32,11 @@ def test_counts_words_in_any_script(text: str, count: int) -> None:
 
 def test_words_are_folded_and_split_at_apostrophes() -> None:
     assert words("Dell'ORARIO, groß_und 9.30") == ["dell", "orario", "gross", "und", "9", "30"]
+
+
+@given(st.text(st.characters(codec="ascii")))
+def test_ascii_is_cut_like_any_other_text(text: str) -> None:
+    assert words(f"{text} 书") == [*words(text), "书"]
 
 
 def test_scripts_without_spaces_are_compared_by_pairs() -> None:
