@@ -30,8 +30,8 @@ from bench.website import OneModel, publish
 from bench.xquad import Asked, Corpus, load
 from pipelines.evaluate.gate import paired_interval
 from pipelines.query.extract import extract
-from pipelines.query.fuse import Hit, fuse
-from pipelines.query.search import Found, Searcher
+from pipelines.query.fuse import Candidate, Hit, fuse
+from pipelines.query.search import Found, Searcher, scored
 from pipelines.query.sentences import plain
 from pipelines.query.widen import passages, wanted
 from pipelines.runtime.settings import Settings
@@ -129,7 +129,7 @@ class Searching:
         quoted = []
         for asked in track(questions, description=f"asking {pair}"):
             found = await self._searcher.find(site_of(pair), asked.question, kind="hybrid", size=DEEP)
-            for name, hits in _rankings(found).items():
+            for name, hits in (await self._rankings(found)).items():
                 right[name].append(await self._right(asked, hits))
             if extractive:
                 quoted.append(await self._quoted(asked, found.hits[: self._settings.content_hits]))
@@ -150,13 +150,17 @@ class Searching:
     async def _around(self, hits: Sequence[Hit]) -> list[Hit]:
         return await self._chunks.chunks(hits[0].index, wanted(hits, self._settings.neighbours)) if hits else []
 
+    async def _rankings(self, found: Found) -> Mapping[str, Sequence[Hit]]:
+        return {
+            OURS: found.hits,
+            VECTORS: await self._read(fuse(found.candidates.dense, [])[:DEEP]),
+            KEYWORDS: await self._read(fuse([], found.candidates.keyword)[:DEEP]),
+        }
 
-def _rankings(found: Found) -> Mapping[str, Sequence[Hit]]:
-    return {
-        OURS: found.hits,
-        VECTORS: fuse(found.candidates.dense, [])[:DEEP],
-        KEYWORDS: fuse([], found.candidates.keyword)[:DEEP],
-    }
+    async def _read(self, candidates: Sequence[Candidate]) -> list[Hit]:
+        places = [each.place for each in candidates]
+        read = await self._chunks.chunks(candidates[0].index, places) if candidates else ()
+        return scored(candidates, {hit.place: hit for hit in read})
 
 
 def judged_chunks(found: Sequence[Sequence[peers.Chunk]], questions: Sequence[Asked]) -> NDArray[np.bool_]:

@@ -1,4 +1,7 @@
-"""Searches: candidates for a question in one round trip, and the chunks around them in another."""
+"""Searches: candidates for a question in one round trip, the texts of the best and of what is near them in another.
+
+Most candidates only help to order the others, and their texts are what a search spends its time on.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,7 @@ from elasticsearch import AsyncElasticsearch, BadRequestError, NotFoundError
 
 from adapters.elastic.client import TRANSIENT, ElasticsearchDown, ElasticsearchRefused, explained
 from adapters.elastic.indexes import IndexGone, IndexInfo
-from pipelines.query.fuse import Hit
+from pipelines.query.fuse import Candidate, Hit
 from pipelines.runtime.errors import Retryable
 from pipelines.words import stems
 from schemas.ingest import Vector32
@@ -19,6 +22,8 @@ from schemas.keys import chunk_id
 from schemas.page import FIELDS, FieldName
 
 SHORT_FIELDS: tuple[FieldName, ...] = tuple(f for f in FIELDS if f != "content")
+# Where a candidate stands, from columns instead of the stored document.
+PLACE: dict[str, Any] = {"_source": False, "stored_fields": "_none_", "docvalue_fields": ["page_key", "field", "ord"]}
 SOURCE = ["page_key", "page_id", "lang", "revision", "title", "url", "field", "ord", "text"]
 # HNSW looks at this many candidates per shard: recall against time (Elasticsearch's own default is 1.5 x k).
 MIN_CANDIDATES = 100
@@ -40,8 +45,8 @@ class Floors:
 class Candidates:
     """What both kinds of search found, best first, and how well the index knows the words."""
 
-    dense: list[Hit]
-    keyword: list[Hit]
+    dense: list[Candidate]
+    keyword: list[Candidate]
     terms: list[tuple[str, int]]  # the question's terms and the number of chunks that have them
     total: int  # chunks
 
@@ -148,9 +153,9 @@ class SiteSearch:
         responses = list(found["responses"])
         dense = []
         if vector is not None:
-            dense = [_hit(h, cosine=cosine_of(h["_score"])) for h in await self._of_model(site, model, responses)]
+            dense = [_candidate(h, cosine=cosine_of(h["_score"])) for h in await self._of_model(site, model, responses)]
             del responses[0]
-        keyword = [_hit(h, bm25=h["_score"]) for h in _hits(responses[0])] if keyword_hits else []
+        keyword = [_candidate(h, bm25=h["_score"]) for h in _hits(responses[0])] if keyword_hits else []
         return Candidates(dense, keyword, *words)
 
     async def _of_model(self, site: str, model: str, responses: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -190,14 +195,27 @@ class SiteSearch:
         return terms, vectors["field_statistics"]["doc_count"]
 
     async def chunks(self, index: str, addresses: Sequence[tuple[str, FieldName, int]]) -> list[Hit]:
-        """Chunks of an index by page key, field and position, read in real time; what does not exist is missing."""
+        """Chunks of an index by page key, field and position, as a search sees them; what does not exist is missing.
+
+        Raises:
+            IndexMoved: the index is gone: another one was promoted meanwhile.
+        """
         if not addresses:
             return []
+        order = {chunk_id(*address): number for number, address in enumerate(addresses)}
         with explained(f"reading chunks of {index}"):
-            answer = await self._es.mget(
-                index=index, ids=[chunk_id(*address) for address in addresses], source_includes=SOURCE
-            )
-        return [_hit(doc) for doc in answer["docs"] if doc.get("found")]
+            try:
+                # A search reads many documents at once, in a third of the time that `_mget` takes.
+                answer = await self._es.search(
+                    index=index,
+                    query={"ids": {"values": list(order)}},
+                    size=len(order),
+                    track_total_hits=False,
+                    source_includes=SOURCE,
+                )
+            except NotFoundError:
+                raise IndexMoved(f"index {index} is not there any more") from None
+        return [_hit(hit) for hit in sorted(answer["hits"]["hits"], key=lambda hit: order[hit["_id"]])]
 
     async def field(self, index: str, page_key: str, field: FieldName) -> list[Hit]:
         """All chunks of one field in an index, in order."""
@@ -225,7 +243,7 @@ def _knn(vector: Vector32, floors: Floors, content_hits: int, visible: dict[str,
 
     clauses = [clause(field, 1, floors.short) for field in SHORT_FIELDS]
     clauses.append(clause("content", content_hits, floors.content))
-    return {"knn": clauses, "size": content_hits + len(SHORT_FIELDS), "_source": SOURCE}
+    return {"knn": clauses, "size": content_hits + len(SHORT_FIELDS), **PLACE}
 
 
 def _keywords(text: str, size: int, visible: dict[str, Any]) -> dict[str, Any]:
@@ -237,8 +255,8 @@ def _keywords(text: str, size: int, visible: dict[str, Any]) -> dict[str, Any]:
         {"match": {"title": {"query": text, "boost": TITLE}}},
     ]
     must = {"bool": {"should": asked, "minimum_should_match": 1}}
-    kind = {"term": {"kind": "chunk"}}
-    return {"query": {"bool": {"must": must, "filter": [kind, visible]}}, "size": size, "_source": SOURCE}
+    # Without the number of all hits Lucene passes over chunks that cannot be among the best.
+    return {"query": {"bool": {"must": must, "filter": [visible]}}, "size": size, "track_total_hits": False, **PLACE}
 
 
 def stems_of(text: str) -> str:
@@ -255,5 +273,10 @@ def _hits(response: dict[str, Any]) -> list[dict[str, Any]]:
     return hits
 
 
-def _hit(found: dict[str, Any], cosine: float | None = None, bm25: float | None = None) -> Hit:
-    return Hit(**found["_source"], index=found["_index"], cosine=cosine, bm25=bm25, score=cosine or bm25 or 0.0)
+def _candidate(found: dict[str, Any], cosine: float | None = None, bm25: float | None = None) -> Candidate:
+    place = {name: values[0] for name, values in found["fields"].items()}
+    return Candidate(**place, index=found["_index"], cosine=cosine, bm25=bm25, score=cosine or bm25 or 0.0)
+
+
+def _hit(found: dict[str, Any]) -> Hit:
+    return Hit(**found["_source"], index=found["_index"])

@@ -18,6 +18,7 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from statistics import fmean, pstdev
+from typing import TypeVar
 
 from schemas.page import FieldName
 
@@ -26,19 +27,13 @@ COSINE_SPREAD = 0.01  # half as much as usual among the bundled embedder's 30 be
 BM25_SPREAD = 0.05  # of the best hit's score
 
 
-@dataclass(frozen=True)
-class Hit:
-    """A chunk that was found, or fetched as a neighbour of one. `text` is its core."""
+@dataclass(frozen=True, kw_only=True)
+class Candidate:
+    """A chunk that was found, by its place alone: most of what is found is never read."""
 
     page_key: str
-    page_id: str
-    lang: str
-    title: str
-    url: str
     field: FieldName
     ord: int
-    text: str
-    revision: int
     index: str = ""  # that it was found in: what stands around it is read from the same one
     cosine: float | None = None  # -1..1; None: the vectors did not find it
     bm25: float | None = None  # >= 0; None: the keywords did not find it
@@ -49,6 +44,26 @@ class Hit:
         return self.page_key, self.field, self.ord
 
 
+@dataclass(frozen=True, kw_only=True)
+class Hit(Candidate):
+    """A chunk that was found and read, or read as a neighbour of one. `text` is its core."""
+
+    page_id: str
+    lang: str
+    title: str
+    url: str
+    text: str
+    revision: int
+
+    @property
+    def shown(self) -> tuple[str, str]:
+        """Title and URL: what all chunks have in common that may stand in one source."""
+        return self.title, self.url
+
+
+Found = TypeVar("Found", bound=Candidate)
+
+
 @dataclass(frozen=True)
 class Weights:
     """Parts of the two rankings in the sum."""
@@ -57,7 +72,9 @@ class Weights:
     keyword: float = 0.4  # for a question whose every word the index knows
 
 
-def fuse(dense: Sequence[Hit], keyword: Sequence[Hit], known: float = 1.0, weights: Weights = Weights()) -> list[Hit]:
+def fuse(
+    dense: Sequence[Found], keyword: Sequence[Found], known: float = 1.0, weights: Weights = Weights()
+) -> list[Found]:
     """Best first, each chunk once, with both sides' figures and the fused `score`.
 
     A chunk that one side did not find counts there as much as the last one that side did find.

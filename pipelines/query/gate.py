@@ -23,7 +23,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from pipelines.query.fuse import Hit, idf, known_share
+from pipelines.query.fuse import Candidate, Hit, idf, known_share
 from pipelines.query.sentences import plain, split
 from pipelines.words import stems, words
 from schemas.query import Gate, Grade
@@ -86,8 +86,7 @@ class Evidence:
     """What a search found for a question."""
 
     question: str
-    dense: Sequence[Hit]  # the vectors' hits, best first
-    keyword: Sequence[Hit]  # the keywords' hits, best first
+    dense: Sequence[Candidate]  # the vectors' hits, best first
     hits: Sequence[Hit]  # fused, best first
     terms: Sequence[tuple[str, int]]  # the question's stems, each with the number of chunks that have it
     total: int  # chunks in the index

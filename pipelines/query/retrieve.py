@@ -5,7 +5,7 @@ query.rephrased ─▶ retrieve: hits in five fields + keywords ─▶ (reranker
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from time import perf_counter
 from typing import Protocol
@@ -17,7 +17,7 @@ from pipelines.query.search import Found, QueryModel, Searcher
 from pipelines.query.widen import passages, wanted
 from pipelines.runtime.settings import Settings
 from schemas.page import FieldName
-from schemas.query import Gate, Grade, Rephrased, Retrieved
+from schemas.query import Gate, Grade, Rephrased, Retrieved, Source
 
 NOTHING_FOUND: Grade = 5
 FINE: Grade = 0
@@ -59,6 +59,7 @@ async def retrieve(
         kind="keyword" if keyword else "hybrid",
         size=max(RERANKED, settings.content_hits) if reranker else settings.content_hits,
         groups=request.groups,
+        around=0 if keyword or reranker else settings.neighbours,
     )
     hits = found.hits
     timings = {"search": (perf_counter() - began) * 1000}
@@ -77,12 +78,9 @@ async def retrieve(
         # The whole text of the fields that matched, as it stands (SPEC B3).
         fields = dict.fromkeys((hit.index, hit.page_key, hit.field) for hit in hits)
         around = [chunk for place in fields for chunk in await chunks.field(*place)]
+        sources = passages(hits, _same_revision(around, hits), settings.context_chars, whole_fields=True)
     else:
-        around = await chunks.chunks(hits[0].index, wanted(hits, settings.neighbours)) if hits else []
-    # Neighbours are read in real time and may be of a newer revision than the hit: never mix the two.
-    revisions = {hit.page_key: hit.revision for hit in hits}
-    around = [chunk for chunk in around if chunk.revision == revisions.get(chunk.page_key)]
-    sources = passages(hits, around, settings.context_chars, whole_fields=keyword)
+        sources = await widened(hits, found.near, chunks, settings)
     return Retrieved(
         request=asked.request,
         question=asked.question,
@@ -94,6 +92,24 @@ async def retrieve(
     )
 
 
+async def widened(hits: Sequence[Hit], near: Sequence[Hit], chunks: Chunks, settings: Settings) -> tuple[Source, ...]:
+    """Sources of the hits and of what is near them; what else stands around them is read if there is room for it."""
+    sources = passages(hits, _same_revision(near, hits), settings.context_chars)
+    room = settings.context_chars - sum(len(source.text) for source in sources)
+    if not hits or room < settings.chunker.size:
+        return sources
+    seen = {hit.place for hit in near}
+    rest = [place for place in wanted(hits, settings.neighbours) if place not in seen]
+    around = [*near, *await chunks.chunks(hits[0].index, rest)]
+    return passages(hits, _same_revision(around, hits), settings.context_chars)
+
+
+def _same_revision(chunks: Iterable[Hit], hits: Iterable[Hit]) -> list[Hit]:
+    """A page may be saved between two looks at it: its revisions are never mixed."""
+    revisions = {hit.page_key: hit.revision for hit in hits}
+    return [chunk for chunk in chunks if chunk.revision == revisions.get(chunk.page_key)]
+
+
 async def reranked(question: str, hits: Sequence[Hit], reranker: Reranker) -> list[Hit]:
     """The hits that answer best, by a model that reads them together with the question (SPEC B6)."""
     scores = await reranker.scores(question, [f"{hit.title}\n{hit.text}" for hit in hits])
@@ -103,5 +119,5 @@ async def reranked(question: str, hits: Sequence[Hit], reranker: Reranker) -> li
 
 async def _judged(asked: Rephrased, found: Found, model: QueryModel, settings: Settings) -> tuple[Grade, Gate]:
     seen, hits = found.candidates, found.hits[: settings.content_hits]
-    evidence = Evidence(asked.question, seen.dense, seen.keyword, hits, seen.terms, seen.total)
+    evidence = Evidence(asked.question, seen.dense, hits, seen.terms, seen.total)
     return await judge(evidence, model.profile.gate, stopwords(), model, settings.gate_threshold)

@@ -1,22 +1,30 @@
-"""Search: hits for a question, best first, from both kinds of search over all five fields (SPEC B4, B6)."""
+"""Search: hits for a question, best first, from both kinds of search over all five fields (SPEC B4, B6).
+
+question ─┬─▶ by vector ───┬─▶ fuse ─▶ the best, and what is near them, are read ─▶ hits
+          └─▶ by keywords ─┘
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from math import ceil
 from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from adapters.elastic.search import Candidates, Floors, IndexMoved, SiteSearch
-from pipelines.query.fuse import Hit, fuse, known_share
+from pipelines.query.fuse import Candidate, Hit, fuse, known_share
 from pipelines.query.gate import GateProfile
+from pipelines.query.widen import Place, nearest
 from pipelines.runtime.settings import Settings
 from schemas.http import SearchHit, SearchKind
 
 # Both lists are this deep before they are fused: a hit that is 20th in one may be the best of both together.
 DEPTH = 30
+# Read at once, in so many times the characters that an answer may read: some chunks are short, some are not there.
+ROOM = 1.5
 
 
 class Profile(Protocol):
@@ -59,6 +67,16 @@ class Found:
     hits: list[Hit]  # fused, best first
     candidates: Candidates
     model: QueryModel | None  # None: searched by keywords alone
+    near: list[Hit]  # the hits' neighbours that an answer will most likely read
+
+
+def scored(candidates: Iterable[Candidate], read: Mapping[Place, Hit]) -> list[Hit]:
+    """The candidates that could be read, with their figures; one may be gone since it was found."""
+    return [
+        replace(read[each.place], cosine=each.cosine, bm25=each.bm25, score=each.score)
+        for each in candidates
+        if each.place in read
+    ]
 
 
 class Searcher:
@@ -77,19 +95,33 @@ class Searcher:
         """
         return (await self.find(site, text, kind=kind, size=size, groups=groups)).hits
 
-    async def find(self, site: str, text: str, *, kind: SearchKind, size: int, groups: Iterable[str] = ()) -> Found:
+    async def find(
+        self, site: str, text: str, *, kind: SearchKind, size: int, groups: Iterable[str] = (), around: int = 0
+    ) -> Found:
         """The best chunks, at most `size`, and what they were chosen from.
+
+        Args:
+            around: chunks on each side of a hit that may be read with it.
 
         Raises:
             UnknownSite, Retryable.
         """
         self._settings.site(site)
         try:
-            model, found = await self._candidates(site, text, kind, max(size, DEPTH), groups)
-        except IndexMoved:  # a rebuild was promoted between the look at the index and the search
-            model, found = await self._candidates(site, text, kind, max(size, DEPTH), groups)
+            return await self._find(site, text, kind, size, groups, around)
+        except IndexMoved:  # a rebuild was promoted between two looks at the index
+            return await self._find(site, text, kind, size, groups, around)
+
+    async def _find(
+        self, site: str, text: str, kind: SearchKind, size: int, groups: Iterable[str], around: int
+    ) -> Found:
+        model, found = await self._candidates(site, text, kind, max(size, DEPTH), groups)
         known = known_share(found.terms, found.total)
-        return Found(fuse(found.dense, found.keyword, known)[:size], found, model)
+        best = fuse(found.dense, found.keyword, known)[:size]
+        near = nearest(best, around, ceil(ROOM * self._settings.context_chars / self._settings.chunker.size))
+        places = [*(each.place for each in best), *near]
+        read = {hit.place: hit for hit in (await self._index.chunks(best[0].index, places) if best else ())}
+        return Found(scored(best, read), found, model, [read[place] for place in near if place in read])
 
     async def _candidates(
         self, site: str, text: str, kind: SearchKind, depth: int, groups: Iterable[str]

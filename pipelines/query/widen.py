@@ -9,16 +9,19 @@ is worth what its hit is, less a standard deviation for each chunk that it is aw
     = by worth                  A3 B0 A2 A4 B1 A7 A1 A5 ... until the budget is spent
     = sources                   [1] A1..A8      [2] B0..B2
 
+A source never goes on into an attachment, nor from one of its pages to the next: its link opens what it quotes.
+
 On XQuAD the answer is more often within the budget so than with all hits first: docs/reference/quality.md.
 """
 
 from __future__ import annotations
 
 import math
+from bisect import bisect
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from pipelines.query.fuse import Hit, standing
+from pipelines.query.fuse import Candidate, Hit, standing
 from pipelines.query.sentences import cut
 from schemas.page import FieldName
 from schemas.query import Source
@@ -37,29 +40,38 @@ class _Piece:
     rank: int
     text: str
     hit: bool
+    shown: tuple[str, str]  # title and URL: of the page, or of the place in an attachment where it stands
     whole: bool = True
 
 
-def wanted(hits: Sequence[Hit], around: int) -> list[Place]:
-    """The neighbours to fetch: best hit first, nearest first, none that is a hit itself.
+def wanted(hits: Sequence[Candidate], around: int) -> list[Place]:
+    """The neighbours to read, the most useful first, none that is a hit itself.
 
     A content hit wants `around` chunks on both sides. A hit in a short field says that the page is about the
     question: it wants the beginning of the page's content, as many chunks. Places past the end of a field are
     asked for too: nobody here knows where it ends.
     """
+    return [place for place, _ in _neighbours(hits, around)]
+
+
+def nearest(hits: Sequence[Candidate], around: int, room: int) -> list[Place]:
+    """Those of `wanted` that are among the `room` most useful chunks, hits included."""
+    better = sorted(-standing(hit.score) for hit in hits)
+    return [place for n, (place, cost) in enumerate(_neighbours(hits, around)) if n + bisect(better, cost) < room]
+
+
+def _neighbours(hits: Sequence[Candidate], around: int) -> list[tuple[Place, float]]:
+    """Each neighbour and what it costs to read it: less for a better hit, more for each chunk away from it."""
     known = {hit.place for hit in hits}
-    places: dict[Place, None] = {}
+    costs: dict[Place, float] = {}
     for hit in hits:
         for distance in range(1, around + 1):
-            if hit.field == "content":
-                ords: tuple[int, ...] = (hit.ord - distance, hit.ord + distance)
-            else:
-                ords = (distance - 1,)
+            ords = (hit.ord - distance, hit.ord + distance) if hit.field == "content" else (distance - 1,)
             for ord_ in ords:
                 place: Place = (hit.page_key, "content", ord_)
                 if ord_ >= 0 and place not in known:
-                    places[place] = None
-    return list(places)
+                    costs[place] = min(STEP * distance - standing(hit.score), costs.get(place, math.inf))
+    return sorted(costs.items(), key=lambda each: each[1])
 
 
 def passages(
@@ -79,12 +91,12 @@ def passages(
     for rank, chunk, distance in _ordered(hits, neighbours, whole_fields):
         if distance:
             if _connected(chunk, taken, hits) and len(chunk.text) <= left:
-                taken[chunk.place] = _Piece(rank, chunk.text, hit=False)
+                taken[chunk.place] = _Piece(rank, chunk.text, hit=False, shown=chunk.shown)
                 left -= len(chunk.text)
             continue
         text = _fitting(chunk.text, left, chunk.lang, first=rank == 0)
         if text:
-            taken[chunk.place] = _Piece(rank, text, hit=True, whole=text == chunk.text)
+            taken[chunk.place] = _Piece(rank, text, hit=True, shown=chunk.shown, whole=text == chunk.text)
             left -= len(text)
         if text != chunk.text:
             break
@@ -123,8 +135,8 @@ def _connected(chunk: Hit, taken: Mapping[Place, _Piece], hits: Sequence[Hit]) -
 
 
 def _distance(hit: Hit, neighbour: Hit) -> int | None:
-    """Chunks between the two; None if the hit does not want that field."""
-    if hit.page_key != neighbour.page_key:
+    """Chunks between the two; None if the hit does not want that field, or what stands at another place."""
+    if hit.page_key != neighbour.page_key or hit.shown != neighbour.shown:
         return None
     if hit.field == neighbour.field:
         return abs(hit.ord - neighbour.ord)
@@ -137,7 +149,7 @@ def _sources(hits: Sequence[Hit], taken: dict[Place, _Piece]) -> tuple[Source, .
     for place, piece in sorted(taken.items(), key=lambda entry: entry[0]):
         if windows:
             (page_key, field, ord_), last = windows[-1][-1]
-            if last.whole and place == (page_key, field, ord_ + 1):
+            if last.whole and place == (page_key, field, ord_ + 1) and piece.shown == last.shown:
                 windows[-1].append((place, piece))
                 continue
         windows.append([(place, piece)])

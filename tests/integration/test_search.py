@@ -11,6 +11,7 @@ import pytest
 from adapters.elastic.bundle import Elastic
 from adapters.elastic.indexes import alias
 from adapters.elastic.search import Floors
+from pipelines.query.fuse import Candidate
 from pipelines.runtime.settings import Settings, SiteSettings
 from schemas.head import Head
 from schemas.ingest import EmbeddedChunk, PageEmbeddings, Vector32
@@ -85,6 +86,10 @@ async def bench(engine: Servers) -> AsyncIterator[Bench]:
         await elastic.es.indices.delete(index=f"{alias(made.site)}-000001", ignore_unavailable=True)
 
 
+def page_of(found: Candidate) -> str:
+    return found.page_key.rpartition(":")[2]
+
+
 async def test_the_best_hit_of_each_short_field_and_several_of_the_content(bench: Bench) -> None:
     await bench.save(
         "pool",
@@ -109,8 +114,11 @@ async def test_the_best_hit_of_each_short_field_and_several_of_the_content(bench
     ]
     assert [h.cosine for h in found.dense] == pytest.approx([0.9, 0.8, 0.7, 0.6, 0.5, 0.4], abs=0.02)
     first = found.dense[0]
-    assert (first.page_key, first.page_id, first.text, first.revision, first.url, first.bm25) == (
-        page_key(bench.site, "en", "pool"),
+    key = page_key(bench.site, "en", "pool")
+    assert (first.page_key, first.index, first.bm25) == (key, bench.index, None)
+    [read] = await bench.search.chunks(bench.index, [first.place])
+    assert (read.page_key, read.page_id, read.text, read.revision, read.url, read.cosine) == (
+        key,
         "pool",
         "Open daily.",
         1,
@@ -128,7 +136,7 @@ async def test_floors_are_cosines_and_differ_by_field(bench: Bench) -> None:
     found = await bench.search.candidates(
         bench.site, "", QUESTION, model="fake", floors=Floors(0.5, 0.2), content_hits=10, keyword_hits=0
     )
-    assert {h.text for h in found.dense} == {"kept"}
+    assert {h.text for h in await bench.search.chunks(bench.index, [h.place for h in found.dense])} == {"kept"}
     assert len(found.dense) == 2
 
 
@@ -141,7 +149,7 @@ async def test_groups_filter_inside_the_search_so_that_hidden_pages_take_no_plac
         found = await bench.search.candidates(
             bench.site, "dogs", QUESTION, model="fake", floors=ALL, content_hits=1, keyword_hits=1, groups=groups
         )
-        return {h.page_id for h in found.dense}, {h.page_id for h in found.keyword}
+        return {page_of(h) for h in found.dense}, {page_of(h) for h in found.keyword}
 
     assert await seen() == ({"open"}, {"open"})
     assert await seen("guests") == ({"open"}, {"open"})
@@ -156,7 +164,7 @@ async def test_keywords_find_other_forms_of_a_word_and_other_accents(bench: Benc
         found = await bench.search.candidates(bench.site, query, None, floors=ALL, content_hits=5, keyword_hits=5)
         assert found.dense == []
         assert all(h.cosine is None and (h.bm25 or 0) > 0 for h in found.keyword)
-        return [h.page_id for h in found.keyword]
+        return [page_of(h) for h in found.keyword]
 
     assert await pages("Hunden") == ["dog"]
     assert await pages("KATZE?") == ["cat"]

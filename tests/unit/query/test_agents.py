@@ -90,7 +90,7 @@ async def test_no_model_is_paid_for_short_questions_or_ones_nobody_waits_for(req
 async def test_a_question_gets_its_sources() -> None:
     class Nothing:
         async def find(self, site: str, text: str, **how: Any) -> Found:
-            return Found([], Candidates([], [], [], 0), None)
+            return Found([], Candidates([], [], [], 0), None, [])
 
         async def chunks(self, site: str, addresses: Sequence[Any]) -> list[Hit]:
             return []

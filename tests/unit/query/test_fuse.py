@@ -8,14 +8,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipelines.query.fuse import Hit, Weights, fuse, known_share, standing
+from pipelines.query.fuse import Candidate, Weights, fuse, known_share, standing
 
 
-def hit(ord: int, cosine: float | None = None, bm25: float | None = None) -> Hit:
-    return Hit("town:en:p", "p", "en", "Title", "/p", "content", ord, f"Text {ord}.", 1, cosine=cosine, bm25=bm25)
+def hit(ord: int, cosine: float | None = None, bm25: float | None = None) -> Candidate:
+    return Candidate(page_key="town:en:p", field="content", ord=ord, cosine=cosine, bm25=bm25)
 
 
-def order(hits: list[Hit]) -> list[int]:
+def order(hits: list[Candidate]) -> list[int]:
     return [h.ord for h in hits]
 
 

@@ -25,12 +25,22 @@ def hit(
     text: str, page: str = "pool", cosine: float | None = 0.8, ord: int = 0, lang: str = "en", bm25: float | None = None
 ) -> Hit:
     return Hit(
-        f"town:{lang}:{page}", page, lang, page.title(), f"/{page}", "content", ord, text, 1, cosine=cosine, bm25=bm25
+        page_key=f"town:{lang}:{page}",
+        page_id=page,
+        lang=lang,
+        title=page.title(),
+        url=f"/{page}",
+        field="content",
+        ord=ord,
+        text=text,
+        revision=1,
+        cosine=cosine,
+        bm25=bm25,
     )
 
 
 def evidence(question: str, *hits: Hit, terms: Sequence[tuple[str, int]] = (), total: int = 100) -> Evidence:
-    return Evidence(question, hits, [h for h in hits if h.bm25], hits, terms, total)
+    return Evidence(question, hits, hits, terms, total)
 
 
 class Embedder:

@@ -24,7 +24,19 @@ class Longest:
 
 
 def hit(ord: int, text: str) -> Hit:
-    return Hit("town:en:p", "p", "en", "Title", "/p", "content", ord, text, 1, cosine=0.9, score=0.5)
+    return Hit(
+        page_key="town:en:p",
+        page_id="p",
+        lang="en",
+        title="Title",
+        url="/p",
+        field="content",
+        ord=ord,
+        text=text,
+        revision=1,
+        cosine=0.9,
+        score=0.5,
+    )
 
 
 async def test_the_reranker_decides_the_order_and_the_score() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -12,6 +13,7 @@ from adapters.embedders.fake import FakeEmbedder
 from pipelines.query.fuse import Hit
 from pipelines.query.retrieve import FINE, NOTHING_FOUND, retrieve
 from pipelines.query.search import DEPTH, Searcher
+from pipelines.query.widen import passages
 from pipelines.runtime.errors import UnknownSite
 from pipelines.runtime.settings import Settings, SiteSettings
 from schemas.page import FieldName
@@ -46,7 +48,7 @@ class FakeIndex:
 
     def __init__(self, dense: Sequence[Hit] = (), keyword: Sequence[Hit] = (), around: Sequence[Hit] = ()) -> None:
         self._found = Candidates(list(dense), list(keyword), [("pool", 1)], 10)
-        self._around = {(h.page_key, h.field, h.ord): h for h in around}
+        self.there = {h.place: h for h in (*around, *dense, *keyword)}
         self.searches: list[dict[str, Any]] = []
         self.wanted: list[Sequence[tuple[str, FieldName, int]]] = []
         self.fields: list[tuple[str, FieldName]] = []
@@ -64,12 +66,12 @@ class FakeIndex:
     async def chunks(self, index: str, addresses: Sequence[tuple[str, FieldName, int]]) -> list[Hit]:
         assert index == LIVE
         self.wanted.append(addresses)
-        return [self._around[address] for address in addresses if address in self._around]
+        return [self.there[address] for address in addresses if address in self.there]
 
     async def field(self, index: str, page_key: str, field: FieldName) -> list[Hit]:
         assert index == LIVE
         self.fields.append((page_key, field))
-        return [h for key, h in sorted(self._around.items()) if key[:2] == (page_key, field)]
+        return [h for key, h in sorted(self.there.items()) if key[:2] == (page_key, field)]
 
 
 class Models:
@@ -102,6 +104,24 @@ async def test_a_hit_is_widened_by_its_neighbours() -> None:
     assert list(retrieved.timings_ms) == ["rephrase", "search", "gate", "widen"]
 
 
+async def test_only_what_fits_is_read_and_the_rest_when_there_is_room_for_it() -> None:
+    long = [hit(n, f"Part {n}. " + "x" * 480) for n in range(5)]
+    for budget, reads in ((1_200, 1), (6_000, 2)):
+        settings = SETTINGS.model_copy(update={"context_chars": budget, "neighbours": 2, "chunk_size": 500})
+        index = FakeIndex([replace(long[2], cosine=0.8)], [], long)
+        retrieved = await retrieve(asked(), Searcher(index, Models(), settings), index, settings)  # type: ignore[arg-type]
+        every = passages([replace(long[2], score=retrieved.sources[0].score)], long, budget)
+        assert [source.text for source in retrieved.sources] == [source.text for source in every]
+        assert len(index.wanted) == reads
+
+
+async def test_a_hit_that_is_gone_when_it_is_read_is_left_out() -> None:
+    index = FakeIndex([hit(0, "Open daily.", cosine=0.8), hit(7, "Gone.", cosine=0.7)])
+    del index.there[(PAGE, "content", 7)]
+    [source] = (await found(index)).sources
+    assert source.text == "Open daily."
+
+
 async def test_neighbours_of_another_revision_are_left_out() -> None:
     """They are read in real time, hits are not: a save in between must not be mixed in."""
     around = [hit(0, "Newer. ", revision=6), hit(2, "Older.", revision=4)]
@@ -125,7 +145,7 @@ async def test_a_short_question_is_looked_up_by_its_words_and_reads_whole_fields
     retrieved = await found(index, "keyword")
     assert [s.text for s in retrieved.sources] == ["Part 0. Part 1. Part 2. Part 3. Part 4."]
     assert index.fields == [(PAGE, "content")]
-    assert index.wanted == []
+    assert index.wanted == [[(PAGE, "content", 3)]]  # no neighbours
     [how] = index.searches
     assert how["vector"] is None
     assert how["keyword_hits"] == DEPTH

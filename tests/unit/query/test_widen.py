@@ -6,14 +6,26 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipelines.query.fuse import Hit
-from pipelines.query.widen import MIN_CUT, fit, passages, wanted
+from pipelines.query.widen import MIN_CUT, fit, nearest, passages, wanted
 from schemas.page import FieldName
 
 
 def hit(
     page: str, ord: int, text: str, field: FieldName = "content", cosine: float | None = 0.9, score: float = 0.7
 ) -> Hit:
-    return Hit(f"town:en:{page}", page, "en", page.title(), f"/{page}", field, ord, text, 3, cosine=cosine, score=score)
+    return Hit(
+        page_key=f"town:en:{page}",
+        page_id=page,
+        lang="en",
+        title=page.title(),
+        url=f"/{page}",
+        field=field,
+        ord=ord,
+        text=text,
+        revision=3,
+        cosine=cosine,
+        score=score,
+    )
 
 
 def core(page: str, ord: int, length: int = 300) -> str:
@@ -26,16 +38,24 @@ def chunk(page: str, ord: int, length: int = 300) -> Hit:
     return hit(page, ord, core(page, ord, length))
 
 
-def test_content_hits_want_both_sides_nearest_first_and_no_hit_again() -> None:
+def test_content_hits_want_both_sides_nearest_first_best_hit_first_and_no_hit_again() -> None:
     places = wanted([chunk("a", 1), chunk("a", 2), chunk("b", 0)], around=2)
     key_a, key_b = "town:en:a", "town:en:b"
     assert places == [
         (key_a, "content", 0),
         (key_a, "content", 3),
-        (key_a, "content", 4),
         (key_b, "content", 1),
+        (key_a, "content", 4),
         (key_b, "content", 2),
     ]
+
+
+def test_a_weak_hits_neighbours_and_far_ones_are_not_among_the_nearest() -> None:
+    best, weak = chunk("a", 5), hit("b", 5, core("b", 5), score=0.3)  # 0.85 and -0.85 standard deviations
+    places = [(place[0], place[2]) for place in wanted([best, weak], around=2)]
+    assert places == [(f"town:en:{page}", ord) for page, ord in zip("aaaabbbb", (4, 6, 3, 7, 4, 6, 3, 7), strict=True)]
+    for room, few in ((1, 0), (3, 2), (4, 2), (6, 4), (7, 5), (100, 8)):  # `weak` itself is the fourth
+        assert [(place[0], place[2]) for place in nearest([best, weak], 2, room)] == places[:few]
 
 
 def test_a_title_hit_wants_the_beginning_of_the_page() -> None:
