@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from elastic_transport import ConnectionError as TransportConnectionError
 from elastic_transport import ConnectionTimeout, TransportError
 from elasticsearch import ApiError, AsyncElasticsearch, OrjsonSerializer
+from elasticsearch.serializer import NdjsonSerializer
 
 from pipelines.runtime.errors import Permanent, Retryable
 from pipelines.runtime.settings import Settings
@@ -29,6 +30,10 @@ class ElasticsearchRefused(Permanent):
     code = "elasticsearch-refused"
 
 
+class OrjsonLines(OrjsonSerializer, NdjsonSerializer):
+    """Bulks and several searches at once. Takes numpy vectors as they are, and is ten times as fast with them."""
+
+
 def connect(url: str, settings: Settings) -> AsyncElasticsearch:
     """A client without retries of its own: who calls knows better when to try again."""
     key, user, password = (
@@ -44,7 +49,7 @@ def connect(url: str, settings: Settings) -> AsyncElasticsearch:
         request_timeout=REQUEST_TIMEOUT,
         max_retries=0,
         retry_on_timeout=False,
-        serializers={"application/json": OrjsonSerializer()},  # takes numpy vectors as they are
+        serializers={serializer.mimetype: serializer for serializer in (OrjsonSerializer(), OrjsonLines())},
     )
 
 
