@@ -1,6 +1,6 @@
 """Pump: the pieces of an answer, from a model at its own pace to a bus at its own.
 
-strategy ─▶ reader task ─▶ queue, bounded ─▶ neighbouring tokens joined ─▶ whoever publishes them
+strategy ─▶ reader task ─▶ queue, bounded ─▶ neighbouring tokens joined, paced ─▶ whoever publishes them
    ▲                                                │
    └── closed, and with it the model's connection ◀─┴─ stopped, too late, or nobody takes any more
 """
@@ -16,7 +16,9 @@ from pipelines.query.strategies.base import Piece
 from pipelines.runtime.errors import PagewireError
 from schemas.answer import Token
 
-WAITING = 64  # pieces that may wait while the broker confirms
+WAITING = 256  # pieces that may wait while the broker confirms
+# Seconds between two batches: a visitor sees ten a second as a flow, and each costs the log and every reader of it.
+PACE = 0.1
 
 
 class StrategyFailed(Exception):
@@ -30,7 +32,7 @@ class StrategyFailed(Exception):
 async def pumped(
     pieces: AsyncGenerator[Piece, None], stopped: asyncio.Event, seconds: float
 ) -> AsyncGenerator[Piece, None]:
-    """All pieces in order, until `stopped` is set. A slow bus makes larger tokens, not lag.
+    """All pieces in order, the first at once, until `stopped` is set. A fast model or a slow bus makes larger tokens.
 
     Args:
         seconds: the pieces may take.
@@ -51,11 +53,15 @@ async def pumped(
     reader = tasks[0]
     for task in tasks:
         task.add_done_callback(lambda _: waiting.put_nowait(None))  # wakes us up, whatever ended it
-    alarm = asyncio.get_running_loop().call_later(max(0.0, seconds), waiting.put_nowait, None)
+    loop = asyncio.get_running_loop()
+    alarm = loop.call_later(max(0.0, seconds), waiting.put_nowait, None)
     try:
-        ended = False
+        ended, due = False, loop.time()
         while not ended:
             taken = [await waiting.get()]
+            if taken[0] is not None:
+                await asyncio.sleep(due - loop.time())
+            due = loop.time() + PACE
             while not waiting.empty():
                 taken.append(waiting.get_nowait())
             batch = [piece for piece in taken if piece is not None]

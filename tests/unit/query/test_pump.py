@@ -1,0 +1,28 @@
+"""The pump: the first piece at once, then a batch now and then."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator
+
+from pipelines.query.pump import pumped
+from pipelines.query.strategies.base import Piece
+from schemas.answer import Token
+
+
+async def test_the_first_token_comes_at_once_and_quick_ones_after_it_come_joined() -> None:
+    first_taken = asyncio.Event()
+
+    async def model() -> AsyncGenerator[Piece, None]:
+        yield Token(text="A boat ")
+        await first_taken.wait()
+        for word in ("costs ", "7 ", "euros."):
+            yield Token(text=word)
+            await asyncio.sleep(0)
+
+    texts = []
+    async for piece in pumped(model(), asyncio.Event(), seconds=60):
+        assert isinstance(piece, Token)
+        texts.append(piece.text)
+        first_taken.set()
+    assert texts == ["A boat ", "costs 7 euros."]
