@@ -17,8 +17,9 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from statistics import fmean, pstdev
 from typing import TypeVar
+
+import numpy as np
 
 from schemas.page import FieldName
 
@@ -126,9 +127,10 @@ def _standings(values: Sequence[float | None], floor: float) -> list[float]:
     if not found:
         return [0.0] * len(values)
     least = min(found)
-    filled = [least if value is None else value for value in values]
-    mean, spread = fmean(filled), max(pstdev(filled), floor)
-    return [(value - mean) / spread if spread else 0.0 for value in filled]
+    filled = np.array([least if value is None else value for value in values])
+    spread = max(float(filled.std()), floor)
+    standings: list[float] = ((filled - filled.mean()) / spread).tolist() if spread else [0.0] * len(values)
+    return standings
 
 
 def _bounded(value: float) -> float:
