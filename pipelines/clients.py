@@ -104,11 +104,15 @@ class Clients:
         changes = await self._stack.enter_async_context(LogReader(self.settings, CHANGES))
         return Letters(self.settings, await self.sender(), self.elastic.pages, changes, self._letters_open())
 
+    def changes(self) -> LogScan:
+        """The whole change log, to be opened. Its topic is there once `intake` was wanted."""
+        return LogScan(self.settings, CHANGES)
+
     async def auditor(self) -> Auditor:
         """Raises: Retryable: no broker."""
         elastic = self.elastic
         inventories = Inventories(elastic.es, elastic.indexes, elastic.writer)
-        return Auditor(partial(LogScan, self.settings, CHANGES), inventories, elastic.pages, await self.sender())
+        return Auditor(self.changes, inventories, elastic.pages, await self.sender())
 
     async def rebuilder(self, site: str, report: Report = lambda _: None) -> Rebuilder:
         """Raises: UnknownSite. Retryable: no broker."""

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from pydantic import AwareDatetime, Field, PlainSerializer, PlainValidator, WithJsonSchema
 
 from schemas.base import Message, Revision, Wire
-from schemas.page import ChangeRef, FieldName, PageMeta
+from schemas.page import ChangeRef, FieldName, PageMeta, Place
 
 Vector32 = NDArray[np.float32]
 
@@ -37,11 +37,14 @@ Vector = Annotated[
 
 
 class Chunk(Wire):
-    """A core: the cores of a field, end to end, are the field."""
+    """A core: the cores of a field, end to end, are the field; attachments follow the page's own content."""
 
     field: FieldName
     ord: int = Field(ge=0, description="Position within the field, from 0.")
     text: str
+    place: Place | None = Field(
+        default=None, exclude_if=lambda place: place is None, description="Absent in the page's own text."
+    )
 
 
 class Chunker(Wire):

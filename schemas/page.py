@@ -25,6 +25,11 @@ class Attachment(Wire):
     data_base64: str | None = None
     media_type: str = "application/octet-stream"
     title: str = ""
+    link: Annotated[str, StringConstraints(max_length=4_000)] = Field(
+        default="",
+        exclude_if=lambda link: not link,
+        description="Where visitors open it; default: its `url`, else that of the page.",
+    )
 
     @model_validator(mode="after")
     def _one_source(self) -> Self:
@@ -90,6 +95,14 @@ class ChangeRef(Wire):
     @property
     def page_key(self) -> str:
         return page_key(self.site, self.lang, self.page_id)
+
+
+class Place(Wire):
+    """Where a chunk stands that is not of the page's own text: in one of its attachments."""
+
+    file: int = Field(ge=0, description="Which attachment of the page, from 0.")
+    title: str = Field(description="What a hit shows instead of the page's title.")
+    url: str = Field(description="What it links to instead of the page: opens the attachment there if it can.")
 
 
 class PageMeta(Wire):

@@ -7,9 +7,16 @@ from datetime import UTC, datetime
 
 import numpy as np
 
+from pipelines.ingest.attachments import Attached
 from schemas.ingest import EmbeddedChunk, PageEmbeddings
 from schemas.letters import DeadLetterDetail, DeadLetterSummary
-from schemas.page import ChangeRef, FieldName, Op, PageMeta
+from schemas.page import ChangeRef, FieldName, Op, PageDocument, PageMeta
+
+
+async def no_attachments(page: PageDocument) -> Attached:
+    """Reads the attachments of a page that has none."""
+    raise AssertionError("there are none")
+
 
 NOON = datetime(2026, 5, 4, 12, tzinfo=UTC)
 DIMS = 4

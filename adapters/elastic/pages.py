@@ -109,14 +109,15 @@ class PageIndex:
         change = part.change
         key = change.page_key
         meta = part.meta
+        shown = chunk.place or meta
         document: dict[str, Any] = {
             "kind": "chunk",
             "page_key": key,
             "page_id": change.page_id,
             "lang": change.lang,
             "revision": change.revision,
-            "title": meta.title if meta else "",
-            "url": meta.url if meta else "",
+            "title": shown.title if shown else "",
+            "url": shown.url if shown else "",
             "field": chunk.field,
             "ord": chunk.ord,
             "text": chunk.text,

@@ -12,8 +12,9 @@ from datetime import UTC, datetime
 from typing import Any, TypeVar
 
 from pipelines.ingest.accept import reference
+from pipelines.ingest.attachments import NOTHING, Attached, AttachmentsAway, Unread
 from pipelines.ingest.chunk import chunk_page
-from pipelines.ingest.convert import fields, notes
+from pipelines.ingest.convert import fields
 from pipelines.ingest.heal import ChangeLog, Healer
 from pipelines.ingest.index import Moved, Sites, index_part
 from pipelines.ingest.reuse import Embedding
@@ -23,10 +24,13 @@ from pipelines.runtime.stage import Handler, OnDead, Sender
 from schemas.base import WireError
 from schemas.ingest import Chunker, Failure, PageChunks, PageEmbeddings, ReceiptEvent
 from schemas.keys import page_of_part, part_key
-from schemas.page import ChangeRef, PageChange, PageMeta
-from schemas.topics import CHUNKS, EMBEDDINGS, RECEIPTS
+from schemas.page import ChangeRef, PageChange, PageDocument, PageMeta
+from schemas.topics import CHUNKS, EMBEDDINGS, MAX_MESSAGE_BYTES, RECEIPTS
 
 BEGUN = 1_000  # pages in parts that are under way in one process
+# Of a page whose attachments' server is away, about ten seconds; meanwhile later saves of the page wait.
+AWAY_TRIES = 6
+CHUNKS_ROOM = MAX_MESSAGE_BYTES - 256 * 1024  # headers and the rest of the batch
 
 PutReceipt = Callable[[ReceiptEvent, Lane], Awaitable[None]]
 
@@ -35,29 +39,44 @@ def now() -> datetime:
     return datetime.now(UTC)
 
 
-def chunk_handler(chunker_of: Callable[[str], Awaitable[Chunker]]) -> Handler:
-    """A change becomes chunks, cut as the site's live index wants them."""
+def chunk_handler(
+    chunker_of: Callable[[str], Awaitable[Chunker]], read: Callable[[PageDocument], Awaitable[Attached]]
+) -> Handler:
+    """A change becomes chunks, cut as the site's live index wants them; `read` gives the text of its attachments."""
 
     async def handle(record: Record, sender: Sender) -> None:
         change = _keyed(record, PageChange.decode(record.value))
         chunker = await chunker_of(change.site)
-        # Converting a large page takes seconds of CPU: not on the loop.
-        page = await asyncio.to_thread(chunked, change, chunker, record.partition, record.offset)
-        await sender.send(CHUNKS, change.page_key, page)
+        attached = await read(change.page) if change.page and change.page.attachments else NOTHING
+        waiting = attached.away and record.attempt < AWAY_TRIES
+        if not waiting or record.attempt == 1:  # the page does not wait for its attachments
+            # Converting a large page takes seconds of CPU: not on the loop.
+            page = await asyncio.to_thread(chunked, change, chunker, record.partition, record.offset, attached)
+            await sender.send(CHUNKS, change.page_key, page)
+        if waiting:
+            raise AttachmentsAway("; ".join(attached.failed))
+        if attached.failed:
+            raise Unread("; ".join(attached.failed))
 
     return handle
 
 
-def chunked(change: PageChange, chunker: Chunker, partition: int, offset: int) -> PageChunks:
+def chunked(
+    change: PageChange, chunker: Chunker, partition: int, offset: int, attached: Attached = NOTHING
+) -> PageChunks:
     """Convert and cut one change, which stands at `partition`/`offset` of the log."""
     page = change.page
-    return PageChunks(
+    cut = PageChunks(
         change=reference(change, partition, offset),
         meta=PageMeta(title=page.title or page.name, url=page.url, groups=page.groups) if page else None,
         chunker=chunker,
-        chunks=chunk_page(fields(page), chunker) if page else (),
-        notes=notes(page) if page else (),
+        chunks=chunk_page(fields(page), chunker, attached.pieces) if page else (),
+        notes=attached.notes,
     )
+    if attached.pieces and len(cut.encode()) > CHUNKS_ROOM:
+        note = "the attachments are not searchable: together with the page they are too large for one message"
+        return chunked(change, chunker, partition, offset, Attached(notes=(*attached.notes, note)))
+    return cut
 
 
 def embed_handler(embedding: Embedding) -> Handler:
@@ -127,6 +146,8 @@ def failed_receipt(stage: str, change_of: Callable[[Record], ChangeRef]) -> OnDe
     """Tell the editor that a change ended as a dead letter, if the message says which change it was."""
 
     async def tell(record: Record, letter: DeadLetter, sender: Sender) -> None:
+        if letter.code == Unread.code:
+            return  # the page is searchable, and its receipt says what is not
         try:
             change = change_of(record)
         except WireError:

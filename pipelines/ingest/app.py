@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from adapters.elastic.bundle import Elastic
 from adapters.embedders.registry import Models
+from adapters.extraction.reader import DocumentReader
 from adapters.kafka_log import LogReader
+from connectors.cms.fetching import SafeFetch
 from pipelines.ingest import agents
+from pipelines.ingest.attachments import PAGE_TIMEOUT, Attachments, Limits
 from pipelines.ingest.reuse import Embedding
 from pipelines.runtime.record import Lane, Record
 from pipelines.runtime.settings import Settings
@@ -18,12 +21,25 @@ from schemas.topics import CHANGES, CHUNKS, EMBEDDINGS, RECEIPTS
 EMBED_TIMEOUT = 1_200.0
 
 
+# Seconds. What attachments may take, and then a page of 4 MiB.
+CHUNK_TIMEOUT = PAGE_TIMEOUT + 60.0
+
+
 def by_page(record: Record) -> bytes:
     """Parts of a page in order, pages side by side."""
     return page_of_part((record.key or b"").decode(errors="replace")).encode()
 
 
+def attachments_of(settings: Settings) -> Attachments:
+    """What reads attachments, within the limits of the settings; the process that does is started when needed."""
+    limits = Limits(settings.attachment_limit, settings.attachment_text, settings.attachment_folder)
+    reader = DocumentReader(memory=settings.attachment_memory, seconds=settings.attachment_timeout)
+    return Attachments(SafeFetch(settings.fetch_allow), reader, limits)
+
+
 def chunk_stage(settings: Settings, elastic: Elastic, lane: Lane = "save") -> Stage:
+    attachments = attachments_of(settings)
+
     async def chunker_of(site: str) -> Chunker:
         live = await elastic.indexes.now(site)
         return live.cut if live else settings.chunker
@@ -31,8 +47,10 @@ def chunk_stage(settings: Settings, elastic: Elastic, lane: Lane = "save") -> St
     return Stage(
         name="chunk",
         lane=lane,
-        routes={CHANGES: agents.chunk_handler(chunker_of)},
+        routes={CHANGES: agents.chunk_handler(chunker_of, attachments.read)},
+        try_timeout=CHUNK_TIMEOUT,
         on_dead=agents.failed_receipt("chunk", agents.change_in_log),
+        teardown=attachments.aclose,
     )
 
 

@@ -18,15 +18,16 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from enum import IntEnum
-from itertools import pairwise
+from itertools import groupby, pairwise
 from typing import assert_never
 
 import numpy as np
 from numpy.typing import NDArray
 
 from schemas.ingest import Chunk, Chunker
-from schemas.page import FIELDS, FieldName
+from schemas.page import FIELDS, FieldName, Place
 
 
 class Border(IntEnum):
@@ -60,14 +61,38 @@ _SENTENCE_END = re.compile(
 _WORD_END = re.compile(r"(?<=\s)(?=\S)|(?<=[，、；：])(?=\S)")
 
 
-def chunk_page(fields: Mapping[FieldName, str], chunker: Chunker) -> tuple[Chunk, ...]:
-    """Cut each field on its own, in the order of `FIELDS`; a field without text has no chunks."""
-    return tuple(
+@dataclass(frozen=True)
+class Piece:
+    """Text of an attachment that stands at one place, for example on one page of it."""
+
+    place: Place
+    text: str
+
+
+def chunk_page(fields: Mapping[FieldName, str], chunker: Chunker, attached: Sequence[Piece] = ()) -> tuple[Chunk, ...]:
+    """Cut each field on its own, in the order of `FIELDS`; a field without text has no chunks.
+
+    What is attached goes on behind the page's own content, each piece cut on its own: no core spans two places.
+    """
+    own = [
         Chunk(field=field, ord=ord, text=core)
         for field in FIELDS
         if fields.get(field, "").strip()
         for ord, core in enumerate(chunk_field(fields[field], chunker))
-    )
+    ]
+    cores = [
+        (piece.place, core) for piece in attached if piece.text.strip() for core in chunk_field(piece.text, chunker)
+    ]
+    behind = sum(chunk.field == "content" for chunk in own)
+    return (*own, *(Chunk(field="content", ord=behind + n, text=c, place=p) for n, (p, c) in enumerate(cores)))
+
+
+def pieces_of(chunks: Iterable[Chunk]) -> list[Piece]:
+    """What was attached, from its chunks: undoes `chunk_page`."""
+    attached = [(chunk.place, chunk.text) for chunk in chunks if chunk.place]
+    return [
+        Piece(place, "".join(text for _, text in group)) for place, group in groupby(attached, key=lambda each: each[0])
+    ]
 
 
 def chunk_field(text: str, chunker: Chunker) -> list[str]:

@@ -49,17 +49,6 @@ def fields(page: PageDocument) -> dict[FieldName, str]:
     }
 
 
-def notes(page: PageDocument) -> tuple[str, ...]:
-    """What an editor should know about what is searchable and what is not."""
-    match len(page.attachments):
-        case 0:
-            return ()
-        case 1:
-            return ("1 attachment is kept but not searchable yet",)
-        case count:
-            return (f"{count} attachments are kept but not searchable yet",)
-
-
 def to_markdown(content: str) -> str:
     """HTML to Markdown; text without a single tag stays itself, entities resolved.
 
@@ -69,6 +58,11 @@ def to_markdown(content: str) -> str:
     """
     text = _clean(content)
     text = _Markdown().convert_soup(content_tree(text)) if _TAG.search(text) else _ENTITY.sub(_unescape, text)
+    return _tidy(text)
+
+
+def plain(text: str) -> str:
+    """Text that is no HTML, in the form that `to_markdown` gives."""
     return _tidy(text)
 
 

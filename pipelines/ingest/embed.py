@@ -13,6 +13,7 @@ from itertools import groupby
 
 from pipelines.ingest.chunk import embedded_text
 from schemas.ingest import Chunk, EmbeddedChunk, PageChunks, PageEmbeddings
+from schemas.page import FieldName
 
 # Half of what a message may be (schemas.topics): a part is read, held and indexed as a whole.
 PART_BYTES = 4 * 1024 * 1024
@@ -42,7 +43,7 @@ def plan(page: PageChunks, model: str) -> list[Planned]:
     chunker = page.chunker
     title = "".join(chunk.text for chunk in page.chunks if chunk.field == "title") if chunker.titled else ""
     planned = []
-    for field, group in groupby(page.chunks, key=lambda chunk: chunk.field):
+    for (field, _), group in groupby(page.chunks, key=_text_of):
         chunks = list(group)
         cores = [chunk.text for chunk in chunks]
         before = title + _TITLE_BREAK if title and field == "content" else ""
@@ -50,6 +51,11 @@ def plan(page: PageChunks, model: str) -> list[Planned]:
             text = before + embedded_text(cores, i, chunker.overlap)
             planned.append(Planned(chunk, text, embed_hash(text, chunker.fingerprint, model)))
     return planned
+
+
+def _text_of(chunk: Chunk) -> tuple[FieldName, int | None]:
+    """Which text the chunk was cut from: no overlap reaches from one attachment into the next."""
+    return chunk.field, chunk.place.file if chunk.place else None
 
 
 def parts(

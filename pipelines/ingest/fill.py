@@ -21,6 +21,8 @@ import structlog
 from adapters.elastic.indexes import IndexGone
 from pipelines.ingest.accept import newer, reference
 from pipelines.ingest.agents import chunked, now
+from pipelines.ingest.attachments import NOTHING, Attached
+from pipelines.ingest.chunk import pieces_of
 from pipelines.ingest.heal import ChangeLog
 from pipelines.ingest.index import ChunkAddress, HeadMoved, PageStore, apply_part
 from pipelines.ingest.reuse import Embedding, PageModel
@@ -30,7 +32,7 @@ from pipelines.runtime.record import Record
 from schemas.base import WireError
 from schemas.head import Head, Origin
 from schemas.ingest import Chunker, PageChunks, PageEmbeddings
-from schemas.page import ChangeRef, PageChange
+from schemas.page import ChangeRef, PageChange, PageDocument
 from schemas.rebuild import RebuildSource
 
 log = structlog.get_logger(__name__)
@@ -159,14 +161,17 @@ class Filler:
         live: LiveHeads,
         embedding: Embedding,
         changes: ChangeLog,
+        read: Callable[[PageDocument], Awaitable[Attached]],
         policy: RetryPolicy,
     ) -> None:
+        """`read` gives the text of a page's attachments."""
         self._source = source
         self._target = target
         self._store = store
         self._live = live
         self._embedding = embedding
         self._changes = changes
+        self._read = read
         self._policy = policy
         self._prefix = f"{target.site}:".encode()
         self._gate = asyncio.Semaphore(AT_ONCE)
@@ -300,7 +305,10 @@ class Filler:
                 log.info("skipped: a later change of the page follows", page=change.page_key, revision=change.revision)
                 return []
             self.tally.remade += given.whole is None
-            page = await asyncio.to_thread(chunked, whole, self._target.chunker, change.partition, change.offset)
+            attached = await self._attached(whole, page)
+            page = await asyncio.to_thread(
+                chunked, whole, self._target.chunker, change.partition, change.offset, attached
+            )
         return await self._embedding.embed_with(await self._target.model(), page, given.origin.chunks)
 
     def _delete(self, change: ChangeRef) -> PageEmbeddings:
@@ -314,6 +322,17 @@ class Filler:
             part=0,
             parts=1,
         )
+
+    async def _attached(self, whole: PageChange, cut: PageChunks | None) -> Attached:
+        """The text of the page's attachments: as it was read before, if that is at hand."""
+        if cut is not None:
+            return Attached(tuple(pieces_of(cut.chunks)), cut.notes)
+        if whole.page is None or not whole.page.attachments:
+            return NOTHING
+        attached = await self._read(whole.page)
+        if attached.failed:
+            log.warning("attachments left out", page=whole.page_key, why=attached.failed)
+        return attached
 
     async def _from_log(self, ref: ChangeRef) -> PageChange | None:
         for record in await self._changes.read(ref.partition, ref.offset, ref.offset + 1):

@@ -87,7 +87,7 @@ def _batches(pages: Iterable[PageDocument]) -> Iterator[list[PageDocument]]:
     heavy = 0
     for page in pages:
         batch.append(page)
-        heavy += _weight(page)
+        heavy += weight(page)
         if len(batch) == BATCH or heavy >= BATCH_BYTES:
             yield batch
             batch, heavy = [], 0
@@ -95,7 +95,7 @@ def _batches(pages: Iterable[PageDocument]) -> Iterator[list[PageDocument]]:
         yield batch
 
 
-def _weight(page: PageDocument) -> int:
+def weight(page: PageDocument) -> int:
     """Roughly its bytes: of what can be large."""
     return len(page.content) + sum(len(attached.data_base64 or "") for attached in page.attachments)
 

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from contextlib import asynccontextmanager, suppress
+from contextlib import aclosing, asynccontextmanager, suppress
 from datetime import UTC, datetime
 from typing import Protocol
 
@@ -26,6 +26,7 @@ from adapters.elastic.indexes import IndexInfo, index_name
 from adapters.embedders.registry import Models
 from adapters.kafka_log import LogReader
 from adapters.kafka_scan import LogScan
+from pipelines.ingest.app import attachments_of
 from pipelines.ingest.fill import Filler, Target
 from pipelines.ingest.follow import Follow, Report
 from pipelines.ingest.generations import History, history, unnoted
@@ -377,6 +378,7 @@ class Rebuilder:
         async with (
             LogReader(self._settings, CHANGES) as changes,
             LogScan(self._settings, TOPIC[rebuild.follows]) as scan,
+            aclosing(attachments_of(self._settings)) as attachments,
         ):
             filler = Filler(
                 rebuild.follows,
@@ -385,6 +387,7 @@ class Rebuilder:
                 self._elastic.pages,
                 Embedding(self._models, self._elastic.pages),
                 changes,
+                attachments.read,
                 RetryPolicy(self._settings.tries, self._settings.retry_for),
             )
             follow = Follow(rebuild, scan, filler, self._elastic.rebuilds.put, self._report)

@@ -114,6 +114,7 @@ class Embedding:
                 field=p.chunk.field,
                 ord=p.chunk.ord,
                 text=p.chunk.text,
+                place=p.chunk.place,
                 embed_hash=p.embed_hash,
                 vector=vectors[p.embed_hash],
             )

@@ -16,6 +16,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError, field_validator, model_validator
 
+from connectors.cms.settings import Connector, ConnectorName, variables
 from pipelines.runtime.errors import SettingsError, UnknownSite
 from schemas.base import Lang, SiteId
 from schemas.ingest import Chunker
@@ -32,6 +33,21 @@ StrategyName = Literal["plain", "retrieval-gate", "self-ask", "react", "chain-of
 
 class _Strict(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class ChatSettings(_Strict):
+    """Whether a site's visitors are answered, and how often."""
+
+    enabled: bool = Field(
+        default=True,
+        description="The kill switch. `false`: no question is answered, whoever asks (403 `chat-off`).",
+    )
+    daily_questions: int | None = Field(
+        default=None,
+        ge=1,
+        description="Questions that all visitors together may ask in a day (UTC) through one gateway process; after "
+        "them 429 `daily-budget`. Programs with a key are not counted. Default: no limit.",
+    )
 
 
 class SiteSettings(_Strict):
@@ -56,6 +72,12 @@ class SiteSettings(_Strict):
         default_factory=dict,
         description="Terms that are never translated freely: term -> language -> what it is called there; "
         "in other languages it stays as it is.",
+    )
+    chat: ChatSettings = Field(
+        default=ChatSettings(), description="Whether and how often visitors are answered, see below."
+    )
+    connectors: dict[ConnectorName, Connector] = Field(
+        default_factory=dict, description="Where its pages come from: name -> `kind` and what goes with it, see below."
     )
 
     @field_validator("timezone")
@@ -164,6 +186,25 @@ class Settings(_Strict):
         default="BAAI/bge-m3", description="Local path, or name in the hub cache, of the bge-m3 weights."
     )
 
+    fetch_allow: tuple[str, ...] = Field(
+        default=(),
+        description="Hosts, addresses or networks that may be fetched from although they are not public, with commas "
+        "between them: `cms.internal,10.1.0.0/16`. Else attachments, feeds and pages come from public addresses only.",
+    )
+    attachment_limit: int = Field(default=20 * 1024 * 1024, gt=0, description="Largest attachment, in bytes.")
+    attachment_text: int = Field(
+        default=1_000_000, ge=0, description="Characters that are read of a page's attachments together; 0: none."
+    )
+    attachment_timeout: float = Field(
+        default=60.0, gt=0, le=200, description="Seconds that reading one attachment may take."
+    )
+    attachment_memory: int = Field(
+        default=1_024, ge=512, description="MiB of memory (address space) of the process that reads attachments."
+    )
+    attachment_folder: Path | None = Field(
+        default=None, description="Folder of this machine in which `path` attachments may lie; default: none are read."
+    )
+
     # Query
     content_hits: int = Field(default=10, ge=1, le=100, description="Content hits per question (SPEC B4).")
     gate: bool = Field(
@@ -229,6 +270,11 @@ class Settings(_Strict):
     log_level: Literal["debug", "info", "warning", "error"] = "info"
     log_json: bool = Field(default=False, description="Logs as JSON lines.")
 
+    @field_validator("fetch_allow", mode="before")
+    @classmethod
+    def _from_one_line(cls, value: Any) -> Any:
+        return tuple(filter(None, map(str.strip, value.split(",")))) if isinstance(value, str) else value
+
     @field_validator("sites")
     @classmethod
     def _site_names(cls, sites: dict[str, SiteSettings]) -> dict[str, SiteSettings]:
@@ -286,6 +332,7 @@ def load(env: Mapping[str, str] | None = None) -> Settings:
         values = _read_yaml(path)
     elif env.get(PREFIX + "CONFIG"):
         raise SettingsError(f"PAGEWIRE_CONFIG: no such file: {path}")
+    named = _fill_in(values, env, path)
     for name, value in env.items():
         if name in OPENAI_NAMES and value:
             values.setdefault(OPENAI_NAMES[name], value)
@@ -295,6 +342,8 @@ def load(env: Mapping[str, str] | None = None) -> Settings:
         if key in FILE_ONLY:
             raise SettingsError(f"{name}: {key} are set in {path}, they do not fit into one variable")
         if key not in Settings.model_fields:
+            if name in named:
+                continue
             close = _close(key)
             raise SettingsError(f"{name}: no such setting" + (f"; did you mean {_variable(close)}?" if close else ""))
         if value:
@@ -303,6 +352,17 @@ def load(env: Mapping[str, str] | None = None) -> Settings:
         return Settings.model_validate(values)
     except ValidationError as err:
         raise SettingsError("; ".join(_problem(e, path) for e in err.errors(include_url=False))) from None
+
+
+def _fill_in(values: dict[str, Any], env: Mapping[str, str], path: Path) -> set[str]:
+    """Put in the secrets that the file names as `${NAME}`; returns the names. Raises: SettingsError."""
+    named = set()
+    for where, connector, key, variable in variables(values):
+        if not env.get(variable):
+            raise SettingsError(f"{'.'.join(where)} ({path}): the environment variable {variable} is not set")
+        connector[key] = env[variable]
+        named.add(variable)
+    return named
 
 
 def _read_yaml(path: Path) -> dict[str, Any]:

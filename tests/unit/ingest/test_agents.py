@@ -21,7 +21,7 @@ from schemas.base import Message, WireError
 from schemas.ingest import Chunker, PageChunks, PageEmbeddings, ReceiptEvent
 from schemas.page import ChangeRef, Op, PageChange, PageDocument, PageMeta
 from schemas.topics import CHANGES, CHUNKS, EMBEDDINGS, RECEIPTS
-from tests.making import NOON, change, parts_of
+from tests.making import NOON, change, no_attachments, parts_of
 
 CHUNKER = Chunker(mode="content", size=1000, overlap=0.2)
 KEY = "town:en:fees"
@@ -58,7 +58,7 @@ class NoLog:
 
 async def test_a_change_becomes_chunks_that_know_where_it_stands() -> None:
     sender = FakeSender()
-    await agents.chunk_handler(as_now)(record(saved()), sender)
+    await agents.chunk_handler(as_now, no_attachments)(record(saved()), sender)
     [sent] = sender.sent
     assert (sent.topic, sent.key) == (CHUNKS, KEY)
     assert isinstance(sent.message, PageChunks)
@@ -69,7 +69,7 @@ async def test_a_change_becomes_chunks_that_know_where_it_stands() -> None:
 
 async def test_a_delete_becomes_chunks_without_any() -> None:
     sender = FakeSender()
-    await agents.chunk_handler(as_now)(record(saved("delete")), sender)
+    await agents.chunk_handler(as_now, no_attachments)(record(saved("delete")), sender)
     [sent] = sender.sent
     assert isinstance(sent.message, PageChunks)
     assert (sent.message.change.op, sent.message.chunks, sent.message.meta) == ("delete", (), None)
@@ -173,7 +173,7 @@ async def test_a_message_under_the_key_of_another_page_is_none() -> None:
     stray = replace(record(saved()), key=b"town:en:other")
     sender = FakeSender()
     with pytest.raises(WireError, match="town:en:other"):
-        await agents.chunk_handler(as_now)(stray, sender)
+        await agents.chunk_handler(as_now, no_attachments)(stray, sender)
     await agents.failed_receipt("chunk", agents.change_in_log)(stray, LETTER, sender)
     assert sender.sent == []
 
@@ -215,7 +215,7 @@ async def test_of_bytes_that_are_no_change_nobody_is_told(value: bytes) -> None:
 @pytest.mark.parametrize(
     "handle",
     [
-        agents.chunk_handler(as_now),
+        agents.chunk_handler(as_now, no_attachments),
         agents.embed_handler(Embedding(None, FakePages())),  # type: ignore[arg-type]
         agents.index_handler(FakePages(), NoLog()),
     ],

@@ -7,8 +7,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from pipelines.ingest import content
-from pipelines.ingest.convert import fields, notes, to_markdown
-from schemas.page import Attachment, PageDocument
+from pipelines.ingest.convert import fields, to_markdown
+from schemas.page import PageDocument
 
 KEPT = [
     ("<h1>A</h1><p>b</p><h3>C</h3>", "# A\n\nb\n\n### C"),
@@ -198,12 +198,3 @@ def test_fields_are_the_text_to_cut() -> None:
         "keywords": "a, b, c & d",
         "content": "# T\n\ntext",
     }
-
-
-def test_an_editor_is_told_about_attachments() -> None:
-    attachment = Attachment(url="https://cms.example/a.pdf")
-    assert notes(PageDocument(id="1")) == ()
-    assert notes(PageDocument(id="1", attachments=(attachment,))) == ("1 attachment is kept but not searchable yet",)
-    assert notes(PageDocument(id="1", attachments=(attachment,) * 2)) == (
-        "2 attachments are kept but not searchable yet",
-    )

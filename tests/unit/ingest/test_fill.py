@@ -11,6 +11,9 @@ from hypothesis import strategies as st
 from adapters.elastic.indexes import IndexGone
 from adapters.embedders.fake import FakeEmbedder
 from adapters.fakes import FakeIndex, FakePages
+from pipelines.ingest.agents import chunked
+from pipelines.ingest.attachments import Attached
+from pipelines.ingest.chunk import Piece
 from pipelines.ingest.fill import Filler, Target
 from pipelines.ingest.reuse import Embedding
 from pipelines.runtime.errors import Permanent, Retryable, SettingsError
@@ -20,9 +23,9 @@ from schemas.base import Message
 from schemas.head import Head, Origin
 from schemas.ingest import ChunkCounts, Chunker, PageEmbeddings
 from schemas.keys import page_key
-from schemas.page import FieldName, Op, PageChange, PageDocument
+from schemas.page import Attachment, FieldName, Op, PageChange, PageDocument, Place
 from schemas.rebuild import RebuildSource
-from tests.making import NOON, change, parts_of
+from tests.making import NOON, change, no_attachments, parts_of
 
 CHUNKER = Chunker(mode="content", size=1000, overlap=0.2)
 KEY = change().page_key
@@ -45,7 +48,7 @@ class Bench:
         target = Target("town", "fake", self.model.fingerprint, 4, CHUNKER, self._model)
         policy = RetryPolicy(1, retry_for, first_wait=0.001)
         embedding = Embedding(self, self.live)  # type: ignore[arg-type]
-        return Filler(self.source, target, self.store, self.live, embedding, self, policy)
+        return Filler(self.source, target, self.store, self.live, embedding, self, no_attachments, policy)
 
     async def _model(self) -> FakeEmbedder:
         return self.model
@@ -272,3 +275,32 @@ async def test_however_a_topic_is_cut_into_batches_and_repeated_its_highest_revi
     if op == "upsert":
         expected = {("content", i): (revision, f"{revision}.{i}") for i in range(length)}
     assert bench.store.texts(KEY) == expected
+
+
+async def test_attachments_are_read_from_the_changes_and_never_again_from_the_chunks() -> None:
+    place = Place(file=0, title="Fees · 3/9", url="/fees.pdf#page=3")
+    reads: list[str] = []
+
+    async def read(page: PageDocument) -> Attached:
+        reads.append(page.id)
+        return Attached((Piece(place, "A dog costs 96 euros."),), ("a note",))
+
+    for source in ("changes", "chunks"):
+        bench = Bench(source)  # type: ignore[arg-type]
+        policy = RetryPolicy(1, 0)
+        embedding = Embedding(bench, bench.live)  # type: ignore[arg-type]
+        target = Target("town", "fake", bench.model.fingerprint, 4, CHUNKER, bench._model)
+        filler = Filler(bench.source, target, bench.store, bench.live, embedding, bench, read, policy)
+        record = bench.change(1, "Own.")
+        change = PageChange.decode(record.value)
+        assert change.page
+        page = change.page.model_copy(update={"attachments": (Attachment(url="https://town.example/fees.pdf"),)})
+        change = change.model_copy(update={"page": page})
+        bench.log[0] = bench.record(change.page_key, change, offset=0)
+        other = Chunker(mode="fixed", size=40, overlap=0)
+        cut = chunked(change, other, 0, 0, await read(page))
+        await bench.fill(bench.log[0] if source == "changes" else bench.record(KEY, cut), filler=filler)
+        assert bench.texts() == ["Own.", "A dog costs 96 euros."]
+        docs = [doc.chunk for doc in bench.store.docs.values() if doc.chunk]
+        assert [chunk.place for chunk in docs] == [None, place]
+    assert reads == ["fees", "fees", "fees"]  # twice by this test, once by the filler

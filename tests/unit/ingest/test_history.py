@@ -15,6 +15,7 @@ from pipelines.runtime.record import LANES
 from schemas.page import Op
 from schemas.rebuild import RebuildSource
 from schemas.topics import CHANGES, CHUNKS, EMBEDDINGS
+from tests.making import no_attachments
 from tests.page_history import SmallParts, View, World
 from tests.page_servers import Generation
 
@@ -54,7 +55,7 @@ async def rebuilt(world: World, source: RebuildSource) -> Generation:
     new, view = Generation(make), View(world)
     target = Target("town", "fake", make.model.fingerprint, make.model.dims, make.chunker, model)
     embedding, policy = SmallParts(view, view), RetryPolicy(tries=1, retry_for=0)
-    filler = Filler(source, target, new, view, embedding, world.logs[CHANGES], policy)
+    filler = Filler(source, target, new, view, embedding, world.logs[CHANGES], no_attachments, policy)
     for record in list(world.logs[TOPICS[source]].records.values()):
         await filler.write(await filler.decode([record]))
     assert filler.tally.failures == 0

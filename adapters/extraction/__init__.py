@@ -1,0 +1,1 @@
+"""Text out of office files, PDFs and mails, in a process of its own."""

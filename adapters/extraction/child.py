@@ -1,0 +1,78 @@
+"""The child process that reads documents: one after the other, within limits of memory and time.
+
+    parent ─▶ [size][{"kind", "limit", "seconds"}] [size][bytes] ─▶ child ─▶ [size][{"sections", ...} or {"error"}]
+
+It has no secrets in its environment, opens no connection and starts no program. `python -m adapters.extraction.child
+MIB` ends when its standard input does.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import struct
+import sys
+from dataclasses import asdict
+from typing import Any, BinaryIO
+
+SIZE = struct.Struct(">Q")
+GIVING_WAY = 10  # nice(1)
+FORBIDDEN = ("socket.connect", "socket.getaddrinfo", "subprocess.Popen", "os.system", "os.exec", "os.posix_spawn")
+
+
+def main() -> None:
+    memory = int(sys.argv[1]) * 2**20
+    answers = os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)  # what libraries print is no answer
+    sys.addaudithook(_no_way_out)
+    os.nice(GIVING_WAY)
+    resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    while (order := _block(sys.stdin.buffer)) is not None:
+        data = _block(sys.stdin.buffer)
+        if data is None:
+            return
+        answer = _answer(json.loads(order), data, memory)
+        encoded = json.dumps(answer).encode()
+        answers.write(SIZE.pack(len(encoded)) + encoded)
+        answers.flush()
+
+
+def _answer(order: dict[str, Any], data: bytes, memory: int) -> dict[str, Any]:
+    used = resource.getrusage(resource.RUSAGE_SELF)
+    seconds = int(used.ru_utime + used.ru_stime + order["seconds"]) + 1
+    # For the case that nobody is there any more to end us: the parent's own limit comes first.
+    resource.setrlimit(resource.RLIMIT_CPU, (seconds, resource.getrlimit(resource.RLIMIT_CPU)[1]))
+    from adapters.extraction.documents import Unreadable, read
+
+    try:
+        document = read(order["kind"], data, order["limit"])
+    except Unreadable as err:
+        return {"error": str(err), "spent": False}
+    except MemoryError:
+        return {"error": f"needs more than {memory // 2**20} MiB of memory to read", "spent": True}
+    except RecursionError:
+        return {"error": "damaged: nested too deep", "spent": True}
+    except Exception as err:  # noqa: BLE001 - whatever the libraries raise on what strangers wrote
+        return {"error": f"damaged: {type(err).__name__}: {str(err)[:200]}", "spent": True}
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+    return {
+        "sections": [asdict(section) for section in document.sections],
+        "left_out": document.left_out,
+        "spent": peak > memory / 2,  # so that what one document took is not missing for the next
+    }
+
+
+def _block(source: BinaryIO) -> bytes | None:
+    head = source.read(SIZE.size)
+    return source.read(SIZE.unpack(head)[0]) if len(head) == SIZE.size else None
+
+
+def _no_way_out(event: str, _: object) -> None:
+    if event in FORBIDDEN:
+        raise PermissionError(f"{event}: not while reading a document")
+
+
+if __name__ == "__main__":
+    main()

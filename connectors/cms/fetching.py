@@ -1,0 +1,358 @@
+"""Fetches what a page or a setting names, and never what lies behind our own walls (SSRF).
+
+An editor may write any URL into a page; whoever follows it stands inside the network of whoever runs Pagewire. So:
+
+    url ─▶ http(s)? no user in it? ─▶ look the name up ─▶ public address? ─▶ connect to that very address
+     ▲                                                                               │
+     └────────── at most five redirects, each checked again, never https ─▶ http ◀───┴─▶ body, counted as it unpacks
+
+The name is looked up where the connection is made, so no second answer of a name server comes between the check and
+the use. Proxies of the environment are not used: they would do the connecting. After OWASP's SSRF prevention cheat
+sheet.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import ssl
+import zlib
+from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from email.message import Message
+from email.utils import parsedate_to_datetime
+from types import TracebackType
+from typing import Self
+
+import httpcore
+import httpx
+
+from connectors.cms.addresses import Walls
+from pipelines.runtime.errors import Permanent, Retryable
+
+LIMIT = 20 * 1024 * 1024  # bytes of a body, unpacked
+TIMEOUT = 60.0  # seconds for all of it: redirects, the one wait, the last byte
+CONNECT_TIMEOUT = 10.0  # seconds for each address of a name
+SILENCE_TIMEOUT = 20.0  # seconds between two pieces of an answer
+REDIRECTS = 5
+PATIENCE = 30.0  # seconds; what asks for more with Retry-After is left for later
+KEEPALIVE = 15.0  # seconds a connection stays open without use
+CONNECTIONS = 8  # at once, to all hosts together
+
+_REDIRECT = frozenset({301, 302, 303, 307, 308})
+_BUSY = frozenset({429, 503})
+_LATER = frozenset({408, 425, 500, 502, 504})
+
+
+class Refused(Permanent):
+    """It may not be fetched, or asking again will not help. `status` is the server's, if it was asked."""
+
+    code = "fetch-refused"
+
+    def __init__(self, message: str, status: int | None = None) -> None:
+        super().__init__(message)
+        self.status = status
+
+
+class Away(Retryable):
+    """The server is away or busy. `retry_after`: seconds it asked for, if it did."""
+
+    code = "fetch-away"
+
+    def __init__(self, message: str, retry_after: float | None = None) -> None:
+        super().__init__(message)
+        self.retry_after = retry_after
+
+
+@dataclass(frozen=True)
+class Fetched:
+    """An answer: 200 with its body, or 304 (to `etag` or `modified`) without one."""
+
+    url: str  # where it was found, after redirects
+    status: int
+    body: bytes  # unpacked
+    headers: Mapping[str, str]  # names in lower case
+
+    @property
+    def unchanged(self) -> bool:
+        return self.status == 304
+
+    @property
+    def media_type(self) -> str:
+        """`text/html`, without parameters; empty when the server says nothing."""
+        return self.headers.get("content-type", "").partition(";")[0].strip().lower()
+
+    @property
+    def charset(self) -> str | None:
+        said = Message()
+        said["content-type"] = self.headers.get("content-type", "")
+        return said.get_content_charset()
+
+    @property
+    def etag(self) -> str | None:
+        return self.headers.get("etag")
+
+    @property
+    def modified(self) -> str | None:
+        """`Last-Modified` as the server wrote it: what `get(modified=...)` wants back."""
+        return self.headers.get("last-modified")
+
+    @property
+    def date(self) -> datetime | None:
+        """The server's clock."""
+        return _date(self.headers.get("date", ""))
+
+
+class SafeFetch:
+    """One per process and event loop; keeps connections open. Close it, or use it in `async with`."""
+
+    def __init__(
+        self,
+        allow: Iterable[str] = (),
+        *,
+        timeout: float = TIMEOUT,
+        patience: float = PATIENCE,
+        agent: str = "Pagewire",
+    ) -> None:
+        """
+        Args:
+            allow: the setting `fetch_allow`, see `Walls`.
+            timeout: seconds for all of one `get`.
+            patience: seconds to wait for a busy server, once, when it says so with Retry-After.
+            agent: User-Agent.
+        """
+        self._timeout = timeout
+        self._patience = patience
+        self._agent = agent
+        self._backend = _Checked(Walls(allow))
+        self._connections: httpcore.AsyncConnectionPool | None = None
+
+    @property
+    def _pool(self) -> httpcore.AsyncConnectionPool:
+        """Made when it is first needed: reading all certificates takes a while."""
+        if self._connections is None:
+            self._connections = httpcore.AsyncConnectionPool(
+                ssl_context=httpx.create_ssl_context(),
+                max_connections=CONNECTIONS,
+                keepalive_expiry=KEEPALIVE,
+                network_backend=self._backend,
+            )
+        return self._connections
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.aclose()
+
+    async def aclose(self) -> None:
+        if self._connections is not None:
+            await self._connections.aclose()
+
+    async def get(
+        self,
+        url: str,
+        *,
+        etag: str | None = None,
+        modified: str | None = None,
+        limit: int = LIMIT,
+        headers: Mapping[str, str] | None = None,
+    ) -> Fetched:
+        """The body behind a URL, or the word that it is as it was.
+
+        Args:
+            etag, modified: from the last `Fetched`: an unchanged one is answered with 304 and no body.
+            limit: bytes the body may have, unpacked.
+            headers: also sent, for example `Authorization`; never to another origin that it redirects to.
+
+        Raises:
+            Refused: not http(s), an address behind our walls, too large, a certificate that is not good, 4xx.
+            Away: no connection, too slow, 5xx, 429.
+        """
+        own = {"etag": ("If-None-Match", etag), "modified": ("If-Modified-Since", modified)}
+        asked = dict(headers or {}) | {name: value for name, value in own.values() if value}
+        try:
+            async with asyncio.timeout(self._timeout):
+                return await self._follow(url, asked, limit)
+        except TimeoutError:
+            raise Away(f"{shown(url)}: no whole answer within {self._timeout:g} s") from None
+
+    async def _follow(self, url: str, headers: Mapping[str, str], limit: int) -> Fetched:
+        start = here = checked(url)
+        waited = False
+        redirects = 0
+        while True:
+            own = headers if _origin(here) == _origin(start) else {}
+            async with self._ask(here, own) as (status, said, body):
+                if status == 200:
+                    return Fetched(str(here), status, await _read(body, said, limit, here), said)
+                if status == 304 and own:
+                    return Fetched(str(here), status, b"", said)
+                pause = _retry_after(said)
+            if status in _REDIRECT and "location" in said:
+                redirects += 1
+                if redirects > REDIRECTS:
+                    raise Refused(f"{shown(url)}: more than {REDIRECTS} redirects", status)
+                here = _next(here, said["location"])
+            elif status in _BUSY and pause is not None and pause <= self._patience and not waited:
+                waited = True
+                await asyncio.sleep(pause)
+            elif status in _BUSY or status in _LATER or status > 504:
+                raise Away(f"{shown(here)}: the server answered {status}", pause)
+            else:
+                raise Refused(f"{shown(here)}: the server answered {status}", status)
+
+    @asynccontextmanager
+    async def _ask(
+        self, url: httpx.URL, headers: Mapping[str, str]
+    ) -> AsyncGenerator[tuple[int, dict[str, str], AsyncIterator[bytes]], None]:
+        sent = [("User-Agent", self._agent), ("Accept-Encoding", "gzip"), *headers.items()]
+        timeouts = {"connect": CONNECT_TIMEOUT, "read": SILENCE_TIMEOUT, "write": SILENCE_TIMEOUT, "pool": None}
+        target = httpcore.URL(scheme=url.raw_scheme, host=url.raw_host, port=url.port, target=url.raw_path)
+        try:
+            async with self._pool.stream("GET", target, headers=sent, extensions={"timeout": timeouts}) as answer:
+                said: dict[str, str] = {}
+                for name, value in answer.headers:
+                    key, text = name.decode("latin-1").lower(), value.decode("latin-1")
+                    said[key] = f"{said[key]}, {text}" if key in said else text
+                yield answer.status, said, answer.aiter_stream()
+        except httpcore.ConnectError as err:
+            if isinstance(err.__cause__, ssl.SSLCertVerificationError):
+                raise Refused(f"{shown(url)}: its certificate is not good: {err.__cause__.verify_message}") from err
+            raise Away(f"{shown(url)}: no connection: {err}") from err
+        except httpcore.UnsupportedProtocol as err:
+            raise Refused(f"{shown(url)}: {err}") from err
+        except (httpcore.NetworkError, httpcore.ProtocolError, httpcore.TimeoutException) as err:
+            raise Away(f"{shown(url)}: {type(err).__name__}: {err}") from err
+
+
+class _Checked(httpcore.AsyncNetworkBackend):
+    """Opens connections, to addresses that were checked."""
+
+    def __init__(self, walls: Walls) -> None:
+        self._walls = walls
+        self._inner = httpcore.AnyIOBackend()
+
+    async def connect_tcp(
+        self,
+        host: str,
+        port: int,
+        timeout: float | None = None,
+        local_address: str | None = None,
+        socket_options: Iterable[httpcore.SOCKET_OPTION] | None = None,
+    ) -> httpcore.AsyncNetworkStream:
+        found = await _addresses(host, port)
+        # What leads behind the walls is left out, not tried last: a name may have addresses of both kinds.
+        permitted = [address for address in found if self._walls.permit(host, address)]
+        if not permitted:
+            raise Refused(f"{host} is at {found[0]}, which is not public; setting fetch_allow may permit it")
+        for address in permitted[:-1]:
+            try:
+                return await self._inner.connect_tcp(address, port, timeout, local_address, socket_options)
+            except (httpcore.ConnectError, httpcore.ConnectTimeout):
+                continue
+        return await self._inner.connect_tcp(permitted[-1], port, timeout, local_address, socket_options)
+
+    async def connect_unix_socket(
+        self, path: str, timeout: float | None = None, socket_options: Iterable[httpcore.SOCKET_OPTION] | None = None
+    ) -> httpcore.AsyncNetworkStream:
+        raise Refused(f"{path}: a socket of this machine")
+
+    async def sleep(self, seconds: float) -> None:
+        await asyncio.sleep(seconds)
+
+
+async def _addresses(host: str, port: int) -> list[str]:
+    """All addresses of a name, in the resolver's order, which also reads `0x7f.1` and `2130706433` as it connects."""
+    loop = asyncio.get_running_loop()
+    try:
+        found = await loop.getaddrinfo(host.strip("[]"), port, type=socket.SOCK_STREAM)
+    except (socket.gaierror, UnicodeError) as err:
+        if isinstance(err, socket.gaierror) and err.errno not in (socket.EAI_NONAME, socket.EAI_NODATA):
+            raise Away(f"{host}: cannot be looked up: {err.strerror}") from err
+        raise Refused(f"{host}: there is no such host") from err
+    return list(dict.fromkeys(str(entry[4][0]) for entry in found))
+
+
+def checked(url: str) -> httpx.URL:
+    """The URL, if it is one to fetch. Raises: Refused."""
+    try:
+        parsed = httpx.URL(url.strip())
+    except (httpx.InvalidURL, ValueError) as err:
+        raise Refused(f"{url[:200]!r} is not a URL: {err}") from err
+    if parsed.scheme not in ("http", "https") or not parsed.host:
+        raise Refused(f"{shown(parsed)}: only http:// and https:// are fetched")
+    if parsed.userinfo:
+        raise Refused(f"{shown(parsed)}: a URL with user and password is not fetched")
+    if parsed.port is not None and not 0 < parsed.port < 2**16:
+        raise Refused(f"{shown(parsed)}: there is no such port")
+    return parsed.copy_with(fragment=None)
+
+
+def _next(here: httpx.URL, location: str) -> httpx.URL:
+    try:
+        there = checked(str(here.join(location)))
+    except httpx.InvalidURL as err:
+        raise Refused(f"{shown(here)} redirects to {location[:200]!r}, which is not a URL") from err
+    if here.scheme == "https" and there.scheme == "http":
+        raise Refused(f"{shown(here)} redirects from https to http")
+    return there
+
+
+async def _read(body: AsyncIterator[bytes], said: Mapping[str, str], limit: int, url: httpx.URL) -> bytes:
+    """The body, unpacked and never longer than `limit`, however small it came."""
+    too_large = f"{shown(url)}: larger than {limit:,} bytes"
+    length = said.get("content-length", "")
+    if length.isdecimal() and int(length) > limit:
+        raise Refused(too_large, 200)
+    packing = said.get("content-encoding", "identity").strip().lower()
+    if packing not in ("identity", "gzip", "x-gzip"):
+        raise Refused(f"{shown(url)}: packed as {packing!r}, which was not asked for", 200)
+    unpack = zlib.decompressobj(zlib.MAX_WBITS | 16) if packing != "identity" else None
+    read = bytearray()
+    async for piece in body:
+        try:
+            read += unpack.decompress(piece, limit + 1 - len(read)) if unpack else piece
+        except zlib.error as err:
+            raise Refused(f"{shown(url)}: not what gzip packs: {err}", 200) from err
+        if len(read) > limit:
+            raise Refused(too_large, 200)
+    if unpack and not unpack.eof:
+        raise Away(f"{shown(url)}: the packed answer ends too early")
+    return bytes(read)
+
+
+def _retry_after(said: Mapping[str, str]) -> float | None:
+    """Seconds to wait (RFC 9110, 10.2.3: a number, or a date by the server's clock)."""
+    text = said.get("retry-after", "").strip()
+    if text.isdecimal():
+        return float(text[:9])
+    until = _date(text)
+    if until is None:
+        return None
+    return max(0.0, (until - (_date(said.get("date", "")) or datetime.now(UTC))).total_seconds())
+
+
+def _date(text: str) -> datetime | None:
+    try:
+        found = parsedate_to_datetime(text)
+    except ValueError:
+        return None
+    return found if found.tzinfo else found.replace(tzinfo=UTC)
+
+
+def _origin(url: httpx.URL) -> tuple[str, str, int | None]:
+    return url.scheme, url.host, url.port
+
+
+def shown(url: httpx.URL | str) -> str:
+    """A URL as logs and receipts may show it: without user, password and query, where keys stand."""
+    try:
+        parsed = httpx.URL(url)
+    except (httpx.InvalidURL, ValueError):
+        return str(url)[:200]
+    return str(parsed.copy_with(username=None, password=None, query=None, fragment=None))[:500]
