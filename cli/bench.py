@@ -221,6 +221,34 @@ def footprint() -> None:
     footprint.main()
 
 
+@app.command()
+def widget(
+    rounds: Annotated[int, typer.Option(help="First openings to measure.")] = 20,
+) -> None:
+    """Bytes of the widget, and milliseconds until its panel is painted. Needs Chromium.
+
+    Example: pagewire bench widget --rounds 50
+    """
+    from bench import widget as bench
+
+    bench.main(rounds)
+
+
+@app.command()
+def wordpress(
+    data: Data,
+    saves: Annotated[int, typer.Option(min=2, help="Saves measured.")] = 50,
+    posts: Annotated[int, typer.Option(min=10, help="Posts of the first sync.")] = 1000,
+) -> None:
+    """A real WordPress: a save until it is found, what the plugin costs the editor, the first sync.
+
+    Example: pagewire bench wordpress --data xquad --posts 100
+    """
+    from bench import wordpress
+
+    wordpress.main(data, saves, posts)
+
+
 @app.command("all")
 def everything(data: Data) -> None:
     """All of them, one after the other.
@@ -228,6 +256,7 @@ def everything(data: Data) -> None:
     Example: pagewire bench all --data xquad
     """
     footprint()
+    widget()
     latency()
     ingest(data)
     reimport()

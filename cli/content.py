@@ -10,16 +10,26 @@ from typing import Annotated
 
 import typer
 from rich.markup import escape
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
+from rich.progress import Progress as Bars
 from rich.table import Column
 
 from cli.output import NOT_SO, err, explained, out, print_json
 from connectors.cms.documents import count, documents
+from connectors.cms.sources import opened
+from connectors.cms.sync import Progress, sync
 from pipelines.clients import Clients
 from pipelines.ingest.importing import Cursor, send, settle
 from pipelines.runtime import logs
 from pipelines.runtime.settings import Settings, load
 from schemas.ingest import Receipt
+from schemas.keys import page_key
 from schemas.page import PageDocument
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
@@ -28,7 +38,12 @@ STUCK_AFTER = 60.0  # seconds without one more page searchable
 
 def import_pages(
     site: Annotated[str, typer.Argument(help="Site, as in pagewire.yaml.")],
-    source: Annotated[Path, typer.Argument(help="Folder of HTML or Markdown files, or NDJSON of page documents.")],
+    source: Annotated[
+        str,
+        typer.Argument(
+            help="A connector of the site, a folder of HTML or Markdown files, or NDJSON of page documents."
+        ),
+    ],
     wait: Annotated[bool, typer.Option(help="Wait until every page is searchable.")] = True,
     json: Json = False,
 ) -> None:
@@ -39,10 +54,13 @@ def import_pages(
     with explained():
         settings = load()
         logs.configure(settings)
-        settings.site(site)
-        total = count(source)
-        cursor = Cursor(settings.home, site, source)
-        result = asyncio.run(import_documents(settings, site, documents(source), total, cursor, wait))
+        if source in settings.site(site).connectors:
+            result = asyncio.run(import_connector(settings, site, source, wait))
+        else:
+            path = Path(source)
+            total = count(path)
+            cursor = Cursor(settings.home, site, path)
+            result = asyncio.run(import_documents(settings, site, documents(path), total, cursor, wait))
     if json:
         print_json(result)
     else:
@@ -74,7 +92,30 @@ async def import_documents(
     return {"site": site, "sent": len(revisions), "queued": 0 if wait else len(revisions), "failed": failed}
 
 
-async def _settle(clients: Clients, site: str, revisions: Mapping[str, int], bars: Progress) -> dict[str, str | None]:
+async def import_connector(settings: Settings, site: str, name: str, wait: bool = True) -> dict[str, object]:
+    """Sync a connector with progress bars; returns what `import_documents` does. Raises: PagewireError."""
+    async with opened(settings, site, name) as source, Clients(settings) as clients:
+        with _bars() as bars:
+            tasks = {"inventory": bars.add_task("listed", total=None), "pages": bars.add_task("fetched", total=None)}
+
+            def report(progress: Progress) -> None:
+                bars.update(tasks[progress.step], completed=progress.done, total=progress.total)
+
+            outcome = await sync(source, site, name, await clients.intake(), settings.home, report)
+            revisions = outcome.revisions
+            failed = await _settle(clients, site, revisions, bars) if wait and revisions else {}
+    unread = {page_key(site, one.lang, one.page_id): one.reason for one in outcome.failures}
+    return {
+        "site": site,
+        "sent": len(revisions),
+        "queued": 0 if wait else len(revisions),
+        "failed": unread | failed,
+        "superseded": outcome.superseded,
+        "left_out": outcome.left_out,
+    }
+
+
+async def _settle(clients: Clients, site: str, revisions: Mapping[str, int], bars: Bars) -> dict[str, str | None]:
     """Wait until all is searchable; returns the errors by page key."""
     receipts = await clients.receipts(waiting=False)
     task = bars.add_task("searchable", total=len(revisions))
@@ -91,8 +132,8 @@ async def _settle(clients: Clients, site: str, revisions: Mapping[str, int], bar
     return failed
 
 
-def _bars() -> Progress:
-    return Progress(
+def _bars() -> Bars:
+    return Bars(
         TextColumn("{task.description}", table_column=Column(min_width=10)),
         BarColumn(),
         MofNCompleteColumn(),

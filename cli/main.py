@@ -7,6 +7,7 @@ import typer
 from cli import (
     audit,
     bench,
+    connectors,
     content,
     demo,
     engine,
@@ -36,6 +37,8 @@ app.command("worker")(work.worker)
 app.command("gateway")(work.gateway)
 app.command("topics")(work.topics)
 app.command("import")(content.import_pages)
+app.command("reconcile")(connectors.reconcile_site)
+app.command("watch")(connectors.watch)
 app.command("receipt")(content.receipt)
 app.command("search")(questions.search)
 app.command("ask")(questions.ask)

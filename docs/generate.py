@@ -12,13 +12,15 @@ import sys
 from collections.abc import Iterator
 from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import typer.main
+from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
 from cli.main import app
-from pipelines.runtime.settings import FILE_ONLY, KeySettings, Settings, SiteSettings
+from connectors.cms.settings import KINDS
+from pipelines.runtime.settings import FILE_ONLY, ChatSettings, KeySettings, Settings, SiteSettings
 from schemas.topics import TOPICS, dead_letter_topic
 
 REFERENCE = Path(__file__).parent / "reference"
@@ -70,9 +72,20 @@ def _settings() -> str:
     for name, field in Settings.model_fields.items():
         variable = f"`{name}` (file only)" if name in FILE_ONLY else f"`PAGEWIRE_{name.upper()}`"
         lines.append(f"| {variable} | {_default(field)} | {_cell(field.description)} |")
-    for title, model in (("A site", SiteSettings), ("A key", KeySettings)):
+    for title, model in (("A site", SiteSettings), ("The chat of a site", ChatSettings), ("A key", KeySettings)):
         lines += [f"\n## {title}\n", "| name | default | |", "| --- | --- | --- |"]
         lines += [f"| `{n}` | {_default(f)} | {_cell(f.description)} |" for n, f in model.model_fields.items()]
+    lines += [
+        "\n## A connector\n",
+        "`kind` says which; how they are used: [connect.md](../howto/connect.md). A `secret` or `password` may be",
+        "`${NAME}`: then it is read from the environment variable NAME.\n",
+        "| kind | name | default | |",
+        "| --- | --- | --- | --- |",
+    ]
+    for kind in KINDS:
+        fields = {name: field for name, field in kind.model_fields.items() if name != "kind"}
+        (word,) = get_args(kind.model_fields["kind"].annotation)
+        lines += [f"| `{word}` | `{n}` | {_default(f)} | {_cell(f.description)} |" for n, f in fields.items()]
     return "\n".join(lines) + "\n"
 
 
@@ -80,7 +93,7 @@ def _default(field: FieldInfo) -> str:
     if field.is_required():
         return "required"
     value: Any = field.get_default(call_default_factory=True, validated_data={})
-    if value is None or value == () or value == "":
+    if value is None or value == () or value == "" or isinstance(value, BaseModel):
         return ""
     if isinstance(value, dict):
         return ", ".join(f"`{key}`" for key in value)

@@ -23,6 +23,8 @@ from gateway import (
     sample_site,
     search,
     visitors,
+    webhooks,
+    widget_pages,
 )
 from gateway.auth import Keys
 from gateway.edge import Edge
@@ -31,7 +33,7 @@ from gateway.gauges import StatusGauges
 from gateway.keys import admin_key, token_secret
 from gateway.origins import SiteOrigins
 from gateway.ports import Ports
-from gateway.rates import Rates
+from gateway.rates import DAY, DailyBudgets, Rates
 from gateway.tokens import VisitorTokens
 from pipelines.query.conversations import Conversations
 from pipelines.runtime.settings import Settings
@@ -39,7 +41,6 @@ from sites.content import load_site
 
 SAMPLE_SITE = "demo"
 API_VERSION = "1"
-DAY = 86_400  # seconds
 OPERATORS = (letters, audit, rebuilds, ops)
 
 
@@ -65,11 +66,12 @@ def create_app(settings: Settings, ports: Ports) -> FastAPI:
         keys=Keys(bootstrap, settings.keys, tokens),
         tokens=tokens,
         rates=Rates(settings.visitor_rate),
+        budgets=DailyBudgets({name: site.chat.daily_questions for name, site in settings.sites.items()}),
         gauges=StatusGauges(ports.status, ports.letters),
         conversations=Conversations(ports.conversations, ports.answers, settings.history_messages),
     )
     problems.install(app)
-    for module in (content, chat, conversations, feedback, search, visitors, completions, *OPERATORS):
+    for module in (content, webhooks, chat, conversations, feedback, search, visitors, completions, *OPERATORS):
         app.include_router(module.router)
     openapi.install(app)
     if SAMPLE_SITE in settings.sites:
@@ -78,6 +80,7 @@ def create_app(settings: Settings, ports: Ports) -> FastAPI:
         app.include_router(pages.routes({SAMPLE_SITE: sample.example_questions}))
     else:
         app.include_router(pages.routes({}))
+    app.include_router(widget_pages.routes())
     # The last one added is the outermost.
     app.add_middleware(SiteOrigins, settings=settings)
     app.add_middleware(Envelope)

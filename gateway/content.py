@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
 from contextlib import suppress
 from typing import Annotated, Any, ClassVar, Literal
 
@@ -10,23 +9,19 @@ from fastapi import APIRouter, Query, Request, Response
 from fastapi.responses import JSONResponse
 from starlette.convertors import Convertor, register_url_convertor
 
-from gateway.bodies import lines, parse, read_body, too_large
+from gateway.bodies import lines, parse, read_body
+from gateway.bulk import accept_lines, body_limit
 from gateway.edge import Edge, MayIngest, TheEdge
 from gateway.openapi import request_body
 from gateway.ports import Acceptance, Change
-from gateway.problems import Problem, problem_of
+from gateway.problems import Problem
 from pipelines.ingest.accept import check_size
-from pipelines.runtime.errors import Permanent, Retryable, TooLarge
-from pipelines.runtime.settings import Settings
+from pipelines.runtime.errors import Retryable
 from schemas.base import Lang, PageId, Revision
-from schemas.http import AcceptedChange, BulkError, BulkLine, BulkResult
+from schemas.http import AcceptedChange, BulkLine, BulkResult
 from schemas.ingest import Receipt
 from schemas.page import PageDocument
 
-MIB = 1024 * 1024
-BATCH_LINES = 500  # changes handed to the log at once, ...
-BATCH_BYTES = 8 * MIB  # ... unless they are heavy before that
-MAX_BULK_ERRORS = 10_000  # told in full; the rest is only counted
 LONGEST_WAIT = 300.0  # seconds
 SUPERSEDED_HEADER = "Pagewire-Superseded"
 
@@ -60,11 +55,6 @@ OptionalLang = Annotated[Lang | None, Query(description="Default: the site's fir
 SETTLED: dict[int | str, dict[str, Any]] = {
     200: {"model": Receipt, "description": "`wait=searchable`: the change is settled; see `state`."}
 }
-
-
-def body_limit(settings: Settings) -> int:
-    """Bytes of a page as JSON: `content` may be escaped (`\\u00fc`: 6 bytes for 2); the rest is for attachments."""
-    return 3 * settings.content_limit + 4 * MIB
 
 
 @router.put(
@@ -130,15 +120,9 @@ async def bulk(site: str, caller: MayIngest, edge: TheEdge, request: Request) ->
 
     503 in the middle says how many lines were accepted; sending everything again is safe.
     """
-    tally = _Tally()
-    try:
-        async for numbers, changes in _batches(request, edge.settings, tally):
-            await _hand_over(site, numbers, changes, edge, tally)
-    except Retryable as err:
-        problem = problem_of(err)
-        problem.extra["accepted"] = tally.accepted
-        raise problem from err
-    return tally.result()
+    settings = edge.settings
+    body = lines(request, body_limit(settings))
+    return await accept_lines(body, site, edge.ports.intake, settings, source="push", lane="bulk")
 
 
 async def _accepted(acceptance: Acceptance, edge: Edge, wait: str | None, timeout: float | None) -> Response:
@@ -153,70 +137,3 @@ async def _accepted(acceptance: Acceptance, edge: Edge, wait: str | None, timeou
             return JSONResponse(receipt.model_dump(mode="json"), headers=headers)
     change = AcceptedChange(page_key=acceptance.page_key, revision=acceptance.revision)
     return JSONResponse(change.model_dump(), status_code=202, headers=headers)
-
-
-class _Tally:
-    """Counts of one bulk."""
-
-    def __init__(self) -> None:
-        self.accepted = 0
-        self.superseded = 0
-        self.rejected = 0
-        self.errors: list[BulkError] = []
-
-    def reject(self, line: int, code: str, message: str) -> None:
-        self.rejected += 1
-        if len(self.errors) < MAX_BULK_ERRORS:
-            self.errors.append(BulkError(line=line, code=code, message=message))
-
-    def take(self, acceptances: list[Acceptance]) -> None:
-        for acceptance in acceptances:
-            if acceptance.superseded:
-                self.superseded += 1
-            else:
-                self.accepted += 1
-
-    def result(self) -> BulkResult:
-        errors = tuple(sorted(self.errors, key=lambda e: e.line))
-        return BulkResult(accepted=self.accepted, rejected=self.rejected, superseded=self.superseded, errors=errors)
-
-
-async def _batches(
-    request: Request, settings: Settings, tally: _Tally
-) -> AsyncIterator[tuple[list[int], list[Change]]]:
-    """Good lines in batches; bad ones go to the tally."""
-    limit = body_limit(settings)
-    numbers: list[int] = []
-    changes: list[Change] = []
-    weight = 0
-    async for number, raw in lines(request, limit):
-        try:
-            if raw is None:
-                raise too_large(limit)
-            line = parse(BulkLine, raw)
-            if line.op == "upsert":
-                check_size(line.page, settings.content_limit)
-        except (Problem, TooLarge) as err:
-            tally.reject(number, err.code, err.detail if isinstance(err, Problem) else str(err))
-            continue
-        numbers.append(number)
-        changes.append(Change(line.op, line.page))
-        weight += len(raw)
-        if len(changes) == BATCH_LINES or weight >= BATCH_BYTES:
-            yield numbers, changes
-            numbers, changes, weight = [], [], 0
-    if changes:
-        yield numbers, changes
-
-
-async def _hand_over(site: str, numbers: list[int], changes: list[Change], edge: Edge, tally: _Tally) -> None:
-    try:
-        tally.take(await edge.ports.intake.accept(site, changes, "push", "bulk"))
-        return
-    except Permanent as err:
-        if len(changes) == 1:
-            tally.reject(numbers[0], err.code, str(err))
-            return
-    # One of them was refused for all: one by one, so that the others get through.
-    for number, change in zip(numbers, changes, strict=True):
-        await _hand_over(site, [number], [change], edge, tally)

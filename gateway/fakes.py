@@ -50,6 +50,7 @@ class FakePages:
     changes: dict[str, list[Change]] = field(default_factory=dict)
     batches: list[int] = field(default_factory=list)
     lanes: list[Lane] = field(default_factory=list)  # of the batches
+    sources: list[str] = field(default_factory=list)  # of the batches
     _receipts: dict[str, Receipt] = field(default_factory=dict)
 
     async def accept(self, site: str, changes: Sequence[Change], source: str, lane: Lane = "save") -> list[Acceptance]:
@@ -60,6 +61,7 @@ class FakePages:
                 raise refusal
         self.batches.append(len(changes))
         self.lanes.append(lane)
+        self.sources.append(source)
         return [self._accept(site, change) for change in changes]
 
     async def receipt(self, site: str, lang: str, page_id: str) -> Receipt | None:

@@ -69,26 +69,40 @@ def _files(folder: Path) -> Iterator[Path]:
 
 
 def _folder(folder: Path) -> Iterator[PageDocument]:
-    markdown = MarkdownIt("gfm-like", {"linkify": False})
     for path in _files(folder):
         relative = path.relative_to(folder).with_suffix("")
         try:
-            text = path.read_text(encoding="utf-8-sig")  # editors on Windows put a mark at the start
-            matter = FRONT_MATTER.match(text)
-            fields = _front_matter(matter.group(1)) if matter else {}
-            body = text[matter.end() :] if matter else text
-            content = body if path.suffix.lower() in (".html", ".htm") else markdown.render(body)
+            fields, body = split(path.read_text(encoding="utf-8-sig"))  # editors on Windows put a mark at the start
             # Milliseconds of the last change: importing the same file twice is the same revision.
             defaults = {
                 "id": relative.as_posix(),
                 "title": relative.name,
                 "revision": round(path.stat().st_mtime * 1000),
             }
-            yield PageDocument.model_validate(defaults | fields | {"content": content})
+            yield PageDocument.model_validate(defaults | fields | {"content": html(path, body)})
         except ValidationError as err:
             raise BadSource(f"{path}: {problems(err)}") from None
         except (OSError, ValueError, yaml.YAMLError) as err:
             raise BadSource(f"{path}: {err}") from err
+
+
+def split(text: str) -> tuple[dict[str, Any], str]:
+    """What the front matter of a file says, as a page document says it, and the rest.
+
+    Raises:
+        ValueError, yaml.YAMLError: it is not front matter.
+    """
+    matter = FRONT_MATTER.match(text)
+    if matter is None:
+        return {}, text
+    return _front_matter(matter.group(1)), text[matter.end() :]
+
+
+def html(path: Path, body: str) -> str:
+    """The text of a file as HTML."""
+    if path.suffix.lower() in (".html", ".htm"):
+        return body
+    return str(MarkdownIt("gfm-like", {"linkify": False}).render(body))
 
 
 def _front_matter(text: str) -> dict[str, Any]:

@@ -21,6 +21,7 @@ ROUTES = {
     ("delete", PAGE),
     ("get", f"{PAGE}/receipt"),
     ("post", "/v1/sites/{site}/pages:bulk"),
+    ("post", "/v1/sites/{site}/webhooks/{connector}"),
     ("post", "/v1/sites/{site}/chat"),
     ("get", f"{ANSWER}/events"),
     ("delete", ANSWER),

@@ -1,0 +1,196 @@
+"""`pagewire reconcile` and `watch`: what the connectors of a site have missed, and a folder that is followed."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import signal
+from contextlib import suppress
+from dataclasses import asdict
+from typing import Annotated
+
+import typer
+from rich.progress import BarColumn, MofNCompleteColumn, TaskID, TextColumn, TimeElapsedColumn
+from rich.progress import Progress as Bars
+from rich.table import Column
+
+from cli.output import NOT_SO, complain, err, explained, out, print_json, rows, table
+from cli.work import ready
+from connectors.cms.folder.source import FolderSource
+from connectors.cms.folder.watch import Watch
+from connectors.cms.reconcile import Reconciled, reconcile
+from connectors.cms.settings import FolderConnector, PushConnector
+from connectors.cms.sources import opened
+from connectors.cms.sync import AlreadyRunning, Failure, Outcome, Progress
+from pipelines.clients import Clients
+from pipelines.runtime import logs
+from pipelines.runtime.errors import Permanent, Retryable, WrongUse
+from pipelines.runtime.settings import Settings, load
+
+STEPS = {"log": "change log", "inventory": "listed", "pages": "sent"}
+
+
+def reconcile_site(
+    site: Annotated[str, typer.Argument(help="Site, as in pagewire.yaml.")],
+    connector: Annotated[
+        str | None, typer.Argument(help="One of its connectors; default: all that can be asked.")
+    ] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only look.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Delete even more than half of a connector's pages.")] = False,
+    json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Compare what a CMS lists with the change log, and send what is missing, newer or gone.
+
+    Exit code 0 when nothing is left to do, 1 when something could not be read or was not deleted (with --dry-run: when
+    there is something to do).
+
+    Example: pagewire reconcile town blog
+    """
+    with explained():
+        settings = load()
+        logs.configure(settings)
+        names = [connector] if connector else _askable(settings, site)
+        done, failed = asyncio.run(_reconcile(settings, site, names, force=force, dry_run=dry_run))
+    if json:
+        print_json([asdict(one) for one in done])
+    else:
+        _print(done)
+    for error in failed:
+        complain(error)
+    if failed:
+        raise typer.Exit(NOT_SO)
+    if not all(one.done and not (dry_run and _differs(one)) for one in done):
+        raise typer.Exit(NOT_SO)
+
+
+def watch(
+    site: Annotated[str, typer.Argument(help="Site, as in pagewire.yaml.")],
+    connector: Annotated[str, typer.Argument(help="One of its connectors, of the kind folder.")],
+) -> None:
+    """Follow a folder: what is saved, renamed or deleted there is so in the search, seconds later. Ctrl-C ends it.
+
+    Example: pagewire watch town handbook
+    """
+    with explained():
+        settings = load()
+        logs.configure(settings)
+        logging.getLogger("watchfiles").setLevel(logging.WARNING)  # it tells of each event
+        configured = settings.site(site).connectors.get(connector)
+        if configured is not None and not isinstance(configured, FolderConnector):
+            raise WrongUse(
+                f"connector {connector!r} of site {site} is of the kind {configured.kind}; folders are watched"
+            )
+        asyncio.run(_until_stopped(settings, site, connector))
+
+
+def _askable(settings: Settings, site: str) -> list[str]:
+    found = [n for n, one in settings.site(site).connectors.items() if not isinstance(one, PushConnector)]
+    if not found:
+        raise WrongUse(f"site {site} has no connector that could be asked for its pages; see docs/howto/connect.md")
+    return found
+
+
+async def _reconcile(
+    settings: Settings, site: str, names: list[str], *, force: bool, dry_run: bool
+) -> tuple[list[Reconciled], list[Exception]]:
+    """One after the other; a CMS that is away does not keep the others from being asked."""
+    done: list[Reconciled] = []
+    failed: list[Exception] = []
+    async with Clients(settings) as clients:
+        intake = await clients.intake()
+        with _bars() as bars:
+            for name in names:
+                try:
+                    async with opened(settings, site, name) as source:
+                        steps = _Steps(bars, name if len(names) > 1 else "")
+                        done.append(
+                            await reconcile(
+                                source, site, name, clients.changes, intake, settings.home, steps,
+                                force=force, dry_run=dry_run,
+                            )
+                        )  # fmt: skip
+                except (Permanent, Retryable) as error:
+                    if len(names) == 1:
+                        raise
+                    failed.append(error)
+    return done, failed
+
+
+async def _until_stopped(settings: Settings, site: str, name: str) -> None:
+    working = asyncio.create_task(_watch(settings, site, name))
+    loop = asyncio.get_running_loop()
+    for signum in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(signum, working.cancel)
+    with suppress(asyncio.CancelledError):
+        await working
+
+
+async def _watch(settings: Settings, site: str, name: str) -> None:
+    async with opened(settings, site, name) as source, Clients(settings) as clients:
+        assert isinstance(source, FolderSource)
+        intake = await clients.intake()
+        try:
+            with _bars() as bars:
+                steps = _Steps(bars, "")
+                first = await reconcile(source, site, name, clients.changes, intake, settings.home, steps)
+            _print([first])
+        except AlreadyRunning as error:
+            err.print(f"{error}; watching all the same")
+        ready("watching", str(source.folder))
+        seen = source.seen if source.seen is not None else await source.scan()
+        await Watch(source, site, name, intake, seen, _tell).run(source.folder)
+
+
+def _tell(outcome: Outcome) -> None:
+    print(f"{outcome.sent} sent, {outcome.deleted} deleted", flush=True)
+    _print_failures(outcome.failures)
+
+
+def _differs(one: Reconciled) -> bool:
+    return bool(one.missing or one.newer or one.revived or one.gone)
+
+
+def _print(done: list[Reconciled]) -> None:
+    columns = ("connector", "listed#", "in the log#", "missing#", "newer#", "back#", "gone#", "sent#", "deleted#")
+    lines = [(r.connector, r.listed, r.known, r.missing, r.newer, r.revived, r.gone, r.sent, r.deleted) for r in done]
+    if done:
+        out.print(rows(table(*columns), lines))
+    for one in done:
+        _print_failures(one.failures)
+        if one.failed > len(one.failures):
+            err.print(f"... and {one.failed - len(one.failures):,} more")
+        if one.refused:
+            complain(
+                f"{one.connector}: {one.gone:,} of {one.known:,} pages are not listed any more; nothing was deleted. "
+                "If that is right: --force"
+            )
+
+
+def _print_failures(failures: list[Failure]) -> None:
+    for one in failures:
+        complain(f"{one.lang} {one.page_id}: {one.reason}")
+
+
+def _bars() -> Bars:
+    return Bars(
+        TextColumn("{task.description}", table_column=Column(min_width=10)),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        console=err,
+    )
+
+
+class _Steps:
+    """A bar for each step, made when it begins."""
+
+    def __init__(self, bars: Bars, name: str) -> None:
+        self._bars = bars
+        self._name = f"{name}: " if name else ""
+        self._tasks: dict[str, TaskID] = {}
+
+    def __call__(self, progress: Progress) -> None:
+        step = progress.step
+        if step not in self._tasks:
+            self._tasks[step] = self._bars.add_task(self._name + STEPS[step], total=progress.total)
+        self._bars.update(self._tasks[step], completed=progress.done, total=progress.total)

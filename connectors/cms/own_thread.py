@@ -1,0 +1,48 @@
+"""A thread for one thing that blocks and is not made for several threads: a SQLite database.
+
+Whoever waits for it may be cancelled; what it is at it finishes, and is closed after that.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from types import TracebackType
+from typing import Generic, ParamSpec, Protocol, Self, TypeVar
+
+
+class Closes(Protocol):
+    def close(self) -> None: ...
+
+
+Thing = TypeVar("Thing", bound=Closes)
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+class OwnThread(Generic[Thing]):
+    """`async with OwnThread(make) as own: await own.do(own.thing.method, argument)`."""
+
+    def __init__(self, make: Callable[[], Thing]) -> None:
+        self._make = make
+        self._thread = ThreadPoolExecutor(1, "own")
+
+    async def __aenter__(self) -> Self:
+        try:
+            self.thing = await self.do(self._make)
+        except BaseException:
+            self._thread.shutdown(wait=False)
+            raise
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, err: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._thread.submit(self.thing.close)
+        self._thread.shutdown(wait=False)
+
+    async def do(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """Call something there; one call after the other."""
+        return await asyncio.get_running_loop().run_in_executor(self._thread, partial(work, *args, **kwargs))

@@ -1,0 +1,161 @@
+"""Reconcile: what missed webhooks left behind is sent, and what is not public any more is deleted.
+
+    clock of the CMS ─▶ cms.changes ─▶ known ──┐
+                        inventory ───▶ listed ─┴─▶ fetch what is missing or newer ─▶ intake, bulk lane
+                        inventory again ─▶ gone ─▶ deletes, with the time on that clock as their revision
+
+Each step looks at the CMS after the clock was read, so whatever an editor does meanwhile carries a higher revision and
+wins. A page counts as gone when two inventories in a row do not list it: one that is read page by page while others are
+deleted may skip some. Nothing is deleted unless both came to their end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from connectors.cms.frame import Source
+from connectors.cms.ledger import Known, Ledger, Why
+from connectors.cms.own_thread import OwnThread
+from connectors.cms.sync import FETCHED, Courier, Failure, Progress, Report, alone, take_inventory
+from pipelines.ingest.audit import ChangeScan, OpenLog
+from pipelines.ingest.importing import Accepts
+from pipelines.runtime.record import Record
+from schemas.base import WireError
+from schemas.page import PageChange
+
+MOST = 0.5  # share of a connector's pages that go without being asked for by force
+
+
+@dataclass(frozen=True)
+class Reconciled:
+    """What a reconcile found, and what it did."""
+
+    site: str
+    connector: str
+    listed: int  # public pages
+    known: int  # pages that the log says are public, by this connector
+    missing: int  # listed, but not in the log
+    newer: int  # in the log with an older revision
+    revived: int  # listed, but deleted in the log by this connector
+    gone: int  # in the log, but not listed
+    refused: bool  # so many were gone that nothing was deleted
+    dry_run: bool
+    sent: int
+    deleted: int
+    superseded: int  # somebody else was faster
+    left_out: int  # gone when they were fetched, or so new that their own webhook tells
+    failed: int
+    failures: list[Failure]
+
+    @property
+    def done(self) -> bool:
+        """Nothing is left to do that this run could have done."""
+        return not self.refused and not self.failed
+
+
+async def reconcile(
+    source: Source,
+    site: str,
+    name: str,
+    open_log: OpenLog,
+    intake: Accepts,
+    home: Path,
+    report: Report = lambda _: None,
+    *,
+    force: bool = False,
+    dry_run: bool = False,
+) -> Reconciled:
+    """Compare what `source` lists with what the log says of the connector `name`, and send the difference.
+
+    Args:
+        home: settings.home.
+        force: delete even more than half of the connector's pages.
+        dry_run: only look.
+
+    Raises:
+        AlreadyRunning. Retryable: the CMS or the broker is away. Permanent: the CMS refuses.
+    """
+    courier = Courier(source, site, name, intake)
+    with alone(home, site, name):
+        async with OwnThread(lambda: Ledger(site)) as own:
+            ledger = own.thing
+            before = await source.now()
+            async with open_log() as log:
+                await _read_log(log, own, site, name, report)
+            await take_inventory(source, own, report)
+            if await own.do(ledger.count_gone, before):
+                await take_inventory(source, own, report)
+            gone = await own.do(ledger.count_gone, before)
+            known = await own.do(ledger.count_ours)
+            wanted: dict[Why, int] = await own.do(ledger.count_wanted, before)
+            refused = gone > known * MOST and not force
+            if not dry_run:
+                todo = sum(wanted.values()) + (0 if refused else gone)
+                await _send(courier, own, before, todo, report)
+                if not refused:
+                    await _delete(courier, own, before, todo, report)
+            outcome = courier.outcome
+            return Reconciled(
+                site=site,
+                connector=name,
+                listed=await own.do(ledger.count_listed),
+                known=known,
+                missing=wanted.get("missing", 0),
+                newer=wanted.get("newer", 0),
+                revived=wanted.get("revived", 0),
+                gone=gone,
+                refused=refused,
+                dry_run=dry_run,
+                sent=outcome.sent,
+                deleted=outcome.deleted,
+                superseded=outcome.superseded,
+                left_out=outcome.left_out,
+                failed=outcome.failed,
+                failures=outcome.failures,
+            )
+
+
+async def _read_log(log: ChangeScan, own: OwnThread[Ledger], site: str, name: str, report: Report) -> None:
+    begins, ends = await log.begins(), await log.ends()
+    total = sum(ends.values()) - sum(begins.values())
+    at = dict(begins)
+    async for batch in log.read(until=ends):
+        await own.do(_learn, own.thing, batch, site, name)
+        at.update((record.partition, record.offset + 1) for record in batch)
+        report(Progress("log", sum(at.values()) - sum(begins.values()), total))
+    report(Progress("log", total, total))
+
+
+def _learn(ledger: Ledger, records: Iterable[Record], site: str, name: str) -> None:
+    ledger.add_known(_known(records, f"{site}:".encode(), name))
+
+
+def _known(records: Iterable[Record], prefix: bytes, name: str) -> Iterator[Known]:
+    for record in records:
+        if record.key is None or not record.key.startswith(prefix):
+            continue
+        try:
+            change = PageChange.decode(record.value)
+        except WireError:  # a dead letter: nothing that it says counts
+            continue
+        yield Known(change.page_key, change.revision, change.op == "delete", change.source == name)
+
+
+async def _send(courier: Courier, own: OwnThread[Ledger], before: int, todo: int, report: Report) -> None:
+    after, done = "", 0
+    while wanted := await own.do(own.thing.wanted, after, FETCHED, before):
+        after = wanted[-1].page_key
+        await courier.deliver(wanted)
+        done += len(wanted)
+        report(Progress("pages", done, todo))
+
+
+async def _delete(courier: Courier, own: OwnThread[Ledger], before: int, todo: int, report: Report) -> None:
+    after, done = "", todo - await own.do(own.thing.count_gone, before)
+    while gone := await own.do(own.thing.gone, after, FETCHED, before):
+        after = gone[-1][0]
+        await courier.delete([replace(listed, revision=before) for _, listed in gone])
+        done += len(gone)
+        report(Progress("pages", done, todo))

@@ -1,0 +1,159 @@
+"""How a site's connectors are configured: `sites.SITE.connectors.NAME` in pagewire.yaml, told apart by `kind`.
+
+A secret may stay out of the file: `secret: ${NAME}` reads it from the environment variable NAME.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Annotated, Any, Literal, Self, get_args
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, SecretStr, StringConstraints, model_validator
+
+from schemas.base import Lang
+
+SECRET_PREFIX = "whsec_"  # noqa: S105  # Standard Webhooks: secrets as text are told from other base64 by it
+SHORTEST_KEY = 24  # bytes, https://github.com/standard-webhooks/standard-webhooks
+VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
+SECRETS = ("secret", "password")
+# Sources of changes that are no connector (schemas.page.PageChange.source).
+RESERVED = frozenset({"push", "import"})
+
+
+def signing_key(secret: SecretStr) -> bytes:
+    """The bytes that sign: `whsec_` + their base64.
+
+    Raises:
+        ValueError: not such a text, or too short to be safe.
+    """
+    text = secret.get_secret_value()
+    how = "must be whsec_ and the base64 of 24 random bytes or more: echo whsec_$(openssl rand -base64 32)"
+    if not text.startswith(SECRET_PREFIX):
+        raise ValueError(how)
+    try:
+        key = base64.b64decode(text.removeprefix(SECRET_PREFIX), validate=True)
+    except (binascii.Error, ValueError):
+        raise ValueError(how) from None
+    if len(key) < SHORTEST_KEY:
+        raise ValueError(how)
+    return key
+
+
+def _is_signing_secret(secret: SecretStr) -> SecretStr:
+    signing_key(secret)
+    return secret
+
+
+def _is_free(name: str) -> str:
+    if name in RESERVED:
+        raise ValueError(f"{name!r} is how changes are marked that come from no connector; pick another name")
+    return name
+
+
+WebhookSecret = Annotated[SecretStr, AfterValidator(_is_signing_secret)]
+# Without user and password: they have settings of their own, which are not printed.
+WebUrl = Annotated[str, StringConstraints(pattern=r"^https?://[^\s/@?#]+(/[^\s#]*)?$", max_length=2_000)]
+ConnectorName = Annotated[
+    str, StringConstraints(pattern=r"^[a-z0-9][a-z0-9_-]{0,62}$"), AfterValidator(_is_free)
+]  # stands in the path of its webhook, and with every change as its source
+
+
+class _Connector(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class PushConnector(_Connector):
+    """Whatever signs a webhook."""
+
+    kind: Literal["push"]
+    secret: WebhookSecret = Field(description="Signs its webhooks: `echo whsec_$(openssl rand -base64 32)`.")
+
+
+class WordPressConnector(_Connector):
+    """The plugin pushes, the REST API is read by `import` and `reconcile`."""
+
+    kind: Literal["wordpress"]
+    url: WebUrl = Field(description="Address of the site, `https://www.example.org`.")
+    secret: WebhookSecret | None = Field(default=None, description="The plugin's secret; none: it is read only.")
+    user: str | None = Field(default=None, description="Who reads: only what is public is taken all the same.")
+    password: SecretStr | None = Field(default=None, description="Application password of that user.")
+
+    @model_validator(mode="after")
+    def _user_with_password(self) -> Self:
+        if (self.user is None) != (self.password is None):
+            raise ValueError("user and password: give both or neither")
+        return self
+
+
+class WagtailConnector(_Connector):
+    """The Django app pushes, and answers `import` and `reconcile`."""
+
+    kind: Literal["wagtail"]
+    url: WebUrl = Field(description="Address of the site, `https://www.example.org`.")
+    secret: WebhookSecret = Field(description="The app's secret.")
+
+
+class FolderConnector(_Connector):
+    """Markdown, HTML and office files."""
+
+    kind: Literal["folder"]
+    path: Path = Field(description="The folder.")
+    url: WebUrl | None = Field(
+        default=None, description="Where the folder is served: pages that do not say their `url` get one below it."
+    )
+
+
+class SitemapConnector(_Connector):
+    """A website read as a search engine does."""
+
+    kind: Literal["sitemap"]
+    url: WebUrl = Field(
+        description="A `sitemap.xml`, or the site's own address: then robots.txt and `/sitemap.xml` are asked."
+    )
+    crawl: bool = Field(default=False, description="Follow links from `url` on instead; for sites without a sitemap.")
+    max_pages: int = Field(default=50_000, ge=1, description="Pages at most; a site with more is refused.")
+    max_depth: int = Field(default=10, ge=0, le=100, description="Links followed from `url` at most, when crawling.")
+    delay: float = Field(
+        default=0.5, ge=0, le=60, description="Seconds between two requests; a longer one in robots.txt wins."
+    )
+    concurrency: int = Field(default=2, ge=1, le=16, description="Requests at once.")
+    exclude: tuple[str, ...] = Field(
+        default=(), description="Beginnings of paths that are left out, such as `/calendar/`."
+    )
+    lang: Lang | None = Field(
+        default=None, description="Language of pages that do not say theirs; default: the site's first."
+    )
+
+
+Connector = Annotated[
+    PushConnector | WordPressConnector | WagtailConnector | FolderConnector | SitemapConnector,
+    Field(discriminator="kind"),
+]
+KINDS: tuple[type[_Connector], ...] = get_args(get_args(Connector)[0])
+
+
+def webhook_secret(connector: Connector) -> SecretStr | None:
+    """What its webhooks are signed with; None: it sends none."""
+    return getattr(connector, "secret", None)
+
+
+def variables(values: Mapping[str, Any]) -> Iterator[tuple[tuple[str, ...], dict[str, Any], str, str]]:
+    """The secrets of a configuration that stand as `${NAME}`: where, the mapping they are in, their key, NAME."""
+    for site, of_site in _mappings(values.get("sites")):
+        for name, connector in _mappings(of_site.get("connectors")):
+            for key in SECRETS:
+                match = VARIABLE.fullmatch(text) if isinstance(text := connector.get(key), str) else None
+                if match:
+                    yield ("sites", site, "connectors", name, key), connector, key, match[1]
+
+
+def _mappings(value: Any) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Only what is well formed; the rest is for the models to refuse."""
+    if isinstance(value, dict):
+        for name, inner in value.items():
+            if isinstance(inner, dict):
+                yield str(name), inner

@@ -1,0 +1,283 @@
+"""A website as a source: its sitemaps, or its links, followed as a search engine would.
+
+    robots.txt ─▶ sitemaps ──┐
+                  or links ──┴▶ address ─▶ conditional request ─▶ 304: as it was
+                                                                └▶ 200: text, language, own address ─▶ visits
+
+The revision of a page is when its content was first seen here: what a site says of its modified times is not to be
+relied on, only to save requests. So the inventory is what fetches, and `fetch` hands out what it kept.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import AsyncGenerator, AsyncIterator, Coroutine, Iterable, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Any
+from urllib.parse import unquote, urlsplit
+
+from pydantic import ValidationError
+
+from connectors.cms.fetching import Away, Fetched, Refused
+from connectors.cms.folder.scan import OFFICE
+from connectors.cms.frame import Listed, Unreadable
+from connectors.cms.own_thread import OwnThread
+from connectors.cms.settings import SitemapConnector
+from connectors.cms.sitemap.discover import Location, NotASitemap, Robots, locations, read_robots, same_site
+from connectors.cms.sitemap.pace import Fetches, Pace
+from connectors.cms.sitemap.page import WebPage, language_of, normal, page_id, read_page
+from connectors.cms.sitemap.visits import Visit, Visits
+from schemas.base import problems
+from schemas.page import Attachment, PageDocument
+
+log = logging.getLogger(__name__)
+
+HTML_TYPES = frozenset({"text/html", "application/xhtml+xml", ""})
+FILE_TYPES = frozenset(OFFICE.values())
+# Not asked for when crawling: no text in there.
+OTHER_FILES = (
+    ".jpg", ".jpeg", ".png", ".gif", ".webp", ".svg", ".ico", ".css", ".js", ".json", ".xml", ".zip", ".gz", ".mp3",
+    ".mp4", ".webm", ".woff", ".woff2", ".ics", ".exe", ".dmg", ".iso",
+)  # fmt: skip
+TOGETHER = 64  # addresses looked at between two reports
+FAILURES = 10  # servers that fail so often in a row are away
+GONE = frozenset({404, 410})
+
+
+class SitemapSource:
+    """One website, with the visits that are kept of it. For one task at a time."""
+
+    def __init__(
+        self, connector: SitemapConnector, fetch: Fetches, languages: tuple[str, ...], own: OwnThread[Visits]
+    ) -> None:
+        self._connector = connector
+        self._languages = languages
+        self._pace = Pace(fetch, connector.concurrency, connector.delay)
+        self._own = own
+        self._visits = own.thing
+        self._begun = self._clock()
+        self._failures = 0
+        self._robots: Robots | None = None
+        self._elsewhere = ""  # another host that pages were said to be at
+
+    async def inventory(self) -> AsyncGenerator[Listed, None]:
+        """Raises: NotASitemap, Refused, Away: not all of its pages are known."""
+        self._failures = 0
+        if self._robots is None:
+            self._robots = await read_robots(self._pace, self._connector.url)
+            self._pace.delay = max(self._connector.delay, min(self._robots.delay, 60.0))
+        found = self._crawled() if self._connector.crawl else self._listed(self._robots)
+        count = 0
+        async for visit in found:
+            if visit.kind == "page":
+                count += 1
+                # One that cannot be read counts as new, so that it is asked for and told of.
+                yield Listed(visit.page_id, visit.lang, visit.revision if visit.problem is None else self._clock())
+        if not count and self._elsewhere:
+            raise NotASitemap(f"{self._connector.url}: its pages are at {self._elsewhere}; give that as `url`")
+        await self._own.do(self._visits.forget, self._clock())
+
+    async def fetch(self, wanted: Sequence[Listed]) -> AsyncGenerator[PageDocument | Unreadable, None]:
+        """What the inventory found."""
+        documents = await self._own.do(self._visits.documents, [(one.page_id, one.lang) for one in wanted])
+        for listed, (document, problem) in zip(wanted, documents, strict=True):
+            if problem is not None:
+                yield Unreadable(listed, problem)
+            elif document is not None:
+                yield document
+
+    async def now(self) -> int:
+        """Our own clock: it is the one that revisions are from."""
+        return self._clock()
+
+    async def _listed(self, robots: Robots) -> AsyncIterator[Visit]:
+        seen: set[str] = set()
+        chunk: list[Location] = []
+        async for location in locations(self._pace, self._connector.url, robots):
+            url = self._wanted(location.url)
+            if url is None or url in seen:
+                continue
+            seen.add(url)
+            self._check_number(seen)
+            chunk.append(Location(url, location.lastmod))
+            if len(chunk) == TOGETHER:
+                async for visit in self._visit_all(chunk, seen):
+                    yield visit
+                chunk = []
+        async for visit in self._visit_all(chunk, seen):
+            yield visit
+
+    async def _crawled(self) -> AsyncIterator[Visit]:
+        """Breadth first, so that what is near the start is found before the limit."""
+        start = normal(self._connector.url)
+        seen = {start}
+        level = [Location(start)]
+        for _ in range(self._connector.max_depth + 1):
+            following: list[Location] = []
+            for at in range(0, len(level), TOGETHER):
+                async for visit in self._visit_all(level[at : at + TOGETHER], seen):
+                    yield visit
+                    for link in visit.links:
+                        url = self._wanted(link)
+                        if url is None or url in seen or urlsplit(url).path.lower().endswith(OTHER_FILES):
+                            continue
+                        seen.add(url)
+                        self._check_number(seen)
+                        following.append(Location(url))
+            level = following
+
+    async def _visit_all(self, chunk: Iterable[Location], seen: set[str]) -> AsyncIterator[Visit]:
+        """Visit these, and what they say is their own address."""
+        waiting = list(chunk)
+        while waiting:
+            visits = await _together(self._visit(location) for location in waiting)
+            waiting = []
+            for visit in visits:
+                yield visit
+                target = self._wanted(visit.target) if visit.kind == "moved" else None
+                if target is not None and target not in seen:
+                    seen.add(target)
+                    waiting.append(Location(target))
+
+    def _wanted(self, url: str) -> str | None:
+        """The one spelling of an address that we may and want to read."""
+        try:
+            url = normal(url)
+        except ValueError:
+            return None
+        own = self._connector.url
+        assert self._robots
+        if not same_site(url, own):
+            self._elsewhere = "{0.scheme}://{0.netloc}".format(urlsplit(url))
+            return None
+        if not self._robots.allow(url):
+            return None
+        return None if urlsplit(url).path.startswith(tuple(self._connector.exclude)) else url
+
+    def _check_number(self, seen: set[str]) -> None:
+        if len(seen) > self._connector.max_pages:
+            raise NotASitemap(
+                f"{self._connector.url}: more than {self._connector.max_pages:,} addresses; "
+                "leave some out with `exclude`, or raise `max_pages`"
+            )
+
+    async def _visit(self, location: Location) -> Visit:
+        url = location.url
+        before = await self._own.do(self._visits.get, url)
+        if before is not None and self._is_settled(before, location):
+            await self._own.do(self._visits.seen, url, self._clock())
+            return before
+        known = before if before and before.problem is None else None
+        try:
+            found = await self._pace.get(
+                url, etag=known.etag if known else None, modified=known.modified if known else None
+            )
+        except Refused as err:
+            self._failures = 0
+            if err.status in GONE:
+                return await self._keep(Visit(url, "nothing"))
+            return await self._unread(before, url, str(err))
+        except Away as err:
+            self._failures += 1
+            if self._failures >= FAILURES:
+                raise
+            return await self._unread(before, url, str(err))
+        self._failures = 0
+        if found.unchanged and before is not None:
+            await self._own.do(self._visits.unchanged, url, self._clock())
+            return before
+        visit, document = await asyncio.to_thread(self._read, url, found)
+        return await self._keep(visit, document)
+
+    def _is_settled(self, before: Visit, location: Location) -> bool:
+        """Whether a request can be saved: looked at just now, or after the time that the sitemap says."""
+        if before.fetched_at >= self._begun:
+            return True
+        settled = location.settled()
+        return (
+            settled is not None
+            and before.problem is None
+            and datetime.fromtimestamp(before.fetched_at / 1000, UTC) > settled
+        )
+
+    async def _unread(self, before: Visit | None, url: str, why: str) -> Visit:
+        """A page that is there and cannot be read: what was known of it stays, and it is told."""
+        log.info("cannot be read: %s", why)
+        if before is None or before.kind != "page":
+            lang = self._connector.lang or self._languages[0]
+            before = Visit(url, "page", page_id=page_id(url), lang=lang)
+            return await self._keep(replace(before, problem=why))
+        await self._own.do(self._visits.unread, url, self._clock(), why)
+        return replace(before, problem=why)
+
+    async def _keep(self, visit: Visit, document: PageDocument | None = None) -> Visit:
+        return await self._own.do(self._visits.keep, visit, self._clock(), document)
+
+    def _read(self, url: str, found: Fetched) -> tuple[Visit, PageDocument | None]:
+        visit = Visit(url, "nothing", etag=found.etag, modified=found.modified, fetched_at=self._clock())
+        if normal(found.url) != url:  # redirected
+            return replace(visit, kind="moved", target=normal(found.url)), None
+        try:
+            if found.media_type in HTML_TYPES:
+                page = read_page(found.body, url, found.charset, found.headers.get("x-robots-tag", ""))
+                visit = replace(visit, links=page.links)
+                if page.canonical != url:
+                    return replace(visit, kind="moved", target=page.canonical), None
+                if not page.indexed:
+                    return visit, None
+                document = self._document(url, page)
+            elif found.media_type in FILE_TYPES:
+                document = self._file(url, found.media_type)
+            else:
+                return visit, None
+        except ValidationError as err:
+            return self._bad(visit, problems(err)), None
+        except ValueError as err:
+            return self._bad(visit, str(err)), None
+        assert document.lang
+        return replace(visit, kind="page", page_id=document.id, lang=document.lang), document
+
+    def _bad(self, visit: Visit, why: str) -> Visit:
+        lang = self._connector.lang or self._languages[0]
+        return replace(visit, kind="page", etag=None, modified=None, page_id=page_id(visit.url), lang=lang, problem=why)
+
+    def _document(self, url: str, page: WebPage) -> PageDocument:
+        said: dict[str, Any] = {
+            "id": page_id(url),
+            "lang": language_of(page.lang, self._languages) or self._connector.lang or self._languages[0],
+            "url": url,
+            "title": page.title,
+            "description": page.description,
+            "keywords": page.keywords,
+            "content": page.content,
+        }
+        return PageDocument.model_validate(said)
+
+    def _file(self, url: str, media_type: str) -> PageDocument:
+        name = unquote(urlsplit(url).path.rpartition("/")[2])
+        attachment = Attachment(url=url, media_type=media_type, title=name)
+        return PageDocument(
+            id=page_id(url),
+            lang=self._connector.lang or self._languages[0],
+            url=url,
+            title=name,
+            attachments=(attachment,),
+        )
+
+    @staticmethod
+    def _clock() -> int:
+        return int(time.time() * 1000)
+
+
+async def _together(work: Iterable[Coroutine[Any, Any, Visit]]) -> list[Visit]:
+    """All of it, at once; when one fails the others end too."""
+    tasks = [asyncio.create_task(one) for one in work]
+    try:
+        return await asyncio.gather(*tasks)
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)

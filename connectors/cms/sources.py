@@ -1,0 +1,69 @@
+"""Which source stands behind a connector of pagewire.yaml."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from importlib.util import find_spec
+
+from connectors.cms.fetching import SafeFetch
+from connectors.cms.frame import Source
+from connectors.cms.own_thread import OwnThread
+from connectors.cms.settings import (
+    FolderConnector,
+    PushConnector,
+    SitemapConnector,
+    WagtailConnector,
+    WordPressConnector,
+)
+from pipelines.runtime.errors import WrongUse
+from pipelines.runtime.settings import Settings
+
+
+class NoSource(WrongUse):
+    """This connector only pushes: there is nothing to read."""
+
+    code = "no-source"
+
+
+@asynccontextmanager
+async def opened(settings: Settings, site: str, name: str) -> AsyncIterator[Source]:
+    """The source behind the connector `name` of `site`.
+
+    Raises:
+        UnknownSite.
+        NoSource: no such connector, or one that cannot be asked.
+    """
+    connectors = settings.site(site).connectors
+    connector = connectors.get(name)
+    languages = settings.site(site).languages
+    match connector:
+        case None:
+            known = ", ".join(sorted(connectors)) or "none"
+            raise NoSource(f"site {site} has no connector {name!r}; pagewire.yaml has: {known}")
+        case PushConnector():
+            raise NoSource(f"connector {name!r} of site {site} is of the kind push: it cannot be asked for its pages")
+        case FolderConnector():
+            from connectors.cms.folder.source import FolderSource
+
+            yield FolderSource(connector, languages)
+        case WordPressConnector():
+            from connectors.cms.wordpress.source import WordPressSource
+
+            async with SafeFetch(settings.fetch_allow) as fetch:
+                yield WordPressSource(connector, fetch, languages)
+        case WagtailConnector():
+            from connectors.cms.wagtail.source import WagtailSource
+
+            async with SafeFetch(settings.fetch_allow) as fetch:
+                yield WagtailSource(connector, fetch)
+        case SitemapConnector():
+            absent = [package for package in ("protego", "trafilatura") if find_spec(package) is None]
+            if absent:
+                raise NoSource(f"connectors of the kind sitemap need {' and '.join(absent)}: the extra `crawl`")
+            from connectors.cms.sitemap.source import SitemapSource
+            from connectors.cms.sitemap.visits import Visits
+
+            file = settings.home / "crawls" / site / f"{name}.db"
+            async with SafeFetch(settings.fetch_allow) as fetch, OwnThread(lambda: Visits(file)) as own:
+                yield SitemapSource(connector, fetch, languages, own)

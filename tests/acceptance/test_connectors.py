@@ -1,0 +1,174 @@
+"""Connectors from the outside: a signed webhook, a watched folder, a crawled website; search follows each of them."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+import yaml
+
+from tests.acceptance.system import Instance, eventually
+from tests.acceptance.test_story import found
+from tests.engine_fixture import Servers
+from tests.signing import SECRET, signed
+
+pytestmark = pytest.mark.engine
+
+
+@dataclass(frozen=True)
+class Connected:
+    """A running system with three connectors."""
+
+    instance: Instance
+    site: httpx.Client
+    docs: Path
+    web: Path
+
+    def reconciled(self, connector: str, *options: str) -> tuple[int, dict[str, Any]]:
+        done = self.instance.run("reconcile", self.instance.site, connector, "--json", *options)
+        assert done.stdout, done.stderr
+        return done.returncode, json.loads(done.stdout)[0]
+
+
+class _Quiet(SimpleHTTPRequestHandler):
+    extensions_map = {**SimpleHTTPRequestHandler.extensions_map, "": "text/html"}  # noqa: RUF012  # as its base does
+
+    def log_message(self, format: str, *args: Any) -> None:
+        pass
+
+
+@pytest.fixture(scope="module")
+def connected(engine: Servers, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Connected]:
+    home = tmp_path_factory.mktemp("connected")
+    docs, web = home / "docs", home / "web"
+    docs.mkdir()
+    web.mkdir()
+    server = ThreadingHTTPServer(("127.0.0.1", 0), partial(_Quiet, directory=str(web)))
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    instance = Instance(home, engine, PAGEWIRE_FETCH_ALLOW="127.0.0.1", SHOP_SECRET=SECRET)
+    connectors = {
+        "shop": {"kind": "push", "secret": "${SHOP_SECRET}"},
+        "docs": {"kind": "folder", "path": str(docs)},
+        "web": {"kind": "sitemap", "url": f"http://127.0.0.1:{server.server_port}/", "crawl": True, "delay": 0},
+    }
+    sites = {instance.site: {"languages": ["en", "de"], "connectors": connectors}}
+    (home / "pagewire.yaml").write_text(yaml.safe_dump({"sites": sites}))
+    try:
+        with instance.started("up") as up, instance.client(up.url) as client:
+            yield Connected(instance, client, docs, web)
+    finally:
+        server.shutdown()
+        server.server_close()
+
+
+def shown(site: httpx.Client, word: str) -> list[str] | None:
+    """Ids of the pages with this word; None while nobody can say: an index that was just made."""
+    answer = site.get("/search", params={"q": word, "mode": "keyword"})
+    return [hit["page_id"] for hit in answer.json()["hits"]] if answer.status_code == 200 else None
+
+
+def deliver(site: httpx.Client, *lines: dict[str, Any], **more: str) -> httpx.Response:
+    body = b"".join(json.dumps(line).encode() + b"\n" for line in lines)
+    request = site.build_request("POST", "/webhooks/shop", content=body, headers=signed(body) | more)
+    del request.headers["Authorization"]  # the signature is all it needs
+    return site.send(request)
+
+
+def line(op: str, revision: int, content: str = "") -> dict[str, Any]:
+    page: dict[str, Any] = {"id": "lamp", "lang": "en", "revision": revision}
+    return {"op": op, "page": page | ({"content": content} if op == "upsert" else {})}
+
+
+def test_what_a_webhook_says_is_searched_at_once(connected: Connected) -> None:
+    site = connected.site
+    assert deliver(site).json() == {"accepted": 0, "rejected": 0, "superseded": 0, "errors": []}
+    saved = line("upsert", 1_000, "<p>A brass lantern with a chrysoprase lens.</p>")
+    assert deliver(site, saved).json()["accepted"] == 1
+    eventually(lambda: shown(site, "chrysoprase") == ["lamp"])
+    edited = line("upsert", 2_000, "<p>A brass lantern with a tourmaline lens.</p>")
+    assert deliver(site, edited).json()["accepted"] == 1
+    eventually(lambda: shown(site, "tourmaline") == ["lamp"])
+    assert deliver(site, saved).json()["superseded"] == 1  # once more, inside the window
+    assert deliver(site, line("delete", 3_000)).json()["accepted"] == 1
+    eventually(lambda: shown(site, "lantern") == [])
+    assert deliver(site, edited).json()["superseded"] == 1
+    assert found(site, "lantern", "keyword") == []
+
+
+def test_a_webhook_that_nobody_signed_changes_nothing(connected: Connected) -> None:
+    body = json.dumps(line("upsert", 9_000, "<p>An obsidian forgery.</p>")).encode()
+    for headers in ({}, signed(body, "whsec_" + "A" * 40), signed(body + b" "), signed(body, age=400)):
+        answer = connected.site.post("/webhooks/shop", content=body, headers=headers)
+        assert (answer.status_code, answer.json()["code"]) == (401, "bad-signature")
+    answer = connected.site.post("/webhooks/docs", content=body, headers=signed(body))
+    assert (answer.status_code, answer.json()["code"]) == (404, "unknown-connector")
+    assert found(connected.site, "obsidian", "keyword") == []
+
+
+def test_search_follows_a_watched_folder(connected: Connected) -> None:
+    docs, site = connected.docs, connected.site
+    (docs / "harbour").mkdir()
+    (docs / "harbour" / "moor.md").write_text("---\ntitle: Mooring\n---\nAsk for the *zirconium* key.")
+    with connected.instance.started("watch", connected.instance.site, "docs"):
+        eventually(lambda: shown(site, "zirconium") == ["harbour/moor"])
+        (docs / "harbour" / "moor.md").write_text("---\ntitle: Mooring\n---\nAsk for the *palladium* key.")
+        eventually(lambda: shown(site, "palladium") == ["harbour/moor"])
+        (docs / "harbour" / "moor.md").rename(docs / "harbour" / "berth.md")
+        eventually(lambda: shown(site, "palladium") == ["harbour/berth"])
+        (docs / "harbour").rename(docs / "port")
+        eventually(lambda: shown(site, "palladium") == ["port/berth"])
+        (docs / "port" / "berth.md").unlink()
+        eventually(lambda: shown(site, "palladium") == [])
+    (docs / "tide.md").write_text("High tide at the rhodium mark.")
+    (docs / "ebb.md").write_text("Low tide at the iridium mark.")
+    code, seen = connected.reconciled("docs", "--dry-run")
+    assert (code, seen["missing"], seen["sent"]) == (1, 2, 0)
+    code, done = connected.reconciled("docs")
+    assert (code, done["sent"]) == (0, 2)
+    eventually(lambda: shown(site, "rhodium") == ["tide"])
+    (docs / "tide.md").unlink()
+    code, done = connected.reconciled("docs")
+    assert (code, done["deleted"]) == (0, 1)
+    eventually(lambda: shown(site, "rhodium") == [])
+    assert connected.reconciled("docs")[1]["gone"] == 0
+
+
+def test_a_website_is_crawled_and_followed(connected: Connected) -> None:
+    web, site = connected.web, connected.site
+
+    def write(name: str, text: str, *links: str) -> None:
+        anchors = "".join(f'<a href="/{link}">{link}</a>' for link in links)
+        (web / name).write_text(
+            f'<html lang="en"><head><title>{name}</title></head><body><main>{text} {anchors}</main></body></html>'
+        )
+
+    write("index.html", "A vermilion gate.", "one", "two", "secret")
+    write("one", "A cobalt door.", "three")
+    write("two", "An ochre window.")
+    write("three", "A magenta roof.")
+    write("secret", "A hidden cellar.")
+    (web / "robots.txt").write_text("User-agent: *\nDisallow: /secret\n")
+    imported = connected.instance.run("import", connected.instance.site, "web")
+    assert imported.returncode == 0, imported.stderr
+    assert found(site, "magenta", "keyword") == ["/three"]
+    assert found(site, "cellar", "keyword") == []
+    write("two", "A saffron window.")
+    write("one", "A cobalt door.")  # nothing leads to three any more
+    code, done = connected.reconciled("web")
+    assert (code, done["newer"], done["gone"], done["sent"], done["deleted"]) == (0, 2, 1, 2, 1)
+    eventually(lambda: shown(site, "saffron") == ["/two"])
+    eventually(lambda: shown(site, "magenta") == [])
+    code, done = connected.reconciled("web")
+    assert (code, done["sent"], done["deleted"]) == (0, 0, 0)
+
+
+def test_audit_agrees_in_the_end(connected: Connected) -> None:
+    eventually(lambda: connected.instance.run("audit", connected.instance.site).returncode == 0, timeout=120)

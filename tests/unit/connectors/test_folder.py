@@ -1,0 +1,301 @@
+"""A folder as a source: which files are pages, what they say, and a folder that is watched."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from connectors.cms import sync as syncing
+from connectors.cms.folder import source
+from connectors.cms.folder.scan import FolderGone
+from connectors.cms.folder.source import FolderSource
+from connectors.cms.folder.watch import Watch
+from connectors.cms.frame import Listed, Unreadable
+from connectors.cms.reconcile import Reconciled, reconcile
+from connectors.cms.settings import FolderConnector
+from connectors.cms.sync import Outcome
+from pipelines.runtime.errors import Retryable
+from schemas.page import PageDocument
+from tests.connecting import SITE, Log
+
+
+@pytest.fixture(autouse=True)
+def a_quick_world(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No pauses, and what was just written is long ago."""
+    monkeypatch.setattr(syncing, "PAUSES", ())
+    monkeypatch.setattr(source, "TICK", -1_000)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    made = tmp_path / "pages"
+    made.mkdir()
+    return made
+
+
+def put(path: Path, content: str | bytes = "text") -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(content.encode() if isinstance(content, str) else content)
+    return path
+
+
+def move(one: Path, other: Path) -> None:
+    one.rename(other)
+
+
+def source_of(folder: Path, **more: str) -> FolderSource:
+    return FolderSource(FolderConnector.model_validate({"kind": "folder", "path": folder} | more), ("en", "de"))
+
+
+async def pages(folder: Path, **more: str) -> dict[str, PageDocument | Unreadable]:
+    found = source_of(folder, **more)
+    listed = [one async for one in found.inventory()]
+    fetched = [one async for one in found.fetch(listed)]
+    names = [f"{one.lang} {one.page_id}" for one in listed]
+    return dict(zip(names, fetched, strict=True))
+
+
+async def test_markdown_and_html_are_pages(folder: Path) -> None:
+    put(folder / "town" / "fees.md", "# Fees\n\n| a | b |\n| - | - |\n| 1 | 2 |")
+    put(folder / "hours.HTML", "<p>Open.</p>")
+    put(folder / "style.css")
+    found = await pages(folder)
+    assert set(found) == {"en town/fees", "en hours"}
+    fees = found["en town/fees"]
+    assert isinstance(fees, PageDocument)
+    assert "<td>2</td>" in fees.content
+    assert fees.revision is not None
+
+
+async def test_a_suffix_says_the_language_when_the_site_has_it(folder: Path) -> None:
+    for name in ("about.md", "about.de.md", "about.v2.md", "de.md", "x/.de.md"):
+        put(folder / name)
+    assert set(await pages(folder)) == {"en about", "de about", "en about.v2", "en de"}
+
+
+async def test_front_matter_of_other_tools_is_understood(folder: Path) -> None:
+    put(
+        folder / "post.md",
+        "---\ntitle: 2026\ntags: [money, dogs]\nsummary: All of them\nlastmod: 2026-05-04\nlayout: post\n"
+        "author: {name: x}\n---\ntext",
+    )
+    page = (await pages(folder))["en post"]
+    assert isinstance(page, PageDocument)
+    assert (page.title, page.keywords, page.description) == ("2026", ("money", "dogs"), "All of them")
+    assert page.changed_at is not None
+
+
+async def test_drafts_hidden_files_and_what_lies_elsewhere_are_not_public(folder: Path, tmp_path: Path) -> None:
+    put(folder / "draft.md", "---\ndraft: true\n---\n")
+    put(folder / "unpublished.md", "---\npublished: false\n---\n")
+    put(folder / ".git" / "a.md")
+    put(folder / ".hidden.md")
+    (folder / "passwd.md").symlink_to(put(tmp_path / "secret.md"))
+    (folder / "nowhere.md").symlink_to(folder / "gone.md")
+    (folder / "inside.md").symlink_to(put(folder / "real.md"))
+    assert set(await pages(folder)) == {"en real", "en inside"}
+
+
+async def test_an_office_file_is_a_page_of_its_own_or_an_attachment(folder: Path) -> None:
+    put(folder / "plan.pdf", b"%PDF")
+    put(folder / "fees" / "list.docx", b"PK")
+    put(folder / "fees" / "index.md", "---\nattachments: [list.docx]\n---\ntext")
+    found = await pages(folder, url="https://docs.town.example/files/")
+    plan, index = found["en plan.pdf"], found["en fees/index"]
+    assert set(found) == {"en plan.pdf", "en fees/index"}
+    assert isinstance(plan, PageDocument)
+    assert isinstance(index, PageDocument)
+    assert (plan.title, plan.url) == ("plan.pdf", "https://docs.town.example/files/plan.pdf")
+    assert [(a.path, a.media_type) for a in plan.attachments] == [(str(folder / "plan.pdf"), "application/pdf")]
+    assert [(Path(a.path or "").name, a.link) for a in index.attachments] == [
+        ("list.docx", "https://docs.town.example/files/fees/list.docx")
+    ]
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        ("---\ntitle: [\n---\n", "while parsing"),
+        ("---\n- a\n---\n", "front matter"),
+        ("---\nlang: German\n---\n", "lang: "),
+        ("---\nchanged_at: yesterday\n---\n", "changed_at: "),
+        ("---\nattachments: [../secret.pdf]\n---\n", "no file in this folder"),
+        (b"\xff\xfe\x00", "can't decode"),
+    ],
+)
+async def test_a_bad_file_is_told_and_stops_no_other(folder: Path, content: str | bytes, said: str) -> None:
+    put(folder / "bad.md", content)
+    put(folder / "good.md")
+    found = [page for page in (await pages(folder)).values() if isinstance(page, Unreadable)]
+    assert len(found) == 1
+    assert said in found[0].reason
+
+
+async def test_two_files_that_are_the_same_page_are_told(folder: Path) -> None:
+    put(folder / "a.md")
+    put(folder / "a.html")
+    [page] = (await pages(folder)).values()
+    assert isinstance(page, Unreadable)
+    assert page.reason == "two files are this page: a.html and a.md"
+
+
+async def test_a_folder_that_is_not_there_is_away_not_empty(folder: Path) -> None:
+    found = source_of(folder / "mounted")
+    with pytest.raises(FolderGone):
+        _ = [one async for one in found.inventory()]
+
+
+async def test_a_file_that_went_between_inventory_and_fetch_is_left_out(folder: Path) -> None:
+    put(folder / "a.md")
+    put(folder / "b.md")
+    found = source_of(folder)
+    listed = [one async for one in found.inventory()]
+    (folder / "a.md").unlink()
+    assert [page.id async for page in found.fetch(listed) if isinstance(page, PageDocument)] == ["b"]
+    assert [one async for one in found.fetch([Listed("never", "en", 1)])] == []
+
+
+async def test_a_copy_with_an_old_time_is_a_new_revision(folder: Path) -> None:
+    page = put(folder / "a.md", "new")
+    before = [one async for one in source_of(folder).inventory()]
+    old = put(folder / "old.txt.bak", "older")
+    os.utime(old, (1, 1))
+    shutil.copy2(old, page)  # as rsync and unzip do
+    [after] = [one async for one in source_of(folder).inventory()]
+    assert after.revision >= before[0].revision
+    assert after.revision > 10**12
+
+
+class Watched:
+    """A watch that looks when it is told to; what tells it otherwise is watchfiles' and is tried for real elsewhere."""
+
+    def __init__(self, folder: Path, home: Path) -> None:
+        self.log, self.home = Log(), home
+        self.source = source_of(folder)
+        self.told: list[Outcome] = []
+
+    async def begin(self) -> Reconciled:
+        first = await reconcile(self.source, SITE, "docs", self.log.opened, self.log.intake(), self.home)
+        seen = self.source.seen
+        assert seen is not None
+        self.watch = Watch(self.source, SITE, "docs", self.log.intake(), seen, self.told.append)
+        return first
+
+
+@pytest.fixture
+def watched(folder: Path, tmp_path: Path) -> Watched:
+    return Watched(folder, tmp_path / "home")
+
+
+CHANGES: dict[str, tuple[Callable[[Path], object], set[str]]] = {
+    "edit": (lambda f: put(f / "a.md", "# new"), {"en:a", "en:b", "en:sub/c"}),
+    "add": (lambda f: put(f / "new.html"), {"en:a", "en:b", "en:sub/c", "en:new"}),
+    "delete": (lambda f: (f / "a.md").unlink(), {"en:b", "en:sub/c"}),
+    "rename": (lambda f: (f / "a.md").rename(f / "z.md"), {"en:z", "en:b", "en:sub/c"}),
+    "move a folder": (lambda f: (f / "sub").rename(f / "moved"), {"en:a", "en:b", "en:moved/c"}),
+    "replace": (lambda f: (f / "b.md").replace(f / "a.md"), {"en:a", "en:sub/c"}),
+    "draft": (lambda f: put(f / "a.md", "---\ndraft: true\n---\n"), {"en:b", "en:sub/c"}),
+}
+
+
+@pytest.mark.parametrize(("change", "expected"), CHANGES.values(), ids=CHANGES)
+async def test_what_happens_in_the_folder_happens_in_the_log(
+    folder: Path, watched: Watched, change: Callable[[Path], object], expected: set[str]
+) -> None:
+    for name in ("a.md", "b.md", "sub/c.md"):
+        put(folder / name)
+    await watched.begin()
+    change(folder)
+    await watched.watch.look()
+    assert set(watched.log.titles()) == expected
+    assert watched.log.lanes[-1] == "save"
+    count = len(watched.log.changes)
+    await watched.watch.look()
+    assert len(watched.log.changes) == count
+
+
+async def test_moved_away_and_back_it_is_there_again(folder: Path, watched: Watched) -> None:
+    put(folder / "sub" / "c.md", "text")
+    put(folder / "a.md")
+    await watched.begin()
+    for _ in range(3):  # the file in the folder keeps its time
+        (folder / "sub").rename(folder.parent / "away")
+        await watched.watch.look()
+        assert set(watched.log.titles()) == {"en:a"}
+        (folder.parent / "away").rename(folder / "sub")
+        await watched.watch.look()
+        assert set(watched.log.titles()) == {"en:a", "en:sub/c"}
+
+
+async def test_moved_away_in_one_session_and_back_in_the_next(folder: Path, watched: Watched) -> None:
+    put(folder / "sub" / "c.md", "text")
+    put(folder / "a.md")
+    await watched.begin()
+    (folder / "sub").rename(folder.parent / "away")
+    await watched.watch.look()
+    await watched.begin()
+    (folder.parent / "away").rename(folder / "sub")
+    await watched.watch.look()
+    assert set(watched.log.titles()) == {"en:a", "en:sub/c"}
+
+
+async def test_without_a_broker_the_next_look_does_it(folder: Path, watched: Watched) -> None:
+    put(folder / "a.md")
+    put(folder / "b.md")
+    await watched.begin()
+    put(folder / "a.md", "---\ntitle: New\n---\n")
+    (folder / "b.md").unlink()
+    watched.log.refuse = lambda _: Retryable("no broker")
+    with pytest.raises(Retryable):
+        await watched.watch.look()
+    watched.log.refuse = lambda _: None
+    await watched.watch.look()
+    assert watched.log.titles() == {"en:a": "New"}
+
+
+async def test_a_disk_that_goes_takes_no_pages_along(folder: Path, watched: Watched) -> None:
+    for number in range(30):
+        put(folder / f"p{number}.md")
+    await watched.begin()
+    move(folder, folder.parent / "away")
+    with pytest.raises(FolderGone):
+        await watched.watch.look()
+    put(folder / "x.css")  # an empty mount point
+    await watched.watch.look()
+    assert len(watched.log.titles()) == 30
+    shutil.rmtree(folder)
+    move(folder.parent / "away", folder)
+    (folder / "p0.md").unlink()
+    await watched.watch.look()
+    assert len(watched.log.titles()) == 29
+
+
+async def test_a_bad_file_is_told_once_while_it_is_watched(folder: Path, watched: Watched) -> None:
+    put(folder / "a.md")
+    await watched.begin()
+    put(folder / "a.md", "---\ntitle: [\n---\n")
+    await watched.watch.look()
+    await watched.watch.look()
+    assert [outcome.failed for outcome in watched.told] == [1]
+    assert watched.log.titles() == {"en:a": "a"}
+
+
+async def test_what_is_written_while_it_is_read_is_read_again(
+    folder: Path, watched: Watched, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put(folder / "a.md")
+    await watched.begin()
+    monkeypatch.setattr(source, "TICK", 60_000)
+    put(folder / "a.md", "other")
+    await watched.watch.look()
+    count = len(watched.log.changes)
+    await watched.watch.look()
+    assert len(watched.log.changes) == count + 1
+    monkeypatch.setattr(source, "TICK", -1_000)
+    await watched.watch.look()
+    await watched.watch.look()
+    assert len(watched.log.changes) == count + 2

@@ -1,0 +1,236 @@
+"""Sitemaps, robots.txt and web pages: what is read of them, and what is refused."""
+
+from __future__ import annotations
+
+import gzip
+import tracemalloc
+from datetime import UTC, datetime
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from connectors.cms.fetching import Away, Fetched
+from connectors.cms.sitemap import discover
+from connectors.cms.sitemap.discover import Location, NotASitemap, Robots, is_sitemap, parse, same_site
+from connectors.cms.sitemap.page import language_of, normal, page_id, read_page
+
+HERE = "https://www.town.example/sitemap.xml"
+NS = 'xmlns="http://www.sitemaps.org/schemas/sitemap/0.9"'
+BILLION = (
+    '<!DOCTYPE x [<!ENTITY a "aaaaaaaaaa"><!ENTITY b "&a;&a;&a;&a;&a;&a;&a;&a;&a;&a;"><!ENTITY c "&b;&b;&b;&b;&b;">]>'
+)
+
+
+def read(body: str | bytes) -> tuple[list[str], list[Location]]:
+    return parse(Fetched(HERE, 200, body.encode() if isinstance(body, str) else body, {}), HERE)
+
+
+def test_a_sitemap_lists_pages_and_times() -> None:
+    body = f"""<?xml version="1.0"?><urlset {NS} xmlns:x="http://www.w3.org/1999/xhtml"><!-- made by hand -->
+    <url><loc> https://www.town.example/a </loc><lastmod>2026-05-04</lastmod><x:link hreflang="de" href="/de"/></url>
+    <url><loc>https://www.town.example/b?x=1&amp;y=2</loc></url><url><lastmod>2026</lastmod></url></urlset>"""
+    assert read(body) == (
+        [],
+        [Location("https://www.town.example/a", "2026-05-04"), Location("https://www.town.example/b?x=1&y=2")],
+    )
+    assert read(gzip.compress(body.encode())) == read(body)
+    assert read("\ufeff  " + body) == read(body)
+
+
+def test_an_index_lists_sitemaps() -> None:
+    body = f"<sitemapindex {NS}><sitemap><loc>https://www.town.example/a.xml.gz</loc></sitemap></sitemapindex>"
+    assert read(body) == (["https://www.town.example/a.xml.gz"], [])
+
+
+def test_a_list_of_addresses_is_a_sitemap_too() -> None:
+    assert read("https://a.example/1\nhttps://a.example/2\n")[1] == [
+        Location("https://a.example/1"), Location("https://a.example/2"),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("body", "said"),
+    [
+        ("", "neither XML nor a list"),
+        ("not found", "neither XML nor a list"),
+        ("<urlset", "not XML"),
+        ("<html><body>Not found</body></html>", "its root is <html>"),
+        ("<rss></rss>", "its root is <rss>"),
+        (b"\x1f\x8b garbage", "not what gzip packs"),
+    ],
+)
+def test_what_is_no_sitemap_is_refused_not_empty(body: str | bytes, said: str) -> None:
+    with pytest.raises(NotASitemap, match=said):
+        read(body)
+
+
+def test_entities_stay_closed_and_bombs_packed() -> None:
+    secret = '<!DOCTYPE x [<!ENTITY s SYSTEM "file:///etc/passwd">]>'
+    for doctype, entity in ((secret, "&s;"), (BILLION, "&c;&c;&c;")):
+        _, found = read(f"{doctype}<urlset><url><loc>https://a.example/{entity}</loc></url></urlset>")
+        assert all(len(one.url) < 100 and "root:" not in one.url for one in found)
+
+
+def test_a_gzip_bomb_is_not_unpacked(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(discover, "SITEMAP_LIMIT", 100_000)
+    bomb = gzip.compress(bytes(30_000_000))
+    tracemalloc.start()
+    try:
+        with pytest.raises(NotASitemap, match="unpacked larger than 100,000 bytes"):
+            read(bomb)
+        assert tracemalloc.get_traced_memory()[1] < 3_000_000
+    finally:
+        tracemalloc.stop()
+    with pytest.raises(Away):
+        read(gzip.compress(b"<urlset>" + b" " * 9_000)[:-9])
+
+
+@given(st.binary(max_size=300) | st.text(max_size=200).map(lambda text: f"<urlset>{text}</urlset>".encode()))
+@settings(max_examples=200, deadline=None)
+def test_whatever_stands_there_it_is_read_or_refused(body: bytes) -> None:
+    try:
+        sitemaps, pages = read(body)
+    except (NotASitemap, Away):
+        return
+    assert all(isinstance(one, str) for one in sitemaps)
+    assert all(one.url for one in pages)
+
+
+@pytest.mark.parametrize(
+    ("lastmod", "settled"),
+    [
+        ("", None),
+        ("yesterday", None),
+        ("2026-05-04", datetime(2026, 5, 6, tzinfo=UTC)),
+        ("2026-05-04T10:00:00Z", datetime(2026, 5, 4, 10, 1, tzinfo=UTC)),
+        ("2026-05-04T10:00:00+02:00", datetime(2026, 5, 4, 8, 1, tzinfo=UTC)),
+        ("2026-05-04T10:00:00", datetime(2026, 5, 4, 10, 1, tzinfo=UTC)),
+    ],
+)
+def test_a_time_is_settled_when_nothing_more_can_happen_in_it(lastmod: str, settled: datetime | None) -> None:
+    assert Location("x", lastmod).settled() == settled
+
+
+def test_robots_txt_says_where_and_how_often() -> None:
+    robots = Robots(
+        "User-agent: *\nDisallow: /\n\nUser-agent: Pagewire\nAllow: /*/help$\nDisallow: /private\nCrawl-delay: 3\n"
+        "Sitemap: https://www.town.example/a.xml\n"
+    )
+    assert robots.allow("https://www.town.example/page")
+    assert not robots.allow("https://www.town.example/private/x")
+    assert (robots.delay, robots.sitemaps) == (3.0, ("https://www.town.example/a.xml",))
+    assert Robots("<html>nonsense").allow("https://www.town.example/")
+    assert not Robots("User-agent: *\nDisallow: /").allow("https://www.town.example/x")
+
+
+def test_same_site_and_what_is_a_sitemap() -> None:
+    assert same_site("https://a.example/x", "http://A.example/y")
+    assert not same_site("https://a.example:8443/x", "https://a.example/y")
+    assert not same_site("https://a.example.evil.example/", "https://a.example/")
+    assert [is_sitemap(f"https://a.example{path}") for path in ("/s.xml", "/s.xml.gz?x=1", "/", "/xml")] == [
+        True, True, False, False,
+    ]  # fmt: skip
+
+
+FRAME = """<!doctype html><html lang="de-AT"><head><title>Hundesteuer | Stadt</title><base href="/de/">
+<meta name="description" content="Alles zu Hunden"><meta name=keywords content="Hund, Steuer,">
+<link rel="canonical" href="hunde?x=1#top"></head><body><nav><a href="/">Start</a></nav>
+<main><h1>Hundesteuer</h1><p>Kostet <a href="preise#p">12 Euro</a>.</p><script>x()</script></main>
+<footer><a rel=nofollow href="/login">Login</a> <a href="mailto:x@y.example">Mail</a></footer></body></html>"""
+
+
+def test_a_page_says_what_it_is() -> None:
+    page = read_page(FRAME.encode(), "https://www.town.example/de/hunde", None)
+    assert page.canonical == "https://www.town.example/de/hunde?x=1"
+    assert (page.lang, page.title, page.description) == ("de-AT", "Hundesteuer", "Alles zu Hunden")
+    assert page.keywords == ("Hund", "Steuer")
+    assert page.content.startswith("<h1>Hundesteuer</h1>")
+    assert "12 Euro" in page.content
+    assert "Login" not in page.content
+    assert page.links == ("https://www.town.example/", "https://www.town.example/de/preise")
+    assert page.indexed
+
+
+def test_without_a_main_the_frame_is_told_from_the_text() -> None:
+    text = "".join(f"<p>Sentence {n} tells what the town charges for dogs, and why it does so.</p>" for n in range(9))
+    links = "".join(f"<li><a href=/{n}>Menu item {n}</a></li>" for n in range(30))
+    body = f"<html><body><div class=menu><ul>{links}</ul></div><div class=text><h1>Dogs</h1>{text}</div></body></html>"
+    content = read_page(body.encode(), "https://www.town.example/dogs").content
+    assert "Sentence 8" in content
+    assert "Menu item" not in content
+
+
+def test_a_page_of_links_keeps_them() -> None:
+    body = "<html><body><ul><li><a href=/a>Dog tax</a></li><li><a href=/b>Passports</a></li></ul></body></html>"
+    content = read_page(body.encode(), "https://www.town.example/").content
+    assert '<a href="/a">Dog tax</a>' in content
+    assert "Passports" in content
+
+
+@pytest.mark.parametrize(
+    ("head", "tag", "indexed", "links"),
+    [
+        ('<meta name="robots" content="noindex">', "", False, 1),
+        ('<meta name="ROBOTS" content="NOFOLLOW, noarchive">', "", True, 0),
+        ("", "noindex, nofollow", False, 0),
+        ('<meta name="robots" content="none">', "", False, 0),
+        ('<meta name="pagewire" content="noindex">', "", False, 1),
+        ("", "", True, 1),
+    ],
+)
+def test_a_page_may_ask_to_be_left_out(head: str, tag: str, indexed: bool, links: int) -> None:
+    body = f"<html><head>{head}</head><body><a href='/x'>x</a></body></html>".encode()
+    page = read_page(body, "https://www.town.example/", robots_tag=tag)
+    assert (page.indexed, len(page.links)) == (indexed, links)
+
+
+def test_the_language_may_stand_in_the_links() -> None:
+    body = (
+        '<html><head><link rel="alternate" hreflang="x-default" href="/hu/a">'
+        '<link rel=alternate hreflang=hu href="/hu/a">'
+        "<link rel=alternate hreflang=de href='/de/a'></head><body>x</body></html>"
+    )
+    assert read_page(body.encode(), "https://www.town.example/hu/a").lang == "hu"
+
+
+@pytest.mark.parametrize(
+    ("tag", "found"),
+    [
+        ("de-AT", "de"),
+        ("pt-br", "pt-BR"),
+        ("PT_BR", "pt-BR"),
+        ("fr-CA", "fr-CA"),
+        ("x", None),
+        ("", None),
+        (None, None),
+    ],
+)
+def test_a_tag_is_one_of_the_sites_languages_where_it_can(tag: str | None, found: str | None) -> None:
+    assert language_of(tag, ("en", "de", "pt-BR")) == found
+
+
+@pytest.mark.parametrize("charset", ["utf-8", "iso-8859-1", None, "no-such-charset"])
+def test_umlauts_in_every_charset(charset: str | None) -> None:
+    body = "<html><head><meta charset=utf-8></head><body><main>Gebühren</main></body></html>"
+    encoded = body.encode("iso-8859-1" if charset == "iso-8859-1" else "utf-8")
+    assert "Gebühren" in read_page(encoded, "https://www.town.example/", charset).content
+
+
+@given(st.binary(max_size=400) | st.text(alphabet="<>/abhm\"'= \n&;!-[]", max_size=300).map(str.encode))
+@settings(max_examples=200, deadline=None)
+def test_whatever_a_server_sends_is_a_page_or_refused(body: bytes) -> None:
+    try:
+        page = read_page(body, "https://www.town.example/a")
+    except ValueError:
+        return
+    assert page.canonical.startswith(("http", "https"))
+
+
+def test_one_address_one_spelling() -> None:
+    assert normal("HTTPS://WWW.Town.example:443/ä b?q=ü#x") == "https://www.town.example/%C3%A4%20b?q=%C3%BC"
+    assert normal("https://a.example") == "https://a.example/"
+    assert page_id("https://a.example/x?y=1") == "/x?y=1"
+    long = [page_id(f"https://a.example/{'x' * 300}{n}") for n in (1, 2)]
+    assert all(len(one) <= 256 for one in long)
+    assert long[0] != long[1]

@@ -1,0 +1,363 @@
+"""A website as a source: what is asked, how often, and what is public by its own word."""
+
+from __future__ import annotations
+
+import asyncio
+import gzip
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from connectors.cms import sync as syncing
+from connectors.cms.fetching import LIMIT, Away, Fetched, Refused
+from connectors.cms.frame import Unreadable
+from connectors.cms.own_thread import OwnThread
+from connectors.cms.reconcile import Reconciled, reconcile
+from connectors.cms.settings import SitemapConnector
+from connectors.cms.sitemap import pace
+from connectors.cms.sitemap.discover import NotASitemap
+from connectors.cms.sitemap.source import FAILURES, SitemapSource
+from connectors.cms.sitemap.visits import Visits
+from schemas.page import PageDocument
+from tests.connecting import SITE, Log
+
+HOST = "https://www.town.example"
+
+
+@dataclass
+class FakeWeb:
+    """A server: what stands at each path. A page has an etag, as good servers have."""
+
+    pages: dict[str, str | bytes] = field(default_factory=dict)
+    headers: dict[str, dict[str, str]] = field(default_factory=dict)
+    moved: dict[str, str] = field(default_factory=dict)
+    errors: dict[str, Exception] = field(default_factory=dict)
+    asked: list[str] = field(default_factory=list)
+    unchanged: list[str] = field(default_factory=list)
+    at_once: int = 0
+    most_at_once: int = 0
+
+    async def get(
+        self, url: str, *, etag: str | None = None, modified: str | None = None, limit: int = LIMIT
+    ) -> Fetched:
+        self.at_once += 1
+        self.most_at_once = max(self.most_at_once, self.at_once)
+        await asyncio.sleep(0)
+        self.at_once -= 1
+        path = url.removeprefix(HOST)
+        self.asked.append(path)
+        if path in self.errors:
+            raise self.errors[path]
+        path = self.moved.get(path, path)
+        if path not in self.pages:
+            raise Refused(f"{url}: the server answered 404", 404)
+        body = self.pages[path]
+        encoded = body.encode() if isinstance(body, str) else body
+        own = f'"{hash(encoded)}"'
+        headers = {"content-type": "text/html; charset=utf-8", "etag": own} | self.headers.get(path, {})
+        if etag == own:
+            self.unchanged.append(path)
+            return Fetched(HOST + path, 304, b"", headers)
+        return Fetched(HOST + path, 200, encoded, headers)
+
+    def page(
+        self, path: str, text: str = "text", links: tuple[str, ...] = (), head: str = "", lang: str = "en"
+    ) -> None:
+        anchors = "".join(f'<a href="{link}">{link}</a>' for link in links)
+        body = f"<main><p>{text}</p>{anchors}</main>"
+        self.pages[path] = f'<html lang="{lang}"><head><title>{path}</title>{head}</head><body>{body}</body></html>'
+
+    def sitemap(self, *paths: str, at: str = "/sitemap.xml", lastmod: str = "") -> None:
+        time = f"<lastmod>{lastmod}</lastmod>" if lastmod else ""
+        entries = "".join(f"<url><loc>{HOST if p.startswith('/') else ''}{p}</loc>{time}</url>" for p in paths)
+        self.pages[at] = f"<urlset>{entries}</urlset>"
+
+
+@pytest.fixture(autouse=True)
+def no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(syncing, "PAUSES", ())
+
+
+@pytest.fixture
+def web() -> FakeWeb:
+    return FakeWeb()
+
+
+@pytest.fixture
+async def made(web: FakeWeb, tmp_path: Path) -> AsyncIterator[Any]:
+    """Makes sources; each is a new run of the command."""
+    async with OwnThread(lambda: Visits(tmp_path / "crawls" / "visits.db")) as own:
+
+        def make(path: str = "/", **more: Any) -> SitemapSource:
+            values = {"kind": "sitemap", "url": HOST + path, "delay": 0} | more
+            return SitemapSource(SitemapConnector.model_validate(values), web, ("en", "de"), own)
+
+        yield make
+
+
+async def listed(source: SitemapSource) -> list[str]:
+    return [f"{one.lang} {one.page_id}" async for one in source.inventory()]
+
+
+async def pages(source: SitemapSource) -> list[PageDocument | Unreadable]:
+    return [page async for page in source.fetch([one async for one in source.inventory()])]
+
+
+async def test_a_sitemap_found_through_robots_txt(web: FakeWeb, made: Any) -> None:
+    web.pages["/robots.txt"] = f"User-agent: *\nDisallow: /private\nSitemap: {HOST}/all.xml"
+    web.pages["/all.xml"] = f"<sitemapindex><sitemap><loc>{HOST}/en.xml.gz</loc></sitemap></sitemapindex>"
+    web.sitemap("/fees", "/private/x", "https://other.example/y", "/gone", at="/en.xml.gz")
+    web.pages["/en.xml.gz"] = gzip.compress(str(web.pages["/en.xml.gz"]).encode())
+    web.page("/fees", "12 euros")
+    web.page("/private/x")
+    [page] = await pages(made())
+    assert isinstance(page, PageDocument)
+    assert (page.id, page.lang, page.url, page.title) == ("/fees", "en", f"{HOST}/fees", "/fees")
+    assert "12 euros" in page.content
+    assert "/private/x" not in web.asked
+
+
+async def test_an_unchanged_page_costs_a_304_and_is_there_all_the_same(web: FakeWeb, made: Any) -> None:
+    web.sitemap("/a", "/b")
+    web.page("/a")
+    web.page("/b")
+    [first, _] = await pages(made())
+    web.page("/b", "new")
+    [again, changed] = await pages(made())
+    assert again == first
+    assert web.unchanged == ["/a"]
+    assert isinstance(changed, PageDocument)
+    assert "new" in changed.content
+
+
+async def test_another_etag_with_the_same_text_is_no_new_revision(web: FakeWeb, made: Any) -> None:
+    web.sitemap("/a")
+    web.page("/a", head="<!-- made in 3 ms -->")
+    before = await pages(made())
+    web.page("/a", head="<!-- made in 4 ms -->")
+    assert await pages(made()) == before
+    assert web.unchanged == []
+
+
+async def test_a_page_whose_time_is_long_past_is_not_asked_for(web: FakeWeb, made: Any) -> None:
+    web.sitemap("/a", lastmod="2020-01-01")
+    web.page("/a")
+    before = await pages(made())
+    web.asked.clear()
+    assert await pages(made()) == before
+    assert "/a" not in web.asked
+    web.sitemap("/a", lastmod="2099-01-01")
+    await pages(made())
+    assert "/a" in web.asked
+
+
+async def test_one_page_under_many_addresses_is_one_page(web: FakeWeb, made: Any) -> None:
+    canonical = f'<link rel="canonical" href="{HOST}/a">'
+    web.sitemap("/a?from=news", "/a", "/old", "/elsewhere", "/A#x")
+    web.page("/a", head=canonical)
+    web.page("/a?from=news", head=canonical)
+    web.page("/elsewhere", head='<link rel="canonical" href="https://other.example/a">')
+    web.moved["/old"] = "/a"
+    assert await listed(made()) == ["en /a"]
+    assert web.asked.count("/a") == 1
+
+
+async def test_a_canonical_address_that_no_sitemap_lists_is_visited(web: FakeWeb, made: Any) -> None:
+    web.sitemap("/a?x=1")
+    web.page("/a?x=1", head='<link rel="canonical" href="/a">')
+    web.page("/a", lang="de")
+    assert await listed(made()) == ["de /a"]
+
+
+async def test_pages_that_lead_in_circles_come_to_an_end(web: FakeWeb, made: Any) -> None:
+    web.sitemap("/a", "/loop")
+    web.page("/a", head='<link rel="canonical" href="/b">')
+    web.page("/b", head='<link rel="canonical" href="/a">')
+    web.errors["/loop"] = Refused("/loop: more than 5 redirects", 302)
+    source = made()
+    [loop] = await pages(source)
+    assert isinstance(loop, Unreadable)
+    assert "more than 5 redirects" in loop.reason
+
+
+async def test_what_is_not_for_searches_and_what_is_no_text_is_not_listed(web: FakeWeb, made: Any) -> None:
+    web.sitemap("/hidden", "/tagged", "/picture", "/plan.pdf")
+    web.page("/hidden", head='<meta name="robots" content="noindex">')
+    web.page("/tagged")
+    web.headers["/tagged"] = {"x-robots-tag": "noindex"}
+    web.pages["/picture"], web.headers["/picture"] = b"\x89PNG", {"content-type": "image/png"}
+    web.pages["/plan.pdf"], web.headers["/plan.pdf"] = b"%PDF", {"content-type": "application/pdf"}
+    [plan] = await pages(made())
+    assert isinstance(plan, PageDocument)
+    assert (plan.title, [one.url for one in plan.attachments]) == ("plan.pdf", [f"{HOST}/plan.pdf"])
+
+
+async def test_links_are_followed_within_the_site_and_its_rules(web: FakeWeb, made: Any) -> None:
+    web.pages["/robots.txt"] = "User-agent: *\nDisallow: /intern"
+    web.page("/", links=("/a", "/a#top", "https://other.example/", "/intern", "/logo.png", "/calendar/1", "mailto:x"))
+    web.page("/a", links=("/", "/b"))
+    web.page("/b", links=("/c",))
+    web.page("/c")
+    web.page("/calendar/1", links=("/calendar/2",))
+    assert await listed(made(crawl=True, max_depth=2, exclude=["/calendar/"])) == ["en /", "en /a", "en /b"]
+    assert web.asked == ["/robots.txt", "/", "/a", "/b"]
+
+
+async def test_a_crawl_goes_on_from_what_an_unchanged_page_linked_to(web: FakeWeb, made: Any) -> None:
+    web.page("/", links=("/a",))
+    web.page("/a")
+    await listed(made(crawl=True))
+    assert await listed(made(crawl=True)) == ["en /", "en /a"]
+    assert web.unchanged == ["/", "/a"]
+    web.errors["/"] = Away("/: the server answered 500")
+    assert await listed(made(crawl=True)) == ["en /", "en /a"]  # its links are still known
+
+
+@pytest.mark.parametrize("crawl", [True, False])
+async def test_a_trap_of_pages_without_end_is_refused(web: FakeWeb, made: Any, crawl: bool) -> None:
+    web.sitemap(*(f"/{n}" for n in range(60)))
+    for n in range(60):
+        web.page(f"/{n}", links=(f"/{n + 1}",))
+    web.page("/", links=("/0",))
+    with pytest.raises(NotASitemap, match="more than 50 addresses"):
+        await listed(made(crawl=crawl, max_pages=50, max_depth=100))
+
+
+@pytest.mark.parametrize(
+    ("robots", "sitemap", "error"),
+    [
+        (Away("robots.txt: the server answered 503"), None, Away),
+        (None, Refused("sitemap.xml: the server answered 404", 404), Refused),
+        (None, Away("sitemap.xml: the server answered 500"), Away),
+        (Refused("10.0.0.1, which is not public"), None, Refused),
+    ],
+)
+async def test_when_nobody_knows_all_pages_nothing_is_listed(
+    web: FakeWeb, made: Any, robots: Exception | None, sitemap: Exception | None, error: type[Exception]
+) -> None:
+    web.sitemap("/a")
+    web.page("/a")
+    for path, said in (("/robots.txt", robots), ("/sitemap.xml", sitemap)):
+        if said is not None:
+            web.errors[path] = said
+    with pytest.raises(error):
+        await listed(made())
+
+
+async def test_a_sitemap_at_another_host_is_not_followed(web: FakeWeb, made: Any) -> None:
+    web.pages["/sitemap.xml"] = (
+        "<sitemapindex><sitemap><loc>http://169.254.169.254/latest/meta-data.xml</loc></sitemap></sitemapindex>"
+    )
+    with pytest.raises(NotASitemap, match="at another host"):
+        await listed(made())
+    assert web.asked == ["/robots.txt", "/sitemap.xml"]
+
+
+@pytest.mark.parametrize("crawl", [True, False])
+async def test_a_site_that_moved_to_another_host_is_named_not_empty(web: FakeWeb, made: Any, crawl: bool) -> None:
+    web.sitemap("https://town.example/a", "https://town.example/b")
+    web.page("/", head='<link rel="canonical" href="https://town.example/">')
+    with pytest.raises(NotASitemap, match=r"its pages are at https://town.example; give that as `url`"):
+        await listed(made(crawl=crawl))
+
+
+async def test_an_index_that_names_itself_comes_to_an_end(web: FakeWeb, made: Any) -> None:
+    web.pages["/sitemap.xml"] = f"<sitemapindex><sitemap><loc>{HOST}/sitemap.xml</loc></sitemap></sitemapindex>"
+    assert await listed(made()) == []
+
+
+async def test_a_server_that_is_away_is_not_asked_for_every_page(web: FakeWeb, made: Any) -> None:
+    paths = [f"/{n}" for n in range(200)]
+    web.sitemap(*paths)
+    web.errors = {path: Away(f"{path}: no connection") for path in paths}
+    with pytest.raises(Away):
+        await listed(made())
+    assert len(web.asked) < 100
+
+
+async def test_some_pages_that_fail_are_told_and_stop_no_other(web: FakeWeb, made: Any) -> None:
+    paths = [f"/{n}" for n in range(FAILURES)]
+    web.sitemap(*paths)
+    for path in paths:
+        web.page(path)
+    web.errors["/3"] = Away("/3: the server answered 500")
+    web.errors["/4"] = Refused("/4: the server answered 403", 403)
+    found = await pages(made())
+    assert [one.reason for one in found if isinstance(one, Unreadable)] == [
+        "/3: the server answered 500", "/4: the server answered 403",
+    ]  # fmt: skip
+    assert len(found) == FAILURES
+
+
+async def test_a_server_that_asks_for_patience_gets_it(
+    web: FakeWeb, made: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    slept: list[float] = []
+
+    async def sleep(seconds: float) -> None:
+        slept.append(seconds)
+        if seconds > 1:
+            web.errors.clear()
+
+    web.sitemap("/a")
+    web.page("/a")
+    web.errors["/a"] = Away("/a: the server answered 429", 7.0)
+    monkeypatch.setattr(pace.asyncio, "sleep", sleep)
+    assert await listed(made()) == ["en /a"]
+    assert 6.5 < max(slept) <= 7.0
+
+
+async def test_never_more_at_once_than_it_may_be(web: FakeWeb, made: Any) -> None:
+    paths = [f"/{n}" for n in range(40)]
+    web.sitemap(*paths)
+    for path in paths:
+        web.page(path)
+    await listed(made(concurrency=3))
+    assert web.most_at_once == 3
+
+
+async def test_a_longer_delay_in_robots_txt_wins(web: FakeWeb, made: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    slept: list[float] = []
+    original = asyncio.sleep
+
+    async def sleep(seconds: float) -> None:
+        slept.append(seconds)
+        await original(0)
+
+    monkeypatch.setattr(pace.asyncio, "sleep", sleep)
+    web.pages["/robots.txt"] = "User-agent: *\nCrawl-delay: 5"
+    web.sitemap("/a", "/b")
+    await listed(made(delay=0.1))
+    assert sorted(round(seconds) for seconds in slept if seconds > 1) == [5, 10]
+
+
+async def run(source: SitemapSource, log: Log, home: Path, **how: Any) -> Reconciled:
+    return await reconcile(source, SITE, "site", log.opened, log.intake(), home, **how)
+
+
+async def test_reconciled_the_log_says_what_the_site_says(web: FakeWeb, made: Any, tmp_path: Path) -> None:
+    log = Log()
+    web.sitemap("/a", "/b", "/c", "/d")
+    for path in "abcd":
+        web.page(f"/{path}")
+    await run(made(), log, tmp_path)
+    web.page("/a", "new")
+    del web.pages["/b"]  # still listed, but gone
+    web.errors["/c"] = Refused("/c: the server answered 403", 403)  # who knows?
+    web.page("/e")
+    web.sitemap("/a", "/b", "/c", "/e")
+    found = await run(made(), log, tmp_path)
+    assert (found.missing, found.deleted, found.failed) == (1, 2, 1)
+    assert set(log.titles()) == {"en:/a", "en:/c", "en:/e"}
+    assert "new" in log.public()["town:en:%2Fa"].content
+    web.errors.clear()
+    web.page("/b")
+    web.sitemap("/a", "/b", "/c", "/e")
+    await run(made(), log, tmp_path)
+    assert set(log.titles()) == {"en:/a", "en:/b", "en:/c", "en:/e"}
+    count = len(log.changes)
+    await run(made(), log, tmp_path)
+    assert len(log.changes) == count

@@ -1,0 +1,80 @@
+"""What the REST API says of a post -> the page document. That the plugin says the same: tests/wordpress."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from connectors.cms.wordpress.mapping import document, listed, plain, revision, type_and_number
+from connectors.cms.wordpress.package import pack
+
+
+def post(**fields: Any) -> dict[str, Any]:
+    return {
+        "id": 12,
+        "type": "post",
+        "status": "publish",
+        "slug": "lake-ferry",
+        "link": "https://town.example/lake-ferry/",
+        "modified_gmt": "2026-11-21T20:30:05",
+        "title": {"rendered": "Lake &#8220;ferry&#8221;"},
+        "content": {"rendered": "<p>A ticket costs 4 euros.</p>\n<p>Children pay 2.</p>\n", "protected": False},
+        "excerpt": {"rendered": "<p>What it costs.</p>\n", "protected": False},
+        **fields,
+    }
+
+
+def test_a_post_is_a_page() -> None:
+    terms = [[{"name": "Ships &amp; boats", "slug": "ships"}, {"name": "Other", "slug": "uncategorized"}], [{}]]
+    page = document(post(_embedded={"wp:term": terms}), "de")
+    assert (page.id, page.lang, page.url) == ("post-12", "de", "https://town.example/lake-ferry/")
+    assert (page.name, page.title, page.description) == ("lake ferry", "Lake “ferry”", "What it costs.")
+    assert page.keywords == ("Ships & boats",)
+    assert page.revision == 1795293005999
+    assert page.changed_at is not None
+    assert page.changed_at.isoformat() == "2026-11-21T20:30:05+00:00"
+
+
+@pytest.mark.parametrize(
+    "made",
+    ["<p>A ticket costs 4 euros. Children pay 2.</p>", "<p>A ticket costs [&hellip;]</p>", "<p>A ticket</p>", ""],
+)
+def test_an_excerpt_that_wordpress_made_is_no_description(made: str) -> None:
+    assert document(post(excerpt={"rendered": made}), "en").description == ""
+
+
+def test_what_the_plugin_says_goes_first() -> None:
+    told = {"lang": "pt-BR", "description": ""}
+    page = document(post(pagewire=told, lang="pt"), "en")
+    assert (page.lang, page.description) == ("pt-BR", "")
+
+
+def test_what_not_everybody_may_read_is_not_listed() -> None:
+    assert listed(post(), "en") is not None
+    assert listed(post(content={"protected": True}), "en") is None
+    assert listed(post(status="private"), "en") is None
+
+
+@pytest.mark.parametrize(
+    ("html", "text"),
+    [
+        ("3 < 4 &amp; 5 > 2", "3 < 4 & 5 > 2"),
+        ("a<br/>b<!-- c -->d", "abd"),
+        ("<style>p {}</style>x<SCRIPT>y</SCRIPT>", "x"),
+        ("&copy=1 AT&T; &#x41;&#66;", "&copy=1 AT&T; AB"),
+        ("  a\n\tb&nbsp;c ", "a b c"),
+    ],
+)
+def test_plain(html: str, text: str) -> None:
+    assert plain(html) == text
+
+
+def test_ids_lead_back_to_their_posts() -> None:
+    assert type_and_number("my-event-12") == ("my-event", 12)
+    assert revision(post(modified_gmt="1970-01-01T00:00:01")) == 1999
+
+
+def test_the_zip_is_the_same_every_time(tmp_path: Any) -> None:
+    first, second = (pack(tmp_path / name).read_bytes() for name in ("a", "b"))
+    assert first == second
