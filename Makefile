@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 DATA ?= ../shared/data
 
-.PHONY: setup setup-bge demo test faults check fix docs bench lock
+.PHONY: setup setup-bge setup-attachments setup-wagtail setup-widget demo test faults check fix docs bench lock wordpress-plugin widget pictures
 
 setup: .venv/.installed
 
@@ -16,6 +16,21 @@ setup: .venv/.installed
 # bge-m3 through FlagEmbedding; brings torch, several GB.
 setup-bge: setup
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements-bge.lock
+
+# Wagtail with the app of connectors/cms/wagtail, for its ring of tests; an environment of its own: ours has no Django.
+WAGTAIL := .venv-wagtail/bin
+setup-wagtail: setup .venv-wagtail/.installed
+
+.venv-wagtail/.installed: requirements-wagtail.lock connectors/cms/wagtail/app/pyproject.toml
+	$(PYTHON) -m venv .venv-wagtail
+	$(WAGTAIL)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements-wagtail.lock
+	$(WAGTAIL)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation \
+		--editable connectors/cms/wagtail/app
+	touch $@
+
+# What reads attachments: unstructured for office files and mails, pypdf for PDFs; some 700 MB.
+setup-attachments: setup
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements-attachments.lock
 
 # A running system with the sample site. ONCE=1 stops after one cited answer.
 demo: setup
@@ -50,9 +65,33 @@ docs: setup
 bench: setup
 	$(BIN)/pagewire bench all --data $(DATA)
 
-# Pins every version by hash, without naming a registry.
+# The plugin as a zip for Plugins > Add New > Upload Plugin; the same bytes wherever it is made.
+wordpress-plugin: setup
+	$(BIN)/python -m connectors.cms.wordpress.package dist
+
+# What the widget is built and checked with; only for those who change it, and for its ring of tests.
+setup-widget: widget/node_modules/.package-lock.json
+
+widget/node_modules/.package-lock.json: widget/package-lock.json
+	npm ci --prefix widget --ignore-scripts
+	touch $@
+
+# The chat's one file, from widget/src; committed, so that nobody needs Node to run it.
+widget: setup setup-widget
+	$(BIN)/python -m widget.wire
+	npm run --silent --prefix widget check
+	npm run --silent --prefix widget build
+
+# The screenshots in docs/pictures, taken anew.
+pictures: setup
+	PICTURES=docs/pictures $(BIN)/python -m pytest tests/browser/test_pictures.py
+
+# Pins every version by hash, without naming a registry. Each lock keeps to those before it: all go into one environment.
+COMPILE := $(BIN)/uv pip compile --universal --generate-hashes --no-emit-index-url --no-header --python-version 3.11
+OURS := pyproject.toml --extra engine --extra crawl --group dev
 lock: setup
-	$(BIN)/uv pip compile --universal --generate-hashes --no-emit-index-url --no-header --python-version 3.11 \
-		pyproject.toml --extra engine --group dev -o requirements.lock
-	$(BIN)/uv pip compile --universal --generate-hashes --no-emit-index-url --no-header --python-version 3.11 \
-		pyproject.toml --extra engine --extra bge --group dev --constraint requirements.lock -o requirements-bge.lock
+	$(COMPILE) $(OURS) -o requirements.lock
+	$(COMPILE) $(OURS) --extra attachments --constraint requirements.lock -o requirements-attachments.lock
+	$(COMPILE) $(OURS) --extra bge --constraint requirements.lock --constraint requirements-attachments.lock \
+		-o requirements-bge.lock
+	$(COMPILE) connectors/cms/wagtail/app/pyproject.toml --extra site -o requirements-wagtail.lock

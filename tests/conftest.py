@@ -6,10 +6,16 @@ import importlib.util
 import os
 import shutil
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
+from tests.wordpress.peer import installed as wordpress_installed
+
 pytest_plugins = ["tests.engine_fixture"]
+
+
+WIDGET = Path(__file__).parents[1] / "widget"
 
 
 def _importable(*modules: str) -> bool:
@@ -18,11 +24,26 @@ def _importable(*modules: str) -> bool:
 
 # Marker -> whether its needs are there, and the command that installs them.
 RINGS: dict[str, tuple[Callable[[], bool], str]] = {
+    # Before the browser's: a test with both needs both.
+    "node": (
+        lambda: shutil.which("node") is not None and (WIDGET / "node_modules/axe-core/axe.min.js").exists(),
+        "apt-get install --no-install-recommends nodejs npm; make setup-widget",
+    ),
     "browser": (
         lambda: _importable("playwright") and shutil.which("chromium") is not None,
         "apt-get install --no-install-recommends chromium fonts-dejavu-core",
     ),
+    "wagtail": (
+        lambda: (Path(__file__).parents[1] / ".venv-wagtail/.installed").exists(),
+        "make setup-wagtail",
+    ),
     "bge": (lambda: _importable("FlagEmbedding", "torch"), "make setup-bge"),
+    "fuzz": (lambda: _importable("schemathesis"), "make setup"),
+    "attachments": (lambda: _importable("unstructured", "pypdf"), "make setup-attachments"),
+    "wordpress": (
+        wordpress_installed,
+        "apt-get install --no-install-recommends wordpress php-cli php-mysql php-curl php-xml php-mbstring mariadb-server",
+    ),
 }
 _absent = pytest.StashKey[dict[str, int]]()
 

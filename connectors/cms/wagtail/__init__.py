@@ -1,0 +1,1 @@
+"""Wagtail: the Django app in `app/` pushes; what it answers when asked is read here."""

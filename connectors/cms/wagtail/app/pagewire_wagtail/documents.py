@@ -1,0 +1,116 @@
+"""A page as Pagewire takes it: five searchable fields, rendered as its visitors see them.
+
+A page model may say it better: `def pagewire_document(self)` returns a dictionary whose fields take the place of ours
+(`title`, `name`, `description`, `keywords`, `content`, `url`, `attachments`), or None for a page that is to stay out.
+`pagewire_document = None` on the class keeps out every page of that model.
+"""
+
+from __future__ import annotations
+
+import json
+from datetime import datetime
+from hashlib import sha256
+from typing import Any
+
+from django.db import models
+from django.utils import timezone, translation
+from django.utils.html import linebreaks
+from taggit.managers import TaggableManager
+from wagtail.blocks import StreamValue
+from wagtail.fields import RichTextField, StreamField
+from wagtail.rich_text import expand_db_html
+
+from pagewire_wagtail.public import Page, key_of
+
+OVERRIDABLE = frozenset({"url", "name", "title", "description", "keywords", "content", "attachments"})
+
+
+class Unrenderable(Exception):
+    """The page's own code or templates failed."""
+
+
+def document(page: Any | None) -> dict[str, Any] | None:
+    """The page, without a revision; None: it stays out, by its own word or because it has no address.
+
+    Args:
+        page: the specific one, as visitors see it now; None if there is none.
+
+    Raises:
+        Unrenderable: whatever a template, a block or `pagewire_document` raised.
+    """
+    if page is None:
+        return None
+    page_id, lang = key_of(page)
+    try:
+        with translation.override(page.locale.language_code):
+            url = page.full_url
+            own = page.pagewire_document() if hasattr(page, "pagewire_document") else {}
+            if own is None or not url:
+                return None
+            if unknown := own.keys() - OVERRIDABLE:
+                raise ValueError(f"pagewire_document: no such field: {', '.join(sorted(unknown))}")
+            found = {
+                "id": page_id,
+                "lang": lang,
+                "url": url,
+                "name": getattr(page, "seo_title", "") or page.title,
+                "title": page.title,
+                "description": getattr(page, "search_description", ""),
+                "keywords": keywords(page) if "keywords" not in own else (),
+                "content": content(page) if "content" not in own else "",
+                "changed_at": _aware(page.last_published_at),
+            }
+            # As JSON here, so that a lazy translation or a SafeString fails, or is read, in its language.
+            return json.loads(json.dumps(found | own, default=str))
+    except Exception as err:
+        raise Unrenderable(f"{type(err).__name__}: {err}"[:1_000]) from err
+
+
+def digest(document: dict[str, Any]) -> str:
+    """Tells whether a document is as it was."""
+    return sha256(json.dumps(document, sort_keys=True).encode()).hexdigest()
+
+
+def content(page: Any) -> str:
+    """HTML of the page's own fields: those it lets Wagtail search; if it names none, its rich text and its streams."""
+    names = _searchable(page) or [
+        f.name for f in page._meta.get_fields() if isinstance(f, (RichTextField, StreamField))
+    ]
+    return "\n".join(filter(None, (_html(page, name) for name in names)))
+
+
+def keywords(page: Any) -> list[str]:
+    """Its tags."""
+    fields = [field.name for field in page._meta.get_fields() if isinstance(field, TaggableManager)]
+    return sorted({str(tag) for name in fields for tag in getattr(page, name).all()})
+
+
+def _searchable(page: Any) -> list[str]:
+    common = {field.field_name for field in Page.get_searchable_search_fields()}
+    names = dict.fromkeys(field.field_name for field in page.get_searchable_search_fields())
+    order = [field.name for field in page._meta.get_fields()]
+    own = [name for name in names if name not in common]
+    return sorted(own, key=lambda name: order.index(name) if name in order else len(order))
+
+
+def _html(page: Any, name: str) -> str:
+    value = getattr(page, name)
+    field = next((field for field in page._meta.get_fields() if field.name == name), None)
+    if isinstance(value, StreamValue):
+        return str(value.render_as_block({"page": page, "self": page}))
+    if isinstance(field, RichTextField):
+        return str(expand_db_html(value or ""))
+    if isinstance(field, models.Field) and field.is_relation:
+        return ""
+    if callable(value):
+        value = value()
+    if hasattr(value, "__html__"):
+        return str(value.__html__())
+    return linebreaks(str(value), autoescape=True) if value not in (None, "") else ""
+
+
+def _aware(moment: datetime | None) -> str | None:
+    """ISO 8601 with its offset, also where USE_TZ is off."""
+    if moment is None:
+        return None
+    return (timezone.make_aware(moment) if timezone.is_naive(moment) else moment).isoformat()

@@ -1,0 +1,105 @@
+"""What changes a page, its address or who may see it.
+
+    saved, published, copied, translated, planned ─▶ post_save      ─┐
+    its slug or place changed                     ─▶ pre/post_save  ─┤ with all below it: their URLs changed, silently
+    deleted                                       ─▶ post_delete    ─┼▶ mark
+    a subtree restricted, or no more              ─▶ PageViewRestriction ─┤
+    a site's address or root page changed         ─▶ Site           ─┘
+
+post_save is inside the transaction of the save; Wagtail's own page_published and page_unpublished come after it, when
+what a page's save has started (its tags, its own `save`) is there for certain: they mark once more. What a planned
+publication (`go_live_at`) announces too early marks a page that is not live: no line, nothing to tell.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.db.models.signals import post_delete, post_save, pre_save
+from wagtail.models import PageViewRestriction, Site
+from wagtail.signals import page_published, page_unpublished
+
+from pagewire_wagtail import marks
+from pagewire_wagtail.conf import WrongSetting, pagewire
+from pagewire_wagtail.public import Page, newest
+
+# What Wagtail saves of a page without a visitor seeing any of it: drafts (Wagtail 8 saves them while one types), locks.
+UNSEEN = frozenset(
+    {
+        "wagtail_admin_comments",
+        "latest_revision_created_at",
+        "draft_title",
+        "latest_revision",
+        "has_unpublished_changes",
+        "numchild",
+        "locked",
+        "locked_at",
+        "locked_by",
+        "owner",
+    }
+)
+BEFORE = "_pagewire_before"
+
+
+def connect() -> None:
+    pre_save.connect(page_saving)
+    post_save.connect(page_saved)
+    post_delete.connect(page_deleted)
+    page_published.connect(page_announced)
+    page_unpublished.connect(page_announced)
+    for signal in (post_save, post_delete):
+        signal.connect(restriction_changed, sender=PageViewRestriction)
+        signal.connect(site_changed, sender=Site)
+
+
+def _listening() -> bool:
+    try:
+        return pagewire() is not None
+    except WrongSetting:
+        return False  # `check` has said so; a save must not fail over it
+
+
+def _seen(update_fields: Any) -> bool:
+    return update_fields is None or not UNSEEN.issuperset(update_fields)
+
+
+def page_saving(instance: Any, raw: bool = False, update_fields: Any = None, **kwargs: Any) -> None:
+    """Keep in mind where the page was, and under which name Pagewire knows it."""
+    if not isinstance(instance, Page) or raw or instance.pk is None or not _seen(update_fields) or not _listening():
+        return
+    before = newest().filter(pk=instance.pk).select_related("locale").first()
+    setattr(instance, BEFORE, before and (marks.of(before), before.url_path))
+
+
+def page_saved(instance: Any, raw: bool = False, update_fields: Any = None, **kwargs: Any) -> None:
+    if not isinstance(instance, Page) or raw or not _seen(update_fields) or not _listening():
+        return
+    before, url_path = instance.__dict__.pop(BEFORE, None) or (None, instance.url_path)
+    changed = [marks.of(instance)] if url_path == instance.url_path else marks.subtrees(instance)
+    if before and before[:2] != changed[0][:2]:
+        changed.append(before._replace(live=False))
+    marks.mark(changed, bulk=len(changed) > marks.MANY)
+
+
+def page_deleted(instance: Any, **kwargs: Any) -> None:
+    if isinstance(instance, Page) and _listening():
+        marks.mark([marks.of(instance)._replace(live=False)])
+
+
+def page_announced(instance: Any, **kwargs: Any) -> None:
+    if _listening():
+        marks.mark([marks.of(instance)])
+
+
+def restriction_changed(instance: Any, raw: bool = False, **kwargs: Any) -> None:
+    """Never in bulk: what is private now must go at once."""
+    page = newest().filter(pk=instance.page_id).first()
+    if page and not raw and _listening():
+        marks.mark(marks.subtrees(page))
+
+
+def site_changed(raw: bool = False, **kwargs: Any) -> None:
+    """Every URL may be another: rare enough to look at all pages."""
+    if not raw and _listening():
+        pages = newest().order_by("pk").values_list(*marks.LISTED)
+        marks.mark((marks.listed(*page) for page in pages.iterator()), bulk=True)

@@ -1,0 +1,115 @@
+"""What `pagewire import` and `pagewire reconcile` ask: every public page with its revision, and pages by their id.
+
+Each page is rendered and compared with what was last sent: so a change that no signal told of (`queryset.update`, SQL,
+a snippet, a template) is found. It only looks: what it writes is its own records, never a page.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from time import monotonic
+from typing import Any
+
+from pagewire_wagtail.clock import milliseconds
+from pagewire_wagtail.conf import Pagewire
+from pagewire_wagtail.courier import current, expose
+from pagewire_wagtail.documents import Unrenderable, digest, document
+from pagewire_wagtail.marks import CHUNK, LISTED, Marked, listed, mark
+from pagewire_wagtail.models import PageRecord
+from pagewire_wagtail.public import Public, key_of, newest, whole
+
+PAGES = 100  # looked at with one query
+SECONDS = 10.0  # for one answer: web workers are given 30 to answer as a rule
+
+
+def inventory(pagewire: Pagewire, after: str) -> Iterator[dict[str, Any]]:
+    """Pages in the order of their primary keys, from behind `after`; last where to go on, or that this was all."""
+    end = monotonic() + SECONDS
+    public = Public.now(pagewire)
+    if not after:
+        _tell_of_gone(pagewire)
+    while True:
+        pages = public.pages().order_by("pk")
+        chunk = list((pages.filter(pk__gt=after) if after else pages)[:PAGES])
+        if not chunk:
+            yield {"end": True}
+            return
+        seen = [page for page in chunk if public.has(page)]
+        records = known(seen)
+        for page in seen:
+            record = records[key_of(page)]
+            try:
+                found = document(whole(page))
+            except Unrenderable:
+                found = {}  # it is there, and must not be taken for deleted
+            if found is not None:
+                yield {"id": record.page_key, "lang": record.lang, "revision": revision_of(record, found)}
+        after = str(chunk[-1].pk)
+        if monotonic() > end:
+            yield {"next": after}
+            return
+
+
+def documents(pagewire: Pagewire, wanted: list[tuple[str, str]], limit: int) -> Iterator[dict[str, Any]]:
+    """The pages as they are now; the gone are left out, those over `limit` characters are to be asked for again."""
+    public = Public.now(pagewire)
+    pages = {key_of(page): page for page in current(public, wanted)}
+    records = known(pages.values())
+    size = 0
+    for key, page in pages.items():
+        name = {"id": key[0], "lang": key[1]}
+        if size > limit:
+            yield {"later": name}
+            continue
+        try:
+            found = document(whole(page))
+        except Unrenderable as err:
+            yield {"problem": name | {"reason": str(err)}}
+            continue
+        if found:
+            size += len(found["content"])
+            expose([records[key]])
+            yield {"page": found | {"revision": revision_of(records[key], found)}}
+
+
+def known(pages: Iterable[Any]) -> dict[tuple[str, str], PageRecord]:
+    """The records of these pages; those that have none get one."""
+    keys = [key_of(page) for page in pages]
+    found = PageRecord.objects.filter(page_key__in={page_key for page_key, _ in keys})
+    records = {(record.page_key, record.lang): record for record in found}
+    if missing := [PageRecord(page_key=key[0], lang=key[1]) for key in keys if key not in records]:
+        PageRecord.objects.bulk_create(missing, ignore_conflicts=True)
+        records = {(record.page_key, record.lang): record for record in found.all()}
+    return records
+
+
+def revision_of(record: PageRecord, found: dict[str, Any]) -> int:
+    """The revision of what was found: a new one if it is not what was last sent, and no mark has told of that."""
+    while not record.waiting and found and record.digest != (now := digest(found)):
+        revision = max(record.revision + 1, milliseconds())
+        same = PageRecord.objects.filter(pk=record.pk, revision=record.revision)
+        if same.update(revision=revision, digest=now):
+            return revision
+        record.refresh_from_db()
+    return record.revision
+
+
+def mark_all() -> None:
+    """Every page, and all that Pagewire may hold, is to be told anew, with new revisions."""
+    pages = newest().filter(depth__gt=1, live=True).order_by("pk").values_list(*LISTED)
+    mark((listed(*page) for page in pages.iterator()), bulk=True)
+    told = PageRecord.objects.filter(exposed=True, waiting=False).values_list("page_key", "lang")
+    mark((Marked(*key, live=False) for key in list(told)), bulk=True)
+
+
+def _tell_of_gone(pagewire: Pagewire) -> None:
+    """Pages that Pagewire may hold and nobody may see any more, though no signal said so."""
+    public = Public.now(pagewire)
+    told = PageRecord.objects.filter(exposed=True, waiting=False).order_by("pk")
+    last = 0
+    while records := list(told.filter(pk__gt=last)[:CHUNK]):
+        last = records[-1].pk
+        keys = {(record.page_key, record.lang) for record in records}
+        gone = keys - {key_of(page) for page in current(public, keys)}
+        if gone:
+            mark(Marked(*key, live=False) for key in sorted(gone))

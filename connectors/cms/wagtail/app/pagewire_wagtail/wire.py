@@ -1,0 +1,99 @@
+"""One signed delivery over HTTP, by the standard library alone."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from http.client import HTTPException, HTTPMessage
+from typing import IO, Any
+from urllib.error import HTTPError
+from urllib.request import HTTPRedirectHandler, Request, build_opener
+
+from pagewire_wagtail.conf import Pagewire
+from pagewire_wagtail.signing import headers
+
+LONGEST_ANSWER = 4 * 1024 * 1024  # bytes
+LONGEST_PAUSE = 600.0  # seconds that a Retry-After may ask for
+
+
+@dataclass(frozen=True)
+class Taken:
+    """Pagewire took the delivery."""
+
+    accepted: int
+    refused: dict[int, str]  # line from 1 -> why it was not taken
+
+
+class Away(Exception):
+    """It was not taken: everything is kept. The message says why, in plain words, and never holds a secret."""
+
+    def __init__(self, message: str, retry_after: float | None = None, *, too_large: bool = False) -> None:
+        super().__init__(message)
+        self.retry_after = retry_after
+        self.too_large = too_large
+
+
+class _NoRedirect(HTTPRedirectHandler):
+    """A signed body goes where the setting says, and nowhere else."""
+
+    def redirect_request(
+        self, req: Request, fp: IO[bytes], code: int, msg: str, headers: HTTPMessage, newurl: str
+    ) -> None:
+        return None
+
+
+_open = build_opener(_NoRedirect).open
+
+
+def send(pagewire: Pagewire, lines: list[bytes], *, bulk: bool = False) -> Taken:
+    """Deliver; without lines it is a test of the connection.
+
+    Raises:
+        Away: it did not answer 200.
+    """
+    body = b"".join(line + b"\n" for line in lines)
+    said = {"Content-Type": "application/x-ndjson", "User-Agent": "pagewire-wagtail", **headers(pagewire.keys, body)}
+    if bulk:
+        said["Pagewire-Lane"] = "bulk"
+    request = Request(pagewire.webhook, data=body, headers=said, method="POST")  # noqa: S310  # conf.py: http(s) only
+    try:
+        with _open(request, timeout=pagewire.timeout) as response:
+            if response.status != 200:
+                raise Away(f"{pagewire.url} answered {response.status}, not 200")
+            return _taken(response.read(LONGEST_ANSWER))
+    except HTTPError as err:
+        with err:
+            raise _away(pagewire, err) from None
+    except (OSError, HTTPException) as err:
+        raise Away(f"{pagewire.url} does not answer: {getattr(err, 'reason', None) or err!r}") from None
+    except ValueError as err:
+        raise Away(f"{pagewire.url} answered with something else than Pagewire does: {err}") from None
+
+
+def _taken(answer: bytes) -> Taken:
+    result = json.loads(answer)
+    refused = {int(error["line"]): f"{error['code']}: {error['message']}" for error in result["errors"]}
+    return Taken(int(result["accepted"]) + int(result["superseded"]), refused)
+
+
+def _away(pagewire: Pagewire, err: HTTPError) -> Away:
+    """What Pagewire said (RFC 9457), and what to do about it."""
+    detail = ""
+    try:
+        problem = json.loads(err.read(LONGEST_ANSWER))
+        detail = f": {problem.get('code', '')}: {problem.get('detail', '')}"[:500] if isinstance(problem, dict) else ""
+    except (OSError, HTTPException, ValueError):
+        pass
+    todo = {
+        301: "; PAGEWIRE['url'] must be the address that it redirects to",
+        302: "; PAGEWIRE['url'] must be the address that it redirects to",
+        308: "; PAGEWIRE['url'] must be the address that it redirects to",
+        401: "; is PAGEWIRE['secret'] the one in pagewire.yaml?",
+        404: "; are PAGEWIRE['site'] and PAGEWIRE['connector'] those of pagewire.yaml?",
+    }.get(err.code, "")
+    return Away(f"{pagewire.url} answered {err.code}{detail}{todo}", _retry_after(err), too_large=err.code == 413)
+
+
+def _retry_after(err: HTTPError) -> float | None:
+    said: Any = err.headers.get("Retry-After", "")
+    return min(float(said[:9]), LONGEST_PAUSE) if said.isascii() and said.isdecimal() else None

@@ -1,0 +1,70 @@
+"""Asks a Wagtail site's Pagewire app (app/pagewire_wagtail/views.py), signed as its own deliveries are."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from typing import Protocol
+from urllib.parse import quote, urlencode
+from uuid import uuid4
+
+from connectors.cms.fetching import Fetched, Refused
+from connectors.cms.frame import Listed
+from connectors.cms.push import signed_headers
+from connectors.cms.settings import WagtailConnector
+from connectors.cms.wagtail.mapping import Answer, NotOurApp, read
+from pipelines.runtime.errors import Permanent
+
+MOUNTED = "pagewire"  # where docs/howto/wagtail.md tells to put the app's URLs
+LIMIT = 64 * 1024 * 1024  # bytes of an answer: the app stops at 4 Mi characters, before the last page
+
+TODO = {
+    401: "its PAGEWIRE['secret'] is not the connector's, or its clock is off",
+    404: f"is its path('{MOUNTED}/', include('pagewire_wagtail.urls')) there, before Wagtail's own, and PAGEWIRE set?",
+}
+
+
+class Refusal(Permanent):
+    """The site does not let us ask; says what to do."""
+
+    code = "wagtail-refused"
+
+
+class Fetch(Protocol):
+    """connectors.cms.fetching.SafeFetch."""
+
+    async def get(self, url: str, *, limit: int = ..., headers: Mapping[str, str] | None = None) -> Fetched: ...
+
+
+class WagtailClient:
+    """One site."""
+
+    def __init__(self, connector: WagtailConnector, fetch: Fetch) -> None:
+        self._connector = connector
+        self._fetch = fetch
+
+    async def inventory(self, after: str) -> Answer:
+        """Public pages from behind the key `after`. Raises: Away, Refusal, Refused, NotOurApp."""
+        return await self._ask("inventory", urlencode({"after": after}))
+
+    async def pages(self, wanted: Sequence[Listed]) -> Answer:
+        """Pages by their ids. Raises: Away, Refusal, Refused, NotOurApp."""
+        return await self._ask("pages", "&".join(f"page={quote(f'{one.lang}:{one.page_id}')}" for one in wanted))
+
+    async def _ask(self, name: str, query: str) -> Answer:
+        # The name and the query are what is signed of a GET, wherever the app is mounted.
+        signed = f"GET {name}?{query}".encode()
+        headers = signed_headers(self._connector.secret, f"msg_{uuid4().hex}", int(time.time()), signed)
+        url = f"{self._connector.url.rstrip('/')}/{MOUNTED}/{name}"
+        try:
+            answer = await self._fetch.get(f"{url}?{query}", limit=LIMIT, headers=headers)
+        except Refused as err:
+            if err.status in TODO:
+                raise Refusal(
+                    f"{err}: {TODO[err.status]}",
+                ) from err
+            raise
+        try:
+            return read(answer.body)
+        except NotOurApp as err:
+            raise NotOurApp(f"{url}: {err}") from None

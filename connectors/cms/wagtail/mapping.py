@@ -1,0 +1,93 @@
+"""What the app answers, line by line, as what the frame wants. The app speaks PageDocuments already."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from pydantic import Field, ValidationError
+
+from connectors.cms.frame import Listed, Unreadable
+from pipelines.runtime.errors import Permanent
+from schemas.base import Lang, PageId, Revision, Wire, problems
+from schemas.page import PageDocument
+
+
+class NotOurApp(Permanent):
+    """The answer is not one of the app's."""
+
+    code = "not-pagewire-wagtail"
+
+
+class Name(Wire):
+    """A page."""
+
+    id: PageId
+    lang: Lang
+
+
+class Problem(Name):
+    """Why the page cannot be rendered."""
+
+    reason: str
+
+
+class AnswerLine(Wire):
+    """One line: `now` first, then a listed page or a whole one, last `next` or `end`."""
+
+    now: int | None = Field(default=None, description="Milliseconds since 1970 at the site.")
+    id: PageId | None = None
+    lang: Lang | None = None
+    revision: Revision | None = None
+    page: dict[str, Any] | None = Field(default=None, description="A PageDocument, if the site's own code made it one.")
+    problem: Problem | None = None
+    later: Name | None = Field(default=None, description="It did not fit into this answer.")
+    next: str | None = Field(default=None, description="The inventory goes on behind this key.")
+    end: bool = Field(default=False, description="That was all of the inventory.")
+
+
+@dataclass
+class Answer:
+    """All lines of one answer."""
+
+    now: int
+    listed: list[Listed] = field(default_factory=list)
+    pages: list[PageDocument | Unreadable] = field(default_factory=list)
+    later: list[Name] = field(default_factory=list)
+    next: str | None = None
+    end: bool = False
+
+
+def read(body: bytes) -> Answer:
+    """Raises: NotOurApp."""
+    lines = body.splitlines()
+    if not lines or (now := _line(1, lines[0]).now) is None:
+        raise NotOurApp("this is not an answer of pagewire_wagtail")
+    answer = Answer(now)
+    for number, raw in enumerate(lines[1:], 2):
+        line = _line(number, raw)
+        if line.id and line.lang and line.revision is not None:
+            answer.listed.append(Listed(line.id, line.lang, line.revision))
+        elif line.page is not None:
+            answer.pages.append(_page(line.page))
+        elif line.problem:
+            answer.pages.append(Unreadable(Listed(line.problem.id, line.problem.lang, 0), line.problem.reason))
+        elif line.later:
+            answer.later.append(line.later)
+        else:
+            answer.next, answer.end = line.next, line.end
+    return answer
+
+
+def _page(said: dict[str, Any]) -> PageDocument | Unreadable:
+    try:
+        return PageDocument.model_validate(said)
+    except ValidationError as err:  # the site's own `pagewire_document` may say anything; the others go on
+        return Unreadable(Listed(str(said.get("id")), str(said.get("lang")), 0), problems(err))
+
+
+def _line(number: int, raw: bytes) -> AnswerLine:
+    try:
+        return AnswerLine.model_validate_json(raw)
+    except ValidationError as err:
+        raise NotOurApp(f"line {number}: {problems(err)}") from None
