@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 from dataclasses import dataclass
 from hashlib import sha256
 from importlib.resources.abc import Traversable
@@ -18,20 +19,25 @@ MEDIA_TYPES = {
 }
 
 
+COMPRESSED = frozenset({"js", "css", "svg"})  # the others are already
+
+
 @dataclass(frozen=True)
 class Asset:
-    """One file."""
+    """One file, compressed once where that helps."""
 
     content: bytes
+    gzipped: bytes | None
     media_type: str
-    etag: str
+    etag: str  # weak: the same for both encodings
 
     @classmethod
     def read(cls, path: Traversable) -> Asset:
         """Raises: KeyError: a kind of file that we do not serve."""
         content = path.read_bytes()
-        media_type = MEDIA_TYPES[path.name.rpartition(".")[2]]
-        return cls(content, media_type, f'"{sha256(content).hexdigest()[:20]}"')
+        kind = path.name.rpartition(".")[2]
+        gzipped = gzip.compress(content, mtime=0) if kind in COMPRESSED else None
+        return cls(content, gzipped, MEDIA_TYPES[kind], f'W/"{sha256(content).hexdigest()[:20]}"')
 
     def response(self, request: Request) -> Response:
         """The file, or 304. Always revalidated, so that an upgrade reaches every page at once."""
@@ -39,10 +45,16 @@ class Asset:
             "ETag": self.etag,
             "Cache-Control": "no-cache",
             "Access-Control-Allow-Origin": "*",  # public, and a module script on a foreign page needs it
+            "Cross-Origin-Resource-Policy": "cross-origin",  # a page with COEP asks for it
+            "Vary": "Accept-Encoding",
         }
         if request.headers.get("if-none-match") == self.etag:
             return Response(status_code=304, headers=headers)
-        return Response(self.content, headers=headers, media_type=self.media_type)
+        content = self.content
+        if self.gzipped is not None and "gzip" in request.headers.get("accept-encoding", ""):
+            headers["Content-Encoding"] = "gzip"
+            content = self.gzipped
+        return Response(content, headers=headers, media_type=self.media_type)
 
 
 def add_assets(router: APIRouter, folder: Traversable, prefix: str = "") -> None:

@@ -45,7 +45,7 @@ async def chat(site: str, caller: MayChat, edge: TheEdge, request: Request) -> R
     question of a conversation is being answered, another is refused (409 `answer-under-way`, with its `request_id`).
     """
     asked = _question(await read_body(request, BODY_LIMIT))
-    edge.count("ask", request, caller)
+    edge.admit(site, request, caller)
     question = new_question(edge, site, asked.question, asked.lang)
     if asked.conversation_id is None:
         await edge.conversations.begin(owner_of(caller, site), question, edge.ports.answers.here(question.request_id))

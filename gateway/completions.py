@@ -127,7 +127,7 @@ async def complete(caller: MayChat, edge: TheEdge, request: Request) -> Response
     """Ask a site as if it were one of OpenAI's models; what its answer stands on is in `sources` and `citations`."""
     order = parse(CompletionRequest, await read_body(request, BODY_LIMIT))
     _known(edge, caller, order.model)
-    edge.count("ask", request, caller)
+    edge.admit(order.model, request, caller)
     text, history = asked(order.messages, edge.settings.history_messages)
     question = new_question(edge, order.model, text, order.lang).model_copy(update={"history": history})
     deadline = asyncio.get_running_loop().time() + edge.settings.question_timeout

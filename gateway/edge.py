@@ -13,7 +13,7 @@ from gateway.auth import Caller, Keys
 from gateway.gauges import StatusGauges
 from gateway.ports import Ports
 from gateway.problems import Problem
-from gateway.rates import Rates, What
+from gateway.rates import DailyBudgets, Rates, What
 from gateway.tokens import VisitorTokens
 from pipelines.query.conversations import Conversations
 from pipelines.query.turns import Owner
@@ -29,6 +29,7 @@ class Edge:
     keys: Keys
     tokens: VisitorTokens
     rates: Rates
+    budgets: DailyBudgets
     gauges: StatusGauges
     conversations: Conversations
 
@@ -36,6 +37,18 @@ class Edge:
         """Count what a visitor does; programs with keys are not counted. Raises: Problem: 429."""
         if caller.visitor is not None:
             self.rates.count(what, address_of(request), caller.visitor)
+
+    def admit(self, site: str, request: Request, caller: Caller) -> None:
+        """A question for `site` comes in: everybody heeds its switch, visitors their rate and its budget for the day.
+
+        Raises:
+            UnknownSite. Problem: 403 or 429.
+        """
+        if not self.settings.site(site).chat.enabled:
+            raise Problem(403, "chat-off", f"the chat of the site {site!r} is switched off")
+        self.count("ask", request, caller)
+        if caller.visitor is not None:
+            self.budgets.spend(site)
 
 
 async def edge_of(request: Request) -> Edge:

@@ -1,4 +1,4 @@
-"""The built-in chat page at `/`, and the script that puts the chat on anybody's page (`/chat.js`)."""
+"""The built-in chat page at `/`, and the script that puts the chat on anybody's page (`/widget.js`)."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ CSP = (
     "default-src 'self'; object-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'self'; "
     "require-trusted-types-for 'script'"
 )
-
+# Written from right to left (CLDR), of the languages a site is likely to have.
+RIGHT_TO_LEFT = frozenset({"ar", "fa", "he", "ur", "yi"})
 
 Examples = Mapping[str, Mapping[str, Sequence[str]]]
 
@@ -54,6 +55,7 @@ def _index(page: Template, settings: Settings, examples: Examples, site: str, la
     return page.substitute(
         site=escape(site),
         lang=escape(lang),
+        dir="rtl" if lang.partition("-")[0] in RIGHT_TO_LEFT else "ltr",
         title=escape(chosen.title or site),
         languages="".join(links),
         examples=escape("\n".join(examples.get(site, {}).get(lang, ()))),

@@ -9,16 +9,50 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Literal
 
 from gateway.problems import Problem
 
-SECONDS = {"second": 1, "minute": 60, "hour": 3600, "day": 86_400}
+DAY = 86_400  # seconds
+SECONDS = {"second": 1, "minute": 60, "hour": 3600, "day": DAY}
 ADDRESS_FACTOR = 5  # a classroom asks from one address
 
 What = Literal["ask", "search", "token", "stop", "feedback", "conversation"]
 TIMES: dict[What, int] = {"conversation": 6}  # as often as a question: reading costs little
+
+
+class DailyBudgets:
+    """Questions that a site's visitors may ask in a day, all together. `clock` gives Unix seconds; days are UTC's."""
+
+    def __init__(self, limits: Mapping[str, int | None], clock: Callable[[], float] = time.time) -> None:
+        """`limits`: by site; None is no limit."""
+        self._limits = limits
+        self._clock = clock
+        self._day = 0
+        self._asked: Counter[str] = Counter()
+
+    def spend(self, site: str) -> None:
+        """Count one question.
+
+        Raises:
+            Problem: 429, with the seconds until tomorrow.
+        """
+        now = self._clock()
+        day = int(now // DAY)
+        if day != self._day:
+            self._day = day
+            self._asked.clear()
+        limit = self._limits.get(site)
+        if limit is not None and self._asked[site] >= limit:
+            wait = int((day + 1) * DAY - now) + 1
+            raise Problem(
+                429,
+                "daily-budget",
+                f"all {limit:,} questions of the day have been asked on the site {site!r}",
+                headers={"Retry-After": str(wait)},
+            )
+        self._asked[site] += 1
 
 
 class Rates:

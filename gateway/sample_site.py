@@ -10,7 +10,7 @@ from gateway.problems import Problem
 from sites.content import DEMO, Site
 from sites.render import MOUNT, render_path
 
-CHAT_SCRIPT = "/chat.js"
+CHAT_SCRIPT = "/widget.js"
 
 
 def routes(site: Site) -> APIRouter:

@@ -22,7 +22,13 @@ async def issue_token(site: str, edge: TheEdge, request: Request, response: Resp
     allowed = edge.settings.site(site).origins
     origin = request.headers.get("origin")
     if origin is None or not (origin in allowed or is_same_origin(origin, request.headers.get("host", ""))):
-        raise Problem(403, "origin-not-allowed", f"this origin is not among the origins of the site {site!r}")
+        raise Problem(
+            403,
+            "origin-not-allowed",
+            f"this origin is not among the origins of the site {site!r}",
+            # The refusal itself may be read: a chat that only saw its connection fail could not say what is wrong.
+            headers={"Access-Control-Allow-Origin": "*"},
+        )
     edge.rates.count("token", address_of(request))
     response.headers["Cache-Control"] = "no-store"
     before = request.headers.get("authorization", "").removeprefix("Bearer ")

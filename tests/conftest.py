@@ -42,7 +42,8 @@ RINGS: dict[str, tuple[Callable[[], bool], str]] = {
     "attachments": (lambda: _importable("unstructured", "pypdf"), "make setup-attachments"),
     "wordpress": (
         wordpress_installed,
-        "apt-get install --no-install-recommends wordpress php-cli php-mysql php-curl php-xml php-mbstring mariadb-server",
+        "apt-get install --no-install-recommends "
+        "wordpress php-cli php-mysql php-curl php-xml php-mbstring mariadb-server",
     ),
 }
 _absent = pytest.StashKey[dict[str, int]]()

@@ -17,10 +17,10 @@ from gateway.app import create_app
 from gateway.fakes import FakePorts
 from gateway.keys import admin_key, token_secret
 from gateway.problems import Problem
-from gateway.rates import ADDRESS_FACTOR, Rates
+from gateway.rates import ADDRESS_FACTOR, DailyBudgets, Rates
 from gateway.tokens import Visitor, VisitorTokens
 from pipelines.runtime.errors import SettingsError
-from pipelines.runtime.settings import Settings
+from pipelines.runtime.settings import ChatSettings, Settings, SiteSettings
 from tests.edge import ADMIN, CHAT_ANYWHERE, INGEST_TOWN, PAGE_ORIGIN, assert_problem, bearer, edge_settings
 
 INGEST = ("PUT", "/v1/sites/town/pages/fees")
@@ -146,7 +146,10 @@ async def test_other_pages_get_none(stranger: httpx.AsyncClient, origin: str | N
     headers = {} if origin is None else {"Origin": origin}
     response = await stranger.post("/v1/sites/town/visitor-tokens", headers=headers)
     assert_problem(response, 403, "origin-not-allowed")
-    assert "access-control-allow-origin" not in response.headers
+    # They may read that they are refused, and nothing else.
+    assert response.headers["access-control-allow-origin"] == "*"
+    preflight = await stranger.options("/v1/sites/town/chat", headers=headers)
+    assert "access-control-allow-origin" not in preflight.headers
 
 
 async def test_an_origin_counts_for_its_own_site(stranger: httpx.AsyncClient) -> None:
@@ -281,6 +284,50 @@ async def test_visitors_are_limited_and_programs_are_not(
         assert int(asked[-1].headers["retry-after"]) > 0
         for _ in range(2 * ADDRESS_FACTOR + 1):
             assert (await ask(CHAT_ANYWHERE)).status_code == 200
+
+
+def test_a_site_has_a_budget_per_day() -> None:
+    clock = Clock()
+    budgets = DailyBudgets({"town": 2, "other": None}, clock)
+    for _ in range(2):
+        budgets.spend("town")
+    with pytest.raises(Problem) as refused:
+        budgets.spend("town")
+    assert (refused.value.status, refused.value.code) == (429, "daily-budget")
+    assert refused.value.headers == {"Retry-After": str(86_400 - 600 + 1)}
+    for _ in range(3):
+        budgets.spend("other")
+    clock.now = 86_400.0
+    budgets.spend("town")
+
+
+async def test_visitors_share_a_daily_budget_and_programs_do_not(tmp_path: Path, fakes: FakePorts) -> None:
+    town = SiteSettings(chat=ChatSettings(daily_questions=2))
+    app = create_app(edge_settings(tmp_path, sites={"town": town}), fakes.ports)
+    async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://gateway.test") as client:
+
+        async def ask(key: str) -> httpx.Response:
+            return await client.request(*CHAT, json={"question": "?"}, headers=bearer(key))
+
+        asked = [await ask(app.state.edge.tokens.issue("town").token) for _ in range(3)]
+        assert [r.status_code for r in asked] == [200, 200, 429]
+        assert_problem(asked[-1], 429, "daily-budget")
+        assert int(asked[-1].headers["retry-after"]) > 0
+        assert (await ask(CHAT_ANYWHERE)).status_code == 200
+
+
+async def test_a_chat_that_is_switched_off_answers_nobody(tmp_path: Path, fakes: FakePorts) -> None:
+    app = create_app(
+        edge_settings(tmp_path, sites={"town": SiteSettings(chat=ChatSettings(enabled=False))}), fakes.ports
+    )
+    completion = {"model": "town", "messages": [{"role": "user", "content": "?"}]}
+    async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://gateway.test") as client:
+        for key in (app.state.edge.tokens.issue("town").token, CHAT_ANYWHERE, ADMIN):
+            refused = await client.request(*CHAT, json={"question": "?"}, headers=bearer(key))
+            assert_problem(refused, 403, "chat-off")
+        refused = await client.post("/v1/chat/completions", json=completion, headers=bearer(ADMIN))
+        assert (refused.status_code, refused.json()["error"]["code"]) == (403, "chat-off")
+    assert fakes.answers.asked == []
 
 
 # Other websites' pages (CORS)

@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import httpx
 import pytest
+from bs4 import BeautifulSoup
 
 from gateway.app import create_app
 from gateway.fakes import FakePorts
 from gateway.problems import Problem
 from gateway.trace import trace_from, trace_id
+from gateway.widget_pages import ATTRIBUTES, EVENTS, EXAMPLES
 from pipelines.runtime.errors import Retryable
 from pipelines.runtime.settings import SiteSettings
 from schemas.http import SearchHit
 from tests.edge import ADMIN, assert_problem, bearer, edge_settings
 
+ROOT = Path(__file__).parents[3]
 TRACE = "4bf92f3577b34da6a3ce929d0e0e4736"
 
 
@@ -53,7 +57,9 @@ def test_a_problem_can_be_told_whatever_it_is_about() -> None:
     assert (document["detail"], document["accepted"]) == ("lone ? surrogate", 1)
 
 
-@pytest.mark.parametrize("path", ["/healthz", "/nothing", "/v1/admin/status", "/", "/chat.js", "/openapi.json"])
+@pytest.mark.parametrize(
+    "path", ["/healthz", "/nothing", "/v1/admin/status", "/", "/widget.js", "/widget/", "/widget/rtl", "/openapi.json"]
+)
 async def test_every_answer_is_safe_to_show(stranger: httpx.AsyncClient, path: str) -> None:
     headers = (await stranger.get(path)).headers
     assert headers["x-content-type-options"] == "nosniff"
@@ -117,23 +123,44 @@ async def test_the_chat_page_is_the_first_sites(stranger: httpx.AsyncClient) -> 
 
 async def test_the_chat_page_of_another_site_and_language(stranger: httpx.AsyncClient) -> None:
     german = (await stranger.get("/?lang=de")).text
-    assert '<html lang="de">' in german
+    assert '<html lang="de" dir="ltr">' in german
     assert 'hreflang="de" lang="de" aria-current="true"' in german
-    assert '<html lang="fr">' in (await stranger.get("/?site=other&lang=xx")).text
+    assert '<html lang="fr" dir="ltr">' in (await stranger.get("/?site=other&lang=xx")).text
     assert_problem(await stranger.get("/?site=<script>"), 404, "unknown-site")
 
 
-async def test_nothing_inline_on_the_chat_page(stranger: httpx.AsyncClient) -> None:
-    page = (await stranger.get("/")).text
-    assert "<style" not in page
-    assert " style=" not in page
-    assert " on" not in page.replace(" on ", "")
-    assert page.count("<script") == page.count('<script type="module" src=')
+@pytest.mark.parametrize("path", ["/", *(f"/widget/{name}" for name in ("", *EXAMPLES))])
+async def test_nothing_inline_on_our_pages(stranger: httpx.AsyncClient, path: str) -> None:
+    page = BeautifulSoup((await stranger.get(path)).text, "html.parser")
+    assert not page.find_all("style")
+    for tag in page.find_all(True):
+        assert not [name for name in tag.attrs if name == "style" or name.startswith("on")]
+    assert all(script["src"] == "/widget.js" and not script.get_text() for script in page.find_all("script"))
+
+
+async def test_an_example_is_for_a_site_that_there_is(stranger: httpx.AsyncClient) -> None:
+    assert 'data-site="other" data-lang="fr"' in (await stranger.get("/widget/light?site=other")).text
+    assert '<html lang="he" dir="rtl">' in (await stranger.get("/widget/rtl")).text
+    assert_problem(await stranger.get("/widget/light?site=nowhere"), 404, "unknown-site")
+    assert_problem(await stranger.get("/widget/nothing"), 404, "not-found")
+
+
+def test_the_manual_the_live_page_and_the_widget_agree() -> None:
+    manual = (ROOT / "docs/howto/embed.md").read_text("utf-8")
+    source = "".join(path.read_text("utf-8") for path in sorted((ROOT / "widget/src").glob("*.*")))
+    read = set(re.findall(r'getAttribute\("([a-z]+)"\)', source)) | set(re.findall(r':host\(\[([a-z]+)="', source))
+    assert read == set(ATTRIBUTES)
+    for name in ATTRIBUTES:
+        assert f"\n| `{name}` |" in manual, name
+    sent = source.partition("interface ChatEvents {")[2].partition("\n}")[0]
+    assert {f"pagewire:{name}" for name in re.findall(r"^  (\w+): ", sent, re.MULTILINE)} == set(EVENTS)
+    for name in EVENTS:
+        assert f"\n| `{name}` |" in manual, name
 
 
 @pytest.mark.parametrize(
     ("path", "media_type"),
-    [("/chat.js", "text/javascript"), ("/chat.css", "text/css"), ("/favicon.svg", "image/svg+xml")],
+    [("/widget.js", "text/javascript"), ("/page.css", "text/css"), ("/favicon.svg", "image/svg+xml")],
 )
 async def test_static_files_are_revalidated(stranger: httpx.AsyncClient, path: str, media_type: str) -> None:
     first = await stranger.get(path)
@@ -141,6 +168,15 @@ async def test_static_files_are_revalidated(stranger: httpx.AsyncClient, path: s
     assert first.headers["access-control-allow-origin"] == "*"
     again = await stranger.get(path, headers={"If-None-Match": first.headers["etag"]})
     assert (again.status_code, again.content) == (304, b"")
+
+
+async def test_what_is_text_is_compressed(stranger: httpx.AsyncClient) -> None:
+    packed = await stranger.get("/widget.js", headers={"Accept-Encoding": "gzip"})
+    plain = await stranger.get("/widget.js", headers={"Accept-Encoding": "identity"})
+    assert (packed.headers["content-encoding"], packed.headers["vary"]) == ("gzip", "Accept-Encoding")
+    assert "content-encoding" not in plain.headers
+    assert packed.content == plain.content  # httpx unpacks
+    assert int(packed.headers["content-length"]) < len(plain.content) / 2
 
 
 async def test_the_sample_site_is_there_with_its_site_alone(stranger: httpx.AsyncClient, tmp_path: Path) -> None:
@@ -152,7 +188,7 @@ async def test_the_sample_site_is_there_with_its_site_alone(stranger: httpx.Asyn
         transport=httpx.ASGITransport(app), base_url="http://gateway.test", headers=bearer(ADMIN)
     ) as client:
         index = await client.get("/site/")
-        assert 'src="/chat.js" data-site="demo" data-lang="de"' in index.text
+        assert 'src="/widget.js" data-site="demo" data-lang="de"' in index.text
         assert (await client.get("/site/en/library")).status_code == 200
         assert (await client.get("/site/assets/site.css")).headers["content-type"].startswith("text/css")
         assert_problem(await client.get("/site/en/nothing"), 404, "not-found")

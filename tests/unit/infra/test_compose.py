@@ -30,7 +30,7 @@ WORKERS = (*STAGES, "bulk")
 OURS = (*WORKERS, "gateway", "topics")
 THEIRS = {"kafka", "elasticsearch", "prometheus", "grafana"}
 # Top-level folders that no container needs.
-NOT_IN_THE_IMAGE = {"bench", "docs", "tests"}
+NOT_IN_THE_IMAGE = {"bench", "docs", "tests", "widget"}
 
 SERIES = {"counter": ("_total",), "gauge": ("",), "histogram": ("_bucket", "_sum", "_count")}
 

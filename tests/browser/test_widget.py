@@ -1,0 +1,504 @@
+"""The widget on somebody else's page: another site's origin, the strictest policy, every control."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from typing import Any
+
+import pytest
+
+from gateway.fakes import FakePorts
+from gateway.widget_pages import EXAMPLES
+from pipelines.runtime.settings import ChatSettings, SiteSettings
+from schemas.answer import Done, Token
+from tests.browser.conftest import Browser, Host, overflow
+from tests.browser.scripts import LIBRARY, source, written
+
+pytestmark = pytest.mark.browser
+
+EVENTS = """
+window.heard = [];
+for (const name of ["ready", "open", "close", "question", "answer", "feedback", "error"]) {
+  addEventListener(`pagewire:${name}`, ({ detail }) => heard.push([name, detail]));
+}"""
+FOCUSED = """() => {
+  let node = document.activeElement;
+  while (node?.shadowRoot?.activeElement) node = node.shadowRoot.activeElement;
+  if (!node || node === document.body) return "BODY";
+  return node.ariaLabel || node.id || node.textContent.trim().slice(0, 40) || node.tagName;
+}"""
+
+
+async def ask(page: Any, question: str = "What does a card cost?") -> None:
+    await page.get_by_role("textbox", name="Your question").fill(question)
+    await page.keyboard.press("Enter")
+    await page.locator(".turn:last-child .actions button").first.wait_for()
+
+
+@pytest.mark.parametrize("kind", ["", 'type="module" '])
+async def test_every_control_under_the_strictest_policy(
+    browser: Browser, host: Host, fakes: FakePorts, kind: str
+) -> None:
+    fakes.answers.script = LIBRARY
+    async with host.serving(kind=kind, examples="What does a card cost?\nWhere is it?", privacy="/privacy") as url:
+        page = await browser.open(url, init=EVENTS)
+        await page.context.grant_permissions(["clipboard-read", "clipboard-write"], origin=url)
+        opener = page.get_by_role("button", name="Ask a question")
+        await opener.click()
+        panel = page.get_by_role("dialog", name="Ask the town")
+        assert await panel.get_by_role("link", name="Privacy").get_attribute("href") == f"{url}/privacy"
+        # An example is asked, and the answer's source opens at the sentence.
+        await panel.get_by_role("button", name="What does a card cost?").click()
+        await panel.get_by_role("heading", name="Sources").wait_for()
+        await panel.get_by_text("Show the passage").first.click()
+        assert await panel.locator("mark").inner_text() == "A library card costs 12 euros a year."
+        assert "Children and young people" in await panel.locator("details blockquote").first.inner_text()
+        hrefs = [await link.get_attribute("href") for link in await panel.locator(".sources a").all()]
+        assert hrefs[0] == f"{url}/pages/library#:~:text=A%20library%20card%20costs%2012%20euros%20a%20year."
+        # Copy
+        await panel.get_by_role("button", name="Copy", exact=True).click()
+        await panel.get_by_role("button", name="Copied").wait_for()
+        copied = await page.evaluate("navigator.clipboard.readText()")
+        assert copied.startswith("A library card costs **12 euros**")
+        assert copied.endswith(f"[1] Town library {url}/pages/library\n[2] Fees {url}/pages/fees")
+        # Feedback, with a comment
+        await panel.get_by_role("button", name="Not helpful").click()
+        await panel.get_by_label("Would you like to tell us more?").fill("No word on students.")
+        await panel.get_by_role("button", name="Send comment").click()
+        await panel.locator(".comment", has_text="Thank you for your feedback.").wait_for()
+        [kept] = fakes.conversations.kept.values()
+        given = kept.conversation.turns[0].feedback
+        assert given is not None
+        assert (given.rating, given.comment) == ("down", "No word on students.")
+        # Again, and taken back
+        await panel.get_by_role("button", name="Answer again").click()
+        await panel.locator(".turn:last-child .actions button").first.wait_for()
+        assert len(fakes.answers.asked) == 2
+        await panel.get_by_role("button", name="Take back").click()
+        await panel.get_by_text("Ask in your own words.").wait_for()
+        # The list of conversations: renamed, kept after all, deleted
+        await ask(page)
+        await panel.get_by_role("button", name="New conversation").click()
+        await ask(page, "When is it open?")
+        await panel.get_by_role("button", name="Your conversations").click()
+        await panel.get_by_role("button", name="Rename “When is it open?”").click()
+        await page.keyboard.type("Hours")
+        await page.keyboard.press("Enter")
+        await panel.get_by_role("button", name="Hours", exact=True).wait_for()
+        await panel.get_by_role("button", name="Delete “Hours”").click()
+        await panel.get_by_role("button", name="Cancel").click()
+        await panel.get_by_role("button", name="Delete “Hours”").click()
+        await panel.get_by_role("button", name="Delete", exact=True).click()
+        await panel.get_by_role("button", name="Hours", exact=True).wait_for(state="detached")
+        [kept] = fakes.conversations.kept.values()
+        assert [turn.question for turn in kept.conversation.turns if not turn.removed] == ["What does a card cost?"]
+        await panel.get_by_role("button", name="What does a card cost?", exact=True).click()
+        await panel.get_by_role("heading", name="Sources").wait_for()
+        # Stop
+        fakes.answers.script = lambda _: [Token(text="Half an answer"), 600.0, Done()]
+        await page.get_by_role("textbox", name="Your question").fill("And for children?")
+        await page.keyboard.press("Enter")
+        await panel.get_by_text("Half an answer").wait_for()
+        await panel.get_by_role("button", name="Stop answering").click()
+        await panel.locator(".trouble", has_text="Stopped.").wait_for()
+        await panel.get_by_role("button", name="Close chat").click()
+        await panel.wait_for(state="hidden")
+        heard = await page.evaluate("heard")
+        assert [name for name, _ in heard] == [
+            *("ready", "open", "question", "answer", "feedback", "feedback", "answer"),
+            *("question", "answer", "question", "answer", "question", "answer", "close"),
+        ]
+        assert heard[0][1] == {"site": "town", "lang": "en"}
+        assert heard[5][1]["comment"] == "No word on students."
+        assert heard[-2][1]["stopped"]
+        assert browser.complaints == []
+
+
+async def test_nothing_of_the_host_page_moves_and_nothing_is_asked_before_it_is_opened(
+    browser: Browser, host: Host, fakes: FakePorts
+) -> None:
+    fakes.answers.script = LIBRARY
+    shifts = """
+      window.shifts = [];
+      new PerformanceObserver((list) => shifts.push(...list.getEntries().map(({ value }) => value)))
+        .observe({ type: "layout-shift", buffered: true });"""
+    boxes = """() => [document.documentElement, document.body, ...document.body.querySelectorAll("main, main *")]
+      .map((node) => JSON.stringify(node.getBoundingClientRect()))"""
+    async with host.serving() as url:
+        page = await browser.open(url, init=shifts)
+        requests: list[str] = []
+        page.on("request", lambda request: requests.append(request.url))
+        await page.reload()
+        await page.get_by_role("button", name="Ask a question").wait_for()
+        # As it is without the chat.
+        without = await page.evaluate(
+            f"""() => {{
+              const chat = document.querySelector("pagewire-chat");
+              chat.remove();
+              const found = ({boxes})();
+              document.body.append(chat);
+              return found;
+            }}"""
+        )
+        assert await page.evaluate(boxes) == without
+        assert [seen for seen in requests if seen.startswith(host.gateway)] == [f"{host.gateway}/widget.js"]
+        await page.get_by_role("button", name="Ask a question").click()
+        await ask(page)
+        assert await page.evaluate(boxes) == without
+        await page.keyboard.press("Escape")
+        assert await page.evaluate("shifts") == []
+        # 62.5 % of the host's root is not our business.
+        size = await page.locator(".launcher").evaluate("node => node.getBoundingClientRect().width")
+        assert size == 56
+        assert browser.complaints == []
+
+
+async def test_by_keyboard_beside_the_page(browser: Browser, host: Host, fakes: FakePorts) -> None:
+    fakes.answers.script = LIBRARY
+    async with host.serving() as url:
+        page = await browser.open(url)
+        await page.keyboard.press("Tab")
+        assert await page.evaluate(FOCUSED) == "more"
+        await page.keyboard.press("Tab")
+        assert await page.evaluate(FOCUSED) == "Ask a question"
+        await page.keyboard.press("Enter")
+        assert await page.evaluate(FOCUSED) == "question"
+        await page.keyboard.type("What does a card cost?")
+        await page.keyboard.press("Enter")
+        await page.get_by_role("heading", name="Sources").wait_for()
+        assert await page.evaluate(FOCUSED) == "question"
+        await page.get_by_role("button", name="Your conversations").focus()
+        await page.keyboard.press("Enter")
+        await page.get_by_role("button", name="Rename").wait_for()
+        for _ in range(3):  # past "new", "close" and the conversation itself
+            await page.keyboard.press("Tab")
+        await page.keyboard.press("Tab")
+        assert await page.evaluate(FOCUSED) == "Rename “What does a card cost?”"
+        # Escape leaves one thing at a time, and the focus goes back to where it was left.
+        await page.keyboard.press("Enter")
+        assert await page.evaluate(FOCUSED) == "New title"
+        await page.keyboard.press("Escape")
+        assert await page.evaluate(FOCUSED) == "Rename “What does a card cost?”"
+        await page.keyboard.press("Escape")
+        assert await page.evaluate(FOCUSED) == "Your conversations"
+        assert await page.get_by_role("button", name="Rename").count() == 0
+        await page.keyboard.press("Escape")
+        assert await page.evaluate(FOCUSED) == "Ask a question"
+        assert await page.get_by_role("dialog").count() == 0
+
+
+async def test_by_keyboard_where_it_covers_the_page(browser: Browser, host: Host, fakes: FakePorts) -> None:
+    fakes.answers.script = LIBRARY
+    async with host.serving() as url:
+        page = await browser.open(url, width=320, height=640)
+        await page.get_by_role("button", name="Ask a question").click()
+        await ask(page)
+        seen = set()
+        for _ in range(30):
+            await page.keyboard.press("Tab")
+            seen.add(await page.evaluate(FOCUSED))
+        assert {"question", "Close chat", "Copy", "Source 1: Town library", "Show the passage"} <= seen
+        assert not seen & {"more", "Ask a question"}
+        # Wider, it is beside the page, still open, and keeps nothing.
+        field = page.get_by_role("textbox", name="Your question")
+        await field.focus()
+        await page.set_viewport_size({"width": 1000, "height": 640})
+        await page.get_by_role("button", name="Ask a question").wait_for()
+        assert await page.evaluate(FOCUSED) == "question"
+        await page.get_by_role("link", name="more").focus()
+        assert await page.evaluate(FOCUSED) == "more"
+        assert browser.complaints == []
+
+
+async def test_screen_readers_hear_each_thing_once(browser: Browser, host: Host, fakes: FakePorts) -> None:
+    fakes.answers.script = LIBRARY
+    async with host.serving() as url:
+        page = await browser.open(url)
+        await page.get_by_role("button", name="Ask a question").click()
+        await page.evaluate(
+            """() => {
+              window.spoken = [];
+              const live = document.querySelector("pagewire-chat").shadowRoot.querySelector("[role=status]");
+              const hear = () => live.textContent && spoken.push(live.textContent);
+              new MutationObserver(hear).observe(live, { childList: true });
+            }"""
+        )
+        await ask(page)
+        assert await page.evaluate("spoken") == [
+            "Searching the pages…",
+            "A library card costs 12 euros a year. It is free for everybody under 18. Bring your identity card",
+        ]
+        # Nothing else there is live.
+        live = await page.evaluate(
+            """() => [...document.querySelector("pagewire-chat").shadowRoot.querySelectorAll("[aria-live], [role]")]
+              .map((node) => node.getAttribute("role") ?? "live")"""
+        )
+        assert live == ["region", "status"]
+
+
+@pytest.mark.parametrize("offline", [True, False])
+async def test_a_network_cut_and_back_mid_answer(browser: Browser, host: Host, fakes: FakePorts, offline: bool) -> None:
+    text = "The first half is here. The second half comes later."
+    cut = asyncio.Event()
+    fakes.answers.script = written(text, pause=3.0)
+
+    def around(app: Any) -> Any:
+        async def cutting(scope: Any, receive: Any, send: Any) -> None:
+            async def sending(message: Any) -> None:
+                if scope["path"].endswith("/chat") and cut.is_set():
+                    raise ConnectionResetError
+                await send(message)
+
+            try:
+                await app(scope, receive, sending)
+            except ConnectionResetError:
+                return  # uvicorn closes a connection whose response is unfinished
+
+        return cutting
+
+    async with host.serving(around=around) as url:
+        page = await browser.open(url)
+        await page.get_by_role("button", name="Ask a question").click()
+        await page.get_by_role("textbox", name="Your question").fill("?")
+        await page.keyboard.press("Enter")
+        await page.locator(".text", has_text="The first half").wait_for()
+        await page.context.set_offline(offline)
+        cut.set()  # the connection breaks; without a network there is no new one
+        if offline:
+            await page.locator(".status", has_text="Connection lost.").wait_for(timeout=60_000)
+            await page.context.set_offline(False)
+        await page.locator(".turn .actions button").first.wait_for(timeout=60_000)
+        assert await page.locator(".text").inner_text() == text
+        assert len(fakes.answers.asked) == 1
+
+
+async def test_a_reload_mid_answer_opens_the_panel_and_reads_on(browser: Browser, host: Host, fakes: FakePorts) -> None:
+    fakes.answers.script = lambda _: [Token(text="Half an answer"), 600.0, Done()]
+    async with host.serving() as url:
+        page = await browser.open(url)
+        await page.get_by_role("button", name="Ask a question").click()
+        await page.get_by_role("textbox", name="Your question").fill("How much?")
+        await page.keyboard.press("Enter")
+        await page.locator(".text", has_text="Half an answer").wait_for()
+        await page.reload()
+        await page.locator(".text", has_text="Half an answer").wait_for()
+        assert await page.evaluate(FOCUSED) == "BODY"  # the focus is the page's
+        await page.get_by_role("button", name="Stop answering").click()
+        await page.locator(".trouble", has_text="Stopped.").wait_for()
+        await page.get_by_role("button", name="Close chat").click()
+        await page.reload()
+        await page.get_by_role("button", name="Ask a question").wait_for()
+        assert await page.get_by_role("dialog").count() == 0
+        assert len(fakes.answers.asked) == 1
+        assert browser.complaints == []
+
+
+async def test_a_token_that_is_over_is_renewed_without_a_word(browser: Browser, host: Host, fakes: FakePorts) -> None:
+    fakes.answers.script = LIBRARY
+    tokens: list[str] = []
+    async with host.serving() as url:
+        page = await browser.open(url)
+        page.on("request", lambda seen: tokens.append(seen.method) if "visitor-tokens" in seen.url else None)
+        await page.get_by_role("button", name="Ask a question").click()
+        await ask(page)
+        change = """(change) => {
+          const key = Object.keys(localStorage).find((name) => name.startsWith("pagewire-token:"));
+          localStorage.setItem(key, JSON.stringify({ ...JSON.parse(localStorage.getItem(key)), ...change }));
+        }"""
+        await page.evaluate(change, {"expires_at": "2020-01-01T00:00:00Z"})
+        await ask(page, "And for children?")
+        assert [turn.question for turn in fakes.answers.asked[-1].history] == ["What does a card cost?"]
+        await page.evaluate(change, {"token": "pwv1.nonsense.nonsense"})  # as after a new secret on the gateway
+        await ask(page, "And for students?")
+        assert tokens.count("POST") == 3
+        assert fakes.answers.asked[-1].history == ()  # somebody new, by necessity
+
+
+REFUSALS = {
+    "off": ({"site": SiteSettings(chat=ChatSettings(enabled=False))}, "The chat is switched off at the moment."),
+    "budget": (
+        {"site": SiteSettings(chat=ChatSettings(daily_questions=1))},
+        "All questions for today have been asked.",
+    ),
+    "uninvited": ({"invited": False}, "The chat is not available on this page."),
+}
+
+
+@pytest.mark.parametrize("refusal", REFUSALS)
+async def test_a_refusal_is_a_clear_sentence(browser: Browser, host: Host, fakes: FakePorts, refusal: str) -> None:
+    settings, sentence = REFUSALS[refusal]
+    async with host.serving(**settings) as url:  # type: ignore[arg-type]
+        page = await browser.open(url, init=EVENTS)
+        await page.get_by_role("button", name="Ask a question").click()
+        for _ in range(2):
+            await page.get_by_role("textbox", name="Your question").fill("How much?")
+            await page.keyboard.press("Enter")
+            await page.locator(".turn:last-child:not(.busy)").wait_for()
+        await page.locator(".turn:last-child .trouble", has_text=sentence).wait_for()
+        assert len(fakes.answers.asked) == (1 if refusal == "budget" else 0)
+        assert (await page.evaluate("heard")).pop()[0] == "error"
+
+
+@pytest.mark.parametrize(("status", "sentence"), [(503, "Answers are not available right now."), (429, "Too many")])
+async def test_a_proxy_that_answers_for_the_gateway_is_understood(
+    browser: Browser, host: Host, status: int, sentence: str
+) -> None:
+    def around(app: Any) -> Any:
+        async def proxy(scope: Any, receive: Any, send: Any) -> None:
+            if scope.get("method") != "POST" or not scope["path"].endswith("/chat"):
+                await app(scope, receive, send)
+                return
+            allow = [(b"access-control-allow-origin", b"*"), (b"content-type", b"text/html")]
+            await send({"type": "http.response.start", "status": status, "headers": allow})
+            await send({"type": "http.response.body", "body": b"<h1>Sorry</h1>"})
+
+        return proxy
+
+    async with host.serving(around=around) as url:
+        page = await browser.open(url)
+        await page.get_by_role("button", name="Ask a question").click()
+        await page.get_by_role("textbox", name="Your question").fill("How much?")
+        await page.keyboard.press("Enter")
+        await page.locator(".trouble", has_text=sentence).wait_for()
+
+
+HOSTILE = "<img src=x onerror=alert(1)><script>alert(1)</script>"
+
+
+async def test_nothing_in_attributes_answers_titles_and_passages_is_obeyed(
+    browser: Browser, host: Host, fakes: FakePorts
+) -> None:
+    text = (
+        f"{HOSTILE} [a](javascript:alert(1)) [b](<javascript:alert(1)>) <javascript:alert(1)> [c]( data:text/html,x )"
+    )
+    fakes.answers.script = written(
+        text,
+        (
+            source(1, "a", HOSTILE, url="javascript:alert(1)", text=f"Before. {HOSTILE} After."),
+            source(2, "b", "B", url="//evil.example/x", text="x"),
+            source(3, "c", "C", url="JaVaScRiPt:alert(1)"),
+        ),
+        (),
+    )
+    async with host.serving(
+        heading=HOSTILE,
+        examples=HOSTILE,
+        intro=HOSTILE,
+        disclaimer=HOSTILE,
+        privacy="javascript:alert(1)",
+        accent="red;background:url(//evil.example)",
+    ) as url:
+        page = await browser.open(url)
+        page.on("dialog", lambda dialog: browser.complaints.append(dialog.message))
+        await page.get_by_role("button", name="Ask a question").click()
+        await page.get_by_role("button", name=HOSTILE).click()
+        await page.get_by_role("heading", name="Sources").wait_for()
+        await page.get_by_text("Show the passage").first.click()
+        found = await page.evaluate(
+            """() => {
+              const root = document.querySelector("pagewire-chat").shadowRoot;
+              return [root.querySelectorAll("img, script, iframe, [onerror]").length,
+                      [...root.querySelectorAll("a")].map(({ href }) => href)];
+            }"""
+        )
+        assert found == [0, ["http://evil.example/x"]]  # a link, which a page may have; nothing that runs
+        assert browser.complaints == []
+
+
+async def test_style_sheets_of_the_host_do_not_get_in(browser: Browser, url: str) -> None:
+    looks = """() => [...document.querySelector("pagewire-chat").shadowRoot
+      .querySelectorAll(".launcher, .panel, h2, p, textarea")].map((node) => {
+        const s = getComputedStyle(node);
+        return [s.color, s.backgroundColor, s.fontFamily, s.fontSize, s.letterSpacing, s.textTransform, s.textAlign,
+          s.padding, s.borderTopStyle, s.width, s.height];
+      })"""
+    found = []
+    for name in ("light", "hostile"):
+        page = await browser.open(f"{url}/widget/{name}")
+        await page.get_by_role("button", name="Ask a question").click()
+        found.append(await page.evaluate(looks))
+    assert found[0] == found[1]
+    assert browser.complaints == []
+
+
+async def test_the_live_page_shows_every_example(browser: Browser, url: str) -> None:
+    page = await browser.open(f"{url}/widget/", height=6000)  # frames load when they come into view
+    for number in range(await page.locator("iframe").count()):
+        frame = page.frame_locator("iframe").nth(number)
+        await frame.locator(".launcher").wait_for()
+    assert number + 1 == len(EXAMPLES)
+    await page.frame_locator("iframe").first.locator(".launcher").click()
+    await page.frame_locator("iframe").first.get_by_role("dialog").wait_for()
+    assert browser.complaints == []
+
+
+@pytest.mark.parametrize("width", [320, 1000])
+async def test_from_right_to_left(browser: Browser, host: Host, fakes: FakePorts, width: int) -> None:
+    fakes.answers.script = written("כרטיס קורא עולה **12 אירו** לשנה.", (source(1, "a", "ספרייה", lang="he"),))
+    async with host.serving(lang="he", dir="rtl", heading="הספרייה") as url:
+        page = await browser.open(url, width=width, height=640)
+        opener = page.get_by_role("button", name="שאילת שאלה")
+        box = await opener.bounding_box()
+        assert box is not None
+        assert box["x"] < 40  # the end of a line is on the left
+        await opener.click()
+        await page.get_by_role("textbox").fill("כמה עולה כרטיס?")
+        await page.keyboard.press("Enter")
+        await page.get_by_role("heading", name="מקורות").wait_for()
+        question = await page.locator(".question").bounding_box()
+        close = await page.get_by_role("button", name="סגירת הצ׳אט").bounding_box()
+        panel = await page.get_by_role("dialog").bounding_box()
+        assert question is not None
+        assert close is not None
+        assert panel is not None
+        middle = panel["x"] + panel["width"] / 2
+        assert question["x"] < panel["x"] + 40
+        assert close["x"] < middle
+        assert await overflow(page) == [0, 0, 0]
+        assert browser.complaints == []
+
+
+OPENERS = {
+    "ar": "اطرح سؤالاً",
+    "de": "Frage stellen",
+    "en": "Ask a question",
+    "es": "Hacer una pregunta",
+    "fr": "Poser une question",
+    "he": "שאילת שאלה",
+    "hu": "Kérdés feltevése",
+    "it": "Poni una domanda",
+    "nl": "Ask a question",
+    "pl": "Zadaj pytanie",
+    "ro": "Puneți o întrebare",
+}
+
+
+async def test_every_language_fits_320_pixels(browser: Browser, url: str, fakes: FakePorts) -> None:
+    fakes.answers.script = LIBRARY
+    page = await browser.open(f"{url}/widget/light", width=320, height=640)
+    for lang, opener in OPENERS.items():
+        await page.evaluate(
+            """(lang) => {
+              document.querySelector("pagewire-chat").remove();
+              sessionStorage.clear();
+              const chat = document.createElement("pagewire-chat");
+              chat.setAttribute("site", "town");
+              chat.setAttribute("lang", lang);
+              chat.setAttribute("heading", "Kranichmünde-Niederlausitz");
+              document.body.append(chat);
+            }""",
+            lang,
+        )
+        await page.get_by_role("button", name=opener).click()
+        await page.get_by_role("textbox").fill("?")
+        await page.keyboard.press("Enter")
+        await page.locator(".turn .actions button").first.wait_for()
+        assert await overflow(page) == [0, 0, 0], lang
+        await page.locator(".actions button[aria-pressed]").last.click()
+        await page.locator(".comment textarea").wait_for()
+        assert await overflow(page) == [0, 0, 0], lang
+        said = await page.evaluate("document.querySelector('pagewire-chat').shadowRoot.textContent")
+        assert not re.search(r"undefined|\{\w+\}", said), lang
+        await page.evaluate("document.querySelector('pagewire-chat').close()")
+    assert browser.complaints == []

@@ -1,0 +1,1 @@
+"""The chat for visitors: TypeScript in `src/`, bundled into `gateway/static/widget.js`."""

@@ -1,0 +1,329 @@
+/**
+ * The chat's element: a button with a panel in the corner of a page, or a part of a page (`mode="page"`).
+ *
+ *   ┌ panel ───────────────────────┐
+ *   │ head: title, past, new, close│      Past   in place of the conversation
+ *   │ scroller: welcome, Talk, Past│      Talk   questions and answers
+ *   │ form: question               │
+ *   │ disclaimer                   │
+ *   └──────────────────────────────┘ ● launcher
+ *
+ * It lives in a shadow root, needs nothing inline and parses no HTML, so it works under the strictest
+ * Content-Security-Policy, Trusted Types included. docs/howto/embed.md has its attributes, events and colours.
+ */
+
+import { brand } from "./brand";
+import css from "./chat.css";
+import { AnswerClient, AskError } from "./client";
+import { element, icon, iconButton } from "./dom";
+import { safeUrl } from "./markdown";
+import { Past } from "./past";
+import type { ChatEvents, Room } from "./room";
+import { store, stored } from "./storage";
+import { Talk } from "./talk";
+import { type Say, wordsFor } from "./words";
+
+const MAX_QUESTION = 4_000; // characters; the gateway's limit
+const SPOKEN_FOR = 15_000; // ms that what was announced stays, so that nobody reads the answer twice
+const NARROW = "(max-width: 32em)"; // as in chat.css: there the panel covers the page
+
+let sheet: CSSStyleSheet | null = null;
+
+export class PagewireChat extends HTMLElement implements Room {
+  /** Where the gateway is, unless the attribute `gateway` says so: where this script came from. */
+  static home = document.baseURI;
+
+  say!: Say;
+  client!: AnswerClient;
+  #talk!: Talk;
+  #past!: Past;
+  #openKey = "";
+  #shownBefore = false;
+  #before: HTMLElement | null = null; // what had the focus before the panel opened
+  #heading = element("h1", { id: "heading" });
+  #welcome = element("div", { className: "welcome" });
+  #scroller = element("div", { className: "scroller" });
+  #live = element("p", { className: "hidden", role: "status" });
+  #input = element("textarea", { rows: 1, maxLength: MAX_QUESTION, id: "question", enterKeyHint: "send" });
+  #submit = element("button", { type: "submit", className: "icon" });
+  #restart!: HTMLButtonElement;
+  #opener!: HTMLButtonElement;
+  #panel!: HTMLElement;
+  #launcher: HTMLButtonElement | null = null;
+
+  connectedCallback(): void {
+    if (this.shadowRoot) return; // moved, not new
+    const site = this.getAttribute("site");
+    if (!site) {
+      console.warn("pagewire-chat: the attribute `site` is missing");
+      return;
+    }
+    this.lang = this.getAttribute("lang") || document.documentElement.lang || "en";
+    this.say = wordsFor(this.lang);
+    const gateway = this.getAttribute("gateway") || PagewireChat.home;
+    this.client = new AnswerClient(new URL("v1", new URL(gateway, document.baseURI)).href, site);
+    this.#openKey = `pagewire-open:${this.client.url}`;
+    this.#talk = new Talk(this, this.#scroller, () => this.#changed());
+    this.#past = new Past(this, (id) => this.#choose(id), (id) => id === this.#talk.id && this.#talk.forget());
+    const root = this.attachShadow({ mode: "open" });
+    if (!sheet) {
+      sheet = new CSSStyleSheet();
+      sheet.replaceSync(css);
+    }
+    root.adoptedStyleSheets = [sheet];
+    root.append(this.#frame());
+    this.#greet();
+    this.#changed();
+    if (!this.#floats) this.#resume();
+    else if (stored(this.#openKey)) this.open(false);
+    this.emit("ready", { site, lang: this.lang });
+  }
+
+  disconnectedCallback(): void {
+    // Moving an element disconnects it for a moment.
+    queueMicrotask(() => this.isConnected || this.#talk?.leave());
+  }
+
+  // For the host page
+
+  /** Open the panel; `focus`: and put the cursor into the question. */
+  open(focus = true): void {
+    if (!(this.#panel instanceof HTMLDialogElement) || this.#panel.open) return;
+    this.#before = document.activeElement instanceof HTMLElement ? document.activeElement : null;
+    this.#show(this.#panel);
+    this.#launcher?.setAttribute("aria-expanded", "true");
+    if (focus) this.#input.focus();
+    store(this.#openKey, true);
+    this.#resume();
+    this.emit("open", {});
+  }
+
+  close(): void {
+    if (!(this.#panel instanceof HTMLDialogElement) || !this.#panel.open) return;
+    this.#panel.close();
+    this.#launcher?.setAttribute("aria-expanded", "false");
+    store(this.#openKey, null);
+    const back = this.#launcher?.checkVisibility() ? this.#launcher : this.#before;
+    back?.focus();
+    this.emit("close", {});
+  }
+
+  /** Ask as the visitor would. Nothing happens while an answer is arriving. */
+  ask(text: string): void {
+    const question = text.trim().slice(0, MAX_QUESTION);
+    if (!question || this.#talk.busy) return;
+    this.open();
+    this.#browse(false);
+    void this.#talk.ask(question);
+  }
+
+  // For its parts
+
+  toQuestion = (): void => this.#input.focus();
+
+  get subheading(): "h2" | "h3" {
+    return this.#floats ? "h3" : "h2";
+  }
+
+  announce = (text: string): void => {
+    this.#live.textContent = text;
+    setTimeout(() => this.#live.textContent === text && (this.#live.textContent = ""), SPOKEN_FOR);
+  };
+
+  emit = <K extends keyof ChatEvents>(name: K, detail: ChatEvents[K]): void => {
+    this.dispatchEvent(new CustomEvent(`pagewire:${name}`, { detail, bubbles: true, composed: true }));
+  };
+
+  // Its parts
+
+  get #floats(): boolean {
+    return this.getAttribute("mode") !== "page";
+  }
+
+  #frame(): HTMLElement {
+    const { say } = this;
+    const title = this.getAttribute("heading");
+    const heading = title ? say("heading", { title }) : say("open");
+    const frame = element("div", { className: "frame", lang: say.lang, dir: say.dir });
+    for (const [name, value] of Object.entries(brand(this.getAttribute("accent") ?? "") ?? {})) {
+      frame.style.setProperty(name, value);
+    }
+    if (this.#floats) this.#heading = element("h2", { id: "heading" });
+    this.#heading.textContent = heading;
+    this.#panel = this.#floats ? this.#dialog() : element("section");
+    this.#panel.classList.add("panel");
+    this.#panel.setAttribute("aria-labelledby", "heading");
+    this.#panel.append(this.#head(), this.#body(), this.#form(), this.#disclaimer(), this.#live);
+    frame.append(this.#panel);
+    if (this.#floats) {
+      this.#launcher = iconButton("chat", say("open"), () =>
+        this.#panel.hasAttribute("open") ? this.close() : this.open(),
+      );
+      this.#launcher.classList.add("launcher");
+      this.#launcher.setAttribute("aria-expanded", "false");
+      this.#launcher.setAttribute("aria-haspopup", "dialog");
+      frame.role = "region";
+      frame.ariaLabel = heading;
+      frame.append(this.#launcher);
+    }
+    return frame;
+  }
+
+  #dialog(): HTMLDialogElement {
+    const dialog = element("dialog");
+    dialog.addEventListener("keydown", (event) => {
+      if (event.key !== "Escape" || event.isComposing) return;
+      event.preventDefault();
+      this.close();
+    });
+    dialog.addEventListener("cancel", (event) => {
+      event.preventDefault(); // the "back" of a phone
+      this.close();
+    });
+    matchMedia(NARROW).addEventListener("change", () => {
+      if (!dialog.open) return;
+      const focused = this.shadowRoot?.activeElement;
+      dialog.close();
+      this.#show(dialog);
+      if (focused instanceof HTMLElement) focused.focus();
+    });
+    return dialog;
+  }
+
+  /** Where it covers the page it keeps the focus; beside the page it does not, nor does it take it by itself. */
+  #show(dialog: HTMLDialogElement): void {
+    if (matchMedia(NARROW).matches) dialog.showModal();
+    else dialog.open = true;
+  }
+
+  #head(): HTMLElement {
+    const { say } = this;
+    this.#restart = iconButton("restart", say("restart"), () => {
+      this.#browse(false);
+      this.#talk.forget();
+      this.#input.focus();
+    });
+    this.#opener = iconButton("past", say("past"), () => this.#browse(this.#past.node.hidden !== false));
+    this.#opener.setAttribute("aria-expanded", "false");
+    const head = element(
+      "div",
+      { className: "head" },
+      element("slot", { name: "start" }),
+      this.#heading,
+      this.#opener,
+      this.#restart,
+      element("slot", { name: "end" }),
+    );
+    if (this.#floats) head.append(iconButton("close", say("close"), () => this.close()));
+    return head;
+  }
+
+  #body(): HTMLElement {
+    this.#past.node.addEventListener("keydown", (event) => {
+      if (event.key !== "Escape" || event.isComposing) return;
+      event.preventDefault();
+      event.stopPropagation(); // the panel stays open
+      this.#browse(false);
+      this.#opener.focus();
+    });
+    this.#scroller.append(this.#past.node, this.#welcome, this.#talk.list);
+    return this.#scroller;
+  }
+
+  #form(): HTMLElement {
+    const { say } = this;
+    const label = element("label", { htmlFor: "question", className: "hidden", textContent: say("label") });
+    const form = element("form", { className: "ask" }, label, this.#input, this.#submit);
+    this.#input.placeholder = say("placeholder");
+    this.#input.dir = say.dir;
+    this.#input.addEventListener("input", () => this.#grow());
+    this.#input.addEventListener("keydown", (event) => {
+      // While an input method is composing, Enter picks a word.
+      if (event.key !== "Enter" || event.shiftKey || event.isComposing) return;
+      event.preventDefault();
+      if (!this.#talk.busy) form.requestSubmit();
+    });
+    form.addEventListener("submit", (event) => {
+      event.preventDefault();
+      if (this.#talk.busy) void this.#talk.stop();
+      else this.#send();
+    });
+    return form;
+  }
+
+  #disclaimer(): HTMLElement {
+    const line = element("p", { className: "disclaimer" }, this.getAttribute("disclaimer") || this.say("disclaimer"));
+    const privacy = this.getAttribute("privacy");
+    const href = privacy ? safeUrl(privacy) : null;
+    if (href) line.append(" ", element("a", { href, target: "_blank", rel: "noopener", textContent: this.say("privacy") }));
+    return line;
+  }
+
+  #greet(): void {
+    const examples = (this.getAttribute("examples") ?? "").split("\n").filter((line) => line.trim());
+    this.#welcome.append(element("p", { textContent: this.getAttribute("intro") || this.say("intro"), dir: "auto" }));
+    if (!examples.length) return;
+    const choices = examples.map((text) => {
+      const choice = element("button", { type: "button", textContent: text, dir: "auto" });
+      choice.addEventListener("click", () => {
+        this.#input.focus(); // the button goes away
+        this.ask(text);
+      });
+      return element("li", {}, choice);
+    });
+    const list = element("ul", {}, ...choices);
+    list.setAttribute("aria-labelledby", "examples");
+    this.#welcome.append(element(this.subheading, { id: "examples", textContent: this.say("examples") }), list);
+  }
+
+  // What happens
+
+  /** Take up the conversation of this tab, at the first sight of it: before, nothing is asked of the gateway. */
+  #resume(): void {
+    const id = this.#talk.id;
+    if (!this.#shownBefore && id) void this.#talk.open(id);
+    this.#shownBefore = true;
+  }
+
+  #send(): void {
+    const text = this.#input.value;
+    if (!text.trim()) return;
+    this.#input.value = "";
+    this.#grow();
+    this.#input.focus();
+    this.ask(text);
+  }
+
+  #choose(id: string): void {
+    this.#browse(false);
+    this.#input.focus();
+    void this.#talk.open(id);
+  }
+
+  /** The list of the visitor's conversations, in place of the one that is shown. */
+  #browse(open: boolean): void {
+    this.#past.node.hidden = !open;
+    this.#opener.setAttribute("aria-expanded", String(open));
+    if (!open) return;
+    this.#past.fill().catch((error: unknown) => {
+      this.#past.fail(this.say(error instanceof AskError && error.status ? "unavailable" : "network"));
+    });
+  }
+
+  #changed(): void {
+    this.#welcome.hidden = !this.#talk.empty;
+    // Its place stays, so that what is beside it does not move.
+    this.#restart.classList.toggle("away", this.#talk.empty);
+    const label = this.say(this.#talk.busy ? "stop" : "send");
+    this.#submit.ariaLabel = label;
+    this.#submit.title = label;
+    this.#submit.classList.toggle("stop", this.#talk.busy);
+    this.#submit.replaceChildren(icon(this.#talk.busy ? "stop" : "send"));
+  }
+
+  #grow(): void {
+    this.#input.dir = this.#input.value ? "auto" : this.say.dir; // "auto" takes an empty field for left to right
+    this.#input.style.height = "auto";
+    this.#input.style.height = `${this.#input.scrollHeight}px`;
+  }
+}

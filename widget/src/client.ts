@@ -1,0 +1,196 @@
+/**
+ * Questions out, answer events in, over a network that breaks.
+ *
+ *   ask ─▶ POST chat ─▶ events ··connection lost·· GET answers/{id}/events (Last-Event-ID) ─▶ the rest ─▶ done
+ *   stop ─▶ DELETE answers/{id} ─▶ the stream ends with what is there
+ *
+ * The events are those of the gateway's answer stream; "reconnecting" is our own.
+ */
+
+import { readEvents } from "./sse";
+import { store, stored } from "./storage";
+import type { ChatRequest, ConversationDetail, ConversationList, Event, FeedbackOrder, VisitorToken } from "./wire";
+
+const PAUSES = [300, 1_000, 2_000, 4_000, 8_000]; // ms before each new try without any progress
+const TOKEN_MARGIN = 30_000; // ms of a visitor token's life that are not relied upon
+const CODES: Record<number, string> = { 403: "forbidden", 429: "too-many-requests", 502: "unavailable", 504: "unavailable" };
+
+export type Followed = Event | { type: "reconnecting" };
+
+/** The gateway refused, or could not be reached: `code` is a problem document's, or "network". */
+export class AskError extends Error {
+  constructor(
+    readonly code: string,
+    readonly status = 0,
+    readonly requestId = "", // of the answer that is in the way, with "answer-under-way"
+  ) {
+    super(code);
+  }
+}
+
+export class AnswerClient {
+  readonly url: string;
+  #storageKey: string;
+  #minting: Promise<string> | null = null;
+
+  /** `base`: where the gateway's API is, for example "https://chat.example.org/v1". */
+  constructor(base: string, site: string) {
+    this.url = `${base}/sites/${encodeURIComponent(site)}`;
+    this.#storageKey = `pagewire-token:${this.url}`;
+  }
+
+  /** Ask, and yield the answer's events until "done"; `signal` stops it. Throws AskError. */
+  async *ask(question: ChatRequest, signal: AbortSignal): AsyncGenerator<Followed> {
+    const post = () => this.#fetch("chat", { method: "POST", body: JSON.stringify(question), signal });
+    yield* this.#follow(async () => {
+      try {
+        return await post();
+      } catch (error) {
+        // What the visitor asks last is what they want; and a conversation that is gone is begun anew.
+        if (!(error instanceof AskError)) throw error;
+        if (error.code === "answer-under-way") await this.stop(error.requestId);
+        else if (error.code === "unknown-conversation") question = { ...question, conversation_id: null };
+        else throw error;
+        return post();
+      }
+    }, signal);
+  }
+
+  /** Ask a conversation's last question again; events as for `ask`. */
+  async *regenerate(conversationId: string, signal: AbortSignal): AsyncGenerator<Followed> {
+    const path = `conversations/${conversationId}/regenerate`;
+    yield* this.#follow(() => this.#fetch(path, { method: "POST", signal }), signal);
+  }
+
+  /** An answer that was asked for before, from its beginning; events as for `ask`. */
+  async *resume(requestId: string, signal: AbortSignal): AsyncGenerator<Followed> {
+    yield* this.#follow(() => this.#fetch(`answers/${requestId}/events`, { signal }), signal, requestId);
+  }
+
+  /** Nobody wants more of this answer. Its stream goes on to its end, which is near. */
+  async stop(requestId: string): Promise<void> {
+    await this.#fetch(`answers/${requestId}`, { method: "DELETE" });
+  }
+
+  async rate(requestId: string, order: FeedbackOrder): Promise<void> {
+    await this.#fetch(`answers/${requestId}/feedback`, { method: "POST", body: JSON.stringify(order) });
+  }
+
+  /** The visitor's conversations, by day where they are. */
+  async conversations(): Promise<ConversationList> {
+    return (await this.#fetch(`conversations?utc_offset=${-new Date().getTimezoneOffset()}`)).json();
+  }
+
+  async conversation(id: string): Promise<ConversationDetail> {
+    return (await this.#fetch(`conversations/${id}`)).json();
+  }
+
+  async rename(id: string, title: string): Promise<void> {
+    await this.#fetch(`conversations/${id}`, { method: "PATCH", body: JSON.stringify({ title }) });
+  }
+
+  async remove(id: string): Promise<void> {
+    await this.#fetch(`conversations/${id}`, { method: "DELETE" });
+  }
+
+  /** Take back the last question and its answer. */
+  async undo(id: string): Promise<void> {
+    await this.#fetch(`conversations/${id}/undo`, { method: "POST" });
+  }
+
+  async *#follow(
+    open: () => Promise<Response>,
+    signal: AbortSignal,
+    requestId: string | null = null,
+  ): AsyncGenerator<Followed> {
+    let failures = 0;
+    let resumable = false;
+    for (;;) {
+      try {
+        for await (const { id, event } of readEvents(await open(), signal)) {
+          failures = 0;
+          if (event.type === "accepted") requestId = event.request_id;
+          if (requestId && id) {
+            resumable = true;
+            const request = { headers: { "Last-Event-ID": id }, signal };
+            open = () => this.#fetch(`answers/${requestId}/events`, request);
+          }
+          yield event;
+          if (event.type === "done") return;
+        }
+      } catch (error) {
+        // A refusal is final, unless the gateway we come back to is only just starting.
+        if (signal.aborted || (error instanceof AskError && !(resumable && error.status >= 502))) throw error;
+      }
+      // Before the first event nothing can be resumed, and asking twice would answer twice.
+      if (!resumable || failures === PAUSES.length) throw new AskError("network");
+      yield { type: "reconnecting" };
+      await online(signal);
+      await pause(PAUSES[failures++] ?? 0, signal);
+    }
+  }
+
+  /** A response that is fine; the visitor token is renewed once when it is refused. */
+  async #fetch(path: string, { headers, ...options }: RequestInit = {}): Promise<Response> {
+    for (let renewed = false; ; renewed = true) {
+      const token = await this.#token(renewed);
+      options.signal?.throwIfAborted();
+      const response = await fetch(`${this.url}/${path}`, {
+        ...options,
+        headers: {
+          ...(headers as Record<string, string>),
+          Accept: "text/event-stream",
+          Authorization: `Bearer ${token}`,
+          ...(options.body ? { "Content-Type": "application/json" } : {}),
+        },
+      });
+      if (response.status === 401 && !renewed) continue;
+      return checked(response);
+    }
+  }
+
+  async #token(renew: boolean): Promise<string> {
+    const kept = stored<VisitorToken>(this.#storageKey, "localStorage");
+    if (kept && !renew && Date.parse(kept.expires_at) - Date.now() > TOKEN_MARGIN) return kept.token;
+    // Two requests at once need one token, or two visitors would begin where there is one.
+    this.#minting ??= this.#mint(kept).finally(() => {
+      this.#minting = null;
+    });
+    return this.#minting;
+  }
+
+  async #mint(kept: VisitorToken | null): Promise<string> {
+    // With the last one, the visitor stays the same and keeps their conversations.
+    const headers: Record<string, string> = kept ? { Authorization: `Bearer ${kept.token}` } : {};
+    const response = await fetch(`${this.url}/visitor-tokens`, { method: "POST", headers });
+    const fresh = (await (await checked(response)).json()) as VisitorToken;
+    store(this.#storageKey, fresh, "localStorage");
+    return fresh.token;
+  }
+}
+
+async function checked(response: Response): Promise<Response> {
+  if (response.ok) return response;
+  // A proxy before the gateway answers in words of its own.
+  const problem = (await response.json().catch(() => ({}))) as { code?: string; request_id?: string };
+  throw new AskError(problem.code ?? CODES[response.status] ?? "failed", response.status, problem.request_id);
+}
+
+/** Until the browser has a network at all: trying without one only uses up the tries. */
+async function online(signal: AbortSignal): Promise<void> {
+  if (navigator.onLine) return;
+  await new Promise<void>((resolve, reject) => {
+    window.addEventListener("online", () => resolve(), { once: true, signal });
+    signal.addEventListener("abort", () => reject(signal.reason as Error), { once: true });
+  });
+}
+
+function pause(ms: number, signal: AbortSignal): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const timer = setTimeout(resolve, ms);
+    signal.addEventListener("abort", () => {
+      clearTimeout(timer);
+      reject(signal.reason as Error);
+    });
+  });
+}

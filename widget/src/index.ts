@@ -1,0 +1,37 @@
+/**
+ * What the script does to the page that loads it: it knows <pagewire-chat>, and puts one into the corner where the
+ * script tag names a site.
+ *
+ *   <script src="https://chat.example.org/widget.js" data-site="town" data-lang="en" defer></script>
+ *
+ * As a classic script or as a module; every data-* becomes the attribute of that name.
+ */
+
+import { PagewireChat } from "./chat";
+
+const TAG = "pagewire-chat";
+const FILE = "/widget.js";
+
+// A module does not know its own tag.
+const own = document.currentScript;
+const ours =
+  own instanceof HTMLScriptElement
+    ? [own]
+    : [...document.querySelectorAll<HTMLScriptElement>("script[src]")].filter(({ src }) => new URL(src).pathname.endsWith(FILE));
+
+function embed(script: HTMLScriptElement): void {
+  const chat = document.createElement(TAG);
+  for (const [name, value] of Object.entries(script.dataset)) {
+    if (value !== undefined) chat.setAttribute(name, value);
+  }
+  document.body.append(chat);
+}
+
+function begin(): void {
+  for (const script of ours) if (script.dataset.site) embed(script);
+}
+
+if (ours[0]) PagewireChat.home = ours[0].src;
+if (!customElements.get(TAG)) customElements.define(TAG, PagewireChat);
+if (document.body) begin();
+else document.addEventListener("DOMContentLoaded", begin, { once: true });

@@ -1,0 +1,110 @@
+/** The visitor's conversations, by day, in place of the one that is shown: open, rename, delete. */
+
+import { element, iconButton, textButton } from "./dom";
+import type { Room } from "./room";
+import type { ConversationSummary } from "./wire";
+
+const DAYS = ["today", "yesterday", "last_week", "older"] as const;
+const MAX_TITLE = 200; // characters; the gateway's limit
+
+export class Past {
+  readonly node = element("div", { className: "past", hidden: true });
+
+  /** `chosen`: a conversation to show. `gone`: one that was deleted. */
+  constructor(
+    private readonly room: Room,
+    private readonly chosen: (id: string) => void,
+    private readonly gone: (id: string) => void,
+  ) {}
+
+  /** Read the list anew. Throws AskError and what fetch throws. */
+  async fill(): Promise<void> {
+    const { say, client, subheading } = this.room;
+    const list = await client.conversations();
+    const parts = DAYS.filter((day) => list[day].length).flatMap((day) => [
+      element(subheading, { textContent: say(day), tabIndex: -1 }),
+      element("ul", {}, ...list[day].map((one) => this.#line(one))),
+    ]);
+    this.node.replaceChildren(...(parts.length ? parts : [this.#sentence(say("nothingPast"), "")]));
+  }
+
+  fail(message: string): void {
+    this.node.replaceChildren(this.#sentence(message, "trouble"));
+  }
+
+  #sentence(textContent: string, className: string): HTMLElement {
+    return element("p", { textContent, className, tabIndex: -1 });
+  }
+
+  #line(one: ConversationSummary): HTMLLIElement {
+    const { say } = this.room;
+    const { conversation_id: id, title } = one;
+    const open = textButton(title, () => this.chosen(id));
+    open.dir = "auto";
+    const line = element("li");
+    const rename = iconButton("rename", say("rename", { title }), () => this.#rename(line, one));
+    const remove = iconButton("remove", say("remove", { title }), () => this.#remove(line, one));
+    line.append(open, rename, remove);
+    return line;
+  }
+
+  /** A field in place of the line. Escape or "cancel" brings the line back. */
+  #rename(line: HTMLLIElement, one: ConversationSummary): void {
+    const { say, client } = this.room;
+    const field = element("input", { value: one.title, maxLength: MAX_TITLE, required: true, dir: "auto" });
+    field.ariaLabel = say("newTitle");
+    const form = element(
+      "form",
+      { className: "edit" },
+      field,
+      element("button", { type: "submit", textContent: say("save") }),
+      textButton(say("cancel"), () => this.#back(line, one, 1)),
+    );
+    form.addEventListener("submit", async (event) => {
+      event.preventDefault();
+      const title = field.value.trim();
+      if (!title) return;
+      const done = await client.rename(one.conversation_id, title).then(() => true, () => false);
+      this.#back(line, done ? { ...one, title } : one, 1);
+    });
+    this.#ask(line, form, () => this.#back(line, one, 1));
+    field.focus();
+    field.select();
+  }
+
+  #remove(line: HTMLLIElement, one: ConversationSummary): void {
+    const { say, client } = this.room;
+    const keep = textButton(say("cancel"), () => this.#back(line, one, 2));
+    const sure = textButton(say("removeYes"), async () => {
+      const done = await client.remove(one.conversation_id).then(() => true, () => false);
+      if (!done) {
+        this.#back(line, one, 2);
+        return;
+      }
+      this.gone(one.conversation_id);
+      await this.fill().catch(() => line.remove());
+      this.node.querySelector<HTMLElement>("[tabindex]")?.focus(); // where the line was there is nothing any more
+    });
+    const question = element("div", { className: "edit", role: "group" }, element("p", { textContent: say("removeSure") }), sure, keep);
+    question.ariaLabel = say("removeSure");
+    this.#ask(line, question, () => this.#back(line, one, 2));
+    keep.focus();
+  }
+
+  #ask(line: HTMLLIElement, box: HTMLElement, cancel: () => void): void {
+    box.addEventListener("keydown", (event) => {
+      if (event.key !== "Escape" || event.isComposing) return;
+      event.preventDefault();
+      event.stopPropagation(); // the panel stays open
+      cancel();
+    });
+    line.replaceChildren(box);
+  }
+
+  /** The line again, with the focus on the button it was on. */
+  #back(line: HTMLLIElement, one: ConversationSummary, button: number): void {
+    const fresh = this.#line(one);
+    line.replaceWith(fresh);
+    (fresh.children[button] as HTMLElement).focus();
+  }
+}

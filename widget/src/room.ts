@@ -1,0 +1,27 @@
+/** What the parts of the chat need of the whole. */
+
+import type { AnswerClient } from "./client";
+import type { Say } from "./words";
+
+/** Details of the events that the element sends, as `pagewire:NAME`. */
+export interface ChatEvents {
+  ready: { site: string; lang: string };
+  open: Record<string, never>;
+  close: Record<string, never>;
+  question: { question: string };
+  answer: { request_id: string; conversation_id: string; question: string; stopped: boolean };
+  feedback: { request_id: string; rating: "up" | "down"; comment: string | null };
+  error: { code: string; message: string };
+}
+
+export interface Room {
+  readonly say: Say;
+  readonly client: AnswerClient;
+  readonly lang: string; // to answer in
+  readonly subheading: "h2" | "h3"; // below the chat's own heading
+  /** Say something to screen readers, once. */
+  announce(text: string): void;
+  /** Put the cursor into the field for the question, when what had it is gone. */
+  toQuestion(): void;
+  emit<K extends keyof ChatEvents>(name: K, detail: ChatEvents[K]): void;
+}

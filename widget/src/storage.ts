@@ -1,0 +1,20 @@
+/** What the browser keeps for us, on the host page's origin; where it keeps nothing (a sandbox), all is forgotten. */
+
+type Store = "sessionStorage" | "localStorage"; // for this tab, or for longer
+
+export function stored<T>(key: string, where: Store = "sessionStorage"): T | null {
+  try {
+    return JSON.parse(window[where].getItem(key) ?? "null") as T | null;
+  } catch {
+    return null;
+  }
+}
+
+export function store(key: string, value: unknown, where: Store = "sessionStorage"): void {
+  try {
+    if (value === null) window[where].removeItem(key);
+    else window[where].setItem(key, JSON.stringify(value));
+  } catch {
+    // See above.
+  }
+}

@@ -1,0 +1,160 @@
+/* Written by `make widget` from schemas/; do not edit. */
+
+export interface Accepted {
+  type: "accepted";
+  request_id: string;
+  conversation_id: string;
+}
+
+export interface Answered {
+  type: "answer";
+  text: string;
+  citations: Citation[];
+  sources: Source[];
+  extractive: boolean;
+  stopped: boolean;
+  strategy: string;
+  usage: Usage;
+  timings_ms: Record<string, number>;
+}
+
+export interface AskedTurn {
+  request_id: string;
+  question: string;
+  lang: string;
+  asked_at: string;
+  state: "pending" | "answered" | "stopped" | "failed";
+  rephrased: string | null;
+  grade: number | null;
+  answer: string;
+  citations: Citation[];
+  sources: CitedSource[];
+  extractive: boolean;
+  error: string | null;
+  feedback: Feedback | null;
+}
+
+export interface ChatRequest {
+  question: string;
+  conversation_id?: string | null;
+  lang?: string | null;
+}
+
+export interface Citation {
+  type: "citation";
+  n: number;
+  start: number;
+  end: number;
+  quote: string | null;
+}
+
+export interface CitedSource {
+  n: number;
+  page_id: string;
+  lang: string;
+  title: string;
+  url: string;
+  field: "name" | "title" | "description" | "keywords" | "content";
+  ord: number;
+}
+
+export interface ConversationDetail {
+  conversation_id: string;
+  title: string;
+  created_at: string;
+  updated_at: string;
+  turns: AskedTurn[];
+}
+
+export interface ConversationList {
+  today: ConversationSummary[];
+  yesterday: ConversationSummary[];
+  last_week: ConversationSummary[];
+  older: ConversationSummary[];
+}
+
+export interface ConversationSummary {
+  conversation_id: string;
+  title: string;
+  created_at: string;
+  updated_at: string;
+  turns: number;
+}
+
+export interface Done {
+  type: "done";
+}
+
+export interface Failed {
+  type: "error";
+  code: string;
+  message: string;
+}
+
+export interface Feedback {
+  rating: "up" | "down";
+  comment: string | null;
+  at: string;
+}
+
+export interface FeedbackOrder {
+  rating: "up" | "down";
+  comment?: string | null;
+}
+
+export interface QuestionRephrased {
+  type: "rephrased";
+  question: string;
+  mode: "semantic" | "keyword";
+}
+
+export interface Restart {
+  type: "restart";
+  attempt: number;
+}
+
+export interface Source {
+  n: number;
+  page_id: string;
+  lang: string;
+  title: string;
+  url: string;
+  field: "name" | "title" | "description" | "keywords" | "content";
+  ord: number;
+  text: string;
+  score: number;
+  cosine: number | null;
+  revision: number;
+  cited: boolean;
+}
+
+export interface SourcesFound {
+  type: "sources";
+  grade: number;
+  sources: Source[];
+}
+
+export interface Step {
+  kind: "model" | "search" | "lookup" | "tool" | "quote" | "error";
+  asked: string;
+  said: string;
+  ms: number;
+}
+
+export interface Token {
+  type: "token";
+  text: string;
+}
+
+export interface Usage {
+  model: string | null;
+  prompt_tokens: number;
+  completion_tokens: number;
+}
+
+export interface VisitorToken {
+  token: string;
+  expires_at: string;
+}
+
+export type Event = Accepted | QuestionRephrased | SourcesFound | Token | Citation | Answered | Done | Failed | Restart;
