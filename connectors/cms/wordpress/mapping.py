@@ -1,0 +1,107 @@
+"""A post as the REST API tells it -> the page document. The plugin makes the same of the post itself (class-pages.php).
+
+Whoever changes one of the two changes the other: tests/wordpress compares them on a real site.
+"""
+
+from __future__ import annotations
+
+import html
+import re
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+from urllib.parse import unquote
+
+from connectors.cms.frame import Listed
+from schemas.page import PageDocument
+
+# What is asked for; `_links` and `_embedded` bring the names of categories and tags.
+LISTED_FIELDS = "id,type,status,modified_gmt,content.protected,pagewire,lang"
+FIELDS = f"{LISTED_FIELDS},slug,link,title,excerpt,content,_links,_embedded"
+
+_UNSEEN = re.compile(r"<(script|style)[^>]*>.*?</\1>", re.DOTALL | re.IGNORECASE)
+_TAG = re.compile(r"</?[a-zA-Z!][^>]*>")
+_ENTITY = re.compile(r"&(?:#[0-9]+|#[xX][0-9a-fA-F]+|[a-zA-Z][a-zA-Z0-9]*);")
+_SPACE = re.compile(r"[ \t\r\n\f\xa0]+")
+
+
+def listed(post: Mapping[str, Any], default_lang: str) -> Listed | None:
+    """A post of a list, asked for with `LISTED_FIELDS`; None when not everybody may read it."""
+    if post.get("status", "publish") != "publish" or post["content"]["protected"]:
+        return None
+    return Listed(page_id(post["type"], post["id"]), lang(post, default_lang), revision(post))
+
+
+def document(post: Mapping[str, Any], default_lang: str) -> PageDocument:
+    """A public post, asked for with `FIELDS` and `_embed=wp:term`.
+
+    Raises:
+        KeyError, TypeError, pydantic.ValidationError: it is not as the REST API says posts are.
+    """
+    content = post["content"]["rendered"]
+    return PageDocument.model_validate(
+        {
+            "id": page_id(post["type"], post["id"]),
+            "lang": lang(post, default_lang),
+            "url": post["link"],
+            "name": unquote(post["slug"]).replace("-", " ").strip(),
+            "title": plain(post["title"]["rendered"]),
+            "description": _description(post, content),
+            "keywords": _keywords(post),
+            "content": content,
+            "revision": revision(post),
+            "changed_at": f"{post['modified_gmt']}Z",
+        }
+    )
+
+
+def page_id(type: str, id: int) -> str:
+    """`post-12`: the same whatever happens to title, slug and parent."""
+    return f"{type}-{id}"
+
+
+def type_and_number(page_id: str) -> tuple[str, int]:
+    """`("post", 12)`. Raises: ValueError: not an id of ours."""
+    type, _, number = page_id.rpartition("-")
+    return type, int(number)
+
+
+def lang(post: Mapping[str, Any], default: str) -> str:
+    """What the plugin says, or Polylang, else the site's."""
+    return str(_told(post).get("lang") or post.get("lang") or default)
+
+
+def revision(post: Mapping[str, Any]) -> int:
+    """The end of the second of its last change: never older than what the plugin sent of that save."""
+    return int(datetime.fromisoformat(f"{post['modified_gmt']}+00:00").timestamp()) * 1000 + 999
+
+
+def plain(text: str) -> str:
+    """HTML without tags and entities, white space as single spaces."""
+    seen = _TAG.sub("", _UNSEEN.sub("", text))
+    return _SPACE.sub(" ", _ENTITY.sub(lambda match: html.unescape(match[0]), seen)).strip(" ")
+
+
+def _description(post: Mapping[str, Any], content: str) -> str:
+    """The excerpt that somebody wrote: what WordPress makes of the content's beginning is searched anyway."""
+    if "description" in _told(post):
+        return str(_told(post)["description"])
+    said = plain(post.get("excerpt", {}).get("rendered", ""))
+    made = said.endswith("[…]") or _squeezed(content).startswith(_squeezed(said))
+    return "" if made else said
+
+
+def _squeezed(text: str) -> str:
+    return "".join(plain(text).split())
+
+
+def _told(post: Mapping[str, Any]) -> Mapping[str, Any]:
+    """What the plugin says beside, where it is active."""
+    return post.get("pagewire") or {}
+
+
+def _keywords(post: Mapping[str, Any]) -> list[str]:
+    """Names of its categories, tags and whatever else sorts it, without the one that says nothing."""
+    terms = (term for group in post.get("_embedded", {}).get("wp:term", ()) for term in group)
+    names = {plain(term["name"]) for term in terms if "name" in term and term.get("slug") != "uncategorized"}
+    return sorted(names - {""})

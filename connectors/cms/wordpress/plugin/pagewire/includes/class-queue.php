@@ -1,0 +1,233 @@
+<?php
+/**
+ * The outbox: which pages changed and have not been handed over yet.
+ *
+ * @package Pagewire
+ */
+
+namespace Pagewire;
+
+defined( 'ABSPATH' ) || exit;
+
+/**
+ * One row for each page that Pagewire was ever told of, so ten saves of a page in the queue are one row, and its
+ * revision grows however often the clock is put back. A row leaves the queue only when Pagewire confirmed the very
+ * revision that it has: a save that comes in between stays queued.
+ */
+final class Queue {
+
+	const VERSION = 1;
+	// What `queued` says; saves go first.
+	const DONE = 0;
+	const SAVE = 1;
+	const BULK = 2;
+
+	/**
+	 * Whether something was queued in this request.
+	 *
+	 * @var bool
+	 */
+	private $touched = false;
+
+	/** Makes the table, in every site of a network when it is first used there. */
+	public function ensure_table() {
+		if ( self::VERSION === (int) get_option( 'pagewire_table' ) ) {
+			return;
+		}
+		global $wpdb;
+		require_once ABSPATH . 'wp-admin/includes/upgrade.php';
+		dbDelta(
+			"CREATE TABLE {$this->table()} (
+			page_id varchar(64) NOT NULL,
+			lang varchar(35) NOT NULL,
+			post_id bigint(20) unsigned NOT NULL,
+			revision bigint(20) unsigned NOT NULL,
+			queued tinyint(1) NOT NULL DEFAULT 0,
+			gone tinyint(1) NOT NULL DEFAULT 0,
+			refusal varchar(500) NOT NULL DEFAULT '',
+			PRIMARY KEY  (page_id, lang),
+			KEY post_id (post_id),
+			KEY queued (queued, revision)
+			) {$wpdb->get_charset_collate()};"
+		);
+		update_option( 'pagewire_table', self::VERSION, true );
+	}
+
+	/**
+	 * Puts pages into the queue.
+	 *
+	 * @param array[] $pages As Pages::row() makes them; new ones are taken in.
+	 * @param int     $lane  SAVE or BULK.
+	 */
+	public function add( array $pages, $lane = self::SAVE ) {
+		global $wpdb;
+		foreach ( array_chunk( $pages, 500 ) as $chunk ) {
+			$rows = array();
+			foreach ( $chunk as $page ) {
+				$rows[] = $wpdb->prepare( '(%s, %s, %d, %d, %d)', $page['page_id'], $page['lang'], $page['post_id'], $page['revision'], $lane );
+			}
+			// phpcs:disable WordPress.DB -- own table; every value is prepared above or a constant.
+			$wpdb->query(
+				"INSERT INTO {$this->table()} (page_id, lang, post_id, revision, queued) VALUES " . implode( ', ', $rows ) .
+				' ON DUPLICATE KEY UPDATE revision = GREATEST(revision + 1, VALUES(revision)), gone = 0,
+				queued = IF(queued = ' . self::SAVE . ', queued, VALUES(queued))'
+			);
+			// phpcs:enable
+			$this->touched = true;
+		}
+	}
+
+	/**
+	 * Puts what Pagewire knows of a post into the queue again, whatever its id and language were then.
+	 *
+	 * @param int  $post_id A post.
+	 * @param bool $gone    It is being deleted: send that without looking at it again.
+	 */
+	public function touch( $post_id, $gone = false ) {
+		global $wpdb;
+		// phpcs:disable WordPress.DB -- own table.
+		$touched = $wpdb->query(
+			$wpdb->prepare(
+				"UPDATE {$this->table()} SET revision = GREATEST(revision + 1, %d), queued = %d, gone = %d WHERE post_id = %d",
+				self::now(),
+				self::SAVE,
+				$gone ? 1 : 0,
+				$post_id
+			)
+		);
+		// phpcs:enable
+		$this->touched = $this->touched || $touched;
+	}
+
+	/** Queues everything that Pagewire was ever told of, in the bulk lane. */
+	public function touch_all() {
+		global $wpdb;
+		// phpcs:disable WordPress.DB -- own table.
+		$wpdb->query(
+			$wpdb->prepare(
+				"UPDATE {$this->table()} SET revision = GREATEST(revision + 1, %d), queued = %d WHERE queued <> %d",
+				self::now(),
+				self::BULK,
+				self::SAVE
+			)
+		);
+		// phpcs:enable
+		$this->touched = true;
+	}
+
+	/**
+	 * What goes next: saves first, oldest first.
+	 *
+	 * @param int $lane  SAVE or BULK.
+	 * @param int $limit Rows at most.
+	 * @return object[]
+	 */
+	public function next( $lane, $limit ) {
+		global $wpdb;
+		// phpcs:disable WordPress.DB -- own table.
+		return $wpdb->get_results(
+			$wpdb->prepare( "SELECT * FROM {$this->table()} WHERE queued = %d ORDER BY revision, page_id LIMIT %d", $lane, $limit )
+		);
+		// phpcs:enable
+	}
+
+	/**
+	 * Takes rows out, unless their page was saved again meanwhile.
+	 *
+	 * @param object[] $rows    As next() gave them.
+	 * @param string   $refusal Why Pagewire does not want them; empty when it took them.
+	 */
+	public function settle( array $rows, $refusal = '' ) {
+		global $wpdb;
+		foreach ( array_chunk( $rows, 500 ) as $chunk ) {
+			$keys = array();
+			foreach ( $chunk as $row ) {
+				$keys[] = $wpdb->prepare( '(%s, %s, %d)', $row->page_id, $row->lang, $row->revision );
+			}
+			$those = '(page_id, lang, revision) IN (' . implode( ', ', $keys ) . ')';
+			// phpcs:disable WordPress.DB -- own table; $those is prepared above.
+			$wpdb->query(
+				$wpdb->prepare( "UPDATE {$this->table()} SET queued = 0, refusal = %s WHERE ", mb_substr( $refusal, 0, 500 ) ) . $those
+			);
+			if ( '' === $refusal ) {
+				$wpdb->query( "DELETE FROM {$this->table()} WHERE gone = 1 AND queued = 0 AND " . $those );
+			}
+			// phpcs:enable
+		}
+	}
+
+	/**
+	 * How many wait.
+	 *
+	 * @return int
+	 */
+	public function length() {
+		global $wpdb;
+		return (int) $wpdb->get_var( "SELECT COUNT(*) FROM {$this->table()} WHERE queued > 0" ); // phpcs:ignore WordPress.DB
+	}
+
+	/**
+	 * The newest pages that Pagewire refused and why.
+	 *
+	 * @param int $limit At most.
+	 * @return object[]
+	 */
+	public function refused( $limit ) {
+		global $wpdb;
+		// phpcs:disable WordPress.DB -- own table.
+		return $wpdb->get_results(
+			$wpdb->prepare( "SELECT * FROM {$this->table()} WHERE refusal <> '' ORDER BY revision DESC LIMIT %d", $limit )
+		);
+		// phpcs:enable
+	}
+
+	/**
+	 * Whether this request put something in.
+	 *
+	 * @return bool
+	 */
+	public function touched() {
+		return $this->touched;
+	}
+
+	/**
+	 * Runs something that only one process may do at a time; the lock goes with the process, however that ends.
+	 *
+	 * @param callable $work Run when nobody else does.
+	 * @return bool Whether it ran.
+	 */
+	public function alone( callable $work ) {
+		global $wpdb;
+		$name = 'pagewire-' . md5( DB_NAME . $wpdb->prefix ); // Names hold for the whole server.
+		// phpcs:disable WordPress.DB
+		if ( '1' !== (string) $wpdb->get_var( $wpdb->prepare( 'SELECT GET_LOCK(%s, 0)', $name ) ) ) {
+			return false;
+		}
+		try {
+			$work();
+		} finally {
+			$wpdb->query( $wpdb->prepare( 'DO RELEASE_LOCK(%s)', $name ) );
+		}
+		// phpcs:enable
+		return true;
+	}
+
+	/**
+	 * Milliseconds since 1970.
+	 *
+	 * @return int
+	 */
+	public static function now() {
+		return (int) floor( microtime( true ) * 1000 );
+	}
+
+	/**
+	 * The table of this site; another one after switch_to_blog().
+	 *
+	 * @return string
+	 */
+	private function table() {
+		global $wpdb;
+		return $wpdb->prefix . 'pagewire_pages';
+	}
+}

@@ -1,0 +1,126 @@
+"""WordPress as a source for `import` and `reconcile`: client.py asks, mapping.py says what a post is.
+
+types ─▶ inventory: id, language, modified time of every public post
+      └▶ fetch:     the posts themselves, many at once; one that breaks WordPress is asked for alone and left out
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
+from contextlib import aclosing
+from dataclasses import dataclass
+from itertools import groupby
+from typing import Any
+
+from pydantic import ValidationError
+
+from connectors.cms.fetching import Away, Refused, SafeFetch
+from connectors.cms.frame import Listed, Unreadable
+from connectors.cms.settings import WordPressConnector
+from connectors.cms.wordpress.client import FETCHED_AT_ONCE, NotWordPress, WordPressClient
+from connectors.cms.wordpress.mapping import FIELDS, LISTED_FIELDS, document, listed, page_id, type_and_number
+from schemas.base import problems
+from schemas.page import PageDocument
+
+
+@dataclass(frozen=True)
+class _Site:
+    """What is read of a site, and where."""
+
+    lang: str
+    routes: Mapping[str, str]  # kind of post -> route
+
+
+class WordPressSource:
+    """A `Source` (connectors/cms/frame.py)."""
+
+    def __init__(self, connector: WordPressConnector, fetch: SafeFetch, languages: Sequence[str]) -> None:
+        """
+        Args:
+            languages: of the site; the first is that of pages that say nothing, where the plugin is not active.
+        """
+        self._client = WordPressClient(connector, fetch)
+        self._default_lang = languages[0]
+        self._site: _Site | None = None
+
+    async def inventory(self) -> AsyncGenerator[Listed, None]:
+        site = await self._about()
+        for route in site.routes.values():
+            async with aclosing(self._client.posts(route, LISTED_FIELDS)) as posts:
+                async for post in posts:
+                    try:
+                        found = listed(post, site.lang)
+                    except (KeyError, TypeError, ValueError) as err:
+                        raise NotWordPress(f"{route}: post {post['id']} is not as the API says: {err!r}") from err
+                    if found:
+                        yield found
+
+    async def fetch(self, wanted: Sequence[Listed]) -> AsyncGenerator[PageDocument | Unreadable, None]:
+        site = await self._about()
+        by_route = sorted(((self._route(site, one), one) for one in wanted), key=lambda pair: pair[0] or "")
+        for route, pairs in groupby(by_route, key=lambda pair: pair[0]):
+            ones = [one for _, one in pairs]
+            if route is None:  # of a kind that is not public any more: gone
+                continue
+            for start in range(0, len(ones), FETCHED_AT_ONCE):
+                async with aclosing(self._some(site, route, ones[start : start + FETCHED_AT_ONCE])) as pages:
+                    async for page in pages:
+                        yield page
+
+    async def now(self) -> int:
+        return await self._client.now()
+
+    async def _some(
+        self, site: _Site, route: str, ones: Sequence[Listed]
+    ) -> AsyncGenerator[PageDocument | Unreadable, None]:
+        try:
+            posts = await self._client.some(route, [type_and_number(one.page_id)[1] for one in ones], FIELDS)
+        except (Away, Refused, NotWordPress) as err:
+            # A post can break WordPress (a shortcode that dies), or be larger than an answer may be: find out which.
+            if len(ones) > 1:
+                await self._client.now()  # raises when it is not a post, but the site that is away
+                for half in (ones[: len(ones) // 2], ones[len(ones) // 2 :]):
+                    async with aclosing(self._some(site, route, half)) as pages:
+                        async for page in pages:
+                            yield page
+                return
+            if isinstance(err, Away):
+                await self._client.now()
+            yield Unreadable(ones[0], str(err))
+            return
+        for page in _documents(posts, site.lang, ones):
+            yield page
+
+    async def _about(self) -> _Site:
+        if self._site is None:
+            plugin = await self._client.plugin()
+            routes = await self._client.routes()
+            chosen = plugin["types"] if plugin else routes
+            hidden = [name for name in chosen if name not in routes]
+            if hidden:
+                raise NotWordPress(
+                    f"the plugin sends {', '.join(hidden)}, which the REST API does not show: register these post "
+                    "types with show_in_rest, or untick them under Settings > Pagewire"
+                )
+            lang = plugin["lang"] if plugin else self._default_lang
+            self._site = _Site(lang, {name: routes[name] for name in chosen})
+        return self._site
+
+    @staticmethod
+    def _route(site: _Site, one: Listed) -> str | None:
+        return site.routes.get(type_and_number(one.page_id)[0])
+
+
+def _documents(
+    posts: Iterable[Mapping[str, Any]], lang: str, ones: Sequence[Listed]
+) -> Iterable[PageDocument | Unreadable]:
+    by_id = {one.page_id: one for one in ones}
+    for post in posts:
+        try:
+            if listed(post, lang):
+                yield document(post, lang)
+        except (KeyError, TypeError, ValueError) as err:
+            reason = problems(err) if isinstance(err, ValidationError) else f"not as the API says posts are: {err!r}"
+            one = by_id.get(page_id(str(post.get("type")), post["id"]))
+            if one:
+                yield Unreadable(one, reason)

@@ -1,0 +1,255 @@
+"""The product with a real WordPress: what an editor does there is what visitors find here, and the audit agrees.
+
+    editor ─▶ WordPress with the plugin ─▶ signed webhook ─▶ `pagewire up` ─▶ search, chat
+                 ▲ REST API ◀── `pagewire import`, `reconcile`
+
+After each thing an editor does, `agree` compares the two from the outside.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+import yaml
+
+from tests.acceptance.system import Instance, Started, eventually
+from tests.engine_fixture import Servers
+from tests.wordpress.peer import USER, WordPress
+from tests.wordpress.receiver import SECRET
+
+pytestmark = [pytest.mark.wordpress, pytest.mark.engine, pytest.mark.timeout(600)]
+
+MARK = "kranichmark"  # a word that stands on every page of these tests
+
+
+class Town:
+    """WordPress and Pagewire, connected."""
+
+    def __init__(self, wordpress: WordPress, instance: Instance) -> None:
+        self.wordpress = wordpress
+        self.instance = instance
+        self.pagewire: Started | None = None
+
+    @contextmanager
+    def up(self) -> Iterator[None]:
+        with self.instance.started("up") as self.pagewire:
+            self.wordpress.configure(endpoint=self.pagewire.url, private=True)
+            yield
+        self.pagewire = None
+
+    @property
+    def client(self) -> httpx.Client:
+        assert self.pagewire
+        return self.instance.client(self.pagewire.url)
+
+    def found(self) -> dict[str, tuple[str, str]]:
+        """Pages that visitors find: id -> address and what the page says."""
+        with self.client as client:
+            answer = client.get("/search", params={"q": MARK, "mode": "keyword", "size": 100})
+            assert answer.status_code == 200, answer.text
+            hits = answer.json()["hits"]
+        return {hit["page_id"]: (hit["url"], _says(hit["text"])) for hit in hits if hit["field"] == "content"}
+
+    def public(self) -> dict[str, tuple[str, str]]:
+        """Pages that WordPress shows to anybody, the same way."""
+        found = {}
+        for kind in ("posts", "pages", "event"):
+            query = {"search": MARK, "per_page": 100}
+            for post in httpx.get(f"{self.wordpress.url}/wp-json/wp/v2/{kind}", params=query, timeout=60).json():
+                if not post["content"]["protected"]:
+                    found[f"{post['type']}-{post['id']}"] = (post["link"], _says(post["content"]["rendered"]))
+        return found
+
+    def agree(self) -> None:
+        """Nothing waits, visitors find exactly what WordPress shows, and the index holds what the log says."""
+        eventually(lambda: not self.wordpress.queue(), timeout=60)
+        eventually(lambda: self.found() == self.public(), timeout=60)
+        assert self.pagewire
+        audit = httpx.get(
+            f"{self.pagewire.url}/v1/admin/sites/{self.instance.site}/audit",
+            headers={"Authorization": "Bearer acceptance-key"},
+            timeout=60,
+        ).json()
+        assert audit["clean"], audit
+
+    def nothing_to_reconcile(self) -> None:
+        """The log knows of every page that WordPress lists, in its newest state, and of no other."""
+        looked = self.reconcile("--dry-run")
+        assert {looked[key] for key in ("missing", "newer", "revived", "gone")} == {0}, looked
+        audit = self.instance.run("audit", self.instance.site)
+        assert audit.returncode == 0, audit.stdout + audit.stderr
+
+    def reconcile(self, *options: str) -> dict[str, Any]:
+        done = self.instance.run("reconcile", self.instance.site, "wordpress", "--json", *options)
+        assert done.returncode in (0, 1), done.stderr
+        [report] = json.loads(done.stdout)
+        return dict(report)
+
+    def ask(self, question: str) -> str:
+        with self.client as client:
+            answer = client.post("/chat", json={"question": question, "lang": "en"})
+            assert answer.status_code == 200, answer.text
+            return str(answer.json()["answer"])
+
+    def create(self, kind: str = "posts", *, says: str, **fields: object) -> dict[str, Any]:
+        return self.wordpress.create(kind, content=content(says), **fields)
+
+
+def content(says: str) -> str:
+    return f"<!-- wp:paragraph --><p>{MARK} {says}</p><!-- /wp:paragraph -->"
+
+
+def _says(text: str) -> str:
+    return " ".join(re.sub(r"<[^>]+>|[*#_]", "", text).split())
+
+
+def joined(wordpress: WordPress, engine: Servers, home: Path) -> Town:
+    """Configured on both sides; Pagewire does not run yet."""
+    instance = Instance(home, engine, PAGEWIRE_FETCH_ALLOW="127.0.0.1", PAGEWIRE_VISITOR_RATE="10000/minute")
+    connector = {
+        "kind": "wordpress", "url": wordpress.url, "secret": SECRET,
+        "user": USER, "password": wordpress.application_password,
+    }  # fmt: skip
+    site = {"languages": ["en"], "connectors": {"wordpress": connector}}
+    (instance.home / "pagewire.yaml").write_text(yaml.safe_dump({"sites": {instance.site: site}}))
+    wordpress.configure(
+        site=instance.site, connector="wordpress", types=["post", "page", "event"], lang="", secret=SECRET
+    )
+    return Town(wordpress, instance)
+
+
+@pytest.fixture(scope="module")
+def town(wordpress: WordPress, engine: Servers, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Town]:
+    town = joined(wordpress, engine, tmp_path_factory.mktemp("wordpress"))
+    with town.up():
+        with wordpress.admin() as admin:  # as the manual says: test, then send what is there already
+            assert "The connection works" in admin.press("pagewire_test")
+            admin.press("pagewire_send_everything")
+        town.agree()
+        yield town
+
+
+def test_what_an_editor_does_to_a_post(town: Town) -> None:
+    post = town.create(says="A ferry ticket costs 4 euros for adults.", title="Lake ferry", status="draft")
+    town.agree()
+    steps: list[tuple[str, Callable[[], object]]] = [
+        ("publish", lambda: town.wordpress.change(post, status="publish")),
+        ("edit", lambda: town.wordpress.change(post, content=content("A ferry ticket costs 5 euros for adults."))),
+        ("slug", lambda: town.wordpress.change(post, slug="boat-across-the-lake")),
+        ("password", lambda: town.wordpress.change(post, password="secret")),
+        ("no password", lambda: town.wordpress.change(post, password="")),
+        ("private", lambda: town.wordpress.change(post, status="private")),
+        ("public", lambda: town.wordpress.change(post, status="publish")),
+        ("unpublish", lambda: town.wordpress.change(post, status="draft")),
+        ("publish again", lambda: town.wordpress.change(post, status="publish")),
+        ("trash", lambda: town.wordpress.remove(post)),
+        ("restore", lambda: town.wordpress.change(post, status="publish")),
+    ]
+    shown = {"publish", "edit", "slug", "no password", "public", "publish again", "restore"}
+    for step, act in steps:
+        act()
+        town.agree()
+        assert (f"post-{post['id']}" in town.found()) == (step in shown), step
+        if step in ("publish", "edit"):
+            price = "4 euros" if step == "publish" else "5 euros"
+            eventually(lambda price=price: price in town.ask("How much is a ferry ticket for adults?"))
+    town.wordpress.remove(post, force=True)
+    town.agree()
+    town.nothing_to_reconcile()
+    assert "euros" not in town.ask("How much is a ferry ticket for adults?")
+
+
+def test_an_editor_in_wp_admin(town: Town) -> None:
+    with town.wordpress.admin() as admin:
+        post_id = admin.publish("Market", content("The market is on Saturday."))
+        town.agree()
+        assert f"post-{post_id}" in town.found()
+        admin.trash(post_id)
+        town.agree()
+        assert f"post-{post_id}" not in town.found()
+
+
+def test_pages_below_move_with_their_parent(town: Town) -> None:
+    parent = town.create("pages", says="The town hall.", title="Hall", slug="hall")
+    child = town.create("pages", says="Open on Monday.", title="Hours", slug="hours", parent=parent["id"])
+    town.agree()
+    town.wordpress.change(parent, slug="city-hall")
+    town.agree()
+    assert town.found()[f"page-{child['id']}"][0] == f"{town.wordpress.url}/city-hall/hours/"
+    town.wordpress.remove(parent)
+    town.agree()
+    town.wordpress.remove(parent, force=True)
+    town.agree()
+    assert town.found()[f"page-{child['id']}"][0] == f"{town.wordpress.url}/hours/"
+
+
+def test_a_scheduled_post_comes_when_it_is_published(town: Town) -> None:
+    post = town.create(says="The fair begins.", title="Fair", status="future", date_gmt="2099-01-01T00:00:00")
+    town.agree()
+    assert f"post-{post['id']}" not in town.found()
+    past = "UTC_TIMESTAMP() - INTERVAL 5 SECOND"
+    town.wordpress.sql(f"UPDATE wp_posts SET post_date = {past}, post_date_gmt = {past} WHERE ID = {post['id']}")
+    town.wordpress.php(
+        f"wp_clear_scheduled_hook('publish_future_post', array({post['id']}));"
+        f"wp_schedule_single_event(time() - 1, 'publish_future_post', array({post['id']}));"
+    )
+    town.wordpress.cron()
+    town.agree()
+    assert f"post-{post['id']}" in town.found()
+
+
+def test_a_kind_of_pages_of_the_sites_own(town: Town) -> None:
+    event = town.create("event", says="Music by the lake.", title="Concert")
+    town.agree()
+    assert f"event-{event['id']}" in town.found()
+
+
+def test_reconcile_finds_what_was_done_behind_the_plugins_back(town: Town) -> None:
+    changed = town.create(says="Before.", title="Changed by a script")
+    gone = town.create(says="Deleted by a script.", title="Gone")
+    town.agree()
+    past = "UTC_TIMESTAMP() - INTERVAL 15 SECOND"  # younger ones are left to the webhook
+    says = content("After.").replace("'", "''")
+    town.wordpress.sql(
+        f"UPDATE wp_posts SET post_content = '{says}', post_modified_gmt = UTC_TIMESTAMP() WHERE ID = {changed['id']};"
+        f"DELETE FROM wp_posts WHERE ID = {gone['id']};"
+        "INSERT INTO wp_posts (post_title, post_content, post_excerpt, post_status, post_name, post_type, to_ping, "
+        "pinged, post_content_filtered, post_date, post_date_gmt, post_modified, post_modified_gmt) VALUES ('New', "
+        f"'{content('Put in by a script.')}', '', 'publish', 'put-in', 'post', '', '', '', {past}, {past}, {past}, "
+        f"{past})"
+    )
+    eventually(lambda: town.reconcile()["newer"] == 0 and town.found() == town.public(), timeout=60)
+    town.agree()
+    town.nothing_to_reconcile()
+
+
+def test_200_posts_at_once(town: Town) -> None:
+    done = town.wordpress.php(
+        "for ($i = 0; $i < 200; $i++) { wp_insert_post(array("
+        "'post_title' => \"Minutes $i\", 'post_status' => 'publish', "
+        "'post_content' => \"<p>The council met for the ${i}th time and spoke about the budget.</p>\")); } echo 'done';"
+    )
+    assert done.endswith("done")
+    eventually(lambda: not town.wordpress.queue(), timeout=120)
+    eventually(lambda: pages(town) >= 200, timeout=240)
+    town.agree()
+    town.nothing_to_reconcile()
+
+
+def pages(town: Town) -> int:
+    """Pages in the index."""
+    report = town.instance.run("audit", town.instance.site, "--json")
+    return int(json.loads(report.stdout)["pages"])
+
+
+def test_import_without_the_plugin_and_a_second_time_changes_nothing(town: Town) -> None:
+    done = town.instance.run("import", town.instance.site, "wordpress", "--json")
+    assert done.returncode == 0, done.stdout + done.stderr
+    town.agree()
