@@ -16,7 +16,7 @@ import re
 from collections.abc import Mapping, Sequence
 from contextlib import AsyncExitStack, ExitStack, aclosing
 from pathlib import Path
-from time import perf_counter
+from time import perf_counter, sleep
 
 import httpx
 import yaml
@@ -41,6 +41,7 @@ from tests.wordpress.receiver import SECRET
 SITE, CONNECTOR = "wordpress", "blog"
 SENTENCES = 8  # of a post: about 950 characters
 TURNS = 10  # saves with the plugin on, then as many with it off
+PAUSE = 1.0  # seconds between two saves: an editor's next one does not compete with the work on the last
 LOOK_EVERY = 0.05  # seconds between two searches
 PATIENCE = 60.0  # seconds
 SEED = 6
@@ -148,6 +149,7 @@ def _slowed(wordpress: WordPress, saves: int) -> dict[str, list[float]]:
             began = perf_counter()
             wordpress.change(post, content=f"<p>Minutes of turn {turn}, {number}.</p>")
             times[state].append(perf_counter() - began)
+            sleep(PAUSE)
     return times
 
 
