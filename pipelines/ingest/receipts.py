@@ -38,6 +38,8 @@ def receipt(event: ReceiptEvent | None, head: Head | None) -> Receipt | None:
             notes=event.notes if event and event.change.revision == head.change.revision else (),
         )
     live = head is not None and head.state == "live"
+    # Its own head is there a moment before it can be found, and what can be found at that moment nobody knows.
+    shown = head if head and live and head.change.revision != event.change.revision else None
     # The index does not show this change yet. If the event says otherwise, an older index has come back since.
     state: ReceiptState = "queued"
     if event.state == "failed" or (event.state == "deleted" and not live):
@@ -45,11 +47,11 @@ def receipt(event: ReceiptEvent | None, head: Head | None) -> Receipt | None:
     return Receipt(
         page_key=event.change.page_key,
         accepted_revision=event.change.revision,
-        searchable_revision=head.change.revision if head and live else None,
+        searchable_revision=shown.change.revision if shown else None,
         state=state,
         chunks=head.cost if head else ChunkCounts(),
         accepted_at=event.change.accepted_at,
-        searchable_at=head.settled_at if head and live else None,
+        searchable_at=shown.settled_at if shown else None,
         lag_ms=None,
         error=f"{event.error.stage}: {event.error.reason}" if event.error else None,
         notes=event.notes,
