@@ -199,7 +199,9 @@ class Settings(_Strict):
         default=60.0, gt=0, le=200, description="Seconds that reading one attachment may take."
     )
     attachment_memory: int = Field(
-        default=1_024, ge=512, description="MiB of memory (address space) of the process that reads attachments."
+        default=2_048,  # spaCy, which unstructured loads, loads torch as well where that is installed
+        ge=512,
+        description="MiB of memory (address space) of the process that reads attachments.",
     )
     attachment_folder: Path | None = Field(
         default=None, description="Folder of this machine in which `path` attachments may lie; default: none are read."

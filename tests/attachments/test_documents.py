@@ -25,7 +25,7 @@ LONG_PDF = made.pdf([f"This is page {n}. " + "Many words stand here. " * 3 for n
 
 @pytest.fixture
 async def reader() -> AsyncIterator[DocumentReader]:
-    reader = DocumentReader(memory=1_024, seconds=120)
+    reader = DocumentReader(memory=2_048, seconds=120)
     yield reader
     await reader.aclose()
     assert reader.pid is None
@@ -153,7 +153,7 @@ async def test_memory_is_limited() -> None:
 
 
 async def test_time_is_limited() -> None:
-    reader = DocumentReader(memory=1_024, seconds=0.01)
+    reader = DocumentReader(memory=2_048, seconds=0.01)
     with pytest.raises(Unread, match=r"more than 0\.01 s"):
         await read(reader, LONG_PDF, made.PDF)
     assert reader.pid is None
