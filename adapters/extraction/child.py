@@ -18,6 +18,8 @@ from typing import Any, BinaryIO
 
 SIZE = struct.Struct(">Q")
 GIVING_WAY = 10  # nice(1)
+# What spaCy, which unstructured loads, would load where it is installed, gigabytes of it, and nothing here uses.
+NOT_FOR_US = ("torch", "transformers", "tensorflow", "cupy")
 FORBIDDEN = ("socket.connect", "socket.getaddrinfo", "subprocess.Popen", "os.system", "os.exec", "os.posix_spawn")
 
 
@@ -26,6 +28,8 @@ def main() -> None:
     answers = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # what libraries print is no answer
     sys.addaudithook(_no_way_out)
+    for name in NOT_FOR_US:
+        sys.modules[name] = None  # type: ignore[assignment]  # importing it fails, as if it were not there
     os.nice(GIVING_WAY)
     resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))

@@ -199,7 +199,7 @@ class Settings(_Strict):
         default=60.0, gt=0, le=200, description="Seconds that reading one attachment may take."
     )
     attachment_memory: int = Field(
-        default=2_048,  # spaCy, which unstructured loads, loads torch as well where that is installed
+        default=2_048,
         ge=512,
         description="MiB of memory (address space) of the process that reads attachments.",
     )
