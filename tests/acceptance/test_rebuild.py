@@ -116,7 +116,7 @@ class Town:
 
     def kept_receipts(self, site: httpx.Client) -> list[str]:
         receipts = (site.get(f"/pages/kept{n}/receipt", params={"lang": "en"}).json() for n in range(KEPT))
-        return [receipt["page_key"] for receipt in receipts if receipt["state"] == "searchable"]
+        return [receipt["page_key"] for receipt in receipts if receipt.get("state") == "searchable"]
 
 
 class System:
