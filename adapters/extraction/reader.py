@@ -155,8 +155,10 @@ class DocumentReader:
             return 0
         if child.stdin:
             child.stdin.close()
-        with suppress(ProcessLookupError):
-            child.kill()
+        if child.returncode is None:
+            with suppress(ProcessLookupError):
+                # Not child.kill(): it reaps a child that has ended already, and how it ended would be lost.
+                os.kill(child.pid, signal.SIGKILL)
         return await child.wait()
 
     def _remember(self, digest: bytes, known: Sections | Unread) -> None:

@@ -206,6 +206,22 @@ async def test_the_child_goes_when_there_is_nothing_to_read(
     assert (await read(reader, made.pdf(["again"]), made.PDF)).sections[0].text == "again"
 
 
+async def test_how_large_its_parent_is_is_not_held_against_the_child(reader: DocumentReader) -> None:
+    ours = bytearray(1_200 * 2**20)
+    await read(reader, made.pdf(["fine"]), made.PDF)
+    assert reader.pid is not None
+    del ours
+
+
+async def test_how_a_child_ended_is_known(reader: DocumentReader) -> None:
+    for _ in range(20):  # we see that it ended before it has been waited for
+        child = await reader._started()
+        assert child.stdout
+        os.kill(child.pid, signal.SIGUSR1)
+        await child.stdout.read()
+        assert await reader._end() == -signal.SIGUSR1
+
+
 async def test_the_child_knows_no_secrets(reader: DocumentReader, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "hush")
     monkeypatch.setenv("PAGEWIRE_ADMIN_KEY", "hush")
