@@ -84,7 +84,7 @@ widget: setup setup-widget
 
 # The screenshots in docs/pictures, taken anew.
 pictures: setup
-	PICTURES=docs/pictures $(BIN)/python -m pytest tests/browser/test_pictures.py
+	PICTURES=docs/pictures $(BIN)/python -m pytest tests/browser/test_pictures.py tests/wordpress/test_owner.py
 
 # Pins every version by hash, without naming a registry. Each lock keeps to those before it: all go into one environment.
 COMPILE := $(BIN)/uv pip compile --universal --generate-hashes --no-emit-index-url --no-header --python-version 3.11

@@ -12,8 +12,7 @@ import pytest
 
 from tests.wordpress.peer import installed as wordpress_installed
 
-pytest_plugins = ["tests.engine_fixture"]
-
+pytest_plugins = ["tests.engine_fixture", "tests.chromium"]
 
 WIDGET = Path(__file__).parents[1] / "widget"
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import subprocess
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -132,46 +131,6 @@ def markdown(tmp_path_factory: pytest.TempPathFactory) -> str:
 @pytest.fixture
 def host(fakes: FakePorts, tmp_path: Path) -> Host:
     return Host(fakes, tmp_path)
-
-
-class Browser:
-    """Opens pages; everything a page complains about is kept."""
-
-    def __init__(self, chromium: Any) -> None:
-        self._chromium = chromium
-        self.complaints: list[str] = []
-
-    async def open(
-        self,
-        url: str,
-        width: int = 1000,
-        height: int = 800,
-        scheme: str = "light",
-        init: str = "",
-        **context_options: Any,
-    ) -> Page:
-        """`init`: a script that runs before those of the page."""
-        context = await self._chromium.new_context(
-            viewport={"width": width, "height": height}, color_scheme=scheme, reduced_motion="reduce", **context_options
-        )
-        if init:
-            await context.add_init_script(init)
-        context.set_default_timeout(20_000)
-        page: Page = await context.new_page()
-        page.on("pageerror", lambda error: self.complaints.append(str(error)))
-        page.on("console", lambda m: self.complaints.append(m.text) if m.type in ("error", "warning") else None)
-        await page.goto(url)
-        return page
-
-
-@pytest.fixture
-async def browser() -> AsyncIterator[Browser]:
-    from playwright.async_api import async_playwright  # absent where this ring is left out (tests/conftest.py)
-
-    async with async_playwright() as playwright:
-        chromium = await playwright.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])
-        yield Browser(chromium)
-        await chromium.close()
 
 
 async def overflow(page: Page) -> list[int]:

@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 
 from gateway.fakes import FakePorts
-from tests.browser.conftest import WIDGET, Browser, Host
+from tests.browser.conftest import WIDGET, Host
 from tests.browser.scripts import LIBRARY
+from tests.chromium import Browser
 
 pytestmark = [pytest.mark.browser, pytest.mark.node]
 

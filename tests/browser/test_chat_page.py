@@ -14,8 +14,9 @@ from gateway.messages import message
 from pipelines.runtime.errors import Retryable
 from schemas.answer import Answered, Citation, Done, Failed, QuestionRephrased, Restart, SourcesFound, Token
 from schemas.query import Question, Source
-from tests.browser.conftest import Browser, overflow
+from tests.browser.conftest import overflow
 from tests.browser.scripts import source
+from tests.chromium import Browser
 
 pytestmark = pytest.mark.browser
 

@@ -15,8 +15,8 @@ from gateway.fakes import FakePages, FakePorts
 from pipelines.runtime.settings import Settings
 from schemas.answer import Citation
 from schemas.query import Source
-from tests.browser.conftest import Browser
 from tests.browser.scripts import Script, source, written
+from tests.chromium import Browser
 from tests.edge import served
 
 pytestmark = pytest.mark.browser

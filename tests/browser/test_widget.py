@@ -12,8 +12,9 @@ from gateway.fakes import FakePorts
 from gateway.widget_pages import EXAMPLES
 from pipelines.runtime.settings import ChatSettings, SiteSettings
 from schemas.answer import Done, Token
-from tests.browser.conftest import Browser, Host, overflow
+from tests.browser.conftest import Host, overflow
 from tests.browser.scripts import LIBRARY, source, written
+from tests.chromium import Browser
 
 pytestmark = pytest.mark.browser
 

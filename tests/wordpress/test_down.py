@@ -6,7 +6,7 @@ import pytest
 
 from tests.engine_fixture import Servers
 from tests.wordpress.peer import WordPress
-from tests.wordpress.test_story import content, joined
+from tests.wordpress.town import content, joined
 
 pytestmark = [pytest.mark.wordpress, pytest.mark.engine, pytest.mark.timeout(600)]
 
