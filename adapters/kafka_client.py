@@ -50,7 +50,7 @@ async def answer(question: Awaitable[Value], what: str) -> Value:
         Retryable: no answer in time, or an error of the broker.
     """
     try:
-        return await asyncio.wait_for(question, REQUEST_TIMEOUT)
+        return await _within(REQUEST_TIMEOUT, question)
     except (KafkaError, TimeoutError, OSError) as err:
         raise Retryable(f"Kafka: cannot {what}: {err!r}") from err
 
@@ -58,6 +58,23 @@ async def answer(question: Awaitable[Value], what: str) -> Value:
 async def close(closing: Awaitable[None]) -> None:
     """Wait for a client to close, but not for ever; trouble is logged, there is nothing else to do about it."""
     try:
-        await asyncio.wait_for(closing, CLOSE_TIMEOUT)
+        await _within(CLOSE_TIMEOUT, closing)
     except (KafkaError, TimeoutError, OSError) as err:
         log.warning("Kafka client did not stop cleanly", error=repr(err))
+
+
+async def _within(seconds: float, work: Awaitable[Value]) -> Value:
+    """What `work` returns, in time; and whoever is cancelled meanwhile ends.
+
+    Python 3.11's `asyncio.wait_for` forgets a cancellation that comes in the moment of the answer, and clients that
+    close swallow one: a task that reads for ever would then go on for ever.
+    """
+    task = asyncio.current_task()
+    assert task, "awaited"
+    before = task.cancelling()
+    try:
+        async with asyncio.timeout(seconds):
+            return await work
+    finally:
+        if task.cancelling() > before:
+            raise asyncio.CancelledError

@@ -192,7 +192,8 @@ class _Run:
     async def first_line(self, timeout: float) -> str | None:
         """What follows `ready`; None when it ended without. Raises: Retryable: nothing yet."""
         try:
-            return await asyncio.wait_for(asyncio.shield(self._said), timeout)
+            async with asyncio.timeout(timeout):
+                return await asyncio.shield(self._said)
         except TimeoutError:
             raise Retryable(f"`pagewire {self.command}` has not begun yet; see {self._file.name}") from None
 
@@ -200,7 +201,8 @@ class _Run:
         """Its exit code; None when it has not ended."""
         assert self._process
         try:
-            return await asyncio.wait_for(self._process.wait(), timeout)
+            async with asyncio.timeout(timeout):
+                return await self._process.wait()
         except TimeoutError:
             return None
 
@@ -218,7 +220,8 @@ class _Run:
             return
         process.terminate()
         try:
-            await asyncio.wait_for(process.wait(), STOP_WAIT)
+            async with asyncio.timeout(STOP_WAIT):
+                await process.wait()
         except TimeoutError:
             process.kill()
             await process.wait()

@@ -97,7 +97,8 @@ class Child:
             return
         process.send_signal(signal.SIGTERM)
         try:
-            await asyncio.wait_for(process.wait(), STOP_TIMEOUT)
+            async with asyncio.timeout(STOP_TIMEOUT):
+                await process.wait()
         except TimeoutError:
             log.error("%s did not end in %.0f s; killed", self.name, STOP_TIMEOUT)
             process.kill()

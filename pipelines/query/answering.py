@@ -219,7 +219,8 @@ class Answering:
             if again.shorter:
                 task = replace(task, budget=task.budget // 2, history_messages=0)
             with suppress(TimeoutError):
-                await asyncio.wait_for(stopped.wait(), again.wait)
+                async with asyncio.timeout(again.wait):
+                    await stopped.wait()
         return None
 
 

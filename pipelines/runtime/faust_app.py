@@ -104,7 +104,8 @@ class SafeConsumer(driver.Consumer):  # type: ignore[misc]
         if not ready:  # aiokafka takes an empty set for "all partitions"
             self.app.in_flight.room.clear()
             with suppress(TimeoutError):
-                await asyncio.wait_for(self.app.in_flight.room.wait(), timeout)
+                async with asyncio.timeout(timeout):
+                    await self.app.in_flight.room.wait()
             return {}
         # Never cut off: a fetch that is under way moves the position, its records would be lost to us.
         records = await super()._getmany(ready, timeout if ready == active else FULL_POLL)
@@ -184,7 +185,8 @@ class SafeConsumer(driver.Consumer):  # type: ignore[misc]
         if not partitions:
             return {}
         try:
-            ends = await asyncio.wait_for(self.highwaters(*partitions), ENDS_TIMEOUT)
+            async with asyncio.timeout(ENDS_TIMEOUT):
+                ends = await self.highwaters(*partitions)
         except Exception as err:  # noqa: BLE001 - not knowing is safe: nothing counts as fresh then
             log.warning("ends of the assigned partitions are unknown", error=repr(err))
             return {}

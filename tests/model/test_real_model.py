@@ -1,0 +1,130 @@
+"""Answers by a real language model behind a real model server: the wire, not the wisdom of 135 million parameters.
+
+    visitor ─▶ `pagewire up` ─OpenAI's wire format─▶ `transformers serve` ─▶ SmolLM2-135M-Instruct
+
+What the model says is its own affair: it may be wrong, uncited, or about something else.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
+import httpx
+import openai
+import pytest
+
+from tests.acceptance.system import Instance, events, eventually
+from tests.acceptance.test_story import put
+from tests.engine_fixture import Servers
+
+pytestmark = [pytest.mark.model, pytest.mark.engine, pytest.mark.timeout(600)]
+
+START_TIMEOUT = 120.0  # seconds; CI machines are shared
+
+
+@pytest.fixture(scope="module")
+def model_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """Its address, `/v1` included."""
+    home = tmp_path_factory.mktemp("model")
+    weights = home / "weights"
+    # One thread: more of them get in each other's way beside Kafka and Elasticsearch.
+    environment = os.environ | {"HF_HUB_OFFLINE": "1", "HF_HOME": str(home), "OMP_NUM_THREADS": "1"}
+    subprocess.run(
+        [sys.executable, "-m", "tests.model.weights", str(weights)], check=True, env=environment, timeout=300
+    )
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    serve = [Path(sys.executable).with_name("transformers"), "serve", "--host", "127.0.0.1", "--port", str(port)]
+    log = home / "server.log"
+    with log.open("wb") as out:
+        process = subprocess.Popen(
+            [*serve, "--device", "cpu", "--dtype", "float32", str(weights)], stdout=out, stderr=out, env=environment
+        )
+        try:
+            eventually(lambda: process.poll() is not None or _answers(port), timeout=START_TIMEOUT)
+            assert process.poll() is None, log.read_text()
+            yield f"http://127.0.0.1:{port}/v1"
+        finally:
+            process.terminate()
+            process.wait(60)
+
+
+def _answers(port: int) -> bool:
+    with suppress(httpx.TransportError):
+        return httpx.get(f"http://127.0.0.1:{port}/health").status_code == 200
+    return False
+
+
+@pytest.fixture(scope="module")
+def modelled(
+    engine: Servers, model_server: str, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[tuple[httpx.Client, str]]:
+    settings = {"PAGEWIRE_LLM_MODEL": "smollm2", "OPENAI_BASE_URL": model_server, "OPENAI_API_KEY": "none"}
+    settings |= {"PAGEWIRE_GATE": "false", "PAGEWIRE_LLM_TIMEOUT": "120"}  # a site of one page; a slow machine
+    instance = Instance(tmp_path_factory.mktemp("real-model"), engine, **settings)
+    with instance.started("up") as up, instance.client(up.url) as site:
+        site.timeout = httpx.Timeout(300)
+        put(site, "library", "<p>A library card costs 12 euros a year. The library is closed on Mondays.</p>")
+        yield site, f"{up.url}/v1/sites/{instance.site}/openai"
+
+
+def test_an_answer_streams_from_the_model_to_the_visitor(modelled: tuple[httpx.Client, str]) -> None:
+    site, _ = modelled
+    got = streamed(site, "How much does a library card cost?")
+    names = [event for event, _ in got]
+    assert names[-2:] == ["answer", "done"], got[-2:]
+    final = got[-2][1]
+    assert final["extractive"] is False
+    assert final["text"] == "".join(str(data["text"]) for event, data in got if event == "token")
+    assert names.count("token") > 1
+    assert [source["page_id"] for source in final["sources"]] == ["library"]
+    assert final["usage"]["prompt_tokens"] > 50
+    assert final["usage"]["completion_tokens"] > 1
+
+
+def test_a_follow_up_is_rephrased_by_the_model(modelled: tuple[httpx.Client, str]) -> None:
+    site, _ = modelled
+    first = site.post("/chat", json={"question": "When is the library closed?"}).json()
+    second = site.post(
+        "/chat", json={"question": "And how much is a card there?", "conversation_id": first["conversation_id"]}
+    ).json()
+    assert second["answer"]
+    assert second["rephrased"]
+    assert second["extractive"] is False
+
+
+def test_a_stop_ends_the_answer_and_the_next_question_is_answered(modelled: tuple[httpx.Client, str]) -> None:
+    site, _ = modelled
+    got = streamed(site, "Tell me everything about the library, in as many words as you can.", stop_after=3)
+    assert got[-2][0] == "answer"
+    assert got[-2][1]["stopped"] is True
+    assert streamed(site, "When is the library closed?")[-2][1]["extractive"] is False
+
+
+def test_the_openai_client_on_both_sides(modelled: tuple[httpx.Client, str]) -> None:
+    _, base_url = modelled
+    with openai.OpenAI(base_url=base_url, api_key="acceptance-key", timeout=300) as client:
+        stream = client.chat.completions.create(
+            model="pagewire", messages=[{"role": "user", "content": "When is the library closed?"}], stream=True
+        )
+        pieces = [chunk.choices[0].delta.content for chunk in stream if chunk.choices]
+    assert "".join(piece for piece in pieces if piece)
+
+
+def streamed(site: httpx.Client, question: str, stop_after: int = 0) -> list[tuple[str, dict[str, object]]]:
+    """Names and data of the whole stream; stopped after so many tokens."""
+    got: list[tuple[str, dict[str, object]]] = []
+    accept = {"Accept": "text/event-stream"}
+    with site.stream("POST", "/chat", json={"question": question}, headers=accept) as response:
+        for _, event, data in events(response):
+            got.append((event, data))
+            if stop_after and sum(name == "token" for name, _ in got) == stop_after:
+                assert site.delete(f"/answers/{got[0][1]['request_id']}").status_code == 202
+    return got

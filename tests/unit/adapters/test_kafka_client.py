@@ -1,0 +1,49 @@
+"""Waiting for the broker: whoever is cancelled ends, whatever else happens at that moment."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+from aiokafka.errors import KafkaConnectionError
+
+from adapters import kafka_client
+from adapters.kafka_client import answer, close
+from pipelines.runtime.errors import Retryable
+
+
+async def test_a_cancellation_in_the_moment_of_the_answer_is_not_forgotten() -> None:
+    broker: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+    asking = asyncio.create_task(answer(broker, "ask"))
+    await asyncio.sleep(0)
+    broker.set_result("here")
+    asking.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await asking
+
+
+async def test_a_client_that_swallows_a_cancellation_while_it_closes_does_not_keep_us() -> None:
+    async def swallows() -> None:
+        try:
+            await asyncio.sleep(60)
+        except asyncio.CancelledError:
+            return
+
+    closing = asyncio.create_task(close(swallows()))
+    await asyncio.sleep(0)
+    closing.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await closing
+
+
+async def test_no_answer_in_time_and_an_error_are_said_in_our_words(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def fails() -> None:
+        raise KafkaConnectionError("away")
+
+    with pytest.raises(Retryable, match="cannot ask: KafkaConnectionError"):
+        await answer(fails(), "ask")
+    monkeypatch.setattr(kafka_client, "REQUEST_TIMEOUT", 0.01)
+    with pytest.raises(Retryable, match="cannot ask: TimeoutError"):
+        await answer(asyncio.sleep(60), "ask")
+    monkeypatch.setattr(kafka_client, "CLOSE_TIMEOUT", 0.01)
+    await close(asyncio.sleep(60))
