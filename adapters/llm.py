@@ -215,7 +215,7 @@ def _of_event(err: openai.APIError) -> type[ModelError]:
 
 def _of_words(err: openai.APIError) -> type[ModelError] | None:
     """What the status alone does not say. Codes where there are some; llama.cpp and vLLM only have words."""
-    said = f"{err.code} {err.type} {err.message}".lower()
+    said = f"{err.code} {err.type} {_said(err)}".lower()
     marks: tuple[tuple[type[ModelError], tuple[str, ...]], ...] = (
         (ContentFiltered, ("content_filter", "content_policy", "content management policy")),
         (ContextTooLong, ("context_length", "context length", "exceed_context_size", "context window", "context size")),
@@ -228,12 +228,18 @@ def _refused_parameter(err: openai.APIStatusError, sent: dict[str, Any]) -> str 
     """Which of the optional parameters that were sent the server complains about."""
     if _of_words(err) is not None:  # "maximum context length ... max_tokens" is about the prompt
         return None
-    said = f"{err.param} {err.message}"
+    said = f"{err.param} {_said(err)}"
     return next((name for name in _OPTIONAL if name in sent and name in said), None)
 
 
 def _reason(err: openai.APIError) -> str:
-    return " ".join(err.message.split())[:REASON]
+    return " ".join(_said(err).split())[:REASON]
+
+
+def _said(err: openai.APIError) -> str:
+    """The server's words. Servers made with FastAPI have them where OpenAI's client does not look."""
+    detail = err.body.get("detail") if isinstance(err.body, Mapping) else None
+    return f"{err.message} - {detail}" if detail else err.message
 
 
 def _retry_after(headers: Mapping[str, str]) -> float | None:

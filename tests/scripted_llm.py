@@ -87,7 +87,8 @@ class ScriptedLLM:
                 return web.json_response({"error": error}, status=400)
         if reply.status != 200:
             error = reply.error or {"message": "scripted"}
-            return web.json_response({"error": error}, status=reply.status, headers=dict(reply.headers))
+            body = error if "detail" in error else {"error": error}  # as servers made with FastAPI say it
+            return web.json_response(body, status=reply.status, headers=dict(reply.headers))
         response = web.StreamResponse(headers={"Content-Type": "text/event-stream"})
         await response.prepare(request)
         try:

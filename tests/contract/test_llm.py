@@ -168,6 +168,15 @@ BREAKS = [
 ]
 
 
+async def test_what_a_server_says_in_a_shape_of_its_own_is_passed_on() -> None:
+    async with served(Reply(status=400, error={"detail": "Server is pinned to 'small'"})) as (model, _):
+        with pytest.raises(BadRequest, match="pinned to 'small'"):
+            await model.complete(ASKED)
+    async with served(Reply(status=400, error={"detail": "This model's maximum context length is 8"})) as (model, _):
+        with pytest.raises(ContextTooLong):
+            await model.complete(ASKED)
+
+
 @pytest.mark.parametrize("reply", BREAKS, ids=["cut", "no finish", "not JSON", "error event"])
 async def test_a_stream_that_breaks_keeps_its_pieces_and_ends_as_cut(reply: Reply) -> None:
     async with served(reply) as (model, _):

