@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from adapters.embedders.base import readable
-from adapters.embedders.model_thread import QUESTION, ModelThread
+from adapters.embedders.model_threads import QUESTION, ModelThreads
 from pipelines.runtime.errors import Permanent, SettingsError
 
 NOT_INSTALLED = "the bge reranker needs FlagEmbedding and torch ({}); `make setup-bge` installs them"
@@ -25,7 +25,7 @@ class BgeReranker:
     def __init__(self, folder: str, nice: int = 0) -> None:
         """`nice`: gives way to other processes by so much."""
         self._folder = Path(folder)
-        self._thread = ModelThread("reranker-bge", nice)
+        self._thread = ModelThreads("reranker-bge", nice)
         self._model: Any = None
 
     async def start(self) -> None:

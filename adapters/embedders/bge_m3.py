@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from adapters.embedders.base import EmbedderProfile, Vectors, readable, slices, unit_vectors
-from adapters.embedders.model_thread import BULK, QUESTION, SAVE, ModelThread
+from adapters.embedders.model_threads import BULK, QUESTION, SAVE, ModelThreads
 from pipelines.query.gate import GateProfile, Thresholds
 from pipelines.runtime.errors import Permanent
 
@@ -41,7 +41,7 @@ class BgeM3Embedder:
         nice: gives way to other processes by so much.
         """
         self._name = model
-        self._thread = ModelThread("embedder-bge-m3", nice)
+        self._thread = ModelThreads("embedder-bge-m3", nice)
         self._model: Any = None
 
     @property

@@ -10,7 +10,7 @@ import threading
 
 import pytest
 
-from adapters.embedders.model_thread import SAVE, ModelThread
+from adapters.embedders.model_threads import SAVE, ModelThreads
 from pipelines.runtime.priority import thread_gives_way
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="niceness of threads")
@@ -83,7 +83,7 @@ def test_a_process_takes_its_session_along_only_when_it_has_one_of_its_own(
 
 async def test_a_model_gives_way_where_its_worker_is_told_to() -> None:
     before = niceness()
-    thread = ModelThread("test", nice=nicer(before + 7))
+    thread = ModelThreads("test", nice=nicer(before + 7))
     try:
         assert await thread.run(niceness, priority=SAVE) == nicer(before + 7)
         assert await asyncio.to_thread(niceness) == niceness() == before

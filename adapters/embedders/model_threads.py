@@ -1,4 +1,4 @@
-"""One thread for one model in this process: calls in turn, a visitor's question before a save before bulk work."""
+"""The threads of one model in this process: a visitor's question before a save before bulk work."""
 
 from __future__ import annotations
 
@@ -16,30 +16,36 @@ Result = TypeVar("Result")
 QUESTION, SAVE, BULK, END = 0, 1, 2, 3  # the lowest first
 
 
-class ModelThread:
-    """Runs calls one after the other, the urgent ones first.
+class ModelThreads:
+    """Runs calls, the urgent ones first, one after the other in each thread."""
 
-    The models use all cores by themselves: two calls at once would only take turns, and neither of them ends soon.
-    """
-
-    def __init__(self, name: str, nice: int = 0) -> None:
-        """`nice`: gives way to other processes by so much (pipelines.runtime.priority)."""
+    def __init__(self, name: str, nice: int = 0, count: int = 1) -> None:
+        """
+        Args:
+            nice: gives way to other processes by so much (pipelines.runtime.priority).
+            count: calls at once. Models use all cores by themselves: more than one pays only where a call leaves
+                some of them idle.
+        """
         self._nice = nice
         self._calls: queue.PriorityQueue[tuple[int, int, Callable[[], None] | None]] = queue.PriorityQueue()
         self._order = itertools.count()
-        self._thread = threading.Thread(target=self._work, name=name, daemon=True)
+        self._name = name
+        self._threads = [threading.Thread(target=self._work, name=f"{name}-{n}", daemon=True) for n in range(count)]
+        self._started = False
         self._closed = False
 
     async def run(self, call: Callable[..., Result], *args: Any, priority: int) -> Result:
-        """Call in the thread and wait for the result; a caller that is cancelled frees its place in the queue.
+        """Call in one of the threads and wait for the result; a caller that is cancelled frees its place in the queue.
 
         Raises:
             RuntimeError: closed.
         """
         if self._closed:
-            raise RuntimeError(f"{self._thread.name} is closed")
-        if not self._thread.ident:
-            self._thread.start()
+            raise RuntimeError(f"{self._name} is closed")
+        if not self._started:
+            self._started = True
+            for thread in self._threads:
+                thread.start()
         loop = asyncio.get_running_loop()
         future: asyncio.Future[Result] = loop.create_future()
 
@@ -57,7 +63,7 @@ class ModelThread:
         return await future
 
     async def each(self, call: Callable[[Piece], Result], pieces: Iterable[Piece], *, priority: int) -> list[Result]:
-        """Call for one piece after the other. All queue up at once, so that only what is more urgent gets in between.
+        """Call for each piece. All queue up at once, so that only what is more urgent gets in between.
 
         Raises as `run` does, and the first error of a call; what has not begun by then never does.
         """
@@ -69,12 +75,14 @@ class ModelThread:
                 one.cancel()
 
     async def aclose(self) -> None:
-        """Finish what waits, then end the thread."""
+        """Finish what waits, then end the threads."""
         if not self._closed:
             self._closed = True
-            self._calls.put((END, next(self._order), None))
-        if self._thread.ident:
-            await asyncio.to_thread(self._thread.join)
+            for _ in self._threads:
+                self._calls.put((END, next(self._order), None))
+        if self._started:
+            for thread in self._threads:
+                await asyncio.to_thread(thread.join)
 
     def _work(self) -> None:
         thread_gives_way(self._nice)

@@ -9,14 +9,14 @@ from collections.abc import AsyncIterator
 import pytest
 
 from adapters.embedders.base import slices
-from adapters.embedders.model_thread import BULK, QUESTION, SAVE, ModelThread
+from adapters.embedders.model_threads import BULK, QUESTION, SAVE, ModelThreads
 
 
 class Model:
     """Notes what it was called for; begins with a call that ends when the test says so."""
 
     def __init__(self) -> None:
-        self.thread = ModelThread("test")
+        self.thread = ModelThreads("test")
         self.called: list[str] = []
         self.begun = asyncio.Event()
         self._gate = threading.Event()
