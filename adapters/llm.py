@@ -9,14 +9,13 @@ import asyncio
 import contextlib
 from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
 from dataclasses import asdict
-from typing import Any, cast
+from typing import Any
 
 import httpx
 import openai
 import structlog
 from openai import AsyncOpenAI, AsyncStream
-from openai.types.chat import ChatCompletionChunk
-from openai.types.chat.chat_completion_chunk import ChoiceDeltaToolCall
+from pydantic import BaseModel
 
 from pipelines.query.ports import (
     BadRequest,
@@ -46,6 +45,42 @@ REASON = 200  # characters of a server's words in our messages
 _OPTIONAL = {"max_tokens": "max_completion_tokens", "max_completion_tokens": None} | dict.fromkeys(
     ("stream_options", "temperature")
 )
+
+
+class _Function(BaseModel):
+    name: str | None = None
+    arguments: str | None = None
+
+
+class _CallPiece(BaseModel):
+    index: int | None = None
+    function: _Function | None = None
+
+
+class _Delta(BaseModel):
+    content: str | None = None
+    refusal: str | None = None
+    tool_calls: list[_CallPiece] | None = None
+
+
+class _Choice(BaseModel):
+    delta: _Delta | None = None
+    finish_reason: str | None = None
+
+
+class _Spent(BaseModel):
+    prompt_tokens: int | None = None
+    completion_tokens: int | None = None
+
+
+class _Chunk(BaseModel):
+    """What is read of a piece of the stream. The client's own class has dozens of fields and costs as much time as
+    everything else that happens to a token (`pagewire bench streams`).
+    """
+
+    model: str | None = None
+    choices: list[_Choice] | None = None
+    usage: _Spent | None = None
 
 
 class OpenAIChat:
@@ -119,34 +154,37 @@ class OpenAIChat:
                     if chunk.usage is not None:
                         usage = Usage(
                             model=chunk.model or self._model,
-                            prompt_tokens=chunk.usage.prompt_tokens,
-                            completion_tokens=chunk.usage.completion_tokens,
+                            prompt_tokens=chunk.usage.prompt_tokens or 0,
+                            completion_tokens=chunk.usage.completion_tokens or 0,
                         )
-                    for choice in chunk.choices:
-                        if choice.finish_reason == "content_filter" or choice.delta.refusal:
+                    for choice in chunk.choices or ():
+                        delta = choice.delta or _Delta()
+                        if choice.finish_reason == "content_filter" or delta.refusal:
                             raise ContentFiltered(f"{self._model} refused to answer")
                         finish = choice.finish_reason or finish
-                        for call in choice.delta.tool_calls or ():
-                            calls[call.index] = _joined(calls.get(call.index), call)
-                        if choice.delta.content:
-                            yield Delta(choice.delta.content)
+                        for call in delta.tool_calls or ():
+                            index = call.index or 0
+                            calls[index] = _joined(calls.get(index), call)
+                        if delta.content:
+                            yield Delta(delta.content)
         if finish is None:
             raise ModelCut(f"{self._model}: the stream ended in the middle of the answer")
         yield Delta(usage=usage, calls=tuple(calls.values()))
 
-    async def _open(self, messages: Sequence[ChatMessage], options: dict[str, Any]) -> AsyncStream[ChatCompletionChunk]:
+    async def _open(self, messages: Sequence[ChatMessage], options: dict[str, Any]) -> AsyncStream[object]:
         """Start the stream, without the parameters that this server refuses."""
         while True:
             sent = self._accepted(options)
             try:
                 async with asyncio.timeout(self._silence):
-                    opened = await self._client.chat.completions.create(
-                        model=self._model,
-                        messages=[{"role": m.role, "content": m.content} for m in messages],  # type: ignore[misc]
+                    asked = [{"role": m.role, "content": m.content} for m in messages]
+                    return await self._client.post(
+                        "/chat/completions",
+                        cast_to=object,  # see _Chunk
+                        body={"model": self._model, "messages": asked, "stream": True, **sent},
                         stream=True,
-                        **sent,
+                        stream_cls=AsyncStream[object],
                     )
-                    return cast("AsyncStream[ChatCompletionChunk]", opened)
             except (openai.BadRequestError, openai.UnprocessableEntityError) as err:
                 name = _refused_parameter(err, sent)
                 if name is None:
@@ -164,10 +202,10 @@ class OpenAIChat:
                 sent[key] = value
         return sent
 
-    async def _next(self, stream: AsyncStream[ChatCompletionChunk]) -> ChatCompletionChunk | None:
+    async def _next(self, stream: AsyncStream[object]) -> _Chunk | None:
         try:
             async with asyncio.timeout(self._silence):
-                return await anext(stream)
+                return _Chunk.model_validate(await anext(stream))
         except StopAsyncIteration:
             return None
 
@@ -189,7 +227,7 @@ class OpenAIChat:
             raise broken(f"{self._model}: {err!r}"[:REASON]) from err
         except openai.APIError as err:  # an error event inside the stream
             raise _of_event(err)(f"{self._model}: {_reason(err)}") from err
-        except ValueError as err:  # not JSON
+        except ValueError as err:  # not JSON, or not a piece of a stream
             raise broken(f"{self._model}: the server sent something unreadable") from err
 
 
@@ -250,7 +288,7 @@ def _retry_after(headers: Mapping[str, str]) -> float | None:
         return None
 
 
-def _joined(before: ToolCall | None, piece: ChoiceDeltaToolCall) -> ToolCall:
+def _joined(before: ToolCall | None, piece: _CallPiece) -> ToolCall:
     """A call comes in pieces: its name first, its arguments bit by bit."""
     function = piece.function
     name = (before.name if before else "") + ((function.name if function else None) or "")
