@@ -1,7 +1,7 @@
 """A model server in a process of its own, for benchmarks: it writes at one pace, however many ask.
 
-It speaks OpenAI's wire format. A streamed answer begins when as many are wanted at once as were announced, so that
-they really run side by side; whoever asks for a whole text (the rephrase stage) gets a short one at once.
+It speaks OpenAI's wire format. An answer begins when as many are wanted at once as were announced, so that they really
+run side by side; the rephrase stage, known by the few tokens it wants, gets its question at once.
 """
 
 from __future__ import annotations
@@ -16,6 +16,8 @@ from time import monotonic
 from typing import Any
 
 from aiohttp import web
+
+from pipelines.query.rephrase import OUTPUT_TOKENS
 
 MODEL = "scripted"
 REPHRASED = "What does a library card cost?"
@@ -73,22 +75,22 @@ class _Model:
 
     async def _chat(self, request: web.Request) -> web.StreamResponse:
         body = await request.json()
-        if not body.get("stream"):
-            return web.json_response(_chunk({"message": {"role": "assistant", "content": REPHRASED}}))
         response = web.StreamResponse(headers={"Content-Type": "text/event-stream"})
         await response.prepare(request)
         with suppress(ConnectionError):  # whoever asked has gone
-            await self._stream(response)
+            await (self._rephrase if body["max_tokens"] == OUTPUT_TOKENS else self._answer)(response)
+            await _end(response)
         return response
 
-    async def _stream(self, response: web.StreamResponse) -> None:
+    async def _rephrase(self, response: web.StreamResponse) -> None:
+        await _send(response, _chunk({"delta": {"content": REPHRASED}}))
+
+    async def _answer(self, response: web.StreamResponse) -> None:
         await self._together()
         began = monotonic()
         for number in range(self._tokens):
             await asyncio.sleep(max(0.0, began + number * self._interval - monotonic()))
             await _send(response, _chunk({"delta": {"content": f"word{number} "}}))
-        await _send(response, _chunk({"delta": {}, "finish_reason": "stop"}))
-        await response.write(b"data: [DONE]\n\n")
 
     async def _together(self) -> None:
         begin = self._begin
@@ -102,10 +104,14 @@ class _Model:
 
 
 def _chunk(choice: dict[str, Any]) -> dict[str, Any]:
-    kind = "chat.completion" if "message" in choice else "chat.completion.chunk"
     choices = [{"index": 0, "finish_reason": None} | choice]
-    return {"id": "chatcmpl-1", "object": kind, "created": 1, "model": MODEL, "choices": choices}
+    return {"id": "chatcmpl-1", "object": "chat.completion.chunk", "created": 1, "model": MODEL, "choices": choices}
 
 
 async def _send(response: web.StreamResponse, data: dict[str, Any]) -> None:
     await response.write(b"data: " + json.dumps(data).encode() + b"\n\n")
+
+
+async def _end(response: web.StreamResponse) -> None:
+    await _send(response, _chunk({"delta": {}, "finish_reason": "stop"}))
+    await response.write(b"data: [DONE]\n\n")
