@@ -41,15 +41,13 @@ setup-attachments: setup
 demo: setup
 	$(BIN)/pagewire demo $(if $(ONCE),--once)
 
-# Every ring whose needs are there; the others are named with the command that installs them. The storm's own tests take
-# minutes and belong to `make faults` until they have been green again and again on busy machines.
+# Every ring whose needs are there; the others are named with the command that installs them.
 test: setup
-	$(BIN)/python -m pytest --ignore=tests/faults/test_storm.py $(PYTEST)
+	$(BIN)/python -m pytest $(PYTEST)
 
 # A storm of faults over real saves, and everything read back: MINUTES long, by a SEED (default: a new one, printed).
 MINUTES ?= 30
 faults: setup
-	$(BIN)/python -m pytest tests/faults/test_storm.py
 	$(BIN)/python -m tests.faults.storm --minutes $(MINUTES) $(if $(SEED),--seed $(SEED))
 
 check: setup
