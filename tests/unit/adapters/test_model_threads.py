@@ -110,6 +110,13 @@ async def test_a_caller_that_gives_up_frees_its_places(model: Model) -> None:
     assert model.called == ["next"]
 
 
+async def test_as_many_calls_run_at_once_as_there_are_threads() -> None:
+    threads = ModelThreads("test", count=2)
+    both = threading.Barrier(2)
+    await threads.each(lambda _: both.wait(timeout=10), [1, 2], priority=SAVE)
+    await threads.aclose()
+
+
 @pytest.mark.parametrize(
     ("texts", "expected"),
     [
