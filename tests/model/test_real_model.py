@@ -8,7 +8,6 @@ What the model says is its own affair: it may be wrong, uncited, or about someth
 from __future__ import annotations
 
 import os
-import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -19,6 +18,7 @@ import httpx
 import openai
 import pytest
 
+from infra.engine.ports import any_free
 from tests.acceptance.system import Instance, events, eventually
 from tests.acceptance.test_story import put
 from tests.engine_fixture import Servers
@@ -38,9 +38,7 @@ def model_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str
     subprocess.run(
         [sys.executable, "-m", "tests.model.weights", str(weights)], check=True, env=environment, timeout=300
     )
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
+    port = any_free(set())
     serve = [Path(sys.executable).with_name("transformers"), "serve", "--host", "127.0.0.1", "--port", str(port)]
     log = home / "server.log"
     with log.open("wb") as out:
