@@ -137,3 +137,16 @@ def events(response: httpx.Response) -> Iterator[tuple[str, str, dict[str, Any]]
         elif line and not line.startswith(":"):
             name, _, value = line.partition(":")
             fields[name] = value.removeprefix(" ")
+
+
+def streamed(site: httpx.Client, question: str, stop_after: int = 0) -> list[tuple[str, dict[str, Any]]]:
+    """Names and data of a whole streamed answer; stopped after so many tokens."""
+    got: list[tuple[str, dict[str, Any]]] = []
+    accept = {"Accept": "text/event-stream"}
+    with site.stream("POST", "/chat", json={"question": question}, headers=accept) as response:
+        for _, event, data in events(response):
+            got.append((event, data))
+            if stop_after and event == "token" and sum(name == "token" for name, _ in got) == stop_after:
+                stopped = site.delete(f"/answers/{got[0][1]['request_id']}")
+                assert stopped.status_code == 202, stopped.text
+    return got

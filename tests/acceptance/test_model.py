@@ -12,7 +12,7 @@ import httpx
 import pytest
 
 from pipelines.query.rephrase import OUTPUT_TOKENS
-from tests.acceptance.system import Instance, Started, events, eventually
+from tests.acceptance.system import Instance, Started, eventually, streamed
 from tests.acceptance.test_story import ask, put
 from tests.engine_fixture import Servers
 from tests.scripted_llm import MODEL, Reply, ScriptedLLM
@@ -94,25 +94,14 @@ def test_a_model_that_breaks_down_half_way_is_replaced_by_quotes(
 ) -> None:
     model, site, _, _ = modelled
     model.reply = Reply(["Boats cost "], cut=True)
-    request = site.stream(
-        "POST", "/chat", json={"question": "What does a boat cost?"}, headers={"Accept": "text/event-stream"}
-    )
-    with request as response:
-        got = list(events(response))
-    kinds = [event for _, event, _ in got]
+    got = streamed(site, "What does a boat cost?")
+    kinds = [event for event, _ in got]
     assert kinds.index("restart") > kinds.index("token")
-    final = got[-2][2]
+    final = got[-2][1]
     assert final["extractive"] is True
     assert "7 euros" in final["text"]
     after = kinds.index("restart")
-    assert "".join(data["text"] for _, event, data in got[after:] if event == "token") == final["text"]
-
-
-def streamed(site: httpx.Client, question: str) -> list[tuple[str, dict[str, Any]]]:
-    """Names and data of the whole stream."""
-    accept = {"Accept": "text/event-stream"}
-    with site.stream("POST", "/chat", json={"question": question}, headers=accept) as response:
-        return [(event, data) for _, event, data in events(response)]
+    assert "".join(data["text"] for event, data in got[after:] if event == "token") == final["text"]
 
 
 def test_a_stop_hangs_up_on_the_model_and_keeps_what_there_is(
@@ -120,14 +109,7 @@ def test_a_stop_hangs_up_on_the_model_and_keeps_what_there_is(
 ) -> None:
     model, site, _, _ = modelled
     model.reply = Reply(["A boat costs 7 euros an hour [1]. ", *["word "] * 100_000], delay=0.02)
-    accept = {"Accept": "text/event-stream"}
-    got = []
-    with site.stream("POST", "/chat", json={"question": "What does a boat cost?"}, headers=accept) as response:
-        for _, event, data in events(response):
-            got.append((event, data))
-            if sum(kind == "token" for kind, _ in got) == 3:
-                stopped = site.delete(f"/answers/{got[0][1]['request_id']}")
-                assert stopped.status_code == 202, stopped.text
+    got = streamed(site, "What does a boat cost?", stop_after=3)
     assert [event for event, _ in got[-2:]] == ["answer", "done"]
     final = got[-2][1]
     assert final["stopped"] is True

@@ -19,7 +19,7 @@ import openai
 import pytest
 
 from infra.engine.ports import any_free
-from tests.acceptance.system import Instance, events, eventually
+from tests.acceptance.system import Instance, eventually, streamed
 from tests.acceptance.test_story import put
 from tests.engine_fixture import Servers
 
@@ -117,15 +117,3 @@ def test_the_openai_client_on_both_sides(modelled: tuple[httpx.Client, str]) -> 
         )
         pieces = [chunk.choices[0].delta.content for chunk in stream if chunk.choices]
     assert "".join(piece for piece in pieces if piece)
-
-
-def streamed(site: httpx.Client, question: str, stop_after: int = 0) -> list[tuple[str, dict[str, object]]]:
-    """Names and data of the whole stream; stopped after so many tokens."""
-    got: list[tuple[str, dict[str, object]]] = []
-    accept = {"Accept": "text/event-stream"}
-    with site.stream("POST", "/chat", json={"question": question}, headers=accept) as response:
-        for _, event, data in events(response):
-            got.append((event, data))
-            if stop_after and sum(name == "token" for name, _ in got) == stop_after:
-                assert site.delete(f"/answers/{got[0][1]['request_id']}").status_code == 202
-    return got
