@@ -13,6 +13,7 @@ import asyncio
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import count, islice
 from time import monotonic
 from typing import Any, Literal
 
@@ -24,8 +25,11 @@ from schemas.head import Token
 
 MAX_BULK_ITEMS = 500
 MAX_BULK_CHARS = 4_000_000  # of text; vectors come on top, well below Elasticsearch's 100 MB
-ITEM_TRIES = 4
+# Only refused items are sent again, so each try is nearer to the end; a new start by the stage would write all again.
+# Well below a stage's time limit, even when the last try waits for its answer in vain (REQUEST_TIMEOUT).
+ITEM_PATIENCE = 12.0  # seconds
 ITEM_BACKOFF = 0.2  # seconds, doubled per try, with jitter
+LONGEST_BACKOFF = 2.0  # seconds
 # A refresh makes a segment. A lone save gets its own at once; when several waited for the last one (an import),
 # the next comes only after this.
 REFRESH_GAP = 0.25  # seconds
@@ -83,10 +87,13 @@ class Written:
         return self.status == 409
 
 
+Result = Written | Exception
+
+
 @dataclass
 class _Batch:
     writes: list[Write]
-    done: asyncio.Future[list[Written]] = field(default_factory=lambda: asyncio.get_running_loop().create_future())
+    done: asyncio.Future[list[Result]] = field(default_factory=lambda: asyncio.get_running_loop().create_future())
 
 
 class Writer:
@@ -102,16 +109,27 @@ class Writer:
         """Write all, in order within an index's shard.
 
         Raises:
-            ElasticsearchDown: items were still refused with 429 or 5xx after some tries.
+            ElasticsearchDown: items were still refused with 429 or 5xx after `ITEM_PATIENCE`.
             ElasticsearchRefused: an item that can never be written; others of the call may have been.
         """
         if not writes:
             return []
-        if self._task is None or self._task.done():
-            self._task = asyncio.create_task(self._run(), name="elastic-writer")
-        batch = _Batch(list(writes))
-        await self._queue.put(batch)
-        return await batch.done
+        results: dict[int, Result] = {}
+        pending = list(range(len(writes)))
+        patience = monotonic() + ITEM_PATIENCE
+        for attempt in count(1):
+            results |= zip(pending, await self._in_next_bulk([writes[i] for i in pending]), strict=True)
+            pending = [i for i in pending if isinstance(results[i], ElasticsearchDown)]
+            if not pending or monotonic() > patience:
+                break
+            await asyncio.sleep(_backoff(attempt))
+        written = []
+        for i in range(len(writes)):
+            result = results[i]
+            if isinstance(result, Exception):
+                raise result
+            written.append(result)
+        return written
 
     async def refresh(self, index: str) -> None:
         """Return when a refresh that began after this call has ended: what was written can be found."""
@@ -129,11 +147,11 @@ class Writer:
         while True:
             batches = [await self._queue.get()]
             chars = sum(w.chars for w in batches[0].writes)
-            count = len(batches[0].writes)
-            while not self._queue.empty() and count < MAX_BULK_ITEMS and chars < MAX_BULK_CHARS:
+            items = len(batches[0].writes)
+            while not self._queue.empty() and items < MAX_BULK_ITEMS and chars < MAX_BULK_CHARS:
                 batch = self._queue.get_nowait()
                 batches.append(batch)
-                count += len(batch.writes)
+                items += len(batch.writes)
                 chars += sum(w.chars for w in batch.writes)
             try:
                 await self._settle(batches)
@@ -146,36 +164,21 @@ class Writer:
                 if not isinstance(err, Exception):
                     raise
 
+    async def _in_next_bulk(self, writes: list[Write]) -> list[Result]:
+        if self._task is None or self._task.done():
+            self._task = asyncio.create_task(self._run(), name="elastic-writer")
+        batch = _Batch(writes)
+        await self._queue.put(batch)
+        return await batch.done
+
     async def _settle(self, batches: list[_Batch]) -> None:
-        writes = [write for batch in batches for write in batch.writes]
-        results = await self._bulk(writes)
-        at = 0
+        results = iter(await self._send([write for batch in batches for write in batch.writes]))
         for batch in batches:
-            mine = results[at : at + len(batch.writes)]
-            at += len(batch.writes)
-            if batch.done.done():  # its caller gave up (time limit, shutdown)
-                continue
-            problem = next((r for r in mine if isinstance(r, Exception)), None)
-            if problem is not None:
-                batch.done.set_exception(problem)
-            else:
-                batch.done.set_result([r for r in mine if isinstance(r, Written)])
+            mine = list(islice(results, len(batch.writes)))
+            if not batch.done.done():  # else its caller gave up (time limit, shutdown)
+                batch.done.set_result(mine)
 
-    async def _bulk(self, writes: list[Write]) -> list[Written | Exception]:
-        """One result per write; only items refused for now are sent again."""
-        results: list[Written | Exception] = [ElasticsearchDown("not written")] * len(writes)
-        pending = list(range(len(writes)))
-        for attempt in range(ITEM_TRIES):
-            if attempt:
-                await asyncio.sleep(ITEM_BACKOFF * 2**attempt * random.uniform(0.5, 1.5))  # noqa: S311 - jitter
-            for i, result in zip(pending, await self._send([writes[i] for i in pending]), strict=True):
-                results[i] = result
-            pending = [i for i in pending if isinstance(results[i], ElasticsearchDown)]
-            if not pending:
-                break
-        return results
-
-    async def _send(self, writes: list[Write]) -> list[Written | Exception]:
+    async def _send(self, writes: list[Write]) -> list[Result]:
         try:
             with explained(f"writing {len(writes)} documents"):
                 try:
@@ -190,7 +193,11 @@ class Writer:
         return [_result(next(iter(item.values()))) for item in answer["items"]]
 
 
-def _result(item: dict[str, Any]) -> Written | Exception:
+def _backoff(attempt: int) -> float:
+    return min(LONGEST_BACKOFF, ITEM_BACKOFF * 2.0**attempt) * random.uniform(0.5, 1.5)  # noqa: S311 - jitter
+
+
+def _result(item: dict[str, Any]) -> Result:
     status = item["status"]
     if status < 300 or status in (404, 409):  # 404: deleting what is not there
         if status == 404 and "error" in item:
