@@ -26,11 +26,8 @@ from infra import engine
 from infra.engine import RunningEngine, open_progress
 from infra.supervise import Child, ChildFailed
 from pipelines.runtime import logs
+from pipelines.runtime.priority import NICEST
 from pipelines.runtime.settings import Settings, load
-
-# To the scheduler of Linux a thread at 10 weighs a ninth of one at 0 (sched(7)): bulk work gets what is left over,
-# and still something when nothing is.
-BULK_NICE = 10
 
 
 def up(port: Annotated[int | None, typer.Option(help="Port of the gateway; 0 takes a free one.")] = None) -> None:
@@ -132,7 +129,7 @@ async def running(settings: Settings) -> AsyncIterator[System]:
             "PAGEWIRE_PORT": str(settings.port),
             "PAGEWIRE_LOG_LEVEL": settings.log_level,
         }
-        giving_way = environment | {"PAGEWIRE_NICE": str(BULK_NICE)}
+        giving_way = environment | {"PAGEWIRE_NICE": str(NICEST)}
         children = (
             Child("worker ingest", ("worker", "ingest", "--lane", "save"), environment),
             Child("worker bulk", ("worker", "ingest", "--lane", "bulk"), giving_way),

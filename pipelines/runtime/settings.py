@@ -166,8 +166,8 @@ class Settings(_Strict):
         default=0,
         ge=0,
         le=19,
-        description="How far a worker's computing threads give way to others, as nice(1) counts; Linux only. "
-        "`pagewire up` sets 10 for its bulk worker.",
+        description="How far a worker's computing threads give way to others, as nice(1) counts; 19: to everybody, at "
+        "once. Linux only. `pagewire up` sets 19 for its bulk worker.",
     )
     metrics_port: int | None = Field(default=None, description="Prometheus port of a worker process; default: none.")
 

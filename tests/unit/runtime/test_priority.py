@@ -7,11 +7,12 @@ import os
 import subprocess
 import sys
 import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
 from adapters.embedders.model_threads import SAVE, ModelThreads
-from pipelines.runtime.priority import thread_gives_way
+from pipelines.runtime.priority import NICEST, thread_gives_way
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="niceness of threads")
 
@@ -22,7 +23,7 @@ def niceness() -> int:
 
 def nicer(by: int) -> int:
     """As nice as that, or as nice as one can be."""
-    return min(by, 19)
+    return min(by, NICEST)
 
 
 def in_a_thread(*by: int) -> list[int]:
@@ -52,6 +53,17 @@ def test_a_thread_and_those_it_starts_give_way_but_not_the_process() -> None:
 def test_there_is_no_way_back_and_none_is_tried() -> None:
     before = niceness()
     assert in_a_thread(nicer(before + 3), 0, nicer(before + 1)) == [nicer(before + 3)] * 4
+
+
+def test_the_nicest_computes_when_nobody_else_does() -> None:
+    def policies() -> list[int]:
+        before = os.sched_getscheduler(0)
+        thread_gives_way(NICEST)
+        return [before, os.sched_getscheduler(0)]
+
+    with ThreadPoolExecutor(1) as pool:
+        assert pool.submit(policies).result() == [os.SCHED_OTHER, os.SCHED_IDLE]
+    assert os.sched_getscheduler(0) == os.SCHED_OTHER
 
 
 PROCESS = """
