@@ -19,7 +19,7 @@ from pipelines.query.gate import Calibration, GateProfile, Scores, Thresholds
 # faster than one.
 SLICE_TEXTS = 4
 SLICE_CHARS = 800
-# Calls at once. One call waits for its slower half again and again: two of them leave no core idle, which is a fifth to
+# Calls at once. One call waits for its slower half again and again: two of them leave no core idle, which is a tenth to
 # two fifths more chunks a second on two cores, for 50 MB.
 AT_ONCE = 2
 # The engine reserves four code points for each byte it reads and writes past that: this one character becomes 18
