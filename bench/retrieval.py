@@ -29,7 +29,6 @@ from bench.servers import servers
 from bench.synthetic import CHUNKS_A_PAGE, Model, change, embeddings, words
 from bench.system import home
 from pipelines.ingest.agents import chunked
-from pipelines.ingest.index import index_part
 from pipelines.query.retrieve import retrieve
 from pipelines.query.search import Searcher
 from pipelines.runtime.settings import Settings
@@ -37,7 +36,8 @@ from schemas.query import Question, Rephrased
 
 SITE = "retrieval"
 MODEL = Model("lite", "synthetic-384", 384)
-AT_ONCE = 16  # pages written side by side
+AT_ONCE = 20  # pages written side by side
+MERGE_TIMEOUT = 3_600.0  # seconds
 WARM_UP = 20  # questions
 
 
@@ -89,15 +89,25 @@ async def _run(settings: Settings, sizes: Sequence[int], questions: int, visitor
 
 
 async def _fill(settings: Settings, elastic: Elastic, numbers: range) -> None:
+    index = await elastic.pages.live(
+        SITE,
+        embedder=MODEL.spec,
+        model=MODEL.fingerprint,
+        dims=MODEL.dims,
+        chunker=settings.chunker.fingerprint,
+    )
+
     async def put(number: int) -> None:
         page = chunked(change(SITE, number), settings.chunker, 0, number)
         for part in embeddings(page, MODEL):
-            await index_part(part, elastic.pages, lambda: datetime.now(UTC))
+            await index.write(part, None)
 
+    name, es = index.info.name, elastic.es.options(request_timeout=MERGE_TIMEOUT)
+    await es.indices.put_settings(index=name, settings={"index": {"refresh_interval": "-1"}})
     for start in track(numbers[::AT_ONCE], description=f"indexing {len(numbers):,} pages"):
         await asyncio.gather(*map(put, range(start, min(start + AT_ONCE, numbers.stop))))
-    await elastic.es.indices.forcemerge(index=alias(SITE), max_num_segments=1)
-    await elastic.es.indices.refresh(index=alias(SITE))
+    await es.indices.forcemerge(index=name, max_num_segments=1)
+    await es.indices.refresh(index=name)
 
 
 async def _measured(settings: Settings, elastic: Elastic, questions: int, visitors: int) -> tuple[object, ...]:
