@@ -249,7 +249,8 @@ def test_200_visitors_who_come_back_at_once_all_read_on(town: Town) -> None:
 def test_ctrl_c_at_the_command_stops_the_model(town: Town) -> None:
     town.model.reply = ENDLESS
     command = subprocess.Popen(
-        [PAGEWIRE, "ask", town.instance.site, "Tell me all about the boats."],
+        # Jobs that a shell starts in the background ignore Ctrl-C, and so would what they start.
+        ["env", "--default-signal=INT", PAGEWIRE, "ask", town.instance.site, "Tell me all about the boats."],
         env=town.instance.environment,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
