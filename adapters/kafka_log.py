@@ -11,6 +11,7 @@ import logging
 import os
 import signal
 from collections.abc import Callable
+from contextlib import suppress
 from types import TracebackType
 from typing import Any, Self
 
@@ -26,6 +27,7 @@ from schemas.topics import MAX_MESSAGE_BYTES, RECORD_OVERHEAD_BYTES, Topic
 log = logging.getLogger(__name__)
 
 POLL_MS = 500
+CATCH_UP_POLL = 0.005  # seconds
 READ_TIMEOUT = 15.0  # seconds
 FETCH_BYTES = MAX_MESSAGE_BYTES + RECORD_OVERHEAD_BYTES
 
@@ -84,6 +86,20 @@ class LogTail:
     def position(self, partition: int) -> int:
         """The offset of the next record that will be delivered."""
         return self._next[partition]
+
+    async def catch_up(self, key: str, seconds: float) -> None:
+        """Return when all that stood in the key's partition at the call has been delivered.
+
+        At once if not started; after so many seconds in any case, and when the broker does not say what stands there.
+        """
+        if self._consumer is None:
+            return
+        tp = TopicPartition(self._topic, self.partition_of(key))
+        with suppress(KafkaError, TimeoutError):
+            async with asyncio.timeout(seconds):
+                end = (await self._consumer.end_offsets([tp]))[tp]
+                while self._next[tp.partition] < end:  # noqa: ASYNC110  # nothing announces it
+                    await asyncio.sleep(CATCH_UP_POLL)
 
     async def start(self) -> None:
         """Raises: KafkaDown."""

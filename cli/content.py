@@ -26,6 +26,7 @@ from connectors.cms.sources import opened
 from connectors.cms.sync import Progress, sync
 from pipelines.clients import Clients
 from pipelines.ingest.importing import Cursor, send, settle
+from pipelines.ingest.receipts import ReceiptReader
 from pipelines.runtime import logs
 from pipelines.runtime.settings import Settings, load
 from schemas.ingest import Receipt
@@ -79,7 +80,8 @@ async def import_documents(
 ) -> dict[str, object]:
     """Import with progress bars; returns how many pages were sent and are still queued, and the errors by page key."""
     async with Clients(settings) as clients:
-        with _bars() as bars:
+        receipts = await clients.receipts(waiting=wait)
+        with receipts.hearing() as heard, _bars() as bars:
             sending = bars.add_task("sent", total=total)
             revisions = await send(
                 site,
@@ -88,14 +90,15 @@ async def import_documents(
                 cursor,
                 lambda p: bars.update(sending, completed=p.sent),
             )
-            failed = await _settle(clients, site, revisions, bars) if wait and revisions else {}
+            failed = await _settle(receipts, heard, site, revisions, bars) if wait and revisions else {}
     return {"site": site, "sent": len(revisions), "queued": 0 if wait else len(revisions), "failed": failed}
 
 
 async def import_connector(settings: Settings, site: str, name: str, wait: bool = True) -> dict[str, object]:
     """Sync a connector with progress bars; returns what `import_documents` does. Raises: PagewireError."""
     async with opened(settings, site, name) as source, Clients(settings) as clients:
-        with _bars() as bars:
+        receipts = await clients.receipts(waiting=wait)
+        with receipts.hearing() as heard, _bars() as bars:
             tasks = {"inventory": bars.add_task("listed", total=None), "pages": bars.add_task("fetched", total=None)}
 
             def report(progress: Progress) -> None:
@@ -103,7 +106,7 @@ async def import_connector(settings: Settings, site: str, name: str, wait: bool 
 
             outcome = await sync(source, site, name, await clients.intake(), settings.home, report)
             revisions = outcome.revisions
-            failed = await _settle(clients, site, revisions, bars) if wait and revisions else {}
+            failed = await _settle(receipts, heard, site, revisions, bars) if wait and revisions else {}
     unread = {page_key(site, one.lang, one.page_id): one.reason for one in outcome.failures}
     return {
         "site": site,
@@ -115,13 +118,14 @@ async def import_connector(settings: Settings, site: str, name: str, wait: bool 
     }
 
 
-async def _settle(clients: Clients, site: str, revisions: Mapping[str, int], bars: Bars) -> dict[str, str | None]:
+async def _settle(
+    receipts: ReceiptReader, heard: set[str], site: str, revisions: Mapping[str, int], bars: Bars
+) -> dict[str, str | None]:
     """Wait until all is searchable; returns the errors by page key."""
-    receipts = await clients.receipts(waiting=False)
     task = bars.add_task("searchable", total=len(revisions))
     failed: dict[str, str | None] = {}
     done, since = -1, monotonic()
-    async for progress, failures in settle(site, revisions, receipts):
+    async for progress, failures in settle(site, revisions, receipts, heard):
         bars.update(task, completed=progress.searchable + progress.failed)
         failed = {key: receipt.error for key, receipt in failures.items()}
         if progress.searchable != done:

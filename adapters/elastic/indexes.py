@@ -10,13 +10,12 @@ when a rebuild is promoted, nor bring back an index that was deleted.
 
 from __future__ import annotations
 
-import asyncio
 import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from time import monotonic
 from typing import Any
@@ -24,6 +23,7 @@ from typing import Any
 from elasticsearch import AsyncElasticsearch, BadRequestError, NotFoundError
 
 from adapters.elastic.client import explained
+from adapters.elastic.sharing import Shared
 from pipelines.runtime.errors import Retryable
 from schemas.ingest import Chunker
 
@@ -108,7 +108,7 @@ class Indexes:
         self._es = es
         self._size = {"number_of_shards": shards, "number_of_replicas": replicas}
         self._known: dict[str, tuple[float, IndexInfo]] = {}
-        self._looks: dict[str, _Look] = {}
+        self._looks: dict[str, Shared[IndexInfo | None]] = {}
 
     def target(self, site: str) -> str:
         """What a search of the live index names."""
@@ -127,7 +127,7 @@ class Indexes:
 
     async def now(self, site: str) -> IndexInfo | None:
         """As `live`, by a look that begins after this call. Callers that come together share one."""
-        info = await self._looks.setdefault(site, _Look(self, site)).result()
+        info = await self._looks.setdefault(site, Shared(partial(self._read, site))).result()
         if info is None:  # that there is none is not remembered: the first save of a site makes one
             self._known.pop(site, None)
         else:
@@ -347,24 +347,3 @@ def _info(site: str, name: str, body: Mapping[str, Any]) -> IndexInfo:
         )
     except KeyError as err:
         raise IndexUnfit(f"index {name} does not say what it holds (no {err} in _meta): not made by Pagewire") from err
-
-
-class _Look:
-    """Looks at a site's alias; callers that come while one look is under way share the next."""
-
-    def __init__(self, indexes: Indexes, site: str) -> None:
-        self._indexes = indexes
-        self._site = site
-        self._next: asyncio.Task[IndexInfo | None] | None = None
-        self._turn = asyncio.Lock()
-
-    async def result(self) -> IndexInfo | None:
-        if self._next is None:
-            self._next = asyncio.create_task(self._run(), name=f"look-{self._site}")
-        # Shielded: one caller's time limit must not end the look that others wait for.
-        return await asyncio.shield(self._next)
-
-    async def _run(self) -> IndexInfo | None:
-        async with self._turn:
-            self._next = None  # from here on a caller needs another look
-            return await self._indexes._read(self._site)

@@ -10,6 +10,7 @@ from elasticsearch import AsyncElasticsearch, NotFoundError
 
 from adapters.elastic.client import explained
 from adapters.elastic.indexes import RECEIPTS, Indexes, IndexGone, IndexInfo, alias
+from adapters.elastic.sharing import Documents
 from adapters.elastic.writer import IndexMissing, Write, Writer, Written
 from pipelines.ingest.index import HeadMoved
 from pipelines.runtime.record import Lane
@@ -26,8 +27,9 @@ MAX_LOOKUP = 1_000  # hashes a search
 class PageIndex:
     """The pages of one index, live or not. Writes go to this one, whatever is promoted meanwhile."""
 
-    def __init__(self, es: AsyncElasticsearch, writer: Writer, info: IndexInfo) -> None:
+    def __init__(self, es: AsyncElasticsearch, heads: Documents, writer: Writer, info: IndexInfo) -> None:
         self._es = es
+        self._heads = heads
         self._writer = writer
         self.info = info
 
@@ -42,17 +44,12 @@ class PageIndex:
     async def heads(self, page_keys: Iterable[str]) -> dict[str, Head]:
         """Heads by page key, read in real time; pages never seen are missing. Raises: IndexGone."""
         ids = {head_id(key): key for key in page_keys}
-        if not ids:
-            return {}
-        with explained(f"reading heads of {self.info.name}"):
-            answer = await self._es.mget(index=self.info.name, ids=list(ids), source_includes=["head"])
-        if any(doc.get("error", {}).get("type") == "index_not_found_exception" for doc in answer["docs"]):
+        found = await self._heads.read(self.info.name, ids)
+        if any(doc.get("error", {}).get("type") == "index_not_found_exception" for doc in found.values()):
             raise self._gone()
         return {
-            ids[doc["_id"]]: Head.model_validate(
-                doc["_source"]["head"] | {"token": (doc["_seq_no"], doc["_primary_term"])}
-            )
-            for doc in answer["docs"]
+            ids[id]: Head.model_validate(doc["_source"]["head"] | {"token": (doc["_seq_no"], doc["_primary_term"])})
+            for id, doc in found.items()
             if doc.get("found")
         }
 
@@ -154,6 +151,7 @@ class Pages:
         self._es = es
         self._indexes = indexes
         self._writer = writer
+        self._heads = Documents(es, "head")
 
     async def live(self, site: str, *, embedder: str, model: str, dims: int, chunker: str) -> PageIndex:
         """The live index, created with this model when the site never had one.
@@ -171,7 +169,7 @@ class Pages:
 
     def at(self, info: IndexInfo) -> PageIndex:
         """One index of a site."""
-        return PageIndex(self._es, self._writer, info)
+        return PageIndex(self._es, self._heads, self._writer, info)
 
     async def heads(self, site: str, page_keys: Iterable[str]) -> dict[str, Head]:
         """Heads in the live index by page key, read in real time; none when there is no live index."""

@@ -28,6 +28,9 @@ from schemas.page import ChangeRef, PageChange, PageDocument, PageMeta
 from schemas.topics import CHUNKS, EMBEDDINGS, MAX_MESSAGE_BYTES, RECEIPTS
 
 BEGUN = 1_000  # pages in parts that are under way in one process
+# A larger page is converted in a thread: it may take seconds. A small one takes a few milliseconds, and in a thread
+# ten times as many: the parser lets go of the interpreter's lock at every tag, and waits for the loop to do so, too.
+AT_ONCE = 10_000  # bytes
 # Of a page whose attachments' server is away, about ten seconds; meanwhile later saves of the page wait.
 AWAY_TRIES = 6
 CHUNKS_ROOM = MAX_MESSAGE_BYTES - 256 * 1024  # headers and the rest of the batch
@@ -50,8 +53,10 @@ def chunk_handler(
         attached = await read(change.page) if change.page and change.page.attachments else NOTHING
         waiting = attached.away and record.attempt < AWAY_TRIES
         if not waiting or record.attempt == 1:  # the page does not wait for its attachments
-            # Converting a large page takes seconds of CPU: not on the loop.
-            page = await asyncio.to_thread(chunked, change, chunker, record.partition, record.offset, attached)
+            if attached is NOTHING and len(record.value or b"") <= AT_ONCE:
+                page = chunked(change, chunker, record.partition, record.offset)
+            else:
+                page = await asyncio.to_thread(chunked, change, chunker, record.partition, record.offset, attached)
             await sender.send(CHUNKS, change.page_key, page)
         if waiting:
             raise AttachmentsAway("; ".join(attached.failed))

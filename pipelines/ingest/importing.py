@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from hashlib import blake2b
 from itertools import islice
 from pathlib import Path
+from time import monotonic
 from typing import Protocol
 
 from pipelines.ingest.accept import Acceptance, Change
@@ -27,6 +28,7 @@ BATCH = 100  # pages put into the log together, ...
 BATCH_BYTES = 8 * 1024 * 1024  # ... unless they are heavy before that
 POLL = 0.5  # seconds between looks at the receipts
 LOOK = 500  # receipts read at once
+SILENCE = 30.0  # seconds without news after which all receipts are looked at
 
 
 class Accepts(Protocol):
@@ -133,14 +135,24 @@ async def send(
 
 
 async def settle(
-    site: str, revisions: Mapping[str, int], receipts: ReadsReceipts
+    site: str, revisions: Mapping[str, int], receipts: ReadsReceipts, heard: set[str]
 ) -> AsyncIterator[tuple[Progress, dict[str, Receipt]]]:
-    """Wait until every page is searchable or has failed; yields after every look, with the failures so far."""
+    """Wait until every page is searchable or has failed; yields after every look, with the failures so far.
+
+    Args:
+        heard: gets the keys of pages of which there is news, from outside, since before they were sent. Only these are
+            looked at: reading all that wait, again and again, takes Elasticsearch longer than an import.
+    """
     waiting = dict(revisions)
     progress = Progress(sent=len(revisions))
     failures: dict[str, Receipt] = {}
+    since = monotonic()
     while waiting:
-        for keys in _chunks(list(waiting), LOOK):
+        news = [key for key in waiting if key in heard]
+        heard.clear()
+        if not news and monotonic() - since > SILENCE:
+            news = list(waiting)
+        for keys in _chunks(news, LOOK):
             for key, receipt in (await receipts.receipts(site, keys)).items():
                 if receipt.accepted_revision < waiting[key] or receipt.state == "queued":
                     continue
@@ -150,6 +162,8 @@ async def settle(
                     failures[key] = receipt
                 else:
                     progress.searchable += 1
+        if news:
+            since = monotonic()
         yield progress, failures
         if waiting:
             await asyncio.sleep(POLL)

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import asyncio
 from collections import OrderedDict, defaultdict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from typing import Protocol
 
 from pipelines.ingest.accept import KnownPages
@@ -18,6 +19,7 @@ from schemas.ingest import ChunkCounts, Receipt, ReceiptEvent, ReceiptState
 from schemas.keys import page_key, parse_page_key
 
 RECENT = 10_000  # receipts kept in mind
+CATCH_UP = 1.0  # seconds that a look waits for the topic before a page is called unknown
 
 
 def receipt(event: ReceiptEvent | None, head: Head | None) -> Receipt | None:
@@ -74,6 +76,10 @@ class Tail(Protocol):
 
     async def start(self) -> None: ...
 
+    async def catch_up(self, key: str, seconds: float) -> None:
+        """Return when all that stood in the topic about the key has been delivered, or after so many seconds."""
+        ...
+
     async def aclose(self) -> None: ...
 
 
@@ -84,6 +90,7 @@ class ReceiptReader:
         self._pages = pages
         self._tail = make_tail(self._deliver)
         self._waiting: dict[str, set[asyncio.Event]] = defaultdict(set)
+        self._hearing: list[set[str]] = []
         # A receipt is in the topic before the index stage has stored it: an editor must not read "unknown" meanwhile.
         self._recent: OrderedDict[str, ReceiptEvent] = OrderedDict()
 
@@ -97,6 +104,10 @@ class ReceiptReader:
     async def receipt(self, site: str, lang: str, page_id: str) -> Receipt | None:
         """What became of the newest change of a page; None for a page never seen."""
         key = page_key(site, lang, page_id)
+        if found := (await self.receipts(site, [key])).get(key):
+            return found
+        # Who was told a moment ago, here or by another gateway, that the page is accepted must not read "unknown".
+        await self._tail.catch_up(key, CATCH_UP)
         return (await self.receipts(site, [key])).get(key)
 
     async def receipts(self, site: str, page_keys: Iterable[str]) -> dict[str, Receipt]:
@@ -109,6 +120,16 @@ class ReceiptReader:
             if one := receipt(_newer(recent, stored) if stored else recent, heads.get(key)):
                 found[key] = one
         return found
+
+    @contextmanager
+    def hearing(self) -> Iterator[set[str]]:
+        """A set that gets the keys of all pages whose change was settled, until the block ends; who reads, clears."""
+        heard: set[str] = set()
+        self._hearing.append(heard)
+        try:
+            yield heard
+        finally:
+            self._hearing = [other for other in self._hearing if other is not heard]
 
     async def settled(self, page_key: str, revision: int, timeout: float) -> Receipt | None:
         """The receipt once this revision or a newer one can be found, is deleted or has failed.
@@ -148,6 +169,8 @@ class ReceiptReader:
         if len(self._recent) > RECENT:
             self._recent.popitem(last=False)
         if event.state != "queued":
+            for heard in self._hearing:
+                heard.add(key)
             for arrived in self._waiting.get(key, ()):
                 arrived.set()
 

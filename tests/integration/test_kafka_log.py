@@ -113,6 +113,33 @@ async def test_a_tail_hears_what_comes_after_its_start_and_knows_its_place(
         await tail.aclose()
 
 
+async def test_a_tail_that_has_caught_up_has_heard_all_that_was_confirmed(
+    settings: Settings, sender: KafkaSender
+) -> None:
+    records: list[Record] = []
+    tail = LogTail(settings, ANSWERS, records.append)
+    await tail.catch_up("a", 0.0)  # not started
+    await tail.start()
+    try:
+        for number in range(20):
+            await say(sender, f"request-{number}", "one", "two")
+            await tail.catch_up(f"request-{number}", 10.0)
+            assert len(records) == 2 * (number + 1)
+    finally:
+        await tail.aclose()
+
+
+async def test_catching_up_is_given_up_in_time(settings: Settings, sender: KafkaSender) -> None:
+    tail = LogTail(settings, ANSWERS, lambda record: None)
+    await tail.start()
+    try:
+        tail._next = dict.fromkeys(tail._next, -1)  # as if nothing were ever delivered
+        async with asyncio.timeout(5):
+            await tail.catch_up("a", 0.05)
+    finally:
+        await tail.aclose()
+
+
 async def test_a_closed_tail_hears_no_more(settings: Settings, sender: KafkaSender) -> None:
     heard = Heard()
     tail = LogTail(settings, ANSWERS, heard)

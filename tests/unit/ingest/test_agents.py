@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime
+from typing import Any
 
 import pytest
 
@@ -65,6 +67,22 @@ async def test_a_change_becomes_chunks_that_know_where_it_stands() -> None:
     assert sent.message.change == reference(saved(), partition=2, offset=9)
     assert sent.message.meta == PageMeta(title="fees", url="/fees", groups=("staff",))
     assert {(c.field, c.text) for c in sent.message.chunks} == {("name", "fees"), ("content", "Free.")}
+
+
+async def test_a_large_page_does_not_hold_up_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    threads: list[threading.Thread] = []
+
+    def chunked(*args: Any) -> PageChunks:
+        threads.append(threading.current_thread())
+        return agents_chunked(*args)
+
+    agents_chunked = agents.chunked
+    monkeypatch.setattr(agents, "chunked", chunked)
+    handle = agents.chunk_handler(as_now, no_attachments)
+    for content in ("<p>Free.</p>", "<p>Free.</p>" * 1_000):
+        page = PageDocument(id="fees", lang="en", content=content)
+        await handle(record(saved().model_copy(update={"page": page})), FakeSender())
+    assert [thread is threading.main_thread() for thread in threads] == [True, False]
 
 
 async def test_a_delete_becomes_chunks_without_any() -> None:

@@ -193,10 +193,22 @@ def _receipt(key: str, revision: int, state: Any) -> Receipt:
     )
 
 
-async def settled(receipts: FakeReceipts, **revisions: int) -> list[tuple[int, int, list[str]]]:
+class News(set[str]):
+    """What is heard before each look: the first batch is there at once, one more after every look."""
+
+    def __init__(self, *batches: str) -> None:
+        super().__init__(batches[0] if batches else "")
+        self._batches = list(batches[1:])
+
+    def clear(self) -> None:
+        super().clear()
+        self.update(self._batches.pop(0) if self._batches else "")
+
+
+async def settled(receipts: FakeReceipts, heard: set[str], **revisions: int) -> list[tuple[int, int, list[str]]]:
     return [
         (progress.searchable, progress.failed, list(failures))
-        async for progress, failures in settle("town", revisions, receipts)
+        async for progress, failures in settle("town", revisions, receipts, heard)
     ]
 
 
@@ -207,16 +219,35 @@ async def test_settling_ends_when_every_page_is_searchable_or_has_failed(monkeyp
         {"b": (7, "failed"), "c": (6, "failed"), "d": (8, "deleted")},  # d: somebody deleted it meanwhile
         {"c": (7, "searchable")},
     )
-    assert await settled(receipts, a=7, b=7, c=7, d=7) == [(1, 0, []), (2, 1, ["b"]), (3, 1, ["b"])]
+    heard = News("abcd", "bcd", "c")
+    assert await settled(receipts, heard, a=7, b=7, c=7, d=7) == [(1, 0, []), (2, 1, ["b"]), (3, 1, ["b"])]
     assert receipts.asked == [["a", "b", "c", "d"], ["b", "c", "d"], ["c"]]
+
+
+async def test_only_pages_with_news_are_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "POLL", 0)
+    receipts = FakeReceipts(dict.fromkeys("abc", (7, "searchable")))
+    heard = News("b", "", "bxy", "ca")  # b again: it is settled; x and y: others' pages
+    assert await settled(receipts, heard, a=7, b=7, c=7) == [(1, 0, []), (1, 0, []), (1, 0, []), (3, 0, [])]
+    assert receipts.asked == [["b"], ["a", "c"]]
+
+
+async def test_in_silence_all_are_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "POLL", 0)
+    monkeypatch.setattr(module, "SILENCE", 0.05)
+    receipts = FakeReceipts({"a": (7, "searchable")}, {}, {"b": (7, "searchable")})
+    looks = await settled(receipts, News("a"), a=7, b=7)
+    assert receipts.asked == [["a"], ["b"], ["b"]]
+    assert len(looks) > 10
+    assert looks[-1] == (2, 0, [])
 
 
 async def test_many_pages_are_looked_at_in_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "LOOK", 2)
     receipts = FakeReceipts(dict.fromkeys("abcde", (7, "searchable")))
-    assert await settled(receipts, a=7, b=7, c=7, d=7, e=7) == [(5, 0, [])]
+    assert await settled(receipts, News("abcde"), a=7, b=7, c=7, d=7, e=7) == [(5, 0, [])]
     assert receipts.asked == [["a", "b"], ["c", "d"], ["e"]]
 
 
 async def test_nothing_sent_is_settled_at_once() -> None:
-    assert await settled(FakeReceipts({})) == []
+    assert await settled(FakeReceipts({}), News()) == []

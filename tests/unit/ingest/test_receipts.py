@@ -143,6 +143,7 @@ class Bench:
         self.pages = pages or Watched()
         self.reader = ReceiptReader(self.pages, self._make_tail)
         self.started = self.closed = False
+        self.on_its_way: list[ReceiptEvent] = []  # in the topic, not delivered yet
 
     def _make_tail(self, deliver: Callable[[Record], None]) -> Bench:
         self._deliver = deliver
@@ -150,6 +151,11 @@ class Bench:
 
     async def start(self) -> None:
         self.started = True
+
+    async def catch_up(self, key: str, seconds: float) -> None:
+        assert key == KEY
+        while self.on_its_way:
+            self.deliver(self.on_its_way.pop(0))
 
     async def aclose(self) -> None:
         self.closed = True
@@ -194,6 +200,14 @@ async def test_a_page_just_accepted_is_known_before_the_index_stage_has_stored_i
     assert (found.state, found.accepted_revision) == ("queued", 5)
 
 
+async def test_a_page_is_known_as_soon_as_its_receipt_is_in_the_topic() -> None:
+    bench = Bench()
+    bench.on_its_way = [event(5, "queued")]
+    found = await bench.receipt()
+    assert found is not None
+    assert (found.state, found.accepted_revision) == ("queued", 5)
+
+
 async def test_the_more_final_event_wins_wherever_it_is_known_from() -> None:
     bench = Bench()
     await bench.pages.put_receipt(event(5, "failed"))
@@ -224,6 +238,22 @@ async def test_bytes_that_are_no_receipt_do_no_harm() -> None:
     for value in (None, b"", b"{", b'{"v": 2}', b"\xff"):
         bench.deliver_bytes(value)
     assert await bench.receipt() is None
+
+
+async def test_who_listens_hears_of_all_that_is_settled_until_it_stops() -> None:
+    bench = Bench()
+    bench.deliver(event(4, "searchable"))
+    with bench.reader.hearing() as heard, bench.reader.hearing() as other:
+        bench.deliver(event(5, "queued"))
+        assert heard == set()
+        bench.deliver(event(5, "failed"))
+        assert heard == other == {KEY}
+        heard.clear()
+        bench.deliver(event(6, "searchable"))
+        assert heard == {KEY}
+    heard.clear()
+    bench.deliver(event(7, "deleted"))
+    assert heard == set()
 
 
 async def test_waiting_ends_at_once_when_it_is_there_already() -> None:

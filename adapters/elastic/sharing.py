@@ -1,0 +1,69 @@
+"""Reads that many want at once, asked for once: whoever comes while a request is under way shares the next one.
+
+    a ─▶ request 1 ─────────────▶ a's answer
+    b ──────▶ waits ┐
+    c ──────────▶ waits ┴─▶ request 2 ─▶ answers of b and c
+
+So an answer is never older than the question, and a lone caller waits for nobody.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine, Iterable
+from functools import partial
+from typing import Any, Generic, TypeVar
+
+from elasticsearch import AsyncElasticsearch
+
+from adapters.elastic.client import explained
+
+Answer = TypeVar("Answer")
+
+
+class Shared(Generic[Answer]):
+    """One kind of request."""
+
+    def __init__(self, request: Callable[[], Coroutine[Any, Any, Answer]]) -> None:
+        self._request = request
+        self._next: asyncio.Task[Answer] | None = None
+        self._turn = asyncio.Lock()
+
+    async def result(self) -> Answer:
+        """Of a request that begins after this call. Raises: what the request does."""
+        if self._next is None:
+            self._next = asyncio.create_task(self._run(), name="shared-request")
+        # Shielded: one caller's time limit must not end what others wait for.
+        return await asyncio.shield(self._next)
+
+    async def _run(self) -> Answer:
+        async with self._turn:
+            self._next = None  # from here on a caller needs another one
+            return await self._request()
+
+
+class Documents:
+    """Reads documents by id, in real time. One per process."""
+
+    def __init__(self, es: AsyncElasticsearch, source: str) -> None:
+        """`source`: the field that is read."""
+        self._es = es
+        self._source = source
+        self._wanted: dict[str, set[str]] = {}
+        self._reads: dict[str, Shared[dict[str, dict[str, Any]]]] = {}
+
+    async def read(self, index: str, ids: Iterable[str]) -> dict[str, dict[str, Any]]:
+        """As Elasticsearch returns them, by id; those that are not there say so themselves."""
+        own = list(ids)
+        if not own:
+            return {}
+        self._wanted.setdefault(index, set()).update(own)
+        read = self._reads.setdefault(index, Shared(partial(self._read, index)))
+        found = await read.result()
+        return {id: found[id] for id in own}
+
+    async def _read(self, index: str) -> dict[str, dict[str, Any]]:
+        ids = self._wanted.pop(index)
+        with explained(f"reading {len(ids)} documents of {index}"):
+            answer = await self._es.mget(index=index, ids=sorted(ids), source_includes=[self._source])
+        return {doc["_id"]: doc for doc in answer["docs"]}
