@@ -249,14 +249,18 @@ def _knn(vector: Vector32, floors: Floors, content_hits: int, visible: dict[str,
 def _keywords(text: str, size: int, visible: dict[str, Any]) -> dict[str, Any]:
     # Beginnings of words, so that "Hunde" finds "Hund" in any language and on any server: language analysers are a
     # module that not every server has. The words as they stand count as well, and the page's title a little.
-    asked = [
-        {"match": {"stems": stems_of(text)}},
-        {"match": {"text": {"query": text, "boost": WORDS}}},
-        {"match": {"title": {"query": text, "boost": TITLE}}},
-    ]
-    must = {"bool": {"should": asked, "minimum_should_match": 1}}
-    # Without the number of all hits Lucene passes over chunks that cannot be among the best.
-    return {"query": {"bool": {"must": must, "filter": [visible]}}, "size": size, "track_total_hits": False, **PLACE}
+    # A clause for each word: Lucene makes one flat disjunction of them, in which it passes over what cannot be among
+    # the best. Around a boosted match of several words it builds a nested one, and takes twice as long.
+    asked: list[dict[str, Any]] = [{"match": {"stems": stems_of(text)}}]
+    for word in text.split():
+        asked.append({"match": {"text": {"query": word, "boost": WORDS}}})
+        asked.append({"match": {"title": {"query": word, "boost": TITLE}}})
+    return {
+        "query": {"bool": {"should": asked, "minimum_should_match": 1, "filter": [visible]}},
+        "size": size,
+        "track_total_hits": False,  # counting them would mean to look at all
+        **PLACE,
+    }
 
 
 def stems_of(text: str) -> str:
