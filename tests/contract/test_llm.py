@@ -7,7 +7,6 @@ from contextlib import aclosing, asynccontextmanager
 from typing import Any
 
 import pytest
-from openai import AsyncOpenAI
 
 from adapters.llm import OpenAIChat
 from adapters.llm_fake import FakeChat
@@ -36,8 +35,8 @@ PIECES = ["Open ", "daily", " [1]."]
 @asynccontextmanager
 async def served(*replies: Reply, silence: float = 20.0) -> AsyncIterator[tuple[OpenAIChat, ScriptedLLM]]:
     async with ScriptedLLM(replies) as server:
-        client = AsyncOpenAI(api_key="test", base_url=server.url, timeout=None, max_retries=0)
-        model = OpenAIChat(client, "scripted", silence=silence)
+        model = OpenAIChat.of(Settings(llm_model="scripted", openai_base_url=server.url, llm_timeout=silence))
+        assert model is not None
         try:
             yield model, server
         finally:
