@@ -105,7 +105,8 @@ async def url(fakes: FakePorts, tmp_path: Path) -> AsyncIterator[str]:
 async def test_a_picture(browser: Browser, url: str, fakes: FakePorts, tmp_path: Path, name: str) -> None:
     path, (width, height), scheme, script, question, opened = PICTURES[name]
     fakes.answers.script = script
-    page = await browser.open(url + path, width, height, scheme, device_scale_factor=2 if width < 400 else 1)
+    scale = 2 if width < 400 else 1
+    page = await browser.open(url + path, width=width, height=height, scheme=scheme, device_scale_factor=scale)
     await page.locator(".launcher").click()
     await page.get_by_role("textbox").fill(question)
     await page.keyboard.press("Enter")

@@ -39,13 +39,14 @@ class FakeWeb:
     unchanged: list[str] = field(default_factory=list)
     at_once: int = 0
     most_at_once: int = 0
+    takes: float = 0.0  # seconds a request
 
     async def get(
         self, url: str, *, etag: str | None = None, modified: str | None = None, limit: int = LIMIT
     ) -> Fetched:
         self.at_once += 1
         self.most_at_once = max(self.most_at_once, self.at_once)
-        await asyncio.sleep(0)
+        await asyncio.sleep(self.takes)
         self.at_once -= 1
         path = url.removeprefix(HOST)
         self.asked.append(path)
@@ -315,6 +316,7 @@ async def test_never_more_at_once_than_it_may_be(web: FakeWeb, made: Any) -> Non
     web.sitemap(*paths)
     for path in paths:
         web.page(path)
+    web.takes = 0.02
     await listed(made(concurrency=3))
     assert web.most_at_once == 3
 
