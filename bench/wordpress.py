@@ -2,7 +2,8 @@
 
 update   click (REST, as the block editor saves) ─▶ plugin ─▶ webhook ─▶ found by a search ─▶ said in an answer
 save     the same click with the plugin on and off, in turns
-sync     `pagewire import SITE CONNECTOR`, listed ─▶ searchable, against the embedder alone on the same chunks
+sync     `pagewire import SITE CONNECTOR`, listed ─▶ searchable, against the model alone on the same chunks: as its own
+         manual calls it, and as our embedder does, on all cores
 
 Needs the packages of the WordPress ring (tests/conftest.py names them).
 """
@@ -22,6 +23,7 @@ import httpx
 import yaml
 from rich.progress import track
 
+from bench.ingest import alone, timed
 from bench.report import percentile, report
 from bench.system import home
 from bench.xquad import load as load_xquad
@@ -154,7 +156,7 @@ def _slowed(wordpress: WordPress, saves: int) -> dict[str, list[float]]:
 
 
 async def _sync(settings: Settings, posts: Sequence[tuple[str, str]]) -> list[tuple[object, ...]]:
-    """Lines of the table: fetching alone, the embedder alone, and the sync."""
+    """Lines of the table: fetching alone, the model alone in both ways, and the sync."""
     async with opened(settings, SITE, CONNECTOR) as source:
         began = perf_counter()
         async with aclosing(source.inventory()) as inventory:
@@ -169,17 +171,20 @@ async def _sync(settings: Settings, posts: Sequence[tuple[str, str]]) -> list[tu
         model = await clients.models.for_site(SITE)
         await model.passages(texts[:4])
         half = len(texts) // 2
-        began = perf_counter()
-        await model.passages(texts[:half])
-        bare = perf_counter() - began
+        bare = await alone(texts[:half])
+        all_cores = await timed(model.passages(texts[:half]))
         began = perf_counter()
         result = await import_connector(settings, SITE, CONNECTOR)
         synced = perf_counter() - began
         assert not result["failed"], result["failed"]
-        began = perf_counter()
-        await model.passages(texts[half:])
-        bare += perf_counter() - began
-    ways = (("fetching alone", fetched), ("embedder alone", bare), ("import, listed -> searchable", synced))
+        all_cores += await timed(model.passages(texts[half:]))
+        bare += await alone(texts[half:])
+    ways = (
+        ("fetching alone", fetched),
+        ("the model alone, one call after the other", bare),
+        ("our embedder alone, on all cores", all_cores),
+        ("import, listed -> searchable", synced),
+    )
     return [
         (name, len(documents), len(texts), round(seconds, 1), round(len(texts) / seconds, 1), round(bare / seconds, 3))
         for name, seconds in ways

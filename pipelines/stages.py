@@ -69,7 +69,7 @@ async def work(
         # Clients of its own for each lane: a save's write must not wait in a queue of bulk writes.
         elastic: dict[Lane, Elastic] = {}
         for lane in lanes:
-            elastic[lane] = await stack.enter_async_context(Elastic(settings.elasticsearch, settings))
+            elastic[lane] = await stack.enter_async_context(Elastic(settings.elasticsearch, settings, lane))
         models = Models(settings, elastic[lanes[0]].indexes)
         stack.push_async_callback(models.aclose)
         stages = [stage for name in names for stage in _stages(name, settings, elastic, models)]

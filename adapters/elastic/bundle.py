@@ -11,18 +11,19 @@ from adapters.elastic.pages import Pages
 from adapters.elastic.rebuilds import Rebuilds
 from adapters.elastic.search import SiteSearch
 from adapters.elastic.writer import Writer
+from pipelines.runtime.record import Lane
 from pipelines.runtime.settings import Settings
 
 PING_TIMEOUT = 3.0  # seconds
 
 
 class Elastic:
-    """`async with Elastic(url, settings) as elastic: ...`"""
+    """`async with Elastic(url, settings) as elastic: ...`; `lane`: of what is written through it."""
 
-    def __init__(self, url: str, settings: Settings) -> None:
+    def __init__(self, url: str, settings: Settings, lane: Lane = "save") -> None:
         self.es = connect(url, settings)
         self.indexes = Indexes(self.es, shards=settings.shards, replicas=settings.replicas)
-        self.writer = Writer(self.es)
+        self.writer = Writer(self.es, lane)
         self.pages = Pages(self.es, self.indexes, self.writer)
         self.rebuilds = Rebuilds(self.es, self.indexes)
         self.search = SiteSearch(self.es, self.indexes)

@@ -12,6 +12,7 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import count, islice
 from time import monotonic
@@ -21,6 +22,7 @@ from elasticsearch import ApiError, AsyncElasticsearch
 
 from adapters.elastic.client import TRANSIENT, ElasticsearchDown, ElasticsearchRefused, explained
 from pipelines.runtime.errors import Retryable
+from pipelines.runtime.record import Lane
 from schemas.head import Token
 
 MAX_BULK_ITEMS = 500
@@ -30,10 +32,13 @@ MAX_BULK_CHARS = 4_000_000  # of text; vectors come on top, well below Elasticse
 ITEM_PATIENCE = 12.0  # seconds
 ITEM_BACKOFF = 0.2  # seconds, doubled per try, with jitter
 LONGEST_BACKOFF = 2.0  # seconds
-# A refresh makes a segment. A lone save gets its own at once; when several waited for the last one (an import),
-# the next comes only after this.
+# A refresh makes a segment, which costs its own graph of vectors and is merged again. A lone save gets its own at once;
+# when several waited for the last one, the next comes only after this.
 REFRESH_GAP = 0.25  # seconds
 CROWD = 3  # waiters
+# For what nobody waits for, the next comes only after this, or when so many wait.
+BULK_GAP = 4.0  # seconds
+BULK_CROWD = 16  # waiters
 
 
 class IndexMissing(Retryable):
@@ -97,10 +102,11 @@ class _Batch:
 
 
 class Writer:
-    """Coalescing writer and refresher. One per process; close it last."""
+    """Coalescing writer and refresher of one lane. One per process and lane; close it last."""
 
-    def __init__(self, es: AsyncElasticsearch) -> None:
+    def __init__(self, es: AsyncElasticsearch, lane: Lane = "save") -> None:
         self._es = es
+        self._lane = lane
         self._queue: asyncio.Queue[_Batch] = asyncio.Queue(maxsize=256)
         self._task: asyncio.Task[None] | None = None
         self._refreshing: dict[str, _Refresh] = {}
@@ -132,8 +138,11 @@ class Writer:
         return written
 
     async def refresh(self, index: str) -> None:
-        """Return when a refresh that began after this call has ended: what was written can be found."""
-        refresh = self._refreshing.setdefault(index, _Refresh(self._es, index))
+        """Return when a refresh that began after this call has ended: what was written can be found.
+
+        In the bulk lane it waits for company, `BULK_GAP` at most.
+        """
+        refresh = self._refreshing.setdefault(index, _Refresh(self._es, index, self._lane))
         await refresh.wait()
 
     async def aclose(self) -> None:
@@ -211,16 +220,20 @@ def _result(item: dict[str, Any]) -> Result:
 class _Refresh:
     """Refreshes one index; callers that come while one runs share the next."""
 
-    def __init__(self, es: AsyncElasticsearch, index: str) -> None:
+    def __init__(self, es: AsyncElasticsearch, index: str, lane: Lane) -> None:
         self._es = es
         self._index = index
+        self._lane = lane
         self._waiting: list[asyncio.Future[None]] = []
+        self._full = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
         self._next = 0.0
 
     async def wait(self) -> None:
         done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._waiting.append(done)
+        if self._lane == "bulk" and len(self._waiting) >= BULK_CROWD:
+            self._full.set()
         if self._task is None or self._task.done():
             self._task = asyncio.create_task(self._run(), name=f"refresh-{self._index}")
         await done
@@ -232,7 +245,10 @@ class _Refresh:
 
     async def _run(self) -> None:
         while self._waiting:
-            await asyncio.sleep(max(0.0, self._next - monotonic()))
+            with suppress(TimeoutError):
+                async with asyncio.timeout(self._next - monotonic()):
+                    await self._full.wait()
+            self._full.clear()
             batch, self._waiting = self._waiting, []
             problem: Exception | None = None
             try:
@@ -241,7 +257,13 @@ class _Refresh:
             except (ElasticsearchDown, ElasticsearchRefused) as err:
                 problem = err
             finally:
-                self._next = monotonic() + (REFRESH_GAP if len(batch) >= CROWD else 0.0)
+                self._next = monotonic() + self._gap(len(batch))
                 for done in batch:
                     if not done.done():
                         done.set_exception(problem) if problem else done.set_result(None)
+
+    def _gap(self, waited: int) -> float:
+        """Seconds until the next refresh."""
+        if self._lane == "bulk":
+            return BULK_GAP
+        return REFRESH_GAP if waited >= CROWD else 0.0

@@ -1,4 +1,4 @@
-"""Refused items are sent again, by themselves, until they are in; others do not wait for them."""
+"""Refused items are sent again, by themselves, until they are in; others do not wait for them. Refreshes are shared."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from elasticsearch import AsyncElasticsearch
 from adapters.elastic import writer as module
 from adapters.elastic.client import ElasticsearchDown
 from adapters.elastic.writer import Write, Writer
+from pipelines.runtime.record import Lane
 
 
 class Bulks:
@@ -82,4 +83,72 @@ async def test_its_patience_ends(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(ElasticsearchDown, match="es_rejected_execution_exception"):
         await writer.write(writes("fine", "refused"))
     assert bulks.sent["fine"] == 1 < bulks.sent["refused"]
+    await writer.aclose()
+
+
+class Refreshes:
+    """Elasticsearch's refresh API; `made`: how many ended."""
+
+    def __init__(self) -> None:
+        self.made = 0
+        self.indices = self
+
+    async def refresh(self, *, index: str) -> None:
+        await asyncio.sleep(0)
+        self.made += 1
+
+
+def refreshing(refreshes: Refreshes, lane: Lane) -> Writer:
+    return Writer(cast(AsyncElasticsearch, refreshes), lane)
+
+
+async def test_each_lone_save_is_refreshed_at_once() -> None:
+    refreshes = Refreshes()
+    writer = refreshing(refreshes, "save")
+    async with asyncio.timeout(1):
+        for made in range(1, 21):
+            await writer.refresh("town")
+            assert refreshes.made == made
+    await writer.aclose()
+
+
+async def test_a_crowd_of_saves_shares_a_refresh_and_the_next_waits(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "REFRESH_GAP", 60.0)
+    refreshes = Refreshes()
+    writer = refreshing(refreshes, "save")
+    await asyncio.gather(*(writer.refresh("town") for _ in range(module.CROWD)))
+    assert refreshes.made == 1
+    with pytest.raises(TimeoutError):
+        async with asyncio.timeout(0.05):
+            await writer.refresh("town")
+    assert refreshes.made == 1
+    await writer.aclose()
+
+
+async def test_bulk_work_waits_for_company(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "BULK_GAP", 60.0)
+    refreshes = Refreshes()
+    writer = refreshing(refreshes, "bulk")
+    async with asyncio.timeout(1):
+        await writer.refresh("town")  # nothing was refreshed lately
+        await writer.refresh("hamlet")  # each index for itself
+    assert refreshes.made == 2
+    waiting = [asyncio.create_task(writer.refresh("town")) for _ in range(module.BULK_CROWD - 1)]
+    await asyncio.sleep(0.05)
+    assert not any(task.done() for task in waiting)
+    async with asyncio.timeout(1):
+        await writer.refresh("town")  # the crowd is complete
+        await asyncio.gather(*waiting)
+    assert refreshes.made == 3
+    await writer.aclose()
+
+
+async def test_bulk_work_without_company_waits_no_longer_than_the_gap(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "BULK_GAP", 0.05)
+    refreshes = Refreshes()
+    writer = refreshing(refreshes, "bulk")
+    async with asyncio.timeout(5):
+        for _ in range(3):
+            await writer.refresh("town")
+    assert refreshes.made == 3
     await writer.aclose()
