@@ -16,7 +16,7 @@ from adapters.elastic.client import TRANSIENT, ElasticsearchDown, ElasticsearchR
 from adapters.elastic.indexes import IndexGone, IndexInfo
 from pipelines.query.fuse import Candidate, Hit
 from pipelines.runtime.errors import Retryable
-from pipelines.words import stems
+from pipelines.words import stems, words
 from schemas.ingest import Vector32
 from schemas.keys import chunk_id
 from schemas.page import FIELDS, FieldName
@@ -30,6 +30,9 @@ MIN_CANDIDATES = 100
 # Boosts beside the stems, from the runs recorded in pipelines/query/fuse.py.
 WORDS = 0.5
 TITLE = 0.5
+# Words of a question that count, if it has more: each is up to six clauses, of which Elasticsearch takes 1,024 in one
+# query, or more where it has more memory.
+MAX_WORDS = 150
 MAX_FIELD_CHUNKS = 500  # of one field, when its full text is wanted
 
 
@@ -139,7 +142,7 @@ class SiteSearch:
             searches += [target, _keywords(text, keyword_hits, visible)]
         with explained(f"searching site {site}"):
             try:
-                found, words = await asyncio.gather(
+                found, known = await asyncio.gather(
                     self._es.msearch(searches=searches), self._words(site, text if keyword_hits else "")
                 )
             except NotFoundError:
@@ -156,7 +159,7 @@ class SiteSearch:
             dense = [_candidate(h, cosine=cosine_of(h["_score"])) for h in await self._of_model(site, model, responses)]
             del responses[0]
         keyword = [_candidate(h, bm25=h["_score"]) for h in _hits(responses[0])] if keyword_hits else []
-        return Candidates(dense, keyword, *words)
+        return Candidates(dense, keyword, *known)
 
     async def _of_model(self, site: str, model: str, responses: list[dict[str, Any]]) -> list[dict[str, Any]]:
         """The hits by vector, if the index that was searched is one of the vector's model.
@@ -251,6 +254,9 @@ def _keywords(text: str, size: int, visible: dict[str, Any]) -> dict[str, Any]:
     # module that not every server has. The words as they stand count as well, and the page's title a little.
     # A clause for each word: Lucene makes one flat disjunction of them, in which it passes over what cannot be among
     # the best. Around a boosted match of several words it builds a nested one, and takes twice as long.
+    found = words(text)
+    if len(found) > MAX_WORDS:
+        text = " ".join(list(dict.fromkeys(found))[:MAX_WORDS])
     asked: list[dict[str, Any]] = [{"match": {"stems": stems_of(text)}}]
     for word in text.split():
         asked.append({"match": {"text": {"query": word, "boost": WORDS}}})

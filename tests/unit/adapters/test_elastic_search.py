@@ -1,0 +1,63 @@
+"""What is asked of Elasticsearch, where only a larger server would refuse it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+from elasticsearch import AsyncElasticsearch
+
+from adapters.elastic.indexes import IndexInfo
+from adapters.elastic.search import Floors, Pinned, SiteSearch
+
+CLAUSES = 1_024  # that every Elasticsearch takes in a query
+LATIN = [f"{a}{b}" for a in "abcdefghijklmnopqrstuvwxyz" for b in "abcdefghijklmnopqrstuvwxyz"]
+HAN = [chr(0x4E00 + number) for number in range(4_000)]
+
+
+class Asked:
+    """Elasticsearch that finds nothing; `matches`: the texts of the last keyword search."""
+
+    def __init__(self) -> None:
+        self.matches: list[str] = []
+
+    async def msearch(self, *, searches: Sequence[dict[str, Any]]) -> dict[str, Any]:
+        for clause in searches[1]["query"]["bool"]["should"]:
+            [asked] = clause["match"].values()
+            self.matches.append(asked if isinstance(asked, str) else asked["query"])
+        return {"responses": [{"hits": {"hits": []}}]}
+
+    async def termvectors(self, **options: Any) -> dict[str, Any]:
+        return {"term_vectors": {}}
+
+
+async def matches(question: str) -> list[str]:
+    asked = Asked()
+    info = cast(IndexInfo, SimpleNamespace(name="town-1"))
+    search = SiteSearch(cast(AsyncElasticsearch, asked), Pinned(info))
+    await search.candidates("town", question, None, floors=Floors(0, 0), content_hits=1, keyword_hits=5)
+    return asked.matches
+
+
+def terms(text: str) -> int:
+    """What the standard analyser makes of it: words, and every sign of Chinese by itself."""
+    return sum(len(word) if word[0] >= HAN[0] else 1 for word in text.split())
+
+
+@pytest.mark.parametrize(
+    "question",
+    [" ".join(LATIN * 2), "no " * 1_300, "".join(HAN), " ".join(HAN[:2_000])],
+    ids=["latin", "repeated", "han", "han in words"],
+)
+async def test_the_longest_questions_stay_within_what_every_server_takes(question: str) -> None:
+    asked = await matches(question[:4_000])
+    assert 0 < sum(map(terms, asked)) <= CLAUSES
+
+
+async def test_a_question_of_usual_length_is_asked_as_it_stands() -> None:
+    assert await matches("When does Anna's pool open?") == [
+        "when does anna s pool open",
+        *(word for word in ("When", "does", "Anna's", "pool", "open?") for _ in ("text", "title")),
+    ]
