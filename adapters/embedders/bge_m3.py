@@ -17,7 +17,7 @@ import numpy as np
 from adapters.embedders.base import EmbedderProfile, Vectors, readable, slices, unit_vectors
 from adapters.embedders.model_threads import BULK, QUESTION, SAVE, ModelThreads
 from pipelines.query.gate import GateProfile, Thresholds
-from pipelines.runtime.errors import Permanent
+from pipelines.runtime.errors import Permanent, Retryable
 
 DIMS = 1024
 # Tokens a call, with those that pad the shorter texts; whoever is more urgent waits for one call at most. On a GPU some
@@ -121,7 +121,8 @@ class _Model:
         self.slice_tokens = SLICE_TOKENS_GPU if half else SLICE_TOKENS_CPU
         loaded = BGEM3FlagModel(str(folder), use_fp16=half, devices=self._device, normalize_embeddings=True)
         self._tokenizer = loaded.tokenizer
-        self._model = loaded.model.to(self._device).eval()
+        # FlagEmbedding 1.3 changes the precision in its own `encode` only, 1.4 when it loads.
+        self._model = loaded.model.to(self._device, torch.float16 if half else torch.float32).eval()
 
     def read(self, texts: list[str]) -> list[list[int]]:
         """Tokens of each text."""
@@ -129,15 +130,23 @@ class _Model:
         return tokens
 
     def encode(self, read: list[list[int]]) -> Any:
-        """Dense vectors: shape (len(read), DIMS)."""
+        """Dense vectors: shape (len(read), DIMS).
+
+        Raises:
+            Retryable: the GPU has no memory left.
+        """
         torch = self._torch
         ids = [torch.tensor(tokens) for tokens in read]
-        batch = {
-            "input_ids": self._padded(ids, self._tokenizer.pad_token_id),
-            "attention_mask": self._padded([torch.ones_like(one) for one in ids], 0),
-        }
-        with torch.inference_mode():
-            return self._model(batch, return_dense=True)["dense_vecs"].float().cpu().numpy()
+        try:
+            batch = {
+                "input_ids": self._padded(ids, self._tokenizer.pad_token_id),
+                "attention_mask": self._padded([torch.ones_like(one) for one in ids], 0),
+            }
+            with torch.inference_mode():
+                return self._model(batch, return_dense=True)["dense_vecs"].float().cpu().numpy()
+        except torch.cuda.OutOfMemoryError as err:
+            what = f"{len(read)} texts of up to {max(map(len, read))} tokens"
+            raise Retryable(f"the GPU has no memory left for bge-m3 to read {what}; who else holds it?") from err
 
     def read_and_encode(self, texts: list[str]) -> Any:
         """As `encode`."""

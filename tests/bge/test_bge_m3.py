@@ -17,7 +17,7 @@ import pytest_asyncio
 
 from adapters.embedders.base import Embedder, make_embedder
 from adapters.embedders.bge_m3 import BgeM3Embedder
-from pipelines.runtime.errors import Permanent
+from pipelines.runtime.errors import Permanent, Retryable
 from pipelines.runtime.settings import Settings
 
 pytestmark = [
@@ -30,6 +30,8 @@ pytestmark = [
 
 WIDTH = 1024
 ODD_TEXTS = ["", " \n ", "x" * 10_000, "a\0b", "\ud800", "👩‍👩‍👧‍👦 🇩🇪", "مسبح المدينة", "\ufdfa" * 50]
+
+MIXED = ["", "pool", "The pool opens at nine.", "Dog tax is due. " * 40, "👩 مسبح"]
 
 
 @pytest.fixture(scope="session")
@@ -124,6 +126,24 @@ async def test_what_it_answers_is_what_the_library_answers(embedder: Embedder, w
         cosines = (await ours.passages(texts) * expected).sum(axis=1)
         assert cosines.min() > 0.999  # half precision on a GPU
     await several.aclose()
+
+
+async def test_half_precision_answers_alike(embedder: BgeM3Embedder) -> None:
+    # What a GPU computes in, here on the CPU. Random weights show it as well as any.
+    expected = await embedder.passages(MIXED)
+    embedder._model._model.half()
+    assert (await embedder.passages(MIXED) * expected).sum(axis=1).min() > 0.999
+
+
+async def test_a_full_gpu_may_be_tried_again(embedder: BgeM3Embedder, monkeypatch: pytest.MonkeyPatch) -> None:
+    import torch
+
+    def full(*_: object, **__: object) -> None:
+        raise torch.cuda.OutOfMemoryError("CUDA out of memory")
+
+    monkeypatch.setattr(embedder._model._model, "forward", full)
+    with pytest.raises(Retryable, match="memory"):
+        await embedder.passages(["The pool opens at nine."])
 
 
 async def test_long_text_is_read_to_its_end(embedder: Embedder) -> None:
