@@ -17,12 +17,8 @@ from rich.progress import track
 
 from bench.report import report
 from bench.system import resident, system
-from bench.xquad import Corpus, load
+from bench.xquad import Corpus, embedded_texts, load
 from pipelines.clients import Clients
-from pipelines.ingest.agents import chunked
-from pipelines.ingest.embed import plan
-from pipelines.runtime.settings import Settings
-from schemas.page import PageChange
 
 SITE = "import"
 WARM_UP, WARMING = "warm", 6  # a site, and its pages: servers that have just been started compile for a minute
@@ -37,7 +33,7 @@ def main(data: Path, lang: str, pages: int) -> None:
 async def _run(corpus: Corpus) -> None:
     async with system([SITE, WARM_UP]) as (started, client):
         async with Clients(started.settings) as clients:
-            texts = _texts(corpus, started.settings)
+            texts = embedded_texts(corpus, started.settings.chunker)
             model = await clients.models.for_site(SITE)
             await model.passages(texts[:4])
             await put_in(client, WARM_UP, replace(corpus, articles=corpus.articles[:WARMING]))
@@ -70,24 +66,6 @@ async def timed(work: Awaitable[object]) -> float:
     began = perf_counter()
     await work
     return perf_counter() - began
-
-
-def _texts(corpus: Corpus, settings: Settings) -> list[str]:
-    """What the embed stage will embed."""
-    texts = []
-    for page in corpus.pages:
-        change = PageChange(
-            op="upsert",
-            site=SITE,
-            lang=corpus.lang,
-            page_id=page.id,
-            revision=1,
-            accepted_at="2026-01-01T00:00:00Z",
-            source="bench",
-            page=page,
-        )
-        texts += [planned.text for planned in plan(chunked(change, settings.chunker, 0, 0), "bench")]
-    return texts
 
 
 async def put_in(client: httpx.AsyncClient, site: str, corpus: Corpus) -> None:

@@ -196,6 +196,35 @@ def floors(data: Data, embedder: Annotated[str, typer.Option(help="As PAGEWIRE_E
 
 
 @app.command()
+def embedder(
+    model: Annotated[Path | None, typer.Option(help="Folder with bge-m3's weights.")] = None,
+    random: Annotated[
+        bool, typer.Option("--random", help="Weights by chance: of bge-m3's size on a GPU, small on a CPU.")
+    ] = False,
+    data: Annotated[
+        Path | None, typer.Option(help="Folder with xquad.en.json; without it, generated texts are embedded.")
+    ] = None,
+    texts: Annotated[int, typer.Option(min=1, help="Texts embedded, at most; thousands on a GPU.")] = 200,
+    batches: Annotated[str, typer.Option(help="Comma-separated: texts at once of FlagEmbedding.")] = "8,32,128,256",
+    slice_tokens: Annotated[
+        str, typer.Option(help="Comma-separated: tokens at once of ours; without it, as set for the device.")
+    ] = "",
+    questions: Annotated[int, typer.Option(min=1, help="Questions asked for each figure.")] = 50,
+) -> None:
+    """bge-m3 as Pagewire asks it against FlagEmbedding alone, and how long questions take meanwhile.
+
+    Needs `make setup-bge`; starts no system, and is not part of `pagewire bench all`.
+
+    Example: pagewire bench embedder --random --texts 2000 --slice-tokens 1500,3000,6000,12000
+    """
+    from bench import embedder as bench
+
+    if random == (model is not None):
+        raise typer.BadParameter("give either --model FOLDER or --random")
+    bench.main(model, data, texts, _numbers(batches), _numbers(slice_tokens) if slice_tokens else [], questions)
+
+
+@app.command()
 def retrieval(
     chunks: Annotated[str, typer.Option(help="Comma-separated sizes, multiples of 25.")] = "10000",
     questions: Annotated[int, typer.Option(min=10, help="Questions asked each way.")] = 200,

@@ -21,7 +21,7 @@ from pipelines.runtime.errors import Permanent, Retryable
 
 DIMS = 1024
 # Tokens a call, with those that pad the shorter texts; whoever is more urgent waits for one call at most. On a GPU some
-# sixteen chunks of the default size, a guess; on a CPU,
+# sixteen chunks of the default size, a guess until `pagewire bench embedder --slice-tokens` has run on one; on a CPU,
 # where a chunk takes a second, just the one.
 SLICE_TOKENS_GPU = 3_000
 SLICE_TOKENS_CPU = 200
