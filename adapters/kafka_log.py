@@ -28,6 +28,8 @@ log = logging.getLogger(__name__)
 
 POLL_MS = 500
 CATCH_UP_POLL = 0.005  # seconds
+# After several records at once a tail waits a little, so that many answers do not cost a fetch each.
+GATHER = 0.01  # seconds
 READ_TIMEOUT = 15.0  # seconds
 FETCH_BYTES = MAX_MESSAGE_BYTES + RECORD_OVERHEAD_BYTES
 
@@ -138,6 +140,8 @@ class LogTail:
                 for message in messages:
                     self._next[tp.partition] = message.offset + 1
                     self._deliver(record_of(message))
+            if sum(map(len, batches.values())) > 1:
+                await asyncio.sleep(GATHER)
 
     async def aclose(self) -> None:
         if self._task is not None:

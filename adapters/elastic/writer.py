@@ -32,19 +32,33 @@ MAX_BULK_CHARS = 4_000_000  # of text; vectors come on top, well below Elasticse
 ITEM_PATIENCE = 12.0  # seconds
 ITEM_BACKOFF = 0.2  # seconds, doubled per try, with jitter
 LONGEST_BACKOFF = 2.0  # seconds
-# A refresh makes a segment, which costs its own graph of vectors and is merged again. A lone save gets its own at once;
-# when several waited for the last one, the next comes only after this.
-REFRESH_GAP = 0.25  # seconds
-CROWD = 3  # waiters
-# For what nobody waits for, the next comes only after this, or when so many wait.
-BULK_GAP = 4.0  # seconds
-BULK_CROWD = 16  # waiters
 
 
 class IndexMissing(Retryable):
     """The index that was to be written does not exist (any more)."""
 
     code = "index-gone"
+
+
+@dataclass(frozen=True)
+class Pace:
+    """When the next refresh comes: each makes a segment, with a graph of its own that is soon merged again.
+
+    At once if fewer than `crowd` waited for the last one. Else after `gap` seconds, or as soon as `full` wait, or when
+    for `lull` seconds nobody else came.
+    """
+
+    crowd: int
+    gap: float
+    full: int
+    lull: float
+
+
+# A lone save is refreshed at once; for an import's pages nobody waits.
+PACES: dict[Lane, Pace] = {
+    "save": Pace(crowd=3, gap=0.25, full=1_000, lull=0.25),
+    "bulk": Pace(crowd=1, gap=5.0, full=32, lull=1.5),
+}
 
 
 @dataclass(frozen=True)
@@ -140,9 +154,9 @@ class Writer:
     async def refresh(self, index: str) -> None:
         """Return when a refresh that began after this call has ended: what was written can be found.
 
-        In the bulk lane it waits for company, `BULK_GAP` at most.
+        It may wait for company (`PACES`).
         """
-        refresh = self._refreshing.setdefault(index, _Refresh(self._es, index, self._lane))
+        refresh = self._refreshing.setdefault(index, _Refresh(self._es, index, PACES[self._lane]))
         await refresh.wait()
 
     async def aclose(self) -> None:
@@ -220,20 +234,19 @@ def _result(item: dict[str, Any]) -> Result:
 class _Refresh:
     """Refreshes one index; callers that come while one runs share the next."""
 
-    def __init__(self, es: AsyncElasticsearch, index: str, lane: Lane) -> None:
+    def __init__(self, es: AsyncElasticsearch, index: str, pace: Pace) -> None:
         self._es = es
         self._index = index
-        self._lane = lane
+        self._pace = pace
         self._waiting: list[asyncio.Future[None]] = []
-        self._full = asyncio.Event()
+        self._came = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
         self._next = 0.0
 
     async def wait(self) -> None:
         done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._waiting.append(done)
-        if self._lane == "bulk" and len(self._waiting) >= BULK_CROWD:
-            self._full.set()
+        self._came.set()
         if self._task is None or self._task.done():
             self._task = asyncio.create_task(self._run(), name=f"refresh-{self._index}")
         await done
@@ -245,10 +258,7 @@ class _Refresh:
 
     async def _run(self) -> None:
         while self._waiting:
-            with suppress(TimeoutError):
-                async with asyncio.timeout(self._next - monotonic()):
-                    await self._full.wait()
-            self._full.clear()
+            await self._company()
             batch, self._waiting = self._waiting, []
             problem: Exception | None = None
             try:
@@ -257,13 +267,15 @@ class _Refresh:
             except (ElasticsearchDown, ElasticsearchRefused) as err:
                 problem = err
             finally:
-                self._next = monotonic() + self._gap(len(batch))
+                self._next = monotonic() + (self._pace.gap if len(batch) >= self._pace.crowd else 0.0)
                 for done in batch:
                     if not done.done():
                         done.set_exception(problem) if problem else done.set_result(None)
 
-    def _gap(self, waited: int) -> float:
-        """Seconds until the next refresh."""
-        if self._lane == "bulk":
-            return BULK_GAP
-        return REFRESH_GAP if waited >= CROWD else 0.0
+    async def _company(self) -> None:
+        """Return when it is time for the next refresh."""
+        with suppress(TimeoutError):
+            while (left := self._next - monotonic()) > 0 and len(self._waiting) < self._pace.full:
+                self._came.clear()
+                async with asyncio.timeout(min(left, self._pace.lull)):
+                    await self._came.wait()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any, cast
 
 import pytest
@@ -112,11 +113,15 @@ async def test_each_lone_save_is_refreshed_at_once() -> None:
     await writer.aclose()
 
 
+def paced(monkeypatch: pytest.MonkeyPatch, lane: Lane, **changes: float) -> None:
+    monkeypatch.setitem(module.PACES, lane, replace(module.PACES[lane], **cast(Any, changes)))
+
+
 async def test_a_crowd_of_saves_shares_a_refresh_and_the_next_waits(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "REFRESH_GAP", 60.0)
+    paced(monkeypatch, "save", gap=60.0, lull=60.0)
     refreshes = Refreshes()
     writer = refreshing(refreshes, "save")
-    await asyncio.gather(*(writer.refresh("town") for _ in range(module.CROWD)))
+    await asyncio.gather(*(writer.refresh("town") for _ in range(module.PACES["save"].crowd)))
     assert refreshes.made == 1
     with pytest.raises(TimeoutError):
         async with asyncio.timeout(0.05):
@@ -126,29 +131,47 @@ async def test_a_crowd_of_saves_shares_a_refresh_and_the_next_waits(monkeypatch:
 
 
 async def test_bulk_work_waits_for_company(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "BULK_GAP", 60.0)
+    paced(monkeypatch, "bulk", gap=60.0, lull=60.0, full=4)
     refreshes = Refreshes()
     writer = refreshing(refreshes, "bulk")
     async with asyncio.timeout(1):
         await writer.refresh("town")  # nothing was refreshed lately
         await writer.refresh("hamlet")  # each index for itself
     assert refreshes.made == 2
-    waiting = [asyncio.create_task(writer.refresh("town")) for _ in range(module.BULK_CROWD - 1)]
+    waiting = [asyncio.create_task(writer.refresh("town")) for _ in range(3)]
     await asyncio.sleep(0.05)
     assert not any(task.done() for task in waiting)
     async with asyncio.timeout(1):
-        await writer.refresh("town")  # the crowd is complete
+        await writer.refresh("town")  # the company is complete
         await asyncio.gather(*waiting)
     assert refreshes.made == 3
     await writer.aclose()
 
 
-async def test_bulk_work_without_company_waits_no_longer_than_the_gap(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "BULK_GAP", 0.05)
+@pytest.mark.parametrize("changes", [{"gap": 0.05, "lull": 60.0}, {"gap": 60.0, "lull": 0.05}], ids=["gap", "lull"])
+async def test_bulk_work_without_company_does_not_wait_long(
+    monkeypatch: pytest.MonkeyPatch, changes: dict[str, float]
+) -> None:
+    paced(monkeypatch, "bulk", **changes)
     refreshes = Refreshes()
     writer = refreshing(refreshes, "bulk")
     async with asyncio.timeout(5):
         for _ in range(3):
             await writer.refresh("town")
     assert refreshes.made == 3
+    await writer.aclose()
+
+
+async def test_bulk_work_waits_while_company_comes(monkeypatch: pytest.MonkeyPatch) -> None:
+    paced(monkeypatch, "bulk", gap=60.0, lull=0.5)
+    refreshes = Refreshes()
+    writer = refreshing(refreshes, "bulk")
+    await writer.refresh("town")
+    waiting = []
+    for _ in range(20):
+        waiting.append(asyncio.create_task(writer.refresh("town")))
+        await asyncio.sleep(0.05)
+    assert refreshes.made == 1  # a second has passed, never half a one alone
+    await asyncio.gather(*waiting)
+    assert refreshes.made == 2
     await writer.aclose()
