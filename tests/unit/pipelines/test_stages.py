@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from adapters.elastic.bundle import Elastic
 from adapters.kafka import group_id
 from pipelines import stages
 from pipelines.runtime.errors import Permanent, SettingsError
@@ -55,6 +56,19 @@ async def test_one_worker_works_on_both_lanes_upstream_first(ran: list[Stage]) -
 async def test_a_worker_can_be_for_one_lane(ran: list[Stage], lane: Lane) -> None:
     await work(INGEST, SETTINGS, lambda: None, [lane])
     assert [(stage.name, stage.lane) for stage in ran] == [(name, lane) for name in INGEST]
+
+
+async def test_each_lane_writes_at_its_own_pace(ran: list[Stage], monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[Lane] = []
+
+    class Noted(Elastic):
+        def __init__(self, url: str, settings: Settings, lane: Lane) -> None:
+            super().__init__(url, settings, lane)
+            made.append(lane)
+
+    monkeypatch.setattr(stages, "Elastic", Noted)
+    await work(["index"], SETTINGS, lambda: None)
+    assert made == ["save", "bulk"]
 
 
 async def test_groups_of_saves_are_those_of_versions_without_lanes() -> None:
