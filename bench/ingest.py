@@ -7,7 +7,7 @@ does not. What Kafka, Elasticsearch and the workers need is missing to the impor
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Sequence
+from collections.abc import Awaitable, Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from time import perf_counter
@@ -17,8 +17,12 @@ from rich.progress import track
 
 from bench.report import report
 from bench.system import resident, system
-from bench.xquad import Corpus, embedded_texts, load
+from bench.xquad import Corpus, load
 from pipelines.clients import Clients
+from pipelines.ingest.agents import chunked
+from pipelines.ingest.embed import plan
+from schemas.ingest import Chunker
+from schemas.page import PageChange, PageDocument
 
 SITE = "import"
 WARM_UP, WARMING = "warm", 6  # a site, and its pages: servers that have just been started compile for a minute
@@ -33,7 +37,7 @@ def main(data: Path, lang: str, pages: int) -> None:
 async def _run(corpus: Corpus) -> None:
     async with system([SITE, WARM_UP]) as (started, client):
         async with Clients(started.settings) as clients:
-            texts = embedded_texts(corpus, started.settings.chunker)
+            texts = embedded_texts(corpus.pages, started.settings.chunker)
             model = await clients.models.for_site(SITE)
             await model.passages(texts[:4])
             await put_in(client, WARM_UP, replace(corpus, articles=corpus.articles[:WARMING]))
@@ -66,6 +70,26 @@ async def timed(work: Awaitable[object]) -> float:
     began = perf_counter()
     await work
     return perf_counter() - began
+
+
+def embedded_texts(pages: Iterable[PageDocument], chunker: Chunker) -> list[str]:
+    """What the embed stage will embed."""
+    texts = []
+    for page in pages:
+        change = PageChange.model_validate(
+            {
+                "op": "upsert",
+                "site": SITE,
+                "lang": page.lang,
+                "page_id": page.id,
+                "revision": 1,
+                "accepted_at": "2026-01-01T00:00:00Z",
+                "source": "bench",
+                "page": page,
+            }
+        )
+        texts += [planned.text for planned in plan(chunked(change, chunker, 0, 0), "bench")]
+    return texts
 
 
 async def put_in(client: httpx.AsyncClient, site: str, corpus: Corpus) -> None:

@@ -23,7 +23,7 @@ import httpx
 import yaml
 from rich.progress import track
 
-from bench.ingest import alone, timed
+from bench.ingest import alone, embedded_texts, timed
 from bench.report import percentile, report
 from bench.system import home
 from bench.xquad import load as load_xquad
@@ -32,10 +32,8 @@ from cli.up import running
 from connectors.cms.sources import opened
 from gateway.keys import admin_key
 from pipelines.clients import Clients
-from pipelines.ingest.agents import chunked
-from pipelines.ingest.embed import plan
 from pipelines.runtime.settings import Settings, load
-from schemas.page import PageChange, PageDocument
+from schemas.page import PageDocument
 from tests.wordpress.peer import USER, WordPress, built
 from tests.wordpress.peer import running as wordpress_running
 from tests.wordpress.receiver import SECRET
@@ -166,7 +164,7 @@ async def _sync(settings: Settings, posts: Sequence[tuple[str, str]]) -> list[tu
         fetched = perf_counter() - began
     documents = [page for page in read if isinstance(page, PageDocument)]
     assert len(documents) >= len(posts), f"{len(documents)} of {len(posts)} were read"
-    texts = [text for page in documents for text in _texts(page, settings)]
+    texts = embedded_texts(documents, settings.chunker)
     async with Clients(settings) as clients:
         model = await clients.models.for_site(SITE)
         await model.passages(texts[:4])
@@ -189,23 +187,6 @@ async def _sync(settings: Settings, posts: Sequence[tuple[str, str]]) -> list[tu
         (name, len(documents), len(texts), round(seconds, 1), round(len(texts) / seconds, 1), round(bare / seconds, 3))
         for name, seconds in ways
     ]
-
-
-def _texts(page: PageDocument, settings: Settings) -> list[str]:
-    """What the embed stage will embed."""
-    change = PageChange.model_validate(
-        {
-            "op": "upsert",
-            "site": SITE,
-            "lang": page.lang,
-            "page_id": page.id,
-            "revision": page.revision,
-            "accepted_at": "2026-01-01T00:00:00Z",
-            "source": "bench",
-            "page": page,
-        }
-    )
-    return [planned.text for planned in plan(chunked(change, settings.chunker, 0, 0), "bench")]
 
 
 def _written(data: Path, posts: int) -> list[tuple[str, str]]:

@@ -10,10 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pipelines.ingest.agents import chunked
-from pipelines.ingest.embed import plan
-from schemas.ingest import Chunker
-from schemas.page import PageChange, PageDocument
+from schemas.page import PageDocument
 
 HALVES = 5  # random ones
 TRAINING = 24  # pages on which weights are chosen; the others are reported on
@@ -87,24 +84,6 @@ def load(folder: Path, lang: str) -> Corpus:
             for qa in paragraph["qas"]
         ]
     return Corpus(lang, tuple(articles), tuple(questions))
-
-
-def embedded_texts(corpus: Corpus, chunker: Chunker) -> list[str]:
-    """What the embed stage will embed."""
-    texts = []
-    for page in corpus.pages:
-        change = PageChange(
-            op="upsert",
-            site="xquad",
-            lang=corpus.lang,
-            page_id=page.id,
-            revision=1,
-            accepted_at="2026-01-01T00:00:00Z",
-            source="bench",
-            page=page,
-        )
-        texts += [planned.text for planned in plan(chunked(change, chunker, 0, 0), "bench")]
-    return texts
 
 
 def _page(article: Article, lang: str, paragraphs: Sequence[str]) -> PageDocument:
