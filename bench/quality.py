@@ -153,8 +153,8 @@ class Searching:
     async def _rankings(self, found: Found) -> Mapping[str, Sequence[Hit]]:
         return {
             OURS: found.hits,
-            VECTORS: await self._read(fuse(found.candidates.dense, [])[:DEEP]),
-            KEYWORDS: await self._read(fuse([], found.candidates.keyword)[:DEEP]),
+            VECTORS: await self._read(fuse(found.candidates.dense, [], size=DEEP)),
+            KEYWORDS: await self._read(fuse([], found.candidates.keyword, size=DEEP)),
         }
 
     async def _read(self, candidates: Sequence[Candidate]) -> list[Hit]:

@@ -12,6 +12,7 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import aclosing
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from time import perf_counter
@@ -23,6 +24,8 @@ from rich.progress import track
 
 from adapters.elastic.bundle import Elastic
 from adapters.elastic.indexes import alias
+from adapters.elastic.pages import Pages
+from adapters.elastic.writer import Writer
 from adapters.embedders.base import EmbedderProfile
 from bench.report import percentile, report
 from bench.servers import servers
@@ -37,8 +40,9 @@ from schemas.query import Question, Rephrased
 SITE = "retrieval"
 MODEL = Model("lite", "synthetic-384", 384)
 AT_ONCE = 20  # pages written side by side
+WRITERS = 3  # each waits for its own bulk, so that Elasticsearch indexes while Python makes the next one
 MERGE_TIMEOUT = 3_600.0  # seconds
-WARM_UP = 20  # questions
+WARM_UP = 200  # questions; before that the servers still compile what they run
 
 
 @dataclass(frozen=True)
@@ -89,25 +93,32 @@ async def _run(settings: Settings, sizes: Sequence[int], questions: int, visitor
 
 
 async def _fill(settings: Settings, elastic: Elastic, numbers: range) -> None:
-    index = await elastic.pages.live(
+    info = await elastic.indexes.ensure(
         SITE,
         embedder=MODEL.spec,
         model=MODEL.fingerprint,
         dims=MODEL.dims,
         chunker=settings.chunker.fingerprint,
     )
+    es = elastic.es.options(request_timeout=MERGE_TIMEOUT)
+    batches = iter(track(numbers[::AT_ONCE], description=f"indexing {len(numbers):,} pages"))
 
-    async def put(number: int) -> None:
-        page = chunked(change(SITE, number), settings.chunker, 0, number)
-        for part in embeddings(page, MODEL):
-            await index.write(part, None)
+    async def write() -> None:
+        async with aclosing(Writer(es)) as writer:
+            index = Pages(es, elastic.indexes, writer).at(info)
 
-    name, es = index.info.name, elastic.es.options(request_timeout=MERGE_TIMEOUT)
-    await es.indices.put_settings(index=name, settings={"index": {"refresh_interval": "-1"}})
-    for start in track(numbers[::AT_ONCE], description=f"indexing {len(numbers):,} pages"):
-        await asyncio.gather(*map(put, range(start, min(start + AT_ONCE, numbers.stop))))
-    await es.indices.forcemerge(index=name, max_num_segments=1)
-    await es.indices.refresh(index=name)
+            async def put(number: int) -> None:
+                page = chunked(change(SITE, number), settings.chunker, 0, number)
+                for part in embeddings(page, MODEL):
+                    await index.write(part, None)
+
+            for start in batches:
+                await asyncio.gather(*map(put, range(start, min(start + AT_ONCE, numbers.stop))))
+
+    await es.indices.put_settings(index=info.name, settings={"index": {"refresh_interval": "-1"}})
+    await asyncio.gather(*(write() for _ in range(WRITERS)))
+    await es.indices.forcemerge(index=info.name, max_num_segments=1)
+    await es.indices.refresh(index=info.name)
 
 
 async def _measured(settings: Settings, elastic: Elastic, questions: int, visitors: int) -> tuple[object, ...]:

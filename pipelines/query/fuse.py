@@ -74,9 +74,13 @@ class Weights:
 
 
 def fuse(
-    dense: Sequence[Found], keyword: Sequence[Found], known: float = 1.0, weights: Weights = Weights()
+    dense: Sequence[Found],
+    keyword: Sequence[Found],
+    known: float = 1.0,
+    weights: Weights = Weights(),
+    size: int | None = None,
 ) -> list[Found]:
-    """Best first, each chunk once, with both sides' figures and the fused `score`.
+    """The best `size` (None: all), best first, each chunk once, with both sides' figures and the fused `score`.
 
     A chunk that one side did not find counts there as much as the last one that side did find.
 
@@ -85,20 +89,21 @@ def fuse(
         keyword: hits with `bm25`, in any order.
         known: `known_share` of the question, 0..1. Without dense hits there is nothing to guard.
     """
-    merged = {hit.place: hit for hit in keyword}
-    for hit in dense:
-        twin = merged.get(hit.place)
-        merged[hit.place] = replace(hit, bm25=twin.bm25) if twin else hit
-    hits = list(merged.values())
-    by_cosine = _standings([hit.cosine for hit in hits], COSINE_SPREAD)
-    best = max((hit.bm25 for hit in hits if hit.bm25 is not None), default=0.0)
-    by_keyword = _standings([hit.bm25 for hit in hits], BM25_SPREAD * best)
+    found = {hit.place: hit for hit in (*keyword, *dense)}
+    cosines = {hit.place: hit.cosine for hit in dense}
+    bm25s = {hit.place: hit.bm25 for hit in keyword}
+    by_cosine = _standings([cosines.get(place) for place in found], COSINE_SPREAD)
+    best = max((bm25 for bm25 in bm25s.values() if bm25 is not None), default=0.0)
+    by_keyword = _standings([bm25s.get(place) for place in found], BM25_SPREAD * best)
     share = math.sqrt(known) if dense else 1.0
-    scored = [
-        replace(hit, score=_bounded(weights.dense * cosine + weights.keyword * share * bm25))
-        for hit, cosine, bm25 in zip(hits, by_cosine, by_keyword, strict=True)
+    scores = {
+        place: _bounded(weights.dense * cosine + weights.keyword * share * bm25)
+        for place, cosine, bm25 in zip(found, by_cosine, by_keyword, strict=True)
+    }
+    return [
+        replace(found[place], cosine=cosines.get(place), bm25=bm25s.get(place), score=scores[place])
+        for place in sorted(found, key=lambda place: (-scores[place], place))[:size]
     ]
-    return sorted(scored, key=lambda hit: (-hit.score, hit.place))
 
 
 def known_share(terms: Iterable[tuple[str, int]], total: int) -> float:

@@ -117,7 +117,7 @@ class Searcher:
     ) -> Found:
         model, found = await self._candidates(site, text, kind, max(size, DEPTH), groups)
         known = known_share(found.terms, found.total)
-        best = fuse(found.dense, found.keyword, known)[:size]
+        best = fuse(found.dense, found.keyword, known, size=size)
         near = nearest(best, around, ceil(ROOM * self._settings.context_chars / self._settings.chunker.size))
         places = [*(each.place for each in best), *near]
         read = {hit.place: hit for hit in (await self._index.chunks(best[0].index, places) if best else ())}
