@@ -19,6 +19,7 @@ from gateway.openapi import event_stream, request_body
 from gateway.problems import Problem
 from gateway.sse import EventStream, Patient, frames
 from pipelines.query.conversations import AnswerUnderWay, UnknownAnswer
+from pipelines.query.language import language_of
 from pipelines.runtime.errors import Retryable
 from schemas.answer import Answered, Failed, QuestionRephrased, SourcesFound
 from schemas.base import Lang
@@ -62,7 +63,7 @@ def new_question(edge: Edge, site: str, text: str, lang: Lang | None = None) -> 
         request_id=secrets.token_urlsafe(ID_BYTES),
         conversation_id=secrets.token_urlsafe(ID_BYTES),
         site=site,
-        lang=lang or edge.settings.site(site).languages[0],
+        lang=lang or language_of(text, edge.settings.site(site).languages),
         question=text,
         asked_at=now,
         deadline=now + timedelta(seconds=edge.settings.question_timeout),

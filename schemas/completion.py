@@ -49,7 +49,7 @@ class CompletionRequest(_Theirs):
     stream: bool = False
     stream_options: StreamOptions | None = None
     n: Literal[1] | None = Field(default=None, description="There is one answer.")
-    lang: Lang | None = Field(default=None, description="Ours: language to answer in; default: the site's first.")
+    lang: Lang | None = Field(default=None, description="Ours: language to answer in; default: as in chat.")
 
 
 class CompletionUsage(BaseModel):

@@ -69,7 +69,10 @@ class ChatRequest(Wire):
     conversation_id: RequestId | None = Field(
         default=None, description="The conversation it continues, as an earlier answer named it; default: a new one."
     )
-    lang: Lang | None = Field(default=None, description="Language to answer in; default: the site's first.")
+    lang: Lang | None = Field(
+        default=None,
+        description="Language to answer in; default: the question's, where its words tell it, else the site's first.",
+    )
 
 
 class ChatResponse(Wire):

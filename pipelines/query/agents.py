@@ -18,6 +18,7 @@ import structlog
 from pipelines.query.answering import Answering
 from pipelines.query.books import Books
 from pipelines.query.examples import Examples
+from pipelines.query.follow_up import continued
 from pipelines.query.ports import ChatModel, Embedder
 from pipelines.query.publish import EventLog, begin, fail
 from pipelines.query.rephrase import OUTPUT_TOKENS, parsed, search_mode, values
@@ -55,7 +56,10 @@ class Rewriter:
 
 
 def rephrase_handler(settings: Settings, books: Books, rewriter: Rewriter | None) -> Handler:
-    """A question becomes one that needs no conversation; without a rewriter it stays as it is."""
+    """A question becomes one that needs no conversation.
+
+    Without a rewriter, and where it fails, one that leans on earlier ones is asked together with them.
+    """
 
     async def handle(record: Record, sender: Sender) -> None:
         request = Question.decode(record.value)
@@ -63,7 +67,7 @@ def rephrase_handler(settings: Settings, books: Books, rewriter: Rewriter | None
         mode = search_mode(request.question, settings.short_question_words)
         question = request.question
         awaited = datetime.now(UTC) < request.deadline  # after it, the answer stage says so
-        if rewriter is not None and mode == "semantic" and awaited:
+        if mode == "semantic" and awaited:
             question = await rewritten(request, settings, books, rewriter)
         timings = {"rephrase": (perf_counter() - began) * 1000}
         message = Rephrased(request=request, question=question, mode=mode, timings_ms=timings)
@@ -73,8 +77,10 @@ def rephrase_handler(settings: Settings, books: Books, rewriter: Rewriter | None
     return handle
 
 
-async def rewritten(request: Question, settings: Settings, books: Books, rewriter: Rewriter) -> str:
-    """The question as the model puts it; as it is when the model fails."""
+async def rewritten(request: Question, settings: Settings, books: Books, rewriter: Rewriter | None) -> str:
+    """The question as the model puts it; without one, or when it fails, by its words alone."""
+    if rewriter is None:
+        return continued(request.question, request.history)
     site, book = settings.site(request.site), books.of(request.site)
     lang = site.languages[0]
     asks = values(
@@ -91,10 +97,10 @@ async def rewritten(request: Question, settings: Settings, books: Books, rewrite
             completion = await rewriter.model.complete(messages, max_tokens=OUTPUT_TOKENS)
     except TimeoutError:
         logger.warning("not rephrased", code="timeout", seconds=PATIENCE)
-        return request.question
+        return continued(request.question, request.history)
     except PagewireError as err:
         logger.warning("not rephrased", code=err.code, error=str(err))
-        return request.question
+        return continued(request.question, request.history)
     return parsed(completion.text, request.question)
 
 

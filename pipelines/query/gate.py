@@ -24,6 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pipelines.query.fuse import Candidate, Hit, idf, known_share
+from pipelines.query.language import spoken
 from pipelines.query.sentences import plain, split
 from pipelines.words import stems, words
 from schemas.query import Gate, Grade
@@ -159,25 +160,17 @@ def decided(answerable: bool, trace: Gate, at: Thresholds) -> Grade:
 
 def foreign(found: Evidence, stopwords: Mapping[str, Collection[str]]) -> bool:
     """Whether the question is in another language than the pages that were found."""
-    spoken = languages(found.question, stopwords)
+    heard = spoken(found.question, stopwords)
     read = found.hits[0].lang.partition("-")[0] if found.hits else ""
-    return read not in spoken if spoken and read in stopwords else found.known < UNKNOWN
-
-
-def languages(question: str, stopwords: Mapping[str, Collection[str]]) -> frozenset[str]:
-    """Whose stop words the question uses most; several that use the same, none where there are none."""
-    said = words(question)
-    counts = {lang: sum(word in known for word in said) for lang, known in stopwords.items()}
-    most = max(counts.values(), default=0)
-    return frozenset(lang for lang, count in counts.items() if count == most) if most else frozenset()
+    return read not in heard if heard and read in stopwords else found.known < UNKNOWN
 
 
 def figures(found: Evidence, stopwords: Mapping[str, Collection[str]], at: Thresholds) -> Gate:
     """The original's three figures and its grade."""
     cosines = [hit.cosine for hit in found.dense[:NEAREST] if hit.cosine is not None]
     distance = 1 - sum(cosines) / len(cosines) if cosines else 1.0
-    spoken = languages(found.question, stopwords)
-    spread, said = entropy(found.hits), subject(found.question, {w for lang in spoken for w in stopwords[lang]})
+    heard = spoken(found.question, stopwords)
+    spread, said = entropy(found.hits), subject(found.question, {w for lang in heard for w in stopwords[lang]})
     by_figures = grade_by_figures(distance, spread, said, hits=len(found.hits), at=at)
     return Gate(distance=distance, entropy=spread, subject=said, by_figures=by_figures)
 

@@ -95,6 +95,31 @@ def test_a_two_word_question_is_looked_up_by_its_words(system: System) -> None:
     assert modes == ["keyword"]
 
 
+def test_a_follow_up_is_searched_with_the_question_before_and_a_new_topic_alone(system: System) -> None:
+    put(system.site, "boats", "<p>A rowing boat costs 9 euros an hour. Children pay 4 euros.</p>", title="Boat hire")
+    put(system.site, "kiosk", "<p>Ice cream for children is 2 euros.</p>", title="Kiosk")
+    first = ask(system.site, "What does a rowing boat cost?")
+    for question, asked in [
+        ("And for children?", "What does a rowing boat cost? And for children?"),
+        ("Where is the ice cream kiosk?", "Where is the ice cream kiosk?"),
+    ]:
+        body = {"question": question, "conversation_id": first["conversation_id"]}
+        answer = system.site.post("/chat", json=body).json()
+        assert answer["rephrased"] == asked
+        assert answer["question"] == question
+        assert "boats" in [source["page_id"] for source in answer["sources"]] or question != "And for children?"
+
+
+def test_a_question_without_a_language_is_answered_in_its_own(system: System) -> None:
+    put(system.site, "sled", "<p>Der Schlitten kostet 3 Euro am Tag.</p>", title="Schlittenverleih", lang="de")
+    for question, lead_in in [
+        ("Was kostet der Schlitten am Tag?", "Auf der Website steht"),
+        ("What is the price of a sled for the day?", "The website says"),
+    ]:
+        answer = system.site.post("/chat", json={"question": question}).json()["answer"]
+        assert answer.startswith(lead_in), answer
+
+
 def test_a_german_question_finds_an_english_page(system: System) -> None:
     put(
         system.site,

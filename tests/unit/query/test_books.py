@@ -18,7 +18,7 @@ def books(folder: Path | None) -> Books:
 
 
 def test_every_file_we_ship_is_known() -> None:
-    tables = {"languages", "stopwords"}
+    tables = {"languages", "stopwords", "follow-ups"}
     assert {file.stem for file in HERE.glob("*.yaml")} - tables == {*PROMPTS, *SENTENCES}
 
 

@@ -107,23 +107,6 @@ def test_the_subject_is_what_is_left_without_stop_words() -> None:
     assert gate.subject("?!", stopwords()["de"]) == 0
 
 
-@pytest.mark.parametrize(
-    ("question", "lang"),
-    [
-        ("When does the pool open on Sundays?", "en"),
-        ("Wann macht das Otterbad am Sonntag auf?", "de"),
-        ("Mennyibe kerül egy belépő a strandra?", "hu"),
-        ("Ile kosztuje bilet na basen dla dzieci?", "pl"),
-        ("Quanto costa il biglietto per la piscina?", "it"),
-        ("¿Cuánto cuesta la entrada a la piscina para los niños?", "es"),
-        ("Combien coûte le billet pour la piscine ?", "fr"),
-        ("Cât costă un bilet pentru piscină?", "ro"),
-    ],
-)
-def test_stop_words_tell_the_language(question: str, lang: str) -> None:
-    assert gate.languages(question, stopwords()) == {lang}
-
-
 def test_a_question_in_another_language_than_the_pages_is_foreign() -> None:
     english, german = "When does the pool open?", "Wann macht das Bad auf?"
     assert not gate.foreign(evidence(english, hit("a")), stopwords())

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from pipelines.query.language import Phrases
+from pipelines.query.language import Phrases, language_of, spoken
 from prompts.loader import PromptError
 
 LANGUAGES = {"en", "de", "hu", "pl", "it", "es", "fr", "ro"}
@@ -43,3 +43,38 @@ def test_a_site_cannot_say_what_nobody_asks_for(tmp_path: Path) -> None:
     (tmp_path / "canned.yaml").write_text("leadin:\n  de: x\n", encoding="utf-8")
     with pytest.raises(PromptError, match=r"canned\.yaml.*'leadin'"):
         Phrases.load(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("question", "lang"),
+    [
+        ("When does the pool open on Sundays?", "en"),
+        ("Wann macht das Otterbad am Sonntag auf?", "de"),
+        ("Mennyibe kerül egy belépő a strandra?", "hu"),
+        ("Ile kosztuje bilet na basen dla dzieci?", "pl"),
+        ("Quanto costa il biglietto per la piscina?", "it"),
+        ("¿Cuánto cuesta la entrada a la piscina para los niños?", "es"),
+        ("Combien coûte le billet pour la piscine ?", "fr"),
+        ("Cât costă un bilet pentru piscină?", "ro"),
+    ],
+)
+def test_stop_words_tell_the_language(question: str, lang: str) -> None:
+    assert spoken(question) == {lang}
+
+
+@pytest.mark.parametrize(
+    ("question", "languages", "expected"),
+    [
+        ("What is the dog tax?", ("de", "en"), "en"),
+        ("Wie hoch ist die Hundesteuer?", ("en", "de"), "de"),
+        ("What is the dog tax?", ("de-AT", "en-GB"), "en-GB"),
+        ("What is the dog tax?", ("de",), "en"),
+        ("Hundesteuer Kranichmünde", ("de", "en"), "de"),
+        ("Hundesteuer in Kranichmünde", ("de", "en"), "de"),
+        ("犬の税金はいくらですか？", ("de", "en"), "de"),
+    ],
+)
+def test_a_question_without_a_language_is_heard_for_one(
+    question: str, languages: tuple[str, ...], expected: str
+) -> None:
+    assert language_of(question, languages) == expected
