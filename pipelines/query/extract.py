@@ -9,10 +9,12 @@ question, and what is far behind the best is not quoted. Figures: docs/reference
 from __future__ import annotations
 
 import math
+import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import groupby
+from itertools import groupby, takewhile
+from typing import Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,20 +34,34 @@ COSINE, OVERLAP, RANK = 0.7, 0.3, 0.36  # PEERS.md, extractive answers
 # The bundled embedder does some 40 sentences a second on two cores: a visitor waits for these.
 # XQuAD en: the answer is among the picks for .945 of the questions without a limit, .943 with 24, .941 with 16.
 MAX_EMBEDDED = 24
-LIST_TOGETHER = 600  # characters: a list up to this length is quoted whole, with the words that introduce it
+# Characters: a list or a table up to this length is quoted whole, with the words that introduce it. The row of a price
+# list that fits the question best says something wrong without the others.
+TOGETHER = 600
 LONGEST = 600  # characters quoted of one sentence
+
+_CELL = re.compile(r"\|((?:\\.|[^|\\])*)")
+_SENTENCE_END = re.compile(r"[.!?…؟۔。！？।][\"'”’“»)\]*_]*$")
+
+
+class Row(NamedTuple):
+    """Where a table row stands: number `n`, from 0, of `of` in the table that begins at `table`."""
+
+    table: int
+    n: int
+    of: int
 
 
 @dataclass(frozen=True)
 class Candidate:
-    """What can be quoted: a sentence, a list item, a whole short list, a table row."""
+    """What can be quoted: a sentence, a list item, a row of a long table; as a block, a whole short list or table."""
 
     n: int  # of its source
     rank: int  # of its source, from 0
     order: int  # position in its source
     text: str  # Markdown, as on the page
-    kind: Kind
-    above: str = ""  # Markdown: the words that introduce the list item, the header of the table
+    kind: Kind | Literal["block"]
+    above: str = ""  # Markdown: the words that introduce it, the header of a row's table
+    row: Row | None = None
 
     @property
     def read(self) -> str:
@@ -72,10 +88,10 @@ def candidates(sources: Sequence[Source]) -> list[Candidate]:
     """Everything in the best sources that can be quoted, in reading order, nothing twice."""
     found: dict[str, Candidate] = {}
     for rank, source in enumerate(sources[:READ]):
-        for order, (text, kind, above) in enumerate(_units(source)):
-            if len(text) > LONGEST and kind != "code":
+        for order, (text, kind, above, row) in enumerate(_units(source)):
+            if len(text) > LONGEST and kind not in ("code", "row"):
                 text = f"{cut(text, LONGEST, source.lang)} …"
-            candidate = Candidate(source.n, rank, order, text, kind, above)
+            candidate = Candidate(source.n, rank, order, text, kind, above, row)
             if any(ch.isalnum() for ch in candidate.text):
                 found.setdefault(candidate.read, candidate)
     return list(found.values())
@@ -118,10 +134,16 @@ def _standard(values: NDArray[np.floating]) -> NDArray[np.float64]:
     return np.asarray((values - values.mean()) / spread if spread > 1e-9 else np.zeros(len(values)), dtype=np.float64)
 
 
-def _units(source: Source) -> Iterator[tuple[str, Kind, str]]:
-    """(text, kind, what stands above it) of whatever can be quoted by itself."""
+class _Unit(NamedTuple):
+    text: str
+    kind: Kind | Literal["block"]
+    above: str = ""
+    row: Row | None = None
+
+
+def _units(source: Source) -> Iterator[_Unit]:
+    """Whatever can be quoted by itself."""
     sentences = split(source.text, source.lang)
-    headers = {sentence.header for sentence in sentences}
     heading = ""
     at = 0
     while at < len(sentences):
@@ -129,18 +151,50 @@ def _units(source: Source) -> Iterator[tuple[str, Kind, str]]:
         at += 1
         text = source.text[sentence.start : sentence.end]
         items = _items(sentences, at)
+        table = _table(sentences, at) if sentence.kind == "prose" and not _SENTENCE_END.search(text) else []
         if sentence.kind == "heading":
             heading = text
         elif items and text.endswith(":"):
-            if items[-1].end - sentence.start <= LIST_TOGETHER:
-                yield source.text[sentence.start : items[-1].end], "item", heading
+            if items[-1].end - sentence.start <= TOGETHER:
+                yield _Unit(source.text[sentence.start : items[-1].end], "block", heading)
             else:
-                yield from ((source.text[item.start : item.end], "item", text) for item in items)
+                yield from (_Unit(source.text[item.start : item.end], "item", text) for item in items)
             at += len(items)
-        elif sentence.header is not None:
-            yield text, "row", source.text[slice(*sentence.header)]
-        elif (sentence.start, sentence.end) not in headers:
-            yield text, sentence.kind, heading if sentence.kind == "item" else ""
+        elif table and table[-1].end - sentence.start <= TOGETHER:
+            yield _Unit(source.text[sentence.start : table[-1].end], "block", heading)
+            at += len(table)
+        elif sentence.kind == "row":
+            table = _table(sentences, at - 1)
+            # Its cells alone hardly say what they are about.
+            yield from _of_table(source, table, heading or source.title)
+            at += len(table) - 1
+        else:
+            yield _Unit(text, sentence.kind, heading if sentence.kind == "item" else "")
+
+
+def _of_table(source: Source, table: Sequence[Sentence], above: str) -> Iterator[_Unit]:
+    """The table if it is short, else its rows."""
+    first, last = table[0], table[-1]
+    if last.end - first.start <= TOGETHER:
+        yield _Unit(source.text[first.start : last.end], "block", above)
+        return
+    texts = [_shortened(source.text[row.start : row.end], source.lang) for row in table]
+    header = texts.pop(0) if last.header == (first.start, first.end) else ""
+    for n, text in enumerate(texts):
+        yield _Unit(text, "row", header, Row(first.start, n, len(texts)))
+
+
+def _table(sentences: Sequence[Sentence], at: int) -> list[Sentence]:
+    """The rows from `at` on that are one table, its header first. Where that is missing, a table began before."""
+    if at == len(sentences) or sentences[at].kind != "row":
+        return []
+    first = sentences[at]
+    below = list(takewhile(lambda row: row.header == (first.start, first.end), sentences[at + 1 :]))
+    if below:
+        return [first, *below]
+    headers = {sentence.header for sentence in sentences}
+    rest = takewhile(lambda row: row.kind == "row" and (row.start, row.end) not in headers, sentences[at + 1 :])
+    return [first, *rest]
 
 
 def _items(sentences: Sequence[Sentence], at: int) -> list[Sentence]:
@@ -159,30 +213,75 @@ def _quotation(picked: Sequence[Candidate], lead_in: str) -> Iterator[Token | Ci
     at = len(lead_in)
     ordered = sorted(picked, key=lambda c: (c.rank, c.order))
     for _, group in groupby(ordered, key=lambda c: c.n):
-        before: Candidate | None = None
-        for candidate in group:
+        quoted = list(group)
+        for before, candidate, after in zip([None, *quoted], quoted, [*quoted[1:], None], strict=False):
             joint = "\n\n> " if before is None else _joint(before, candidate)
-            if candidate.above and (before is None or candidate.above != before.above):
+            if candidate.above and (before is None or not _together(before, candidate)):
                 joint += _above(candidate)
+            if _rows_before(before, candidate):
+                joint += f"{_gap(candidate)}\n> "
             text = candidate.text.replace("\n", "\n> ")
             yield Token(text=joint + text)
             start = at + len(joint)
             at = start + len(text)
             yield Citation(n=candidate.n, start=start, end=at, quote=plain(candidate.text))
-            before = candidate
+            if _rows_after(candidate, after):
+                more = f"\n> {_gap(candidate)}"
+                yield Token(text=more)
+                at += len(more)
 
 
 def _joint(before: Candidate, candidate: Candidate) -> str:
     """What goes between two quoted pieces of a source."""
     if before.kind == candidate.kind == "prose":
         return " " if candidate.order == before.order + 1 else " … "
-    if before.kind == candidate.kind and before.above == candidate.above:
+    if before.kind == candidate.kind != "block" and _together(before, candidate):
         return "\n> "
     return "\n>\n> "
 
 
+def _together(before: Candidate, candidate: Candidate) -> bool:
+    """Whether what stands above them is the same."""
+    return _same_table(before, candidate) if candidate.row else before.above == candidate.above
+
+
+def _same_table(one: Candidate | None, other: Candidate | None) -> bool:
+    return bool(one and other and one.row and other.row and one.row.table == other.row.table)
+
+
+def _rows_before(before: Candidate | None, candidate: Candidate) -> bool:
+    """Whether rows of its table are left out since the last quoted one, or since the table's beginning."""
+    if candidate.row is None:
+        return False
+    quoted = before.row.n + 1 if before and before.row and _same_table(before, candidate) else 0
+    return candidate.row.n > quoted
+
+
+def _rows_after(candidate: Candidate, after: Candidate | None) -> bool:
+    """Whether it is the last quoted row of its table, but not the table's last."""
+    return candidate.row is not None and candidate.row.n + 1 < candidate.row.of and not _same_table(candidate, after)
+
+
 def _above(candidate: Candidate) -> str:
     if candidate.kind == "row":
-        columns = candidate.above.strip().strip("|").count("|") + 1
-        return f"{candidate.above}\n> |{' --- |' * columns}\n> "
+        return f"{candidate.above}\n> |{' --- |' * len(_cells(candidate.above))}\n> "
     return f"**{plain(candidate.above)}**\n>\n> "
+
+
+def _gap(row: Candidate) -> str:
+    """A row that says that there are more."""
+    return f"|{' … |' * len(_cells(row.above or row.text))}"
+
+
+def _shortened(row: str, lang: str) -> str:
+    """The row, still a row, of some `LONGEST` characters at most."""
+    if len(row) <= LONGEST:
+        return row
+    cells = _cells(row)
+    room = LONGEST // len(cells)
+    return f"|{'|'.join(f' {c} ' if len(c) <= room else f' {cut(c, room, lang)} … ' for c in cells)}|"
+
+
+def _cells(row: str) -> list[str]:
+    cells = [cell.strip() for cell in _CELL.findall(row)]
+    return cells if cells[-1] else cells[:-1]  # behind the last bar

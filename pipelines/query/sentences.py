@@ -52,6 +52,7 @@ _RULE = re.compile(  # below a table's header; between sections
     r"[ \t]*\|?[ \t:|-]*-{3,}[ \t:|-]*\|?[ \t]*$|[ \t]*\|(?:[ \t]*:?-+:?[ \t]*\|)+[ \t]*$"
     r"|[ \t]*([-*_])(?:[ \t]*\1){2,}[ \t]*$"
 )
+_SEPARATOR = re.compile(r"^[ \t]*\|(?:[ \t]*:?-+:?[ \t]*\|)+[ \t]*$", re.MULTILINE)  # below a table's header
 _LINK = re.compile(r"!?\[([^\]]*)\]\([^)\s]*(?:\s+\"[^\"]*\")?\)")
 _LINE_MARK = re.compile(r"^[ \t]*(?:#{1,6}[ \t]+|[-*+•][ \t]+|\d{1,3}[.)][ \t]+|>[ \t]?)+", re.MULTILINE)
 _EMPHASIS = re.compile(r"(?<!\\)\*+|(?<!\\)`+|(?<![\w\\])_+|(?<!\\)_+(?!\w)|~~")
@@ -97,7 +98,7 @@ def last_start(text: str, lang: str = "") -> int:
 
 def plain(markdown: str) -> str:
     """The words as a reader sees them, on one line: for comparing, embedding and finding them on the page."""
-    text = _LINK.sub(r"\1", markdown)
+    text = _LINK.sub(r"\1", _SEPARATOR.sub("", markdown))
     text = _LINE_MARK.sub("", text)
     text = _EMPHASIS.sub("", text.replace("|", " "))
     return " ".join(_ESCAPE.sub(r"\1", text).split())

@@ -3,11 +3,20 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from itertools import chain, pairwise
+from pathlib import Path
 
 import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from markdown_it import MarkdownIt
 
-from pipelines.query.extract import LONGEST, MAX_EMBEDDED, candidates, extract
+from adapters.embedders.lite import LiteEmbedder
+from connectors.cms.documents import documents
+from pipelines.ingest.convert import fields
+from pipelines.query.extract import LONGEST, MAX_EMBEDDED, Extract, _quotation, candidates, extract
 from pipelines.query.ports import Matrix32
 from pipelines.words import stems
 from schemas.query import Source
@@ -102,11 +111,145 @@ async def test_items_of_a_long_list_keep_its_introduction() -> None:
     assert text == "The website says:\n\n> **Please bring:**\n>\n> - a recent photo"
 
 
-async def test_a_table_row_keeps_its_header() -> None:
-    page = source(1, "| Day | Hours |\n| --- | --- |\n| Monday | 9-18 |\n| Sunday | closed |\n")
+FEES = "| Day | Hours |\n| --- | --- |\n| Monday | 9-18 |\n| Sunday | closed |"
+
+
+async def test_a_short_table_is_quoted_whole_under_its_heading() -> None:
+    page = source(1, f"Come early.\n\n## Hours\n\n{FEES}\n\nBring coins.")
     text, citations = await quoted("Hours on Sunday?", page, limit=1)
-    assert text == "The website says:\n\n> | Day | Hours |\n> | --- | --- |\n> | Sunday | closed |"
-    assert citations == [(1, "| Sunday | closed |")]
+    assert text == f"The website says:\n\n> **Hours**\n>\n> {FEES.replace(chr(10), f'{chr(10)}> ')}"
+    assert citations == [(1, FEES.replace("\n", "\n> "))]
+
+
+async def test_the_caption_of_a_table_is_quoted_with_it() -> None:
+    extract_ = await extract(
+        "Hours on Sunday?", [source(1, f"Come early.\n\nOur hours\n\n{FEES}")], BagOfWords(), "It says:", 1
+    )
+    assert extract_.text.startswith("It says:\n\n> Our hours\n> \n> | Day | Hours |\n> | --- | --- |\n")
+    assert [c.quote for c in extract_.citations] == ["Our hours Day Hours Monday 9-18 Sunday closed"]
+
+
+def test_a_table_under_nothing_is_read_under_the_title_of_its_page() -> None:
+    (table,) = candidates([source(1, FEES, title="Opening hours")])
+    assert table.read == "Opening hours Day Hours Monday 9-18 Sunday closed"
+
+
+def test_a_sentence_above_a_table_is_a_sentence_still() -> None:
+    assert [c.text for c in candidates([source(1, f"These are our hours.\n\n{FEES}")])] == [
+        "These are our hours.",
+        FEES,
+    ]
+
+
+def long_table(rows: int) -> str:
+    lines = [f"| street number {n} | bin {n} |" for n in range(rows)]
+    return "\n".join(["| Street | Bin |", "| --- | --- |", *lines])
+
+
+@pytest.mark.parametrize(
+    ("question", "rows"),
+    [
+        ("bin 7 of street number 7", ["| … | … |", "| street number 7 | bin 7 |", "| … | … |"]),
+        ("bin 0 of street number 0", ["| street number 0 | bin 0 |", "| … | … |"]),
+        ("bin 39 of street number 39", ["| … | … |", "| street number 39 | bin 39 |"]),
+    ],
+)
+async def test_what_is_left_out_of_a_long_table_shows(question: str, rows: list[str]) -> None:
+    text, citations = await quoted(question, source(1, f"## Bins\n\n{long_table(40)}"), limit=1)
+    assert text.split("\n> ") == ["The website says:\n", "| Street | Bin |", "| --- | --- |", *rows]
+    assert [cited for _, cited in citations] == [row for row in rows if "…" not in row]
+
+
+def test_a_long_row_is_shortened_cell_by_cell() -> None:
+    text = f"| Day | Text \\| more |\n| --- | --- |\n| Monday | {'word ' * 200}|"
+    (row,) = candidates([source(1, text)])
+    assert row.text.startswith("| Monday | word word")
+    assert row.text.endswith("word … |")
+    assert len(row.text) <= LONGEST
+    assert row.above == "| Day | Text \\| more |"
+
+
+async def test_a_table_that_began_before_its_source_shows_its_gaps_too() -> None:
+    rows = "\n".join(long_table(40).split("\n")[2:])
+    text, _ = await quoted("bin 7 of street number 7", source(1, rows), limit=1)
+    assert text == "The website says:\n\n> | … | … |\n> | street number 7 | bin 7 |\n> | … | … |"
+
+
+async def test_two_short_lists_and_tables_do_not_run_into_each_other() -> None:
+    page = source(1, f"## Pool\n\nPool hours:\n\n- pool 9\n\nPool prices:\n\n- pool 4 euros\n\n{FEES}\n\n{FEES}!")
+    text, citations = await quoted("pool Day Hours?", page, limit=4)
+    assert len(citations) == 3
+    assert all(f"\n>\n> {cited}" in text for _, cited in citations)
+
+
+@pytest.mark.parametrize(
+    ("lang", "question", "amounts"),
+    [
+        ("en", "What does a dog cost?", ("€84", "€132", "€168", "€540")),
+        ("en", "What is the dog tax?", ("€84", "€132", "€168", "€540")),
+        ("en", "How much is the dog tax for a second dog?", ("€84", "€132", "€168", "€540")),
+        ("de", "Wie hoch ist die Hundesteuer?", ("84 Euro", "132 Euro", "168 Euro", "540 Euro")),
+        ("de", "Was kostet ein Hund?", ("84 Euro", "132 Euro", "168 Euro", "540 Euro")),
+    ],
+)
+async def test_the_dog_tax_is_quoted_with_all_its_amounts(lang: str, question: str, amounts: tuple[str, ...]) -> None:
+    pages = documents(Path(__file__).parents[3] / "sites" / "demo" / "pages" / lang)
+    content = {page.id: fields(page)["content"] for page in pages}
+    best = [source(n, content[name], lang=lang) for n, name in enumerate(("dog-tax", "water-supply", "wedding"), 1)]
+    embedder = LiteEmbedder()
+    try:
+        text = (await extract(question, best, embedder, "The website says:")).text
+    finally:
+        await embedder.aclose()
+    assert [amount for amount in amounts if f"| {amount} |" in text] == list(amounts)
+
+
+def _table_of(rows: int, width: int) -> str:
+    return "\n".join(["| n | text |", "| --- | --- |", *(f"| r{n} | {'x' * width} |" for n in range(rows))])
+
+
+PARTS = st.one_of(
+    st.sampled_from(
+        ["One sentence. And a second.", "## Heading", "Caption", "Bring:\n\n- a photo\n- money", "- alone"]
+    ),
+    st.builds(_table_of, st.integers(1, 12), st.integers(1, 700)),
+)
+
+
+@given(st.lists(st.lists(PARTS, min_size=1, max_size=5), min_size=1, max_size=3), st.data())
+def test_positions_are_exact_and_no_row_is_left_out_in_silence(pages: list[list[str]], data: st.DataObject) -> None:
+    pool = candidates([source(n, "\n\n".join(parts)) for n, parts in enumerate(pages, 1)])
+    picked = data.draw(st.lists(st.sampled_from(pool), unique=True, max_size=6)) if pool else []
+    events = list(_quotation(picked, "It says:"))
+    made = Extract(tuple(events))
+    texts = [made.text[c.start : c.end].replace("\n> ", "\n") for c in made.citations]
+    assert sorted(texts) == sorted(candidate.text for candidate in picked)
+    for table in _tables(made.text):
+        numbers = [None if row == "…" else int(row[1:]) for row in table]
+        assert numbers[0] in (None, 0)
+        assert numbers[-1] is None or any(_ends_at(pages, numbers[-1]))
+        assert all(b == a + 1 for a, b in pairwise(numbers) if a is not None and b is not None)
+
+
+def _tables(markdown: str) -> list[list[str]]:
+    """The first cells of the rows of each table, as a reader of Markdown finds them."""
+    quoted = "\n".join(line.removeprefix("> ").removeprefix(">") for line in markdown.split("\n"))
+    tokens = MarkdownIt("gfm-like", {"linkify": False}).parse(quoted)
+    tables: list[list[str]] = []
+    for row, cell, content in zip(tokens, tokens[1:], tokens[2:], strict=False):
+        if row.type == "tbody_open":
+            tables.append([])
+        if (row.type, cell.type) == ("tr_open", "td_open"):
+            tables[-1].append(content.content)
+    assert sum(len(table) for table in tables) == sum(
+        line.startswith(("> | r", "> | …")) for line in markdown.split("\n")
+    )
+    return tables
+
+
+def _ends_at(pages: list[list[str]], n: int) -> Iterator[bool]:
+    for part in chain(*pages):
+        yield part.startswith("| n") and part.count("\n") - 2 == n
 
 
 async def test_nothing_to_quote_is_empty() -> None:
@@ -142,4 +285,5 @@ def test_an_endless_sentence_is_cut() -> None:
 
 
 def test_the_header_row_alone_is_not_offered() -> None:
-    assert [c.text for c in candidates([source(1, "| Day | Hours |\n| --- | --- |\n| Mon | 9 |")])] == ["| Mon | 9 |"]
+    assert len(candidates([source(1, long_table(40))])) == 40
+    assert len(candidates([source(1, long_table(4))])) == 1
