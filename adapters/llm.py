@@ -16,6 +16,7 @@ import structlog
 from openai import AsyncOpenAI, AsyncStream, DefaultAioHttpClient
 from pydantic import BaseModel
 
+from adapters.reasoning import Spoken
 from pipelines.query.ports import (
     BadRequest,
     Completion,
@@ -135,7 +136,7 @@ class OpenAIChat:
         temperature: float = 0.0,
         tools: Sequence[ToolSpec] = (),
     ) -> AsyncGenerator[Delta, None]:
-        """The text as it comes, then the usage and the tools that are called.
+        """The text as it comes, without what the model thinks aloud first, then the usage and the tools called.
 
         Raises:
             RateLimited, ModelDown, ModelSilent, ModelCut: worth another try.
@@ -149,6 +150,7 @@ class OpenAIChat:
         usage = Usage(model=self._model)
         finish: str | None = None
         calls: dict[int, ToolCall] = {}
+        spoken = Spoken()
         with self._explained(ModelDown):
             stream = await self._open(messages, options)
         with self._explained(ModelCut):
@@ -168,10 +170,12 @@ class OpenAIChat:
                         for call in delta.tool_calls or ():
                             index = call.index or 0
                             calls[index] = _joined(calls.get(index), call)
-                        if delta.content:
-                            yield Delta(delta.content)
+                        if text := spoken.feed(delta.content or ""):
+                            yield Delta(text)
         if finish is None:
             raise ModelCut(f"{self._model}: the stream ended in the middle of the answer")
+        if text := spoken.finish():
+            yield Delta(text)
         yield Delta(usage=usage, calls=tuple(calls.values()))
 
     async def _open(self, messages: Sequence[ChatMessage], options: dict[str, Any]) -> AsyncStream[object]:

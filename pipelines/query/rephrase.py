@@ -20,7 +20,6 @@ OUTPUT_TOKENS = 200  # what a rewriting may cost
 MAX_REPHRASED = 600  # characters: longer is an answer or a list, not a question
 GROWTH = 4  # times the original plus room for what the conversation adds; more is an answer
 
-_THINKING = re.compile(r"<think(?:ing)?>.*?(?:</think(?:ing)?>|\Z)", re.DOTALL | re.IGNORECASE)
 _LABEL = re.compile(r"^(?:[*_#>\s-]*)(?:[\w' ]{0,24}(?:question|query|frage)[*_]*\s*:)\s*", re.IGNORECASE)
 _QUOTES = "\"'“”„‘’«»`*_ \t"
 
@@ -80,7 +79,7 @@ def values(request: Question, *, site: str, language: str, history_messages: int
 
 def parsed(output: str, original: str) -> str:
     """The question in what the model wrote; the original where there is none to be trusted."""
-    lines = [line for raw in _THINKING.sub("", output).splitlines() if (line := _plain(raw))]
+    lines = [line for raw in output.splitlines() if (line := _plain(raw))]
     if len(lines) > 1 and lines[0].endswith(":"):  # "Here is the rewritten question:"
         lines = lines[1:]
     if len(lines) != 1:

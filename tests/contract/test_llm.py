@@ -203,6 +203,34 @@ async def test_a_busy_server_says_when_to_come_back(headers: dict[str, str], sec
     assert caught.value.retry_after == seconds
 
 
+@pytest.mark.parametrize(
+    ("pieces", "spoken"),
+    [
+        (["<think>They want the price.</think>Nine ", "euros [1]."], ["Nine ", "euros [1]."]),
+        (["\n<THI", "NKING>The pri", "ce.</thin", "king>", "\n\n", "Nine"], ["Nine"]),
+        (["<", "b>Nine"], ["<b>Nine"]),
+        (["<thinks"], ["<thinks"]),
+        (["Nine <think>euros</think>"], ["Nine <think>euros</think>"]),
+        (["Nine", " <thi"], ["Nine", " <thi"]),
+        (["<thi"], ["<thi"]),
+        (["<think>Nine eu", "ros"], []),
+    ],
+)
+async def test_what_a_model_thinks_aloud_is_not_its_answer(pieces: list[str], spoken: list[str]) -> None:
+    async with served(Reply(pieces)) as (model, _):
+        deltas = [delta async for delta in model.stream(ASKED)]
+        completion = await model.complete(ASKED)
+    assert [delta.text for delta in deltas] == [*spoken, ""]
+    assert completion.text == "".join(spoken)
+    assert completion.usage.completion_tokens > 0
+
+
+async def test_a_model_that_thinks_for_long_is_not_silent() -> None:
+    pieces = ["<think>", *("hm " for _ in range(6)), "</think>", "Nine."]
+    async with served(Reply(pieces, delay=0.1), silence=0.5) as (model, _):
+        assert (await model.complete(ASKED)).text == "Nine."
+
+
 HOURS = ToolSpec("hours", "Says when it is open.", {"type": "object", "properties": {"day": {"type": "string"}}})
 
 
