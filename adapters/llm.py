@@ -126,7 +126,7 @@ class OpenAIChat:
         async for delta in self.stream(messages, max_tokens=max_tokens, temperature=temperature, tools=tools):
             text += delta.text
             last = delta
-        return Completion(text, last.usage or Usage(), last.calls)
+        return Completion(text, last.usage or Usage(), last.calls, last.cut)
 
     async def stream(
         self,
@@ -176,7 +176,7 @@ class OpenAIChat:
             raise ModelCut(f"{self._model}: the stream ended in the middle of the answer")
         if text := spoken.finish():
             yield Delta(text)
-        yield Delta(usage=usage, calls=tuple(calls.values()))
+        yield Delta(usage=usage, calls=tuple(calls.values()), cut=finish == "length")
 
     async def _open(self, messages: Sequence[ChatMessage], options: dict[str, Any]) -> AsyncStream[object]:
         """Start the stream, without the parameters that this server refuses."""

@@ -8,14 +8,14 @@ from pipelines.query.ports import Completion, Delta, ToolCall, ToolSpec
 from prompts.loader import ChatMessage
 from schemas.answer import Usage
 
-Reply = str | Sequence[str] | Exception | ToolCall
+Reply = str | Sequence[str] | Exception | ToolCall | Completion
 
 
 class FakeChat:
     """Gives the replies in turn, the last one for ever; counts a token per piece.
 
-    A reply is a text, its pieces, the call of a tool, or an error to raise. `asked` holds the messages of each call,
-    `stopped` how many streams were closed before their end.
+    A reply is a text, its pieces, the call of a tool, a completion, or an error to raise. `asked` holds the messages of
+    each call, `stopped` how many streams were closed before their end.
     """
 
     def __init__(self, *replies: Reply) -> None:
@@ -35,8 +35,11 @@ class FakeChat:
         reply = self._replies[min(len(self.asked), len(self._replies)) - 1]
         if isinstance(reply, Exception):
             raise reply
-        calls = (reply,) if isinstance(reply, ToolCall) else ()
-        pieces: Iterable[str] = [reply] if isinstance(reply, str) else () if isinstance(reply, ToolCall) else reply
+        if isinstance(reply, ToolCall):
+            reply = Completion("", Usage(), (reply,))
+        calls, cut = (reply.calls, reply.cut) if isinstance(reply, Completion) else ((), False)
+        text = reply.text if isinstance(reply, Completion) else reply
+        pieces: Iterable[str] = [text] if isinstance(text, str) else text
         sent = 0
         try:
             for piece in pieces:
@@ -45,7 +48,8 @@ class FakeChat:
         except GeneratorExit:
             self.stopped += 1
             raise
-        yield Delta(usage=Usage(model="fake", prompt_tokens=len(messages), completion_tokens=sent), calls=calls)
+        usage = Usage(model="fake", prompt_tokens=len(messages), completion_tokens=sent)
+        yield Delta(usage=usage, calls=calls, cut=cut)
 
     async def complete(
         self,
@@ -57,4 +61,5 @@ class FakeChat:
     ) -> Completion:
         stream = self.stream(messages, max_tokens=max_tokens, temperature=temperature, tools=tools)
         deltas = [delta async for delta in stream]
-        return Completion("".join(d.text for d in deltas), deltas[-1].usage or Usage(), deltas[-1].calls)
+        last = deltas[-1]
+        return Completion("".join(d.text for d in deltas), last.usage or Usage(), last.calls, last.cut)

@@ -188,6 +188,7 @@ async def whole(events: Patient, question: Question, deadline: float) -> ChatRes
         sources=answer.sources,
         extractive=answer.extractive,
         stopped=answer.stopped,
+        cut=answer.cut,
         citations=answer.citations,
         usage=answer.usage,
         timings_ms=answer.timings_ms,

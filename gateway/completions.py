@@ -42,9 +42,11 @@ from schemas.completion import (
     CompletionRequest,
     CompletionUsage,
     Delta,
+    FinishReason,
     Model,
     ModelList,
 )
+from schemas.http import ChatResponse
 from schemas.query import MAX_QUESTION, Question, Turn
 
 log = structlog.get_logger(__name__)
@@ -142,7 +144,7 @@ async def complete(caller: MayChat, edge: TheEdge, request: Request) -> Response
         id=_id(question),
         created=int(time.time()),
         model=order.model,
-        choices=(Choice(message=said),),
+        choices=(Choice(message=said, finish_reason=_finish_reason(answer)),),
         usage=_usage(answer.usage),
     )
     return Response(completion.model_dump_json(), media_type="application/json")
@@ -243,7 +245,8 @@ class _Stream:
             c.model_copy(update={"start": c.start + self._before, "end": c.end + self._before})
             for c in answer.citations
         )
-        last = [self.chunk(Delta(sources=answer.sources, citations=citations), finish_reason="stop")]
+        delta = Delta(sources=answer.sources, citations=citations)
+        last = [self.chunk(delta, finish_reason=_finish_reason(answer))]
         if usage:
             last.append(self._data(self._chunk((), usage=_usage(answer.usage))))
         return last
@@ -263,6 +266,10 @@ class _Stream:
 
 def _id(question: Question) -> str:
     return f"chatcmpl-{question.request_id}"
+
+
+def _finish_reason(answer: Answered | ChatResponse) -> FinishReason:
+    return "length" if answer.cut else "stop"
 
 
 def _usage(usage: Usage) -> CompletionUsage:

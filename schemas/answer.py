@@ -74,6 +74,7 @@ class Answered(Wire):
     sources: tuple[Source, ...] = Field(description="All sources, `cited` true on those the answer uses.")
     extractive: bool = Field(description="True when no model wrote it: the text quotes the pages.")
     stopped: bool = Field(default=False, description="True when the visitor stopped it: the text is what came before.")
+    cut: bool = Field(default=False, description="True when the model's own token limit ended it: the text ends in …")
     strategy: str = Field(default="", description="What was asked to answer: a strategy's name, or `quote`.")
     trace: tuple[Step, ...] = Field(default=(), description="The steps, in order; of very many only the first.")
     usage: Usage = Usage()

@@ -65,11 +65,14 @@ class CompletionMessage(BaseModel):
     citations: tuple[Citation, ...] = Field(description="Ours: which source supports which part of `content`.")
 
 
+FinishReason = Literal["stop", "length"]  # by itself, or at the model's token limit
+
+
 class Choice(BaseModel):
     index: int = 0
     message: CompletionMessage
     logprobs: None = None
-    finish_reason: Literal["stop"] = "stop"
+    finish_reason: FinishReason
 
 
 class Completion(BaseModel):
@@ -96,7 +99,7 @@ class ChunkChoice(BaseModel):
     index: int = 0
     delta: Delta
     logprobs: None = None
-    finish_reason: Literal["stop"] | None = None
+    finish_reason: FinishReason | None = None
 
 
 class CompletionChunk(BaseModel):

@@ -88,6 +88,7 @@ class ChatResponse(Wire):
     citations: tuple[Citation, ...]
     extractive: bool
     stopped: bool = Field(description="The visitor stopped it: the answer is what came before.")
+    cut: bool = Field(description="The model's own token limit ended it: the answer ends in …")
     usage: Usage
     timings_ms: dict[str, float]
 

@@ -101,6 +101,9 @@ async def rewritten(request: Question, settings: Settings, books: Books, rewrite
     except PagewireError as err:
         logger.warning("not rephrased", code=err.code, error=str(err))
         return continued(request.question, request.history)
+    if completion.cut:  # half a question asks for something else
+        logger.warning("not rephrased", code="cut", tokens=OUTPUT_TOKENS)
+        return continued(request.question, request.history)
     return parsed(completion.text, request.question)
 
 

@@ -25,7 +25,7 @@ from pipelines.query.ports import ContentFiltered, Embedder, ModelError
 from pipelines.query.publish import Publication
 from pipelines.query.pump import StrategyFailed, pumped
 from pipelines.query.remedies import remedy
-from pipelines.query.strategies.base import Piece, Strategy, Task
+from pipelines.query.strategies.base import CutShort, Piece, Strategy, Task
 from pipelines.query.strategies.quote import Quote
 from pipelines.query.translate import Translator, terms
 from pipelines.runtime.errors import PagewireError
@@ -46,6 +46,7 @@ class _Made:
     sources: tuple[Source, ...]
     strategy: str = "quote"
     extractive: bool = True
+    cut: bool = False
     usage: Usage = field(default_factory=Usage)
     trace: list[Step] = field(default_factory=list)
 
@@ -117,6 +118,7 @@ class Answering:
             sources=sources,
             extractive=made.extractive,
             stopped=stopped.is_set(),
+            cut=made.cut,
             strategy=made.strategy,
             trace=tuple(made.trace),
             usage=made.usage,
@@ -129,6 +131,7 @@ class Answering:
             steps=[step.kind for step in made.trace],
             cited=[source.page_id for source in sources if source.cited],
             stopped=answered.stopped,
+            cut=answered.cut,
             ms=round(ms),
         )
 
@@ -168,7 +171,7 @@ class Answering:
                 # What a visitor needs is on the pages: quote them. What was streamed so far is taken back.
                 log.warning("the model failed, quoting instead", code=failure.code, error=str(failure))
                 await to.restart()
-        made.strategy, made.extractive = "quote", True
+        made.strategy, made.extractive, made.cut = "quote", True, False
         # What the strategy has found since is more than the gate knew.
         if made.sources and not (refuses and made.sources == retrieved.sources):
             quoted = replace(task, retrieved=retrieved.model_copy(update={"sources": made.sources}))
@@ -197,6 +200,7 @@ class Answering:
         """Run the strategy, again where that may help. Returns: what failed in the end."""
         failures: list[ModelError] = []
         while not stopped.is_set():
+            made.cut = False
             seconds = (task.retrieved.request.deadline - datetime.now(UTC)).total_seconds() - QUOTING_TIME
             try:
                 async with aclosing(pumped(strategy.run(task), stopped, seconds)) as pieces:
@@ -230,6 +234,8 @@ async def _publish(piece: Piece, made: _Made, to: Publication) -> None:
             made.note(piece)
         case Usage():
             made.spent(piece)
+        case CutShort():
+            made.cut = True
         case SourcesFound():
             made.sources = piece.sources
             await to.put(piece)

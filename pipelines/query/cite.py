@@ -53,12 +53,16 @@ class CitationParser:
             self._step(ch, events)
         return events
 
-    def finish(self) -> list[Token | Citation]:
-        """The events that only the end makes certain. White space at the end is not part of the answer."""
+    def finish(self, *, cut: bool = False) -> list[Token | Citation]:
+        """The events that only the end makes certain. White space at the end is not part of the answer.
+
+        Args:
+            cut: the text breaks off: what may have become a marker is none of it.
+        """
         events: list[Token | Citation] = []
         if _MARKER.fullmatch(self._held):
             self._mark(self._held, events)
-        else:
+        elif not cut:
             for ch in self._held:
                 self._write(ch, events)
         self._held = self._gap = self._after = ""

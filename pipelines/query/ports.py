@@ -117,21 +117,24 @@ class ToolSpec:
 class Delta:
     """A piece of a model's text.
 
-    The last of a stream carries the usage, zeros if the server does not count, and the tools that the model calls.
+    The last of a stream carries the usage, zeros if the server does not count, the tools that the model calls, and
+    whether its own token limit cut it short.
     """
 
     text: str = ""
     usage: Usage | None = None
     calls: tuple[ToolCall, ...] = ()
+    cut: bool = False
 
 
 @dataclass(frozen=True)
 class Completion:
-    """A model's whole text, and the tools it calls."""
+    """A model's whole text, and the tools it calls. `cut`: its own token limit came before its end."""
 
     text: str
     usage: Usage
     calls: tuple[ToolCall, ...] = ()
+    cut: bool = False
 
 
 class ChatModel(Protocol):

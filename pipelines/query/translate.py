@@ -125,7 +125,7 @@ class Translator:
         except (PagewireError, TimeoutError) as err:
             log.warning("the model does not translate", error=repr(err))
             return None
-        return completion.text.strip()
+        return None if completion.cut else completion.text.strip()
 
 
 def _sound(translation: str, marked: str) -> bool:

@@ -13,6 +13,7 @@ from adapters.llm_fake import FakeChat
 from pipelines.query.ports import (
     BadRequest,
     ChatModel,
+    Completion,
     ContentFiltered,
     ContextTooLong,
     ModelCut,
@@ -26,6 +27,7 @@ from pipelines.query.ports import (
 from pipelines.runtime.errors import PagewireError, Permanent, Retryable
 from pipelines.runtime.settings import Settings
 from prompts.loader import ChatMessage
+from schemas.answer import Usage
 from tests.scripted_llm import Reply, ScriptedLLM
 
 ASKED = (ChatMessage("system", "Be brief."), ChatMessage("user", "When is the pool open?"))
@@ -44,18 +46,22 @@ async def served(*replies: Reply, silence: float = 20.0) -> AsyncIterator[tuple[
 
 
 @asynccontextmanager
-async def real(pieces: Sequence[str], error: PagewireError | None) -> AsyncIterator[ChatModel]:
-    reply = Reply(pieces) if error is None else Reply(status=429 if isinstance(error, RateLimited) else 400)
+async def real(pieces: Sequence[str], error: PagewireError | None, *, cut: bool = False) -> AsyncIterator[ChatModel]:
+    reply = (
+        Reply(pieces, finish="length" if cut else "stop")
+        if error is None
+        else Reply(status=429 if isinstance(error, RateLimited) else 400)
+    )
     async with served(reply) as (model, _):
         yield model
 
 
 @asynccontextmanager
-async def fake(pieces: Sequence[str], error: PagewireError | None) -> AsyncIterator[ChatModel]:
-    yield FakeChat(error or pieces)
+async def fake(pieces: Sequence[str], error: PagewireError | None, *, cut: bool = False) -> AsyncIterator[ChatModel]:
+    yield FakeChat(Completion("".join(pieces), Usage(), cut=True) if cut else error or pieces)
 
 
-Models = Callable[[Sequence[str], PagewireError | None], Any]
+Models = Callable[..., Any]
 
 
 @pytest.mark.parametrize("models", [real, fake])
@@ -71,6 +77,14 @@ class TestContract:
             completion = await model.complete(ASKED)
         assert completion.text == "Open daily [1]."
         assert completion.usage.completion_tokens > 0
+
+    @pytest.mark.parametrize("cut", [True, False])
+    async def test_the_end_says_whether_the_token_limit_was_reached(self, models: Models, cut: bool) -> None:
+        async with models(PIECES, None, cut=cut) as model:
+            deltas = [delta async for delta in model.stream(ASKED)]
+            completion = await model.complete(ASKED)
+        assert [delta.cut for delta in deltas] == [False] * (len(deltas) - 1) + [cut]
+        assert (completion.text, completion.cut) == ("Open daily [1].", cut)
 
     async def test_the_stream_can_be_closed_early_and_the_model_used_again(self, models: Models) -> None:
         async with models(PIECES, None) as model:

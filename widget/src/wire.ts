@@ -13,6 +13,7 @@ export interface Answered {
   sources: Source[];
   extractive: boolean;
   stopped: boolean;
+  cut: boolean;
   strategy: string;
   usage: Usage;
   timings_ms: Record<string, number>;

@@ -2,7 +2,7 @@
 
     Task ─▶ Strategy.run ─▶ Step ... (what was asked and found, for the trace)
                             SourcesFound (there are more sources now)
-                            Token, Citation ... (the answer), Usage
+                            Token, Citation ... (the answer), CutShort, Usage
 
 A strategy knows nothing of Kafka, of stops or of deadlines: whoever runs it (pipelines.query.answering) closes it when
 nobody wants the answer any more, and looks after what it raises.
@@ -30,7 +30,15 @@ from schemas.query import Retrieved, Source
 STEP_CHARS = 500  # of what was asked and said, in the trace
 NOTES_CHARS = 4_000  # of what a strategy found out, in the prompt of the answer
 
-Piece = Token | Citation | Step | SourcesFound | Usage
+CUT = " …"  # ends an answer that the model's own token limit has cut
+
+
+@dataclass(frozen=True)
+class CutShort:
+    """The answer ends where the model's own token limit was."""
+
+
+Piece = Token | Citation | Step | SourcesFound | Usage | CutShort
 
 
 class Finder(Protocol):
@@ -233,15 +241,21 @@ async def cited(
 ) -> AsyncGenerator[Piece, None]:
     """What the model writes, its markers turned into citations. Raises: ModelError."""
     parser = CitationParser(sources)
+    cut = False
     async with aclosing(model.stream(messages, max_tokens=answer.OUTPUT_TOKENS)) as deltas:
         async for delta in deltas:
             for event in parser.feed(delta.text):
                 yield event
             if delta.usage is not None:
                 yield delta.usage
-    for event in parser.finish():
+            cut = delta.cut
+    for event in parser.finish(cut=cut):
         yield event
     if not parser.text:
         raise ModelSilent("it wrote nothing")
+    if cut:
+        yield Token(text=CUT)
+        yield CutShort()
     dropped = f" ({parser.dropped} citations of no source)" if parser.dropped else ""
-    yield step("model", "answer", f"{len(parser.text)} characters{dropped}", began)
+    limited = ", cut at the model's token limit" if cut else ""
+    yield step("model", "answer", f"{len(parser.text)} characters{limited}{dropped}", began)

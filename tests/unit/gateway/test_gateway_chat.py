@@ -112,7 +112,7 @@ async def test_the_whole_answer_as_json(client: httpx.AsyncClient, fakes: FakePo
     assert body["rephrased"] == "When does the library open?"
     assert body["answer"] == "At nine.\nZwölf Uhr 🕛"
     assert body["sources"][0] | {"cited": True} == body["sources"][0]
-    assert (body["grade"], body["extractive"]) == (0, True)
+    assert (body["grade"], body["extractive"], body["cut"]) == (0, True, False)
     assert fakes.answers.asked[0].lang == "en"
     assert fakes.answers.following == 0
 

@@ -19,6 +19,7 @@ from pipelines.query.answering import Answering
 from pipelines.query.books import Books
 from pipelines.query.examples import Examples
 from pipelines.query.fuse import Hit
+from pipelines.query.ports import Completion
 from pipelines.query.publish import CLOCK_SKEW_MS
 from pipelines.query.search import Found
 from pipelines.query.stops import Stops
@@ -26,7 +27,7 @@ from pipelines.runtime.dead_letters import DeadLetter
 from pipelines.runtime.errors import Retryable
 from pipelines.runtime.record import Record
 from pipelines.runtime.settings import Settings, SiteSettings
-from schemas.answer import AnswerEvent, Done, Failed, Token
+from schemas.answer import AnswerEvent, Done, Failed, Token, Usage
 from schemas.base import Message, WireError
 from schemas.example import RephraseExample
 from schemas.query import Question, Rephrased, Retrieved
@@ -74,7 +75,11 @@ async def test_a_model_rewrites_the_question() -> None:
     assert (made.question, made.mode) == ("When does the indoor pool open on Sundays?", "semantic")
 
 
-@pytest.mark.parametrize("model", [None, FakeChat(Retryable("busy"))], ids=["no model", "failing model"])
+@pytest.mark.parametrize(
+    "model",
+    [None, FakeChat(Retryable("busy")), FakeChat(Completion("When does the indoor pool", Usage(), cut=True))],
+    ids=["no model", "failing model", "cut model"],
+)
 async def test_without_a_working_model_the_question_stays_as_it_is(model: FakeChat | None) -> None:
     assert (await rephrased(asked(), model)).question == "When is the pool open?"
 

@@ -18,6 +18,7 @@ from pipelines.query.books import Books
 from pipelines.query.ports import (
     BadRequest,
     ChatModel,
+    Completion,
     ContentFiltered,
     ContextTooLong,
     Delta,
@@ -236,6 +237,40 @@ async def test_a_model_that_breaks_off_has_its_words_taken_back() -> None:
     assert "always open" in "".join(e.event.text for e in events if e.attempt == 1 and isinstance(e.event, Token))
     assert "always open" not in answered(events).text
     assert streamed(events) == answered(events).text
+
+
+def cut(text: str) -> Completion:
+    return Completion(text, Usage(), cut=True)
+
+
+CUT_STRATEGIES: list[tuple[StrategyName, str]] = [
+    ("plain", ""),
+    ("retrieval-gate", "NO"),
+    ("retrieval-gate", "SEARCH: pool"),
+    ("chain-of-thought", "Sundays are out."),
+    ("tools", ""),
+    ("self-ask", "Enough"),
+    ("react", "Action: finish[]"),
+]
+
+
+@pytest.mark.parametrize(("strategy", "first"), CUT_STRATEGIES)
+async def test_an_answer_cut_by_the_models_token_limit_says_so(strategy: StrategyName, first: str) -> None:
+    model = FakeChat(*([first] if strategy != "plain" else []), cut("Closed on Sundays [1]. Bring a [1"))
+    settings = Settings(sites={"town": SiteSettings(title="Town", strategy=strategy)}, llm_model="fake")
+    events = await answer(asked(POOL), model, settings=settings)
+    final = answered(events)
+    assert (final.strategy, final.cut, final.extractive) == (strategy, True, False)
+    assert streamed(events) == final.text == "Closed on Sundays. Bring a …"
+    assert all(final.text[c.start : c.end] == "Closed on Sundays" for c in final.citations)
+
+
+@pytest.mark.parametrize("reply", ["Closed on Sundays.", cut(""), cut("["), RateLimited("busy", 60)])
+async def test_an_answer_that_nothing_cut_does_not_say_so(reply: Any) -> None:
+    final = answered(await answer(asked(POOL), FakeChat(reply)))
+    assert not final.cut
+    assert not final.text.endswith("…")
+    assert final.extractive == (not isinstance(reply, str))
 
 
 @pytest.mark.parametrize("silence", ["", [], "  \n", ["[1]"]])

@@ -8,9 +8,10 @@ from hypothesis import strategies as st
 
 from adapters.llm_fake import FakeChat
 from pipelines.query import translate as module
-from pipelines.query.ports import ModelDown
+from pipelines.query.ports import Completion, ModelDown
 from pipelines.query.translate import Translator, protected, restored, terms, terms_back
 from prompts.loader import load
+from schemas.answer import Usage
 
 GLOSSARY = {"Bürgeramt": {"en": "citizens' office", "sv": "medborgarkontoret"}, "Kranichmünde": {}}
 SENTENCE = "Nothing found in Kranichmünde.\n\nSee [Opening hours 2026](<https://town.example/a?b=1>) or the Bürgeramt."
@@ -42,12 +43,16 @@ def test_a_mark_that_is_missing_doubled_or_made_up_spoils_it(wrong: str) -> None
 SWEDISH = "Inget hittades i ⟦1⟧.\n\nSe ⟦2⟧ eller ⟦3⟧."
 
 
-async def said(*replies: str | Exception, times: int = 1) -> tuple[str, FakeChat]:
+async def said(*replies: str | Exception | Completion, times: int = 1) -> tuple[str, FakeChat]:
     model = FakeChat(*replies)
     translator = Translator(model, load("translate"))
     for _ in range(times):
         text = await translator.into("sv", "Swedish", SENTENCE, GLOSSARY)
     return text, model
+
+
+async def test_half_a_translation_is_none() -> None:
+    assert (await said(Completion(SWEDISH, Usage(), cut=True)))[0] == SENTENCE
 
 
 async def test_a_sentence_is_said_in_the_visitors_language() -> None:
