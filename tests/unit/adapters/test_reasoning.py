@@ -25,11 +25,12 @@ def spoken(*pieces: str) -> list[str]:
 
 @given(PIECES, st.data())
 def test_however_the_stream_is_cut_the_same_is_spoken(pieces: list[str], data: st.DataObject) -> None:
-    text = "".join(pieces)
+    text = data.draw(st.sampled_from(["", "<think>", "\n<Thinking>so"])) + "".join(pieces)
     cuts = sorted(data.draw(st.lists(st.integers(0, len(text)), max_size=10)))
     said = spoken(*(text[start:end] for start, end in zip([0, *cuts], [*cuts, len(text)], strict=True)))
     block = r"\s*<think(?:ing)?>(?s:.*?)(?:</think(?:ing)?>\s*|\Z)"
     assert "".join(said) == re.sub(rf"\A(?:{block})+", "", text, flags=re.IGNORECASE)
+    assert "".join(spoken(*text)) == "".join(said)
 
 
 @given(PIECES)
