@@ -2,8 +2,8 @@
 
     "Open on Monday [1][7]. See " ─▶ Token "Open on Monday", Citation n=1 of it, Token ". See "     (there is no 7)
 
-A marker is `[1]`, `[1, 2]`, `[1-3]`, `[^1]` or `【1】`. `[1](...)` is a link, `[x]` and `[2024]` are text, and in code
-nothing is a marker.
+A marker is `[1]`, `[1, 2]`, `[1-3]`, `[^1]`, `【1】` or `［1］`; brackets around markers are part of them: `[[1]]`,
+`([1], [2])`. `[1](...)` is a link, `[x]` and `[2024]` are text, and in code nothing is a marker.
 """
 
 from __future__ import annotations
@@ -19,8 +19,11 @@ from schemas.query import Source
 # Share of a statement's words that a source's sentence must have to be called its origin.
 QUOTE_SHARE = 0.3
 
-_MARKER = re.compile(r"[\[【]\^?(?P<numbers>\d{1,2}(?: *[,;–-] *\^?\d{1,2})*)(?:†[^\]】]{0,20})?[\]】]")
-_UNFINISHED = re.compile(r"\[\^?[\d ,;–^-]{0,30}|【\^?[\d ,;–^-]{0,30}(?:†[^】\n]{0,20})?")
+_ONE = r"[\[【［]\^?\d{1,2}(?: *[,;，；、–-] *\^?\d{1,2})*(?:†[^\]】］]{0,20})?[\]】］]"
+_BEGUN = r"[\[［]\^?[\d ,;，；、–^-]{0,30}|【\^?[\d ,;，；、–^-]{0,30}(?:†[^】\n]{0,20})?"
+_OPENS, _BETWEEN = r"[\[【［(（]", r"[ ,;，；、]{0,3}"  # of markers in brackets of their own
+_MARKER = re.compile(rf"{_ONE}|{_OPENS} ?{_ONE}(?:{_BETWEEN}{_ONE}){{0,8}} ?[\]】］)）]")
+_UNFINISHED = re.compile(rf"{_BEGUN}|{_OPENS} ?(?:{_ONE}{_BETWEEN}){{0,9}}(?:{_BEGUN})?")
 _RANGE = re.compile(r"(\d+)(?:\s*[–-]\s*(\d+))?")
 _LEAD = re.compile(r"(?:[\s>#*+•_,;:-]|\d{1,3}[.)](?:\s|\Z))*")  # of a statement: bullets, what joins it
 _WORDLESS = re.compile(r"\W*")
@@ -60,11 +63,10 @@ class CitationParser:
             cut: the text breaks off: what may have become a marker is none of it.
         """
         events: list[Token | Citation] = []
+        while self._held and not _MARKER.fullmatch(self._held) and not cut:
+            self._release(events)
         if _MARKER.fullmatch(self._held):
             self._mark(self._held, events)
-        elif not cut:
-            for ch in self._held:
-                self._write(ch, events)
         self._held = self._gap = self._after = ""
         self._settle_leading(events)
         return events
@@ -81,8 +83,10 @@ class CitationParser:
                 self._held += ch
                 return
             else:
-                self._unhold(events)
-        if ch in "[【" and not self._in_code():
+                self._release(events)
+                self._step(ch, events)
+                return
+        if ch in "[【［(（" and not self._in_code():
             self._held = ch
         elif ch.isspace():
             if self._marked:
@@ -91,6 +95,13 @@ class CitationParser:
                 self._gap += ch
         else:
             self._write(ch, events)
+
+    def _release(self, events: list[Token | Citation]) -> None:
+        """No marker begins where we thought; one may begin behind it."""
+        held, self._held = self._held, ""
+        self._write(held[0], events)
+        for ch in held[1:]:
+            self._step(ch, events)
 
     def _unhold(self, events: list[Token | Citation]) -> None:
         held, self._held = self._held, ""
@@ -120,9 +131,8 @@ class CitationParser:
             events.append(Token(text=added))
 
     def _mark(self, marker: str, events: list[Token | Citation]) -> None:
-        match = _MARKER.fullmatch(marker)
-        assert match is not None
-        numbers = list(dict.fromkeys(_numbers(match["numbers"])))
+        ones: list[str] = re.findall(_ONE, marker)
+        numbers = list(dict.fromkeys(n for one in ones for n in _numbers(one.partition("†")[0])))
         known = [n for n in numbers if n in self._sources]
         self.dropped += len(numbers) - len(known)
         if "\n" in self._gap and not self._marked:

@@ -53,6 +53,19 @@ def cited(parser: CitationParser) -> list[tuple[int, str]]:
         ("Open at 9 【1】.", "Open at 9.", [(1, "Open at 9")]),
         ("Open at 9 【2†source】.", "Open at 9.", [(2, "Open at 9")]),
         ("Open at 9 [^1].", "Open at 9.", [(1, "Open at 9")]),
+        ("Open at 9 ［1］.", "Open at 9.", [(1, "Open at 9")]),
+        ("九点开门［１］。", "九点开门。", [(1, "九点开门")]),
+        ("Open at 9 [[1]].", "Open at 9.", [(1, "Open at 9")]),
+        ("Open at 9 【【1】】.", "Open at 9.", [(1, "Open at 9")]),
+        ("Open at 9 [[1, 2]].", "Open at 9.", [(1, "Open at 9"), (2, "Open at 9")]),
+        ("Open at 9 [[1], [2]].", "Open at 9.", [(1, "Open at 9"), (2, "Open at 9")]),
+        ("Open at 9 [ [1][^2] ].", "Open at 9.", [(1, "Open at 9"), (2, "Open at 9")]),
+        ("Open at 9 ([1]).", "Open at 9.", [(1, "Open at 9")]),
+        ("Open at 9 【2†a[3】.", "Open at 9.", [(2, "Open at 9")]),
+        ("九点开门（［1］；［2］）。", "九点开门。", [(1, "九点开门"), (2, "九点开门")]),
+        ("九点开门［1、2］。", "九点开门。", [(1, "九点开门"), (2, "九点开门")]),
+        ("Open at 9 [[1] today", "Open at 9 [ today", [(1, "Open at 9 [")]),
+        ("Open at 9 [[1]", "Open at 9 [", [(1, "Open at 9 [")]),
         ("It opens at 9 [1]. It costs 4 euros [2].", "It opens at 9. It costs 4 euros.",
          [(1, "It opens at 9"), (2, "It costs 4 euros")]),
         ("It opens at 9 [1] and costs 4 euros [2].", "It opens at 9 and costs 4 euros.",
@@ -83,6 +96,8 @@ def test_markers_become_citations(said: str, text: str, citations: list[tuple[in
     [
         "See [the fees](/fees) and [x].",
         "See [1](/fees).",
+        "See [[1]](/fees).",
+        "Open (9 to 18) (",
         "In [2024] it was free.",
         "An [unfinished",
         "An [1",
@@ -143,7 +158,7 @@ def test_events_tell_the_same_as_the_whole() -> None:
 PIECES = st.lists(
     st.sampled_from(
         ["Open", " ", "at 9", ".", "\n", "\n\n", "- ", "[1]", "[2]", "[1, 2]", "[9]", "[", "]", "(", ")", "【3】", "`",
-         "x", "1", "```\n", "[a]", ",", "  ", "**"]
+         "［1］", "［", "[[1]]", "([2], [3])", "†", "x", "1", "```\n", "[a]", ",", "  ", "**"]
     ),
     max_size=25,
 )  # fmt: skip
