@@ -9,6 +9,8 @@ import asyncio
 import contextlib
 from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
 from dataclasses import asdict
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
 from typing import Any
 
 import openai
@@ -286,11 +288,17 @@ def _said(err: openai.APIError) -> str:
 
 
 def _retry_after(headers: Mapping[str, str]) -> float | None:
-    """Seconds; RFC 9110 allows a date as well, but servers of models send numbers."""
+    """Seconds from now; RFC 9110 allows a number of them or a date."""
+    said = headers.get("retry-after", "")
+    with contextlib.suppress(ValueError):
+        return max(0.0, float(said))
     try:
-        return max(0.0, float(headers.get("retry-after", "")))
-    except ValueError:
+        at = parsedate_to_datetime(said)
+    except (ValueError, OverflowError):
         return None
+    # Without a zone it is UTC (RFC 5322, "-0000").
+    at = at if at.tzinfo else at.replace(tzinfo=UTC)
+    return max(0.0, (at - datetime.now(UTC)).total_seconds())
 
 
 def _joined(before: ToolCall | None, piece: _CallPiece) -> ToolCall:

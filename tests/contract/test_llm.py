@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import aclosing, asynccontextmanager
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -243,6 +244,30 @@ async def test_a_model_that_thinks_for_long_is_not_silent() -> None:
     pieces = ["<think>", *("hm " for _ in range(6)), "</think>", "Nine."]
     async with served(Reply(pieces, delay=0.1), silence=0.5) as (model, _):
         assert (await model.complete(ASKED)).text == "Nine."
+
+
+async def asked_to_wait(retry_after: str) -> float | None:
+    async with served(Reply(status=429, headers={"Retry-After": retry_after})) as (model, _):
+        with pytest.raises(RateLimited) as caught:
+            await model.complete(ASKED)
+    return caught.value.retry_after
+
+
+@pytest.mark.parametrize("zone", ["GMT", "-0000", "+0000"])
+async def test_a_busy_server_may_name_a_date_to_come_back(zone: str) -> None:
+    in_a_minute = f"{datetime.now(UTC) + timedelta(seconds=60):%a, %d %b %Y %H:%M:%S} {zone}"
+    seconds = await asked_to_wait(in_a_minute)
+    assert seconds is not None
+    assert 30 < seconds <= 60
+
+
+async def test_a_date_that_has_passed_is_now() -> None:
+    assert await asked_to_wait("Sun, 06 Nov 1994 08:49:37 GMT") == 0.0
+
+
+@pytest.mark.parametrize("date", ["Sun, 06 Nov 99999999999999999999 08:49:37 GMT", "Sun, 99 Nov 1994 08:49:37 GMT"])
+async def test_a_date_that_is_none_says_nothing(date: str) -> None:
+    assert await asked_to_wait(date) is None
 
 
 HOURS = ToolSpec("hours", "Says when it is open.", {"type": "object", "properties": {"day": {"type": "string"}}})
