@@ -22,7 +22,7 @@ from fastapi.routing import APIRoute
 from gateway.auth import Caller
 from gateway.bodies import parse, read_body
 from gateway.chat import BODY_LIMIT, FIRST_EVENT_WAIT, new_question, whole
-from gateway.edge import Edge, MayChat, TheEdge
+from gateway.edge import Edge, MayChatSomewhere, TheEdge
 from gateway.messages import message
 from gateway.openapi import request_body
 from gateway.problems import Problem, invalid, problem_of
@@ -102,13 +102,13 @@ def _error(status: int, code: str, text: str, param: str | None = None) -> Compl
 
 
 @router.get("/models")
-async def models(caller: MayChat, edge: TheEdge) -> ModelList:
+async def models(caller: MayChatSomewhere, edge: TheEdge) -> ModelList:
     """The sites you may ask: each is a model."""
     return ModelList(data=tuple(Model(id=site) for site in edge.settings.sites if _may(caller, site)))
 
 
 @router.get("/models/{model}")
-async def model(model: Annotated[SiteId, Path()], caller: MayChat, edge: TheEdge) -> Model:
+async def model(model: Annotated[SiteId, Path()], caller: MayChatSomewhere, edge: TheEdge) -> Model:
     """One of them."""
     _known(edge, caller, model)
     return Model(id=model)
@@ -125,7 +125,7 @@ async def model(model: Annotated[SiteId, Path()], caller: MayChat, edge: TheEdge
         }
     },
 )
-async def complete(caller: MayChat, edge: TheEdge, request: Request) -> Response:
+async def complete(caller: MayChatSomewhere, edge: TheEdge, request: Request) -> Response:
     """Ask a site as if it were one of OpenAI's models; what its answer stands on is in `sources` and `citations`."""
     order = parse(CompletionRequest, await read_body(request, BODY_LIMIT))
     _known(edge, caller, order.model)

@@ -71,10 +71,13 @@ bearer_scheme = HTTPBearer(
 )
 
 
-def may(scope: Scope) -> Callable[..., Awaitable[Caller]]:
+def may(scope: Scope, *, any_site: bool = False) -> Callable[..., Awaitable[Caller]]:
     """A dependency that lets callers with `scope` (for the path's site) through.
 
     Routes read their body only after it: a stranger's megabytes are not looked at.
+
+    Args:
+        any_site: the site is not in the path, so the route itself looks at whose site it is.
 
     Raises:
         Problem: 401 without a valid bearer value, 403 without the right.
@@ -94,7 +97,7 @@ def may(scope: Scope) -> Callable[..., Awaitable[Caller]]:
         if scope not in caller.scopes:
             raise _forbidden(f"needs the scope {scope!r}", scope)
         site = request.path_params.get("site")
-        if caller.site is not None and caller.site != site:
+        if not any_site and caller.site is not None and caller.site != site:
             raise _forbidden(f"this key is for the site {caller.site!r}", scope)
         if site is not None:
             edge.settings.site(site)
@@ -114,5 +117,6 @@ def _forbidden(detail: str, scope: Scope) -> Problem:
 
 TheEdge = Annotated[Edge, Depends(edge_of)]
 MayChat = Annotated[Caller, Depends(may("chat"))]
+MayChatSomewhere = Annotated[Caller, Depends(may("chat", any_site=True))]
 MayIngest = Annotated[Caller, Depends(may("ingest"))]
 MayAdmin = Annotated[Caller, Depends(may("admin"))]

@@ -20,6 +20,7 @@ from pipelines.runtime.settings import KeySettings, Settings, SiteSettings
 ADMIN = "admin-key-of-the-test"
 INGEST_TOWN = "ingest-key-of-town"
 CHAT_ANYWHERE = "chat-key-of-a-program"
+EVERYTHING_TOWN = "key-for-everything-of-town"
 PAGE_ORIGIN = "https://www.town.example"
 
 
@@ -35,7 +36,7 @@ def bearer(key: str) -> dict[str, str]:
 
 
 def edge_settings(home: Path, **more: Any) -> Settings:
-    """Two sites, `town` (en, de) and `other` (fr); an admin key and two smaller ones."""
+    """Two sites, `town` (en, de) and `other` (fr); an admin key and smaller ones."""
     values: dict[str, Any] = {
         "home": home,
         "admin_key": ADMIN,
@@ -43,15 +44,19 @@ def edge_settings(home: Path, **more: Any) -> Settings:
             "town": SiteSettings(languages=("en", "de"), title="Town & Sons", origins=(PAGE_ORIGIN,)),
             "other": SiteSettings(languages=("fr",)),
         },
-        "keys": [_key("cms", INGEST_TOWN, "ingest", "town"), _key("bot", CHAT_ANYWHERE, "chat", None)],
+        "keys": [
+            _key("cms", INGEST_TOWN, "ingest", site="town"),
+            _key("bot", CHAT_ANYWHERE, "chat"),
+            _key("webmaster", EVERYTHING_TOWN, "ingest", "chat", "admin", site="town"),
+        ],
         "content_limit": 10_000,
     }
     return Settings.model_validate(values | more)
 
 
-def _key(name: str, key: str, scope: str, site: str | None) -> KeySettings:
+def _key(name: str, key: str, *scopes: str, **more: Any) -> KeySettings:
     return KeySettings.model_validate(
-        {"name": name, "sha256": sha256(key.encode()).hexdigest(), "scopes": [scope], "site": site}
+        {"name": name, "sha256": sha256(key.encode()).hexdigest(), "scopes": scopes} | more
     )
 
 

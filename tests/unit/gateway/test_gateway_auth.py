@@ -21,7 +21,16 @@ from gateway.rates import ADDRESS_FACTOR, DailyBudgets, Rates
 from gateway.tokens import Visitor, VisitorTokens
 from pipelines.runtime.errors import SettingsError
 from pipelines.runtime.settings import ChatSettings, Settings, SiteSettings
-from tests.edge import ADMIN, CHAT_ANYWHERE, INGEST_TOWN, PAGE_ORIGIN, assert_problem, bearer, edge_settings
+from tests.edge import (
+    ADMIN,
+    CHAT_ANYWHERE,
+    EVERYTHING_TOWN,
+    INGEST_TOWN,
+    PAGE_ORIGIN,
+    assert_problem,
+    bearer,
+    edge_settings,
+)
 
 INGEST = ("PUT", "/v1/sites/town/pages/fees")
 ELSEWHERE = ("PUT", "/v1/sites/other/pages/fees")
@@ -40,6 +49,7 @@ MAY = {
     ADMIN: set(EVERYTHING),
     INGEST_TOWN: {INGEST, RECEIPT, BULK, DELETE},
     CHAT_ANYWHERE: {CHAT, CHAT_ELSEWHERE, SEARCH, RESUME},
+    EVERYTHING_TOWN: {INGEST, RECEIPT, BULK, DELETE, CHAT, SEARCH, RESUME},  # nothing that is of no site
     "visitor": {CHAT, SEARCH, RESUME},
 }
 

@@ -1,16 +1,62 @@
-"""OpenAI's chat completions, in this process; with their real client: tests/integration/test_completions.py."""
+"""OpenAI's routes: who may ask which site. How its own client takes them: tests/integration/test_completions.py."""
 
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import httpx
 import pytest
+from fastapi import FastAPI
 
 from gateway.fakes import FakePorts
 from schemas.answer import Answered, Done, Token
+from tests.edge import ADMIN, CHAT_ANYWHERE, EVERYTHING_TOWN, INGEST_TOWN, bearer
 
-CHAT = "/v1/sites/town/chat"
+COMPLETE = "/v1/chat/completions"
+
+
+def body(site: str, **more: Any) -> dict[str, Any]:
+    return {"model": site, "messages": [{"role": "user", "content": "When?"}], **more}
+
+
+@pytest.mark.parametrize(
+    ("who", "sites"),
+    [
+        (ADMIN, ["town", "other"]),
+        (CHAT_ANYWHERE, ["town", "other"]),
+        (EVERYTHING_TOWN, ["town"]),
+        ("visitor", ["town"]),
+    ],
+)
+async def test_a_caller_asks_the_sites_it_is_for_and_knows_of_no_others(
+    stranger: httpx.AsyncClient, app: FastAPI, fakes: FakePorts, who: str, sites: list[str]
+) -> None:
+    headers = bearer(app.state.edge.tokens.issue("town").token if who == "visitor" else who)
+    listed = await stranger.get("/v1/models", headers=headers)
+    assert [model["id"] for model in listed.json()["data"]] == sites
+    for site in ("town", "other", "nowhere"):
+        answers = [
+            await stranger.get(f"/v1/models/{site}", headers=headers),
+            await stranger.post(COMPLETE, json=body(site), headers=headers),
+            await stranger.post(COMPLETE, json=body(site, stream=True), headers=headers),
+        ]
+        if site in sites:
+            assert [answer.status_code for answer in answers] == [200, 200, 200]
+        else:
+            assert [answer.status_code for answer in answers] == [404, 404, 404]
+            assert {answer.json()["error"]["code"] for answer in answers} == {"model_not_found"}
+    assert {question.site for question in fakes.answers.asked} == set(sites)
+
+
+async def test_who_may_not_chat_may_not_here(stranger: httpx.AsyncClient, fakes: FakePorts) -> None:
+    for key, status in ((INGEST_TOWN, 403), ("nobody", 401)):
+        for answer in (
+            await stranger.get("/v1/models", headers=bearer(key)),
+            await stranger.post(COMPLETE, json=body("town"), headers=bearer(key)),
+        ):
+            assert answer.status_code == status
+    assert fakes.answers.asked == []
 
 
 @pytest.mark.parametrize(("cut", "reason"), [(True, "length"), (False, "stop")])
@@ -19,14 +65,13 @@ async def test_an_answer_cut_by_the_models_token_limit_is_told_in_every_form(
 ) -> None:
     answer = Answered(text="At …", citations=(), sources=(), extractive=False, cut=cut)
     fakes.answers.script = lambda _: [Token(text="At …"), answer, Done()]
-    order = {"model": "town", "messages": [{"role": "user", "content": "When?"}]}
 
-    whole = (await client.post("/v1/chat/completions", json=order)).json()
+    whole = (await client.post(COMPLETE, json=body("town"))).json()
     assert (whole["choices"][0]["message"]["content"], whole["choices"][0]["finish_reason"]) == ("At …", reason)
 
-    stream = (await client.post("/v1/chat/completions", json=order | {"stream": True})).text
+    stream = (await client.post(COMPLETE, json=body("town", stream=True))).text
     chunks = [json.loads(line.removeprefix("data: ")) for line in stream.split("\n\n") if line.startswith("data: {")]
     reasons = [chunk["choices"][0].get("finish_reason") for chunk in chunks]
     assert reasons == [None] * (len(chunks) - 1) + [reason]
 
-    assert (await client.post(CHAT, json={"question": "When?"})).json()["cut"] is cut
+    assert (await client.post("/v1/sites/town/chat", json={"question": "When?"})).json()["cut"] is cut
