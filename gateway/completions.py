@@ -27,6 +27,7 @@ from gateway.messages import message
 from gateway.openapi import request_body
 from gateway.problems import Problem, invalid, problem_of
 from gateway.sse import HEARTBEAT, EventStream, Patient
+from pipelines.query.ports import ContentFiltered
 from pipelines.runtime.errors import PagewireError, Retryable
 from schemas.answer import Answered, Done, Failed, Restart, Token, Usage
 from schemas.base import SiteId
@@ -85,15 +86,22 @@ router = APIRouter(
 
 def refusal(problem: Problem) -> Response:
     """The problem as OpenAI's clients expect it."""
-    # Their clients take 422 for one mistake among others; for them all are 400.
-    status = 400 if problem.status == 422 else problem.status
+    status, code = _theirs(problem.status, problem.code)
     param = problem.errors[0].field if problem.errors else None
     return Response(
-        _error(problem.status, problem.code, problem.detail, param).model_dump_json(),
+        _error(status, code, problem.detail, param).model_dump_json(),
         status_code=status,
         headers=problem.headers,
         media_type="application/json",
     )
+
+
+def _theirs(status: int, code: str) -> tuple[int, str]:
+    """Status and code that OpenAI has for the same."""
+    if code == ContentFiltered.code:
+        return 400, "content_filter"  # the caller's mistake, as there: a client would ask again after a 5xx
+    # Their clients take 422 for one mistake among others; for them all are 400.
+    return 400 if status == 422 else status, code
 
 
 def _error(status: int, code: str, text: str, param: str | None = None) -> CompletionErrorDocument:
@@ -252,7 +260,7 @@ class _Stream:
         return last
 
     def trouble(self, code: str, text: str) -> bytes:
-        return self._data(_error(500, code, text))
+        return self._data(_error(*_theirs(500, code), text))
 
     def _chunk(self, choices: tuple[ChunkChoice, ...], usage: CompletionUsage | None = None) -> CompletionChunk:
         question = self._question

@@ -162,6 +162,14 @@ async def test_a_failed_answer_is_an_error_of_the_server(client: openai.AsyncOpe
             pass
 
 
+async def test_what_the_filter_refuses_is_not_asked_again(url: str, fakes: FakePorts) -> None:
+    fakes.answers.script = lambda _: [Failed(code="content-filtered", message="In other words."), Done()]
+    async with openai.AsyncOpenAI(base_url=url, api_key=ADMIN, max_retries=2, timeout=20) as client:
+        with pytest.raises(openai.BadRequestError, match="In other words"):
+            await client.chat.completions.create(model="town", messages=[user("When?")])
+    assert len(fakes.answers.asked) == 1
+
+
 async def test_an_answer_that_starts_again_goes_on_below_and_its_citations_with_it(
     client: openai.AsyncOpenAI, fakes: FakePorts
 ) -> None:

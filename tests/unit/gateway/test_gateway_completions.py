@@ -10,7 +10,7 @@ import pytest
 from fastapi import FastAPI
 
 from gateway.fakes import FakePorts
-from schemas.answer import Answered, Done, Token
+from schemas.answer import Answered, Done, Failed, Token
 from tests.edge import ADMIN, CHAT_ANYWHERE, EVERYTHING_TOWN, INGEST_TOWN, bearer
 
 COMPLETE = "/v1/chat/completions"
@@ -75,3 +75,26 @@ async def test_an_answer_cut_by_the_models_token_limit_is_told_in_every_form(
     assert reasons == [None] * (len(chunks) - 1) + [reason]
 
     assert (await client.post("/v1/sites/town/chat", json={"question": "When?"})).json()["cut"] is cut
+
+
+@pytest.mark.parametrize(
+    ("failed", "status", "error"),
+    [
+        ("content-filtered", 400, {"type": "invalid_request_error", "code": "content_filter"}),
+        ("model-away", 502, {"type": "server_error", "code": "model-away"}),
+    ],
+)
+async def test_what_the_filter_refuses_is_not_the_servers_mistake(
+    client: httpx.AsyncClient, fakes: FakePorts, failed: str, status: int, error: dict[str, str]
+) -> None:
+    fakes.answers.script = lambda _: [Token(text="At "), Failed(code=failed, message="In other words."), Done()]
+    told = {"message": "In other words.", "param": None} | error
+    whole = await client.post(COMPLETE, json=body("town"))
+    assert (whole.status_code, whole.json()["error"]) == (status, told)
+    streamed = await client.post(COMPLETE, json=body("town", stream=True))
+    pieces = [line.removeprefix("data: ") for line in streamed.text.splitlines() if line]
+    assert json.loads(pieces[-2]) == {"error": told}
+    assert pieces[-1] == "[DONE]"
+    # The site's own route says it as before.
+    own = await client.post("/v1/sites/town/chat", json={"question": "When?"})
+    assert (own.status_code, own.json()["code"]) == (502, failed)
