@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import secrets
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
@@ -89,11 +90,28 @@ async def answered(edge: Edge, request: Request, caller: Caller, question: Quest
     deadline = asyncio.get_running_loop().time() + edge.settings.question_timeout
     owner = owner_of(caller, question.site)
     events = Patient(edge.conversations.following(owner, question, edge.ports.answers.ask(question)))
-    if "text/event-stream" not in request.headers.get("accept", ""):
+    if not wants_stream(", ".join(request.headers.getlist("accept"))):
         return JSONResponse((await whole(events, question, deadline)).model_dump(mode="json"))
     await events.begin(FIRST_EVENT_WAIT)
     traced = caller.visitor is None
     return EventStream(events, frames(events, question.request_id, question.lang, deadline, traced=traced))
+
+
+def wants_stream(accept: str) -> bool:
+    """Whether `Accept` (RFC 9110, 12.5.1) prefers a stream to JSON; when it likes both alike, whether it names it."""
+    ranges = {}
+    for part in accept.lower().split(","):
+        kind, *parameters = (piece.strip() for piece in part.split(";"))
+        q = next((value.removeprefix("q=") for value in parameters if value.startswith("q=")), "1")
+        # What is no quality is none: the range is taken as not wanted.
+        ranges[kind] = float(q) if re.fullmatch(r"[01](\.\d{0,3})?", q, re.ASCII) else 0.0
+
+    def quality(*kinds: str) -> float:
+        return next((ranges[kind] for kind in kinds if kind in ranges), 0.0)
+
+    stream = quality("text/event-stream", "text/*", "*/*")
+    json = quality("application/json", "application/*", "*/*")
+    return stream > json or (stream == json > 0 and "text/event-stream" in ranges)
 
 
 @router.get(

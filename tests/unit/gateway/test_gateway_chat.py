@@ -118,6 +118,40 @@ async def test_the_whole_answer_as_json(client: httpx.AsyncClient, fakes: FakePo
 
 
 @pytest.mark.parametrize(
+    ("accept", "streamed"),
+    [
+        ("text/event-stream", True),
+        ("Text/Event-Stream", True),
+        ("text/event-stream;q=0.1", True),
+        ("text/event-stream; charset=utf-8 ; Q=1.000", True),
+        ("application/json, text/event-stream", True),
+        ("text/event-stream, */*;q=0.1", True),
+        ("text/event-stream, */*", True),
+        ("text/*", True),
+        ("text/event-stream;q=0", False),
+        ("text/event-stream;q=0.0, application/json;q=0", False),
+        ("application/json, text/event-stream;q=0.9", False),
+        ("application/json;profile=text/event-stream", False),
+        ("x-text/event-streams", False),
+        ("text/event-stream;q=much", False),
+        ("text/html, text/event-stream;q=0, */*;q=0.8", False),
+        ("*/*", False),
+        ("", False),
+        (",;,q", False),
+    ],
+)
+async def test_a_stream_is_for_those_who_accept_it(client: httpx.AsyncClient, accept: str, streamed: bool) -> None:
+    response = await client.post(CHAT, json={"question": "When?"}, headers={"Accept": accept})
+    assert (response.headers["content-type"].partition(";")[0] == "text/event-stream") == streamed
+
+
+async def test_accept_may_come_in_several_lines(client: httpx.AsyncClient) -> None:
+    headers = [("Accept", "text/html"), ("Accept", "text/event-stream")]
+    response = await client.post(CHAT, json={"question": "When?"}, headers=headers)
+    assert response.headers["content-type"].startswith("text/event-stream")
+
+
+@pytest.mark.parametrize(
     ("body", "status", "code"),
     [
         (b"", 400, "bad-json"),
