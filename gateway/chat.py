@@ -136,15 +136,16 @@ async def resume(
     given, _, position = last_event_id.partition(":")
     if last_event_id and (given != request_id or not position):
         raise Problem(400, "bad-position", "Last-Event-ID: not an event of this answer")
+    accepted = None
     if not position:  # else whoever makes up an id would have us search a day of everybody's answers for it
-        position = await edge.conversations.position(owner_of(caller, site), request_id)
+        accepted, position = await edge.conversations.accepted(owner_of(caller, site), request_id)
     events = Patient(edge.ports.answers.resume(request_id, position))
     if not await events.begin(FIRST_EVENT_WAIT):
         return Response(status_code=204)
     deadline = asyncio.get_running_loop().time() + edge.settings.question_timeout
     lang = edge.settings.site(site).languages[0]
     traced = caller.visitor is None
-    return EventStream(events, frames(events, request_id, lang, deadline, position, traced=traced))
+    return EventStream(events, frames(events, request_id, lang, deadline, position, accepted, traced=traced))
 
 
 @router.delete("/answers/{request_id}", status_code=202, response_class=Response)

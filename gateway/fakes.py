@@ -99,7 +99,8 @@ Step = Event | float | BaseException
 class FakeAnswers:
     """Plays a script after `accepted`: events, pauses in seconds, errors. Positions count events.
 
-    A stop ends the pause at hand, and with it the answer.
+    As with the real ones, `accepted` is told to who asks and to nobody who comes back. A stop ends the pause at hand,
+    and with it the answer.
     """
 
     script: Callable[[Question], Sequence[Step]]
@@ -110,18 +111,21 @@ class FakeAnswers:
 
     async def ask(self, question: Question) -> AsyncGenerator[Followed, None]:
         self.asked.append(question)
-        async for followed in self._play(question, -1):
+        accepted = Accepted(request_id=question.request_id, conversation_id=question.conversation_id)
+        self.pulled += 1
+        yield Followed("0", AnswerEvent(request_id=question.request_id, seq=0, event=accepted))
+        async for followed in self._play(question, 0):
             yield followed
 
     async def resume(self, request_id: str, position: str) -> AsyncGenerator[Followed, None]:
         question = next((q for q in self.asked if q.request_id == request_id), None)
-        if question is None or not (position == "" or position.isdecimal()):
+        if question is None or not position.isdecimal():
             raise BadPosition("not a position of this answer")
-        async for followed in self._play(question, int(position or -1)):
+        async for followed in self._play(question, int(position)):
             yield followed
 
     def here(self, request_id: str) -> str:
-        return ""
+        return "0"
 
     async def stop(self, request_id: str) -> None:
         self.stopped[request_id].set()
@@ -131,15 +135,14 @@ class FakeAnswers:
         question = next((q for q in self.asked if q.request_id == request_id), None)
         if question is None:
             return
-        async for followed in self._play(question, int(position or -1), waiting=False):
+        async for followed in self._play(question, int(position), waiting=False):
             yield followed
 
     async def _play(self, question: Question, after: int, *, waiting: bool = True) -> AsyncGenerator[Followed, None]:
-        accepted = Accepted(request_id=question.request_id, conversation_id=question.conversation_id)
         self.following += 1
-        seq = -1
+        seq = 0
         text = ""
-        steps: deque[Step] = deque((accepted, *self.script(question)))
+        steps: deque[Step] = deque(self.script(question))
         try:
             while steps:
                 step = steps.popleft()

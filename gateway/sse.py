@@ -21,7 +21,7 @@ from gateway.messages import Trouble, message
 from gateway.metrics import OPEN_STREAMS
 from gateway.ports import Followed
 from pipelines.runtime.errors import Retryable
-from schemas.answer import Done, Event, Failed
+from schemas.answer import Accepted, Done, Event, Failed
 
 log = structlog.get_logger(__name__)
 
@@ -103,6 +103,7 @@ async def frames(
     lang: str,
     deadline: float,
     position: str = "",
+    accepted: Accepted | None = None,
     heartbeat: float = HEARTBEAT,
     *,
     traced: bool = True,
@@ -112,10 +113,13 @@ async def frames(
     Args:
         deadline: on the running loop's clock; after it nobody waits any more.
         position: where the reader stands before the first event.
+        accepted: goes before the others, for a reader who begins anew.
         traced: as for `frame`.
     """
     now = asyncio.get_running_loop().time
     trouble: Trouble
+    if accepted is not None:
+        yield frame(accepted, event_id(request_id, position))
     try:
         while True:
             remaining = deadline - now()

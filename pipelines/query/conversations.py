@@ -35,7 +35,7 @@ from pipelines.query.turns import (
     shown,
 )
 from pipelines.runtime.errors import Permanent, Retryable
-from schemas.answer import Failed
+from schemas.answer import Accepted, Failed
 from schemas.conversation import (
     Conversation,
     ConversationDetail,
@@ -266,10 +266,15 @@ class Conversations:
 
         await self._change_answer(owner, request_id, without_waiting)
 
-    async def position(self, owner: Owner, request_id: str) -> str:
-        """Where in the log the answer begins. Raises: UnknownAnswer, Retryable."""
+    async def accepted(self, owner: Owner, request_id: str) -> tuple[Accepted, str]:
+        """The answer's first event, which is not in the log, and where in it the others begin.
+
+        Raises:
+            UnknownAnswer, Retryable.
+        """
         conversation = (await self._with_answer(owner, request_id)).conversation
-        return next(turn.position for turn in conversation.turns if turn.request_id == request_id)
+        position = next(turn.position for turn in conversation.turns if turn.request_id == request_id)
+        return Accepted(request_id=request_id, conversation_id=conversation.conversation_id), position
 
     async def _change_answer(
         self, owner: Owner, request_id: str, change: Callable[[Conversation], Conversation]

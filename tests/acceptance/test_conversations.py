@@ -205,7 +205,12 @@ def test_a_reload_mid_answer_goes_on_at_another_gateway_and_is_kept(town: Town) 
         with town.elsewhere.stream("GET", place, headers=headers) as response:
             assert response.status_code == 200
             whole[name] = list(events(response))
-    assert begun[1:] + whole["on"] == whole["again"]
+    assert begun[1:] + whole["on"] == whole["again"][1:]
+    first = whole["again"][0]
+    assert first[1:] == begun[0][1:]
+    # Its id is good for reading on, too.
+    with town.site.stream("GET", place, headers={"Last-Event-ID": first[0]}) as response:
+        assert list(events(response)) == whole["again"][1:]
     text = "".join(data["text"] for _, event, data in whole["again"] if event == "token")
     final = whole["again"][-2][2]
     assert text.split() == final["text"].split() == [f"word{n}" for n in range(60)]

@@ -10,7 +10,7 @@ import httpx
 import pytest
 from fastapi import FastAPI
 
-from gateway import sse
+from gateway import chat, sse
 from gateway.app import create_app
 from gateway.fakes import FakeAnswers, FakePages, FakePorts, plain_answer
 from gateway.messages import message
@@ -262,9 +262,27 @@ async def test_resuming_goes_on_at_the_exact_event(client: httpx.AsyncClient, fa
         rest = await client.get(url, headers={"Last-Event-ID": whole[seen].id})
         assert rest.headers["content-type"].startswith("text/event-stream")
         assert parse_sse(rest.text) == whole[seen + 1 :]
-    assert parse_sse((await client.get(url)).text) == whole
+    again = parse_sse((await client.get(url)).text)
+    assert again == whole
+    assert again[0].event == "accepted"
     # An EventSource would come back for ever; 204 tells it to stop (WHATWG HTML, 9.2.2).
     assert (await client.get(url, headers={"Last-Event-ID": whole[-1].id})).status_code == 204
+
+
+async def test_reading_anew_begins_with_accepted_before_there_is_an_answer(
+    app: FastAPI, client: httpx.AsyncClient, fakes: FakePorts, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(chat, "FIRST_EVENT_WAIT", 0.01)
+    fakes.answers.script = lambda _: [3600.0, Token(text="late"), Done()]
+    async with Wire().call(app, *asking({"question": "When?"})) as wire:
+        [accepted] = await wire.events(1)
+        path = f"/v1/sites/town/answers/{accepted.data['request_id']}/events"
+        async with Wire().call(app, "GET", path, bearer(ADMIN)) as second:
+            assert await second.events(1) == [accepted]
+            await client.delete(path.removesuffix("/events"))
+            assert [e.event for e in await second.events(2)] == ["answer", "done"]
+    rest = await client.get(path, headers={"Last-Event-ID": accepted.id})
+    assert [e.event for e in parse_sse(rest.text)] == ["answer", "done"]
 
 
 @pytest.mark.parametrize("last", ["nonsense", "other-request:3", "{id}:x", "{id}:../..", ":3"])

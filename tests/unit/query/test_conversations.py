@@ -294,7 +294,7 @@ async def test_nobody_else_finds_anything(stranger: Owner) -> None:
     attempts = [
         conversations.rate(stranger, asked.request_id, said),
         conversations.stopped(stranger, asked.request_id),
-        conversations.position(stranger, asked.request_id),
+        conversations.accepted(stranger, asked.request_id),
     ]
     for attempt in attempts:
         with pytest.raises(UnknownAnswer):
