@@ -80,7 +80,7 @@ async def _hops(client: httpx.AsyncClient, clients: Clients, rounds: int) -> tup
         sink = _FirstToken()
         asked = Rephrased(request=_question(n), question=QUESTION.format(n=n), mode="semantic")
         found = await retrieve(asked, searcher, clients.elastic.search, settings)
-        to = Publication(sink, "bench-request", 1)
+        to = Publication(sink, asked.request, 1)
         await answering.answer(found, await models.for_site(SITE), to, asyncio.Event())
         return (sink.at - began) * 1000
 

@@ -75,7 +75,7 @@ async def ask_once(
         except asyncio.CancelledError:  # Ctrl-C: nobody reads it any more, so the model need not go on
             with suppress(Retryable, TimeoutError):
                 async with asyncio.timeout(STOP_TIMEOUT):
-                    await asker.stop(asked.request_id)
+                    await asker.stop(site, asked.request_id)
             raise
     return answer
 

@@ -19,7 +19,8 @@ from gateway.messages import message
 from gateway.openapi import event_stream, request_body
 from gateway.problems import Problem
 from gateway.sse import EventStream, Patient, frames
-from pipelines.query.conversations import AnswerUnderWay, UnknownAnswer
+from pipelines.query.ask import UnknownAnswer
+from pipelines.query.conversations import AnswerUnderWay
 from pipelines.query.language import language_of
 from pipelines.runtime.errors import Retryable
 from schemas.answer import Answered, Failed, QuestionRephrased, SourcesFound
@@ -139,7 +140,7 @@ async def resume(
     accepted = None
     if not position:  # else whoever makes up an id would have us search a day of everybody's answers for it
         accepted, position = await edge.conversations.accepted(owner_of(caller, site), request_id)
-    events = Patient(edge.ports.answers.resume(request_id, position))
+    events = Patient(edge.ports.answers.resume(site, request_id, position))
     if not await events.begin(FIRST_EVENT_WAIT):
         return Response(status_code=204)
     deadline = asyncio.get_running_loop().time() + edge.settings.question_timeout
@@ -154,10 +155,11 @@ async def stop(
 ) -> Response:
     """Stop an answer: the model is let go, and the stream ends with what is there, in an `answer` with `stopped`.
 
-    Whoever knows the request id may stop the answer, as they may read it. Stopping twice, or too late, does no harm.
+    Whoever knows the request id may stop the answer on its site, as they may read it. Stopping twice, too late, or on
+    another site does no harm.
     """
     edge.count("stop", request, caller)
-    await edge.ports.answers.stop(request_id)
+    await edge.ports.answers.stop(site, request_id)
     # The next question need not wait for the stage to have heard of it; if this cannot be kept, it waits that long.
     with suppress(UnknownAnswer, Retryable):
         await edge.conversations.stopped(owner_of(caller, site), request_id)

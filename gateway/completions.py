@@ -221,7 +221,7 @@ async def _chunks(
 async def _stop(edge: Edge, question: Question) -> None:
     try:
         async with asyncio.timeout(STOP_TIMEOUT):
-            await edge.ports.answers.stop(question.request_id)
+            await edge.ports.answers.stop(question.site, question.request_id)
     except (Retryable, TimeoutError) as err:
         log.warning("an answer nobody reads goes on", error=str(err))
 

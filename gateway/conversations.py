@@ -81,7 +81,7 @@ async def undo(
     left, taken = await edge.conversations.undo(owner_of(caller, site), conversation_id)
     if taken.state == "pending":
         with suppress(Retryable):  # it is taken back in any case
-            await edge.ports.answers.stop(taken.request_id)
+            await edge.ports.answers.stop(site, taken.request_id)
     return left
 
 

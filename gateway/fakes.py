@@ -16,7 +16,7 @@ from pipelines.ingest.findings import AuditReport, RepairReport
 from pipelines.ingest.rebuild import NothingThere, StillLive
 from pipelines.letter_edit import BadValue
 from pipelines.letters import LetterHandled, LetterUnreadable, UnknownLetter
-from pipelines.query.ask import BadPosition
+from pipelines.query.ask import BadPosition, UnknownAnswer
 from pipelines.runtime.errors import PagewireError
 from pipelines.runtime.record import Lane
 from schemas.answer import Accepted, Answered, AnswerEvent, Done, Event, QuestionRephrased, Restart, SourcesFound, Token
@@ -117,20 +117,23 @@ class FakeAnswers:
         async for followed in self._play(question, 0):
             yield followed
 
-    async def resume(self, request_id: str, position: str) -> AsyncGenerator[Followed, None]:
+    async def resume(self, site: str, request_id: str, position: str) -> AsyncGenerator[Followed, None]:
         question = next((q for q in self.asked if q.request_id == request_id), None)
         if question is None or not position.isdecimal():
             raise BadPosition("not a position of this answer")
+        if question.site != site:
+            raise UnknownAnswer("no such answer on this site")
         async for followed in self._play(question, int(position)):
             yield followed
 
     def here(self, request_id: str) -> str:
         return "0"
 
-    async def stop(self, request_id: str) -> None:
-        self.stopped[request_id].set()
+    async def stop(self, site: str, request_id: str) -> None:
+        if all(q.site == site for q in self.asked if q.request_id == request_id):
+            self.stopped[request_id].set()
 
-    async def recorded(self, request_id: str, position: str) -> AsyncGenerator[Followed, None]:
+    async def recorded(self, site: str, request_id: str, position: str) -> AsyncGenerator[Followed, None]:
         """Up to the script's first pause, which is for ever while nobody follows."""
         question = next((q for q in self.asked if q.request_id == request_id), None)
         if question is None:

@@ -77,16 +77,17 @@ class Answers(Protocol):
         """
         ...
 
-    def resume(self, request_id: str, position: str) -> AsyncGenerator[Followed, None]:
+    def resume(self, site: str, request_id: str, position: str) -> AsyncGenerator[Followed, None]:
         """Follow on after `position`, on any gateway; an empty position is before the first event.
 
         Raises:
             BadPosition: not a position of this request.
+            UnknownAnswer: it is another site's.
             Retryable: the log cannot be read.
         """
         ...
 
-    def recorded(self, request_id: str, position: str) -> AsyncGenerator[Followed, None]:
+    def recorded(self, site: str, request_id: str, position: str) -> AsyncGenerator[Followed, None]:
         """As `resume`, but only what is there now."""
         ...
 
@@ -94,8 +95,8 @@ class Answers(Protocol):
         """A position before every event of an answer that nobody has asked for yet."""
         ...
 
-    async def stop(self, request_id: str) -> None:
-        """Nobody wants more of this answer: it ends with what is there. Raises: Retryable."""
+    async def stop(self, site: str, request_id: str) -> None:
+        """Nobody on this site wants more of this answer: it ends with what is there. Raises: Retryable."""
         ...
 
 

@@ -20,6 +20,7 @@ from starlette.types import Receive, Scope, Send
 from gateway.messages import Trouble, message
 from gateway.metrics import OPEN_STREAMS
 from gateway.ports import Followed
+from pipelines.query.ask import UnknownAnswer
 from pipelines.runtime.errors import Retryable
 from schemas.answer import Accepted, Done, Event, Failed
 
@@ -139,6 +140,9 @@ async def frames(
     except Retryable:
         log.warning("an answer broke off: its log cannot be read")
         trouble = "unavailable"
+    except UnknownAnswer as err:  # another site's, as its first event told after the stream had begun
+        log.warning("an answer is not told", error=str(err))
+        trouble = "internal"
     except Exception:
         log.exception("an answer broke off")
         trouble = "internal"

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from schemas.base import Message, Wire
+from schemas.base import Message, SiteId, Wire
 from schemas.query import Grade, RequestId, SearchMode, Source
 
 
@@ -110,6 +110,7 @@ class AnswerEvent(Message):
     """One event of one request. Within an attempt `seq` counts from 0 without gaps; later attempts win."""
 
     request_id: RequestId
+    site: SiteId | None = Field(default=None, description="Whose answer it is; null: written before events said so.")
     attempt: int = Field(default=1, ge=1)
     seq: int = Field(ge=0)
     event: Event

@@ -41,6 +41,7 @@ class Stop(Message):
     """`answer.stops`: the visitor wants no more of an answer."""
 
     request_id: RequestId
+    site: SiteId | None = Field(default=None, description="Where it was said; null: written before stops said so.")
 
 
 class Rephrased(Message):

@@ -36,6 +36,12 @@ class BadPosition(Permanent):
     code = "bad-position"
 
 
+class UnknownAnswer(Permanent):
+    """No such answer for who asks for it."""
+
+    code = "unknown-answer"
+
+
 class Position(NamedTuple):
     """The last event a reader has seen."""
 
@@ -152,13 +158,13 @@ class Asker:
         partition = self._tail.partition_of(request_id)
         return str(Position(partition, self._tail.position(partition) - 1, 1))
 
-    async def stop(self, request_id: str) -> None:
-        """Tell whoever writes this answer that nobody wants more of it; it ends with what is there.
+    async def stop(self, site: str, request_id: str) -> None:
+        """Tell whoever writes this answer of `site` that nobody wants more of it; it ends with what is there.
 
         Raises:
             Retryable: the broker does not take it.
         """
-        await self._sender.send(STOPS, request_id, Stop(request_id=request_id))
+        await self._sender.send(STOPS, request_id, Stop(request_id=request_id, site=site))
 
     async def ask(self, question: Question) -> AsyncGenerator[Followed, None]:
         """Put the question into the log and follow its answer, from `accepted` to `done`.
@@ -171,30 +177,31 @@ class Asker:
             start = Position.parse(self.here(request_id))
             await self._sender.send(REQUESTS, question.conversation_id, question)
             accepted = Accepted(request_id=request_id, conversation_id=question.conversation_id)
-            yield Followed(str(start), AnswerEvent(request_id=request_id, seq=0, event=accepted))
-            async with aclosing(self._follow(request_id, start, listener)) as events:
+            yield Followed(str(start), AnswerEvent(request_id=request_id, site=question.site, seq=0, event=accepted))
+            async with aclosing(self._follow(question.site, request_id, start, listener)) as events:
                 async for followed in events:
                     yield followed
 
-    async def resume(self, request_id: str, position: str) -> AsyncGenerator[Followed, None]:
+    async def resume(self, site: str, request_id: str, position: str) -> AsyncGenerator[Followed, None]:
         """Follow on after `position`, on any gateway; after `""` from the first event that is kept.
 
         Raises:
             BadPosition: not a position of this request.
+            UnknownAnswer: it is another site's, which its first event tells.
             Retryable: the log cannot be read.
         """
         start = self._place(request_id, position)
         with self._listening(request_id) as listener:
             listener.overrun = True  # what came before is in the log only
-            async with aclosing(self._follow(request_id, start, listener)) as events:
+            async with aclosing(self._follow(site, request_id, start, listener)) as events:
                 async for followed in events:
                     yield followed
 
-    async def recorded(self, request_id: str, position: str) -> AsyncGenerator[Followed, None]:
+    async def recorded(self, site: str, request_id: str, position: str) -> AsyncGenerator[Followed, None]:
         """What the log holds after `position` now, without waiting for more. Raises: as `resume`."""
         start = self._place(request_id, position)
         backlog = self._backlog.of_key(request_id.encode(), start.partition, max(0, start.offset))
-        async with aclosing(backlog) as records, aclosing(_in_order(records, start)) as events:
+        async with aclosing(backlog) as records, aclosing(_in_order(site, records, start)) as events:
             async for followed in events:
                 yield followed
 
@@ -205,11 +212,13 @@ class Asker:
             raise BadPosition("that event belongs to another answer")
         return start
 
-    async def _follow(self, request_id: str, seen: Position, listener: _Listener) -> AsyncGenerator[Followed, None]:
+    async def _follow(
+        self, site: str, request_id: str, seen: Position, listener: _Listener
+    ) -> AsyncGenerator[Followed, None]:
         # From the event that was seen last, not the one after it: if it was the final one, nothing follows.
         start = max(0, seen.offset)
         following = self._records(request_id.encode(), seen.partition, start, listener)
-        async with aclosing(following) as records, aclosing(_in_order(records, seen)) as events:
+        async with aclosing(following) as records, aclosing(_in_order(site, records, seen)) as events:
             async for followed in events:
                 yield followed
 
@@ -249,11 +258,13 @@ class Asker:
             listener.deliver(record)
 
 
-async def _in_order(records: AsyncGenerator[Record, None], seen: Position) -> AsyncGenerator[Followed, None]:
-    """The events after the one that was seen, to the final one."""
+async def _in_order(site: str, records: AsyncGenerator[Record, None], seen: Position) -> AsyncGenerator[Followed, None]:
+    """The events after the one that was seen, to the final one. Raises: UnknownAnswer: they are not the site's."""
     order = Order(seen.attempt)
     async for record in records:
         event = AnswerEvent.decode(record.value)
+        if event.site not in (None, site):
+            raise UnknownAnswer("no such answer on this site")
         if not order.takes(event):
             continue
         if record.offset > seen.offset:

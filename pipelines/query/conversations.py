@@ -20,7 +20,7 @@ from typing import Protocol
 
 import structlog
 
-from pipelines.query.ask import Followed
+from pipelines.query.ask import Followed, UnknownAnswer
 from pipelines.query.turns import (
     Outcome,
     Owner,
@@ -58,12 +58,6 @@ class UnknownConversation(Permanent):
     """No such conversation of this visitor."""
 
     code = "unknown-conversation"
-
-
-class UnknownAnswer(Permanent):
-    """No such answer in this visitor's conversations."""
-
-    code = "unknown-answer"
 
 
 class AnswerUnderWay(Permanent):
@@ -128,7 +122,7 @@ class ConversationStore(Protocol):
 class Recorded(Protocol):
     """Reads what is in the log of an answer (pipelines.query.ask.Asker)."""
 
-    def recorded(self, request_id: str, position: str) -> AsyncGenerator[Followed, None]: ...
+    def recorded(self, site: str, request_id: str, position: str) -> AsyncGenerator[Followed, None]: ...
 
 
 class Conversations:
@@ -319,16 +313,17 @@ class Conversations:
         conversation = kept.conversation
         for turn in conversation.turns:
             if is_open(turn):
-                conversation = completed(conversation, turn.request_id, await self._outcome(turn))
+                outcome = await self._outcome(conversation.site, turn)
+                conversation = completed(conversation, turn.request_id, outcome)
         if conversation == kept.conversation:
             return kept
         with suppress(ConversationChanged):  # the log stays true: whoever looks next completes it
             await self._store.put(replace(kept, conversation=conversation))
         return await self._get(Owner(conversation.site, conversation.owner), conversation.conversation_id)
 
-    async def _outcome(self, turn: KeptTurn) -> Outcome:
+    async def _outcome(self, site: str, turn: KeptTurn) -> Outcome:
         outcome = Outcome()
-        async with aclosing(self._answers.recorded(turn.request_id, turn.position)) as events:
+        async with aclosing(self._answers.recorded(site, turn.request_id, turn.position)) as events:
             async for followed in events:
                 outcome = outcome.after(followed.event.event)
         if outcome.end is None and self._clock() > turn.deadline + GRACE:

@@ -27,9 +27,10 @@ class EventLog(Protocol):
 class Publication:
     """The events of one attempt at one request. `text` and `citations` are what the visitor has of the answer."""
 
-    def __init__(self, sender: Sender, request_id: str, attempt: int) -> None:
+    def __init__(self, sender: Sender, request: Question, attempt: int) -> None:
         self._sender = sender
-        self._request_id = request_id
+        self._request_id = request.request_id
+        self._site = request.site
         self._attempt = attempt
         self._seq = 0
         self.text = ""
@@ -45,7 +46,9 @@ class Publication:
     async def put(self, *events: Event) -> None:
         """Write events in order; returns when the broker has them."""
         for event in events:
-            message = AnswerEvent(request_id=self._request_id, attempt=self._attempt, seq=self._seq, event=event)
+            message = AnswerEvent(
+                request_id=self._request_id, site=self._site, attempt=self._attempt, seq=self._seq, event=event
+            )
             self._seq += 1
             await self._sender.send(ANSWERS, self._request_id, message)
             if isinstance(event, Token):
@@ -62,12 +65,12 @@ def earliest(request: Question) -> int:
 async def begin(record: Record, request: Question, sender: Sender, log: EventLog) -> Publication | None:
     """Begin to answer the request in `record`; None when it was answered already."""
     if record.fresh:
-        return Publication(sender, request.request_id, 1)
+        return Publication(sender, request, 1)
     written = [AnswerEvent.decode(r.value) for r in await log.of_key(request.request_id, earliest(request))]
     if any(event.final for event in written):
         return None
     last = max((event.attempt for event in written), default=0)
-    publication = Publication(sender, request.request_id, max(1, last))
+    publication = Publication(sender, request, max(1, last))
     if last:
         await publication.restart()
     return publication

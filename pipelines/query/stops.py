@@ -14,9 +14,14 @@ from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from typing import Protocol
 
+import structlog
+
 from pipelines.query.publish import EventLog, earliest
 from pipelines.runtime.record import Record
-from schemas.query import Question
+from schemas.base import WireError
+from schemas.query import Question, Stop
+
+log = structlog.get_logger(__name__)
 
 KEPT = 10_000  # stops in memory, about 1 MB; what is forgotten is read back
 
@@ -35,9 +40,11 @@ class Stops:
     def __init__(self, log: EventLog, make_tail: Callable[[Callable[[Record], None]], Tail]) -> None:
         self._log = log
         self._tail = make_tail(self._deliver)
-        self._recent: dict[bytes, int] = {}  # request -> when, milliseconds since 1970; oldest first
+        # Request and site -> when, milliseconds since 1970; oldest first. A stop of another site counts for nothing,
+        # so it must not take the place of one that counts. No site: it was said before stops had one.
+        self._recent: dict[tuple[bytes, str | None], int] = {}
         self._complete_since = 0  # from then on every stop is in `_recent`
-        self._watched: dict[bytes, set[asyncio.Event]] = {}
+        self._watched: dict[bytes, set[tuple[str, asyncio.Event]]] = {}
 
     async def start(self) -> None:
         """Raises: Retryable: no broker."""
@@ -51,19 +58,21 @@ class Stops:
     async def watch(self, request: Question) -> AsyncIterator[asyncio.Event]:
         """An event that is set as soon as the visitor wants no more; at once if that was said already.
 
+        Only on the request's own site: who learnt its id elsewhere has no say.
+
         Raises:
             Retryable: the log cannot be read.
         """
-        key = request.request_id.encode()
+        key, site = request.request_id.encode(), request.site
         stopped = asyncio.Event()
         watching = self._watched.setdefault(key, set())
-        watching.add(stopped)  # before the look at what was said: nothing falls between the two
+        watching.add((site, stopped))  # before the look at what was said: nothing falls between the two
         try:
-            if key in self._recent or await self._said_before(request):
+            if (key, site) in self._recent or (key, None) in self._recent or await self._said_before(request):
                 stopped.set()
             yield stopped
         finally:
-            watching.discard(stopped)
+            watching.discard((site, stopped))
             if not watching:
                 self._watched.pop(key, None)
 
@@ -71,13 +80,26 @@ class Stops:
         since = earliest(request)
         if since > self._complete_since:
             return False
-        return bool(await self._log.of_key(request.request_id, since))
+        said = map(_stop_in, await self._log.of_key(request.request_id, since))
+        return any(stop.site in (None, request.site) for stop in said if stop)
 
     def _deliver(self, record: Record) -> None:
-        key = record.key or b""
-        for stopped in self._watched.get(key, ()):
-            stopped.set()
-        self._recent[key] = record.timestamp_ms
+        stop, key = _stop_in(record), record.key or b""
+        if stop is None:
+            return
+        for site, stopped in self._watched.get(key, ()):
+            if stop.site in (None, site):
+                stopped.set()
+        self._recent[key, stop.site] = record.timestamp_ms
         if len(self._recent) > KEPT:
             forgotten = self._recent.pop(next(iter(self._recent)))
             self._complete_since = max(self._complete_since, forgotten)
+
+
+def _stop_in(record: Record) -> Stop | None:
+    """None for what is no stop: it must not keep others from stopping, nor a question from its answer."""
+    try:
+        return Stop.decode(record.value)
+    except WireError as err:
+        log.warning("not a stop", partition=record.partition, offset=record.offset, error=str(err))
+        return None

@@ -15,6 +15,7 @@ from gateway.app import create_app
 from gateway.fakes import FakeAnswers, FakePages, FakePorts, plain_answer
 from gateway.messages import message
 from gateway.sse import Patient, frames
+from pipelines.query.ask import UnknownAnswer
 from pipelines.runtime.errors import Retryable
 from pipelines.runtime.settings import Settings
 from schemas.answer import Answered, Citation, Done, Failed, QuestionRephrased, Restart, SourcesFound, Step, Token
@@ -213,7 +214,12 @@ async def test_a_stages_failure_reaches_both_kinds_of_client(client: httpx.Async
 
 
 @pytest.mark.parametrize(
-    ("error", "code"), [(Retryable("10.0.0.7 refused"), "unavailable"), (KeyError("secret"), "internal")]
+    ("error", "code"),
+    [
+        (Retryable("10.0.0.7 refused"), "unavailable"),
+        (KeyError("secret"), "internal"),
+        (UnknownAnswer("another site's"), "internal"),
+    ],
 )
 async def test_a_source_that_breaks_off_is_told_in_plain_words(
     client: httpx.AsyncClient, fakes: FakePorts, error: Exception, code: Any

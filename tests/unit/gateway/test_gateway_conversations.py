@@ -200,11 +200,31 @@ async def test_stopping_needs_the_right_and_a_broker(
     assert (await client.delete(f"{SITE}/answers/other-request-id")).status_code == 202
 
     class NoBroker(FakeAnswers):
-        async def stop(self, request_id: str) -> None:
+        async def stop(self, site: str, request_id: str) -> None:
             raise Retryable("no broker")
 
     fakes.answers.__class__ = NoBroker
     assert_problem(await client.delete(f"{SITE}/{place}"), 503, "unavailable")
+
+
+async def test_an_answer_is_read_and_stopped_on_its_own_site_alone(
+    app: FastAPI, client: httpx.AsyncClient, stranger: httpx.AsyncClient, fakes: FakePorts
+) -> None:
+    fakes.answers.script = slow
+    foreign = bearer(app.state.edge.tokens.issue("other").token)
+    async with Wire().call(app, "POST", CHAT, bearer(ADMIN) | STREAM, b'{"question": "When?"}') as wire:
+        accepted = (await wire.events(2))[0]
+        answer = f"answers/{accepted.data['request_id']}"
+        headers = foreign | {"Last-Event-ID": accepted.id}
+        assert_problem(await stranger.get(f"/v1/sites/other/{answer}/events", headers=headers), 404, "unknown-answer")
+        assert (await stranger.delete(f"/v1/sites/other/{answer}", headers=foreign)).status_code == 202
+        assert not fakes.answers.stopped[accepted.data["request_id"]].is_set()
+        # On its own site, whoever knows it may.
+        mine = bearer(app.state.edge.tokens.issue("town").token)
+        assert (await stranger.delete(f"{SITE}/{answer}", headers=mine)).status_code == 202
+        assert [e.event for e in await wire.events(2)] == ["answer", "done"]
+    rest = await stranger.get(f"{SITE}/{answer}/events", headers=mine | {"Last-Event-ID": accepted.id})
+    assert [e.event for e in parse_sse(rest.text)] == ["token", "answer", "done"]
 
 
 async def test_feedback(client: httpx.AsyncClient, fakes: FakePorts) -> None:

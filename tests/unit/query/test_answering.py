@@ -77,7 +77,7 @@ async def answer(
     sender = sender or FakeSender()
     ways = strategies(Means(model, BOOKS, pages or NoPages())) if model else {}
     answering = Answering(settings, BOOKS, ways, Translator(model, load("translate")) if model else None)
-    to = Publication(sender, question.request.request_id, 1)
+    to = Publication(sender, question.request, 1)
     await answering.answer(question, FakeEmbedder(), to, stopped or asyncio.Event())
     return [s.message for s in sender.sent if isinstance(s.message, AnswerEvent)]
 

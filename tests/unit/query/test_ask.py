@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from adapters.fakes import FakeSender
 from pipelines.query import ask as module
 from pipelines.query import backlog
-from pipelines.query.ask import Asker, BadPosition, Followed, Position
+from pipelines.query.ask import Asker, BadPosition, Followed, Position, UnknownAnswer
 from pipelines.runtime.errors import Retryable
 from pipelines.runtime.record import Record
 from schemas.answer import Accepted, Answered, AnswerEvent, Done, Event, Failed, Restart, Token
@@ -35,6 +35,7 @@ class FakeLog:
         self.records: list[Record] = []
         self.next = 0  # the tail's
         self.reads: list[tuple[int, int | None]] = []
+        self.site: str | None = "town"
         self.while_reading: Callable[[], None] = lambda: None
         self._seqs: Counter[tuple[str, int]] = Counter()
 
@@ -69,7 +70,7 @@ class FakeLog:
                 self._seqs[request, attempt] += 1
             else:
                 number, seq = seq, seq + 1
-            message = AnswerEvent(request_id=request, attempt=attempt, seq=number, event=event)
+            message = AnswerEvent(request_id=request, site=self.site, attempt=attempt, seq=number, event=event)
             offset = len(self.records)
             self.records.append(Record("answer.events", PARTITION, offset, request.encode(), message.encode()))
 
@@ -95,8 +96,8 @@ class Bench:
     def ask(self) -> AsyncGenerator[Followed, None]:
         return self.asker.ask(question())
 
-    def resume(self, position: str) -> AsyncGenerator[Followed, None]:
-        return self.asker.resume(OURS, position)
+    def resume(self, position: str, site: str = "town") -> AsyncGenerator[Followed, None]:
+        return self.asker.resume(site, OURS, position)
 
 
 async def take(events: AsyncGenerator[Followed, None], count: int) -> list[Any]:
@@ -273,19 +274,48 @@ async def test_what_is_recorded_is_read_without_waiting_for_more() -> None:
     place = bench.asker.here(OURS)
     bench.log.say("other", request=OTHER)
     bench.log.say("a", "b")
-    assert await rest(bench.asker.recorded(OURS, place)) == ["a", "b"]
+    assert await rest(bench.asker.recorded("town", OURS, place)) == ["a", "b"]
     bench.log.write(Done())
     bench.log.deliver()
-    assert await rest(bench.asker.recorded(OURS, place)) == ["a", "b", "done"]
+    assert await rest(bench.asker.recorded("town", OURS, place)) == ["a", "b", "done"]
     with pytest.raises(BadPosition):
-        await anext(bench.asker.recorded(OURS, "4.1.1"))
+        await anext(bench.asker.recorded("town", OURS, "4.1.1"))
 
 
 async def test_a_stop_goes_into_the_log_under_the_key_of_its_request() -> None:
     bench = Bench()
-    await bench.asker.stop(OURS)
+    await bench.asker.stop("town", OURS)
     [sent] = bench.sender.sent
-    assert (sent.topic, sent.key, sent.message) == (STOPS, OURS, Stop(request_id=OURS))
+    assert (sent.topic, sent.key, sent.message) == (STOPS, OURS, Stop(request_id=OURS, site="town"))
+
+
+@pytest.mark.parametrize("position", ["", str(Position(PARTITION, 0, 1)), str(Position(PARTITION, 2, 1))])
+async def test_an_answer_of_another_site_is_unknown(position: str) -> None:
+    """From its beginning, from the middle, and after its end."""
+    bench = Bench()
+    bench.log.write(Token(text="a"), Token(text="b"), Done())
+    bench.log.deliver()
+    with pytest.raises(UnknownAnswer):
+        await anext(bench.resume(position, site="other"))
+    assert bench.asker._listeners == {}
+
+
+async def test_an_answer_of_another_site_is_unknown_as_soon_as_it_begins() -> None:
+    bench = Bench()
+    events = asyncio.create_task(rest(bench.resume("", site="other")))
+    await asyncio.sleep(0)
+    bench.log.say("a")
+    with pytest.raises(UnknownAnswer):
+        await events
+
+
+async def test_events_that_do_not_say_whose_they_are_are_read_by_who_knows_of_them() -> None:
+    bench = Bench()
+    bench.log.site = None
+    bench.log.say("a")
+    bench.log.write(Done())
+    bench.log.deliver()
+    assert await rest(bench.resume("", site="other")) == ["a", "done"]
 
 
 WHOLE = Answered(text="whole", citations=(), sources=(), extractive=True)

@@ -9,7 +9,7 @@ from datetime import timedelta
 import pytest
 
 from gateway.fake_conversations import FakeConversations
-from pipelines.query.ask import Followed
+from pipelines.query.ask import Followed, UnknownAnswer
 from pipelines.query.conversations import (
     GRACE,
     AnswerUnderWay,
@@ -17,7 +17,6 @@ from pipelines.query.conversations import (
     Conversations,
     Kept,
     NoTurn,
-    UnknownAnswer,
     UnknownConversation,
 )
 from pipelines.query.turns import Owner
@@ -39,7 +38,7 @@ class FakeLog:
         self.events: dict[str, list[Event]] = {}
         self.read: list[str] = []
 
-    async def recorded(self, request_id: str, position: str) -> AsyncGenerator[Followed, None]:
+    async def recorded(self, site: str, request_id: str, position: str) -> AsyncGenerator[Followed, None]:
         assert position == HERE
         self.read.append(request_id)
         for event in self.events.get(request_id, []):

@@ -149,7 +149,7 @@ async def answered(*said: str, sources: Sequence[Source] = (POOL,)) -> Answered:
     answering = Answering(settings, BOOKS, strategies(Means(FakeChat(list(said)), BOOKS, Site())))
     found = retrieved(*sources)
     request = found.request.model_copy(update={"deadline": datetime.now(UTC) + timedelta(seconds=60)})
-    to = Publication(sender, request.request_id, 1)
+    to = Publication(sender, request, 1)
     await answering.answer(found.model_copy(update={"request": request}), FakeEmbedder(), to, asyncio.Event())
     [answer] = [
         s.message.event

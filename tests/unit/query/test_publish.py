@@ -57,13 +57,19 @@ A, B = Token(text="a"), Token(text="b")
 
 async def test_events_are_numbered_without_gaps_and_each_attempt_from_the_start() -> None:
     sender = FakeSender()
-    publication = Publication(sender, REQUEST, 1)
+    publication = Publication(sender, question(), 1)
     await publication.put(A, B)
     await publication.put()
     await publication.put(A)
     await publication.restart()
     await publication.put(B)
     assert told(sender) == [(1, 0, A), (1, 1, B), (1, 2, A), (2, 0, Restart(attempt=2)), (2, 1, B)]
+
+
+async def test_every_event_says_whose_it_is() -> None:
+    sender = FakeSender()
+    await Publication(sender, question(), 1).put(A, Done())
+    assert [s.message.site for s in sender.sent if isinstance(s.message, AnswerEvent)] == ["town", "town"]
 
 
 async def test_a_fresh_question_is_begun_without_a_look_at_the_log() -> None:
@@ -133,4 +139,4 @@ async def test_a_broker_that_is_away_is_told_to_the_stage() -> None:
             raise Retryable("no broker")
 
     with pytest.raises(Retryable):
-        await Publication(Down(), REQUEST, 1).put(A)
+        await Publication(Down(), question(), 1).put(A)

@@ -34,8 +34,8 @@ class FakeTopic:
     async def aclose(self) -> None:
         self._started = False
 
-    def stop(self, request: Question) -> None:
-        value = Stop(request_id=request.request_id).encode()
+    def stop(self, request: Question, site: str | None = "town", value: bytes = b"") -> None:
+        value = value or Stop(request_id=request.request_id, site=site).encode()
         now = round(datetime.now(UTC).timestamp() * 1000)
         record = Record("answer.stops", 0, len(self.said), request.request_id.encode(), value, timestamp_ms=now)
         self.said.append(record)
@@ -71,6 +71,48 @@ async def test_a_stop_reaches_the_answer_it_is_for_and_no_other() -> None:
         assert (one.is_set(), two.is_set(), again.is_set()) == (True, False, True)
     assert topic.read == 0
     await stops.aclose()
+
+
+async def test_a_stop_from_another_site_stops_nothing() -> None:
+    topic = FakeTopic()
+    early = asked(1, seconds_ago=30)
+    topic.stop(early, "other")
+    stops = await started(topic)
+    async with stops.watch(early) as read_back, stops.watch(later(2)) as watched:
+        topic.stop(later(2), "other")
+        topic.stop(later(3), "other")
+        async with stops.watch(later(3)) as remembered:
+            assert [read_back.is_set(), watched.is_set(), remembered.is_set()] == [False] * 3
+        topic.stop(later(2))
+        assert watched.is_set()
+    # Nor does it make the right one forgotten.
+    topic.stop(later(2), "other")
+    async with stops.watch(later(2)) as stopped:
+        assert stopped.is_set()
+
+
+async def test_a_stop_that_does_not_say_where_it_was_said_counts() -> None:
+    topic = FakeTopic()
+    early = asked(1, seconds_ago=30)
+    topic.stop(early, None)
+    stops = await started(topic)
+    async with stops.watch(early) as read_back, stops.watch(later(2)) as watched:
+        topic.stop(later(2), None)
+        topic.stop(later(3), None)
+        async with stops.watch(later(3)) as remembered:
+            assert [read_back.is_set(), watched.is_set(), remembered.is_set()] == [True] * 3
+
+
+async def test_what_is_no_stop_stops_nothing_and_nobody_else() -> None:
+    topic = FakeTopic()
+    early = asked(1, seconds_ago=30)
+    topic.stop(early, value=b"{}")
+    stops = await started(topic)
+    async with stops.watch(early) as stopped:
+        topic.stop(early, value=b"{}")
+        assert not stopped.is_set()
+        topic.stop(early)
+        assert stopped.is_set()
 
 
 async def test_a_stop_that_came_while_the_question_was_on_its_way_counts() -> None:

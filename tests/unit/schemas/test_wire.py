@@ -93,7 +93,9 @@ EVENTS: list[Event] = [
     Failed(code="timeout", message="Too slow."),
     Restart(attempt=2),
 ]
-EVERY = MESSAGES + [AnswerEvent(request_id="request-0001", attempt=2, seq=3, event=event) for event in EVENTS]
+EVERY = MESSAGES + [
+    AnswerEvent(request_id="request-0001", site="town", attempt=2, seq=3, event=event) for event in EVENTS
+]
 names = [f"{type(m).__name__}-{m.event.type}" if isinstance(m, AnswerEvent) else type(m).__name__ for m in EVERY]
 
 
