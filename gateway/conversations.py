@@ -13,10 +13,10 @@ from fastapi import APIRouter, Path, Query, Request, Response
 
 from gateway.bodies import parse, read_body
 from gateway.chat import answered, continuing, new_question
-from gateway.edge import MayChat, TheEdge, owner_of
+from gateway.edge import Edge, MayChat, TheEdge, owner_of
 from gateway.openapi import event_stream, request_body
 from pipelines.runtime.errors import Retryable
-from schemas.conversation import ConversationDetail, ConversationList, Rename
+from schemas.conversation import ConversationDetail, ConversationList, KeptTurn, Rename
 from schemas.http import ChatResponse
 from schemas.query import RequestId
 
@@ -66,9 +66,9 @@ async def rename(
 async def delete(
     site: str, conversation_id: ConversationId, caller: MayChat, edge: TheEdge, request: Request
 ) -> Response:
-    """Delete a conversation for good, feedback included."""
+    """Delete a conversation for good, feedback included. Stops its answer when under way."""
     edge.count("conversation", request, caller)
-    await edge.conversations.delete(owner_of(caller, site), conversation_id)
+    await _let_go(edge, site, await edge.conversations.delete(owner_of(caller, site), conversation_id))
     return Response(status_code=204)
 
 
@@ -79,9 +79,7 @@ async def undo(
     """Take back the last question and its answer: later questions know nothing of them. Stops it when under way."""
     edge.count("conversation", request, caller)
     left, taken = await edge.conversations.undo(owner_of(caller, site), conversation_id)
-    if taken.state == "pending":
-        with suppress(Retryable):  # it is taken back in any case
-            await edge.ports.answers.stop(site, taken.request_id)
+    await _let_go(edge, site, taken)
     return left
 
 
@@ -100,3 +98,10 @@ async def regenerate(
     question = question.model_copy(update={"conversation_id": conversation_id})
     question = await continuing(edge, caller, question, replaces=last.request_id)
     return await answered(edge, request, caller, question)
+
+
+async def _let_go(edge: Edge, site: str, turn: KeptTurn | None) -> None:
+    """Nobody will read the question's answer: no model need be paid to its end."""
+    if turn is not None and turn.state == "pending":
+        with suppress(Retryable):  # its question is gone in any case
+            await edge.ports.answers.stop(site, turn.request_id)

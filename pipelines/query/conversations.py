@@ -222,10 +222,12 @@ class Conversations:
             await self._change(owner, conversation_id, lambda it: it.model_copy(update={"title": title}), at_once=True)
         )
 
-    async def delete(self, owner: Owner, conversation_id: str) -> None:
-        """Raises: UnknownConversation, Retryable."""
+    async def delete(self, owner: Owner, conversation_id: str) -> KeptTurn | None:
+        """The last question that was shown. Raises: UnknownConversation, Retryable."""
+        turn = last_turn((await self._get(owner, conversation_id)).conversation)
         if not await self._store.delete(owner, conversation_id):
             raise UnknownConversation("no such conversation")
+        return turn
 
     async def last(self, owner: Owner, conversation_id: str) -> KeptTurn:
         """The last question that is shown. Raises: UnknownConversation, NoTurn, Retryable."""

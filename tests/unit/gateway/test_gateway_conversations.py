@@ -108,13 +108,14 @@ async def test_a_program_has_its_own_conversations(client: httpx.AsyncClient, st
     assert_problem(await stranger.get(LIST), 401, "unauthorized")
 
 
-async def test_renaming_and_deleting(client: httpx.AsyncClient) -> None:
+async def test_renaming_and_deleting(client: httpx.AsyncClient, fakes: FakePorts) -> None:
     place = f"{LIST}/{(await ask(client))['conversation_id']}"
     assert (await client.patch(place, json={"title": "  Library "})).json()["title"] == "Library"
     assert (await client.get(LIST, params={"utc_offset": 120})).json()["today"][0]["title"] == "Library"
     for body in ({"title": " "}, {"title": "x" * 201}, {}, {"title": "x", "owner": "me"}):
         assert_problem(await client.patch(place, json=body), 422, "invalid")
     assert (await client.delete(place)).status_code == 204
+    assert not fakes.answers.stopped
     assert_problem(await client.delete(place), 404, "unknown-conversation")
     assert_problem(await client.get(f"{LIST}/a%20b"), 422, "invalid")
     assert_problem(await client.get(LIST, params={"utc_offset": 1440}), 422, "invalid")
@@ -183,6 +184,32 @@ async def test_undo_stops_what_is_under_way(app: FastAPI, client: httpx.AsyncCli
         left = await client.post(f"{LIST}/{accepted['conversation_id']}/undo")
         assert left.json()["turns"] == []
         assert [e.event for e in await wire.events(2)] == ["answer", "done"]
+
+
+async def test_deleting_stops_what_is_under_way(app: FastAPI, client: httpx.AsyncClient, fakes: FakePorts) -> None:
+    fakes.answers.script = slow
+    body = json.dumps({"question": "When?"}).encode()
+    async with Wire().call(app, "POST", CHAT, bearer(ADMIN) | STREAM, body) as wire:
+        accepted = (await wire.events(2))[0].data
+        place = f"{LIST}/{accepted['conversation_id']}"
+        assert (await client.delete(place)).status_code == 204
+        assert [e.event for e in await wire.events(2)] == ["answer", "done"]
+    assert_problem(await client.get(place), 404, "unknown-conversation")  # the end of the answer is not kept either
+
+
+async def test_without_a_broker_a_conversation_is_deleted_nevertheless(
+    app: FastAPI, client: httpx.AsyncClient, fakes: FakePorts
+) -> None:
+    class NoBroker(FakeAnswers):
+        async def stop(self, site: str, request_id: str) -> None:
+            raise Retryable("no broker")
+
+    fakes.answers.__class__ = NoBroker
+    fakes.answers.script = slow
+    async with Wire().call(app, "POST", CHAT, bearer(ADMIN) | STREAM, b'{"question": "When?"}') as wire:
+        place = f"{LIST}/{(await wire.events(2))[0].data['conversation_id']}"
+        assert (await client.delete(place)).status_code == 204
+    assert_problem(await client.get(place), 404, "unknown-conversation")
 
 
 async def test_stopping_needs_the_right_and_a_broker(
