@@ -15,7 +15,7 @@ from cli.output import NOT_SO, err, explained, out, print_json, rows, table
 from pipelines.clients import Clients
 from pipelines.query.ask import Followed
 from pipelines.runtime import logs
-from pipelines.runtime.errors import Retryable
+from pipelines.runtime.errors import Retryable, WrongUse
 from pipelines.runtime.settings import Settings, load
 from schemas.answer import Answered, Citation, Done, Failed, QuestionRephrased, Restart, Token
 from schemas.http import SearchHit, SearchKind
@@ -37,6 +37,7 @@ def ask(
     Example: pagewire ask demo "What does a library card cost?" --lang en
     """
     with explained():
+        _must_say_something("question", question)
         settings = load()
         logs.configure(settings)
         answer = asyncio.run(ask_once(settings, site, question, lang, quiet=json))
@@ -44,6 +45,12 @@ def ask(
         print_json(answer)
     if answer is None or not any(source.cited for source in answer.sources):
         raise typer.Exit(NOT_SO)
+
+
+def _must_say_something(name: str, text: str) -> None:
+    """Raises: WrongUse."""
+    if not text.strip():
+        raise WrongUse(f"{name}: it is empty")
 
 
 async def ask_once(
@@ -117,6 +124,7 @@ def search(
     if mode not in kinds:
         raise typer.BadParameter(f"{mode!r}: hybrid, vector or keyword", param_hint="--mode")
     with explained():
+        _must_say_something("query", query)
         settings = load()
         settings.site(site)
         hits = asyncio.run(_search(settings, site, query, kinds[mode], size))
