@@ -18,12 +18,16 @@ VISITOR_SCOPES: frozenset[Scope] = frozenset({"chat"})
 
 @dataclass(frozen=True)
 class Caller:
-    """An authenticated caller. `site` None: every site. `visitor` is set for visitor tokens alone."""
+    """An authenticated caller. `site` None: every site. `visitor` is set for visitor tokens alone.
+
+    `groups`: the access groups whose pages it may read, besides those that everybody may.
+    """
 
     name: str
     scopes: frozenset[Scope]
     site: str | None
     visitor: str | None = None
+    groups: tuple[str, ...] = ()
 
 
 class Keys:
@@ -32,7 +36,7 @@ class Keys:
     def __init__(self, admin: SecretStr, keys: Iterable[KeySettings], tokens: VisitorTokens) -> None:
         bootstrap = Caller(name="admin", scopes=EVERY_SCOPE, site=None)
         self._known = [(_digest(admin.get_secret_value()), bootstrap)] + [
-            (key.sha256, Caller(name=key.name, scopes=frozenset(key.scopes), site=key.site)) for key in keys
+            (key.sha256, Caller(key.name, frozenset(key.scopes), key.site, groups=key.groups)) for key in keys
         ]
         self._tokens = tokens
 
@@ -45,7 +49,7 @@ class Keys:
         visitor = self._tokens.verify(bearer)
         if visitor is None:
             return None
-        return Caller(name="visitor", scopes=VISITOR_SCOPES, site=visitor.site, visitor=visitor.visitor)
+        return Caller("visitor", VISITOR_SCOPES, visitor.site, visitor.visitor, visitor.groups)
 
 
 def _digest(key: str) -> str:

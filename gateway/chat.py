@@ -49,7 +49,7 @@ async def chat(site: str, caller: MayChat, edge: TheEdge, request: Request) -> R
     """
     asked = _question(await read_body(request, BODY_LIMIT))
     edge.admit(site, request, caller)
-    question = new_question(edge, site, asked.question, asked.lang)
+    question = new_question(edge, caller, site, asked.question, asked.lang)
     if asked.conversation_id is None:
         await edge.conversations.begin(owner_of(caller, site), question, edge.ports.answers.here(question.request_id))
     else:
@@ -58,8 +58,8 @@ async def chat(site: str, caller: MayChat, edge: TheEdge, request: Request) -> R
     return await answered(edge, request, caller, question)
 
 
-def new_question(edge: Edge, site: str, text: str, lang: Lang | None = None) -> Question:
-    """A question as it goes into the log, in a conversation of its own."""
+def new_question(edge: Edge, caller: Caller, site: str, text: str, lang: Lang | None = None) -> Question:
+    """A question as it goes into the log, in a conversation of its own. It finds what its caller may read."""
     now = datetime.now(UTC)
     return Question(
         request_id=secrets.token_urlsafe(ID_BYTES),
@@ -67,6 +67,7 @@ def new_question(edge: Edge, site: str, text: str, lang: Lang | None = None) -> 
         site=site,
         lang=lang or language_of(text, edge.settings.site(site).languages),
         question=text,
+        groups=caller.groups,
         asked_at=now,
         deadline=now + timedelta(seconds=edge.settings.question_timeout),
     )

@@ -139,7 +139,7 @@ async def complete(caller: MayChatSomewhere, edge: TheEdge, request: Request) ->
     _known(edge, caller, order.model)
     edge.admit(order.model, request, caller)
     text, history = asked(order.messages, edge.settings.history_messages)
-    question = new_question(edge, order.model, text, order.lang).model_copy(update={"history": history})
+    question = new_question(edge, caller, order.model, text, order.lang).model_copy(update={"history": history})
     deadline = asyncio.get_running_loop().time() + edge.settings.question_timeout
     events = Patient(edge.ports.answers.ask(question))
     if order.stream:

@@ -94,7 +94,7 @@ async def regenerate(
     """Ask the last question again, with the history before it. The new answer takes the place of the old one."""
     edge.admit(site, request, caller)
     last = await edge.conversations.last(owner_of(caller, site), conversation_id)
-    question = new_question(edge, site, last.question, last.lang)
+    question = new_question(edge, caller, site, last.question, last.lang)
     question = question.model_copy(update={"conversation_id": conversation_id})
     question = await continuing(edge, caller, question, replaces=last.request_id)
     return await answered(edge, request, caller, question)

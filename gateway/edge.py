@@ -94,16 +94,21 @@ def may(scope: Scope, *, any_site: bool = False) -> Callable[..., Awaitable[Call
         caller = edge.keys.caller(credentials.credentials)
         if caller is None:
             raise _unauthorized("this key or token is not known, or over", 'Bearer error="invalid_token"')
-        if scope not in caller.scopes:
-            raise _forbidden(f"needs the scope {scope!r}", scope)
         site = request.path_params.get("site")
-        if not any_site and caller.site is not None and caller.site != site:
-            raise _forbidden(f"this key is for the site {caller.site!r}", scope)
+        allow(caller, scope, caller.site if any_site else site)
         if site is not None:
             edge.settings.site(site)
         return caller
 
     return dependency
+
+
+def allow(caller: Caller, scope: Scope, site: str | None) -> None:
+    """Let a caller with `scope` for `site` (None: something that is of no site) pass. Raises: Problem: 403."""
+    if scope not in caller.scopes:
+        raise _forbidden(f"needs the scope {scope!r}", scope)
+    if caller.site is not None and caller.site != site:
+        raise _forbidden(f"this key is for the site {caller.site!r}", scope)
 
 
 def _unauthorized(detail: str, challenge: str) -> Problem:

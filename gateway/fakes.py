@@ -194,6 +194,7 @@ class FakeSearch:
     hits: Sequence[SearchHit] = ()
     error: PagewireError | None = None
     searches: list[tuple[str, str, SearchKind, int]] = field(default_factory=list)
+    groups: list[tuple[str, ...]] = field(default_factory=list)  # of the searches
 
     async def search(
         self, site: str, query: str, *, kind: SearchKind, size: int, groups: Iterable[str] = ()
@@ -201,6 +202,7 @@ class FakeSearch:
         if self.error is not None:
             raise self.error
         self.searches.append((site, query, kind, size))
+        self.groups.append(tuple(groups))
         return self.hits[:size]
 
 

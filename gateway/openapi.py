@@ -14,7 +14,7 @@ from pipelines.ingest.findings import RepairOrder
 from schemas.answer import AnswerEvent
 from schemas.completion import CompletionChunk, CompletionRequest
 from schemas.conversation import FeedbackOrder, Rename
-from schemas.http import BulkLine, ChatRequest
+from schemas.http import BulkLine, ChatRequest, VisitorTokenOrder
 from schemas.letters import DeadLetterFilter, Redrive
 from schemas.page import PageDocument
 from schemas.rebuild import RebuildOrder
@@ -33,6 +33,7 @@ HAND_READ: tuple[type[BaseModel], ...] = (
     Redrive,
     RepairOrder,
     RebuildOrder,
+    VisitorTokenOrder,
     AnswerEvent,
     ProblemDocument,
 )

@@ -33,4 +33,5 @@ async def search(
     """The passages that fit best."""
     if caller.visitor is not None:
         edge.rates.count("search", address_of(request), caller.visitor)
-    return SearchResult(hits=tuple(await edge.ports.search.search(site, q, kind=mode, size=size)))
+    hits = await edge.ports.search.search(site, q, kind=mode, size=size, groups=caller.groups)
+    return SearchResult(hits=tuple(hits))

@@ -2,7 +2,8 @@
 
 `pwv1.<payload>.<signature>`, both base64url; the signature is HMAC-SHA256 over `pwv1.<payload>`.
 
-A token that is over is good for one thing: a new token of the same visitor, who keeps their conversations.
+A token that is over is good for one thing: a new token of the same visitor, who keeps their conversations. Access
+groups are not kept, nor renewed with a token that is still good: a right that its holder could renew would never end.
 """
 
 from __future__ import annotations
@@ -35,6 +36,7 @@ class Visitor:
 
     site: str
     visitor: str
+    groups: tuple[str, ...] = ()
 
 
 class VisitorTokens:
@@ -49,12 +51,16 @@ class VisitorTokens:
         self._renewable = renewable
         self._clock = clock
 
-    def issue(self, site: str, before: str = "") -> VisitorToken:
-        """A token for the visitor of the token `before`; without one of this site, for one never seen before."""
+    def issue(self, site: str, before: str = "", groups: tuple[str, ...] = ()) -> VisitorToken:
+        """A token for the visitor of the token `before`; without one of this site, for one never seen before.
+
+        Args:
+            groups: access groups that the visitor has for as long as this very token lives.
+        """
         known = self._visitor(before, self._renewable)
         visitor = known.visitor if known and known.site == site else secrets.token_urlsafe(VISITOR_BYTES)
         expires = int(self._clock()) + self._ttl
-        payload = json.dumps({"s": site, "v": visitor, "e": expires})
+        payload = json.dumps({"s": site, "v": visitor, "e": expires} | ({"g": groups} if groups else {}))
         signed = f"{PREFIX}.{_b64(payload.encode())}"
         return VisitorToken(token=f"{signed}.{self._sign(signed)}", expires_at=datetime.fromtimestamp(expires, UTC))
 
@@ -70,7 +76,7 @@ class VisitorTokens:
         payload = json.loads(_unb64(signed.removeprefix(PREFIX + ".")))
         if payload["e"] + grace <= self._clock():
             return None
-        return Visitor(site=payload["s"], visitor=payload["v"])
+        return Visitor(site=payload["s"], visitor=payload["v"], groups=tuple(payload.get("g", ())))
 
     def _sign(self, signed: str) -> str:
         return _b64(hmac.digest(self._secret, signed.encode("utf-8", "replace"), "sha256"))

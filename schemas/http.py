@@ -8,10 +8,18 @@ from pydantic import AwareDatetime, Field, StringConstraints
 
 from schemas.answer import Citation, Usage
 from schemas.base import Lang, PageId, Revision, Wire
-from schemas.page import FieldName, PageDocument
+from schemas.page import FieldName, Group, PageDocument
 from schemas.query import MAX_QUESTION, Grade, RequestId, Source
 
 SearchKind = Literal["hybrid", "vector", "keyword"]
+
+
+class VisitorTokenOrder(Wire):
+    """What a website's own server may ask for with a key."""
+
+    groups: tuple[Group, ...] = Field(
+        default=(), max_length=1_000, description="Access groups whose pages the visitor may read; of those of the key."
+    )
 
 
 class AcceptedChange(Wire):

@@ -21,6 +21,7 @@ ADMIN = "admin-key-of-the-test"
 INGEST_TOWN = "ingest-key-of-town"
 CHAT_ANYWHERE = "chat-key-of-a-program"
 EVERYTHING_TOWN = "key-for-everything-of-town"
+STAFF_TOWN = "key-of-the-website-of-town"
 PAGE_ORIGIN = "https://www.town.example"
 
 
@@ -48,6 +49,7 @@ def edge_settings(home: Path, **more: Any) -> Settings:
             _key("cms", INGEST_TOWN, "ingest", site="town"),
             _key("bot", CHAT_ANYWHERE, "chat"),
             _key("webmaster", EVERYTHING_TOWN, "ingest", "chat", "admin", site="town"),
+            _key("intranet", STAFF_TOWN, "chat", site="town", groups=("staff", "board")),
         ],
         "content_limit": 10_000,
     }

@@ -20,6 +20,7 @@ from connectors.cms.settings import Connector, ConnectorName, variables
 from pipelines.runtime.errors import SettingsError, UnknownSite
 from schemas.base import Lang, SiteId
 from schemas.ingest import Chunker
+from schemas.page import Group
 
 PREFIX = "PAGEWIRE_"
 # Read by the openai client's own names, so that a user's existing environment works.
@@ -101,6 +102,9 @@ class KeySettings(_Strict):
     sha256: str = Field(pattern=r"^[0-9a-f]{64}$", description="SHA-256 of the key, lower-case hex.")
     scopes: tuple[Scope, ...] = Field(min_length=1, description="What the key may do.")
     site: SiteId | None = Field(default=None, description="The one site it is good for; default: all.")
+    groups: tuple[Group, ...] = Field(
+        default=(), description="Access groups whose pages it may read, and may give to visitors."
+    )
 
 
 class Settings(_Strict):

@@ -27,6 +27,7 @@ from tests.edge import (
     EVERYTHING_TOWN,
     INGEST_TOWN,
     PAGE_ORIGIN,
+    STAFF_TOWN,
     assert_problem,
     bearer,
     edge_settings,
@@ -50,6 +51,7 @@ MAY = {
     INGEST_TOWN: {INGEST, RECEIPT, BULK, DELETE},
     CHAT_ANYWHERE: {CHAT, CHAT_ELSEWHERE, SEARCH, RESUME},
     EVERYTHING_TOWN: {INGEST, RECEIPT, BULK, DELETE, CHAT, SEARCH, RESUME},  # nothing that is of no site
+    STAFF_TOWN: {CHAT, SEARCH, RESUME},
     "visitor": {CHAT, SEARCH, RESUME},
 }
 
