@@ -55,7 +55,9 @@ def _check_origin(edge: Edge, site: str, request: Request) -> None:
         raise Problem(
             403,
             "origin-not-allowed",
-            f"this origin is not among the origins of the site {site!r}",
+            f"this origin is not among the origins of the site {site!r}"
+            if origin is not None
+            else "there is neither the origin of a page nor a key that is known",
             # The refusal itself may be read: a chat that only saw its connection fail could not say what is wrong.
             headers={"Access-Control-Allow-Origin": "*"},
         )

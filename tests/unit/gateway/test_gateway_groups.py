@@ -112,7 +112,8 @@ async def test_a_key_gives_tokens_of_its_own_site_and_scope(stranger: httpx.Asyn
     ):
         assert_problem(await stranger.post(path, headers=headers), 403, "forbidden")
     for headers in (bearer("no-key"), {"Authorization": f"Basic {STAFF_TOWN}"}):
-        assert_problem(await stranger.post(TOKENS, headers=headers), 403, "origin-not-allowed")
+        refused = assert_problem(await stranger.post(TOKENS, headers=headers), 403, "origin-not-allowed")
+        assert "key" in refused["detail"]
     assert_problem(await stranger.post("/v1/sites/nowhere/visitor-tokens", headers=bearer(ADMIN)), 404, "unknown-site")
 
 
