@@ -85,9 +85,14 @@ class Extract:
 
 
 def candidates(sources: Sequence[Source]) -> list[Candidate]:
-    """Everything in the best sources that can be quoted, in reading order, nothing twice."""
+    """Everything in the best sources that can be quoted, in reading order, nothing twice.
+
+    Titles and descriptions say what a page is about, in the very words of many a question, and not what it says: they
+    are quoted where no content was found.
+    """
     found: dict[str, Candidate] = {}
-    for rank, source in enumerate(sources[:READ]):
+    told = [source for source in sources if source.field == "content"] or sources
+    for rank, source in enumerate(told[:READ]):
         for order, (text, kind, above, row) in enumerate(_units(source)):
             if len(text) > LONGEST and kind not in ("code", "row"):
                 text = f"{cut(text, LONGEST, source.lang)} …"
