@@ -26,7 +26,8 @@ async def issue_token(site: str, edge: TheEdge, request: Request, response: Resp
     visitor, whose conversations it opens, but without the earlier one's access groups.
 
     A website's own server is known by a key with the scope `chat` in `Authorization`, and needs no origin. It may give
-    the visitor access groups that the key has; they end with the token.
+    the visitor access groups that the key has; they end with the token. `before` is an earlier token, for the same
+    visitor.
     """
     edge.settings.site(site)
     credentials = await bearer_scheme(request)
@@ -40,11 +41,11 @@ async def issue_token(site: str, edge: TheEdge, request: Request, response: Resp
         _check_origin(edge, site, request)
         edge.rates.count("token", address_of(request))
     body = await read_body(request, BODY_LIMIT)
-    groups = parse(VisitorTokenOrder, body).groups if body else ()
-    if not set(groups) <= set(mine):
+    order = parse(VisitorTokenOrder, body) if body else VisitorTokenOrder()
+    if not set(order.groups) <= set(mine):
         raise Problem(403, "forbidden", "groups: only those of the key in Authorization can be given to a visitor")
     response.headers["Cache-Control"] = "no-store"
-    return edge.tokens.issue(site, bearer, groups)
+    return edge.tokens.issue(site, order.before or bearer, order.groups)
 
 
 def _check_origin(edge: Edge, site: str, request: Request) -> None:

@@ -20,6 +20,9 @@ class VisitorTokenOrder(Wire):
     groups: tuple[Group, ...] = Field(
         default=(), max_length=1_000, description="Access groups whose pages the visitor may read; of those of the key."
     )
+    before: str = Field(
+        default="", max_length=8_000, description="An earlier token of the visitor, who keeps their conversations."
+    )
 
 
 class AcceptedChange(Wire):

@@ -96,6 +96,16 @@ async def test_nobody_gives_groups_that_they_do_not_have(
     assert_problem(await stranger.post(TOKENS, headers=headers, json={"groups": groups}), 403, "forbidden")
 
 
+async def test_a_websites_server_renews_the_groups_of_the_same_visitor(
+    stranger: httpx.AsyncClient, app: FastAPI
+) -> None:
+    first = await token(stranger, STAFF_TOWN, "staff")
+    order = {"groups": ["board"], "before": first}
+    again = await stranger.post(TOKENS, headers=bearer(STAFF_TOWN), json=order)
+    before, after = (app.state.edge.tokens.verify(it) for it in (first, again.json()["token"]))
+    assert after == Visitor("town", before.visitor, ("board",))
+
+
 async def test_a_visitor_gives_nothing_on(stranger: httpx.AsyncClient) -> None:
     mine = await token(stranger, STAFF_TOWN, "staff")
     order = {"groups": ["staff"]}
