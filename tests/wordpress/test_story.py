@@ -113,8 +113,9 @@ def test_reconcile_finds_what_was_done_behind_the_plugins_back(town: Town) -> No
     town.agree()
     past = "UTC_TIMESTAMP() - INTERVAL 15 SECOND"  # younger ones are left to the webhook
     says = content("After.").replace("'", "''")
+    later = "post_modified_gmt + INTERVAL 1 SECOND"  # WordPress has no finer clock: within the same one nothing changed
     town.wordpress.sql(
-        f"UPDATE wp_posts SET post_content = '{says}', post_modified_gmt = UTC_TIMESTAMP() WHERE ID = {changed['id']};"
+        f"UPDATE wp_posts SET post_content = '{says}', post_modified_gmt = {later} WHERE ID = {changed['id']};"
         f"DELETE FROM wp_posts WHERE ID = {gone['id']};"
         "INSERT INTO wp_posts (post_title, post_content, post_excerpt, post_status, post_name, post_type, to_ping, "
         "pinged, post_content_filtered, post_date, post_date_gmt, post_modified, post_modified_gmt) VALUES ('New', "
