@@ -454,20 +454,36 @@ MARKS = [
 ]
 
 
+MARKED = """([text, ends]) => {
+  const marks = ends.map((at) => {
+    const node = document.createElement("sup");
+    node.append(`[${at}]`);
+    return { at, node };
+  });
+  const box = document.createElement("div");
+  box.append(markdown.renderMarkdown(text, marks));
+  return box;
+}"""
+
+
 @pytest.mark.node
 async def test_marks_stand_where_the_source_says(browser: Browser, url: str, markdown: str) -> None:
     page = await browser.open(url)
     await page.evaluate(markdown)
     for text, ends, expected in MARKS:
-        shown = await page.evaluate(
-            """([text, ends]) => {
-              const marks = ends.map((at) => {
-                const node = document.createElement("sup");
-                node.append(`[${at}]`);
-                return { at, node };
-              });
-              return markdown.renderMarkdown(text, marks).textContent;
-            }""",
-            [text, ends],
-        )
+        shown = await page.evaluate(f"(given) => ({MARKED})(given).textContent", [text, ends])
         assert shown == expected, text
+
+
+@pytest.mark.node
+async def test_a_mark_behind_a_row_stands_in_its_last_cell(browser: Browser, url: str, markdown: str) -> None:
+    page = await browser.open(url)
+    await page.evaluate(markdown)
+    table = "> | a | b |\n> | --- | --- |\n> | c | d |\n"
+    row, whole = table.index("b |") + 3, len(table) - 1
+    html = await page.evaluate(
+        f"(given) => ({MARKED})(given).innerHTML", [table + ">\n> **Below**\n> - e", [row, whole]]
+    )
+    assert f'<th scope="col">b<sup>[{row}]</sup></th>' in html
+    assert f"<td>d<sup>[{whole}]</sup></td>" in html
+    assert "<p><strong>Below</strong></p>" in html

@@ -144,6 +144,8 @@ class Writer {
         const node = ruled && index === 0 ? element("th", { scope: "col" }) : element("td");
         this.#line(added(row, node), cell[0].trim(), at + cell.index + lead);
       }
+      // What is cited as a row, or as a table, ends behind the last bar.
+      this.flush(row.lastElementChild ?? row, at + text.length);
     });
   }
 
