@@ -93,7 +93,8 @@ async def test_after_an_error_the_rest_is_not_called(model: Model) -> None:
         await failing
     model.long_call.set()
     await model.thread.run(model.call, "next", priority=BULK)
-    assert model.called == ["a", "long", "next"]
+    begun = [name for name in model.called if name != "long"]  # which may have begun when the error was heard of
+    assert begun == ["a", "next"]
 
 
 async def test_a_caller_that_gives_up_frees_its_places(model: Model) -> None:
