@@ -278,6 +278,13 @@ def test_nothing_is_offered_twice_and_only_the_best_sources_are_read() -> None:
     assert "Only on page 6." not in texts
 
 
+def test_what_a_page_is_about_is_quoted_only_where_it_says_nothing() -> None:
+    about = source(1, "Opening hours and fees of the pool.").model_copy(update={"field": "description"})
+    says = source(2, "The pool opens at seven.")
+    assert [(c.n, c.rank) for c in candidates([about, says])] == [(2, 0)]
+    assert [c.n for c in candidates([about])] == [1]
+
+
 def test_an_endless_sentence_is_cut() -> None:
     (candidate,) = candidates([source(1, "word " * 500)])
     assert len(candidate.text) <= LONGEST + 2
