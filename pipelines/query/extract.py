@@ -159,11 +159,13 @@ def _units(source: Source) -> Iterator[_Unit]:
         table = _table(sentences, at) if sentence.kind == "prose" and not _SENTENCE_END.search(text) else []
         if sentence.kind == "heading":
             heading = text
-        elif items and text.endswith(":"):
-            if items[-1].end - sentence.start <= TOGETHER:
-                yield _Unit(source.text[sentence.start : items[-1].end], "block", heading)
+        elif sentence.kind == "item" or (items and text.endswith(":")):
+            # It is introduced by words of its own, or by the heading alone.
+            lines, above = ([sentence, *items], heading) if sentence.kind == "item" else (items, text)
+            if lines[-1].end - sentence.start <= TOGETHER:
+                yield _Unit(source.text[sentence.start : lines[-1].end], "block", heading)
             else:
-                yield from (_Unit(source.text[item.start : item.end], "item", text) for item in items)
+                yield from (_Unit(source.text[item.start : item.end], "item", above) for item in lines)
             at += len(items)
         elif table and table[-1].end - sentence.start <= TOGETHER:
             yield _Unit(source.text[sentence.start : table[-1].end], "block", heading)
@@ -174,7 +176,7 @@ def _units(source: Source) -> Iterator[_Unit]:
             yield from _of_table(source, table, heading or source.title)
             at += len(table) - 1
         else:
-            yield _Unit(text, sentence.kind, heading if sentence.kind == "item" else "")
+            yield _Unit(text, sentence.kind)
 
 
 def _of_table(source: Source, table: Sequence[Sentence], above: str) -> Iterator[_Unit]:

@@ -105,6 +105,13 @@ async def test_a_short_list_is_quoted_with_the_words_that_introduce_it() -> None
     assert len(citations) == 1
 
 
+async def test_a_short_list_under_a_heading_is_quoted_whole() -> None:
+    page = source(1, "Come in.\n\n## Fees\n\n- Annual card: 18 euros\n- Children: free\n\nBring coins.")
+    text, citations = await quoted("What does an annual card cost?", page, limit=1)
+    assert text == "The website says:\n\n> **Fees**\n>\n> - Annual card: 18 euros\n> - Children: free"
+    assert citations == [(1, "- Annual card: 18 euros\n> - Children: free")]
+
+
 async def test_items_of_a_long_list_keep_its_introduction() -> None:
     items = "".join(f"- document number {i} of the long list of papers\n" for i in range(20)) + "- a recent photo\n"
     text, _ = await quoted("Is a recent photo needed?", source(1, f"Please bring:\n\n{items}"), limit=1)
