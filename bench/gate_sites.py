@@ -21,7 +21,6 @@ from bench.vectors import KeptVectors
 from bench.website import OneModel
 from bench.xquad import HALVES, Corpus
 from pipelines.query.gate import Evidence, closer, foreign, signals
-from pipelines.query.language import stopwords
 from pipelines.query.search import Searcher
 from pipelines.runtime.settings import Settings
 from schemas.page import PageDocument
@@ -86,9 +85,7 @@ async def collect(
         for number in track(variant.questions, description=f"{pair} {site}"):
             evidence = await _evidence(searcher, site, asking.questions[number].question, settings)
             found = signals(evidence) | await closer(evidence, model)
-            samples.append(
-                Sample(pair, variant.kind, pages.questions[number].training, foreign(evidence, stopwords()), found)
-            )
+            samples.append(Sample(pair, variant.kind, pages.questions[number].training, foreign(evidence), found))
     return samples
 
 
@@ -127,5 +124,5 @@ async def collect_sample(
         for question, kind in track(questions, description=site):
             evidence = await _evidence(searcher, site, question, settings)
             found = signals(evidence) | await closer(evidence, model)
-            samples.append(Sample(SAMPLE, kind, True, foreign(evidence, stopwords()), found))
+            samples.append(Sample(SAMPLE, kind, True, foreign(evidence), found))
     return samples

@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pipelines.query.fuse import Candidate, Hit, idf, known_share
-from pipelines.query.language import spoken
+from pipelines.query.language import spoken, stopwords
 from pipelines.query.sentences import plain, split
 from pipelines.words import stems, words
 from schemas.query import Gate, Grade
@@ -121,22 +121,20 @@ class Embed(Protocol):
 async def judge(
     found: Evidence,
     profile: GateProfile,
-    stopwords: Mapping[str, Collection[str]],
     model: Embed,
     threshold: float | None = None,
 ) -> tuple[Grade, Gate]:
     """The grade, and how it came about.
 
     Args:
-        stopwords: by language.
         threshold: least score of an answerable question, in place of the profile's.
 
     Raises:
         Retryable, Permanent: of the model.
     """
     at = profile.thresholds or Thresholds()
-    trace = figures(found, stopwords, at)
-    scores = profile.foreign if foreign(found, stopwords) else profile.native
+    trace = figures(found, at)
+    scores = profile.foreign if foreign(found) else profile.native
     if not found.hits:
         return 5, trace
     if scores is None:
@@ -158,19 +156,19 @@ def decided(answerable: bool, trace: Gate, at: Thresholds) -> Grade:
     return trace.by_figures if trace.by_figures >= 2 else 4  # near and clear, but no page says it
 
 
-def foreign(found: Evidence, stopwords: Mapping[str, Collection[str]]) -> bool:
+def foreign(found: Evidence) -> bool:
     """Whether the question is in another language than the pages that were found."""
-    heard = spoken(found.question, stopwords)
+    heard = spoken(found.question)
     read = found.hits[0].lang.partition("-")[0] if found.hits else ""
-    return read not in heard if heard and read in stopwords else found.known < UNKNOWN
+    return read not in heard if heard and read in stopwords() else found.known < UNKNOWN
 
 
-def figures(found: Evidence, stopwords: Mapping[str, Collection[str]], at: Thresholds) -> Gate:
+def figures(found: Evidence, at: Thresholds) -> Gate:
     """The original's three figures and its grade."""
     cosines = [hit.cosine for hit in found.dense[:NEAREST] if hit.cosine is not None]
     distance = 1 - sum(cosines) / len(cosines) if cosines else 1.0
-    heard = spoken(found.question, stopwords)
-    spread, said = entropy(found.hits), subject(found.question, {w for lang in heard for w in stopwords[lang]})
+    heard = spoken(found.question)
+    spread, said = entropy(found.hits), subject(found.question, {w for lang in heard for w in stopwords()[lang]})
     by_figures = grade_by_figures(distance, spread, said, hits=len(found.hits), at=at)
     return Gate(distance=distance, entropy=spread, subject=said, by_figures=by_figures)
 
@@ -197,10 +195,10 @@ def entropy(hits: Sequence[Hit]) -> float:
     return min(1.0, -sum(share * math.log(share) for share in shares) / math.log(len(hits)))
 
 
-def subject(question: str, stopwords: Collection[str]) -> float:
+def subject(question: str, empty: Collection[str]) -> float:
     """Share of words that are no stop words."""
     said = words(question)
-    return sum(word not in stopwords for word in said) / len(said) if said else 0.0
+    return sum(word not in empty for word in said) / len(said) if said else 0.0
 
 
 def signals(found: Evidence) -> dict[str, float]:

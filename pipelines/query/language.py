@@ -5,7 +5,7 @@ A site's folder may hold files of the same names with the sentences it wants to 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -61,11 +61,10 @@ def stopwords() -> Mapping[str, frozenset[str]]:
     return {lang: frozenset(words(said)) for lang, said in table("stopwords").items()}
 
 
-def spoken(text: str, stopwords_: Mapping[str, Collection[str]] | None = None) -> frozenset[str]:
+def spoken(text: str) -> frozenset[str]:
     """Whose stop words a text uses most; several that use the same, none where there are none."""
     said = words(text)
-    known = stopwords() if stopwords_ is None else stopwords_
-    counts = {lang: sum(word in theirs for word in said) for lang, theirs in known.items()}
+    counts = {lang: sum(word in theirs for word in said) for lang, theirs in stopwords().items()}
     most = max(counts.values(), default=0)
     return frozenset(lang for lang, count in counts.items() if count == most) if most else frozenset()
 

@@ -12,7 +12,6 @@ from typing import Protocol
 
 from pipelines.query.fuse import Hit
 from pipelines.query.gate import Evidence, judge
-from pipelines.query.language import stopwords
 from pipelines.query.search import Found, QueryModel, Searcher
 from pipelines.query.widen import passages, wanted
 from pipelines.runtime.settings import Settings
@@ -120,4 +119,4 @@ async def reranked(question: str, hits: Sequence[Hit], reranker: Reranker) -> li
 async def _judged(asked: Rephrased, found: Found, model: QueryModel, settings: Settings) -> tuple[Grade, Gate]:
     seen, hits = found.candidates, found.hits[: settings.content_hits]
     evidence = Evidence(asked.question, seen.dense, hits, seen.terms, seen.total)
-    return await judge(evidence, model.profile.gate, stopwords(), model, settings.gate_threshold)
+    return await judge(evidence, model.profile.gate, model, settings.gate_threshold)

@@ -109,14 +109,14 @@ def test_the_subject_is_what_is_left_without_stop_words() -> None:
 
 def test_a_question_in_another_language_than_the_pages_is_foreign() -> None:
     english, german = "When does the pool open?", "Wann macht das Bad auf?"
-    assert not gate.foreign(evidence(english, hit("a")), stopwords())
-    assert gate.foreign(evidence(german, hit("a")), stopwords())
-    assert not gate.foreign(evidence(german, hit("a", lang="de-AT")), stopwords())
+    assert not gate.foreign(evidence(english, hit("a")))
+    assert gate.foreign(evidence(german, hit("a")))
+    assert not gate.foreign(evidence(german, hit("a", lang="de-AT")))
 
 
 def test_without_a_stop_word_it_is_foreign_when_the_index_does_not_know_its_words() -> None:
-    assert gate.foreign(evidence("Otterbad Eintritt", hit("a"), terms=[("otter", 0), ("eintr", 0)]), stopwords())
-    assert not gate.foreign(evidence("Otterbad Eintritt", hit("a"), terms=[("otter", 1), ("eintr", 2)]), stopwords())
+    assert gate.foreign(evidence("Otterbad Eintritt", hit("a"), terms=[("otter", 0), ("eintr", 0)]))
+    assert not gate.foreign(evidence("Otterbad Eintritt", hit("a"), terms=[("otter", 1), ("eintr", 2)]))
 
 
 def test_signals_are_shares_of_the_question() -> None:
@@ -152,7 +152,7 @@ ASKED = "When does the pool open?"
 
 async def graded(cosine: float, near: float = 1.0, profile: GateProfile = PROFILE) -> tuple[int, list[str]]:
     model = Embedder(near)
-    grade, _ = await judge(evidence(ASKED, hit("The pool opens at 9.", cosine=cosine)), profile, stopwords(), model)
+    grade, _ = await judge(evidence(ASKED, hit("The pool opens at 9.", cosine=cosine)), profile, model)
     return grade, model.embedded
 
 
@@ -169,45 +169,45 @@ async def test_an_unsure_score_is_settled_by_the_sentences() -> None:
 async def test_an_operator_may_refuse_more_or_less_of_the_unsure() -> None:
     found = evidence(ASKED, hit("The pool opens at 9.", cosine=0.8))
     for threshold, grade in ((0.4, 0), (0.6, 4)):
-        given, trace = await judge(found, PROFILE, stopwords(), Embedder(0.8), threshold)
+        given, trace = await judge(found, PROFILE, Embedder(0.8), threshold)
         assert (given, trace.threshold) == (grade, threshold)
 
 
 async def test_many_pages_with_an_answer_suggest_to_narrow_down() -> None:
     hits = [hit(f"The pool {n} opens at 9.", page=f"p{n}", cosine=0.9) for n in range(5)]
-    assert (await judge(evidence(ASKED, *hits), PROFILE, stopwords(), Embedder()))[0] == 1
+    assert (await judge(evidence(ASKED, *hits), PROFILE, Embedder()))[0] == 1
 
 
 async def test_the_figures_say_why_there_is_no_answer() -> None:
     many = [hit("Something.", page=f"p{n}", cosine=0.7) for n in range(5)]
-    assert (await judge(evidence(ASKED, *many), PROFILE, stopwords(), Embedder()))[0] == 5  # far, scattered
+    assert (await judge(evidence(ASKED, *many), PROFILE, Embedder()))[0] == 5  # far, scattered
     near = [replace(each, cosine=0.78) for each in many]
-    assert (await judge(evidence(ASKED, *near), PROFILE, stopwords(), Embedder(0.7)))[0] == 3
+    assert (await judge(evidence(ASKED, *near), PROFILE, Embedder(0.7)))[0] == 3
     vague = "What about this and that?"
-    assert (await judge(evidence(vague, *near), PROFILE, stopwords(), Embedder(0.7)))[0] == 2
+    assert (await judge(evidence(vague, *near), PROFILE, Embedder(0.7)))[0] == 2
 
 
 async def test_no_hits_is_nothing_to_answer_from() -> None:
     for profile in (PROFILE, GateProfile()):
-        grade, trace = await judge(evidence(ASKED), profile, stopwords(), Embedder())
+        grade, trace = await judge(evidence(ASKED), profile, Embedder())
         assert (grade, trace.by_figures, trace.score) == (5, 5, None)
 
 
 async def test_an_uncalibrated_model_is_judged_by_figures_if_it_has_thresholds_and_else_not_at_all() -> None:
     far = evidence(ASKED, hit("Something.", cosine=0.1))
-    assert (await judge(far, GateProfile(SPEC), stopwords(), Embedder()))[0] == 4
-    assert (await judge(far, GateProfile(), stopwords(), Embedder()))[0] == 0
+    assert (await judge(far, GateProfile(SPEC), Embedder()))[0] == 4
+    assert (await judge(far, GateProfile(), Embedder()))[0] == 0
 
 
 async def test_a_foreign_question_has_its_own_weights() -> None:
     lenient = replace(PROFILE.native, no=0.05, yes=0.1) if PROFILE.native else None
     profile = replace(PROFILE, foreign=lenient)
     german = evidence("Wann macht das Bad auf?", hit("The pool opens at 9.", cosine=0.79))
-    assert (await judge(german, profile, stopwords(), Embedder(0.7)))[0] == 0
+    assert (await judge(german, profile, Embedder(0.7)))[0] == 0
 
 
 async def test_the_trace_says_all() -> None:
-    _, trace = await judge(evidence(ASKED, hit("The pool opens at 9.")), PROFILE, stopwords(), Embedder(0.9))
+    _, trace = await judge(evidence(ASKED, hit("The pool opens at 9.")), PROFILE, Embedder(0.9))
     assert trace.score == pytest.approx(1 / (1 + math.exp(-10)), rel=1e-3)
     assert (trace.threshold, trace.entropy, trace.by_figures) == (0.5, 0.0, 1)
     assert {"top", "mean", "known", "sentence", "both"} <= set(trace.signals)
