@@ -10,8 +10,9 @@ import pytest
 
 from gateway.fakes import FakePorts
 from gateway.widget_pages import EXAMPLES
+from pipelines.query.sentences import plain
 from pipelines.runtime.settings import ChatSettings, SiteSettings
-from schemas.answer import Done, Token
+from schemas.answer import Citation, Done, Token
 from tests.browser.conftest import Host, overflow
 from tests.browser.scripts import LIBRARY, source, written
 from tests.chromium import Browser
@@ -473,6 +474,21 @@ OPENERS = {
     "pl": "Zadaj pytanie",
     "ro": "Puneți o întrebare",
 }
+
+
+@pytest.mark.parametrize(
+    "cited", ["| Dog | Tax |\n| --- | --- |\n| first | 84 |", "Please bring:\n\n- a **photo**\n- 60 euros"]
+)
+async def test_a_cited_table_or_list_is_marked_in_its_passage(
+    browser: Browser, url: str, fakes: FakePorts, cited: str
+) -> None:
+    read = source(1, "tax", "Tax", text=f"Before.\n\n{cited}\n\nAfter.")
+    fakes.answers.script = written(cited, [read], [Citation(n=1, start=0, end=len(cited), quote=plain(cited))])
+    page = await browser.open(f"{url}/widget/light")
+    await page.get_by_role("button", name="Ask a question").click()
+    await ask(page)
+    await page.get_by_text("Show the passage").click()
+    assert " ".join((await page.locator("mark").inner_text()).split()) == plain(cited)
 
 
 async def test_every_language_fits_320_pixels(browser: Browser, url: str, fakes: FakePorts) -> None:

@@ -58,10 +58,10 @@ function passage(say: Say, text: string, quote: string | null, { n, title, lang 
   return details;
 }
 
-/** Where the quote stands, whatever the white space between its words. */
+/** Where the quote stands, whatever white space and Markdown of lists and tables is between its words. */
 function find(text: string, quote: string): { start: number; end: number } | null {
   const words = quote.trim().split(/\s+/).map((word) => word.replace(/[.*+?^${}()|[\]\\]/g, "\\$&"));
-  const match = new RegExp(words.join("\\s+")).exec(text);
+  const match = new RegExp(words.join("[\\s|*_#>:-]+")).exec(text);
   return match && { start: match.index, end: match.index + match[0].length };
 }
 
