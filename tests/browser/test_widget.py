@@ -477,10 +477,14 @@ OPENERS = {
 
 
 @pytest.mark.parametrize(
-    "cited", ["| Dog | Tax |\n| --- | --- |\n| first | 84 |", "Please bring:\n\n- a **photo**\n- 60 euros"]
+    ("cited", "fragment"),
+    [
+        ("| Dog | Tax |\n| --- | --- |\n| first | 84 |", "Dog-,Tax,84"),
+        ("Please bring:\n\n- a **photo**\n- 60 euros", "Please%20bring%3A-,a%20photo,60%20euros"),
+    ],
 )
 async def test_a_cited_table_or_list_is_marked_in_its_passage(
-    browser: Browser, url: str, fakes: FakePorts, cited: str
+    browser: Browser, url: str, fakes: FakePorts, cited: str, fragment: str
 ) -> None:
     read = source(1, "tax", "Tax", text=f"Before.\n\n{cited}\n\nAfter.")
     fakes.answers.script = written(cited, [read], [Citation(n=1, start=0, end=len(cited), quote=plain(cited))])
@@ -489,6 +493,7 @@ async def test_a_cited_table_or_list_is_marked_in_its_passage(
     await ask(page)
     await page.get_by_text("Show the passage").click()
     assert " ".join((await page.locator("mark").inner_text()).split()) == plain(cited)
+    assert (await page.locator("sup a").get_attribute("href") or "").endswith(f"#:~:text={fragment}")
 
 
 async def test_every_language_fits_320_pixels(browser: Browser, url: str, fakes: FakePorts) -> None:

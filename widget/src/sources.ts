@@ -14,7 +14,7 @@ export type ShownSource = (Source | CitedSource) & { text?: string };
 export function sourceLink(source: ShownSource, quote: string | null, text: string): HTMLElement {
   const url = source.url ? safeUrl(source.url) : null;
   if (url === null) return element("span", {}, text);
-  const href = quote ? withTextFragment(url, plain(quote)) : url;
+  const href = quote ? withTextFragment(url, pieces(quote, source.text)) : url;
   return element("a", { href, target: "_blank", rel: "noopener", dir: "auto" }, text);
 }
 
@@ -65,15 +65,25 @@ function find(text: string, quote: string): { start: number; end: number } | nul
   return match && { start: match.index, end: match.index + match[0].length };
 }
 
-/** The URL that opens at the quote (https://wicg.github.io/scroll-to-text-fragment/). */
-function withTextFragment(url: string, quote: string): string {
-  const words = quote.split(" ");
-  const ends =
-    quote.length > LONG_QUOTE && words.length > 2 * EDGE_WORDS
-      ? [words.slice(0, EDGE_WORDS), words.slice(-EDGE_WORDS)].map((part) => part.join(" "))
-      : [quote];
-  const text = ends.map((part) => encodeURIComponent(part).replaceAll("-", "%2D")).join(",");
-  return `${url}${url.includes("#") ? "" : "#"}:~:text=${text}`;
+/** The quote, cut where the passage has list items and table cells: no browser looks for a text across those. */
+function pieces(quote: string, text = ""): string[] {
+  const found = find(text, quote);
+  const cited = found ? text.slice(found.start, found.end).split(/\n(?=\s*(?:[-*+|#>]|\d+[.)]|\n))|\|/) : [quote];
+  return cited.map(plain).filter((piece) => piece !== "");
+}
+
+/**
+ * The URL that opens at the quote (https://wicg.github.io/scroll-to-text-fragment/). Of several pieces the first, often
+ * a word that the page has elsewhere too, only says which second one is meant.
+ */
+function withTextFragment(url: string, cited: readonly string[]): string {
+  const [first = "", ...more] = cited;
+  const [start, end] = [more[0] ?? first, more[more.length - 1] ?? first].map((piece) => piece.split(" ")) as [string[], string[]];
+  const one = more.length < 2 && (start.length <= 2 * EDGE_WORDS || start.join(" ").length <= LONG_QUOTE);
+  const ends = one ? [start] : [start.slice(0, EDGE_WORDS), end.slice(-EDGE_WORDS)];
+  const encode = (words: readonly string[]): string => encodeURIComponent(words.join(" ")).replaceAll("-", "%2D");
+  const before = more.length ? `${encode(first.split(" ").slice(-EDGE_WORDS))}-,` : "";
+  return `${url}${url.includes("#") ? "" : "#"}:~:text=${before}${ends.map(encode).join(",")}`;
 }
 
 /** Text as the page shows it: without Markdown. */
