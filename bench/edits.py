@@ -26,14 +26,14 @@ from adapters.fakes import FakeIndex, FakePages
 from bench.report import percentile, report
 from bench.xquad import load
 from pipelines.ingest.agents import chunked
-from pipelines.ingest.convert import to_markdown
-from pipelines.ingest.embed import plan
+from pipelines.ingest.documents.convert import to_markdown
 from pipelines.ingest.index import index_part
+from pipelines.ingest.parts import plan
 from pipelines.ingest.reuse import Embedding, VectorCache
-from pipelines.runtime.settings import Settings
 from schemas.ingest import Chunker
 from schemas.page import PageChange, PageDocument
 from sites.render import page_documents
+from wiring.settings import Settings
 
 SITE = "edits"
 CHUNKS = 50  # of a page, about

@@ -31,8 +31,8 @@ from bench import checkpoint, synthetic, xquad
 from bench.ingest import embedded_texts
 from bench.report import percentile, report
 from pipelines.ingest.agents import chunked
-from pipelines.ingest.embed import plan
-from pipelines.runtime.settings import Settings
+from pipelines.ingest.parts import plan
+from wiring.settings import Settings
 
 INTERVAL = 0.1  # seconds between two questions
 ROUNDS = 3  # of which the median counts; the first one's buffers are still to be made

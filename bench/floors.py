@@ -16,8 +16,8 @@ from adapters.embedders.base import Embedder, make_embedder
 from bench.report import percentile, report
 from bench.xquad import Corpus, load
 from pipelines.ingest.chunk import chunk_field, embedded_text
-from pipelines.ingest.convert import fields
-from pipelines.runtime.settings import Settings
+from pipelines.ingest.documents.convert import fields
+from wiring.settings import Settings
 
 LOSS = 0.5  # percent of right hits that may fall below a floor
 SLICE = 32

@@ -38,9 +38,9 @@ from bench.system import home
 from bench.vectors import KeptVectors
 from bench.website import publish
 from bench.xquad import load
-from pipelines.query.gate import Calibration, Scores
-from pipelines.runtime.settings import Settings
-from pipelines.runtime.settings import load as load_settings
+from pipelines.query.retrieve.gate import Calibration, Scores
+from wiring.settings import Settings
+from wiring.settings import load as load_settings
 
 FALSE_REFUSALS = 0.10  # of answerable questions, at which refusals are reported
 CHOSEN_REFUSALS = 0.08  # ... at most, by the shipped threshold, on any site of the fit
@@ -216,7 +216,7 @@ class Judged:
 
 
 def judged(sample: Sample, native: Scores, other: Scores | None) -> Judged:
-    """As pipelines.query.gate decides."""
+    """As pipelines.query.retrieve.gate decides."""
     scores = native if not sample.foreign else (other or native)
     quick, full = scores.quick.score(sample.signals), scores.full.score(sample.signals)
     looked = scores.no <= quick < scores.yes

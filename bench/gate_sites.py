@@ -20,11 +20,11 @@ from adapters.elastic.search import SiteSearch
 from bench.vectors import KeptVectors
 from bench.website import OneModel
 from bench.xquad import HALVES, Corpus
-from pipelines.query.gate import Evidence, closer, foreign, signals
-from pipelines.query.search import Searcher
-from pipelines.runtime.settings import Settings
+from pipelines.query.retrieve.gate import Evidence, closer, foreign, signals
+from pipelines.query.retrieve.search import Searcher
 from schemas.page import PageDocument
 from sites.content import DEMO, load_questions, page_documents
+from wiring.settings import Settings
 
 PARAGRAPHS = 5  # of each XQuAD page
 SAMPLE = "sample site"

@@ -18,11 +18,11 @@ from rich.progress import track
 from bench.report import report
 from bench.system import resident, system
 from bench.xquad import Corpus, load
-from pipelines.clients import Clients
 from pipelines.ingest.agents import chunked
-from pipelines.ingest.embed import plan
+from pipelines.ingest.parts import plan
 from schemas.ingest import Chunker
 from schemas.page import PageChange, PageDocument
+from wiring.clients import Clients
 
 SITE = "import"
 WARM_UP, WARMING = "warm", 6  # a site, and its pages: servers that have just been started compile for a minute

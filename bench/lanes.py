@@ -25,9 +25,9 @@ from bench.servers import command, pass_over, servers, start
 from bench.synthetic import CHUNKS_A_PAGE, Model, document, send
 from bench.system import home
 from cli.up import running
-from gateway.keys import admin_key
-from pipelines.runtime.settings import Settings
+from gateway.edge.keys import admin_key
 from schemas.rebuild import RebuildSource
+from wiring.settings import Settings
 
 SITE = "lanes"
 MODEL = Model(LiteEmbedder.spec, LiteEmbedder.fingerprint, LiteEmbedder.dims)

@@ -18,20 +18,20 @@ from rich.progress import track
 
 from bench.report import percentile, report
 from bench.system import system
-from pipelines.clients import Clients
 from pipelines.ingest.agents import chunked
 from pipelines.ingest.index import index_part
 from pipelines.ingest.reuse import Embedding, VectorCache
-from pipelines.query.answering import Answering
+from pipelines.query.answer.answering import Answering
 from pipelines.query.books import Books
 from pipelines.query.publish import Publication
-from pipelines.query.retrieve import retrieve
-from pipelines.query.search import Searcher
-from pipelines.runtime.settings import Settings
+from pipelines.query.retrieve.retrieve import retrieve
+from pipelines.query.retrieve.search import Searcher
 from schemas.base import Message
 from schemas.page import PageChange, PageDocument
 from schemas.query import Question, Rephrased
 from schemas.topics import Topic
+from wiring.clients import Clients
+from wiring.settings import Settings
 
 SITE = "latency"
 QUESTION = "What does a library card cost for adults in the year {n}?"

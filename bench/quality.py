@@ -29,13 +29,13 @@ from bench.vectors import KeptVectors
 from bench.website import OneModel, publish
 from bench.xquad import Asked, Corpus, load
 from pipelines.evaluate.gate import paired_interval
-from pipelines.query.extract import extract
-from pipelines.query.fuse import Candidate, Hit, fuse
-from pipelines.query.search import Found, Searcher, scored
-from pipelines.query.sentences import plain
-from pipelines.query.widen import passages, wanted
-from pipelines.runtime.settings import Settings
-from pipelines.runtime.settings import load as load_settings
+from pipelines.query.answer.extract import extract
+from pipelines.query.retrieve.fuse import Candidate, Hit, fuse
+from pipelines.query.retrieve.search import Found, Searcher, scored
+from pipelines.query.retrieve.widen import passages, wanted
+from text.sentences import plain
+from wiring.settings import Settings
+from wiring.settings import load as load_settings
 
 DEEP = 30  # hits from which pages are counted
 BUDGETS = (2_000, 4_000)  # characters of context

@@ -28,11 +28,11 @@ from bench.servers import servers
 from bench.synthetic import AT, CHUNKS_A_PAGE, Model, change, embeddings, send
 from bench.system import home
 from pipelines.ingest.agents import chunked
-from pipelines.ingest.barrier import Barrier
-from pipelines.ingest.rebuild import Rebuilder
-from pipelines.runtime.settings import Settings, load
+from pipelines.operate.rebuild.barrier import Barrier
+from pipelines.operate.rebuild.rebuild import Rebuilder
 from schemas.head import Head
 from schemas.ingest import ChunkCounts
+from wiring.settings import Settings, load
 
 SITE = "bench-rebuild"
 MODEL = Model("lite", "synthetic-384", 384)

@@ -14,10 +14,10 @@ from bench.system import home
 from cli.content import import_documents
 from cli.up import running
 from connectors.cms.documents import documents
-from pipelines.clients import Clients
-from pipelines.runtime.settings import Settings
 from schemas.ingest import ChunkCounts
 from schemas.keys import page_key
+from wiring.clients import Clients
+from wiring.settings import Settings
 
 SITE = "reimport"
 LOOK = 500  # receipts read at once

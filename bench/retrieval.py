@@ -32,10 +32,10 @@ from bench.servers import servers
 from bench.synthetic import CHUNKS_A_PAGE, Model, change, embeddings, words
 from bench.system import home
 from pipelines.ingest.agents import chunked
-from pipelines.query.retrieve import retrieve
-from pipelines.query.search import Searcher
-from pipelines.runtime.settings import Settings
+from pipelines.query.retrieve.retrieve import retrieve
+from pipelines.query.retrieve.search import Searcher
 from schemas.query import Question, Rephrased
+from wiring.settings import Settings
 
 SITE = "retrieval"
 MODEL = Model("lite", "synthetic-384", 384)

@@ -26,8 +26,8 @@ from bench.servers import command, servers
 from bench.synthetic import CHUNKS_A_PAGE, Model, send, words
 from bench.system import home
 from bench.topic_sizes import topic_sizes
-from pipelines.runtime.settings import Settings
 from schemas.topics import CHANGES, CHUNKS, EMBEDDINGS
+from wiring.settings import Settings
 
 SITE = "scale"
 QUESTIONS = 60

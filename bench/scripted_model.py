@@ -17,7 +17,7 @@ from typing import Any
 
 from aiohttp import web
 
-from pipelines.query.rephrase import OUTPUT_TOKENS
+from pipelines.query.rephrase.rewrite import OUTPUT_TOKENS
 
 MODEL = "scripted"
 REPHRASED = "What does a library card cost?"

@@ -21,9 +21,9 @@ from adapters.kafka import bootstrap_servers, broker, ensure_topics, group_id, p
 from cli.engine import engine_settings
 from infra import engine
 from infra.engine import open_progress
-from pipelines.ingest.barrier import STAGES
+from pipelines.operate.rebuild.barrier import STAGES
 from pipelines.runtime.record import LANES
-from pipelines.runtime.settings import Settings, load
+from wiring.settings import Settings, load
 
 SAMPLE_EVERY = 0.1  # seconds between two looks at a child's memory
 CLEAR_AT_ONCE = 1_000  # documents

@@ -30,7 +30,7 @@ from bench.system import resident, system
 from cli.up import System
 
 SITE = "streams"
-WINDOW = 64  # answers of a partition that a worker writes at once (pipelines/query/app.py)
+WINDOW = 64  # answers of a partition that a worker writes at once (wiring/query.py)
 WARM_UP = 5  # streams
 SAMPLE_EVERY = 0.25  # seconds between two looks at the gateway's memory
 TIMEOUT = 300.0  # seconds for everything that is waited for

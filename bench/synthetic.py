@@ -20,14 +20,14 @@ import numpy as np
 from rich.progress import track
 
 from adapters.kafka import KafkaSender
-from adapters.kafka_sender import Outgoing
+from adapters.kafka.sender import Outgoing
 from pipelines.ingest.agents import chunked
-from pipelines.ingest.embed import parts, plan
-from pipelines.runtime.settings import Settings
+from pipelines.ingest.parts import parts, plan
 from schemas.ingest import EmbeddedChunk, PageChunks, PageEmbeddings
 from schemas.keys import part_key
 from schemas.page import PageChange, PageDocument
 from schemas.topics import CHANGES, CHUNKS, EMBEDDINGS
+from wiring.settings import Settings
 
 CHUNKS_A_PAGE = 25  # its title, and paragraphs that are one chunk each
 PARAGRAPH = 400  # characters at least, and a sentence more at most: one fits into a chunk of 512, two do not

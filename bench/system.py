@@ -13,8 +13,8 @@ import psutil
 import yaml
 
 from cli.up import System, running
-from gateway.keys import admin_key
-from pipelines.runtime.settings import Settings, load
+from gateway.edge.keys import admin_key
+from wiring.settings import Settings, load
 
 
 @contextmanager

@@ -9,8 +9,8 @@ from aiokafka.protocol.api import Request, RequestStruct, Response
 from aiokafka.protocol.types import Array, Boolean, Int16, Int32, Int64, Schema, String
 
 from adapters.kafka import bootstrap_servers, prefixed
-from pipelines.runtime.settings import Settings
 from schemas.topics import TOPICS, Topic
+from wiring.settings import Settings
 
 API_KEY = 35
 

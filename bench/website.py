@@ -11,11 +11,11 @@ from datetime import UTC, datetime
 from adapters.elastic.bundle import Elastic
 from bench.vectors import KeptVectors
 from pipelines.ingest.agents import chunked
-from pipelines.ingest.embed import parts, plan
 from pipelines.ingest.index import index_part
-from pipelines.runtime.settings import Settings
+from pipelines.ingest.parts import parts, plan
 from schemas.ingest import EmbeddedChunk
 from schemas.page import PageChange, PageDocument
+from wiring.settings import Settings
 
 
 class OneModel:

@@ -20,7 +20,7 @@ from bench.report import percentile, report
 from gateway.app import create_app
 from gateway.fakes import FakePorts
 from pipelines.runtime import logs
-from pipelines.runtime.settings import Settings, SiteSettings
+from wiring.settings import Settings, SiteSettings
 
 # From the click to the end of the frame that shows what it did: a message is delivered after the frame is painted.
 CLICKED = """new Promise((resolve) => {

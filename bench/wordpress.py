@@ -30,13 +30,13 @@ from bench.xquad import load as load_xquad
 from cli.content import import_connector
 from cli.up import running
 from connectors.cms.sources import opened
-from gateway.keys import admin_key
-from pipelines.clients import Clients
-from pipelines.runtime.settings import Settings, load
+from gateway.edge.keys import admin_key
 from schemas.page import PageDocument
 from tests.wordpress.peer import USER, WordPress, built
 from tests.wordpress.peer import running as wordpress_running
 from tests.wordpress.receiver import SECRET
+from wiring.clients import Clients
+from wiring.settings import Settings, load
 
 SITE, CONNECTOR = "wordpress", "blog"
 SENTENCES = 8  # of a post: about 950 characters

@@ -11,11 +11,11 @@ from rich.table import Column
 
 from adapters.elastic.indexes import IndexUnfit
 from cli.output import NOT_SO, complain, err, explained, out, print_json, rows, table
-from pipelines.clients import Clients
-from pipelines.ingest import audit as audits
-from pipelines.ingest.findings import AuditReport, RepairReport
+from pipelines.operate.audit import audit as audits
+from pipelines.operate.audit.findings import AuditReport, RepairReport
 from pipelines.runtime import logs
-from pipelines.runtime.settings import Settings, load
+from wiring.clients import Clients
+from wiring.settings import Settings, load
 
 SHOWN = 20  # findings
 STEPS = {"log": "change log", "index": "index", "settling": "pages under way"}

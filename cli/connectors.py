@@ -22,10 +22,10 @@ from connectors.cms.reconcile import Reconciled, reconcile
 from connectors.cms.settings import FolderConnector, PushConnector
 from connectors.cms.sources import opened
 from connectors.cms.sync import AlreadyRunning, Failure, Outcome, Progress
-from pipelines.clients import Clients
 from pipelines.runtime import logs
 from pipelines.runtime.errors import Permanent, Retryable, WrongUse
-from pipelines.runtime.settings import Settings, load
+from wiring.clients import Clients
+from wiring.settings import Settings, load
 
 STEPS = {"log": "change log", "inventory": "listed", "pages": "sent"}
 

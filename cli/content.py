@@ -24,14 +24,14 @@ from cli.output import NOT_SO, err, explained, out, print_json
 from connectors.cms.documents import count, documents
 from connectors.cms.sources import opened
 from connectors.cms.sync import Progress, sync
-from pipelines.clients import Clients
 from pipelines.ingest.importing import Cursor, send, settle
 from pipelines.ingest.receipts import ReceiptReader
 from pipelines.runtime import logs
-from pipelines.runtime.settings import Settings, load
 from schemas.ingest import Receipt
 from schemas.keys import page_key
 from schemas.page import PageDocument
+from wiring.clients import Clients
+from wiring.settings import Settings, load
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 STUCK_AFTER = 60.0  # seconds without one more page searchable

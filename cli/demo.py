@@ -16,9 +16,9 @@ from cli.questions import ask_once
 from cli.up import System, running
 from pipelines.runtime import logs
 from pipelines.runtime.errors import SettingsError
-from pipelines.runtime.settings import Settings, load
 from schemas.page import PageDocument
 from sites.render import page_documents
+from wiring.settings import Settings, load
 
 SITE = "demo"
 PAGES = Path(__file__).resolve().parents[1] / "sites" / SITE

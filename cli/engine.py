@@ -12,7 +12,7 @@ from cli.output import NOT_SO, explained, out, print_json, rows, table
 from infra import engine
 from infra.engine import EngineSettings, EngineStatus, open_progress
 from pipelines.ingest.importing import forget_all
-from pipelines.runtime.settings import Settings, load
+from wiring.settings import Settings, load
 
 app = typer.Typer(
     help="The local engine: real Kafka and real Elasticsearch on loopback, without Docker or an installed JDK.",

@@ -12,10 +12,10 @@ import typer
 
 from adapters.elastic.examples import ElasticExamples
 from cli.output import NOT_SO, complain, explained, out, print_json, rows, table
-from pipelines.clients import Clients
-from pipelines.runtime.settings import load
 from schemas.example import RephraseExample
 from schemas.query import Turn
+from wiring.clients import Clients
+from wiring.settings import load
 
 app = typer.Typer(no_args_is_help=True, help="Worked examples of how questions are rewritten for the search.")
 

@@ -24,12 +24,12 @@ from rich.table import Column
 from adapters.elastic.indexes import IndexUnfit
 from cli.output import NOT_SO, complain, err, explained, out, print_json, rows, table
 from cli.work import FollowParent, started
-from pipelines.clients import Clients
-from pipelines.ingest import audit as audits
-from pipelines.ingest.generations import generations
+from pipelines.operate.audit import audit as audits
+from pipelines.operate.rebuild.generations import generations
 from pipelines.runtime.priority import give_way
-from pipelines.runtime.settings import Settings
 from schemas.rebuild import Generation, Rebuild
+from wiring.clients import Clients
+from wiring.settings import Settings
 
 Value = TypeVar("Value")
 Site = Annotated[str, typer.Argument(help="Site, as in pagewire.yaml.")]

@@ -21,12 +21,12 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from cli.letter_print import print_detail, print_list
 from cli.output import NOT_SO, complain, err, explained, out, print_json
-from pipelines.clients import Clients
-from pipelines.letter_edit import BadValue
-from pipelines.letters import DEFAULT_LIMIT, Letters
+from pipelines.operate.letters.edit import BadValue
+from pipelines.operate.letters.letters import DEFAULT_LIMIT, Letters
 from pipelines.runtime.errors import PagewireError, Retryable, WrongUse
-from pipelines.runtime.settings import load
 from schemas.letters import DeadLetterCounts, DeadLetterDetail, DeadLetterFilter, DeadLetterSummary
+from wiring.clients import Clients
+from wiring.settings import load
 
 app = typer.Typer(
     help="Dead letters: messages that no try could work on, what they say, and putting them right.",

@@ -12,14 +12,14 @@ import typer
 from rich.markup import escape
 
 from cli.output import NOT_SO, err, explained, out, print_json, rows, table
-from pipelines.clients import Clients
-from pipelines.query.ask import Followed
+from pipelines.conversations.ask import Followed
 from pipelines.runtime import logs
 from pipelines.runtime.errors import Retryable, WrongUse
-from pipelines.runtime.settings import Settings, load
 from schemas.answer import Answered, Citation, Done, Failed, QuestionRephrased, Restart, Token
 from schemas.http import SearchHit, SearchKind
 from schemas.query import Question
+from wiring.clients import Clients
+from wiring.settings import Settings, load
 
 STOP_TIMEOUT = 3.0  # seconds
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]

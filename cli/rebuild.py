@@ -11,14 +11,14 @@ import typer
 from cli.generations import Bars, Json, Site, at_work, run
 from cli.output import NOT_SO, err, out, print_json, rows, table
 from cli.work import FollowParent, ready
-from pipelines.clients import Clients
 from pipelines.evaluate.gate import Case, GateReport, compare, load_cases
-from pipelines.evaluate.pinned import pinned
-from pipelines.ingest.findings import AuditReport
-from pipelines.ingest.generations import history
-from pipelines.runtime.settings import Settings
+from pipelines.operate.audit.findings import AuditReport
+from pipelines.operate.rebuild.generations import history
 from schemas.ingest import Chunker
 from schemas.rebuild import Rebuild, RebuildSource
+from wiring.clients import Clients
+from wiring.pinned import pinned
+from wiring.settings import Settings
 
 FINDINGS = 20  # told of an audit
 NICE = 10  # saves and questions go first

@@ -13,10 +13,10 @@ from rich.live import Live
 from rich.text import Text
 
 from cli.output import NO_SERVICE, NOT_SO, explained, out, print_json, rows, table
-from pipelines.clients import Clients
-from pipelines.runtime.settings import Settings, load
 from schemas.http import SystemStatus
 from schemas.ingest import ReceiptEvent
+from wiring.clients import Clients
+from wiring.settings import Settings, load
 
 LOOK_EVERY = 2.0  # seconds
 NEWEST = 12  # changes shown

@@ -21,13 +21,13 @@ import typer
 from adapters.kafka import bootstrap_servers, ensure_topics
 from cli.engine import engine_settings
 from cli.output import complain, err, explained, out
-from gateway.keys import admin_key
+from gateway.edge.keys import admin_key
 from infra import engine
 from infra.engine import RunningEngine, open_progress
 from infra.supervise import Child, ChildFailed
 from pipelines.runtime import logs
 from pipelines.runtime.priority import NICEST
-from pipelines.runtime.settings import Settings, load
+from wiring.settings import Settings, load
 
 
 def up(port: Annotated[int | None, typer.Option(help="Port of the gateway; 0 takes a free one.")] = None) -> None:

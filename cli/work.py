@@ -14,9 +14,9 @@ from adapters.kafka import bootstrap_servers, ensure_topics, prefixed
 from cli.output import explained, out, print_json, rows, table
 from pipelines.runtime import logs
 from pipelines.runtime.record import LANES, Lane
-from pipelines.runtime.services import addresses
-from pipelines.runtime.settings import Settings, load
 from schemas.topics import all_topics
+from wiring.addresses import addresses
+from wiring.settings import Settings, load
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 # `pagewire up` holds the other end of this pipe: when it dies, however, so do its children.
@@ -37,7 +37,7 @@ def worker(
 
     Example: pagewire worker chunk embed
     """
-    from pipelines.stages import check_lanes, stage_names, work  # loads Faust, which only a worker needs
+    from wiring.stages import check_lanes, stage_names, work  # loads Faust, which only a worker needs
 
     with explained():
         settings = started(follow_parent)

@@ -20,8 +20,8 @@ from pydantic.fields import FieldInfo
 
 from cli.main import app
 from connectors.cms.settings import KINDS
-from pipelines.runtime.settings import FILE_ONLY, ChatSettings, KeySettings, Settings, SiteSettings
 from schemas.topics import TOPICS, dead_letter_topic
+from wiring.settings import FILE_ONLY, ChatSettings, KeySettings, Settings, SiteSettings
 
 REFERENCE = Path(__file__).parent / "reference"
 NOTE = "<!-- Written by `make docs`; do not edit. -->\n\n"

@@ -7,37 +7,25 @@ from __future__ import annotations
 
 from fastapi import FastAPI
 
-from gateway import (
-    audit,
-    chat,
-    completions,
-    content,
-    conversations,
-    feedback,
-    letters,
-    openapi,
-    ops,
-    pages,
-    problems,
-    rebuilds,
-    sample_site,
-    search,
-    visitors,
-    webhooks,
-    widget_pages,
-)
-from gateway.auth import Keys
-from gateway.edge import Edge
-from gateway.envelope import Envelope
-from gateway.gauges import StatusGauges
-from gateway.keys import admin_key, token_secret
-from gateway.origins import SiteOrigins
+from gateway.chat import chat, search, visitors
+from gateway.content import content, webhooks
+from gateway.conversations import conversations, feedback
+from gateway.edge import openapi, problems
+from gateway.edge.auth import Keys
+from gateway.edge.edge import Edge
+from gateway.edge.envelope import Envelope
+from gateway.edge.keys import admin_key, token_secret
+from gateway.edge.origins import SiteOrigins
+from gateway.edge.rates import DAY, DailyBudgets, Rates
+from gateway.edge.tokens import VisitorTokens
+from gateway.openai import completions
+from gateway.operators import audit, letters, ops, rebuilds
+from gateway.operators.gauges import StatusGauges
 from gateway.ports import Ports
-from gateway.rates import DAY, DailyBudgets, Rates
-from gateway.tokens import VisitorTokens
-from pipelines.query.conversations import Conversations
-from pipelines.runtime.settings import Settings
+from gateway.site import pages, sample_site, widget_pages
+from pipelines.conversations.conversations import Conversations
 from sites.content import load_site
+from wiring.settings import Settings
 
 SAMPLE_SITE = "demo"
 API_VERSION = "1"

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 
-from pipelines.query.conversations import ConversationChanged, Kept
-from pipelines.query.turns import Owner, summary
+from pipelines.conversations.conversations import ConversationChanged, Kept
+from pipelines.conversations.turns import Owner, summary
 from pipelines.runtime.errors import PagewireError
 from schemas.conversation import ConversationSummary
 

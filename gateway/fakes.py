@@ -11,12 +11,12 @@ from datetime import UTC, datetime
 
 from gateway.fake_conversations import FakeConversations
 from gateway.ports import Acceptance, Change, Followed, Ports
-from pipelines.ingest.drift import Kind
-from pipelines.ingest.findings import AuditReport, RepairReport
-from pipelines.ingest.rebuild import NothingThere, StillLive
-from pipelines.letter_edit import BadValue
-from pipelines.letters import LetterHandled, LetterUnreadable, UnknownLetter
-from pipelines.query.ask import BadPosition, UnknownAnswer
+from pipelines.conversations.ask import BadPosition, UnknownAnswer
+from pipelines.operate.audit.drift import Kind
+from pipelines.operate.audit.findings import AuditReport, RepairReport
+from pipelines.operate.letters.edit import BadValue
+from pipelines.operate.letters.letters import LetterHandled, LetterUnreadable, UnknownLetter
+from pipelines.operate.rebuild.rebuild import NothingThere, StillLive
 from pipelines.runtime.errors import PagewireError
 from pipelines.runtime.record import Lane
 from schemas.answer import Accepted, Answered, AnswerEvent, Done, Event, QuestionRephrased, Restart, SourcesFound, Token

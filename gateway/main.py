@@ -10,11 +10,11 @@ import uvicorn
 from fastapi import FastAPI
 
 from gateway.app import create_app
+from gateway.operators.rebuild_runs import RebuildRuns
 from gateway.ports import Ports
-from gateway.rebuild_runs import RebuildRuns
-from pipelines.clients import Clients
 from pipelines.runtime.errors import PagewireError
-from pipelines.runtime.settings import Settings
+from wiring.clients import Clients
+from wiring.settings import Settings
 
 
 class PortTaken(PagewireError):

@@ -6,10 +6,10 @@ from collections.abc import AsyncGenerator, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from pipelines.conversations.ask import Followed
+from pipelines.conversations.conversations import ConversationStore
 from pipelines.ingest.accept import Acceptance, Change
-from pipelines.ingest.findings import AuditReport, RepairReport
-from pipelines.query.ask import Followed
-from pipelines.query.conversations import ConversationStore
+from pipelines.operate.audit.findings import AuditReport, RepairReport
 from pipelines.runtime.record import Lane
 from schemas.http import SearchHit, SearchKind, SystemStatus
 from schemas.ingest import Receipt

@@ -10,12 +10,12 @@ from urllib.parse import unquote
 from pipelines.ingest.accept import Intake, newer
 from pipelines.runtime.errors import PagewireError
 from pipelines.runtime.record import Lane, Record
-from pipelines.runtime.settings import Settings, SiteSettings
 from schemas.base import Message
 from schemas.head import Head
 from schemas.ingest import ReceiptEvent
 from schemas.page import PageChange, PageDocument
 from schemas.topics import CHANGES, Topic
+from wiring.settings import Settings, SiteSettings
 
 SITE = "town"
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from pipelines.ingest.accept import newer
-from pipelines.ingest.drift import ChunkDocument, Drift, HeadDocument
+from pipelines.operate.audit.drift import ChunkDocument, Drift, HeadDocument
 from pipelines.runtime.record import Record
 from schemas.keys import chunk_id, head_id, page_key, parse_page_key
 from schemas.page import PageChange, PageDocument

@@ -15,7 +15,7 @@ import httpx
 import uvicorn
 from fastapi import FastAPI
 
-from pipelines.runtime.settings import KeySettings, Settings, SiteSettings
+from wiring.settings import KeySettings, Settings, SiteSettings
 
 ADMIN = "admin-key-of-the-test"
 INGEST_TOWN = "ingest-key-of-town"

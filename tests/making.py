@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 
 import numpy as np
 
-from pipelines.ingest.attachments import Attached
+from pipelines.ingest.documents.attachments import Attached
 from schemas.ingest import EmbeddedChunk, PageEmbeddings
 from schemas.letters import DeadLetterDetail, DeadLetterSummary
 from schemas.page import ChangeRef, FieldName, Op, PageDocument, PageMeta

@@ -159,7 +159,7 @@ class Group:
 
 
 class Promotion:
-    """Fills a generation and makes it live, as pipelines.ingest.rebuild. Once killed it goes on where it was."""
+    """Fills a generation and makes it live, as pipelines.operate.rebuild does. Once killed it goes on where it was."""
 
     def __init__(self, world: World, target: Generation) -> None:
         self._world = world

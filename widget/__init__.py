@@ -1,1 +1,1 @@
-"""The chat for visitors: TypeScript in `src/`, bundled into `gateway/static/widget.js`."""
+"""The chat for visitors: TypeScript in `src/`, bundled into `gateway/site/static/widget.js`."""

@@ -15,7 +15,7 @@ const minifiedText = {
 
 await build({
   entryPoints: [new URL("src/index.ts", import.meta.url).pathname],
-  outfile: process.argv[2] ?? new URL("../gateway/static/widget.js", import.meta.url).pathname,
+  outfile: process.argv[2] ?? new URL("../gateway/site/static/widget.js", import.meta.url).pathname,
   bundle: true,
   format: "iife",
   target: "es2022",

@@ -14,7 +14,7 @@ from typing import Any
 from pydantic import TypeAdapter
 from pydantic.json_schema import models_json_schema
 
-from gateway.tokens import VisitorToken
+from gateway.edge.tokens import VisitorToken
 from schemas.answer import Event
 from schemas.conversation import ConversationDetail, ConversationList, FeedbackOrder
 from schemas.http import ChatRequest

@@ -12,7 +12,7 @@ from adapters.elastic.rebuilds import Rebuilds
 from adapters.elastic.search import SiteSearch
 from adapters.elastic.writer import Writer
 from pipelines.runtime.record import Lane
-from pipelines.runtime.settings import Settings
+from wiring.settings import Settings
 
 PING_TIMEOUT = 3.0  # seconds
 

@@ -11,7 +11,7 @@ from elasticsearch import ApiError, AsyncElasticsearch, OrjsonSerializer
 from elasticsearch.serializer import NdjsonSerializer
 
 from pipelines.runtime.errors import Permanent, Retryable
-from pipelines.runtime.settings import Settings
+from wiring.settings import Settings
 
 REQUEST_TIMEOUT = 20.0  # seconds
 # 429: queue full or a disk-full block, 5xx: no master, shard not yet allocated. All pass.

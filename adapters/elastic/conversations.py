@@ -10,13 +10,13 @@ from elasticsearch import AsyncElasticsearch, ConflictError, NotFoundError
 
 from adapters.elastic.client import explained
 from adapters.elastic.indexes import CONVERSATIONS, Indexes
-from pipelines.query.conversations import ConversationChanged, Kept
-from pipelines.query.turns import Owner, summary
+from pipelines.conversations.conversations import ConversationChanged, Kept
+from pipelines.conversations.turns import Owner, summary
 from schemas.conversation import Conversation, ConversationSummary
 
 
 class ElasticConversations:
-    """Reads and writes `pagewire.conversations`: pipelines.query.conversations.ConversationStore. One per process."""
+    """`pagewire.conversations`, a pipelines.conversations.conversations.ConversationStore. One per process."""
 
     def __init__(self, es: AsyncElasticsearch, indexes: Indexes) -> None:
         self._es = es

@@ -12,7 +12,7 @@ MAX_OF_SITE = 1_000
 
 
 class ElasticExamples:
-    """Reads and writes `pagewire.examples`: pipelines.query.examples.ExampleStore."""
+    """Reads and writes `pagewire.examples`: pipelines.query.rephrase.examples.ExampleStore."""
 
     def __init__(self, es: AsyncElasticsearch, indexes: Indexes) -> None:
         self._es = es

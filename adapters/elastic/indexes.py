@@ -265,7 +265,7 @@ class Indexes:
         """Point the alias at `new` alone, in one step."""
         with explained(f"promoting {new.name}"):
             await self._es.indices.update_aliases(
-                master_timeout=SWAP_TIMEOUT,  # late is worse than not at all: see pipelines/ingest/rebuild.py
+                master_timeout=SWAP_TIMEOUT,  # late is worse than not at all: see pipelines/operate/rebuild/rebuild.py
                 actions=[
                     {"remove": {"index": f"{alias(site)}-*", "alias": alias(site), "must_exist": False}},
                     {"add": {"index": new.name, "alias": alias(site)}},

@@ -15,7 +15,7 @@ from elasticsearch import AsyncElasticsearch, NotFoundError
 from adapters.elastic.client import ElasticsearchDown, explained
 from adapters.elastic.indexes import Indexes, IndexGone, IndexInfo
 from adapters.elastic.writer import Write, Writer
-from pipelines.ingest.drift import ChunkDocument, Document, HeadDocument
+from pipelines.operate.audit.drift import ChunkDocument, Document, HeadDocument
 from pipelines.runtime.errors import WrongUse
 
 BATCH = 2_500  # documents; about 1 MB of answer, parsed on the loop in 15 ms

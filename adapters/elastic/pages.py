@@ -14,12 +14,12 @@ from adapters.elastic.sharing import Documents
 from adapters.elastic.writer import IndexMissing, Write, Writer, Written
 from pipelines.ingest.index import HeadMoved
 from pipelines.runtime.record import Lane
-from pipelines.words import stems
 from schemas.head import Head, Token
 from schemas.http import SiteStatus
 from schemas.ingest import EmbeddedChunk, PageEmbeddings, ReceiptEvent, Vector32
 from schemas.keys import chunk_id, head_id
 from schemas.page import ChangeRef, FieldName
+from text.words import stems
 
 MAX_LOOKUP = 1_000  # hashes a search
 

@@ -14,12 +14,12 @@ from elasticsearch import AsyncElasticsearch, BadRequestError, NotFoundError
 
 from adapters.elastic.client import TRANSIENT, ElasticsearchDown, ElasticsearchRefused, explained
 from adapters.elastic.indexes import IndexGone, IndexInfo
-from pipelines.query.fuse import Candidate, Hit
+from pipelines.query.retrieve.fuse import Candidate, Hit
 from pipelines.runtime.errors import Retryable
-from pipelines.words import stems, words
 from schemas.ingest import Vector32
 from schemas.keys import chunk_id
 from schemas.page import FIELDS, FieldName
+from text.words import stems, words
 
 SHORT_FIELDS: tuple[FieldName, ...] = tuple(f for f in FIELDS if f != "content")
 # Where a candidate stands, from columns instead of the stored document.
@@ -27,7 +27,7 @@ PLACE: dict[str, Any] = {"_source": False, "stored_fields": "_none_", "docvalue_
 SOURCE = ["page_key", "page_id", "lang", "revision", "title", "url", "field", "ord", "text"]
 # HNSW looks at this many candidates per shard: recall against time (Elasticsearch's own default is 1.5 x k).
 MIN_CANDIDATES = 100
-# Boosts beside the stems, from the runs recorded in pipelines/query/fuse.py.
+# Boosts beside the stems, from the runs recorded in pipelines/query/retrieve/fuse.py.
 WORDS = 0.5
 TITLE = 0.5
 # Words of a question that count, if it has more: each is up to six clauses, of which Elasticsearch takes 1,024 in one

@@ -9,9 +9,9 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from pipelines.query.gate import GateProfile
+from pipelines.query.retrieve.gate import GateProfile
 from pipelines.runtime.errors import Permanent, SettingsError
-from pipelines.runtime.settings import Settings
+from wiring.settings import Settings
 
 Vectors = NDArray[np.float32]
 

@@ -16,7 +16,7 @@ import numpy as np
 
 from adapters.embedders.base import EmbedderProfile, Vectors, readable, slices, unit_vectors
 from adapters.embedders.model_threads import BULK, QUESTION, SAVE, ModelThreads
-from pipelines.query.gate import GateProfile, Thresholds
+from pipelines.query.retrieve.gate import GateProfile, Thresholds
 from pipelines.runtime.errors import Permanent, Retryable
 
 DIMS = 1024

@@ -7,7 +7,7 @@ import asyncio
 from adapters.elastic.indexes import Indexes, IndexInfo
 from adapters.embedders.base import Embedder, make_embedder
 from pipelines.runtime.errors import Permanent
-from pipelines.runtime.settings import Settings
+from wiring.settings import Settings
 
 
 class ModelMismatch(Permanent):

@@ -20,9 +20,9 @@ from typing import Any
 from lxml import etree
 from lxml import html as lxml_html
 
-from adapters.extraction.kinds import Kind
-from pipelines.ingest.attachments import Section, Sections
-from pipelines.ingest.convert import plain, to_markdown
+from pipelines.ingest.documents.attachments import Section, Sections
+from pipelines.ingest.documents.convert import plain, to_markdown
+from pipelines.ingest.documents.kinds import Kind
 
 SECTIONS = 2_000  # pages, slides or sheets that are read of one document
 UNPACKED = 200 * 1024 * 1024  # bytes that an office file may unpack to

@@ -21,8 +21,8 @@ from importlib.util import find_spec
 from typing import Any
 
 from adapters.extraction.child import SIZE
-from adapters.extraction.kinds import NEEDS, Kind
-from pipelines.ingest.attachments import Section, Sections, Unread
+from pipelines.ingest.documents.attachments import Section, Sections, Unread
+from pipelines.ingest.documents.kinds import NEEDS, Kind
 
 IDLE = 60.0  # seconds without a document after which the child ends: it holds some 250 MB
 TRIES = 2  # a child that was killed may have been the wrong one: by the kernel, for want of memory elsewhere
@@ -46,7 +46,7 @@ class ReaderDied(Unread):
 
 
 class DocumentReader:
-    """One per stage. Implements pipelines.ingest.attachments.Reader."""
+    """One per stage. Implements pipelines.ingest.documents.attachments.Reader."""
 
     def __init__(self, *, memory: int, seconds: float) -> None:
         """

@@ -19,8 +19,8 @@ from connectors.cms.frame import Source
 from connectors.cms.ledger import Known, Ledger, Why
 from connectors.cms.own_thread import OwnThread
 from connectors.cms.sync import FETCHED, Courier, Failure, Progress, Report, alone, take_inventory
-from pipelines.ingest.audit import ChangeScan, OpenLog
 from pipelines.ingest.importing import Accepts
+from pipelines.operate.audit.audit import ChangeScan, OpenLog
 from pipelines.runtime.record import Record
 from schemas.base import WireError
 from schemas.page import PageChange

@@ -17,7 +17,7 @@ from connectors.cms.settings import (
     WordPressConnector,
 )
 from pipelines.runtime.errors import WrongUse
-from pipelines.runtime.settings import Settings
+from wiring.settings import Settings
 
 
 class NoSource(WrongUse):

@@ -19,12 +19,12 @@ from typing import Protocol
 
 from pipelines.runtime.errors import Retryable, TooLarge
 from pipelines.runtime.record import Lane
-from pipelines.runtime.settings import Settings
 from schemas.base import MAX_REVISION, Message
 from schemas.head import Head
 from schemas.ingest import ReceiptEvent
 from schemas.page import ChangeRef, Op, PageChange, PageDocument
 from schemas.topics import CHANGES, MAX_MESSAGE_BYTES, RECEIPTS, Topic
+from wiring.settings import Settings
 
 log = logging.getLogger(__name__)
 

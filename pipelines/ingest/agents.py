@@ -12,9 +12,9 @@ from datetime import UTC, datetime
 from typing import Any, TypeVar
 
 from pipelines.ingest.accept import reference
-from pipelines.ingest.attachments import NOTHING, Attached, AttachmentsAway, Unread
 from pipelines.ingest.chunk import chunk_page
-from pipelines.ingest.convert import fields
+from pipelines.ingest.documents.attachments import NOTHING, Attached, AttachmentsAway, Unread
+from pipelines.ingest.documents.convert import fields
 from pipelines.ingest.heal import ChangeLog, Healer
 from pipelines.ingest.index import Moved, Sites, index_part
 from pipelines.ingest.reuse import Embedding

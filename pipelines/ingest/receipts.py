@@ -72,7 +72,7 @@ def _lag(head: Head) -> int:
 
 
 class Tail(Protocol):
-    """Follows `ingest.receipts` (adapters.kafka_log.LogTail)."""
+    """Follows `ingest.receipts` (adapters.kafka.log.LogTail)."""
 
     async def start(self) -> None: ...
 

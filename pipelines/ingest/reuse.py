@@ -9,7 +9,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from pipelines.ingest.embed import Planned, parts, plan
+from pipelines.ingest.parts import Planned, parts, plan
 from schemas.head import Head
 from schemas.ingest import EmbeddedChunk, PageChunks, PageEmbeddings, Vector32
 

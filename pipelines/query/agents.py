@@ -15,25 +15,25 @@ from typing import Protocol
 
 import structlog
 
-from pipelines.query.answering import Answering
+from pipelines.query.answer.answering import Answering
+from pipelines.query.answer.stops import Stops
 from pipelines.query.books import Books
-from pipelines.query.examples import Examples
-from pipelines.query.follow_up import continued
 from pipelines.query.ports import ChatModel, Embedder
 from pipelines.query.publish import EventLog, begin, fail
-from pipelines.query.rephrase import OUTPUT_TOKENS, parsed, search_mode, values
-from pipelines.query.retrieve import Chunks, Reranker, retrieve
-from pipelines.query.search import Searcher
-from pipelines.query.stops import Stops
+from pipelines.query.rephrase.examples import Examples
+from pipelines.query.rephrase.follow_up import continued
+from pipelines.query.rephrase.rewrite import OUTPUT_TOKENS, parsed, search_mode, values
+from pipelines.query.retrieve.retrieve import Chunks, Reranker, retrieve
+from pipelines.query.retrieve.search import Searcher
 from pipelines.query.translate import terms_back
 from pipelines.runtime.dead_letters import DeadLetter
 from pipelines.runtime.errors import PagewireError, Retryable
 from pipelines.runtime.record import Record
-from pipelines.runtime.settings import Settings
 from pipelines.runtime.stage import Handler, OnDead, Sender
 from schemas.base import WireError
 from schemas.query import Question, Rephrased, Retrieved
 from schemas.topics import REPHRASED, RETRIEVED
+from wiring.settings import Settings
 
 logger = structlog.get_logger(__name__)
 

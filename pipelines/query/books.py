@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
 
-from pipelines.query.language import Phrases
 from pipelines.runtime.errors import SettingsError
-from pipelines.runtime.settings import Settings
 from prompts.loader import Prompt, PromptError, load
+from text.language import Phrases
+from wiring.settings import Settings
 
 PROMPTS = ("answer", "courtesy", "decide", "react", "rephrase", "self-ask", "think", "tools", "translate")
 SENTENCES = ("canned", "errors")

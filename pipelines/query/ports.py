@@ -29,7 +29,7 @@ class Embedder(Protocol):
 
 
 class ModelError(PagewireError):
-    """The model gave no answer. What becomes of the question then: pipelines.query.answering."""
+    """The model gave no answer. What becomes of the question then: pipelines.query.answer.answering."""
 
     code = "model-failed"
 

@@ -19,7 +19,7 @@ CLOCK_SKEW_MS = 60_000  # between the machines that write the topics
 
 
 class EventLog(Protocol):
-    """Reads a topic by key (adapters.kafka_log)."""
+    """Reads a topic by key (adapters.kafka.log)."""
 
     async def of_key(self, key: str, since_ms: int) -> list[Record]: ...
 

@@ -9,7 +9,7 @@ from time import monotonic
 
 import structlog
 
-from pipelines.runtime.settings import Settings
+from wiring.settings import Settings
 
 # Libraries that tell of the same outage ten times a second, and tell nothing new when all is well.
 # Faust's services log under the module of the subclass, ours.
@@ -18,7 +18,7 @@ CHATTY = (
     "aiokafka",
     "faust",
     "mode",
-    "pipelines.runtime.faust_app",
+    "pipelines.worker.faust_app",
     "elastic_transport",
     "httpx",
     "httpcore",

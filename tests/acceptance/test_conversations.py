@@ -14,7 +14,7 @@ from typing import Any
 import httpx
 import pytest
 
-from pipelines.query.rephrase import OUTPUT_TOKENS
+from pipelines.query.rephrase.rewrite import OUTPUT_TOKENS
 from tests.acceptance.system import PAGEWIRE, Instance, events, eventually
 from tests.acceptance.test_story import put
 from tests.engine_fixture import Servers

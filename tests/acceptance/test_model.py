@@ -11,7 +11,7 @@ from typing import Any
 import httpx
 import pytest
 
-from pipelines.query.rephrase import OUTPUT_TOKENS
+from pipelines.query.rephrase.rewrite import OUTPUT_TOKENS
 from tests.acceptance.system import Instance, Started, eventually, streamed
 from tests.acceptance.test_story import ask, put
 from tests.engine_fixture import Servers

@@ -10,7 +10,7 @@ import httpx
 import pytest
 import yaml
 
-from pipelines.query.rephrase import OUTPUT_TOKENS
+from pipelines.query.rephrase.rewrite import OUTPUT_TOKENS
 from tests.acceptance.system import Instance, events
 from tests.acceptance.test_model import served
 from tests.acceptance.test_story import put

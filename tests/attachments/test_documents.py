@@ -12,9 +12,9 @@ from time import monotonic
 import pytest
 
 from adapters.extraction import reader as reading
-from adapters.extraction.kinds import Kind, Mislabelled, NotADocument, kind_of
 from adapters.extraction.reader import DocumentReader, ReaderDied
-from pipelines.ingest.attachments import Sections, Unread
+from pipelines.ingest.documents.attachments import Sections, Unread
+from pipelines.ingest.documents.kinds import Kind, Mislabelled, NotADocument, kind_of
 from tests import office_files as made
 
 pytestmark = pytest.mark.attachments

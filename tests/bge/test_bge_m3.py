@@ -18,7 +18,7 @@ import pytest_asyncio
 from adapters.embedders.base import Embedder, make_embedder
 from adapters.embedders.bge_m3 import BgeM3Embedder
 from pipelines.runtime.errors import Permanent, Retryable
-from pipelines.runtime.settings import Settings
+from wiring.settings import Settings
 
 pytestmark = [
     pytest.mark.bge,

@@ -13,8 +13,8 @@ import pytest
 
 from gateway.app import create_app
 from gateway.fakes import FakePages, FakePorts
-from pipelines.runtime.settings import SiteSettings
 from tests.edge import edge_settings, served
+from wiring.settings import SiteSettings
 
 if TYPE_CHECKING:
     from playwright.async_api import Page

@@ -9,8 +9,8 @@ from urllib.parse import parse_qs, unquote, urlsplit
 
 import pytest
 
+from gateway.edge.messages import message
 from gateway.fakes import FakePorts
-from gateway.messages import message
 from pipelines.runtime.errors import Retryable
 from schemas.answer import Answered, Citation, Done, Failed, QuestionRephrased, Restart, SourcesFound, Token
 from schemas.query import Question, Source

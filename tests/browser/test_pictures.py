@@ -12,12 +12,12 @@ import pytest
 
 from gateway.app import create_app
 from gateway.fakes import FakePages, FakePorts
-from pipelines.runtime.settings import Settings
 from schemas.answer import Citation
 from schemas.query import Source
 from tests.browser.scripts import Script, source, written
 from tests.chromium import Browser
 from tests.edge import served
+from wiring.settings import Settings
 
 pytestmark = pytest.mark.browser
 

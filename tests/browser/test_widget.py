@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 
 from gateway.fakes import FakePorts
-from gateway.widget_pages import EXAMPLES
-from pipelines.query.sentences import plain
-from pipelines.runtime.settings import ChatSettings, SiteSettings
+from gateway.site.widget_pages import EXAMPLES
 from schemas.answer import Citation, Done, Token
 from tests.browser.conftest import Host, overflow
 from tests.browser.scripts import LIBRARY, source, written
 from tests.chromium import Browser
+from text.sentences import plain
+from wiring.settings import ChatSettings, SiteSettings
 
 pytestmark = pytest.mark.browser
 

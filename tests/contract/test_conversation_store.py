@@ -13,12 +13,12 @@ import pytest
 from adapters.elastic.bundle import Elastic
 from adapters.elastic.conversations import ElasticConversations
 from gateway.fake_conversations import FakeConversations
-from pipelines.query.conversations import ConversationChanged, ConversationStore, Kept
-from pipelines.query.turns import Owner, begun, changed_turn, continued
-from pipelines.runtime.settings import Settings
+from pipelines.conversations.conversations import ConversationChanged, ConversationStore, Kept
+from pipelines.conversations.turns import Owner, begun, changed_turn, continued
 from schemas.query import Question
 from tests.asking import NOON, question
 from tests.engine_fixture import Servers
+from wiring.settings import Settings
 
 
 @pytest.fixture(params=["fake", pytest.param("real", marks=pytest.mark.engine)])

@@ -21,7 +21,7 @@ from adapters.embedders.fake import FakeEmbedder
 from adapters.embedders.lite import LiteEmbedder
 from adapters.embedders.openai_api import BATCH, OpenAIEmbedder
 from pipelines.runtime.errors import PagewireError, Permanent, Retryable, SettingsError
-from pipelines.runtime.settings import Settings
+from wiring.settings import Settings
 
 POOL = "The swimming pool opens at nine in the morning."
 TAX = "Dog tax is due once a year, in February."

@@ -11,19 +11,19 @@ import pytest
 from aiokafka.admin import AIOKafkaAdminClient
 
 from adapters.kafka import KafkaSender, ensure_topics, prefixed
-from adapters.kafka_log import LogReader
+from adapters.kafka.log import LogReader
 from gateway.fakes import FakeLetters
 from gateway.ports import Letters as Port
-from pipelines.letter_edit import BadValue
-from pipelines.letters import LetterHandled, Letters, LetterUnreadable, UnknownLetter
-from pipelines.open_letters import OpenLetters
+from pipelines.operate.letters.edit import BadValue
+from pipelines.operate.letters.letters import LetterHandled, Letters, LetterUnreadable, UnknownLetter
+from pipelines.operate.letters.open_letters import OpenLetters
 from pipelines.runtime.dead_letters import DeadLetter, to_headers
-from pipelines.runtime.settings import Settings
 from schemas.head import Head
 from schemas.letters import DeadLetterCounts, DeadLetterFilter
 from schemas.topics import CHANGES, all_topics, dead_letter_topic
 from tests.engine_fixture import Servers
 from tests.making import NOON, letter
+from wiring.settings import Settings
 
 EVERYTHING = DeadLetterFilter()
 

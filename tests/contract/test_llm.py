@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from adapters.llm import OpenAIChat
-from adapters.llm_fake import FakeChat
+from adapters.llm.fake import FakeChat
+from adapters.llm.openai_chat import OpenAIChat
 from pipelines.query.ports import (
     BadRequest,
     ChatModel,
@@ -26,10 +26,10 @@ from pipelines.query.ports import (
     ToolSpec,
 )
 from pipelines.runtime.errors import PagewireError, Permanent, Retryable
-from pipelines.runtime.settings import Settings
 from prompts.loader import ChatMessage
 from schemas.answer import Usage
 from tests.scripted_llm import Reply, ScriptedLLM
+from wiring.settings import Settings
 
 ASKED = (ChatMessage("system", "Be brief."), ChatMessage("user", "When is the pool open?"))
 PIECES = ["Open ", "daily", " [1]."]

@@ -14,12 +14,12 @@ from adapters.elastic.bundle import Elastic
 from adapters.elastic.indexes import RECEIPTS, alias
 from adapters.fakes import FakePages
 from pipelines.ingest.index import HeadMoved
-from pipelines.runtime.settings import Settings, SiteSettings
 from schemas.head import Head
 from schemas.ingest import ReceiptEvent
 from schemas.page import ChangeRef, Op
 from tests.engine_fixture import Servers
 from tests.making import DIMS, NOON, change, parts_of
+from wiring.settings import Settings, SiteSettings
 
 MADE_FOR = {"embedder": "fake", "model": "fake-4", "dims": DIMS, "chunker": "content-1000-20"}
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from pipelines.runtime.in_flight import InFlight
 from pipelines.runtime.record import Record
+from pipelines.worker.in_flight import InFlight
 from tests.faults.worker import run
 
 put = InFlight.put

@@ -10,9 +10,9 @@ from uuid import uuid4
 import pytest
 
 from adapters.kafka import KafkaSender
-from pipelines.runtime.settings import Settings
 from tests.faults.own_kafka import OwnKafka
 from tests.faults.rig import Rig
+from wiring.settings import Settings
 
 
 @pytest.fixture(scope="session")

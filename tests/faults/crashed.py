@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from pipelines.runtime.offsets import OffsetBook
+from pipelines.worker.offsets import OffsetBook
 from tests.faults.worker import run
 
 

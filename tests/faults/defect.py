@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from pipelines.runtime.guard import Guard
-from pipelines.runtime.in_flight import Work
+from pipelines.worker.guard import Guard
+from pipelines.worker.in_flight import Work
 from tests.faults.worker import run
 
 

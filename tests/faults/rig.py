@@ -22,8 +22,8 @@ from aiokafka.admin import AIOKafkaAdminClient
 from adapters.kafka import KafkaSender, broker, ensure_topics, group_id, partition_of, prefixed
 from pipelines.runtime.dead_letters import DeadLetter, from_headers, original_headers
 from pipelines.runtime.record import Headers
-from pipelines.runtime.settings import Settings
 from schemas.topics import CHANGES, MAX_MESSAGE_BYTES, RECORD_OVERHEAD_BYTES, Topic, dead_letter_topic
+from wiring.settings import Settings
 
 ROOT = Path(__file__).parents[2]
 LIMIT = 60.0  # seconds an effect may take on a busy machine

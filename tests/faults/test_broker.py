@@ -10,7 +10,7 @@ from aiokafka.admin import AIOKafkaAdminClient
 from aiokafka.admin.config_resource import ConfigResource, ConfigResourceType
 
 from adapters.kafka import Outgoing, broker, ensure_topics, lags, prefixed
-from pipelines.open_letters import OpenLetters
+from pipelines.operate.letters.open_letters import OpenLetters
 from pipelines.runtime.errors import Retryable, TooLarge, TopicMismatch
 from schemas.topics import CHANGES, CHUNKS, EMBEDDINGS, MAX_MESSAGE_BYTES, REQUESTS, all_topics
 from tests.faults.own_kafka import OwnKafka

@@ -9,9 +9,9 @@ import httpx
 import pytest
 
 from infra.engine.ports import any_free
-from pipelines.runtime import runner
 from pipelines.runtime.errors import Permanent, Retryable
 from pipelines.runtime.stage import Stage
+from pipelines.worker import runner
 from schemas.topics import CHANGES
 from tests.faults.rig import Rig, key_in, until
 

@@ -20,11 +20,11 @@ from pathlib import Path
 from pipelines.runtime import logs
 from pipelines.runtime.errors import Permanent, Retryable
 from pipelines.runtime.record import Record
-from pipelines.runtime.runner import run_stages
-from pipelines.runtime.settings import load
 from pipelines.runtime.stage import Sender, Stage
+from pipelines.worker.runner import run_stages
 from schemas.base import Message, WireError
 from schemas.topics import CHANGES, CHUNKS, REQUESTS
+from wiring.settings import load
 
 
 class Echo(Message):

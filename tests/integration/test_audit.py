@@ -21,14 +21,13 @@ from adapters.elastic.indexes import IndexGone, IndexInfo, IndexUnfit
 from adapters.elastic.inventory import Inventories, NoSuchIndex
 from adapters.elastic.writer import Write
 from adapters.kafka import KafkaSender, ensure_topics, prefixed
-from adapters.kafka_scan import LogScan
-from adapters.kafka_sender import Outgoing
+from adapters.kafka.scan import LogScan
+from adapters.kafka.sender import Outgoing
 from pipelines.ingest.accept import reference
-from pipelines.ingest.findings import AuditReport
 from pipelines.ingest.index import index_part
-from pipelines.ingest.repair import Auditor, LogLost
+from pipelines.operate.audit.findings import AuditReport
+from pipelines.operate.audit.repair import Auditor, LogLost
 from pipelines.runtime.record import Record
-from pipelines.runtime.settings import Settings, SiteSettings
 from schemas.ingest import Failure, ReceiptEvent
 from schemas.keys import chunk_id, head_id, page_key
 from schemas.page import FieldName, Op, PageChange, PageDocument
@@ -36,6 +35,7 @@ from schemas.topics import CHANGES, all_topics
 from tests.edge import until
 from tests.engine_fixture import Servers
 from tests.making import DIMS, NOON, parts_of
+from wiring.settings import Settings, SiteSettings
 
 pytestmark = pytest.mark.engine
 
@@ -335,8 +335,8 @@ async def test_indexes_that_are_not_there(town: Town) -> None:
 PEAK = """
 import asyncio, json, sys
 from pathlib import Path
-from pipelines.clients import Clients
-from pipelines.runtime.settings import Settings
+from wiring.clients import Clients
+from wiring.settings import Settings
 
 async def main(site):
     async with Clients(Settings.model_validate_json(sys.argv[1])) as clients:

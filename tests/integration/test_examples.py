@@ -11,11 +11,11 @@ import pytest
 
 from adapters.elastic.bundle import Elastic
 from adapters.elastic.examples import ElasticExamples
-from pipelines.runtime.settings import Settings
 from schemas.example import RephraseExample
 from schemas.query import Turn
 from tests.acceptance.system import Instance
 from tests.engine_fixture import Servers
+from wiring.settings import Settings
 
 pytestmark = pytest.mark.engine
 

@@ -13,16 +13,16 @@ from adapters.elastic.indexes import alias
 from adapters.embedders.lite import LiteEmbedder
 from bench.vectors import KeptVectors
 from bench.website import OneModel, publish
-from pipelines.query.canned import refused, reply
-from pipelines.query.language import Phrases
-from pipelines.query.retrieve import retrieve
-from pipelines.query.search import Searcher
-from pipelines.runtime.settings import Settings, SiteSettings
+from pipelines.query.answer.canned import refused, reply
+from pipelines.query.retrieve.retrieve import retrieve
+from pipelines.query.retrieve.search import Searcher
 from schemas.page import PageDocument
 from schemas.query import Rephrased, Retrieved
 from sites.content import DEMO, page_documents
 from tests.asking import question
 from tests.engine_fixture import Servers
+from text.language import Phrases
+from wiring.settings import Settings, SiteSettings
 
 pytestmark = pytest.mark.engine
 

@@ -15,11 +15,11 @@ from adapters.elastic.indexes import IndexGone, IndexInfo, IndexUnfit, alias, in
 from adapters.elastic.pages import PageIndex
 from adapters.elastic.search import Floors
 from pipelines.ingest.index import Moved, index_part
-from pipelines.runtime.settings import Settings, SiteSettings
 from schemas.head import Head
 from schemas.ingest import Chunker, ReceiptEvent
 from tests.engine_fixture import Servers
 from tests.making import DIMS, NOON, change, parts_of
+from wiring.settings import Settings, SiteSettings
 
 pytestmark = pytest.mark.engine
 

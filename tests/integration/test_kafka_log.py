@@ -13,12 +13,12 @@ from aiokafka.admin import AIOKafkaAdminClient, RecordsToDelete
 from aiokafka.structs import TopicPartition
 
 from adapters.kafka import KafkaSender, broker, ensure_topics, partition_of, prefixed
-from adapters.kafka_log import KafkaDown, LogReader, LogTail
+from adapters.kafka.log import KafkaDown, LogReader, LogTail
 from pipelines.runtime.record import Record
-from pipelines.runtime.settings import Settings
 from schemas.answer import AnswerEvent, Token
 from schemas.topics import ANSWERS, all_topics
 from tests.engine_fixture import Servers
+from wiring.settings import Settings
 
 pytestmark = pytest.mark.engine
 

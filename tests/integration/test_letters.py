@@ -18,18 +18,17 @@ from aiokafka.admin import AIOKafkaAdminClient, RecordsToDelete
 from aiokafka.structs import TopicPartition
 
 from adapters.kafka import KafkaSender, Outgoing, ensure_topics, prefixed
-from adapters.kafka_log import LogReader
-from adapters.kafka_scan import LogScan
-from pipelines.letter_edit import BadValue
-from pipelines.letters import LetterHandled, Letters, LetterUnreadable, UnknownLetter
-from pipelines.open_letters import OpenLetters
+from adapters.kafka.log import LogReader
+from adapters.kafka.scan import LogScan
+from pipelines.operate.letters.edit import BadValue
+from pipelines.operate.letters.letters import LetterHandled, Letters, LetterUnreadable, UnknownLetter
+from pipelines.operate.letters.open_letters import OpenLetters
 from pipelines.runtime.dead_letters import Mark, describe, from_headers, mark_headers, original_headers, to_headers
 from pipelines.runtime.errors import Permanent, Retryable
-from pipelines.runtime.guard import Guard, RetryPolicy
-from pipelines.runtime.in_flight import Work
 from pipelines.runtime.record import Headers, Record
-from pipelines.runtime.settings import Settings
 from pipelines.runtime.stage import Sender, Stage
+from pipelines.worker.guard import Guard, RetryPolicy
+from pipelines.worker.in_flight import Work
 from schemas.head import Head
 from schemas.keys import part_key
 from schemas.letters import DeadLetterCounts, DeadLetterFilter, DeadLetterSummary
@@ -38,6 +37,7 @@ from schemas.topics import CHANGES, EMBEDDINGS, RETRIEVED, Topic, all_topics, de
 from tests import making
 from tests.engine_fixture import Servers
 from tests.making import NOON, parts_of
+from wiring.settings import Settings
 
 pytestmark = pytest.mark.engine
 

@@ -14,9 +14,8 @@ from adapters.elastic.indexes import IndexInfo, alias
 from adapters.elastic.search import Candidates, Floors, IndexMoved
 from adapters.embedders.base import Vectors
 from adapters.embedders.fake import FakeEmbedder
-from pipelines.query.retrieve import retrieve
-from pipelines.query.search import Searcher
-from pipelines.runtime.settings import Settings, SiteSettings
+from pipelines.query.retrieve.retrieve import retrieve
+from pipelines.query.retrieve.search import Searcher
 from schemas.head import Head
 from schemas.ingest import EmbeddedChunk, PageEmbeddings
 from schemas.page import PageMeta
@@ -24,6 +23,7 @@ from schemas.query import Rephrased
 from tests.asking import question
 from tests.engine_fixture import Servers
 from tests.making import NOON, change
+from wiring.settings import Settings, SiteSettings
 
 pytestmark = pytest.mark.engine
 

@@ -11,14 +11,14 @@ import pytest
 from adapters.elastic.bundle import Elastic
 from adapters.elastic.indexes import alias
 from adapters.elastic.search import Floors
-from pipelines.query.fuse import Candidate
-from pipelines.runtime.settings import Settings, SiteSettings
+from pipelines.query.retrieve.fuse import Candidate
 from schemas.head import Head
 from schemas.ingest import EmbeddedChunk, PageEmbeddings, Vector32
 from schemas.keys import page_key
 from schemas.page import FieldName, PageMeta
 from tests.engine_fixture import Servers
 from tests.making import NOON, change
+from wiring.settings import Settings, SiteSettings
 
 pytestmark = pytest.mark.engine
 

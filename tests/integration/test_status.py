@@ -8,9 +8,9 @@ import pytest
 
 from adapters.elastic.indexes import alias, index_name
 from adapters.kafka import ensure_topics
-from pipelines.clients import Clients
-from pipelines.runtime.settings import Settings, SiteSettings
 from tests.engine_fixture import Servers
+from wiring.clients import Clients
+from wiring.settings import Settings, SiteSettings
 
 pytestmark = pytest.mark.engine
 

@@ -17,8 +17,8 @@ from adapters.elastic import writer
 from adapters.elastic.pages import PageIndex
 from adapters.elastic.writer import Write, Written
 from cli.main import main
-from pipelines.runtime.in_flight import InFlight
 from pipelines.runtime.record import Record
+from pipelines.worker.in_flight import InFlight
 
 VARIABLE = "STORM_DEFECT"
 

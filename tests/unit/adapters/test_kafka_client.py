@@ -7,8 +7,8 @@ import asyncio
 import pytest
 from aiokafka.errors import KafkaConnectionError
 
-from adapters import kafka_client
-from adapters.kafka_client import answer, close
+from adapters.kafka import client as kafka_client
+from adapters.kafka.client import answer, close
 from pipelines.runtime.errors import Retryable
 
 

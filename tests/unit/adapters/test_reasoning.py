@@ -7,7 +7,7 @@ import re
 from hypothesis import given
 from hypothesis import strategies as st
 
-from adapters.reasoning import Spoken
+from adapters.llm.reasoning import Spoken
 
 PIECES = st.lists(
     st.sampled_from(

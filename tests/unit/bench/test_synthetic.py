@@ -6,7 +6,7 @@ import numpy as np
 
 from bench.synthetic import CHUNKS_A_PAGE, Model, change, embeddings
 from pipelines.ingest.agents import chunked
-from pipelines.ingest.embed import plan
+from pipelines.ingest.parts import plan
 from schemas.ingest import Chunker, PageChunks
 
 CHUNKER = Chunker(mode="content", size=512, overlap=0.2)

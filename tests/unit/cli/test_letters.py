@@ -13,9 +13,9 @@ from typer.testing import CliRunner, Result
 from cli import letters
 from cli.main import app
 from gateway.fakes import FakeLetters
-from pipelines.runtime.settings import Settings
 from schemas.letters import LetterHeader, RevisionDiff
 from tests.making import NOON, letter
+from wiring.settings import Settings
 
 FIRST, ODD = "cms.changes/0/1", "cms.changes/0/3"
 

@@ -17,8 +17,8 @@ from cli.output import explained, print_json, rows, table
 from connectors.cms.documents import BadSource
 from infra.engine import EngineError
 from pipelines.runtime.errors import Permanent, Retryable, SettingsError, TooLarge, UnknownSite
-from pipelines.runtime.services import ServiceMissing
 from schemas.page import PageDocument
+from wiring.addresses import ServiceMissing
 
 
 @pytest.mark.parametrize(

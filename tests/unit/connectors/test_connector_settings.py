@@ -11,8 +11,8 @@ import yaml
 from connectors.cms.settings import PushConnector, webhook_secret
 from connectors.cms.sources import NoSource, opened
 from pipelines.runtime.errors import SettingsError
-from pipelines.runtime.settings import Settings, load
 from tests.signing import SECRET
+from wiring.settings import Settings, load
 
 
 @pytest.fixture

@@ -11,8 +11,8 @@ from fastapi import FastAPI
 
 from gateway.app import create_app
 from gateway.fakes import FakePages, FakePorts
-from pipelines.runtime.settings import Settings
 from tests.edge import ADMIN, bearer, edge_settings
+from wiring.settings import Settings
 
 
 @pytest.fixture

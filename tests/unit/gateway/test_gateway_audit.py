@@ -6,8 +6,8 @@ import httpx
 import pytest
 
 from gateway.fakes import FakePorts
-from pipelines.ingest.audit import SETTLE
-from pipelines.ingest.repair import AuditRunning, LogLost
+from pipelines.operate.audit.audit import SETTLE
+from pipelines.operate.audit.repair import AuditRunning, LogLost
 from pipelines.runtime.errors import PagewireError, Retryable
 from tests.edge import INGEST_TOWN, assert_problem, bearer
 

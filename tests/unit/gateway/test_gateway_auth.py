@@ -14,13 +14,12 @@ from pydantic import SecretStr
 from structlog.testing import capture_logs
 
 from gateway.app import create_app
+from gateway.edge.keys import admin_key, token_secret
+from gateway.edge.problems import Problem
+from gateway.edge.rates import ADDRESS_FACTOR, DailyBudgets, Rates
+from gateway.edge.tokens import Visitor, VisitorTokens
 from gateway.fakes import FakePorts
-from gateway.keys import admin_key, token_secret
-from gateway.problems import Problem
-from gateway.rates import ADDRESS_FACTOR, DailyBudgets, Rates
-from gateway.tokens import Visitor, VisitorTokens
 from pipelines.runtime.errors import SettingsError
-from pipelines.runtime.settings import ChatSettings, Settings, SiteSettings
 from tests.edge import (
     ADMIN,
     CHAT_ANYWHERE,
@@ -32,6 +31,7 @@ from tests.edge import (
     bearer,
     edge_settings,
 )
+from wiring.settings import ChatSettings, Settings, SiteSettings
 
 INGEST = ("PUT", "/v1/sites/town/pages/fees")
 ELSEWHERE = ("PUT", "/v1/sites/other/pages/fees")

@@ -10,17 +10,17 @@ import httpx
 import pytest
 from fastapi import FastAPI
 
-from gateway import chat, sse
 from gateway.app import create_app
+from gateway.chat import chat, sse
+from gateway.chat.sse import Patient, frames
+from gateway.edge.messages import message
 from gateway.fakes import FakeAnswers, FakePages, FakePorts, plain_answer
-from gateway.messages import message
-from gateway.sse import Patient, frames
-from pipelines.query.ask import UnknownAnswer
+from pipelines.conversations.ask import UnknownAnswer
 from pipelines.runtime.errors import Retryable
-from pipelines.runtime.settings import Settings
 from schemas.answer import Answered, Citation, Done, Failed, QuestionRephrased, Restart, SourcesFound, Step, Token
 from schemas.query import Question, Source
 from tests.edge import ADMIN, Wire, assert_problem, bearer, edge_settings, parse_sse, until
+from wiring.settings import Settings
 
 CHAT = "/v1/sites/town/chat"
 STREAM = {"Accept": "text/event-stream"}

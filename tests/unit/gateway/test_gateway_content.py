@@ -11,7 +11,7 @@ import pytest
 from structlog.contextvars import merge_contextvars
 from structlog.testing import capture_logs
 
-from gateway import content
+from gateway.content import content
 from gateway.fakes import FakePorts
 from pipelines.runtime.errors import PagewireError, Retryable, TooLarge
 from tests.edge import assert_problem

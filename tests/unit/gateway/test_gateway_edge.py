@@ -11,14 +11,14 @@ import pytest
 from bs4 import BeautifulSoup
 
 from gateway.app import create_app
+from gateway.edge.problems import Problem
+from gateway.edge.trace import trace_from, trace_id
 from gateway.fakes import FakePorts
-from gateway.problems import Problem
-from gateway.trace import trace_from, trace_id
-from gateway.widget_pages import ATTRIBUTES, EVENTS, EXAMPLES
+from gateway.site.widget_pages import ATTRIBUTES, EVENTS, EXAMPLES
 from pipelines.runtime.errors import Retryable
-from pipelines.runtime.settings import SiteSettings
 from schemas.http import SearchHit
 from tests.edge import ADMIN, assert_problem, bearer, edge_settings
+from wiring.settings import SiteSettings
 
 ROOT = Path(__file__).parents[3]
 TRACE = "4bf92f3577b34da6a3ce929d0e0e4736"

@@ -11,10 +11,9 @@ from fastapi import FastAPI
 from pydantic import SecretStr, ValidationError
 
 from gateway.app import create_app
+from gateway.edge.rates import ADDRESS_FACTOR
+from gateway.edge.tokens import Visitor, VisitorTokens
 from gateway.fakes import FakePorts
-from gateway.rates import ADDRESS_FACTOR
-from gateway.tokens import Visitor, VisitorTokens
-from pipelines.runtime.settings import KeySettings
 from tests.edge import (
     ADMIN,
     CHAT_ANYWHERE,
@@ -26,6 +25,7 @@ from tests.edge import (
     bearer,
     edge_settings,
 )
+from wiring.settings import KeySettings
 
 SITE = "/v1/sites/town"
 TOKENS = f"{SITE}/visitor-tokens"

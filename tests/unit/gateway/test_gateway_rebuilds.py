@@ -7,8 +7,8 @@ import pytest
 
 from adapters.elastic.rebuilds import RebuildRunning
 from gateway.fakes import FakePorts
-from gateway.rebuild_runs import RebuildRefused
-from pipelines.ingest.rebuild import NotVerified
+from gateway.operators.rebuild_runs import RebuildRefused
+from pipelines.operate.rebuild.rebuild import NotVerified
 from tests.edge import CHAT_ANYWHERE, assert_problem, bearer
 
 REBUILDS = "/v1/admin/sites/town/rebuilds"

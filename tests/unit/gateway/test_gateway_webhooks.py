@@ -19,9 +19,9 @@ from structlog.testing import capture_logs
 from gateway.app import create_app
 from gateway.fakes import FakePages, FakePorts
 from pipelines.runtime.errors import Retryable, TooLarge
-from pipelines.runtime.settings import Settings
 from tests.edge import assert_problem, edge_settings
 from tests.signing import OLD_SECRET, SECRET, signature, signed
+from wiring.settings import Settings
 
 HOOK = "/v1/sites/town/webhooks/blog"
 CONNECTORS: dict[str, dict[str, Any]] = {

@@ -9,9 +9,9 @@ from datetime import UTC, datetime
 import pytest
 from prometheus_client import REGISTRY
 
-from gateway import gauges
 from gateway.fakes import FakeLetters
-from gateway.gauges import StatusGauges
+from gateway.operators import gauges
+from gateway.operators.gauges import StatusGauges
 from pipelines.runtime.errors import Retryable
 from schemas.http import SiteStatus, StageStatus, SystemStatus
 from tests.making import letter

@@ -16,11 +16,11 @@ import pytest
 
 from adapters.elastic.indexes import IndexInfo
 from adapters.elastic.rebuilds import RebuildRunning
-from gateway.rebuild_runs import RebuildRuns
-from pipelines.clients import Clients
-from pipelines.runtime.settings import Settings
+from gateway.operators.rebuild_runs import RebuildRuns
 from schemas.rebuild import Generation, Rebuild, RebuildOrder
 from tests.making import NOON
+from wiring.clients import Clients
+from wiring.settings import Settings
 
 SITE = "town"
 ORDER = RebuildOrder.model_validate({"from": "changes"})

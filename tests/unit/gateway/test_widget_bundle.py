@@ -12,7 +12,7 @@ from widget import wire
 
 ROOT = Path(__file__).parents[3]
 WIDGET = ROOT / "widget"
-BUNDLE = ROOT / "gateway/static/widget.js"
+BUNDLE = ROOT / "gateway/site/static/widget.js"
 LARGEST = 40_000  # bytes, gzipped: what issue 6 allows
 
 

@@ -12,16 +12,16 @@ import pytest
 import yaml
 from prometheus_client import Counter, Gauge, Histogram
 
-from gateway import gauges
-from gateway import metrics as gateway_metrics
+from gateway.edge import metrics as gateway_metrics
 from gateway.main import GRACE
+from gateway.operators import gauges
 from infra.engine.jars import ELASTICSEARCH_VERSION, KAFKA_VERSION
 from pipelines.runtime import metrics as worker_metrics
-from pipelines.runtime.faust_app import COMMIT_TIMEOUT
-from pipelines.runtime.runner import STOP_TIMEOUT, TEARDOWN_TIMEOUT
-from pipelines.runtime.settings import Settings, load
-from pipelines.stages import GROUPS, INGEST
+from pipelines.worker.faust_app import COMMIT_TIMEOUT
+from pipelines.worker.runner import STOP_TIMEOUT, TEARDOWN_TIMEOUT
 from schemas.topics import MAX_MESSAGE_BYTES, RECORD_OVERHEAD_BYTES
+from wiring.settings import Settings, load
+from wiring.stages import GROUPS, INGEST
 
 ROOT = Path(__file__).parents[3]
 STAGES = GROUPS["all"]

@@ -17,13 +17,13 @@ from pipelines.ingest.accept import Change, Intake
 from pipelines.ingest.index import index_part
 from pipelines.runtime.errors import Retryable, TooLarge, UnknownSite
 from pipelines.runtime.record import LANES, Lane
-from pipelines.runtime.settings import Settings, SiteSettings
 from schemas.base import MAX_REVISION, Message
 from schemas.head import Head
 from schemas.ingest import ReceiptEvent
 from schemas.page import ChangeRef, Op, PageChange, PageDocument
 from schemas.topics import CHANGES, RECEIPTS, Topic
 from tests.making import NOON, change, parts_of
+from wiring.settings import Settings, SiteSettings
 
 NOON_MS = round(NOON.timestamp() * 1000)
 SETTINGS = Settings(sites={"town": SiteSettings(languages=("en", "de"))}, content_limit=100)

@@ -14,7 +14,6 @@ from adapters.embedders.fake import FakeEmbedder
 from adapters.fakes import FakeIndex, FakePages, FakeSender
 from pipelines.ingest import agents
 from pipelines.ingest.accept import reference
-from pipelines.ingest.app import by_page
 from pipelines.ingest.index import Moved
 from pipelines.ingest.reuse import Embedding
 from pipelines.runtime.dead_letters import DeadLetter
@@ -24,6 +23,7 @@ from schemas.ingest import Chunker, PageChunks, PageEmbeddings, ReceiptEvent
 from schemas.page import ChangeRef, Op, PageChange, PageDocument, PageMeta
 from schemas.topics import CHANGES, CHUNKS, EMBEDDINGS, RECEIPTS
 from tests.making import NOON, change, no_attachments, parts_of
+from wiring.ingest import by_page
 
 CHUNKER = Chunker(mode="content", size=1000, overlap=0.2)
 KEY = "town:en:fees"

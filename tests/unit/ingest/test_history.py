@@ -8,10 +8,10 @@ from typing import get_args
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from pipelines.ingest.fill import Filler, Target
 from pipelines.ingest.reuse import PageModel
-from pipelines.runtime.guard import RetryPolicy
+from pipelines.operate.rebuild.fill import Filler, Target
 from pipelines.runtime.record import LANES
+from pipelines.worker.guard import RetryPolicy
 from schemas.page import Op
 from schemas.rebuild import RebuildSource
 from schemas.topics import CHANGES, CHUNKS, EMBEDDINGS

@@ -9,7 +9,7 @@ import pytest
 
 from adapters.embedders.fake import FakeEmbedder
 from adapters.fakes import FakePages
-from pipelines.ingest import reuse as module
+from pipelines.ingest import embed as module
 from pipelines.ingest.index import index_part
 from pipelines.ingest.reuse import Embedding, VectorCache
 from pipelines.runtime.errors import Retryable

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from pipelines.query.rephrase import values
+from pipelines.query.rephrase.rewrite import values
 from prompts.loader import HERE, load
 from schemas.query import Turn
 from tests.asking import question

@@ -13,26 +13,26 @@ from adapters.elastic.client import ElasticsearchDown
 from adapters.elastic.search import Candidates
 from adapters.embedders.fake import FakeEmbedder
 from adapters.fakes import FakeSender
-from adapters.llm_fake import FakeChat
+from adapters.llm.fake import FakeChat
 from pipelines.query import agents
-from pipelines.query.answering import Answering
+from pipelines.query.answer.answering import Answering
+from pipelines.query.answer.stops import Stops
 from pipelines.query.books import Books
-from pipelines.query.examples import Examples
-from pipelines.query.fuse import Hit
 from pipelines.query.ports import Completion
 from pipelines.query.publish import CLOCK_SKEW_MS
-from pipelines.query.search import Found
-from pipelines.query.stops import Stops
+from pipelines.query.rephrase.examples import Examples
+from pipelines.query.retrieve.fuse import Hit
+from pipelines.query.retrieve.search import Found
 from pipelines.runtime.dead_letters import DeadLetter
 from pipelines.runtime.errors import Retryable
 from pipelines.runtime.record import Record
-from pipelines.runtime.settings import Settings, SiteSettings
 from schemas.answer import AnswerEvent, Done, Failed, Token, Usage
 from schemas.base import Message, WireError
 from schemas.example import RephraseExample
 from schemas.query import Question, Rephrased, Retrieved
 from schemas.topics import ANSWERS, REPHRASED, RETRIEVED
 from tests.asking import NOON, question, retrieved, source
+from wiring.settings import Settings, SiteSettings
 
 SETTINGS = Settings(sites={"town": SiteSettings(title="Town")})
 BOOKS = Books()

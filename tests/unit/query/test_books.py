@@ -8,8 +8,8 @@ import pytest
 
 from pipelines.query.books import PROMPTS, SENTENCES, Books
 from pipelines.runtime.errors import SettingsError
-from pipelines.runtime.settings import Settings, SiteSettings
 from prompts.loader import HERE
+from wiring.settings import Settings, SiteSettings
 
 
 def books(folder: Path | None) -> Books:

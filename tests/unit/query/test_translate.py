@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from adapters.llm_fake import FakeChat
+from adapters.llm.fake import FakeChat
 from pipelines.query import translate as module
 from pipelines.query.ports import Completion, ModelDown
 from pipelines.query.translate import Translator, protected, restored, terms, terms_back

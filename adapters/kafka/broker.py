@@ -1,0 +1,131 @@
+"""Questions to the broker itself, never answered from a worker's own books: ends, commits, lag, members."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+
+from aiokafka import AIOKafkaConsumer, TopicPartition
+from aiokafka.admin import AIOKafkaAdminClient
+from aiokafka.errors import GroupCoordinatorNotAvailableError
+
+from adapters.kafka.client import REQUEST_TIMEOUT, answer, bootstrap_servers, close, prefixed
+from schemas.topics import Topic
+from wiring.settings import Settings
+
+COORDINATOR_POLL = 0.2  # seconds
+
+
+@dataclass(frozen=True)
+class GroupLag:
+    """How far a consumer group is behind."""
+
+    lag: int
+    members: int
+
+
+class Broker:
+    """Two clients of one broker; its answers."""
+
+    def __init__(self, bootstrap: str) -> None:
+        timeout_ms = int(REQUEST_TIMEOUT * 1000)
+        self._admin = AIOKafkaAdminClient(bootstrap_servers=bootstrap, request_timeout_ms=timeout_ms)
+        # Without a group: only to ask for the ends of partitions.
+        self._reader = AIOKafkaConsumer(bootstrap_servers=bootstrap, request_timeout_ms=timeout_ms)
+
+    async def start(self) -> None:
+        """Raises: Retryable."""
+        await answer(self._admin.start(), "connect")
+        await answer(self._reader.start(), "connect")
+
+    async def stop(self) -> None:
+        await close(self._admin.close())
+        await close(self._reader.stop())
+
+    async def topics(self) -> dict[str, set[int]]:
+        """Topics and their partitions. Raises: Retryable."""
+        found = await answer(self._admin.describe_topics(None), "list topics")
+        return {topic["topic"]: {p["partition"] for p in topic["partitions"]} for topic in found}
+
+    async def ends(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
+        """Offsets the next messages will get. Raises: Retryable."""
+        wanted = list(partitions)
+        return await answer(self._reader.end_offsets(wanted), "read end offsets") if wanted else {}
+
+    async def begins(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
+        """Offsets of the oldest messages kept. Raises: Retryable."""
+        wanted = list(partitions)
+        return await answer(self._reader.beginning_offsets(wanted), "read begin offsets") if wanted else {}
+
+    async def committed(self, group: str) -> dict[TopicPartition, int]:
+        """Where the group would go on; partitions without a commit are absent. Raises: Retryable."""
+        coordinator = await self._coordinator(group)
+        found = await answer(self._admin.list_consumer_group_offsets(group, coordinator), f"read offsets of {group}")
+        return {tp: at.offset for tp, at in found.items() if at.offset >= 0}
+
+    async def members(self, group: str) -> int:
+        """Raises: Retryable."""
+        coordinator = await self._coordinator(group)
+        (groups,) = await answer(self._admin.describe_consumer_groups([group], coordinator), f"describe {group}")
+        return sum(len(described["members"]) for described in groups.to_object()["groups"])
+
+    async def _coordinator(self, group: str) -> int:
+        async def ask() -> int:
+            while True:
+                try:
+                    return int(await self._admin.find_coordinator(group))
+                except GroupCoordinatorNotAvailableError:  # a new broker makes its offsets topic at the first ask
+                    await asyncio.sleep(COORDINATOR_POLL)
+
+        return await answer(ask(), f"find the coordinator of {group}")
+
+    async def behind(self, group: str, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
+        """Messages a group has not finished, per partition (compacted ones count). Raises: Retryable."""
+        wanted = list(partitions)
+        # Committed first: asked the other way round, progress in between would look like a negative lag.
+        committed = await self.committed(group)
+        begins, ends = await self.begins(wanted), await self.ends(wanted)
+        return {tp: max(0, ends[tp] - max(committed.get(tp, 0), begins[tp])) for tp in wanted}
+
+    async def spans(self, names: Iterable[str]) -> dict[str, dict[int, tuple[int, int]]]:
+        """Begin and end offset per partition, by topic; topics that are not there are left out. Raises: Retryable."""
+        topics = await self.topics()
+        found = {name: topics[name] for name in names if name in topics}
+        wanted = [TopicPartition(name, partition) for name, numbers in found.items() for partition in numbers]
+        begins, ends = await self.begins(wanted), await self.ends(wanted)
+        spans: dict[str, dict[int, tuple[int, int]]] = {name: {} for name in found}
+        for tp in wanted:
+            spans[tp.topic][tp.partition] = begins[tp], ends[tp]
+        return spans
+
+
+@asynccontextmanager
+async def broker(settings: Settings) -> AsyncIterator[Broker]:
+    """A connected Broker. Raises: Retryable."""
+    client = Broker(bootstrap_servers(settings))
+    try:
+        await client.start()
+        yield client
+    finally:
+        await client.stop()
+
+
+async def lags(client: Broker, settings: Settings, groups: Mapping[str, Sequence[Topic]]) -> dict[str, GroupLag]:
+    """Lag and members of each consumer group, given the topics it reads.
+
+    Raises:
+        Retryable: the broker does not answer.
+    """
+    topics = await client.topics()
+
+    def partitions(topic: Topic) -> list[TopicPartition]:
+        name = prefixed(settings, topic)
+        return [TopicPartition(name, partition) for partition in sorted(topics.get(name, ()))]
+
+    found = {}
+    for group, read in groups.items():
+        behind = await client.behind(group, [tp for topic in read for tp in partitions(topic)])
+        found[group] = GroupLag(lag=sum(behind.values()), members=await client.members(group))
+    return found

@@ -1,0 +1,80 @@
+"""What all Kafka clients share: names, limits of time, and errors in our own words."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable
+from typing import TypeVar
+
+import structlog
+from aiokafka.errors import KafkaError
+from aiokafka.partitioner import murmur2
+
+from pipelines.runtime.errors import Retryable
+from pipelines.runtime.record import Lane
+from schemas.topics import Topic
+from wiring.settings import Settings
+
+log = structlog.get_logger(__name__)
+
+REQUEST_TIMEOUT = 15.0  # seconds for one answer of the broker
+CLOSE_TIMEOUT = 5.0  # seconds; what is not confirmed by then is not acknowledged either, and comes again
+
+Value = TypeVar("Value")
+
+
+def bootstrap_servers(settings: Settings) -> str:
+    """The configured broker, else the local engine's preferred port."""
+    return settings.kafka or f"127.0.0.1:{settings.engine_kafka_port}"
+
+
+def prefixed(settings: Settings, topic: Topic) -> str:
+    """The broker's name of a topic."""
+    return settings.topic_prefix + topic.name
+
+
+def group_id(settings: Settings, stage: str, lane: Lane | None = None) -> str:
+    """The consumer group of a stage in a lane; that of saves has the stage's name alone."""
+    return f"{settings.topic_prefix}pagewire-{stage}" + ("-bulk" if lane == "bulk" else "")
+
+
+def partition_of(key: bytes, partitions: int) -> int:
+    """Kafka's default: murmur2 of the key, the same in the Java client."""
+    return int((murmur2(key) & 0x7FFFFFFF) % partitions)
+
+
+async def answer(question: Awaitable[Value], what: str) -> Value:
+    """The broker's answer; `what` completes "cannot ..." for the error.
+
+    Raises:
+        Retryable: no answer in time, or an error of the broker.
+    """
+    try:
+        return await _within(REQUEST_TIMEOUT, question)
+    except (KafkaError, TimeoutError, OSError) as err:
+        raise Retryable(f"Kafka: cannot {what}: {err!r}") from err
+
+
+async def close(closing: Awaitable[None]) -> None:
+    """Wait for a client to close, but not for ever; trouble is logged, there is nothing else to do about it."""
+    try:
+        await _within(CLOSE_TIMEOUT, closing)
+    except (KafkaError, TimeoutError, OSError) as err:
+        log.warning("Kafka client did not stop cleanly", error=repr(err))
+
+
+async def _within(seconds: float, work: Awaitable[Value]) -> Value:
+    """What `work` returns, in time; and whoever is cancelled meanwhile ends.
+
+    Python 3.11's `asyncio.wait_for` forgets a cancellation that comes in the moment of the answer, and clients that
+    close swallow one: a task that reads for ever would then go on for ever.
+    """
+    task = asyncio.current_task()
+    assert task, "awaited"
+    before = task.cancelling()
+    try:
+        async with asyncio.timeout(seconds):
+            return await work
+    finally:
+        if task.cancelling() > before:
+            raise asyncio.CancelledError

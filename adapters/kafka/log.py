@@ -1,0 +1,237 @@
+"""Reading a topic as a log: no consumer group, nothing committed, every reader sees everything.
+
+`LogTail` follows a topic from now on and hands each record to whoever listens; `LogReader` reads a stretch of the past.
+Gateways use both: the tail for answers under way, the reader for a visitor who comes back.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import signal
+from collections.abc import Callable
+from contextlib import suppress
+from types import TracebackType
+from typing import Any, Self
+
+from aiokafka import AIOKafkaConsumer, TopicPartition
+from aiokafka.errors import KafkaError
+
+from adapters.kafka import bootstrap_servers, partition_of, prefixed
+from pipelines.runtime.errors import Retryable
+from pipelines.runtime.record import Record
+from schemas.topics import MAX_MESSAGE_BYTES, RECORD_OVERHEAD_BYTES, Topic
+from wiring.settings import Settings
+
+log = logging.getLogger(__name__)
+
+POLL_MS = 500
+CATCH_UP_POLL = 0.005  # seconds
+# After several records at once a tail waits a little, so that many answers do not cost a fetch each.
+GATHER = 0.01  # seconds
+READ_TIMEOUT = 15.0  # seconds
+FETCH_BYTES = MAX_MESSAGE_BYTES + RECORD_OVERHEAD_BYTES
+
+
+class KafkaDown(Retryable):
+    """The broker does not answer."""
+
+    code = "kafka-unavailable"
+
+
+def _consumer(bootstrap: str) -> AIOKafkaConsumer:
+    return AIOKafkaConsumer(
+        bootstrap_servers=bootstrap,
+        enable_auto_commit=False,
+        auto_offset_reset="earliest",
+        fetch_max_wait_ms=POLL_MS,
+        max_partition_fetch_bytes=FETCH_BYTES,
+        metadata_max_age_ms=30_000,
+    )
+
+
+async def _partitions(consumer: AIOKafkaConsumer, topic: str) -> list[int]:
+    """The topic's partitions. Assigned is the first one afterwards."""
+    first = TopicPartition(topic, 0)
+    consumer.assign([first])
+    await consumer.beginning_offsets([first])  # a client knows only the topics it was made to ask about
+    return sorted(consumer.partitions_for_topic(topic) or [0])
+
+
+def record_of(m: Any) -> Record:
+    return Record(
+        topic=m.topic,
+        partition=m.partition,
+        offset=m.offset,
+        key=m.key,
+        value=m.value,
+        headers=tuple(m.headers),
+        timestamp_ms=m.timestamp,
+    )
+
+
+class LogTail:
+    """Follows a topic from its end at `start`. `deliver` must not block; it is called in offset order."""
+
+    def __init__(self, settings: Settings, topic: Topic, deliver: Callable[[Record], None]) -> None:
+        self._bootstrap = bootstrap_servers(settings)
+        self._topic = prefixed(settings, topic)
+        self._deliver = deliver
+        self._next: dict[int, int] = {}
+        self._consumer: AIOKafkaConsumer | None = None
+        self._task: asyncio.Task[None] | None = None
+
+    def partition_of(self, key: str) -> int:
+        return partition_of(key.encode(), len(self._next))
+
+    def position(self, partition: int) -> int:
+        """The offset of the next record that will be delivered."""
+        return self._next[partition]
+
+    async def catch_up(self, key: str, seconds: float) -> None:
+        """Return when all that stood in the key's partition at the call has been delivered.
+
+        At once if not started; after so many seconds in any case, and when the broker does not say what stands there.
+        """
+        if self._consumer is None:
+            return
+        tp = TopicPartition(self._topic, self.partition_of(key))
+        with suppress(KafkaError, TimeoutError):
+            async with asyncio.timeout(seconds):
+                end = (await self._consumer.end_offsets([tp]))[tp]
+                while self._next[tp.partition] < end:  # noqa: ASYNC110  # nothing announces it
+                    await asyncio.sleep(CATCH_UP_POLL)
+
+    async def start(self) -> None:
+        """Raises: KafkaDown."""
+        consumer = _consumer(self._bootstrap)
+        try:
+            async with asyncio.timeout(READ_TIMEOUT):
+                await consumer.start()
+                assigned = [TopicPartition(self._topic, p) for p in await _partitions(consumer, self._topic)]
+                consumer.assign(assigned)
+                ends = await consumer.end_offsets(assigned)
+        except (KafkaError, TimeoutError) as err:
+            await consumer.stop()
+            raise KafkaDown(f"following {self._topic}: {err!r}") from err
+        for tp, end in ends.items():
+            consumer.seek(tp, end)
+            self._next[tp.partition] = end
+        self._consumer = consumer
+        self._task = asyncio.create_task(self._run(consumer), name=f"tail-{self._topic}")
+        self._task.add_done_callback(self._ended)
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        """A tail that ends by itself is a defect, and nobody would hear of answers any more: end with it."""
+        if not task.cancelled() and (err := task.exception()):
+            log.critical("following %s ended", self._topic, exc_info=err)
+            os.kill(os.getpid(), signal.SIGTERM)  # a supervisor starts the process again
+
+    async def _run(self, consumer: AIOKafkaConsumer) -> None:
+        while True:
+            try:
+                batches = await consumer.getmany(timeout_ms=POLL_MS)
+            except KafkaError as err:
+                log.warning("following %s: %r", self._topic, err)
+                await asyncio.sleep(1.0)
+                continue
+            for tp, messages in batches.items():
+                for message in messages:
+                    self._next[tp.partition] = message.offset + 1
+                    self._deliver(record_of(message))
+            if sum(map(len, batches.values())) > 1:
+                await asyncio.sleep(GATHER)
+
+    async def aclose(self) -> None:
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
+        if self._consumer is not None:
+            await self._consumer.stop()
+
+
+class LogReader:
+    """Reads stretches of one partition, one at a time; connects when first used."""
+
+    def __init__(self, settings: Settings, topic: Topic) -> None:
+        self._bootstrap = bootstrap_servers(settings)
+        self._topic = prefixed(settings, topic)
+        self._consumer: AIOKafkaConsumer | None = None
+        self._lock = asyncio.Lock()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.aclose()
+
+    async def read(self, partition: int, start: int, end: int | None = None) -> list[Record]:
+        """Records from `start` up to, not including, `end` (default: the end of the log now).
+
+        Raises:
+            KafkaDown.
+        """
+        async with self._lock:
+            try:
+                async with asyncio.timeout(READ_TIMEOUT):
+                    return await self._read(partition, start, end)
+            except (KafkaError, TimeoutError) as err:
+                await self.aclose()
+                raise KafkaDown(f"reading {self._topic}/{partition} from {start}: {err!r}") from err
+
+    async def of_key(self, key: str, since_ms: int) -> list[Record]:
+        """Records of one key written at `since_ms` (since 1970) or later.
+
+        Raises:
+            KafkaDown.
+        """
+        async with self._lock:
+            try:
+                async with asyncio.timeout(READ_TIMEOUT):
+                    consumer = await self._connected()
+                    count = len(await _partitions(consumer, self._topic))
+                    tp = TopicPartition(self._topic, partition_of(key.encode(), count))
+                    found = (await consumer.offsets_for_times({tp: since_ms}))[tp]
+                    records = [] if found is None else await self._read(tp.partition, found.offset, None)
+            except (KafkaError, TimeoutError) as err:
+                await self.aclose()
+                raise KafkaDown(f"reading {self._topic} for {key}: {err!r}") from err
+        return [record for record in records if record.key == key.encode()]
+
+    async def _connected(self) -> AIOKafkaConsumer:
+        if self._consumer is None:
+            consumer = _consumer(self._bootstrap)
+            try:
+                await consumer.start()
+            except BaseException:
+                await consumer.stop()
+                raise
+            self._consumer = consumer
+        return self._consumer
+
+    async def _read(self, partition: int, start: int, end: int | None) -> list[Record]:
+        consumer = await self._connected()
+        tp = TopicPartition(self._topic, partition)
+        consumer.assign([tp])
+        first = (await consumer.beginning_offsets([tp]))[tp]
+        last = (await consumer.end_offsets([tp]))[tp]
+        end = last if end is None else min(end, last)
+        start = max(start, first)
+        found: list[Record] = []
+        if start >= end:
+            return found
+        consumer.seek(tp, start)
+        # The position, not the last record's offset: the last records of the stretch may be compacted away.
+        while await consumer.position(tp) < end:
+            for message in (await consumer.getmany(tp, timeout_ms=POLL_MS)).get(tp, []):
+                if message.offset < end:
+                    found.append(record_of(message))
+        return found
+
+    async def aclose(self) -> None:
+        consumer, self._consumer = self._consumer, None
+        if consumer is not None:
+            await consumer.stop()

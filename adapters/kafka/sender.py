@@ -1,0 +1,205 @@
+"""Sending: idempotent, confirmed by all replicas, and still there after a refused message."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Any, Self
+
+import structlog
+from aiokafka import AIOKafkaProducer
+from aiokafka.errors import KafkaError, MessageSizeTooLargeError, RecordTooLargeError
+
+from adapters.kafka.client import REQUEST_TIMEOUT, answer, bootstrap_servers, close, partition_of, prefixed
+from pipelines.runtime.errors import Retryable, TooLarge
+from pipelines.runtime.record import TRACE_HEADER, Headers, Lane, in_lane
+from pipelines.runtime.trace import trace_id as current_trace
+from schemas.base import Message
+from schemas.topics import MAX_MESSAGE_BYTES, RECORD_OVERHEAD_BYTES, Topic
+from wiring.settings import Settings
+
+log = structlog.get_logger(__name__)
+
+SEND_TIMEOUT = 30.0  # seconds until a message counts as not confirmed; the idempotent producer itself never gives up
+BATCH_BYTES = 256 * 1024  # small messages of one partition travel together up to this size
+MAX_RECORD_BYTES = MAX_MESSAGE_BYTES + RECORD_OVERHEAD_BYTES
+
+
+@dataclass(frozen=True)
+class Outgoing:
+    """A message to send."""
+
+    topic: Topic
+    key: str
+    message: Message
+    partition_key: str | None = None
+    trace_id: str | None = None
+    lane: Lane = "save"
+
+
+@dataclass(frozen=True)
+class Sent:
+    """Where the broker put a message."""
+
+    partition: int
+    offset: int
+
+
+@dataclass(frozen=True)
+class _Queued:
+    """A message the producer has taken."""
+
+    producer: Any
+    topic: str
+    future: asyncio.Future[Any]
+
+
+class KafkaSender:
+    """An idempotent producer that waits for the broker's confirmation by all replicas.
+
+    After one refused batch aiokafka's idempotent producer gets OutOfOrderSequenceNumber on that partition
+    for ever; so after an error that aiokafka does not retry itself, a new producer takes its place.
+    """
+
+    def __init__(self, settings: Settings, *, linger_ms: int = 0) -> None:
+        """`linger_ms`: wait this long for more messages to share a request (imports), 0 for single ones."""
+        self._settings = settings
+        self._linger_ms = linger_ms
+        self._producer: Any = None
+        self._replacing = asyncio.Lock()
+        self._retired: set[asyncio.Task[None]] = set()
+
+    async def start(self) -> None:
+        """Raises: Retryable: no broker."""
+        self._producer = await self._new_producer()
+
+    async def stop(self) -> None:
+        """Send what is under way, bounded, and close."""
+        producer, self._producer = self._producer, None
+        if producer is not None:
+            await close(producer.stop())
+        await asyncio.gather(*self._retired)
+
+    async def _new_producer(self) -> Any:
+        producer = AIOKafkaProducer(
+            bootstrap_servers=bootstrap_servers(self._settings),
+            client_id="pagewire",
+            acks="all",
+            enable_idempotence=True,
+            compression_type="lz4",
+            linger_ms=self._linger_ms,
+            max_batch_size=BATCH_BYTES,
+            # The client checks sizes before compression, as the contract counts them.
+            max_request_size=MAX_RECORD_BYTES,
+            request_timeout_ms=int(REQUEST_TIMEOUT * 1000),
+        )
+        try:
+            await answer(producer.start(), "start a producer")
+        except BaseException:
+            await close(producer.stop())
+            raise
+        return producer
+
+    async def _replace(self, broken: Any) -> None:
+        async with self._replacing:
+            if self._producer is not broken:  # another send was quicker, or we are stopped
+                return
+            log.warning("Kafka producer replaced")
+            self._producer = await self._new_producer()
+        retired = asyncio.create_task(close(broken.stop()), name="retired Kafka producer")
+        self._retired.add(retired)
+        retired.add_done_callback(self._retired.discard)
+
+    async def __aenter__(self) -> Self:
+        await self.start()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, err: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.stop()
+
+    async def send(
+        self,
+        topic: Topic,
+        key: str,
+        message: Message,
+        *,
+        partition_key: str | None = None,
+        trace_id: str | None = None,
+        lane: Lane = "save",
+    ) -> None:
+        """Raises: Retryable: not confirmed. TooLarge."""
+        trace = trace_id or current_trace.get() or None
+        await self._confirmed(await self._queue(Outgoing(topic, key, message, partition_key, trace, lane)))
+
+    async def send_many(self, messages: Iterable[Outgoing]) -> list[Sent]:
+        """Send in this order; return when all are confirmed.
+
+        Raises:
+            Retryable, TooLarge: of the first that failed; the others may have been sent.
+        """
+        queued = [await self._queue(message) for message in messages]
+        results = await asyncio.gather(*(self._confirmed(one) for one in queued), return_exceptions=True)
+        for result in results:
+            if isinstance(result, BaseException):
+                raise result
+        return [result for result in results if isinstance(result, Sent)]
+
+    async def send_bytes(
+        self, topic: Topic, key: bytes | None, value: bytes | None, headers: Headers, *, partition: int | None = None
+    ) -> None:
+        """As they are, into `partition` (which must exist; default: by the key). Raises as `send`."""
+        if key is None and value is None:
+            value = b""  # aiokafka sends no message without both, though others do; a dead letter of one must get away
+        await self._confirmed(await self._put(topic, key, value, headers, partition))
+
+    async def _queue(self, outgoing: Outgoing) -> _Queued:
+        topic = outgoing.topic
+        partition = None
+        if outgoing.partition_key is not None:
+            known = await answer(
+                self._running().partitions_for(prefixed(self._settings, topic)), f"describe {topic.name}"
+            )
+            partition = partition_of(outgoing.partition_key.encode(), len(known))
+        headers: Headers = ()
+        if outgoing.trace_id is not None:
+            headers = ((TRACE_HEADER, outgoing.trace_id.encode("ascii", "replace")),)
+        headers = in_lane(headers, outgoing.lane)
+        return await self._put(topic, outgoing.key.encode(), outgoing.message.encode(), headers, partition)
+
+    async def _put(
+        self, topic: Topic, key: bytes | None, value: bytes | None, headers: Headers, partition: int | None
+    ) -> _Queued:
+        """Hand to the producer, which sends what it was given in order."""
+        name = prefixed(self._settings, topic)
+        producer = self._running()
+        try:
+            async with asyncio.timeout(SEND_TIMEOUT):
+                future = await producer.send(name, value, key=key, partition=partition, headers=list(headers))
+        except MessageSizeTooLargeError as err:
+            raise TooLarge(
+                f"message for {name} has {len(value or b'')} bytes; the bus takes {MAX_MESSAGE_BYTES}"
+            ) from err
+        except (KafkaError, TimeoutError) as err:
+            raise Retryable(f"Kafka takes no message for {name}: {err!r}") from err
+        return _Queued(producer, name, future)
+
+    async def _confirmed(self, queued: _Queued) -> Sent:
+        try:
+            async with asyncio.timeout(SEND_TIMEOUT):
+                confirmed = await queued.future
+        except (KafkaError, TimeoutError) as err:
+            if isinstance(err, KafkaError) and not err.retriable:
+                await self._replace(queued.producer)
+            if isinstance(err, MessageSizeTooLargeError | RecordTooLargeError):
+                raise TooLarge(f"Kafka refuses a message for {queued.topic} as too large") from err
+            raise Retryable(f"Kafka did not confirm a message for {queued.topic}: {err!r}") from err
+        return Sent(confirmed.partition, confirmed.offset)
+
+    def _running(self) -> Any:
+        if self._producer is None:
+            raise Retryable("the Kafka producer is not running")
+        return self._producer

@@ -1,0 +1,112 @@
+"""Topics as schemas/topics.py wants them, before anything uses them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import structlog
+from aiokafka.admin import AIOKafkaAdminClient, NewTopic
+from aiokafka.admin.config_resource import ConfigResource, ConfigResourceType
+from aiokafka.errors import InvalidReplicationFactorError, TopicAlreadyExistsError, for_code
+
+from adapters.kafka.client import REQUEST_TIMEOUT, answer, close, prefixed
+from pipelines.runtime.errors import Retryable, TopicMismatch
+from schemas.topics import Topic, all_topics
+from wiring.settings import Settings
+
+log = structlog.get_logger(__name__)
+
+TOPIC_CONFIG_SOURCE = 1  # DescribeConfigs: set on the topic itself, not a broker default
+
+
+async def ensure_topics(bootstrap: str, settings: Settings) -> list[str]:
+    """Create what is missing of schemas/topics.py, grow and reconfigure what differs.
+
+    Returns:
+        The names of the topics created.
+
+    Raises:
+        Retryable: the broker does not answer. TopicMismatch: names the topic and what is wrong with it.
+    """
+    admin = AIOKafkaAdminClient(bootstrap_servers=bootstrap, request_timeout_ms=int(REQUEST_TIMEOUT * 1000))
+    try:
+        await answer(admin.start(), "connect")
+        wanted = {prefixed(settings, topic): topic for topic in all_topics()}
+        existing = {
+            topic["topic"]: len(topic["partitions"])
+            for topic in await answer(admin.describe_topics(None), "list topics")
+        }
+        missing = [name for name in wanted if name not in existing]
+        created = await _create(admin, settings, {name: wanted[name] for name in missing})
+        checked = {name: topic for name, topic in wanted.items() if name not in created}
+        _check_partitions(settings, {name: existing.get(name) for name in checked})
+        await _check_configs(admin, checked)
+    finally:
+        await close(admin.close())
+    return created
+
+
+async def _create(admin: Any, settings: Settings, topics: Mapping[str, Topic]) -> list[str]:
+    if not topics:
+        return []
+    new = [
+        NewTopic(name, settings.partitions, settings.replication, topic_configs=topic.config)
+        for name, topic in topics.items()
+    ]
+    outcome = await answer(admin.create_topics(new), "create topics")
+    created = []
+    for name, code, *message in outcome.topic_errors:
+        error = for_code(code)
+        if code == 0:
+            created.append(name)
+        elif error is not TopicAlreadyExistsError:  # another process was quicker: fine
+            detail = f"topic {name} cannot be created: {error.__name__} {' '.join(filter(None, message))}"
+            # A cluster that is just starting has too few brokers for a moment.
+            again = error.retriable or error is InvalidReplicationFactorError
+            raise (Retryable if again else TopicMismatch)(detail)
+    return created
+
+
+def _check_partitions(settings: Settings, counts: Mapping[str, int | None]) -> None:
+    # More partitions would move keys to other partitions and break their order; so a topic that was made
+    # with fewer is refused, not grown. One made with more is fine.
+    for name, count in counts.items():
+        if count is not None and count < settings.partitions:
+            raise TopicMismatch(
+                f"topic {name} has {count} partitions, the setting `partitions` wants {settings.partitions}; "
+                f"lower the setting (adding partitions would break the order of existing keys)"
+            )
+
+
+async def _check_configs(admin: Any, topics: Mapping[str, Topic]) -> None:
+    if not topics:
+        return
+    described = await answer(
+        admin.describe_configs([ConfigResource(ConfigResourceType.TOPIC, name) for name in topics]),
+        "read topic settings",
+    )
+    changes = []
+    for part in described:
+        for error_code, message, _, name, entries in part.resources:
+            if error_code:
+                raise Retryable(f"settings of topic {name} cannot be read: {message}")
+            have = {entry[0]: entry[1] for entry in entries}
+            wrong = {key: value for key, value in topics[name].config.items() if have.get(key) != value}
+            if not wrong:
+                continue
+            if "cleanup.policy" in wrong:
+                raise TopicMismatch(
+                    f"topic {name} has cleanup.policy={have.get('cleanup.policy')}, must be "
+                    f"{wrong['cleanup.policy']}: somebody else's topic? Choose another topic_prefix, "
+                    f"or change the topic by hand"
+                )
+            # AlterConfigs replaces all settings of the topic, so what others set there goes along.
+            own = {entry[0]: entry[1] for entry in entries if entry[3] == TOPIC_CONFIG_SOURCE}
+            changes.append(ConfigResource(ConfigResourceType.TOPIC, name, own | wrong))
+            log.info("topic settings corrected", topic=name, **{k.replace(".", "_"): v for k, v in wrong.items()})
+    if changes:
+        for part in await answer(admin.alter_configs(changes), "change topic settings"):
+            for error_code, message, _, name in part.resources:
+                if error_code:
+                    raise TopicMismatch(f"settings of topic {name} cannot be changed: {message}")

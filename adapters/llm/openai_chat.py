@@ -1,0 +1,309 @@
+"""A chat model behind any server that speaks OpenAI's chat completions: OpenAI, Azure, vLLM, llama.cpp, Ollama, ...
+
+Servers differ in what they understand. An optional parameter that one refuses by name is left out from then on.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
+from dataclasses import asdict
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+from typing import Any
+
+import openai
+import structlog
+from openai import AsyncOpenAI, AsyncStream, DefaultAioHttpClient
+from pydantic import BaseModel
+
+from adapters.llm.reasoning import Spoken
+from pipelines.query.ports import (
+    BadRequest,
+    Completion,
+    ContentFiltered,
+    ContextTooLong,
+    Delta,
+    ModelCut,
+    ModelDenied,
+    ModelDown,
+    ModelError,
+    ModelSilent,
+    RateLimited,
+    ToolCall,
+    ToolSpec,
+)
+from prompts.loader import ChatMessage
+from schemas.answer import Usage
+from wiring.settings import Settings
+
+log = structlog.get_logger(__name__)
+
+# Local servers want no key, but the client insists on one.
+NO_KEY = "none"
+REASON = 200  # characters of a server's words in our messages
+# Optional parameters, and what takes their place on servers that refuse them.
+_OPTIONAL = {"max_tokens": "max_completion_tokens", "max_completion_tokens": None} | dict.fromkeys(
+    ("stream_options", "temperature")
+)
+
+
+class _Function(BaseModel):
+    name: str | None = None
+    arguments: str | None = None
+
+
+class _CallPiece(BaseModel):
+    index: int | None = None
+    function: _Function | None = None
+
+
+class _Delta(BaseModel):
+    content: str | None = None
+    refusal: str | None = None
+    tool_calls: list[_CallPiece] | None = None
+
+
+class _Choice(BaseModel):
+    delta: _Delta | None = None
+    finish_reason: str | None = None
+
+
+class _Spent(BaseModel):
+    prompt_tokens: int | None = None
+    completion_tokens: int | None = None
+
+
+class _Chunk(BaseModel):
+    """What is read of a piece of the stream, in 4 us; the client's own class, with dozens of fields, takes 180."""
+
+    model: str | None = None
+    choices: list[_Choice] | None = None
+    usage: _Spent | None = None
+
+
+class OpenAIChat:
+    """One model on one server; shared by everybody, keeps nothing of any conversation.
+
+    Args:
+        client: without retries of its own: the stage retries, and two retriers multiply.
+        silence: seconds the server may send nothing before it counts as down.
+    """
+
+    def __init__(self, client: AsyncOpenAI, model: str, *, silence: float) -> None:
+        self._client = client
+        self._model = model
+        self._silence = silence
+        self._refused: dict[str, str | None] = {}  # parameter -> what to send instead
+
+    @classmethod
+    def of(cls, settings: Settings) -> OpenAIChat | None:
+        """The model that is configured, or None."""
+        if settings.llm_model is None:
+            return None
+        key = settings.openai_api_key.get_secret_value() if settings.openai_api_key else NO_KEY
+        client = AsyncOpenAI(
+            api_key=key,
+            base_url=settings.openai_base_url,
+            timeout=None,
+            max_retries=0,
+            http_client=DefaultAioHttpClient(timeout=None),  # half the CPU for each token of the default client's
+        )
+        return cls(client, settings.llm_model, silence=settings.llm_timeout)
+
+    async def aclose(self) -> None:
+        await self._client.close()
+
+    async def complete(
+        self,
+        messages: Sequence[ChatMessage],
+        *,
+        max_tokens: int | None = None,
+        temperature: float = 0.0,
+        tools: Sequence[ToolSpec] = (),
+    ) -> Completion:
+        """Raises: as `stream`."""
+        text, last = "", Delta()
+        async for delta in self.stream(messages, max_tokens=max_tokens, temperature=temperature, tools=tools):
+            text += delta.text
+            last = delta
+        return Completion(text, last.usage or Usage(), last.calls, last.cut)
+
+    async def stream(
+        self,
+        messages: Sequence[ChatMessage],
+        *,
+        max_tokens: int | None = None,
+        temperature: float = 0.0,
+        tools: Sequence[ToolSpec] = (),
+    ) -> AsyncGenerator[Delta, None]:
+        """The text as it comes, without what the model thinks aloud first, then the usage and the tools called.
+
+        Raises:
+            RateLimited, ModelDown, ModelSilent, ModelCut: worth another try.
+            ContentFiltered, ContextTooLong, ModelDenied, BadRequest: not worth one.
+        """
+        options: dict[str, Any] = {"temperature": temperature, "stream_options": {"include_usage": True}}
+        if max_tokens is not None:
+            options["max_tokens"] = max_tokens
+        if tools:
+            options["tools"] = [{"type": "function", "function": asdict(tool)} for tool in tools]
+        usage = Usage(model=self._model)
+        finish: str | None = None
+        calls: dict[int, ToolCall] = {}
+        spoken = Spoken()
+        with self._explained(ModelDown):
+            stream = await self._open(messages, options)
+        with self._explained(ModelCut):
+            async with stream:
+                while (chunk := await self._next(stream)) is not None:
+                    if chunk.usage is not None:
+                        usage = Usage(
+                            model=chunk.model or self._model,
+                            prompt_tokens=chunk.usage.prompt_tokens or 0,
+                            completion_tokens=chunk.usage.completion_tokens or 0,
+                        )
+                    for choice in chunk.choices or ():
+                        delta = choice.delta or _Delta()
+                        if choice.finish_reason == "content_filter" or delta.refusal:
+                            raise ContentFiltered(f"{self._model} refused to answer")
+                        finish = choice.finish_reason or finish
+                        for call in delta.tool_calls or ():
+                            index = call.index or 0
+                            calls[index] = _joined(calls.get(index), call)
+                        if text := spoken.feed(delta.content or ""):
+                            yield Delta(text)
+        if finish is None:
+            raise ModelCut(f"{self._model}: the stream ended in the middle of the answer")
+        if text := spoken.finish():
+            yield Delta(text)
+        yield Delta(usage=usage, calls=tuple(calls.values()), cut=finish == "length")
+
+    async def _open(self, messages: Sequence[ChatMessage], options: dict[str, Any]) -> AsyncStream[object]:
+        """Start the stream, without the parameters that this server refuses."""
+        while True:
+            sent = self._accepted(options)
+            try:
+                async with asyncio.timeout(self._silence):
+                    asked = [{"role": m.role, "content": m.content} for m in messages]
+                    return await self._client.post(
+                        "/chat/completions",
+                        cast_to=object,  # see _Chunk
+                        body={"model": self._model, "messages": asked, "stream": True, **sent},
+                        stream=True,
+                        stream_cls=AsyncStream[object],
+                    )
+            except (openai.BadRequestError, openai.UnprocessableEntityError) as err:
+                name = _refused_parameter(err, sent)
+                if name is None:
+                    raise
+                self._refused[name] = _OPTIONAL[name]
+                log.info("model server refuses a parameter", model=self._model, parameter=name)
+
+    def _accepted(self, options: dict[str, Any]) -> dict[str, Any]:
+        sent: dict[str, Any] = {}
+        for name, value in options.items():
+            key: str | None = name
+            while key is not None and key in self._refused:
+                key = self._refused[key]
+            if key is not None:
+                sent[key] = value
+        return sent
+
+    async def _next(self, stream: AsyncStream[object]) -> _Chunk | None:
+        try:
+            async with asyncio.timeout(self._silence):
+                return _Chunk.model_validate(await anext(stream))
+        except StopAsyncIteration:
+            return None
+
+    @contextlib.contextmanager
+    def _explained(self, broken: type[ModelDown]) -> Iterator[None]:
+        """The client's errors as ours; `broken` if the connection is. Messages hold the server's words, no prompt."""
+        try:
+            yield
+        except TimeoutError as err:
+            raise ModelSilent(f"{self._model}: silent for {self._silence:g} s") from err
+        except openai.APIStatusError as err:
+            kind, said = _of_status(err), f"{self._model}: {err.status_code} {_reason(err)}"
+            raise (
+                RateLimited(said, _retry_after(err.response.headers)) if kind is RateLimited else kind(said)
+            ) from err
+        except openai.APIConnectionError as err:
+            raise broken(f"{self._model}: {_reason(err)}") from err
+        except openai.APIError as err:  # an error event inside the stream
+            raise _of_event(err)(f"{self._model}: {_reason(err)}") from err
+        except ValueError as err:  # not JSON, or not a piece of a stream
+            raise broken(f"{self._model}: the server sent something unreadable") from err
+
+
+def _of_status(err: openai.APIStatusError) -> type[ModelError]:
+    marked = _of_words(err)
+    if marked is not None:
+        return marked
+    if err.status_code == 429:
+        return RateLimited
+    if err.status_code in (401, 403):
+        return ModelDenied
+    if err.status_code >= 500 or err.status_code in (408, 409):
+        return ModelDown
+    return BadRequest
+
+
+def _of_event(err: openai.APIError) -> type[ModelError]:
+    marked = _of_words(err)
+    if marked is not None:
+        return marked
+    return RateLimited if "rate" in f"{err.code} {err.type}" or err.code == "429" else ModelCut
+
+
+def _of_words(err: openai.APIError) -> type[ModelError] | None:
+    """What the status alone does not say. Codes where there are some; llama.cpp and vLLM only have words."""
+    said = f"{err.code} {err.type} {_said(err)}".lower()
+    marks: tuple[tuple[type[ModelError], tuple[str, ...]], ...] = (
+        (ContentFiltered, ("content_filter", "content_policy", "content management policy")),
+        (ContextTooLong, ("context_length", "context length", "exceed_context_size", "context window", "context size")),
+        (ModelDenied, ("insufficient_quota",)),
+    )
+    return next((kind for kind, words in marks if any(word in said for word in words)), None)
+
+
+def _refused_parameter(err: openai.APIStatusError, sent: dict[str, Any]) -> str | None:
+    """Which of the optional parameters that were sent the server complains about."""
+    if _of_words(err) is not None:  # "maximum context length ... max_tokens" is about the prompt
+        return None
+    said = f"{err.param} {_said(err)}"
+    return next((name for name in _OPTIONAL if name in sent and name in said), None)
+
+
+def _reason(err: openai.APIError) -> str:
+    return " ".join(_said(err).split())[:REASON]
+
+
+def _said(err: openai.APIError) -> str:
+    """The server's words. Servers made with FastAPI have them where OpenAI's client does not look."""
+    detail = err.body.get("detail") if isinstance(err.body, Mapping) else None
+    return f"{err.message} - {detail}" if detail else err.message
+
+
+def _retry_after(headers: Mapping[str, str]) -> float | None:
+    """Seconds from now; RFC 9110 allows a number of them or a date."""
+    said = headers.get("retry-after", "")
+    with contextlib.suppress(ValueError):
+        return max(0.0, float(said))
+    try:
+        at = parsedate_to_datetime(said)
+    except (ValueError, OverflowError):
+        return None
+    # Without a zone it is UTC (RFC 5322, "-0000").
+    at = at if at.tzinfo else at.replace(tzinfo=UTC)
+    return max(0.0, (at - datetime.now(UTC)).total_seconds())
+
+
+def _joined(before: ToolCall | None, piece: _CallPiece) -> ToolCall:
+    """A call comes in pieces: its name first, its arguments bit by bit."""
+    function = piece.function
+    name = (before.name if before else "") + ((function.name if function else None) or "")
+    arguments = (before.arguments if before else "") + ((function.arguments if function else None) or "")
+    return ToolCall(name, arguments)

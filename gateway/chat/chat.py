@@ -1,0 +1,217 @@
+"""Questions in, answers out: streamed, resumed, stopped, or whole (CONTRACT 3 and 4)."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import secrets
+from contextlib import suppress
+from datetime import UTC, datetime, timedelta
+from typing import Annotated
+
+from fastapi import APIRouter, Header, Path, Request, Response
+from fastapi.responses import JSONResponse
+
+from gateway.chat.sse import EventStream, Patient, frames
+from gateway.edge.auth import Caller
+from gateway.edge.bodies import parse, read_body
+from gateway.edge.edge import Edge, MayChat, TheEdge, owner_of
+from gateway.edge.messages import message
+from gateway.edge.openapi import event_stream, request_body
+from gateway.edge.problems import Problem
+from pipelines.conversations.ask import UnknownAnswer
+from pipelines.conversations.conversations import AnswerUnderWay
+from pipelines.runtime.errors import Retryable
+from schemas.answer import Answered, Failed, QuestionRephrased, SourcesFound
+from schemas.base import Lang
+from schemas.http import ChatRequest, ChatResponse
+from schemas.query import Question, RequestId
+from text.language import language_of
+
+BODY_LIMIT = 2 * 1024 * 1024  # bytes: room for 100,000 escaped emoji, which deserve a better answer than 413
+FIRST_EVENT_WAIT = 1.0  # seconds in which a failure can still become a status code
+ID_BYTES = 16  # 128 bits: whoever holds a request id may read its answer, so nobody must guess one
+
+router = APIRouter(prefix="/v1/sites/{site}", tags=["chat"])
+
+
+@router.post(
+    "/chat",
+    response_model=ChatResponse,
+    responses={200: event_stream("The whole answer; with `Accept: text/event-stream`, its events as they come.")},
+    openapi_extra=request_body(ChatRequest),
+)
+async def chat(site: str, caller: MayChat, edge: TheEdge, request: Request) -> Response:
+    """Ask a question.
+
+    Without `conversation_id` it begins a conversation; with one it is understood as its continuation. While the last
+    question of a conversation is being answered, another is refused (409 `answer-under-way`, with its `request_id`).
+    """
+    asked = _question(await read_body(request, BODY_LIMIT))
+    edge.admit(site, request, caller)
+    question = new_question(edge, caller, site, asked.question, asked.lang)
+    if asked.conversation_id is None:
+        await edge.conversations.begin(owner_of(caller, site), question, edge.ports.answers.here(question.request_id))
+    else:
+        question = question.model_copy(update={"conversation_id": asked.conversation_id})
+        question = await continuing(edge, caller, question)
+    return await answered(edge, request, caller, question)
+
+
+def new_question(edge: Edge, caller: Caller, site: str, text: str, lang: Lang | None = None) -> Question:
+    """A question as it goes into the log, in a conversation of its own. It finds what its caller may read."""
+    now = datetime.now(UTC)
+    return Question(
+        request_id=secrets.token_urlsafe(ID_BYTES),
+        conversation_id=secrets.token_urlsafe(ID_BYTES),
+        site=site,
+        lang=lang or language_of(text, edge.settings.site(site).languages),
+        question=text,
+        groups=caller.groups,
+        asked_at=now,
+        deadline=now + timedelta(seconds=edge.settings.question_timeout),
+    )
+
+
+async def continuing(edge: Edge, caller: Caller, question: Question, replaces: str | None = None) -> Question:
+    """The question with the history of its conversation, which has kept it.
+
+    Raises:
+        UnknownConversation, Retryable. Problem: 409.
+    """
+    owner, position = owner_of(caller, question.site), edge.ports.answers.here(question.request_id)
+    try:
+        said = await edge.conversations.go_on(owner, question, position, replaces=replaces)
+    except AnswerUnderWay as err:
+        raise Problem(409, err.code, str(err), extra={"request_id": err.request_id}) from None
+    return question.model_copy(update={"history": said})
+
+
+async def answered(edge: Edge, request: Request, caller: Caller, question: Question) -> Response:
+    """Ask a question that its conversation has kept: the response, streamed or whole."""
+    deadline = asyncio.get_running_loop().time() + edge.settings.question_timeout
+    owner = owner_of(caller, question.site)
+    events = Patient(edge.conversations.following(owner, question, edge.ports.answers.ask(question)))
+    if not wants_stream(", ".join(request.headers.getlist("accept"))):
+        return JSONResponse((await whole(events, question, deadline)).model_dump(mode="json"))
+    await events.begin(FIRST_EVENT_WAIT)
+    traced = caller.visitor is None
+    return EventStream(events, frames(events, question.request_id, question.lang, deadline, traced=traced))
+
+
+def wants_stream(accept: str) -> bool:
+    """Whether `Accept` (RFC 9110, 12.5.1) prefers a stream to JSON; when it likes both alike, whether it names it."""
+    ranges = {}
+    for part in accept.lower().split(","):
+        kind, *parameters = (piece.strip() for piece in part.split(";"))
+        q = next((value.removeprefix("q=") for value in parameters if value.startswith("q=")), "1")
+        # What is no quality is none: the range is taken as not wanted.
+        ranges[kind] = float(q) if re.fullmatch(r"[01](\.\d{0,3})?", q, re.ASCII) else 0.0
+
+    def quality(*kinds: str) -> float:
+        return next((ranges[kind] for kind in kinds if kind in ranges), 0.0)
+
+    stream = quality("text/event-stream", "text/*", "*/*")
+    json = quality("application/json", "application/*", "*/*")
+    return stream > json or (stream == json > 0 and "text/event-stream" in ranges)
+
+
+@router.get(
+    "/answers/{request_id}/events",
+    response_class=Response,
+    responses={
+        200: event_stream("The events after `Last-Event-ID`."),
+        204: {"description": "There are none: the answer is complete."},
+    },
+)
+async def resume(
+    site: str,
+    request_id: Annotated[RequestId, Path()],
+    caller: MayChat,
+    edge: TheEdge,
+    last_event_id: Annotated[str, Header(max_length=200)] = "",
+) -> Response:
+    """Read on where a broken stream ended, on any gateway.
+
+    Without `Last-Event-ID`: from the beginning, for whom the answer is kept in a conversation.
+    """
+    given, _, position = last_event_id.partition(":")
+    if last_event_id and (given != request_id or not position):
+        raise Problem(400, "bad-position", "Last-Event-ID: not an event of this answer")
+    accepted = None
+    if not position:  # else whoever makes up an id would have us search a day of everybody's answers for it
+        accepted, position = await edge.conversations.accepted(owner_of(caller, site), request_id)
+    events = Patient(edge.ports.answers.resume(site, request_id, position))
+    if not await events.begin(FIRST_EVENT_WAIT):
+        return Response(status_code=204)
+    deadline = asyncio.get_running_loop().time() + edge.settings.question_timeout
+    lang = edge.settings.site(site).languages[0]
+    traced = caller.visitor is None
+    return EventStream(events, frames(events, request_id, lang, deadline, position, accepted, traced=traced))
+
+
+@router.delete("/answers/{request_id}", status_code=202, response_class=Response)
+async def stop(
+    site: str, request_id: Annotated[RequestId, Path()], caller: MayChat, edge: TheEdge, request: Request
+) -> Response:
+    """Stop an answer: the model is let go, and the stream ends with what is there, in an `answer` with `stopped`.
+
+    Whoever knows the request id may stop the answer on its site, as they may read it. Stopping twice, too late, or on
+    another site does no harm.
+    """
+    edge.count("stop", request, caller)
+    await edge.ports.answers.stop(site, request_id)
+    # The next question need not wait for the stage to have heard of it; if this cannot be kept, it waits that long.
+    with suppress(UnknownAnswer, Retryable):
+        await edge.conversations.stopped(owner_of(caller, site), request_id)
+    return Response(status_code=202)
+
+
+def _question(body: bytes) -> ChatRequest:
+    try:
+        return parse(ChatRequest, body)
+    except Problem as problem:
+        # The two mistakes that a chat page wants to tell its visitor apart get their own code.
+        codes = {"string-too-long": "question-too-long", "string-too-short": "question-empty"}
+        for error in problem.errors:
+            if error.field == "question" and error.code in codes:
+                problem.code = codes[error.code]
+        raise
+
+
+async def whole(events: Patient, question: Question, deadline: float) -> ChatResponse:
+    """Wait for the end. Raises: Problem: 502 or 504, in plain words."""
+    rephrased, sources, answer = None, None, None
+    try:
+        async with asyncio.timeout_at(deadline):
+            while (followed := await events.take()) is not None:
+                match followed.event.event:
+                    case QuestionRephrased() as event:
+                        rephrased = event
+                    case SourcesFound() as event:
+                        sources = event
+                    case Answered() as event:
+                        answer = event
+                    case Failed(code=code, message=text):
+                        raise Problem(504 if code == "timeout" else 502, code, text)
+    except TimeoutError:
+        raise Problem(504, "timeout", message("timeout", question.lang)) from None
+    finally:
+        await events.aclose()
+    if answer is None:
+        raise Problem(502, "internal", message("internal", question.lang))
+    return ChatResponse(
+        request_id=question.request_id,
+        conversation_id=question.conversation_id,
+        question=question.question,
+        rephrased=rephrased.question if rephrased else question.question,
+        grade=sources.grade if sources else 0,
+        answer=answer.text,
+        sources=answer.sources,
+        extractive=answer.extractive,
+        stopped=answer.stopped,
+        cut=answer.cut,
+        citations=answer.citations,
+        usage=answer.usage,
+        timings_ms=answer.timings_ms,
+    )

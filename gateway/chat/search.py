@@ -1,0 +1,37 @@
+"""Search without an answer (CONTRACT 3)."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import APIRouter, Query, Request
+from pydantic import StringConstraints
+
+from gateway.edge.edge import MayChat, TheEdge, address_of
+from schemas.http import SearchKind, SearchResult
+from schemas.query import MAX_QUESTION
+
+router = APIRouter(prefix="/v1/sites/{site}", tags=["search"])
+
+Words = Annotated[
+    str,
+    StringConstraints(strip_whitespace=True, min_length=1, max_length=MAX_QUESTION),
+    Query(description="Words or a question."),
+]
+
+
+@router.get("/search")
+async def search(
+    site: str,
+    caller: MayChat,
+    edge: TheEdge,
+    request: Request,
+    q: Words,
+    mode: Annotated[SearchKind, Query(description="By meaning, by words, or both.")] = "hybrid",
+    size: Annotated[int, Query(ge=1, le=100)] = 10,
+) -> SearchResult:
+    """The passages that fit best."""
+    if caller.visitor is not None:
+        edge.rates.count("search", address_of(request), caller.visitor)
+    hits = await edge.ports.search.search(site, q, kind=mode, size=size, groups=caller.groups)
+    return SearchResult(hits=tuple(hits))

@@ -1,0 +1,196 @@
+"""Answer events as `text/event-stream` (CONTRACT 4; the format: WHATWG HTML, "Server-sent events").
+
+    ports.Answers ─▶ Patient (waits without cancelling) ─▶ frames (heartbeat, deadline) ─▶ EventStream ─▶ visitor
+
+Our own response class rather than sse-starlette's: it pulls one event at a time, so that a slow reader slows the
+source instead of filling memory; it needs no ping task per visitor and no patch of uvicorn's signal handling; and a
+visitor who leaves ends the source at once, also between two events.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator
+from contextlib import aclosing, suppress
+
+import structlog
+from starlette.responses import Response
+from starlette.types import Receive, Scope, Send
+
+from gateway.edge.messages import Trouble, message
+from gateway.edge.metrics import OPEN_STREAMS
+from gateway.ports import Followed
+from pipelines.conversations.ask import UnknownAnswer
+from pipelines.runtime.errors import Retryable
+from schemas.answer import Accepted, Done, Event, Failed
+
+log = structlog.get_logger(__name__)
+
+HEARTBEAT = 10.0  # seconds of silence before a comment (CONTRACT 4)
+SEND_TIMEOUT = 30.0  # seconds a reader may leave full buffers alone
+HEADERS = {
+    "Cache-Control": "no-cache",
+    "X-Accel-Buffering": "no",  # nginx would collect the tokens
+}
+
+
+class Patient:
+    """Takes events from a generator; giving up waiting leaves the generator as it is, ready for the next wait."""
+
+    def __init__(self, events: AsyncGenerator[Followed, None]) -> None:
+        self._events = events
+        self._next: asyncio.Task[Followed | None] | None = None
+
+    async def begin(self, timeout: float) -> bool:
+        """Wait up to `timeout` seconds for the first event, which stays; False when there is none at all.
+
+        Raises: what the generator raises, while the answer can still be a status code.
+        """
+        try:
+            if not await self.ready(timeout):
+                return True
+            assert self._next is not None  # ready() made it
+            return self._next.result() is not None
+        except BaseException:
+            await self.aclose()
+            raise
+
+    async def ready(self, timeout: float) -> bool:
+        """Whether `take` will return (or raise) at once, waiting up to `timeout` seconds for it."""
+        if self._next is None:
+            self._next = asyncio.create_task(self._pull())
+        await asyncio.wait({self._next}, timeout=max(timeout, 0))
+        return self._next.done()
+
+    async def take(self) -> Followed | None:
+        """The next event; None at the end. Raises what the generator raises."""
+        if self._next is None:
+            return await self._pull()
+        try:
+            return await self._next
+        finally:
+            self._next = None
+
+    async def aclose(self) -> None:
+        """Stop following."""
+        if self._next is not None:
+            self._next.cancel()
+            with suppress(asyncio.CancelledError, Exception):
+                await self._next
+        await self._events.aclose()
+
+    async def _pull(self) -> Followed | None:
+        return await anext(self._events, None)
+
+
+def event_id(request_id: str, position: str) -> str:
+    """What goes into `id:`, and comes back as `Last-Event-ID`."""
+    return f"{request_id}:{position}"
+
+
+def frame(event: Event, id: str, *, traced: bool = True) -> bytes:
+    """One SSE event. JSON has no raw line breaks, so one `data` line holds it.
+
+    Args:
+        traced: with the steps that led to an answer, which are an operator's business.
+    """
+    data = event.model_dump_json(exclude={"type"} if traced else {"type", "trace"})
+    return f"id: {id}\nevent: {event.type}\ndata: {data}\n\n".encode()
+
+
+async def frames(
+    events: Patient,
+    request_id: str,
+    lang: str,
+    deadline: float,
+    position: str = "",
+    accepted: Accepted | None = None,
+    heartbeat: float = HEARTBEAT,
+    *,
+    traced: bool = True,
+) -> AsyncGenerator[bytes, None]:
+    """The stream's bytes, to `done`; what fails on the way is told in plain words.
+
+    Args:
+        deadline: on the running loop's clock; after it nobody waits any more.
+        position: where the reader stands before the first event.
+        accepted: goes before the others, for a reader who begins anew.
+        traced: as for `frame`.
+    """
+    now = asyncio.get_running_loop().time
+    trouble: Trouble
+    if accepted is not None:
+        yield frame(accepted, event_id(request_id, position))
+    try:
+        while True:
+            remaining = deadline - now()
+            if not await events.ready(min(heartbeat, remaining)):
+                if remaining <= heartbeat:
+                    trouble = "timeout"
+                    break
+                yield b": still here\n\n"
+                continue
+            followed = await events.take()
+            if followed is None:
+                return
+            position = followed.position
+            yield frame(followed.event.event, event_id(request_id, position), traced=traced)
+            if followed.event.final:
+                return
+    except Retryable:
+        log.warning("an answer broke off: its log cannot be read")
+        trouble = "unavailable"
+    except UnknownAnswer as err:  # another site's, as its first event told after the stream had begun
+        log.warning("an answer is not told", error=str(err))
+        trouble = "internal"
+    except Exception:
+        log.exception("an answer broke off")
+        trouble = "internal"
+    # The reader keeps its place, so that it may still resume and read what came too late.
+    id = event_id(request_id, position)
+    yield frame(Failed(code=trouble, message=message(trouble, lang)), id)
+    yield frame(Done(), id)
+
+
+class EventStream(Response):
+    """Sends frames until they end, the reader leaves, or it reads nothing for `SEND_TIMEOUT`."""
+
+    media_type = "text/event-stream"
+
+    def __init__(self, events: Patient, frames: AsyncGenerator[bytes, None]) -> None:
+        super().__init__(headers=HEADERS, media_type=self.media_type)
+        del self.headers["content-length"]
+        self._events = events
+        self._frames = frames
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        OPEN_STREAMS.inc()
+        sending = asyncio.create_task(self._send(send))
+        leaving = asyncio.create_task(_left(receive))
+        try:
+            await asyncio.wait({sending, leaving}, return_when=asyncio.FIRST_COMPLETED)
+            if sending.done():
+                sending.result()
+        finally:
+            for task in (sending, leaving):
+                task.cancel()
+            await asyncio.gather(sending, leaving, return_exceptions=True)
+            await self._events.aclose()
+            OPEN_STREAMS.dec()
+
+    async def _send(self, send: Send) -> None:
+        await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
+        try:
+            async with aclosing(self._frames) as frames:
+                async for data in frames:
+                    async with asyncio.timeout(SEND_TIMEOUT):
+                        await send({"type": "http.response.body", "body": data, "more_body": True})
+        except TimeoutError:
+            log.info("a reader who takes nothing is let go", seconds=SEND_TIMEOUT)
+            return  # unfinished, so the server closes the connection
+        await send({"type": "http.response.body", "body": b"", "more_body": False})
+
+
+async def _left(receive: Receive) -> None:
+    while (await receive())["type"] != "http.disconnect":
+        pass

@@ -1,0 +1,139 @@
+"""Pages in: what a CMS pushes, and the receipts its editors read (CONTRACT 3)."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import Annotated, Any, ClassVar, Literal
+
+from fastapi import APIRouter, Query, Request, Response
+from fastapi.responses import JSONResponse
+from starlette.convertors import Convertor, register_url_convertor
+
+from gateway.content.bulk import accept_lines, body_limit
+from gateway.edge.bodies import lines, parse, read_body
+from gateway.edge.edge import Edge, MayIngest, TheEdge
+from gateway.edge.openapi import request_body
+from gateway.edge.problems import Problem
+from gateway.ports import Acceptance, Change
+from pipelines.ingest.accept import check_size
+from pipelines.runtime.errors import Retryable
+from schemas.base import Lang, PageId, Revision
+from schemas.http import AcceptedChange, BulkLine, BulkResult
+from schemas.ingest import Receipt
+from schemas.page import PageDocument
+
+LONGEST_WAIT = 300.0  # seconds
+SUPERSEDED_HEADER = "Pagewire-Superseded"
+
+
+class PageIdConvertor(Convertor[str]):
+    """Page ids in paths: slashes (`news%2F12`) belong to them, and so does whatever PageId will refuse."""
+
+    regex: ClassVar[str] = r"(?s:.+)"
+
+    def convert(self, value: str) -> str:
+        return value
+
+    def to_string(self, value: str) -> str:
+        return value
+
+
+register_url_convertor("page_id", PageIdConvertor())
+
+router = APIRouter(prefix="/v1/sites/{site}", tags=["content"])
+
+Wait = Annotated[
+    Literal["searchable"] | None,
+    Query(description="Answer with the receipt once the change is settled: searchable, deleted or failed."),
+]
+Timeout = Annotated[
+    float | None,
+    Query(ge=0, le=LONGEST_WAIT, description="Seconds to wait at most; default: `receipt_timeout`."),
+]
+OptionalLang = Annotated[Lang | None, Query(description="Default: the site's first language.")]
+
+SETTLED: dict[int | str, dict[str, Any]] = {
+    200: {"model": Receipt, "description": "`wait=searchable`: the change is settled; see `state`."}
+}
+
+
+@router.put(
+    "/pages/{page_id:page_id}",
+    status_code=202,
+    response_model=AcceptedChange,
+    responses=SETTLED,
+    openapi_extra=request_body(PageDocument),
+)
+async def put_page(
+    site: str,
+    page_id: PageId,
+    caller: MayIngest,
+    edge: TheEdge,
+    request: Request,
+    wait: Wait = None,
+    timeout: Timeout = None,
+) -> Response:
+    """Save a page: 202 once the change is durable. A change older than what is there is not an error: 202 with
+    `Pagewire-Superseded: true`.
+    """
+    page = parse(PageDocument, await read_body(request, body_limit(edge.settings)))
+    if page.id != page_id:
+        raise Problem(422, "id-mismatch", "id: not the page id of the path")
+    check_size(page, edge.settings.content_limit)
+    [acceptance] = await edge.ports.intake.accept(site, [Change("upsert", page)], "push")
+    return await _accepted(acceptance, edge, wait, timeout)
+
+
+@router.delete("/pages/{page_id:page_id}", status_code=202, response_model=AcceptedChange, responses=SETTLED)
+async def delete_page(
+    site: str,
+    page_id: PageId,
+    caller: MayIngest,
+    edge: TheEdge,
+    lang: OptionalLang = None,
+    revision: Annotated[Revision | None, Query(description="Default: newer than anything before.")] = None,
+    wait: Wait = None,
+    timeout: Timeout = None,
+) -> Response:
+    """Delete a page. Deleting what was never there is fine: it keeps a late older save from bringing it up."""
+    page = PageDocument(id=page_id, lang=lang, revision=revision)
+    [acceptance] = await edge.ports.intake.accept(site, [Change("delete", page)], "push")
+    return await _accepted(acceptance, edge, wait, timeout)
+
+
+@router.get("/pages/{page_id:page_id}/receipt")
+async def get_receipt(
+    site: str, page_id: PageId, caller: MayIngest, edge: TheEdge, lang: OptionalLang = None
+) -> Receipt:
+    """What became of the page's newest change, and what can be found now."""
+    lang = lang or edge.settings.site(site).languages[0]
+    receipt = await edge.ports.receipts.receipt(site, lang, page_id)
+    if receipt is None:
+        raise Problem(404, "unknown-page", f"no change of this page in {lang!r} was ever accepted")
+    return receipt
+
+
+@router.post("/pages:bulk", openapi_extra=request_body(BulkLine, media_type="application/x-ndjson"))
+async def bulk(site: str, caller: MayIngest, edge: TheEdge, request: Request) -> BulkResult:
+    """Many changes, one JSON object a line, in order. Good lines are accepted whatever the bad ones are. Single saves
+    overtake them on the way into the index.
+
+    503 in the middle says how many lines were accepted; sending everything again is safe.
+    """
+    settings = edge.settings
+    body = lines(request, body_limit(settings))
+    return await accept_lines(body, site, edge.ports.intake, settings, source="push", lane="bulk")
+
+
+async def _accepted(acceptance: Acceptance, edge: Edge, wait: str | None, timeout: float | None) -> Response:
+    headers = {SUPERSEDED_HEADER: "true"} if acceptance.superseded else {}
+    if wait is not None:
+        seconds = edge.settings.receipt_timeout if timeout is None else timeout
+        receipt = None
+        # With Elasticsearch away nobody can say when; the change is accepted all the same.
+        with suppress(Retryable):
+            receipt = await edge.ports.receipts.settled(acceptance.page_key, acceptance.revision, seconds)
+        if receipt is not None:
+            return JSONResponse(receipt.model_dump(mode="json"), headers=headers)
+    change = AcceptedChange(page_key=acceptance.page_key, revision=acceptance.revision)
+    return JSONResponse(change.model_dump(), status_code=202, headers=headers)

@@ -1,0 +1,92 @@
+"""Webhooks: a CMS hands over its changes, signed (connectors/cms/push.py).
+
+headers ─▶ whole body, within a limit ─▶ signature ─▶ lines ─▶ intake
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import AsyncIterator
+from typing import Annotated, Literal
+
+from fastapi import APIRouter, Depends, Header, Path, Request
+from fastapi.security import APIKeyHeader
+from pydantic import SecretStr
+
+from connectors.cms.push import ID, SIGNATURE, TIMESTAMP, WINDOW, BadSignature, Delivery
+from connectors.cms.settings import webhook_secret
+from gateway.content.bulk import BATCH_LINES, accept_lines, body_limit
+from gateway.edge.bodies import read_body
+from gateway.edge.edge import Edge, TheEdge
+from gateway.edge.openapi import request_body
+from gateway.edge.problems import Problem
+from schemas.http import BulkLine, BulkResult
+
+router = APIRouter(prefix="/v1/sites/{site}", tags=["content"])
+
+signature = APIKeyHeader(
+    name=SIGNATURE,
+    auto_error=False,
+    scheme_name="WebhookSignature",
+    description="`v1,` and the base64 of HMAC-SHA256 with the connector's secret over "
+    "`{webhook-id}.{webhook-timestamp}.` and the body (https://www.standardwebhooks.com); several may stand there, "
+    "with spaces between them.",
+)
+WebhookId = Annotated[str | None, Header(alias=ID, description="Another one with each delivery.")]
+WebhookTimestamp = Annotated[
+    str | None,
+    Header(alias=TIMESTAMP, description=f"Seconds since 1970, when it was signed; good for {WINDOW} s either way."),
+]
+InLane = Annotated[
+    Literal["save", "bulk"],
+    Header(
+        alias="Pagewire-Lane", description="`bulk` for what no editor waits for, as a first sync: saves overtake it."
+    ),
+]
+
+
+@router.post(
+    "/webhooks/{connector}",
+    openapi_extra=request_body(BulkLine, media_type="application/x-ndjson", required=False),
+    dependencies=[Depends(signature)],
+)
+async def take_webhook(
+    site: str,
+    connector: Annotated[str, Path(description="Name under `connectors` of the site in pagewire.yaml.")],
+    edge: TheEdge,
+    request: Request,
+    webhook_id: WebhookId = None,
+    webhook_timestamp: WebhookTimestamp = None,
+    lane: InLane = "save",
+) -> BulkResult:
+    """Changes of a connector, one JSON object a line, in order, 500 lines at most. Each needs its revision, so that a
+    delivery that comes twice changes nothing. Good lines are accepted whatever the bad ones are; after any other answer
+    than 200 send everything again later. An empty body is a test of the connection.
+    """
+    secret = _secret(edge, site, connector)
+    try:
+        delivery = Delivery.of(request.headers, time.time())
+        body = await read_body(request, body_limit(edge.settings))
+        delivery.verify(secret, body)
+    except BadSignature as err:
+        raise Problem(401, err.code, str(err)) from None
+    if body.count(b"\n") > BATCH_LINES:
+        raise Problem(413, "too-large", f"the limit is {BATCH_LINES} lines")
+    return await accept_lines(
+        _lines(body), site, edge.ports.intake, edge.settings, source=connector, lane=lane, revised=True
+    )
+
+
+def _secret(edge: Edge, site: str, connector: str) -> SecretStr:
+    """Raises: Problem: 404, the same for whatever is not there."""
+    known = edge.settings.sites.get(site)
+    secret = webhook_secret(known.connectors[connector]) if known and connector in known.connectors else None
+    if secret is None:
+        raise Problem(404, "unknown-connector", "no connector of this name takes webhooks for this site")
+    return secret
+
+
+async def _lines(body: bytes) -> AsyncIterator[tuple[int, bytes | None]]:
+    for number, line in enumerate(body.split(b"\n"), 1):
+        if line.strip():
+            yield number, line

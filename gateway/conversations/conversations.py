@@ -1,0 +1,107 @@
+"""A visitor's conversations: listed, read, renamed, deleted, taken back by a step, asked again (SPEC B11).
+
+Each caller sees their own: a visitor by the token's visitor, a program by its key. Anybody else's is 404.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from datetime import timedelta
+from typing import Annotated
+
+from fastapi import APIRouter, Path, Query, Request, Response
+
+from gateway.chat.chat import answered, continuing, new_question
+from gateway.edge.bodies import parse, read_body
+from gateway.edge.edge import Edge, MayChat, TheEdge, owner_of
+from gateway.edge.openapi import event_stream, request_body
+from pipelines.runtime.errors import Retryable
+from schemas.conversation import ConversationDetail, ConversationList, KeptTurn, Rename
+from schemas.http import ChatResponse
+from schemas.query import RequestId
+
+BODY_LIMIT = 16 * 1024  # bytes: a title, escaped
+DAY = 24 * 60  # minutes; the world's clocks are 26 hours apart, so none is a day away from UTC
+
+router = APIRouter(prefix="/v1/sites/{site}/conversations", tags=["conversations"])
+
+ConversationId = Annotated[RequestId, Path()]
+
+
+@router.get("")
+async def conversations(
+    site: str,
+    caller: MayChat,
+    edge: TheEdge,
+    request: Request,
+    utc_offset: Annotated[
+        int, Query(gt=-DAY, lt=DAY, description="Minutes that the visitor's clock is ahead of UTC: for the days.")
+    ] = 0,
+) -> ConversationList:
+    """Your newest 200 conversations, by the day of their last question. A new one is listed within a second."""
+    edge.count("conversation", request, caller)
+    return await edge.conversations.list(owner_of(caller, site), timedelta(minutes=utc_offset))
+
+
+@router.get("/{conversation_id}")
+async def conversation(
+    site: str, conversation_id: ConversationId, caller: MayChat, edge: TheEdge, request: Request
+) -> ConversationDetail:
+    """One conversation with its questions and answers, the newest 100 of them."""
+    edge.count("conversation", request, caller)
+    return await edge.conversations.get(owner_of(caller, site), conversation_id)
+
+
+@router.patch("/{conversation_id}", openapi_extra=request_body(Rename))
+async def rename(
+    site: str, conversation_id: ConversationId, caller: MayChat, edge: TheEdge, request: Request
+) -> ConversationDetail:
+    """Give a conversation another title."""
+    order = parse(Rename, await read_body(request, BODY_LIMIT))
+    edge.count("conversation", request, caller)
+    return await edge.conversations.rename(owner_of(caller, site), conversation_id, order.title)
+
+
+@router.delete("/{conversation_id}", status_code=204, response_class=Response)
+async def delete(
+    site: str, conversation_id: ConversationId, caller: MayChat, edge: TheEdge, request: Request
+) -> Response:
+    """Delete a conversation for good, feedback included. Stops its answer when under way."""
+    edge.count("conversation", request, caller)
+    await _let_go(edge, site, await edge.conversations.delete(owner_of(caller, site), conversation_id))
+    return Response(status_code=204)
+
+
+@router.post("/{conversation_id}/undo")
+async def undo(
+    site: str, conversation_id: ConversationId, caller: MayChat, edge: TheEdge, request: Request
+) -> ConversationDetail:
+    """Take back the last question and its answer: later questions know nothing of them. Stops it when under way."""
+    edge.count("conversation", request, caller)
+    left, taken = await edge.conversations.undo(owner_of(caller, site), conversation_id)
+    await _let_go(edge, site, taken)
+    return left
+
+
+@router.post(
+    "/{conversation_id}/regenerate",
+    response_model=ChatResponse,
+    responses={200: event_stream("As for a question: whole, or with `Accept: text/event-stream` its events.")},
+)
+async def regenerate(
+    site: str, conversation_id: ConversationId, caller: MayChat, edge: TheEdge, request: Request
+) -> Response:
+    """Ask the last question again, with the history before it. The new answer takes the place of the old one."""
+    edge.admit(site, request, caller)
+    last = await edge.conversations.last(owner_of(caller, site), conversation_id)
+    question = new_question(edge, caller, site, last.question, last.lang)
+    question = question.model_copy(update={"conversation_id": conversation_id})
+    question = await continuing(edge, caller, question, replaces=last.request_id)
+    return await answered(edge, request, caller, question)
+
+
+async def _let_go(edge: Edge, site: str, turn: KeptTurn | None) -> None:
+    """Nobody will read the question's answer: no model need be paid to its end."""
+    if turn is not None and turn.state == "pending":
+        with suppress(Retryable):  # its question is gone in any case
+            await edge.ports.answers.stop(site, turn.request_id)

@@ -1,0 +1,56 @@
+"""Who is calling: bearer keys with scopes for programs, visitor tokens for chat pages."""
+
+from __future__ import annotations
+
+import hmac
+from collections.abc import Iterable
+from dataclasses import dataclass
+from hashlib import sha256
+
+from pydantic import SecretStr
+
+from gateway.edge.tokens import VisitorTokens
+from wiring.settings import KeySettings, Scope
+
+EVERY_SCOPE: frozenset[Scope] = frozenset({"ingest", "chat", "admin"})
+VISITOR_SCOPES: frozenset[Scope] = frozenset({"chat"})
+
+
+@dataclass(frozen=True)
+class Caller:
+    """An authenticated caller. `site` None: every site. `visitor` is set for visitor tokens alone.
+
+    `groups`: the access groups whose pages it may read, besides those that everybody may.
+    """
+
+    name: str
+    scopes: frozenset[Scope]
+    site: str | None
+    visitor: str | None = None
+    groups: tuple[str, ...] = ()
+
+
+class Keys:
+    """Everything a bearer value may be."""
+
+    def __init__(self, admin: SecretStr, keys: Iterable[KeySettings], tokens: VisitorTokens) -> None:
+        bootstrap = Caller(name="admin", scopes=EVERY_SCOPE, site=None)
+        self._known = [(_digest(admin.get_secret_value()), bootstrap)] + [
+            (key.sha256, Caller(key.name, frozenset(key.scopes), key.site, groups=key.groups)) for key in keys
+        ]
+        self._tokens = tokens
+
+    def caller(self, bearer: str) -> Caller | None:
+        """Whom `bearer` speaks for; None when nobody. Every key is compared, in constant time."""
+        digest = _digest(bearer)
+        matches = [caller for known, caller in self._known if hmac.compare_digest(known, digest)]
+        if matches:
+            return matches[0]
+        visitor = self._tokens.verify(bearer)
+        if visitor is None:
+            return None
+        return Caller("visitor", VISITOR_SCOPES, visitor.site, visitor.visitor, visitor.groups)
+
+
+def _digest(key: str) -> str:
+    return sha256(key.encode("utf-8", "replace")).hexdigest()

@@ -1,0 +1,106 @@
+"""Request bodies: read under a limit, parsed once, explained by field when they do not fit.
+
+FastAPI's own body parameters read everything first, refuse `curl -d` for its content type, and know no limit.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from typing import TypeVar
+
+from fastapi import Request
+from pydantic import BaseModel, ValidationError
+
+from gateway.edge.problems import Problem, invalid
+
+STALL_TIMEOUT = 30.0  # seconds between two pieces of a body
+Model = TypeVar("Model", bound=BaseModel)
+
+
+async def read_body(request: Request, limit: int) -> bytes:
+    """The whole body.
+
+    Raises:
+        Problem: 413 as soon as it is known to be over `limit` bytes; 408 when it stalls.
+    """
+    announced = request.headers.get("content-length", "")
+    if announced.isdecimal() and int(announced) > limit:
+        raise too_large(limit)
+    body = bytearray()
+    async for piece in _pieces(request):
+        body += piece
+        if len(body) > limit:
+            raise too_large(limit)
+    return bytes(body)
+
+
+async def lines(request: Request, limit: int) -> AsyncIterator[tuple[int, bytes | None]]:
+    """The body's lines with their numbers from 1, blank ones left out; None for a line over `limit` bytes.
+
+    Holds one line at most, however long the body is.
+    """
+    number = 1
+    line = bytearray()
+    overlong = False
+    async for piece in _pieces(request):
+        *ended, rest = piece.split(b"\n")
+        for part in ended:
+            if overlong or len(line) + len(part) > limit:
+                yield number, None
+            elif (line + part).strip():
+                yield number, bytes(line + part)
+            number += 1
+            line.clear()
+            overlong = False
+        if overlong or len(line) + len(rest) > limit:
+            overlong = True
+            line.clear()
+        else:
+            line += rest
+    if overlong:
+        yield number, None
+    elif line.strip():
+        yield number, bytes(line)
+
+
+def parse(model: type[Model], body: bytes) -> Model:
+    """The body as `model`.
+
+    Raises:
+        Problem: 400 `bad-json`; 422 `invalid`, naming the fields.
+    """
+    try:
+        return model.model_validate_json(body)
+    except ValidationError as err:
+        if err.errors(include_input=False, include_context=False)[0]["type"] != "json_invalid":
+            raise invalid(err.errors(include_input=False, include_url=False)) from None
+        reason = err.errors(include_input=False)[0]["msg"].removeprefix("Invalid JSON: ")
+    # pydantic's parser is strict about lone surrogates but cannot say in which field; json lets them pass, and
+    # the field's own check then names it.
+    try:
+        model.model_validate(json.loads(body))
+    except ValidationError as err:
+        raise invalid(err.errors(include_input=False, include_url=False)) from None
+    except (ValueError, RecursionError):
+        pass
+    raise Problem(400, "bad-json", f"not JSON: {reason}")
+
+
+def too_large(limit: int) -> Problem:
+    """413."""
+    return Problem(413, "too-large", f"the limit is {limit:,} bytes")
+
+
+async def _pieces(request: Request) -> AsyncIterator[bytes]:
+    stream = request.stream()
+    while True:
+        try:
+            async with asyncio.timeout(STALL_TIMEOUT):
+                piece = await anext(stream, None)
+        except TimeoutError:
+            raise Problem(408, "body-stalled", f"no data for {STALL_TIMEOUT:.0f} s") from None
+        if piece is None:
+            return
+        yield piece

@@ -1,0 +1,127 @@
+"""What every route needs: the settings, the ports, who is calling. Built once by `app.create_app`."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Annotated, cast
+
+from fastapi import Depends, Request
+from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
+
+from gateway.edge.auth import Caller, Keys
+from gateway.edge.problems import Problem
+from gateway.edge.rates import DailyBudgets, Rates, What
+from gateway.edge.tokens import VisitorTokens
+from gateway.operators.gauges import StatusGauges
+from gateway.ports import Ports
+from pipelines.conversations.conversations import Conversations
+from pipelines.conversations.turns import Owner
+from wiring.settings import Scope, Settings
+
+
+@dataclass(frozen=True)
+class Edge:
+    """Nothing in here belongs to one visitor, except counts in `rates`."""
+
+    settings: Settings
+    ports: Ports
+    keys: Keys
+    tokens: VisitorTokens
+    rates: Rates
+    budgets: DailyBudgets
+    gauges: StatusGauges
+    conversations: Conversations
+
+    def count(self, what: What, request: Request, caller: Caller) -> None:
+        """Count what a visitor does; programs with keys are not counted. Raises: Problem: 429."""
+        if caller.visitor is not None:
+            self.rates.count(what, address_of(request), caller.visitor)
+
+    def admit(self, site: str, request: Request, caller: Caller) -> None:
+        """A question for `site` comes in: everybody heeds its switch, visitors their rate and its budget for the day.
+
+        Raises:
+            UnknownSite. Problem: 403 or 429.
+        """
+        if not self.settings.site(site).chat.enabled:
+            raise Problem(403, "chat-off", f"the chat of the site {site!r} is switched off")
+        self.count("ask", request, caller)
+        if caller.visitor is not None:
+            self.budgets.spend(site)
+
+
+async def edge_of(request: Request) -> Edge:
+    """The app's Edge. Async, because FastAPI hands plain functions to a thread."""
+    return cast(Edge, request.app.state.edge)
+
+
+def address_of(request: Request) -> str:
+    """The caller's address, as uvicorn knows it (behind a proxy: its `--forwarded-allow-ips`)."""
+    return request.client.host if request.client else "unknown"
+
+
+def owner_of(caller: Caller, site: str) -> Owner:
+    """Whose conversations a caller's are: a visitor's own, or those of the program with this key."""
+    return Owner(site, f"visitor:{caller.visitor}" if caller.visitor else f"key:{caller.name}")
+
+
+bearer_scheme = HTTPBearer(
+    auto_error=False, description="A key with the scope the route needs; for chat and search also a visitor token."
+)
+
+
+def may(scope: Scope, *, any_site: bool = False) -> Callable[..., Awaitable[Caller]]:
+    """A dependency that lets callers with `scope` (for the path's site) through.
+
+    Routes read their body only after it: a stranger's megabytes are not looked at.
+
+    Args:
+        any_site: the site is not in the path, so the route itself looks at whose site it is.
+
+    Raises:
+        Problem: 401 without a valid bearer value, 403 without the right.
+        UnknownSite: the caller may, but there is no such site.
+    """
+
+    async def dependency(
+        request: Request,
+        credentials: Annotated[HTTPAuthorizationCredentials | None, Depends(bearer_scheme)],
+        edge: Annotated[Edge, Depends(edge_of)],
+    ) -> Caller:
+        if credentials is None:
+            raise _unauthorized("send `Authorization: Bearer KEY`", "Bearer")
+        caller = edge.keys.caller(credentials.credentials)
+        if caller is None:
+            raise _unauthorized("this key or token is not known, or over", 'Bearer error="invalid_token"')
+        site = request.path_params.get("site")
+        allow(caller, scope, caller.site if any_site else site)
+        if site is not None:
+            edge.settings.site(site)
+        return caller
+
+    return dependency
+
+
+def allow(caller: Caller, scope: Scope, site: str | None) -> None:
+    """Let a caller with `scope` for `site` (None: something that is of no site) pass. Raises: Problem: 403."""
+    if scope not in caller.scopes:
+        raise _forbidden(f"needs the scope {scope!r}", scope)
+    if caller.site is not None and caller.site != site:
+        raise _forbidden(f"this key is for the site {caller.site!r}", scope)
+
+
+def _unauthorized(detail: str, challenge: str) -> Problem:
+    return Problem(401, "unauthorized", detail, headers={"WWW-Authenticate": challenge})
+
+
+def _forbidden(detail: str, scope: Scope) -> Problem:
+    challenge = f'Bearer error="insufficient_scope", scope="{scope}"'
+    return Problem(403, "forbidden", detail, headers={"WWW-Authenticate": challenge})
+
+
+TheEdge = Annotated[Edge, Depends(edge_of)]
+MayChat = Annotated[Caller, Depends(may("chat"))]
+MayChatSomewhere = Annotated[Caller, Depends(may("chat", any_site=True))]
+MayIngest = Annotated[Caller, Depends(may("ingest"))]
+MayAdmin = Annotated[Caller, Depends(may("admin"))]

@@ -1,0 +1,76 @@
+"""Around every request: its trace id, safe headers, one log line, one measurement, and an answer to the unforeseen."""
+
+from __future__ import annotations
+
+import time
+from http import HTTPStatus
+
+import structlog
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.requests import ClientDisconnect
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from gateway.edge.metrics import REQUEST_SECONDS
+from gateway.edge.problems import Problem
+from gateway.edge.trace import trace_from, trace_id
+
+log = structlog.get_logger(__name__)
+
+# What a page of ours loosens, it says itself (gateway/site/pages.py).
+SAFE_HEADERS = {
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "strict-origin-when-cross-origin",
+    "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'",
+    "Cache-Control": "no-store",
+}
+QUIET = frozenset({"/healthz", "/readyz", "/metrics"})  # asked every few seconds by machines
+UNFORESEEN = Problem(
+    HTTPStatus.INTERNAL_SERVER_ERROR, "internal", "something went wrong here; the log knows more under this instance"
+)
+
+
+class Envelope:
+    """Outermost of our middlewares. Logs paths but never query strings: they hold what visitors look for."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        begun = time.perf_counter()
+        trace = trace_from(Headers(scope=scope).get("traceparent"))
+        token = trace_id.set(trace)
+        status = 0
+
+        async def wrapped(message: Message) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+                headers = MutableHeaders(scope=message)
+                headers["X-Trace-Id"] = trace
+                for name, value in SAFE_HEADERS.items():
+                    headers.setdefault(name, value)
+                _note(scope, status, time.perf_counter() - begun)
+            await send(message)
+
+        with structlog.contextvars.bound_contextvars(trace_id=trace):
+            try:
+                await self._app(scope, receive, wrapped)
+            except ClientDisconnect:
+                log.info("the client left", method=scope["method"], path=scope["path"])
+            except Exception:
+                if status:
+                    raise  # too late for an answer: the server closes the connection
+                log.exception("request failed", method=scope["method"], path=scope["path"])
+                await UNFORESEEN.response()(scope, receive, wrapped)
+            finally:
+                trace_id.reset(token)
+
+
+def _note(scope: Scope, status: int, seconds: float) -> None:
+    route = getattr(scope.get("route"), "path_format", "none")
+    REQUEST_SECONDS.labels(scope["method"], route, status).observe(seconds)
+    say = log.debug if scope["path"] in QUIET else log.info
+    say("request", method=scope["method"], path=scope["path"], status=status, ms=round(seconds * 1000, 1))

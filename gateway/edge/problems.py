@@ -1,0 +1,161 @@
+"""Every refusal in one shape: RFC 9457 problem documents with a stable `code`, and never the input's content."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from http import HTTPStatus
+from typing import Any
+
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import Response
+from pydantic import BaseModel, Field
+from starlette.exceptions import HTTPException
+
+from gateway.edge.trace import trace_id
+from pipelines.runtime.errors import PagewireError, Retryable, UnknownSite
+
+RETRY_AFTER = 2  # seconds; Kafka and Elasticsearch restart in 3-4 s (DESIGN 3)
+MAX_ERRORS = 20  # a document with more mistakes than this is not the page its author meant
+MAX_NAME = 100  # characters of a field's name that are repeated
+
+# Codes a port may refuse with, where the status is not the general 422.
+STATUS_OF_CODE = {
+    "too-large": 413,
+    "bad-position": 400,
+    "rebuild-running": 409,
+    "rebuild-refused": 409,
+    "not-verified": 409,
+    "generation-live": 409,
+    "no-such-generation": 404,
+    "unknown-letter": 404,
+    "letter-handled": 409,
+    "audit-running": 409,
+    "log-lost": 409,
+    "no-such-index": 404,
+    "unknown-conversation": 404,
+    "unknown-answer": 404,
+    "answer-under-way": 409,
+    "no-turn": 409,
+}
+
+
+class FieldProblem(BaseModel):
+    """What is wrong with one field."""
+
+    field: str = Field(description="Dotted path, for example `attachments.0.url`.")
+    code: str
+    message: str
+
+
+class ProblemDocument(BaseModel):
+    """`application/problem+json` (RFC 9457)."""
+
+    type: str = Field(description="`urn:pagewire:problem:` + code")
+    title: str
+    status: int
+    code: str = Field(description="Stable, for programs.")
+    detail: str = Field(description="For people.")
+    instance: str = Field(description="Trace id of the request, to find it in the logs.")
+    errors: list[FieldProblem] | None = None
+
+
+class Problem(Exception):
+    """A refusal at the edge; `extra` becomes further members of the document."""
+
+    def __init__(
+        self,
+        status: int,
+        code: str,
+        detail: str,
+        *,
+        headers: Mapping[str, str] | None = None,
+        errors: Iterable[FieldProblem] = (),
+        extra: Mapping[str, Any] | None = None,
+    ) -> None:
+        super().__init__(detail)
+        self.status = status
+        self.code = code
+        self.detail = detail
+        self.headers = dict(headers or {})
+        self.errors = tuple(errors)
+        self.extra = dict(extra or {})
+
+    def response(self) -> Response:
+        """The document as a response; encodable whatever the input was (surrogates become `?`)."""
+        body: dict[str, Any] = {
+            "type": f"urn:pagewire:problem:{self.code}",
+            "title": HTTPStatus(self.status).phrase,
+            "status": self.status,
+            "code": self.code,
+            "detail": self.detail,
+            "instance": trace_id.get(),
+            **self.extra,
+        }
+        if self.errors:
+            body["errors"] = [e.model_dump() for e in self.errors]
+        return Response(
+            json.dumps(body, ensure_ascii=False).encode("utf-8", "replace"),
+            status_code=self.status,
+            headers=self.headers,
+            media_type="application/problem+json",
+        )
+
+
+def field_problems(errors: Iterable[Any]) -> list[FieldProblem]:
+    """Pydantic's errors without the input they complain about."""
+    problems = []
+    for error in errors:
+        name = ".".join(str(part) for part in error["loc"]) or "body"
+        problems.append(
+            FieldProblem.model_construct(
+                field=name[:MAX_NAME], code=error["type"].replace("_", "-"), message=error["msg"]
+            )
+        )
+        if len(problems) == MAX_ERRORS:
+            break
+    return problems
+
+
+def invalid(errors: Iterable[Any], code: str = "invalid") -> Problem:
+    """422 that names the fields."""
+    problems = field_problems(errors)
+    detail = "; ".join(f"{p.field}: {p.message}" for p in problems[:3])
+    return Problem(422, code, detail, errors=problems)
+
+
+def problem_of(error: PagewireError) -> Problem:
+    """How a port's own error looks from outside."""
+    if isinstance(error, UnknownSite):
+        return Problem(404, error.code, "no such site")  # its message lists the others
+    if isinstance(error, Retryable):
+        return Problem(503, error.code, str(error), headers={"Retry-After": str(RETRY_AFTER)})
+    return Problem(STATUS_OF_CODE.get(error.code, 422), error.code, str(error))
+
+
+def install(app: FastAPI) -> None:
+    """Make every error of `app` a problem document."""
+
+    async def refused(_: Request, error: Exception) -> Response:
+        assert isinstance(error, Problem)
+        return error.response()
+
+    async def explained(_: Request, error: Exception) -> Response:
+        assert isinstance(error, PagewireError)
+        return problem_of(error).response()
+
+    async def misfit(_: Request, error: Exception) -> Response:
+        assert isinstance(error, RequestValidationError)
+        # The first part of each place is "path" or "query": noise to a reader.
+        return invalid({**e, "loc": e["loc"][1:]} for e in error.errors()).response()
+
+    async def plain(_: Request, error: Exception) -> Response:
+        assert isinstance(error, HTTPException)
+        code = HTTPStatus(error.status_code).phrase.lower().replace(" ", "-")
+        return Problem(error.status_code, code, error.detail, headers=error.headers).response()
+
+    app.add_exception_handler(Problem, refused)
+    app.add_exception_handler(PagewireError, explained)
+    app.add_exception_handler(RequestValidationError, misfit)
+    app.add_exception_handler(HTTPException, plain)

@@ -1,0 +1,53 @@
+"""For those who run it: is it alive, can it work, how is it doing."""
+
+from __future__ import annotations
+
+from fastapi import APIRouter, Response
+from fastapi.responses import JSONResponse
+from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
+from pydantic import BaseModel
+
+from gateway.edge.edge import MayAdmin, TheEdge
+from schemas.http import SystemStatus
+
+router = APIRouter(tags=["operations"])
+
+
+class Health(BaseModel):
+    """This process answers."""
+
+    status: str = "ok"
+
+
+class Readiness(BaseModel):
+    """Whether saves and questions can be worked on; `problems` says per part what is wrong."""
+
+    ready: bool
+    problems: dict[str, str]
+
+
+@router.get("/healthz")
+async def healthz() -> Health:
+    """Alive: the event loop turns. Says nothing of Kafka and Elasticsearch, so that their outage restarts nobody."""
+    return Health()
+
+
+@router.get("/readyz", response_model=Readiness, responses={503: {"model": Readiness}})
+async def readyz(edge: TheEdge) -> Response:
+    """Ready: Kafka, Elasticsearch and the stages can be worked with."""
+    ready, problems = await edge.ports.status.ready()
+    body = Readiness(ready=ready, problems=problems).model_dump()
+    return JSONResponse(body, status_code=200 if ready else 503)
+
+
+@router.get("/metrics", response_class=Response, responses={200: {"content": {"text/plain": {}}}})
+async def metrics(edge: TheEdge) -> Response:
+    """Counters of this process, and gauges of the whole pipeline, in Prometheus' text format."""
+    await edge.gauges.refresh()
+    return Response(generate_latest(), headers={"Content-Type": CONTENT_TYPE_LATEST})
+
+
+@router.get("/v1/admin/status")
+async def status(caller: MayAdmin, edge: TheEdge) -> SystemStatus:
+    """Lag, rate, freshness and dead letters, per stage and site."""
+    return await edge.ports.status.status()

@@ -1,0 +1,273 @@
+"""Ask: a question goes into the log, and its answer is followed out of it.
+
+    ask ─▶ query.requests ─▶ rephrase ─▶ retrieve ─▶ answer ─▶ answer.events ─▶ follow ─▶ visitor
+
+A position names a place in `answer.events`: `partition.offset.attempt`. Whoever holds one can go on from there at any
+gateway: what was missed is read from the log, the rest comes as it is written.
+
+Two workers may write one answer for a while: one that was given up does not know it yet. Later attempts win, and
+within an attempt the sequence decides (`Order`), so that a reader never sees a piece twice or out of its place.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections import deque
+from collections.abc import AsyncGenerator, Callable, Iterator
+from contextlib import aclosing, contextmanager
+from dataclasses import dataclass
+from typing import NamedTuple, Protocol
+
+from pipelines.conversations.backlog import Backlog, Reader
+from pipelines.runtime.errors import Permanent
+from pipelines.runtime.record import Record
+from pipelines.runtime.stage import Sender
+from schemas.answer import Accepted, Answered, AnswerEvent, Done, Failed
+from schemas.query import Question, Stop
+from schemas.topics import REQUESTS, STOPS
+
+BUFFERED = 250  # events kept for a slow reader, about as many KB; past that it goes on from the log
+
+
+class BadPosition(Permanent):
+    """Not a position of this request's answer."""
+
+    code = "bad-position"
+
+
+class UnknownAnswer(Permanent):
+    """No such answer for who asks for it."""
+
+    code = "unknown-answer"
+
+
+class Position(NamedTuple):
+    """The last event a reader has seen."""
+
+    partition: int
+    offset: int
+    attempt: int
+
+    def __str__(self) -> str:
+        return ".".join(map(str, self))
+
+    @classmethod
+    def parse(cls, text: str) -> Position:
+        """Raises: BadPosition."""
+        match = re.fullmatch(r"(\d{1,6})\.(-1|\d{1,18})\.(\d{1,6})", text, re.ASCII)
+        if match is None:
+            raise BadPosition(f"not a position in an answer: {text[:80]!r}")
+        return cls(*map(int, match.groups()))
+
+
+@dataclass(frozen=True)
+class Followed:
+    """An answer event and where the reader stands after it (opaque, goes into the SSE id)."""
+
+    position: str
+    event: AnswerEvent
+
+
+class Tail(Protocol):
+    """Follows `answer.events` (adapters.kafka.log.LogTail)."""
+
+    async def start(self) -> None: ...
+
+    async def aclose(self) -> None: ...
+
+    def partition_of(self, key: str) -> int: ...
+
+    def position(self, partition: int) -> int:
+        """The offset of the next record that will be delivered."""
+        ...
+
+
+class Order:
+    """Which of an answer's events a reader sees, in the order of the log.
+
+    Of the newest attempt, the next in sequence; others repeat what was seen, or belong to a second writer. The events
+    that end an answer hold all of it, or say that there is none: the first of them is taken wherever its writer was.
+    """
+
+    def __init__(self, attempt: int) -> None:
+        self.attempt = attempt
+        self._next: int | None = None  # None: the first that comes
+        self._ended = False
+
+    def takes(self, event: AnswerEvent) -> bool:
+        """Whether `event` is the next one; if so, what follows it is expected from now on."""
+        if event.attempt < self.attempt:
+            return False
+        if event.attempt == self.attempt and not self._follows(event):
+            return False
+        self.attempt, self._next = event.attempt, event.seq + 1
+        self._ended = isinstance(event.event, Answered | Failed)
+        return True
+
+    def _follows(self, event: AnswerEvent) -> bool:
+        match event.event:
+            case Done():
+                return True
+            case Answered() | Failed():
+                return not self._ended
+        return not self._ended and self._next in (None, event.seq)
+
+
+class _Listener:
+    """What the tail has delivered for one request and its reader has not taken yet."""
+
+    def __init__(self) -> None:
+        self._records: deque[Record] = deque()
+        self._arrived = asyncio.Event()
+        self.overrun = False
+
+    def deliver(self, record: Record) -> None:
+        if len(self._records) >= BUFFERED:
+            self._records.clear()
+            self.overrun = True
+        self._records.append(record)
+        self._arrived.set()
+
+    async def take(self) -> Record:
+        while not self._records:
+            self._arrived.clear()
+            await self._arrived.wait()
+        return self._records.popleft()
+
+
+class Asker:
+    """Asks and follows. One per process: start it first, close it last."""
+
+    def __init__(self, sender: Sender, reader: Reader, make_tail: Callable[[Callable[[Record], None]], Tail]) -> None:
+        self._sender = sender
+        self._tail = make_tail(self._deliver)
+        self._backlog = Backlog(reader, self._tail.position)
+        self._listeners: dict[bytes, set[_Listener]] = {}
+
+    async def start(self) -> None:
+        """Raises: Retryable: no broker."""
+        await self._tail.start()
+
+    async def aclose(self) -> None:
+        await self._backlog.aclose()
+        await self._tail.aclose()
+
+    def here(self, request_id: str) -> str:
+        """A position before every event of an answer that nobody has asked for yet."""
+        partition = self._tail.partition_of(request_id)
+        return str(Position(partition, self._tail.position(partition) - 1, 1))
+
+    async def stop(self, site: str, request_id: str) -> None:
+        """Tell whoever writes this answer of `site` that nobody wants more of it; it ends with what is there.
+
+        Raises:
+            Retryable: the broker does not take it.
+        """
+        await self._sender.send(STOPS, request_id, Stop(request_id=request_id, site=site))
+
+    async def ask(self, question: Question) -> AsyncGenerator[Followed, None]:
+        """Put the question into the log and follow its answer, from `accepted` to `done`.
+
+        Raises:
+            Retryable: the broker does not take it.
+        """
+        request_id = question.request_id
+        with self._listening(request_id) as listener:
+            start = Position.parse(self.here(request_id))
+            await self._sender.send(REQUESTS, question.conversation_id, question)
+            accepted = Accepted(request_id=request_id, conversation_id=question.conversation_id)
+            yield Followed(str(start), AnswerEvent(request_id=request_id, site=question.site, seq=0, event=accepted))
+            async with aclosing(self._follow(question.site, request_id, start, listener)) as events:
+                async for followed in events:
+                    yield followed
+
+    async def resume(self, site: str, request_id: str, position: str) -> AsyncGenerator[Followed, None]:
+        """Follow on after `position`, on any gateway; after `""` from the first event that is kept.
+
+        Raises:
+            BadPosition: not a position of this request.
+            UnknownAnswer: it is another site's, which its first event tells.
+            Retryable: the log cannot be read.
+        """
+        start = self._place(request_id, position)
+        with self._listening(request_id) as listener:
+            listener.overrun = True  # what came before is in the log only
+            async with aclosing(self._follow(site, request_id, start, listener)) as events:
+                async for followed in events:
+                    yield followed
+
+    async def recorded(self, site: str, request_id: str, position: str) -> AsyncGenerator[Followed, None]:
+        """What the log holds after `position` now, without waiting for more. Raises: as `resume`."""
+        start = self._place(request_id, position)
+        backlog = self._backlog.of_key(request_id.encode(), start.partition, max(0, start.offset))
+        async with aclosing(backlog) as records, aclosing(_in_order(site, records, start)) as events:
+            async for followed in events:
+                yield followed
+
+    def _place(self, request_id: str, position: str) -> Position:
+        partition = self._tail.partition_of(request_id)
+        start = Position.parse(position) if position else Position(partition, -1, 1)
+        if start.partition != partition:
+            raise BadPosition("that event belongs to another answer")
+        return start
+
+    async def _follow(
+        self, site: str, request_id: str, seen: Position, listener: _Listener
+    ) -> AsyncGenerator[Followed, None]:
+        # From the event that was seen last, not the one after it: if it was the final one, nothing follows.
+        start = max(0, seen.offset)
+        following = self._records(request_id.encode(), seen.partition, start, listener)
+        async with aclosing(following) as records, aclosing(_in_order(site, records, seen)) as events:
+            async for followed in events:
+                yield followed
+
+    async def _records(
+        self, key: bytes, partition: int, start: int, listener: _Listener
+    ) -> AsyncGenerator[Record, None]:
+        """Records of `key` from `start` on, each once: what the listener missed from the log, the rest as it comes."""
+        while True:
+            if listener.overrun:
+                listener.overrun = False
+                # Everything from here on reaches the listener, so log and tail meet without a gap.
+                async with aclosing(self._backlog.of_key(key, partition, start)) as backlog:
+                    async for record in backlog:
+                        start = record.offset + 1
+                        yield record
+            record = await listener.take()
+            # Overrun while we waited: this one is not the next, but it is in the log as well.
+            if not listener.overrun and record.offset >= start:
+                start = record.offset + 1
+                yield record
+
+    @contextmanager
+    def _listening(self, request_id: str) -> Iterator[_Listener]:
+        key = request_id.encode()
+        listener = _Listener()
+        self._listeners.setdefault(key, set()).add(listener)
+        try:
+            yield listener
+        finally:
+            listeners = self._listeners[key]
+            listeners.discard(listener)
+            if not listeners:
+                del self._listeners[key]
+
+    def _deliver(self, record: Record) -> None:
+        for listener in self._listeners.get(record.key or b"", ()):
+            listener.deliver(record)
+
+
+async def _in_order(site: str, records: AsyncGenerator[Record, None], seen: Position) -> AsyncGenerator[Followed, None]:
+    """The events after the one that was seen, to the final one. Raises: UnknownAnswer: they are not the site's."""
+    order = Order(seen.attempt)
+    async for record in records:
+        event = AnswerEvent.decode(record.value)
+        if event.site not in (None, site):
+            raise UnknownAnswer("no such answer on this site")
+        if not order.takes(event):
+            continue
+        if record.offset > seen.offset:
+            yield Followed(str(Position(seen.partition, record.offset, event.attempt)), event)
+        if event.final:
+            return

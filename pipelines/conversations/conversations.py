@@ -1,0 +1,334 @@
+"""Conversations: what a visitor asked and was answered, kept so that it can be read, continued and taken back.
+
+    question ─▶ pending ─▶ log ─▶ answer.events ─▶ answer, seen by whoever follows ─▶ answered
+                   └─ nobody followed to the end: completed from answer.events when next looked at
+
+The log is the truth, what is kept here a copy of it: each step may be done twice, by any gateway, and a gateway that
+dies leaves nothing that another cannot complete. A conversation is found under its site and its owner only, so that
+an id that came into other hands leads nowhere.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Callable
+from contextlib import aclosing, suppress
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+from functools import partial
+from typing import Protocol
+
+import structlog
+
+from pipelines.conversations.ask import Followed, UnknownAnswer
+from pipelines.conversations.turns import (
+    Outcome,
+    Owner,
+    begun,
+    by_day,
+    changed_turn,
+    completed,
+    continued,
+    history,
+    is_open,
+    last_turn,
+    shown,
+)
+from pipelines.runtime.errors import Permanent, Retryable
+from schemas.answer import Accepted, Failed
+from schemas.conversation import (
+    Conversation,
+    ConversationDetail,
+    ConversationList,
+    ConversationSummary,
+    Feedback,
+    KeptTurn,
+)
+from schemas.query import Question, Turn
+
+log = structlog.get_logger(__name__)
+
+NOTE_TIMEOUT = 2.0  # seconds that the end of an answer may wait for being kept
+TRIES = 5  # to write what others write at the same time
+GRACE = timedelta(seconds=30)  # after a deadline, in which a stage may still say that it has passed
+LISTED = 200  # conversations
+
+
+class UnknownConversation(Permanent):
+    """No such conversation of this visitor."""
+
+    code = "unknown-conversation"
+
+
+class AnswerUnderWay(Permanent):
+    """The conversation's last question is still being answered."""
+
+    code = "answer-under-way"
+
+    def __init__(self, request_id: str) -> None:
+        super().__init__("the last question is still being answered: wait for its answer, or stop it")
+        self.request_id = request_id
+
+
+class NoTurn(Permanent):
+    """The conversation has no question to take back or to ask again."""
+
+    code = "no-turn"
+
+
+class ConversationChanged(Retryable):
+    """Somebody else wrote it first."""
+
+    code = "conversation-changed"
+
+
+@dataclass(frozen=True)
+class Kept:
+    """A conversation, and which version of it was read; None: a new one."""
+
+    conversation: Conversation
+    version: tuple[int, int] | None = None
+
+
+class ConversationStore(Protocol):
+    """Keeps conversations (adapters.elastic.conversations). All raise Retryable."""
+
+    async def get(self, owner: Owner, conversation_id: str) -> Kept | None: ...
+
+    async def of_answer(self, owner: Owner, request_id: str) -> Kept | None:
+        """The one with this answer."""
+        ...
+
+    async def put(self, kept: Kept, *, at_once: bool = False) -> None:
+        """Write if the version is still the one that was read.
+
+        Args:
+            at_once: lists show the change as soon as this returns, otherwise within a second.
+
+        Raises:
+            ConversationChanged: it is not.
+        """
+        ...
+
+    async def delete(self, owner: Owner, conversation_id: str) -> bool:
+        """Whether there was one."""
+        ...
+
+    async def list(self, owner: Owner, limit: int) -> list[ConversationSummary]:
+        """The newest first."""
+        ...
+
+
+class Recorded(Protocol):
+    """Reads what is in the log of an answer (pipelines.conversations.ask.Asker)."""
+
+    def recorded(self, site: str, request_id: str, position: str) -> AsyncGenerator[Followed, None]: ...
+
+
+class Conversations:
+    """One per process. `messages`: how many of a conversation the stages keep in mind."""
+
+    def __init__(
+        self,
+        store: ConversationStore,
+        answers: Recorded,
+        messages: int,
+        clock: Callable[[], datetime] = lambda: datetime.now(UTC),
+    ) -> None:
+        self._store = store
+        self._answers = answers
+        self._messages = messages
+        self._clock = clock
+
+    async def begin(self, owner: Owner, question: Question, position: str) -> None:
+        """Keep the first question of a conversation. One that cannot be kept is answered nevertheless."""
+        try:
+            await self._store.put(Kept(begun(owner, question, position)))
+        except Retryable as err:
+            log.warning("a conversation is not kept", error=str(err))
+
+    async def go_on(
+        self, owner: Owner, question: Question, position: str, *, replaces: str | None = None
+    ) -> tuple[Turn, ...]:
+        """Keep a further question; the history it is asked in.
+
+        Args:
+            replaces: the request whose question this asks again.
+
+        Raises:
+            UnknownConversation, AnswerUnderWay. Retryable: without its conversation a question cannot be understood.
+        """
+        for _ in range(TRIES):
+            kept = await self._settled(await self._get(owner, question.conversation_id))
+            now = self._clock()
+            if (last := last_turn(kept.conversation)) and last.state == "pending" and now < last.deadline:
+                raise AnswerUnderWay(last.request_id)
+            conversation = kept.conversation
+            if replaces is not None:
+                conversation = changed_turn(conversation, replaces, removed=True)
+            said = history(conversation, self._messages)
+            try:
+                await self._store.put(replace(kept, conversation=continued(conversation, question, position)))
+            except ConversationChanged:
+                continue  # most likely by another question, which is found under way now
+            return said
+        raise ConversationChanged("the conversation is written by others all the time; try again")
+
+    async def following(
+        self, owner: Owner, question: Question, events: AsyncGenerator[Followed, None]
+    ) -> AsyncGenerator[Followed, None]:
+        """The events; when the answer's end comes by, it is kept before it is handed on.
+
+        A question that the log did not take is taken back: nobody will answer it.
+        """
+        outcome, begun = Outcome(), False
+        async with aclosing(events):
+            try:
+                async for followed in events:
+                    begun = True
+                    before, outcome = outcome, outcome.after(followed.event.event)
+                    if outcome.end is not None and outcome.end is not before.end:
+                        await self._note(owner, question, partial(completed, outcome=outcome))
+                    yield followed
+            except Retryable:
+                if not begun:
+                    await self._note(owner, question, partial(changed_turn, removed=True))
+                raise
+
+    async def _note(
+        self, owner: Owner, question: Question, change: Callable[[Conversation, str], Conversation]
+    ) -> None:
+        """Change the question's turn, if it is kept and can be: the log knows as well."""
+        try:
+            async with asyncio.timeout(NOTE_TIMEOUT):
+                await self._change(owner, question.conversation_id, lambda it: change(it, question.request_id))
+        except UnknownConversation:
+            pass  # never kept, or deleted meanwhile
+        except (Retryable, TimeoutError) as err:
+            log.warning("an answer is kept later, from the log", error=str(err))
+
+    async def get(self, owner: Owner, conversation_id: str) -> ConversationDetail:
+        """Raises: UnknownConversation, Retryable."""
+        return shown((await self._settled(await self._get(owner, conversation_id))).conversation)
+
+    async def list(self, owner: Owner, utc_offset: timedelta) -> ConversationList:
+        """By the days of somebody whose clock is `utc_offset` ahead of UTC. Raises: Retryable."""
+        summaries = await self._store.list(owner, LISTED)
+        return by_day(summaries, self._clock(), utc_offset)
+
+    async def rename(self, owner: Owner, conversation_id: str, title: str) -> ConversationDetail:
+        """Raises: UnknownConversation, Retryable."""
+        return shown(
+            await self._change(owner, conversation_id, lambda it: it.model_copy(update={"title": title}), at_once=True)
+        )
+
+    async def delete(self, owner: Owner, conversation_id: str) -> KeptTurn | None:
+        """The last question that was shown. Raises: UnknownConversation, Retryable."""
+        turn = last_turn((await self._get(owner, conversation_id)).conversation)
+        if not await self._store.delete(owner, conversation_id):
+            raise UnknownConversation("no such conversation")
+        return turn
+
+    async def last(self, owner: Owner, conversation_id: str) -> KeptTurn:
+        """The last question that is shown. Raises: UnknownConversation, NoTurn, Retryable."""
+        turn = last_turn((await self._get(owner, conversation_id)).conversation)
+        if turn is None:
+            raise NoTurn("this conversation has no question")
+        return turn
+
+    async def undo(self, owner: Owner, conversation_id: str) -> tuple[ConversationDetail, KeptTurn]:
+        """Take back the last question and its answer; what is left, and what was taken.
+
+        Raises:
+            UnknownConversation, NoTurn, Retryable.
+        """
+        turn = await self.last(owner, conversation_id)
+
+        def without(conversation: Conversation) -> Conversation:
+            return changed_turn(conversation, turn.request_id, removed=True)
+
+        return shown(await self._change(owner, conversation_id, without, at_once=True)), turn
+
+    async def rate(self, owner: Owner, request_id: str, feedback: Feedback) -> None:
+        """Keep what the visitor says of an answer. Raises: UnknownAnswer, Retryable."""
+        await self._change_answer(owner, request_id, lambda it: changed_turn(it, request_id, feedback=feedback))
+
+    async def stopped(self, owner: Owner, request_id: str) -> None:
+        """The visitor waits no more: the next question may come. Raises: UnknownAnswer, Retryable."""
+
+        def without_waiting(conversation: Conversation) -> Conversation:
+            turn = next(turn for turn in conversation.turns if turn.request_id == request_id)
+            return changed_turn(conversation, request_id, state="stopped") if turn.state == "pending" else conversation
+
+        await self._change_answer(owner, request_id, without_waiting)
+
+    async def accepted(self, owner: Owner, request_id: str) -> tuple[Accepted, str]:
+        """The answer's first event, which is not in the log, and where in it the others begin.
+
+        Raises:
+            UnknownAnswer, Retryable.
+        """
+        conversation = (await self._with_answer(owner, request_id)).conversation
+        position = next(turn.position for turn in conversation.turns if turn.request_id == request_id)
+        return Accepted(request_id=request_id, conversation_id=conversation.conversation_id), position
+
+    async def _change_answer(
+        self, owner: Owner, request_id: str, change: Callable[[Conversation], Conversation]
+    ) -> None:
+        kept = await self._with_answer(owner, request_id)
+        await self._change(owner, kept.conversation.conversation_id, change)
+
+    async def _with_answer(self, owner: Owner, request_id: str) -> Kept:
+        kept = await self._store.of_answer(owner, request_id)
+        if kept is None:
+            raise UnknownAnswer("no such answer in your conversations")
+        return kept
+
+    async def _get(self, owner: Owner, conversation_id: str) -> Kept:
+        kept = await self._store.get(owner, conversation_id)
+        if kept is None:
+            raise UnknownConversation("no such conversation")
+        return kept
+
+    async def _change(
+        self,
+        owner: Owner,
+        conversation_id: str,
+        change: Callable[[Conversation], Conversation],
+        *,
+        at_once: bool = False,
+    ) -> Conversation:
+        for _ in range(TRIES):
+            kept = await self._get(owner, conversation_id)
+            changed = change(kept.conversation)
+            if changed == kept.conversation:
+                return changed
+            try:
+                await self._store.put(replace(kept, conversation=changed), at_once=at_once)
+            except ConversationChanged:
+                continue
+            return changed
+        raise ConversationChanged("the conversation is written by others all the time; try again")
+
+    async def _settled(self, kept: Kept) -> Kept:
+        """Complete what nobody has followed to its end."""
+        conversation = kept.conversation
+        for turn in conversation.turns:
+            if is_open(turn):
+                outcome = await self._outcome(conversation.site, turn)
+                conversation = completed(conversation, turn.request_id, outcome)
+        if conversation == kept.conversation:
+            return kept
+        with suppress(ConversationChanged):  # the log stays true: whoever looks next completes it
+            await self._store.put(replace(kept, conversation=conversation))
+        return await self._get(Owner(conversation.site, conversation.owner), conversation.conversation_id)
+
+    async def _outcome(self, site: str, turn: KeptTurn) -> Outcome:
+        outcome = Outcome()
+        async with aclosing(self._answers.recorded(site, turn.request_id, turn.position)) as events:
+            async for followed in events:
+                outcome = outcome.after(followed.event.event)
+        if outcome.end is None and self._clock() > turn.deadline + GRACE:
+            # Nothing will come any more, and the log is not searched for it again.
+            return replace(outcome, end=Failed(code="timeout", message=""))
+        return outcome

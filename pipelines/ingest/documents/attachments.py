@@ -1,0 +1,248 @@
+"""Attachments: the files of a page become text that goes on behind its own, each piece with the place it stands at.
+
+    url ────▶ fetched (never from behind our walls) ─┐
+    path ───▶ from the folder that a setting opens ──┼─▶ what kind? ─▶ read in a child process ─▶ pieces with places
+    data ───▶ decoded ───────────────────────────────┘       │                   │
+                                                             └─ not a document   └─ protected, damaged, a bomb
+                                                                = a note            = a note and a dead letter
+A page is searchable without the attachments that cannot be read. What was read travels in ingest.chunks, so that
+nothing is fetched again when an index is made from there.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import binascii
+import re
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from typing import Protocol
+from urllib.parse import unquote
+
+from pipelines.ingest.chunk import Piece
+from pipelines.ingest.documents.kinds import Kind, Mislabelled, NotADocument, kind_of
+from pipelines.runtime.errors import Permanent, Retryable
+from schemas.page import Attachment, PageDocument, Place
+
+INSTALL = "make setup-attachments"
+MAX_NAME = 200  # characters
+PAGE_TIMEOUT = 240.0  # seconds for all attachments of a page; the chunk stage's limit is above
+
+
+class Unread(Permanent):
+    """The attachment cannot be read: protected, damaged, not what it is said to be, or too much for the limits."""
+
+    code = "unreadable-attachment"
+
+
+class AttachmentsAway(Retryable):
+    """The servers of some attachments do not answer; the page is searchable without them meanwhile."""
+
+    code = "attachments-away"
+
+
+@dataclass(frozen=True)
+class Section:
+    """The text at one place of a document."""
+
+    text: str
+    label: str = ""  # `3/12`, or the sheet's name: says where, in no language
+    page: int | None = None  # that a viewer can open it at, from 1
+
+
+@dataclass(frozen=True)
+class Sections:
+    """A document. `left_out`: what was not read because it is too long, for an editor to read."""
+
+    sections: tuple[Section, ...]
+    left_out: str = ""
+
+
+class Got(Protocol):
+    """What a server sent."""
+
+    @property
+    def body(self) -> bytes: ...
+
+    @property
+    def media_type(self) -> str: ...
+
+
+class Fetch(Protocol):
+    """Fetches what others wrote the URL of (connectors.cms.fetching.SafeFetch)."""
+
+    async def get(self, url: str, *, limit: int) -> Got:
+        """Raises: Retryable, Permanent."""
+        ...
+
+    async def aclose(self) -> None: ...
+
+
+class Reader(Protocol):
+    """Reads documents within limits of time and memory (adapters.extraction.reader.DocumentReader)."""
+
+    def can_read(self, kind: Kind) -> bool:
+        """Whether what reads it is installed."""
+        ...
+
+    async def read(self, kind: Kind, data: bytes, limit: int) -> Sections:
+        """At most `limit` characters. Raises: Unread."""
+        ...
+
+    async def aclose(self) -> None: ...
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What may be read."""
+
+    size: int  # bytes of one attachment
+    text: int  # characters of a page's attachments together
+    folder: Path | None = None  # where `path` attachments may lie; None: nowhere
+
+
+@dataclass(frozen=True)
+class Attached:
+    """The text of a page's attachments."""
+
+    pieces: tuple[Piece, ...] = ()
+    notes: tuple[str, ...] = ()
+    failed: tuple[str, ...] = ()  # those of the notes that somebody should look into
+    away: bool = False  # some of these may be readable later
+
+
+NOTHING = Attached()
+
+
+class Attachments:
+    """One per stage; close it."""
+
+    def __init__(self, fetch: Fetch, reader: Reader, limits: Limits) -> None:
+        self._fetch = fetch
+        self._reader = reader
+        self._limits = limits
+
+    async def aclose(self) -> None:
+        await self._reader.aclose()
+        await self._fetch.aclose()
+
+    async def read(self, page: PageDocument) -> Attached:
+        """The text of all attachments of a page that can be read, and what to say of the others."""
+        pieces: list[Piece] = []
+        notes: list[str] = []
+        failed: list[str] = []
+        away, missing = False, 0
+        deadline = asyncio.get_running_loop().time() + PAGE_TIMEOUT
+        for number, attachment in enumerate(page.attachments):
+            name = name_of(attachment, number)
+            try:
+                async with asyncio.timeout_at(deadline):
+                    document = await self._one(attachment, name, self._limits.text - sum(len(p.text) for p in pieces))
+            except Missing:
+                missing += 1
+            except NotADocument as err:
+                notes.append(f"{name} is not searchable: {err}")
+            except (Permanent, Retryable, TimeoutError) as err:
+                away |= isinstance(err, Retryable)
+                why = str(err) or f"the attachments of the page take more than {PAGE_TIMEOUT:g} s to read"
+                failed.append(f"{name} is not searchable: {why}")
+            else:
+                pieces += _pieces(document, attachment, number, page)
+                if document.left_out:
+                    notes.append(f"{name} is too long: {document.left_out} is searchable")
+                elif not document.sections:
+                    notes.append(f"{name} is not searchable: it holds no text (a scan?)")
+        if missing:
+            notes.append(not_installed(missing))
+        return Attached(tuple(pieces), (*notes, *failed), tuple(failed), away)
+
+    async def _one(self, attachment: Attachment, name: str, room: int) -> Sections:
+        if room <= 0:
+            raise NotADocument(f"the page has {self._limits.text:,} characters of attachments before it")
+        data, media_type = await self._bytes(attachment)
+        try:
+            kind = await asyncio.to_thread(kind_of, data, media_type, name)
+        except Mislabelled as err:
+            raise Unread(str(err)) from err
+        if not self._reader.can_read(kind):
+            raise Missing
+        return await self._reader.read(kind, data, room)
+
+    async def _bytes(self, attachment: Attachment) -> tuple[bytes, str]:
+        said = attachment.media_type
+        if attachment.url is not None:
+            got = await self._fetch.get(attachment.url, limit=self._limits.size)
+            return got.body, said if said != DEFAULT_TYPE else got.media_type
+        if attachment.path is not None:
+            return await asyncio.to_thread(_from_folder, attachment.path, self._limits), said
+        return await asyncio.to_thread(_decoded, attachment.data_base64 or "", self._limits.size), said
+
+
+class Missing(Exception):
+    """What reads this kind is not installed."""
+
+
+DEFAULT_TYPE: str = Attachment.model_fields["media_type"].default
+
+
+def not_installed(count: int) -> str:
+    """What an editor is told of attachments that nobody here can read."""
+    what = "1 attachment is" if count == 1 else f"{count} attachments are"
+    return f"{what} kept but not searchable; `{INSTALL}` installs what reads such files"
+
+
+def name_of(attachment: Attachment, number: int) -> str:
+    """What an editor calls it: its title, else the name of the file."""
+    path = attachment.path or re.sub("[?#].*", "", attachment.url or attachment.link)
+    names = (attachment.title, unquote(PurePosixPath(path).name), f"attachment {number + 1}")
+    return next(name for name in (" ".join(name.split())[:MAX_NAME] for name in names) if name)
+
+
+def _pieces(document: Sections, attachment: Attachment, number: int, page: PageDocument) -> list[Piece]:
+    own = page.title or page.name
+    name = name_of(attachment, number) if attachment.title or not attachment.data_base64 or attachment.link else ""
+    title = " – ".join(filter(None, (own, name)))
+    link = attachment.link or attachment.url or page.url
+    return [
+        Piece(
+            Place(file=number, title=f"{title} · {section.label}" if section.label else title, url=_at(link, section)),
+            section.text,
+        )
+        for section in document.sections
+    ]
+
+
+def _at(link: str, section: Section) -> str:
+    """The link, opened at the place; browsers know pages of PDFs (RFC 8118)."""
+    return f"{link.partition('#')[0]}#page={section.page}" if link and section.page else link
+
+
+def _from_folder(path: str, limits: Limits) -> bytes:
+    if limits.folder is None:
+        raise Unread("files of this machine are not read; setting attachment_folder may permit one folder")
+    try:
+        folder = limits.folder.resolve()
+        file = (folder / path).resolve()
+        if not file.is_relative_to(folder):
+            raise Unread("its path leads out of the folder that the setting attachment_folder permits")
+        if not file.is_file():
+            raise Unread("there is no such file in the folder that the setting attachment_folder permits")
+        with file.open("rb") as opened:
+            data = opened.read(limits.size + 1)
+    except (OSError, RuntimeError, ValueError) as err:  # no rights; links in a circle; a NUL in it
+        raise Unread(f"cannot be read: {err}") from err
+    return _fitting(data, limits.size)
+
+
+def _decoded(data: str, size: int) -> bytes:
+    try:
+        return _fitting(base64.b64decode("".join(data.split()), validate=True), size)
+    except binascii.Error as err:
+        raise Unread(f"its data is not base64: {err}") from err
+
+
+def _fitting(data: bytes, size: int) -> bytes:
+    if len(data) > size:
+        raise Unread(f"larger than {size:,} bytes")
+    return data

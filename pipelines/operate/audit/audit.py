@@ -1,0 +1,269 @@
+"""Audit: does an index hold what the change log says? (SPEC A10)
+
+    cms.changes up to now ─▶ ┐
+                             ├─▶ drift ─▶ suspects ─▶ looked at again, until they agree or `settle` is over ─▶ findings
+    the whole index ───────▶ ┘               └── the log since, the index after a refresh
+
+Changes keep coming meanwhile. The index must show what was in the log when the audit began, or something newer that is
+in the log by now; so whatever is under way is a suspect for a moment only. What is read streams through a database on
+disk (`drift`): memory stays flat whatever the size of the site.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, aclosing
+from dataclasses import dataclass
+from functools import partial
+from time import monotonic
+from types import TracebackType
+from typing import Literal, ParamSpec, Protocol, Self, TypeVar
+
+from pipelines.operate.audit.drift import ChunkDocument, Document, Drift, HeadDocument
+from pipelines.operate.audit.findings import AuditReport, finding
+from pipelines.runtime.errors import Retryable
+from pipelines.runtime.record import Record
+from schemas.ingest import ReceiptEvent
+
+SETTLE = 20.0  # seconds; some ten times what a save takes from the log to the index
+POLL = 1.0  # seconds between two looks at what does not agree
+LOOK = 500  # pages looked at together
+KEPT = 100  # findings told one by one; all are counted
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+class AuditStopped(Retryable):
+    """The audit's own temporary database does not work."""
+
+    code = "audit-stopped"
+
+
+class ChangeScan(Protocol):
+    """Reads `cms.changes` (adapters.kafka.scan.LogScan)."""
+
+    async def begins(self) -> dict[int, int]: ...
+
+    async def ends(self) -> dict[int, int]: ...
+
+    def read(
+        self, *, since: Mapping[int, int] | None = None, until: Mapping[int, int]
+    ) -> AsyncIterator[list[Record]]: ...
+
+
+class Inventory(Protocol):
+    """One index (adapters.elastic.inventory.Inventory)."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def model(self) -> str: ...
+
+    @property
+    def chunker(self) -> str: ...
+
+    async def count(self) -> int: ...
+
+    def read(
+        self, page_keys: Sequence[str] | None = None
+    ) -> AsyncGenerator[tuple[list[HeadDocument], list[ChunkDocument]], None]:
+        """Everything written before this call, of these pages (default: of all)."""
+        ...
+
+    async def delete(self, documents: Sequence[Document]) -> None: ...
+
+
+class KnownReceipts(Protocol):
+    async def receipts(self, page_keys: Iterable[str]) -> Mapping[str, ReceiptEvent]: ...
+
+
+OpenLog = Callable[[], AbstractAsyncContextManager[ChangeScan]]
+
+
+@dataclass(frozen=True)
+class Progress:
+    """How far an audit is: records of the log, documents of the index, or pages that do not agree yet."""
+
+    step: Literal["log", "index", "settling"]
+    done: int
+    total: int
+
+
+Report = Callable[[Progress], None]
+
+
+class Audit:
+    """One audit of one index: `async with Audit(...) as audit: report = await audit.run()`. For one task.
+
+    Afterwards `ask` and `changes` serve whoever repairs what was found.
+    """
+
+    def __init__(
+        self,
+        site: str,
+        index: Inventory | None,
+        open_log: OpenLog,
+        receipts: KnownReceipts,
+        report: Report = lambda _: None,
+    ) -> None:
+        self._site = site
+        self.index = index
+        self._open_log = open_log
+        self._receipts = receipts
+        self._report = report
+        self._thread = ThreadPoolExecutor(1, "audit")  # decoding and SQL, off the loop
+        self._stack = AsyncExitStack()
+        self._seen: dict[int, int] = {}  # the log is read up to here
+
+    async def __aenter__(self) -> Self:
+        """Raises: Retryable: no broker, no room for the database."""
+        async with AsyncExitStack() as stack:
+            stack.callback(self._thread.shutdown, wait=False)
+            model, chunker = (self.index.model, self.index.chunker) if self.index else (None, None)
+            self._drift = await self._in_thread(Drift, self._site, model, chunker)
+            stack.callback(self._thread.submit, self._drift.close)  # after whatever the thread is at
+            self.changes = await stack.enter_async_context(self._open_log())
+            self._stack = stack.pop_all()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, err: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self._stack.aclose()
+
+    async def ask(self, question: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """Call a method of `drift`, off the loop. Raises: AuditStopped."""
+        return await self._in_thread(question, *args, **kwargs)
+
+    @property
+    def drift(self) -> Drift:
+        """Only through `ask`."""
+        return self._drift
+
+    async def run(self, settle: float = SETTLE, *, patience: float = 0.0, keep: int = KEPT) -> AuditReport:
+        """Compare.
+
+        Args:
+            settle: seconds to wait until what is under way agrees; once more is looked in any case.
+            patience: wait on, for the pipeline, until so many seconds went by without one page more that agrees.
+            keep: findings to tell one by one.
+
+        Raises:
+            Retryable: a service does not answer, or the index is gone.
+        """
+        started = monotonic()
+        await self._read_log(await self.changes.ends())
+        await self.ask(self._drift.log_is_read)
+        await self._read_index()
+        await self.ask(self._drift.index_is_read)
+        await self._read_tail()
+        left = await self._judge()
+        suspects, end, progress_at = left, monotonic() + settle, monotonic()
+        while left:
+            before = left
+            self._report(Progress("settling", suspects - left, suspects))
+            await self._look_again()
+            left = await self._judge()
+            self._report(Progress("settling", suspects - left, suspects))
+            if left < before:
+                progress_at = monotonic()
+            if patience and await self.ask(self._drift.curable):
+                end = max(end, progress_at + patience)
+            if not left or monotonic() >= end:
+                break
+            await asyncio.sleep(min(POLL, end - monotonic()))
+        return await self._tell(keep, monotonic() - started)
+
+    async def _read_log(self, ends: Mapping[int, int]) -> None:
+        begins = await self.changes.begins()
+        total = sum(ends.values()) - sum(begins.values())
+        at = dict(begins)
+        async for batch in self.changes.read(until=ends):
+            await self.ask(self._drift.add_records, batch)
+            at.update((record.partition, record.offset + 1) for record in batch)
+            self._report(Progress("log", sum(at.values()) - sum(begins.values()), total))
+        self._seen = dict(ends)
+        self._report(Progress("log", total, total))
+
+    async def _read_tail(self) -> None:
+        """What came into the log since. After the index was read, so that nothing in it is newer than the log."""
+        ends = await self.changes.ends()
+        async for batch in self.changes.read(since=self._seen, until=ends):
+            await self.ask(self._drift.add_records, batch)
+        self._seen = dict(ends)
+
+    async def _read_index(self) -> None:
+        if self.index is None:
+            return
+        total, done = await self.index.count(), 0
+        async with aclosing(self.index.read()) as batches:
+            async for heads, chunks in batches:
+                await self.ask(self._drift.add_documents, heads, chunks)
+                done += len(heads) + len(chunks)
+                self._report(Progress("index", min(done, total), total))
+        self._report(Progress("index", total, total))
+
+    async def _look_again(self) -> None:
+        """Read the pages that do not agree once more: from the index, then what the log got since."""
+        after = ""
+        while keys := await self.ask(self._drift.open_pages, after, LOOK):
+            after = keys[-1]
+            await self.ask(self._drift.forget_documents, keys)
+            if self.index is not None:
+                async with aclosing(self.index.read(keys)) as batches:
+                    async for heads, chunks in batches:
+                        await self.ask(self._drift.add_documents, heads, chunks)
+        await self._read_tail()
+
+    async def _judge(self) -> int:
+        """Pages that do not agree, without those that never will: their change is a dead letter."""
+        await self.ask(self._drift.judge)
+        after = ""
+        while behind := await self.ask(self._drift.behind, after, LOOK):
+            after = behind[-1][0]
+            due = dict(behind)
+            events = await self._receipts.receipts(due)
+            failed = [k for k, event in events.items() if event.state == "failed" and event.change.revision == due[k]]
+            await self.ask(self._drift.mark_failed, failed)
+        return await self.ask(self._drift.close_agreeing)
+
+    async def _tell(self, keep: int, seconds: float) -> AuditReport:
+        return AuditReport(
+            site=self._site,
+            index=self.index.name if self.index else None,
+            pages=await self.ask(self._drift.pages),
+            chunks=await self.ask(self._drift.chunks),
+            counts=await self.ask(self._drift.counts),
+            findings=tuple(finding(found) for found in await self.ask(self._drift.findings, keep)),
+            failed=await self.ask(self._drift.failed),
+            unreadable=self._drift.unreadable,
+            seconds=round(seconds, 3),
+        )
+
+    async def _in_thread(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        loop = asyncio.get_running_loop()
+        try:
+            return await loop.run_in_executor(self._thread, partial(work, *args, **kwargs))
+        except sqlite3.Error as err:
+            raise AuditStopped(
+                f"the audit's temporary database: {err}; it needs some 100 bytes a chunk where TMPDIR points"
+            ) from err
+
+
+async def audit(
+    site: str,
+    *,
+    index: Inventory | None,
+    open_log: OpenLog,
+    receipts: KnownReceipts,
+    settle: float = SETTLE,
+    report: Report = lambda _: None,
+) -> AuditReport:
+    """Compare one index with the log. Raises: Retryable: a service does not answer, or the index is gone."""
+    async with Audit(site, index, open_log, receipts, report) as one:
+        return await one.run(settle)

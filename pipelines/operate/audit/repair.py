@@ -1,0 +1,206 @@
+"""Repair: what an audit found is put right, always from the log.
+
+    finding ─┬─ the page's change is sent through the pipeline again (bulk lane) ─▶ cms.changes
+             └─ chunks that belong to nothing are deleted, by id, unless they were written again since
+    then the audit is repeated, until it is clean or nothing more can be done
+
+Nothing is written into the index beside the pipeline, so all its guards hold, and dying halfway leaves findings for the
+next audit. What could only be right if the log were wrong is left alone without `force`: pages it does not know,
+revisions it has not got. If much of the site would vanish, nothing is done at all: then it is the log that was lost.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Protocol
+
+from pipelines.operate.audit.audit import SETTLE, Audit, Inventory, KnownReceipts, OpenLog, Report
+from pipelines.operate.audit.drift import Winner
+from pipelines.operate.audit.findings import AuditReport, RepairReport
+from pipelines.runtime.errors import Permanent
+from pipelines.runtime.record import Headers, Record, in_lane
+from schemas.base import MAX_REVISION, WireError
+from schemas.page import PageChange
+from schemas.topics import CHANGES, Topic
+
+ROUNDS = 3  # what one repair uncovers (a page's leftover chunks once the page is back) the next one clears
+PATIENCE = 60.0  # seconds without one page more that agrees: no worker is at it
+BATCH = 500  # pages repaired together
+GAP = 1_000  # records; what stands closer in the log is read in one go
+VANISHING = 0.10  # share of the pages shown, ...
+FEW = 20  # ... and number, up to which a repair may take pages away
+SWAPS = 3  # audits of a live index that was replaced meanwhile
+
+
+class LogLost(Permanent):
+    """The log misses much of what the index shows: not the index is wrong."""
+
+    code = "log-lost"
+
+
+class AuditRunning(Permanent):
+    """One audit of a site at a time."""
+
+    code = "audit-running"
+
+
+class Sender(Protocol):
+    """Puts messages as they are on the bus (adapters.kafka.sender.KafkaSender)."""
+
+    async def send_bytes(self, topic: Topic, key: bytes | None, value: bytes | None, headers: Headers) -> None: ...
+
+
+class Inventories(Protocol):
+    """The indexes of a site (adapters.elastic.inventory.Inventories)."""
+
+    async def of(self, site: str, name: str | None = None) -> Inventory | None:
+        """The index of this name, by default the live one; None when the site never had one."""
+        ...
+
+
+class Auditor:
+    """Audits and repairs the sites. One per process; one audit per site at a time."""
+
+    def __init__(self, open_log: OpenLog, inventories: Inventories, receipts: KnownReceipts, sender: Sender) -> None:
+        self._open_log = open_log
+        self._inventories = inventories
+        self._receipts = receipts
+        self._sender = sender
+        self._busy: set[str] = set()
+
+    async def audit(
+        self, site: str, *, index: str | None = None, settle: float = SETTLE, report: Report = lambda _: None
+    ) -> AuditReport:
+        """Compare an index (default: the live one) with the log.
+
+        Raises:
+            AuditRunning: another one of this site is at work.
+            Permanent: no such index. Retryable: a service does not answer.
+        """
+        with self._alone(site):
+            for _ in range(SWAPS):
+                inventory = await self._inventories.of(site, index)
+                async with self._opened(site, inventory, report) as one:
+                    found = await one.run(settle)
+                # A promotion meanwhile: nobody keeps the old index up to date any more.
+                if found.clean or index is not None or await self._is_live(site, inventory):
+                    break
+            return found
+
+    async def repair(
+        self, site: str, *, force: bool = False, settle: float = SETTLE, report: Report = lambda _: None
+    ) -> RepairReport:
+        """Audit the live index, repair it, and audit again.
+
+        Args:
+            force: also take away what the log does not know, and put what it has over what is newer.
+
+        Raises:
+            LogLost: too much would vanish; nothing was changed.
+            AuditRunning, Retryable: as `audit`; what was done until then is not undone.
+        """
+        with self._alone(site):
+            found: list[AuditReport] = []
+            sent = deleted = 0
+            for number in range(ROUNDS + 1):
+                inventory = await self._inventories.of(site)
+                async with self._opened(site, inventory, report) as one:
+                    found.append(await one.run(settle, patience=PATIENCE if number else 0.0))
+                    if number == ROUNDS or found[-1].clean or not _fewer(found):
+                        break
+                    if not force:
+                        await _refuse_if_log_is_lost(one)
+                    cleared = await _clear(one, force)
+                    resent = await _send_again(one, self._sender, force)
+                if not cleared and not resent:
+                    break
+                sent, deleted = sent + resent, deleted + cleared
+            return RepairReport(before=found[0], sent=sent, deleted=deleted, after=found[-1])
+
+    @contextmanager
+    def _alone(self, site: str) -> Iterator[None]:
+        if site in self._busy:
+            raise AuditRunning(f"an audit of site {site} is at work already; try again when it is done")
+        self._busy.add(site)
+        try:
+            yield
+        finally:
+            self._busy.discard(site)
+
+    def _opened(self, site: str, inventory: Inventory | None, report: Report) -> Audit:
+        return Audit(site, inventory, self._open_log, self._receipts, report)
+
+    async def _is_live(self, site: str, inventory: Inventory | None) -> bool:
+        live = await self._inventories.of(site)
+        return (live and live.name) == (inventory and inventory.name)
+
+
+def _fewer(found: Sequence[AuditReport]) -> bool:
+    """Whether the last round helped; the first audit is no round."""
+    return len(found) == 1 or sum(found[-1].counts.values()) < sum(found[-2].counts.values())
+
+
+async def _refuse_if_log_is_lost(audit: Audit) -> None:
+    vanishing, shown = await audit.ask(audit.drift.would_vanish)
+    if vanishing > FEW and vanishing > VANISHING * shown:
+        raise LogLost(
+            f"{vanishing:,} of the {shown:,} pages shown are deleted in or unknown to the change log, so it may be the "
+            f"log that is lost (is topic {CHANGES.name} complete?); nothing was changed. `--force` takes them away"
+        )
+
+
+async def _clear(audit: Audit, force: bool) -> int:
+    """Delete what belongs to nothing; returns how many documents."""
+    deleted, after = 0, ""
+    while pages := await audit.ask(audit.drift.to_clear, after, BATCH, force=force):
+        after = pages[-1][0]
+        documents = [document for _, strays in pages for document in strays]
+        assert audit.index is not None, "what is deleted was read from an index"
+        for start in range(0, len(documents), BATCH):
+            await audit.index.delete(documents[start : start + BATCH])
+        deleted += len(documents)
+    return deleted
+
+
+async def _send_again(audit: Audit, sender: Sender, force: bool) -> int:
+    """Send the changes of damaged pages again; returns how many."""
+    sent, after = 0, (-1, -1)
+    while winners := await audit.ask(audit.drift.to_send, after, BATCH, force=force):
+        after = (winners[-1].partition, winners[-1].offset)
+        for stretch in stretches(winners):
+            wanted = {winner.offset: winner for winner in stretch}
+            partition, first, last = stretch[0].partition, stretch[0].offset, stretch[-1].offset
+            async for batch in audit.changes.read(since={partition: first}, until={partition: last + 1}):
+                again = [(record, wanted[record.offset]) for record in batch if record.offset in wanted]
+                sent += sum(await asyncio.gather(*(_send(sender, record, winner) for record, winner in again)))
+    return sent
+
+
+def stretches(winners: Sequence[Winner]) -> Iterator[list[Winner]]:
+    """Winners, in the log's order, cut where partition or more than `GAP` records lie between two."""
+    stretch: list[Winner] = []
+    for winner in winners:
+        if stretch and (winner.partition != stretch[-1].partition or winner.offset - stretch[-1].offset > GAP):
+            yield stretch
+            stretch = []
+        stretch.append(winner)
+    if stretch:
+        yield stretch
+
+
+async def _send(sender: Sender, record: Record, winner: Winner) -> bool:
+    """Send a record again; False when another one stands there by now (the topic was made anew)."""
+    value = record.value
+    try:
+        change = PageChange.decode(value)
+    except WireError:
+        return False
+    if (change.page_key, change.revision) != (winner.page_key, winner.revision):
+        return False
+    if winner.beaten is not None:
+        # The same page once more, above what must not stay: no version in the index ever goes down.
+        value = change.model_copy(update={"revision": min(winner.beaten + 1, MAX_REVISION)}).encode()
+    await sender.send_bytes(CHANGES, record.key, value, in_lane(record.headers, "bulk"))
+    return True

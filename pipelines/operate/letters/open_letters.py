@@ -1,0 +1,119 @@
+"""Which dead letters are open: read once from the dead letter topics, then followed from where the last look ended.
+
+```
+ look ─▶ where do the topics end? ─▶ what came since the last look: letter ─▶ open      mark ─▶ settled
+```
+In memory stays a place and a kind per open letter, never a message.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from contextlib import AsyncExitStack
+from dataclasses import dataclass, field
+
+from adapters.kafka import Broker, broker, prefixed
+from adapters.kafka.scan import LogScan
+from pipelines.runtime.dead_letters import DeadLetter, Mark, entry
+from pipelines.runtime.record import Record
+from schemas.letters import UNREADABLE, OpenLetterCount
+from schemas.topics import TOPICS, Topic, dead_letter_topic
+from wiring.settings import Settings
+
+BURYING: tuple[Topic, ...] = tuple(topic for topic in TOPICS if topic.dead_letters)
+
+Kind = tuple[str | None, str]  # stage, code
+
+
+@dataclass
+class _Partition:
+    """One partition of a dead letter topic, as far as it was read."""
+
+    next: int = 0
+    open: dict[int, Kind] = field(default_factory=dict)  # by offset, ascending
+
+
+class OpenLetters:
+    """One per process, shared by all who count; close it last."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._stack = AsyncExitStack()
+        self._broker: Broker | None = None
+        self._lock = asyncio.Lock()
+        self._known: dict[Topic, dict[int, _Partition]] = {topic: {} for topic in BURYING}
+        self._kinds: dict[Kind, Kind] = {}  # one tuple per kind, however many letters are of it
+
+    async def aclose(self) -> None:
+        await self._stack.aclose()
+
+    async def look(self, topics: Sequence[Topic] = BURYING) -> None:
+        """Take in what came since the last look. Cut off in the middle, the next one goes on there.
+
+        Raises:
+            Retryable: the broker does not answer.
+        """
+        async with self._lock:
+            letters = {topic: dead_letter_topic(topic) for topic in topics}
+            client = await self._connected()
+            spans = await client.spans(prefixed(self._settings, topic) for topic in letters.values())
+            for topic, buried in letters.items():
+                await self._follow(topic, buried, spans.get(prefixed(self._settings, buried), {}))
+
+    def is_open(self, topic: Topic, partition: int, offset: int) -> bool:
+        """Whether the letter was open at the last look."""
+        part = self._known[topic].get(partition)
+        return part is not None and offset in part.open
+
+    def stretch(self, topic: Topic) -> tuple[Mapping[int, int], Mapping[int, int]]:
+        """From the first open letter to the last: since and until, by partition that has any."""
+        parts = {number: part.open for number, part in self._known[topic].items() if part.open}
+        return (
+            {number: next(iter(offsets)) for number, offsets in parts.items()},
+            {number: next(reversed(offsets)) + 1 for number, offsets in parts.items()},
+        )
+
+    def counts(self) -> list[OpenLetterCount]:
+        """Open letters by topic, stage and code, as of the last look."""
+        return [
+            OpenLetterCount(topic=topic.name, stage=stage, code=code, count=count)
+            for topic, parts in self._known.items()
+            for (stage, code), count in Counter(kind for part in parts.values() for kind in part.open.values()).items()
+        ]
+
+    async def _connected(self) -> Broker:
+        if self._broker is None:
+            self._broker = await self._stack.enter_async_context(broker(self._settings))
+        return self._broker
+
+    async def _follow(self, topic: Topic, buried: Topic, spans: Mapping[int, tuple[int, int]]) -> None:
+        parts = self._known[topic]
+        for number in set(parts) - set(spans):
+            del parts[number]  # the topic was deleted
+        for number, (begin, end) in spans.items():
+            part = parts.setdefault(number, _Partition())
+            if end < part.next:  # deleted and made again
+                part = parts[number] = _Partition()
+            for offset in [offset for offset in part.open if offset < begin]:
+                del part.open[offset]  # past its retention
+        until = {number: end for number, (_, end) in spans.items() if parts[number].next < end}
+        if not until:
+            return
+        since = {number: parts[number].next for number in until}
+        async with LogScan(self._settings, buried) as scan:
+            async for batch in scan.read(since=since, until=until):
+                for record in batch:
+                    self._take(parts[record.partition], record)
+        for number, end in until.items():
+            parts[number].next = end
+
+    def _take(self, part: _Partition, record: Record) -> None:
+        found = entry(record)
+        if isinstance(found, Mark):
+            part.open.pop(found.settles, None)
+        else:
+            kind = (found.stage, found.code) if isinstance(found, DeadLetter) else (None, UNREADABLE)
+            part.open[record.offset] = self._kinds.setdefault(kind, kind)
+        part.next = record.offset + 1

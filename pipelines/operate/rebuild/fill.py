@@ -1,0 +1,368 @@
+"""Fill: put what a topic holds into one index, whatever else goes on.
+
+    cms.changes ───────▶ cut ──▶ embed ──┐
+    ingest.chunks ─────────────▶ embed ──┼─▶ the index, by the same rules as the index stage
+    ingest.embeddings ───────────────────┘
+
+Reads in batches and remembers where to go on, so it can be killed at any point: what is done twice changes nothing. A
+record that was made for an index of another kind (before the last rebuild) is made again from the page's change.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Protocol, TypeVar
+
+import structlog
+
+from adapters.elastic.indexes import IndexGone
+from pipelines.ingest.accept import newer, reference
+from pipelines.ingest.agents import chunked, now
+from pipelines.ingest.chunk import pieces_of
+from pipelines.ingest.documents.attachments import NOTHING, Attached
+from pipelines.ingest.heal import ChangeLog
+from pipelines.ingest.index import ChunkAddress, HeadMoved, PageStore, apply_part
+from pipelines.ingest.reuse import Embedding, PageModel
+from pipelines.runtime.errors import Permanent, Retryable, WrongUse
+from pipelines.runtime.record import Record
+from pipelines.worker.guard import RetryPolicy
+from schemas.base import WireError
+from schemas.head import Head, Origin
+from schemas.ingest import Chunker, PageChunks, PageEmbeddings
+from schemas.page import ChangeRef, PageChange, PageDocument
+from schemas.rebuild import RebuildSource
+
+log = structlog.get_logger(__name__)
+
+Value = TypeVar("Value")
+
+AT_ONCE = 16  # pages made side by side
+KEPT_FAILURES = 20
+WEIGHT = 64 * 1024  # bytes decoded until others get their turn
+
+
+class LiveHeads(Protocol):
+    """What visitors search at the moment."""
+
+    async def heads(self, site: str, page_keys: Iterable[str]) -> Mapping[str, Head]: ...
+
+
+@dataclass(frozen=True)
+class Target:
+    """What the index wants. `model` loads the embedder when it is first needed."""
+
+    site: str
+    embedder: str
+    fingerprint: str
+    dims: int
+    chunker: Chunker
+    model: Callable[[], Awaitable[PageModel]]
+
+
+@dataclass
+class Tally:
+    """What was put in so far."""
+
+    pages: int = 0
+    chunks: int = 0
+    embedded: int = 0
+    remade: int = 0
+    failures: int = 0
+    failed: list[tuple[str, str]] = field(default_factory=list)
+
+    def fail(self, page_key: str, reason: str) -> None:
+        self.failures += 1
+        if len(self.failed) < KEPT_FAILURES:
+            self.failed.append((page_key, reason))
+
+
+NOWHERE = Origin()
+
+
+@dataclass(frozen=True)
+class Given:
+    """A message of the source topic; one of `whole`, `page`, `part`."""
+
+    change: ChangeRef
+    whole: PageChange | None = None
+    page: PageChunks | None = None
+    part: PageEmbeddings | None = None
+    origin: Origin = NOWHERE
+
+
+class Batched(PageStore):
+    """An index of which the heads of one batch are known, and which need not be searchable in between."""
+
+    def __init__(self, store: PageStore, heads: Mapping[str, Head], shown: Mapping[str, Head]) -> None:
+        """`shown`: heads of the live index."""
+        self._store = store
+        self._heads = dict(heads)
+        self._shown = shown
+
+    @property
+    def model(self) -> str:
+        return self._store.model
+
+    @property
+    def chunker(self) -> str:
+        return self._store.chunker
+
+    async def heads(self, page_keys: Iterable[str]) -> Mapping[str, Head]:
+        return {key: self._heads[key] for key in page_keys if key in self._heads}
+
+    async def write(self, part: PageEmbeddings, head: Head | None) -> bool:
+        if head is None:
+            return await self._store.write(part, None)
+        made = self._as_shown(head)
+        try:
+            written = await self._store.write(part, made)
+        except HeadMoved:
+            self._heads |= await self._store.heads([part.change.page_key])
+            raise
+        self._heads[part.change.page_key] = made  # its token is out of date now: found when it matters
+        return written
+
+    async def remove(self, change: ChangeRef, chunks: Sequence[ChunkAddress]) -> None:
+        await self._store.remove(change, chunks)
+
+    async def strays(self, change: ChangeRef) -> Sequence[ChunkAddress]:
+        return []  # the audit that follows finds them
+
+    async def refresh(self) -> None:
+        """Not now."""
+
+    def _as_shown(self, head: Head) -> Head:
+        """An editor's receipt tells of the save, not of the rebuild; and its products stand where they stood."""
+        shown = self._shown.get(head.change.page_key)
+        if shown is None or shown.change.revision != head.change.revision:
+            return head
+        return head.model_copy(
+            update={
+                "cost": shown.cost,
+                "settled_at": shown.settled_at,
+                "origin": shown.origin.furthest(head.origin),
+                "last_part": max(shown.last_part, head.last_part),
+                "losers": shown.losers.furthest(head.losers),
+            }
+        )
+
+
+class Filler:
+    """Fills one index from one topic. One per rebuild."""
+
+    def __init__(
+        self,
+        source: RebuildSource,
+        target: Target,
+        store: PageStore,
+        live: LiveHeads,
+        embedding: Embedding,
+        changes: ChangeLog,
+        read: Callable[[PageDocument], Awaitable[Attached]],
+        policy: RetryPolicy,
+    ) -> None:
+        """`read` gives the text of a page's attachments."""
+        self._source = source
+        self._target = target
+        self._store = store
+        self._live = live
+        self._embedding = embedding
+        self._changes = changes
+        self._read = read
+        self._policy = policy
+        self._prefix = f"{target.site}:".encode()
+        self._gate = asyncio.Semaphore(AT_ONCE)
+        self.tally = Tally()
+
+    def take(self) -> Tally:
+        """What was put in since the last call."""
+        tally, self.tally = self.tally, Tally()
+        return tally
+
+    async def decode(self, batch: Sequence[Record]) -> dict[str, list[Given]]:
+        """The site's messages of a batch by page, oldest first. What cannot be decoded is a dead letter already."""
+        pages: dict[str, list[Given]] = {}
+        weight = 0
+        for record in batch:
+            if not (record.key or b"").startswith(self._prefix):
+                continue
+            try:
+                given = self._decode(record)
+            except WireError as err:
+                self.tally.fail((record.key or b"").decode(errors="replace"), f"{record}: {err}")
+                continue
+            if given is not None:
+                pages.setdefault(given.change.page_key, []).append(given)
+            weight += len(record.value or b"")
+            if weight > WEIGHT:  # a bulk may be under way meanwhile
+                weight = 0
+                await asyncio.sleep(0)
+        return pages
+
+    async def write(
+        self, pages: Mapping[str, Sequence[Given]], settled: Callable[[int], None] = lambda _: None
+    ) -> None:
+        """Put decoded messages into the index; returns when all are in, or known to be impossible.
+
+        Args:
+            settled: Told after each page how many messages more are done with.
+
+        Raises:
+            Retryable: a service is away for longer than `retry_for`; the batch may be done again.
+            WrongUse: nothing will work before somebody has put it right.
+        """
+        if not pages:
+            return
+        heads, shown = await self._patiently(lambda: self._look(list(pages)))
+        store = Batched(self._store, heads, shown)
+        waiting = {key: [g for g in history if not self._there(g, heads.get(key))] for key, history in pages.items()}
+        work = [self._page(key, history, store, settled) for key, history in waiting.items() if history]
+        for problem in await asyncio.gather(*work, return_exceptions=True):
+            if problem is not None:
+                raise problem
+
+    async def _look(self, keys: list[str]) -> tuple[Mapping[str, Head], Mapping[str, Head]]:
+        return await asyncio.gather(self._store.heads(keys), self._live.heads(self._target.site, keys))
+
+    def _there(self, given: Given, head: Head | None) -> bool:
+        """Whether the index shows this change, or one that wins over it, as it is wanted."""
+        if head is None or newer(given.change, head.change):
+            return False
+        if newer(head.change, given.change) or head.state == "deleted":
+            return True
+        # The same revision once more, further on in the log: the one applied last stands, as in the live index.
+        again = (given.change.partition, given.change.offset) > (head.change.partition, head.change.offset)
+        return not again and self._fits(head.model, head.chunker)
+
+    def _fits(self, model: str, chunker: str) -> bool:
+        return (model, chunker) == (self._target.fingerprint, self._target.chunker.fingerprint)
+
+    def _decode(self, record: Record) -> Given | None:
+        match self._source:
+            case "changes":
+                change = PageChange.decode(record.value)
+                ref = reference(change, record.partition, record.offset)
+                return Given(ref, whole=change, origin=Origin(changes=record.offset))
+            case "chunks":
+                page = PageChunks.decode(record.value)
+                return Given(page.change, page=page, origin=Origin(changes=page.change.offset, chunks=record.offset))
+            case "embeddings":
+                part = PageEmbeddings.decode(record.value)
+                if part.superseded:
+                    return None
+                origin = Origin(changes=part.change.offset, chunks=part.chunks_offset, embeddings=record.offset)
+                return Given(part.change, part=part, origin=origin)
+
+    async def _page(self, key: str, history: Sequence[Given], store: PageStore, settled: Callable[[int], None]) -> None:
+        """Put in what wins; if that is impossible, what it would have won over."""
+        async with self._gate:
+            revisions = list(_revisions(history))
+            for revision in revisions:
+                # Its first parts came with the batch before: without its head nobody would know of them.
+                if revision is not revisions[-1] and (part := revision[0].part) is not None and part.part > 0:
+                    await self._revision(key, revision, store)
+            for revision in reversed(revisions):
+                if await self._revision(key, revision, store):
+                    break
+        settled(len(history))
+
+    async def _revision(self, key: str, revision: Sequence[Given], store: PageStore) -> bool:
+        try:
+            for given in revision:
+                await self._patiently(partial(self._put, given, store))
+        except WrongUse:
+            raise
+        except (Permanent, WireError) as err:
+            self.tally.fail(key, str(err))
+            return False
+        return True
+
+    async def _put(self, given: Given, store: PageStore) -> None:
+        for part in await self._parts(given):
+            await apply_part(part, store, now, given.origin, None if part.parts == 1 else 0)
+            self.tally.chunks += len(part.chunks)
+            if part.part == part.parts - 1:
+                self.tally.pages += 1
+                self.tally.embedded += part.embedded if part is not given.part else 0
+
+    async def _parts(self, given: Given) -> Sequence[PageEmbeddings]:
+        """The message as the index wants it."""
+        change = given.change
+        if change.op == "delete":
+            return [self._delete(change)]
+        part, page = given.part, given.page
+        if part is not None and self._fits(part.model, part.chunker):
+            return [part]
+        if part is not None and part.part < part.parts - 1:
+            return []  # made again as a whole, with the last part
+        if page is None or page.chunker != self._target.chunker:
+            whole = given.whole or await self._from_log(change)
+            if whole is None:
+                # Compacted away: a later change of the page is in the log, and so in the topics.
+                log.info("skipped: a later change of the page follows", page=change.page_key, revision=change.revision)
+                return []
+            self.tally.remade += given.whole is None
+            attached = await self._attached(whole, page)
+            page = await asyncio.to_thread(
+                chunked, whole, self._target.chunker, change.partition, change.offset, attached
+            )
+        return await self._embedding.embed_with(await self._target.model(), page, given.origin.chunks)
+
+    def _delete(self, change: ChangeRef) -> PageEmbeddings:
+        return PageEmbeddings(
+            change=change,
+            meta=None,
+            chunker=self._target.chunker.fingerprint,
+            embedder=self._target.embedder,
+            model=self._target.fingerprint,
+            dims=self._target.dims,
+            part=0,
+            parts=1,
+        )
+
+    async def _attached(self, whole: PageChange, cut: PageChunks | None) -> Attached:
+        """The text of the page's attachments: as it was read before, if that is at hand."""
+        if cut is not None:
+            return Attached(tuple(pieces_of(cut.chunks)), cut.notes)
+        if whole.page is None or not whole.page.attachments:
+            return NOTHING
+        attached = await self._read(whole.page)
+        if attached.failed:
+            log.warning("attachments left out", page=whole.page_key, why=attached.failed)
+        return attached
+
+    async def _from_log(self, ref: ChangeRef) -> PageChange | None:
+        for record in await self._changes.read(ref.partition, ref.offset, ref.offset + 1):
+            change = PageChange.decode(record.value)
+            if (change.page_key, change.revision) == (ref.page_key, ref.revision):
+                return change
+        return None
+
+    async def _patiently(self, work: Callable[[], Awaitable[Value]]) -> Value:
+        """Do it until it works. Raises: Retryable: for longer than `retry_for`. IndexGone, Permanent, WireError."""
+        failures = 0
+        deadline = asyncio.get_running_loop().time() + self._policy.retry_for
+        while True:
+            try:
+                return await work()
+            except IndexGone:
+                raise
+            except Retryable as err:
+                failures += 1
+                wait = self._policy.wait(failures)
+                if asyncio.get_running_loop().time() + wait > deadline:
+                    raise
+                log.warning("try failed", again_in=round(wait, 2), error=str(err))
+                await asyncio.sleep(wait)
+
+
+def _revisions(history: Sequence[Given]) -> Iterator[list[Given]]:
+    """A page's messages by change, the winner last; messages of one change as they came."""
+    order: dict[tuple[int, bool], list[Given]] = {}
+    for given in history:
+        order.setdefault((given.change.revision, given.change.op == "delete"), []).append(given)
+    for _, revision in sorted(order.items(), key=lambda item: item[0]):
+        yield revision

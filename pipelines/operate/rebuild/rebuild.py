@@ -1,0 +1,403 @@
+"""Rebuild: a new index of a site, made from a topic while the old one answers and takes saves; and back again.
+
+    topic ─▶ fill ─▶ candidate ─▶ audit ─▶ verified ─▶ promote ─▶ live ─▶ previous (one is kept) ─▶ rollback
+                        ▲ follows the topic all the time        │
+                                                                └ hold the old one: nobody gets a receipt from it
+                                                                  follow to the topic's end
+                                                                  swap the alias
+    The index stage, which finds that it wrote to an index that is held or no longer live, does its work again. So a
+    receipt always speaks of what visitors search, and a page deleted before the swap is deleted after it.
+
+Each step can be killed and repeated. A lease keeps two processes from working on the indexes of one site.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import aclosing, asynccontextmanager, suppress
+from datetime import UTC, datetime
+from typing import Protocol
+
+import structlog
+
+from adapters.elastic.bundle import Elastic
+from adapters.elastic.indexes import IndexInfo, index_name
+from adapters.embedders.registry import Models
+from adapters.kafka.log import LogReader
+from adapters.kafka.scan import LogScan
+from pipelines.ingest.reuse import Embedding, PageModel
+from pipelines.operate.rebuild.fill import Filler, Target
+from pipelines.operate.rebuild.follow import Follow, Report
+from pipelines.operate.rebuild.generations import History, history, unnoted
+from pipelines.runtime.errors import PagewireError, Permanent, SettingsError
+from pipelines.worker.guard import RetryPolicy
+from schemas.ingest import Chunker
+from schemas.rebuild import Rebuild, RebuildSource
+from schemas.topics import CHANGES, CHUNKS, EMBEDDINGS, Topic
+from wiring.ingest import attachments_of
+from wiring.settings import Settings
+
+log = structlog.get_logger(__name__)
+
+TOPIC: Mapping[RebuildSource, Topic] = {"changes": CHANGES, "chunks": CHUNKS, "embeddings": EMBEDDINGS}
+HOLD = 30.0  # seconds the old index is held at most; a promotion takes one or two
+SWAP_BEFORE = 20.0  # seconds of them after which it is too late to swap: clocks differ a little
+
+
+class Unfinished(Permanent):
+    """Another rebuild of the site was begun and not finished."""
+
+    code = "unfinished-rebuild"
+
+
+class NotVerified(Permanent):
+    """The candidate was not found right, or nobody has looked."""
+
+    code = "not-verified"
+
+
+class NothingThere(Permanent):
+    """There is no index to promote, to roll back to, or to discard."""
+
+    code = "no-such-generation"
+
+
+class StillLive(Permanent):
+    """Visitors search it."""
+
+    code = "generation-live"
+
+
+class TooSlow(Permanent):
+    """The topic grows as fast as the candidate follows it."""
+
+    code = "cannot-keep-up"
+
+
+class Barrier(Protocol):
+    """Tells what the ingest stages are done with (pipelines.operate.rebuild.barrier)."""
+
+    async def passed(self) -> dict[int, int] | None:
+        """Offsets of cms.changes before which everything is in the live index; None when that is not known."""
+        ...
+
+
+class Rebuilder:
+    """Works on the generations of one site. Hold the lease (`Rebuilds.lease`) meanwhile."""
+
+    def __init__(
+        self,
+        site: str,
+        settings: Settings,
+        elastic: Elastic,
+        models: Models,
+        barrier: Barrier,
+        report: Report = lambda _: None,
+    ) -> None:
+        """`report` is told how far a step is. Raises: UnknownSite."""
+        settings.site(site)
+        self._site = site
+        self._settings = settings
+        self._elastic = elastic
+        self._models = models
+        self._barrier = barrier
+        self._report = report
+
+    async def begin(
+        self, source: RebuildSource, *, embedder: str | None = None, chunker: Chunker | None = None, fresh: bool = False
+    ) -> Rebuild:
+        """The candidate to fill: the unfinished one if it was to become the same, else a new one.
+
+        If that one was live already when its promotion was killed, the promotion is finished; its state says so.
+
+        Args:
+            embedder: Default: the configured one; with `embeddings`, that of the live index.
+            chunker: Default: the configured one; with `chunks` and `embeddings`, that of the live index.
+            fresh: Delete an unfinished one first.
+
+        Raises:
+            Unfinished: there is one that was to become something else.
+            SettingsError: the source cannot give what is asked for.
+        """
+        known = await history(self._elastic, self._site)
+        wanted = await self._wanted(known, source, embedder, chunker)
+        if known.half_promoted is not None:
+            finished = await self._finish_promotion(known.half_promoted)
+            if _alike(finished, wanted) and not fresh:
+                return finished
+        for rebuild in known.rebuilds:
+            if rebuild.state not in ("building", "verified"):
+                continue
+            if fresh:
+                await self._delete(rebuild, known)
+            elif _alike(rebuild, wanted):
+                return rebuild if rebuild.index in known.indexes else await self._create(rebuild)
+            else:
+                raise Unfinished(
+                    f"generation {rebuild.generation} of site {self._site} (from {rebuild.source}, {rebuild.model}, "
+                    f"{rebuild.chunker}) is not finished; go on with the same options, or delete it with --fresh"
+                )
+        # 1 is the index that a site's first save makes.
+        numbers = [1, await self._elastic.rebuilds.last_generation(self._site)]
+        generation = max(numbers + [info.generation for info in known.indexes.values()]) + 1
+        return await self._create(
+            wanted.model_copy(update={"generation": generation, "index": index_name(self._site, generation)})
+        )
+
+    async def fill(self, rebuild: Rebuild) -> Rebuild:
+        """Fill the candidate up to the end of its topic."""
+        async with self._following(rebuild) as follow:
+            await follow.near()
+            return await follow.note()
+
+    async def verify(self, rebuild: Rebuild, audit: Callable[[str], Awaitable[bool]]) -> Rebuild:
+        """Audit the candidate while it goes on following its topic.
+
+        Args:
+            audit: Says whether the index of this name is what the log says.
+
+        Raises:
+            NotVerified.
+        """
+        async with self._following(rebuild) as follow:
+            await self._elastic.indexes.searchable(await self._info(rebuild))
+            following = asyncio.create_task(follow.on_and_on(), name=f"follow-{rebuild.index}")
+            auditing = asyncio.ensure_future(audit(rebuild.index))
+            try:
+                await asyncio.wait((following, auditing), return_when=asyncio.FIRST_COMPLETED)
+                if following.done():
+                    following.result()
+                clean = await auditing
+            finally:
+                following.cancel()
+                auditing.cancel()
+                await asyncio.gather(following, auditing, return_exceptions=True)
+            if not clean:
+                raise NotVerified(
+                    f"{rebuild.index} is not what the log says; it is kept for a look and not promoted "
+                    f"(the same command tries again, --fresh begins anew)"
+                )
+            return await follow.note(state="verified")
+
+    async def promote(self, generation: int | None = None) -> Rebuild:
+        """Make a verified candidate live; the one before stays for a rollback, older ones go.
+
+        Args:
+            generation: Default: the candidate.
+
+        Raises:
+            NotVerified, NothingThere. TooSlow: saves come faster than the candidate takes them; nothing has changed.
+        """
+        known = await history(self._elastic, self._site)
+        half = known.half_promoted
+        if half is not None and generation in (None, half.generation):
+            finished = await self._finish_promotion(half)
+            if half.state == "verified" or generation is not None:
+                return finished
+        rebuild = self._promotable(known, generation)
+        if rebuild.state == "building":
+            raise NotVerified(
+                f"{rebuild.index} was not verified; `pagewire rebuild {self._site} --from {rebuild.source}` "
+                "with the options it was begun with goes on"
+            )
+        return await self._make_live(rebuild, await self._elastic.indexes.now(self._site))
+
+    async def rollback(self) -> Rebuild:
+        """Make the previous index live again, after bringing it up to date.
+
+        Raises:
+            NothingThere. TooSlow, as `promote`.
+        """
+        known = await history(self._elastic, self._site)
+        if (half := known.half_promoted) is not None:
+            finished = await self._finish_promotion(half)
+            if half.state == "previous":
+                return finished  # a rollback that was killed
+        for rebuild in reversed(known.rebuilds):
+            if rebuild.state == "previous" and rebuild.index in known.indexes:
+                return await self._make_live(rebuild, known.live)
+        raise NothingThere(f"site {self._site} has no previous index to roll back to")
+
+    async def discard(self, generation: int) -> Rebuild:
+        """Delete a generation. Raises: StillLive, NothingThere."""
+        known = await history(self._elastic, self._site)
+        rebuild = self._numbered(known, generation)
+        if rebuild.state == "live":
+            raise StillLive(f"generation {generation} of site {self._site} is live; it is not deleted")
+        await self._delete(rebuild, known)
+        return rebuild
+
+    def _promotable(self, known: History, generation: int | None) -> Rebuild:
+        if generation is not None:
+            rebuild = self._numbered(known, generation)
+            if rebuild.state == "live":
+                raise StillLive(f"generation {generation} of site {self._site} is live already")
+            return rebuild
+        for rebuild in reversed(known.rebuilds):
+            if rebuild.state in ("building", "verified"):
+                return rebuild
+        raise NothingThere(f"site {self._site} has no candidate; `pagewire rebuild {self._site}` makes one")
+
+    def _numbered(self, known: History, generation: int) -> Rebuild:
+        for rebuild in known.rebuilds:
+            if rebuild.generation == generation:
+                return rebuild
+        numbers = ", ".join(str(rebuild.generation) for rebuild in known.rebuilds) or "none"
+        raise NothingThere(f"site {self._site} has no generation {generation}; it has: {numbers}")
+
+    async def _make_live(self, new: Rebuild, old: IndexInfo | None) -> Rebuild:
+        async with self._following(new) as follow:
+            info = await self._info(new)
+            await self._elastic.indexes.searchable(info)
+            await follow.near()
+            if old is not None:
+                await self._note_replaced(old)
+            await self._swap(old, info, follow)
+            return await self._end_promotion(follow)
+
+    async def _swap(self, old: IndexInfo | None, new: IndexInfo, follow: Follow) -> None:
+        indexes = self._elastic.indexes
+        try:
+            async with asyncio.timeout(SWAP_BEFORE):
+                if old is not None:
+                    await indexes.hold(old, HOLD)
+                await follow.to_end()
+                await indexes.searchable(new)
+            await indexes.swap(self._site, new)
+        except TimeoutError as err:
+            raise TooSlow(
+                f"{new.name} did not catch up within {SWAP_BEFORE:.0f} s; promote it at a quieter time"
+            ) from err
+        finally:
+            if old is not None:
+                await indexes.release(old)  # also when it is no longer live: it may be again
+
+    async def _finish_promotion(self, half: Rebuild) -> Rebuild:
+        """End a promotion that was killed after its swap."""
+        async with self._following(half) as follow:
+            return await self._end_promotion(follow)
+
+    async def _end_promotion(self, follow: Follow) -> Rebuild:
+        # What was written to the old index meanwhile has no receipt yet and is being done again by the index stage;
+        # clocks that differ too much could have let something through.
+        await follow.to_end()
+        known = await history(self._elastic, self._site)
+        others = [r for r in known.noted if r.state in ("live", "previous") and not known.is_live(r)]
+        replaced = [rebuild for rebuild in others if rebuild.state == "live" and rebuild.index in known.indexes]
+        for rebuild in others:
+            if rebuild.index not in known.indexes or (replaced and rebuild not in replaced):
+                await self._delete(rebuild, known)
+        for rebuild in replaced:
+            await self._elastic.rebuilds.put(rebuild.model_copy(update={"state": "previous"}))
+        return await follow.note(state="live", promoted_at=datetime.now(UTC))
+
+    async def _note_replaced(self, old: IndexInfo) -> None:
+        """Before the swap: from here on it may fall behind, and a rollback reads what it missed from the changes."""
+        known = await history(self._elastic, self._site)
+        before = next((rebuild for rebuild in known.noted if known.is_live(rebuild)), None) or unnoted(old)
+        update = {"state": "live", "follows": "changes", "offsets": await self._barrier.passed() or {}}
+        await self._elastic.rebuilds.put(before.model_copy(update=update))
+
+    async def _delete(self, rebuild: Rebuild, known: History) -> None:
+        if rebuild.index in known.indexes:
+            await self._elastic.indexes.discard(known.indexes[rebuild.index])
+        await self._elastic.rebuilds.forget(rebuild)
+
+    async def _wanted(
+        self, known: History, source: RebuildSource, embedder: str | None, chunker: Chunker | None
+    ) -> Rebuild:
+        # When the live index is lost, its note says what it was.
+        lost = next((rebuild for rebuild in reversed(known.noted) if rebuild.state == "live"), None)
+        base = known.live or lost
+        if source != "changes" and base is not None:
+            cut = Chunker.of(base.chunker)
+            if chunker not in (None, cut):
+                raise SettingsError(f"--from {source}: chunks are cut already; another chunker needs --from changes")
+            chunker = cut
+        if source == "embeddings" and base is not None:
+            if embedder not in (None, base.embedder):
+                raise SettingsError(
+                    f"--from embeddings: they are of {base.embedder}; another model needs --from chunks"
+                )
+            spec, model, dims = base.embedder, base.model, base.dims
+        else:
+            made = await self._models.by_name(embedder or self._settings.embedder)
+            spec, model, dims = made.spec, made.fingerprint, made.dims
+        now = datetime.now(UTC)
+        return Rebuild(
+            site=self._site,
+            generation=1,
+            index="",
+            source=source,
+            follows=source,
+            embedder=spec,
+            model=model,
+            dims=dims,
+            chunker=(chunker or self._settings.chunker).fingerprint,
+            created_at=now,
+            updated_at=now,
+        )
+
+    async def _create(self, rebuild: Rebuild) -> Rebuild:
+        """First the note, then the index: a kill in between leaves a note, from which the index is made."""
+        blank: dict[str, object] = {"state": "building", "offsets": {}, "done": 0, "pages": 0, "chunks": 0}
+        rebuild = rebuild.model_copy(update=blank | {"embedded": 0, "remade": 0, "failures": 0, "failed": ()})
+        await self._elastic.rebuilds.put(rebuild)
+        await self._elastic.indexes.create(
+            self._site,
+            rebuild.generation,
+            rebuild.embedder,
+            rebuild.model,
+            rebuild.dims,
+            rebuild.chunker,
+            source=TOPIC[rebuild.source].name,
+        )
+        return rebuild
+
+    async def _info(self, rebuild: Rebuild) -> IndexInfo:
+        for info in await self._elastic.indexes.generations(self._site):
+            if info.name == rebuild.index:
+                return info
+        raise NothingThere(f"index {rebuild.index} is gone; `pagewire discard {self._site} {rebuild.generation}`")
+
+    @asynccontextmanager
+    async def _following(self, rebuild: Rebuild) -> AsyncIterator[Follow]:
+        """Where it got is noted in any case, as far as Elasticsearch answers."""
+        info = await self._info(rebuild)
+
+        async def model() -> PageModel:
+            made = await self._models.by_name(rebuild.embedder)
+            if made.fingerprint != rebuild.model:
+                raise SettingsError(
+                    f"{rebuild.index} is for {rebuild.model}, but {rebuild.embedder} is {made.fingerprint}"
+                )
+            return made
+
+        target = Target(self._site, rebuild.embedder, rebuild.model, rebuild.dims, info.cut, model)
+        async with (
+            LogReader(self._settings, CHANGES) as changes,
+            LogScan(self._settings, TOPIC[rebuild.follows]) as scan,
+            aclosing(attachments_of(self._settings)) as attachments,
+        ):
+            filler = Filler(
+                rebuild.follows,
+                target,
+                self._elastic.pages.at(info),
+                self._elastic.pages,
+                Embedding(self._models, self._elastic.pages),
+                changes,
+                attachments.read,
+                RetryPolicy(self._settings.tries, self._settings.retry_for),
+            )
+            follow = Follow(rebuild, scan, filler, self._elastic.rebuilds.put, self._report)
+            try:
+                yield follow
+            except BaseException:
+                with suppress(PagewireError):
+                    await follow.note()
+                raise
+
+
+def _alike(a: Rebuild, b: Rebuild) -> bool:
+    return (a.source, a.model, a.chunker) == (b.source, b.model, b.chunker)

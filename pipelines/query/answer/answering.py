@@ -1,0 +1,243 @@
+"""Answering: from sources to the events a visitor sees, by a model or by quoting (SPEC B8, B9).
+
+query.retrieved ─▶ rephrased, sources ─▶ token, citation ... ─▶ answer, done ─▶ answer.events
+                          model there ─▶ the site's strategy writes
+       none, or it breaks down for good ─▶ the best sentences are quoted
+          the visitor has had enough ─▶ the model is hung up on, what there is is the answer
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from contextlib import aclosing, suppress
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from time import perf_counter
+
+import structlog
+
+from pipelines.query.answer.canned import refused, reply
+from pipelines.query.answer.cite import used_sources
+from pipelines.query.answer.pump import StrategyFailed, pumped
+from pipelines.query.answer.remedies import remedy
+from pipelines.query.answer.strategies.base import CutShort, Piece, Strategy, Task
+from pipelines.query.answer.strategies.quote import Quote
+from pipelines.query.books import Books
+from pipelines.query.ports import ContentFiltered, Embedder, ModelError
+from pipelines.query.publish import Publication
+from pipelines.query.translate import Translator, terms
+from pipelines.runtime.errors import PagewireError
+from schemas.answer import Answered, Done, Failed, QuestionRephrased, SourcesFound, Step, Token, Usage
+from schemas.query import Question, Retrieved, Source
+from text.language import Phrases
+from wiring.settings import Settings, StrategyName
+
+log = structlog.get_logger(__name__)
+
+QUOTING_TIME = 5.0  # seconds of the visitor's time that the model does not get: quoting needs some
+TRACE_STEPS = 40
+
+
+@dataclass
+class _Made:
+    """What has come of one answer."""
+
+    sources: tuple[Source, ...]
+    strategy: str = "quote"
+    extractive: bool = True
+    cut: bool = False
+    usage: Usage = field(default_factory=Usage)
+    trace: list[Step] = field(default_factory=list)
+
+    def note(self, step: Step) -> None:
+        if len(self.trace) < TRACE_STEPS:
+            self.trace.append(step)
+
+    def spent(self, usage: Usage) -> None:
+        self.usage = Usage(
+            model=usage.model or self.usage.model,
+            prompt_tokens=self.usage.prompt_tokens + usage.prompt_tokens,
+            completion_tokens=self.usage.completion_tokens + usage.completion_tokens,
+        )
+
+
+class Answering:
+    """Writes answers. One per process.
+
+    Args:
+        strategies: by name; none where there is no model.
+        translator: of our own sentences; none where there is no model.
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        books: Books,
+        strategies: Mapping[StrategyName, Strategy],
+        translator: Translator | None = None,
+    ) -> None:
+        self._settings = settings
+        self._translator = translator
+        self._books = books
+        self._strategies = strategies
+
+    async def answer(self, retrieved: Retrieved, embedder: Embedder, to: Publication, stopped: asyncio.Event) -> None:
+        """Publish the whole answer, `rephrased` to `done`.
+
+        Args:
+            stopped: set when the visitor wants no more: then the answer ends with what there is of it.
+
+        Raises:
+            Retryable: the broker, or the embedder that picks quotes, is away.
+        """
+        began = perf_counter()
+        request = retrieved.request
+        await to.put(
+            QuestionRephrased(question=retrieved.question, mode=retrieved.mode),
+            SourcesFound(grade=retrieved.grade, sources=retrieved.sources),
+        )
+        made = _Made(retrieved.sources)
+        if stopped.is_set():
+            failed = None
+        elif datetime.now(UTC) > request.deadline:
+            failed = "timeout"
+        else:
+            failed = await self._write(self._task(retrieved), made, embedder, to, stopped)
+        ms = (perf_counter() - began) * 1000
+        if failed is not None:
+            log.warning("not answered", code=failed, strategy=made.strategy, ms=round(ms))
+            if to.text:
+                await to.restart()
+            await to.put(Failed(code=failed, message=self._phrases(request).error(failed, request.lang)), Done())
+            return
+        sources = used_sources(made.sources, to.citations)
+        answered = Answered(
+            text=to.text,
+            citations=tuple(to.citations),
+            sources=sources,
+            extractive=made.extractive,
+            stopped=stopped.is_set(),
+            cut=made.cut,
+            strategy=made.strategy,
+            trace=tuple(made.trace),
+            usage=made.usage,
+            timings_ms=retrieved.timings_ms | {"answer": ms},
+        )
+        await to.put(answered, Done())
+        log.info(
+            "answered",
+            strategy=made.strategy,
+            steps=[step.kind for step in made.trace],
+            cited=[source.page_id for source in sources if source.cited],
+            stopped=answered.stopped,
+            cut=answered.cut,
+            ms=round(ms),
+        )
+
+    def _phrases(self, request: Question) -> Phrases:
+        return self._books.of(request.site).phrases
+
+    def _task(self, retrieved: Retrieved) -> Task:
+        request = retrieved.request
+        site = self._settings.site(request.site)
+        shown = " ".join([retrieved.question, *(source.text for source in retrieved.sources)])
+        return Task(
+            retrieved,
+            site=site.title or request.site,
+            language=self._phrases(request).name(request.lang),
+            now=datetime.now(site.zone),
+            budget=self._settings.context_chars,
+            history_messages=self._settings.history_messages,
+            terms=terms(site.glossary, request.lang, shown),
+        )
+
+    async def _write(
+        self, task: Task, made: _Made, embedder: Embedder, to: Publication, stopped: asyncio.Event
+    ) -> str | None:
+        """Publish the text. Returns: the code of what the visitor must be told instead."""
+        retrieved, phrases = task.retrieved, self._phrases(task.retrieved.request)
+        name = self._settings.site(retrieved.request.site).strategy
+        strategy = self._strategies.get(name)
+        refuses = refused(retrieved.grade)
+        if strategy is not None and (strategy.searches or (retrieved.sources and not refuses)):
+            made.strategy, made.extractive = name, False
+            failure = await self._by_model(strategy, task, made, to, stopped)
+            if stopped.is_set() or (failure is None and to.text):
+                return None
+            if failure is not None:
+                if isinstance(failure, ContentFiltered) or not made.sources:
+                    return failure.code
+                # What a visitor needs is on the pages: quote them. What was streamed so far is taken back.
+                log.warning("the model failed, quoting instead", code=failure.code, error=str(failure))
+                await to.restart()
+        made.strategy, made.extractive, made.cut = "quote", True, False
+        # What the strategy has found since is more than the gate knew.
+        if made.sources and not (refuses and made.sources == retrieved.sources):
+            quoted = replace(task, retrieved=retrieved.model_copy(update={"sources": made.sources}))
+            lead_in = await self._said(phrases.lead_in(retrieved.request.lang), retrieved.request)
+            async with aclosing(Quote(embedder, lead_in).run(quoted)) as pieces:
+                async for piece in pieces:
+                    if stopped.is_set():
+                        return None
+                    await _publish(piece, made, to)
+        if not to.text:
+            text = reply(retrieved, phrases) if refuses else phrases.nothing_found(retrieved.request.lang)
+            await to.put(Token(text=await self._said(text, retrieved.request)))
+        return None
+
+    async def _said(self, text: str, request: Question) -> str:
+        """Our own words, in the visitor's language even where we have none in it."""
+        phrases = self._phrases(request)
+        if self._translator is None or phrases.speaks(request.lang):
+            return text
+        glossary = self._settings.site(request.site).glossary
+        return await self._translator.into(request.lang, phrases.name(request.lang), text, glossary)
+
+    async def _by_model(
+        self, strategy: Strategy, task: Task, made: _Made, to: Publication, stopped: asyncio.Event
+    ) -> PagewireError | None:
+        """Run the strategy, again where that may help. Returns: what failed in the end."""
+        failures: list[ModelError] = []
+        while not stopped.is_set():
+            made.cut = False
+            seconds = (task.retrieved.request.deadline - datetime.now(UTC)).total_seconds() - QUOTING_TIME
+            try:
+                async with aclosing(pumped(strategy.run(task), stopped, seconds)) as pieces:
+                    async for piece in pieces:
+                        await _publish(piece, made, to)
+                return None
+            except StrategyFailed as err:
+                failure = err.failure
+            made.note(Step(kind="error", said=failure.code))
+            if not isinstance(failure, ModelError):
+                return failure
+            failures.append(failure)
+            seconds = (task.retrieved.request.deadline - datetime.now(UTC)).total_seconds() - QUOTING_TIME
+            again = remedy(failures, seconds)
+            if again is None:
+                return failure
+            log.info("asking the model again", code=failure.code, wait=again.wait, shorter=again.shorter)
+            if to.text:
+                await to.restart()
+            if again.shorter:
+                task = replace(task, budget=task.budget // 2, history_messages=0)
+            with suppress(TimeoutError):
+                async with asyncio.timeout(again.wait):
+                    await stopped.wait()
+        return None
+
+
+async def _publish(piece: Piece, made: _Made, to: Publication) -> None:
+    match piece:
+        case Step():
+            made.note(piece)
+        case Usage():
+            made.spent(piece)
+        case CutShort():
+            made.cut = True
+        case SourcesFound():
+            made.sources = piece.sources
+            await to.put(piece)
+        case _:
+            await to.put(piece)

@@ -1,0 +1,40 @@
+"""Canned: what a visitor reads when the gate lets no answer through (SPEC B7). No model is asked, nothing is invented.
+
+grade 2..5 ─▶ a sentence in the visitor's language ─▶ the pages that come closest
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from schemas.query import Grade, Retrieved, Source
+from text.language import Phrases
+
+CANDIDATES = 3  # pages
+NAMES = {2: "unclear", 3: "several", 4: "not-answered", 5: "nothing-found"}
+
+_SPECIAL = re.compile(r"([\\\[\]`*_<>])")
+
+
+def refused(grade: Grade) -> bool:
+    """Whether the gate says that there is nothing to answer from."""
+    return grade in NAMES
+
+
+def reply(retrieved: Retrieved, phrases: Phrases) -> str:
+    """Markdown: what is missing, and links to the nearest pages. For grades that are `refused`."""
+    lang = retrieved.request.lang
+    said = phrases.say(NAMES[retrieved.grade], lang)
+    pages = [f"- [{title}](<{url}>)" for title, url in candidates(retrieved.sources)]
+    return "\n\n".join([said, "\n".join([phrases.say("see-pages", lang), "", *pages])] if pages else [said])
+
+
+def candidates(sources: Iterable[Source]) -> list[tuple[str, str]]:
+    """Title, as Markdown, and address of the pages that come closest, each once."""
+    pages = {source.url: " ".join(source.title.split()) or source.url for source in sources if _linkable(source.url)}
+    return [(_SPECIAL.sub(r"\\\1", title), url) for url, title in pages.items()][:CANDIDATES]
+
+
+def _linkable(url: str) -> bool:
+    return url.startswith(("https://", "http://", "/")) and not re.search(r"[<>\s]", url)

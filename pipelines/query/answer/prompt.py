@@ -1,0 +1,69 @@
+"""Answer: the messages from which a model writes the cited answer (SPEC B8)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import date
+
+from pipelines.query.rephrase.rewrite import conversation
+from pipelines.query.retrieve.widen import fit
+from prompts.loader import ChatMessage, Prompt, fence
+from schemas.query import Retrieved, Source
+
+OUTPUT_TOKENS = 800  # of an answer; our answers are short, and a model that runs on is stopped
+
+
+@dataclass(frozen=True)
+class Chat:
+    """What the model reads. It may cite `sources` and no others."""
+
+    messages: tuple[ChatMessage, ...]
+    sources: tuple[Source, ...]
+
+
+def chat(
+    prompt: Prompt,
+    retrieved: Retrieved,
+    *,
+    site: str,
+    language: str,
+    today: date,
+    budget: int,
+    history_messages: int,
+    notes: str = "",
+    terms: str = "",
+) -> Chat:
+    """The prompt `answer` about what was retrieved.
+
+    Args:
+        site: the website's title, as visitors know it.
+        language: name of the visitor's language, in English.
+        budget: characters of source text; lower-ranked sources are dropped, the last one is cut at a sentence end.
+        notes: what was found out before.
+        terms: what the site calls things in the visitor's language.
+    """
+    request = retrieved.request
+    sources = fit(retrieved.sources, budget)
+    token = fence(request.request_id)
+    values = {
+        "site": site,
+        "language": language,
+        "today": today.isoformat(),
+        "fence": token,
+        "sources": fenced(sources, token),
+        "conversation": conversation(request.history, history_messages),
+        "question": retrieved.question,
+        "asked": request.question,
+        "notes": notes,
+        "terms": terms,
+    }
+    return Chat(prompt.messages(values, request.lang), sources)
+
+
+def fenced(sources: Sequence[Source], token: str) -> str:
+    """The sources, numbered, each between marks that no page can write (`prompts.loader.fence`)."""
+    return "\n".join(
+        f'<source-{token} n="{source.n}">\nTitle: {" ".join(source.title.split())}\n\n{source.text}\n</source-{token}>'
+        for source in sources
+    )

@@ -1,0 +1,105 @@
+"""Stops: which answers their visitors do not want any more.
+
+    gateway ─▶ answer.stops ─▶ tail of every answer worker ─▶ the worker that writes this answer ends it
+                   └─ read back for a question that was asked before the tail began: a stop outlives its worker
+
+Every worker hears of every stop, since none knows who will write which answer, or who will have to write it again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime
+from typing import Protocol
+
+import structlog
+
+from pipelines.query.publish import EventLog, earliest
+from pipelines.runtime.record import Record
+from schemas.base import WireError
+from schemas.query import Question, Stop
+
+log = structlog.get_logger(__name__)
+
+KEPT = 10_000  # stops in memory, about 1 MB; what is forgotten is read back
+
+
+class Tail(Protocol):
+    """Follows `answer.stops` from now on (adapters.kafka.log.LogTail)."""
+
+    async def start(self) -> None: ...
+
+    async def aclose(self) -> None: ...
+
+
+class Stops:
+    """One per process: start it before the first question."""
+
+    def __init__(self, log: EventLog, make_tail: Callable[[Callable[[Record], None]], Tail]) -> None:
+        self._log = log
+        self._tail = make_tail(self._deliver)
+        # Request and site -> when, milliseconds since 1970; oldest first. A stop of another site counts for nothing,
+        # so it must not take the place of one that counts. No site: it was said before stops had one.
+        self._recent: dict[tuple[bytes, str | None], int] = {}
+        self._complete_since = 0  # from then on every stop is in `_recent`
+        self._watched: dict[bytes, set[tuple[str, asyncio.Event]]] = {}
+
+    async def start(self) -> None:
+        """Raises: Retryable: no broker."""
+        await self._tail.start()
+        self._complete_since = round(datetime.now(UTC).timestamp() * 1000)
+
+    async def aclose(self) -> None:
+        await self._tail.aclose()
+
+    @asynccontextmanager
+    async def watch(self, request: Question) -> AsyncIterator[asyncio.Event]:
+        """An event that is set as soon as the visitor wants no more; at once if that was said already.
+
+        Only on the request's own site: who learnt its id elsewhere has no say.
+
+        Raises:
+            Retryable: the log cannot be read.
+        """
+        key, site = request.request_id.encode(), request.site
+        stopped = asyncio.Event()
+        watching = self._watched.setdefault(key, set())
+        watching.add((site, stopped))  # before the look at what was said: nothing falls between the two
+        try:
+            if (key, site) in self._recent or (key, None) in self._recent or await self._said_before(request):
+                stopped.set()
+            yield stopped
+        finally:
+            watching.discard((site, stopped))
+            if not watching:
+                self._watched.pop(key, None)
+
+    async def _said_before(self, request: Question) -> bool:
+        since = earliest(request)
+        if since > self._complete_since:
+            return False
+        said = map(_stop_in, await self._log.of_key(request.request_id, since))
+        return any(stop.site in (None, request.site) for stop in said if stop)
+
+    def _deliver(self, record: Record) -> None:
+        stop, key = _stop_in(record), record.key or b""
+        if stop is None:
+            return
+        for site, stopped in self._watched.get(key, ()):
+            if stop.site in (None, site):
+                stopped.set()
+        self._recent[key, stop.site] = record.timestamp_ms
+        if len(self._recent) > KEPT:
+            forgotten = self._recent.pop(next(iter(self._recent)))
+            self._complete_since = max(self._complete_since, forgotten)
+
+
+def _stop_in(record: Record) -> Stop | None:
+    """None for what is no stop: it must not keep others from stopping, nor a question from its answer."""
+    try:
+        return Stop.decode(record.value)
+    except WireError as err:
+        log.warning("not a stop", partition=record.partition, offset=record.offset, error=str(err))
+        return None

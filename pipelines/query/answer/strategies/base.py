@@ -1,0 +1,261 @@
+"""What every strategy is: a task in, pieces of an answer out; and the writing that all of them end with.
+
+    Task ─▶ Strategy.run ─▶ Step ... (what was asked and found, for the trace)
+                            SourcesFound (there are more sources now)
+                            Token, Citation ... (the answer), CutShort, Usage
+
+A strategy knows nothing of Kafka, of stops or of deadlines: whoever runs it (pipelines.query.answer.answering) closes
+it when nobody wants the answer any more, and looks after what it raises.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import aclosing
+from dataclasses import dataclass, field
+from datetime import date, datetime
+from time import perf_counter
+from typing import ClassVar, Protocol
+
+from pipelines.query.answer import prompt as answer
+from pipelines.query.answer.cite import CitationParser
+from pipelines.query.books import Books
+from pipelines.query.ports import ChatModel, Completion, ModelSilent, ToolSpec
+from pipelines.query.rephrase.rewrite import conversation
+from prompts.loader import ChatMessage, Prompt, fence
+from schemas.answer import Citation, SourcesFound, Step, StepKind, Token, Usage
+from schemas.page import FieldName
+from schemas.query import Retrieved, Source
+
+STEP_CHARS = 500  # of what was asked and said, in the trace
+NOTES_CHARS = 4_000  # of what a strategy found out, in the prompt of the answer
+
+CUT = " …"  # ends an answer that the model's own token limit has cut
+
+
+@dataclass(frozen=True)
+class CutShort:
+    """The answer ends where the model's own token limit was."""
+
+
+Piece = Token | Citation | Step | SourcesFound | Usage | CutShort
+
+
+class Finder(Protocol):
+    """Looks into the site's pages with a visitor's rights."""
+
+    async def find(self, retrieved: Retrieved, query: str) -> tuple[Source, ...]:
+        """The passages for another question than the one that was retrieved for, numbered from 1.
+
+        Raises:
+            UnknownSite, Retryable.
+        """
+        ...
+
+    async def page(self, retrieved: Retrieved, name: str) -> tuple[Source, ...]:
+        """The text of the page that fits the name best, numbered from 1; nothing if none does.
+
+        Raises:
+            UnknownSite, Retryable.
+        """
+        ...
+
+
+@dataclass(frozen=True)
+class Task:
+    """One question with what was retrieved for it."""
+
+    retrieved: Retrieved
+    site: str  # the website's title, as visitors know it
+    language: str  # the visitor's, in English
+    now: datetime  # where the site is
+    budget: int  # characters of source text
+    history_messages: int
+    terms: str = ""  # what the site calls things in that language
+
+    @property
+    def today(self) -> date:
+        return self.now.date()
+
+    @property
+    def fence(self) -> str:
+        return fence(self.retrieved.request.request_id)
+
+    @property
+    def question(self) -> str:
+        return self.retrieved.question
+
+
+@dataclass(frozen=True)
+class Means:
+    """What strategies work with; shared by all answers of a process."""
+
+    model: ChatModel
+    books: Books
+    finder: Finder
+
+    def prompt(self, name: str, task: Task) -> Prompt:
+        """The site's own, or ours."""
+        return self.books.of(task.retrieved.request.site).prompts[name]
+
+
+class Strategy(Protocol):
+    """A way to an answer. Keeps nothing between two runs.
+
+    `searches`: it looks for sources itself, so it is also asked where none were retrieved.
+    """
+
+    searches: ClassVar[bool]
+
+    def run(self, task: Task) -> AsyncGenerator[Piece, None]:
+        """The pieces of the answer, in order.
+
+        Raises:
+            ModelError: the model gave no answer. Retryable: a search failed.
+        """
+        ...
+
+
+Place = tuple[str, str, FieldName, int]
+
+
+@dataclass
+class Library:
+    """The sources of one run, numbered as they came: a number, once given, stays."""
+
+    searches: list[list[Source]] = field(default_factory=list)
+    _numbers: dict[Place, int] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, sources: Sequence[Source]) -> Library:
+        """With the sources that were retrieved, under the numbers they have."""
+        library = cls([list(sources)])
+        library._numbers = {_place(source): source.n for source in sources}
+        return library
+
+    def add(self, sources: Sequence[Source]) -> list[Source]:
+        """The same sources under this library's numbers; those that are new are kept."""
+        fresh: list[Source] = []
+        numbered: list[Source] = []
+        for source in sources:
+            known = self._numbers.get(_place(source))
+            n = known or max((0, *self._numbers.values())) + 1
+            numbered.append(source.model_copy(update={"n": n}))
+            if known is None:
+                self._numbers[_place(source)] = n
+                fresh.append(numbered[-1])
+        self.searches.append(fresh)
+        return numbered
+
+    @property
+    def all(self) -> tuple[Source, ...]:
+        """By number."""
+        return tuple(sorted((s for search in self.searches for s in search), key=lambda source: source.n))
+
+    def event(self, task: Task) -> SourcesFound:
+        """Tells the visitor of all of them."""
+        return SourcesFound(grade=task.retrieved.grade if task.retrieved.sources else 0, sources=self.all)
+
+    @property
+    def ranked(self) -> tuple[Source, ...]:
+        """The best of every search first: each of them was made because its answer was missing."""
+        ranks = [(rank, i, s) for i, search in enumerate(self.searches) for rank, s in enumerate(search)]
+        return tuple(source for _, _, source in sorted(ranks, key=lambda entry: entry[:2]))
+
+
+def _place(source: Source) -> Place:
+    return source.page_id, source.lang, source.field, source.ord
+
+
+def step(kind: StepKind, asked: str, said: str, began: float) -> Step:
+    """What happened since `began` (perf_counter), for the trace."""
+    return Step(kind=kind, asked=shortened(asked), said=shortened(said), ms=(perf_counter() - began) * 1000)
+
+
+def shortened(text: str, limit: int = STEP_CHARS) -> str:
+    return text if len(text) <= limit else f"{text[: limit - 1]}…"
+
+
+def asked(means: Means, prompt: str, task: Task, **values: str) -> tuple[ChatMessage, ...]:
+    """The messages of one of the prompts on the way; `values` are those that only this one wants."""
+    chosen = means.prompt(prompt, task)
+    shared = {
+        "site": task.site,
+        "language": task.language,
+        "today": f"{task.today:%A}, {task.today.isoformat()}",
+        "fence": task.fence,
+        "conversation": conversation(task.retrieved.request.history, task.history_messages),
+        "question": task.question,
+    }
+    known = {name: value for name, value in shared.items() if name in chosen.variables}
+    return chosen.messages(known | values, task.retrieved.request.lang)
+
+
+async def ask(
+    means: Means, prompt: str, task: Task, *, max_tokens: int, tools: Sequence[ToolSpec] = (), **values: str
+) -> tuple[Completion, Step]:
+    """What the model says to one of the prompts on the way. Raises: ModelError."""
+    began = perf_counter()
+    completion = await means.model.complete(asked(means, prompt, task, **values), max_tokens=max_tokens, tools=tools)
+    said = completion.text.strip() or " ".join(f"{call.name}({call.arguments})" for call in completion.calls)
+    return completion, step("model", prompt, said, began)
+
+
+async def search(means: Means, task: Task, library: Library, query: str) -> tuple[list[Source], Step]:
+    """Look for something else; what is found is in the library. Raises: Retryable."""
+    began = perf_counter()
+    found = library.add(await means.finder.find(task.retrieved, query))
+    return found, step("search", query, " ".join(f"[{source.n}]" for source in found) or "nothing", began)
+
+
+async def write(
+    means: Means, task: Task, sources: Sequence[Source], notes: Sequence[str] = ()
+) -> AsyncGenerator[Piece, None]:
+    """The answer itself, streamed, from the best of the sources.
+
+    Args:
+        notes: what was found out on the way, oldest first; data to the model, as sources are.
+
+    Raises:
+        ModelError.
+    """
+    began = perf_counter()
+    chat = answer.chat(
+        means.prompt("answer", task),
+        task.retrieved.model_copy(update={"sources": tuple(sources)}),
+        site=task.site,
+        language=task.language,
+        today=task.today,
+        budget=task.budget,
+        history_messages=task.history_messages,
+        notes=shortened("\n".join(notes), NOTES_CHARS),
+        terms=task.terms,
+    )
+    async with aclosing(cited(means.model, chat.messages, chat.sources, began)) as pieces:
+        async for piece in pieces:
+            yield piece
+
+
+async def cited(
+    model: ChatModel, messages: Sequence[ChatMessage], sources: Sequence[Source], began: float
+) -> AsyncGenerator[Piece, None]:
+    """What the model writes, its markers turned into citations. Raises: ModelError."""
+    parser = CitationParser(sources)
+    cut = False
+    async with aclosing(model.stream(messages, max_tokens=answer.OUTPUT_TOKENS)) as deltas:
+        async for delta in deltas:
+            for event in parser.feed(delta.text):
+                yield event
+            if delta.usage is not None:
+                yield delta.usage
+            cut = delta.cut
+    for event in parser.finish(cut=cut):
+        yield event
+    if not parser.text:
+        raise ModelSilent("it wrote nothing")
+    if cut:
+        yield Token(text=CUT)
+        yield CutShort()
+    dropped = f" ({parser.dropped} citations of no source)" if parser.dropped else ""
+    limited = ", cut at the model's token limit" if cut else ""
+    yield step("model", "answer", f"{len(parser.text)} characters{limited}{dropped}", began)

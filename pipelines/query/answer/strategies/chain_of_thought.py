@@ -1,0 +1,32 @@
+"""Chain of thought: the model reasons over the sources first, out of sight, and writes from its own notes."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+from typing import ClassVar
+
+from pipelines.query.answer.prompt import fenced
+from pipelines.query.answer.strategies.base import Means, Piece, Task, ask, write
+from pipelines.query.retrieve.widen import fit
+
+THOUGHT_TOKENS = 500
+
+
+class ChainOfThought:
+    """Two calls of the model. Visitors see the answer only; the thoughts are in the trace."""
+
+    searches: ClassVar = False
+
+    def __init__(self, means: Means) -> None:
+        self._means = means
+
+    async def run(self, task: Task) -> AsyncGenerator[Piece, None]:
+        sources = task.retrieved.sources
+        shown = fenced(fit(sources, task.budget), task.fence)
+        thought, step = await ask(self._means, "think", task, max_tokens=THOUGHT_TOKENS, sources=shown)
+        yield thought.usage
+        yield step
+        async with aclosing(write(self._means, task, sources, [thought.text.strip()])) as pieces:
+            async for piece in pieces:
+                yield piece

@@ -1,0 +1,37 @@
+"""Finder: what strategies search with, the same search that the retrieve stage makes."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from pipelines.query.retrieve.retrieve import Chunks, retrieve
+from pipelines.query.retrieve.search import Searcher
+from pipelines.query.retrieve.widen import passages
+from schemas.query import Rephrased, Retrieved, Source
+from wiring.settings import Settings
+
+PAGE_CHARS = 8_000  # of a page that is looked up
+
+
+class PageFinder:
+    """One per process."""
+
+    def __init__(self, searcher: Searcher, chunks: Chunks, settings: Settings) -> None:
+        self._searcher = searcher
+        self._chunks = chunks
+        self._settings = settings
+
+    async def find(self, retrieved: Retrieved, query: str) -> tuple[Source, ...]:
+        asked = Rephrased(request=retrieved.request, question=query, mode="semantic")
+        return (await retrieve(asked, self._searcher, self._chunks, self._settings)).sources
+
+    async def page(self, retrieved: Retrieved, name: str) -> tuple[Source, ...]:
+        request = retrieved.request
+        hits = await self._searcher.hits(request.site, name, kind="hybrid", size=1, groups=request.groups)
+        if not hits:
+            return ()
+        [hit] = hits
+        content = await self._chunks.field(hit.index, hit.page_key, "content")
+        text = [replace(chunk, score=hit.score) for chunk in content if chunk.revision == hit.revision]
+        # Everything is a hit: the page is wanted from its beginning, whatever of it was found.
+        return passages(text or hits, (), PAGE_CHARS)

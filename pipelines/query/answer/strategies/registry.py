@@ -1,0 +1,28 @@
+"""Which strategies there are. The names are those of the setting `strategy`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from pipelines.query.answer.strategies.base import Means, Strategy
+from pipelines.query.answer.strategies.chain_of_thought import ChainOfThought
+from pipelines.query.answer.strategies.plain import Plain
+from pipelines.query.answer.strategies.react import ReAct
+from pipelines.query.answer.strategies.retrieval_gate import RetrievalGate
+from pipelines.query.answer.strategies.self_ask import SelfAsk
+from pipelines.query.answer.strategies.tools import ToolCalls
+from wiring.settings import StrategyName
+
+STRATEGIES: Mapping[StrategyName, Callable[[Means], Strategy]] = {
+    "plain": Plain,
+    "retrieval-gate": RetrievalGate,
+    "self-ask": SelfAsk,
+    "react": ReAct,
+    "chain-of-thought": ChainOfThought,
+    "tools": ToolCalls,
+}
+
+
+def strategies(means: Means) -> Mapping[StrategyName, Strategy]:
+    """All of them."""
+    return {name: make(means) for name, make in STRATEGIES.items()}

@@ -1,0 +1,153 @@
+"""Examples: the worked examples that are most like the question at hand go into its prompt (SPEC B1).
+
+    prompts/examples/rephrase.*.yaml ─┐
+    operators' own, added live ───────┴─▶ vectors, kept ─▶ nearest to the question ─▶ SHOTS examples, nearest last
+
+Whatever fails here costs a few well-chosen examples, never an answer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from time import monotonic
+from typing import Protocol
+
+import numpy as np
+import structlog
+
+from pipelines.query.books import Books
+from pipelines.query.ports import Embedder, Matrix32
+from pipelines.query.rephrase.rewrite import conversation
+from pipelines.runtime.errors import PagewireError
+from prompts.loader import Example
+from schemas.example import RephraseExample
+from schemas.query import Question
+from text.words import stems
+
+log = structlog.get_logger(__name__)
+
+SHOTS = 5
+REFRESH = 10.0  # seconds until an operator's new example is used
+KEPT_VECTORS = 4_000  # of examples; 6 MB with the bundled embedder
+READ = 1_000  # characters of an example, and of a question, that are compared
+
+
+class ExampleStore(Protocol):
+    """Operators' examples (adapters.elastic.examples)."""
+
+    async def of_site(self, site: str) -> list[RephraseExample]:
+        """Raises: Retryable."""
+        ...
+
+
+class SiteModel(Embedder, Protocol):
+    """An embedder that says which it is."""
+
+    @property
+    def fingerprint(self) -> str: ...
+
+
+class SiteModels(Protocol):
+    """Which embedder a site has (adapters.embedders.registry)."""
+
+    async def for_site(self, site: str) -> SiteModel: ...
+
+
+class Examples:
+    """Picks examples for questions. One per process.
+
+    Args:
+        history_messages: of a conversation shown in a prompt.
+    """
+
+    def __init__(self, books: Books, store: ExampleStore, models: SiteModels, history_messages: int) -> None:
+        self._books = books
+        self._store = store
+        self._models = models
+        self._history_messages = history_messages
+        self._live: dict[str, tuple[float, list[RephraseExample]]] = {}  # site -> when read, what
+        self._vectors: dict[tuple[str, str], Matrix32] = {}  # model, text -> its vector
+
+    async def pick(self, request: Question, lang: str) -> Sequence[Example]:
+        """At most SHOTS examples in the language (else in English), the one most like the question last.
+
+        Args:
+            lang: the site's.
+        """
+        prompt = self._books.of(request.site).prompts["rephrase"]
+        pool = [*prompt.examples_in(lang), *self._shown(await self._of_site(request.site), lang)]
+        if len(pool) <= SHOTS:
+            return pool
+        try:
+            ranked = await self._ranked(request, pool)
+        except PagewireError as err:
+            log.warning("examples are not chosen by likeness", code=err.code, error=str(err))
+            ranked = pool
+        return _mixed(ranked)[::-1]
+
+    async def _of_site(self, site: str) -> list[RephraseExample]:
+        read_at, live = self._live.get(site, (-REFRESH, []))
+        if monotonic() - read_at < REFRESH:
+            return live
+        try:
+            live = await self._store.of_site(site)
+        except PagewireError as err:
+            log.warning("the site's own examples cannot be read", code=err.code, error=str(err))
+        self._live[site] = monotonic(), live  # also after a failure: every question would wait for it
+        return live
+
+    def _shown(self, live: Iterable[RephraseExample], lang: str) -> list[Example]:
+        language = lang.partition("-")[0]
+        return [
+            Example(
+                title=one.id,
+                variables={
+                    "conversation": conversation(one.history, self._history_messages),
+                    "question": one.question,
+                },
+                output=one.output,
+            )
+            for one in live
+            if one.lang.partition("-")[0] == language
+        ]
+
+    async def _ranked(self, request: Question, pool: Sequence[Example]) -> list[Example]:
+        model = await self._models.for_site(request.site)
+        texts = [_compared(e.variables.get("conversation", ""), e.variables.get("question", "")) for e in pool]
+        await self._embed(model, texts)
+        matrix = np.stack([self._vectors[model.fingerprint, text] for text in texts])
+        asked = _compared(conversation(request.history[-1:], 2), request.question)
+        likeness = matrix @ await model.query(asked)
+        return [pool[i] for i in np.argsort(-likeness, kind="stable")]
+
+    async def _embed(self, model: SiteModel, texts: Sequence[str]) -> None:
+        missing = [text for text in dict.fromkeys(texts) if (model.fingerprint, text) not in self._vectors]
+        if len(self._vectors) + len(missing) > KEPT_VECTORS:
+            self._vectors.clear()
+            missing = list(dict.fromkeys(texts))
+        if missing:
+            vectors = await model.passages(missing)
+            self._vectors |= {(model.fingerprint, text): vector for text, vector in zip(missing, vectors, strict=True)}
+
+
+def _compared(said: str, question: str) -> str:
+    """The question first: it counts most, and models look most at the beginning."""
+    return f"{question}\n{said}"[:READ]
+
+
+def _mixed(ranked: Sequence[Example]) -> list[Example]:
+    """The best, but always one whose question is left alone and one whose question is not.
+
+    A model that sees only rewritten questions rewrites every question.
+    """
+    best = list(ranked[:SHOTS])
+    for wanted in (True, False):
+        if not any(_left_alone(example) is wanted for example in best):
+            other = next((example for example in ranked[SHOTS:] if _left_alone(example) is wanted), None)
+            if other is not None:
+                best[-1] = other
+    return best
+
+
+def _left_alone(example: Example) -> bool:
+    return stems(example.variables.get("question", "")) == stems(example.output)

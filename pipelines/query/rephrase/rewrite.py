@@ -1,0 +1,96 @@
+"""Rephrase: one question that can be searched and answered without its conversation (SPEC B1-B3).
+
+question + history ─▶ search_mode ─ keyword ─────────────────────────────▶ as it is
+                                  └ semantic ─▶ values ─▶ model ─▶ parsed ─▶ rewritten, or as it is
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Literal, NamedTuple
+
+from prompts.loader import fence
+from schemas.query import MAX_QUESTION, Question, SearchMode, Turn
+from text.sentences import cut
+from text.words import count_words
+
+HISTORY_CHARS = 3_000 * 4  # SPEC B1: 3,000 tokens, at about four characters a token
+OUTPUT_TOKENS = 200  # what a rewriting may cost
+MAX_REPHRASED = 600  # characters: longer is an answer or a list, not a question
+GROWTH = 4  # times the original plus room for what the conversation adds; more is an answer
+
+_LABEL = re.compile(r"^(?:[*_#>\s-]*)(?:[\w' ]{0,24}(?:question|query|frage)[*_]*\s*:)\s*", re.IGNORECASE)
+_QUOTES = "\"'“”„‘’«»`*_ \t"
+
+
+class Message(NamedTuple):
+    """One side's words in a conversation."""
+
+    role: Literal["visitor", "assistant"]
+    text: str
+
+
+def search_mode(question: str, short_words: int) -> SearchMode:
+    """A question of fewer than `short_words` words is looked up by its words as they stand."""
+    return "keyword" if count_words(question) < short_words else "semantic"
+
+
+def recent(history: Sequence[Turn], messages: int, chars: int = HISTORY_CHARS) -> list[Message]:
+    """The newest messages, oldest first: at most `messages`, together at most `chars` characters.
+
+    The oldest that is kept may be cut at its end.
+    """
+    said = [m for turn in history for m in (Message("visitor", turn.question), Message("assistant", turn.answer))]
+    kept: list[Message] = []
+    left = chars
+    for role, text in reversed(said[-messages:] if messages else []):
+        piece = cut(text, left)
+        if piece:
+            kept.append(Message(role, piece))
+        left -= len(piece)
+        if piece != text:
+            break
+    return kept[::-1]
+
+
+def conversation(history: Sequence[Turn], messages: int) -> str:
+    """The recent messages, as a prompt shows them."""
+    return "\n".join(f"{role}: {text}" for role, text in recent(history, messages)) or "(none)"
+
+
+def values(request: Question, *, site: str, language: str, history_messages: int, terms: str = "") -> dict[str, str]:
+    """What the prompt `rephrase` wants to know.
+
+    Args:
+        site: the website's title, as visitors know it.
+        language: name of the site's language, in English.
+        terms: what the question calls things, and what the site calls them.
+    """
+    return {
+        "site": site,
+        "language": language,
+        "fence": fence(request.request_id),
+        "conversation": conversation(request.history, history_messages),
+        "question": request.question,
+        "terms": terms,
+    }
+
+
+def parsed(output: str, original: str) -> str:
+    """The question in what the model wrote; the original where there is none to be trusted."""
+    lines = [line for raw in output.splitlines() if (line := _plain(raw))]
+    if len(lines) > 1 and lines[0].endswith(":"):  # "Here is the rewritten question:"
+        lines = lines[1:]
+    if len(lines) != 1:
+        return original
+    limit = min(MAX_REPHRASED, GROWTH * len(original) + MAX_REPHRASED // 3, MAX_QUESTION)
+    question = lines[0]
+    fits = len(question) <= limit and count_words(question) > 0 and "<" not in question
+    return question if fits else original
+
+
+def _plain(line: str) -> str:
+    """Without the label, quotes and characters that models put around a question."""
+    visible = "".join(ch if ch.isprintable() else " " for ch in line)
+    return " ".join(_LABEL.sub("", visible.strip()).strip(_QUOTES).split())

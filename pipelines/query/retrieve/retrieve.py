@@ -1,0 +1,122 @@
+"""Retrieve: the sources an answer may read, and whether there is an answer in them.
+
+query.rephrased ─▶ retrieve: hits in five fields + keywords ─▶ (reranker) ─▶ gate ─▶ neighbours ─▶ query.retrieved
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from time import perf_counter
+from typing import Protocol
+
+from pipelines.query.retrieve.fuse import Hit
+from pipelines.query.retrieve.gate import Evidence, judge
+from pipelines.query.retrieve.search import Found, QueryModel, Searcher
+from pipelines.query.retrieve.widen import passages, wanted
+from schemas.page import FieldName
+from schemas.query import Gate, Grade, Rephrased, Retrieved, Source
+from wiring.settings import Settings
+
+NOTHING_FOUND: Grade = 5
+FINE: Grade = 0
+
+
+RERANKED, KEPT = 20, 5  # hits read by the reranker, and left of them (SPEC B6)
+
+
+class Reranker(Protocol):
+    """Reads question and passages together (adapters.reranker)."""
+
+    async def scores(self, question: str, passages: Sequence[str]) -> Sequence[float]:
+        """Chance that each passage answers the question, 0..1."""
+        ...
+
+
+class Chunks(Protocol):
+    """Chunks by their place (adapters.elastic.search)."""
+
+    async def chunks(self, index: str, addresses: Sequence[tuple[str, FieldName, int]]) -> list[Hit]: ...
+
+    async def field(self, index: str, page_key: str, field: FieldName) -> list[Hit]: ...
+
+
+async def retrieve(
+    asked: Rephrased, searcher: Searcher, chunks: Chunks, settings: Settings, reranker: Reranker | None = None
+) -> Retrieved:
+    """Search, judge and widen.
+
+    Raises:
+        UnknownSite, Retryable. Permanent: of the reranker.
+    """
+    began = perf_counter()
+    request = asked.request
+    keyword = asked.mode == "keyword"
+    found = await searcher.find(
+        request.site,
+        asked.question,
+        kind="keyword" if keyword else "hybrid",
+        size=max(RERANKED, settings.content_hits) if reranker else settings.content_hits,
+        groups=request.groups,
+        around=0 if keyword or reranker else settings.neighbours,
+    )
+    hits = found.hits
+    timings = {"search": (perf_counter() - began) * 1000}
+    if reranker is not None and not keyword:
+        began = perf_counter()
+        hits = await reranked(asked.question, hits, reranker)
+        timings["rerank"] = (perf_counter() - began) * 1000
+    grade: Grade = FINE if hits else NOTHING_FOUND
+    gate = None
+    if settings.gate and found.model is not None:
+        began = perf_counter()
+        grade, gate = await _judged(asked, found, found.model, settings)
+        timings["gate"] = (perf_counter() - began) * 1000
+    began = perf_counter()
+    if keyword:
+        # The whole text of the fields that matched, as it stands (SPEC B3).
+        fields = dict.fromkeys((hit.index, hit.page_key, hit.field) for hit in hits)
+        around = [chunk for place in fields for chunk in await chunks.field(*place)]
+        sources = passages(hits, _same_revision(around, hits), settings.context_chars, whole_fields=True)
+    else:
+        sources = await widened(hits, found.near, chunks, settings)
+    return Retrieved(
+        request=asked.request,
+        question=asked.question,
+        mode=asked.mode,
+        grade=grade,
+        sources=sources,
+        gate=gate,
+        timings_ms=asked.timings_ms | timings | {"widen": (perf_counter() - began) * 1000},
+    )
+
+
+async def widened(hits: Sequence[Hit], near: Sequence[Hit], chunks: Chunks, settings: Settings) -> tuple[Source, ...]:
+    """Sources of the hits and of what is near them; what else stands around them is read if there is room for it."""
+    sources = passages(hits, _same_revision(near, hits), settings.context_chars)
+    room = settings.context_chars - sum(len(source.text) for source in sources)
+    if not hits or room < settings.chunker.size:
+        return sources
+    seen = {hit.place for hit in near}
+    rest = [place for place in wanted(hits, settings.neighbours) if place not in seen]
+    around = [*near, *await chunks.chunks(hits[0].index, rest)]
+    return passages(hits, _same_revision(around, hits), settings.context_chars)
+
+
+def _same_revision(chunks: Iterable[Hit], hits: Iterable[Hit]) -> list[Hit]:
+    """A page may be saved between two looks at it: its revisions are never mixed."""
+    revisions = {hit.page_key: hit.revision for hit in hits}
+    return [chunk for chunk in chunks if chunk.revision == revisions.get(chunk.page_key)]
+
+
+async def reranked(question: str, hits: Sequence[Hit], reranker: Reranker) -> list[Hit]:
+    """The hits that answer best, by a model that reads them together with the question (SPEC B6)."""
+    scores = await reranker.scores(question, [f"{hit.title}\n{hit.text}" for hit in hits])
+    scored = [replace(hit, score=score) for hit, score in zip(hits, scores, strict=True)]
+    return sorted(scored, key=lambda hit: (-hit.score, hit.place))[:KEPT]
+
+
+async def _judged(asked: Rephrased, found: Found, model: QueryModel, settings: Settings) -> tuple[Grade, Gate]:
+    seen, hits = found.candidates, found.hits[: settings.content_hits]
+    evidence = Evidence(asked.question, seen.dense, hits, seen.terms, seen.total)
+    return await judge(evidence, model.profile.gate, model, settings.gate_threshold)

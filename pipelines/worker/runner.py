@@ -1,0 +1,287 @@
+"""Runs stages in this process, on one event loop, until a signal, and owns every task of theirs.
+
+```
+ topics exist ─▶ setup ─▶ N apps start ─▶ all have joined their group ─▶ on_ready
+                                     SIGTERM, SIGINT ─▶ drain all, stop upstream first, teardown ─▶ 0
+      app crash, defect of ours, standstill ─▶ stop in short ─▶ 1    broker not there at the start ─▶ 3
+```
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import sys
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+
+import structlog
+from aiokafka import TopicPartition
+from aiokafka.errors import KafkaConnectionError
+from prometheus_client import start_http_server
+
+from adapters.kafka import KafkaSender, bootstrap_servers, ensure_topics
+from pipelines.runtime.errors import PagewireError, Retryable, SettingsError
+from pipelines.runtime.stage import Stage
+from pipelines.worker.faust_app import SafeApp
+from pipelines.worker.guard import Guard, RetryPolicy
+from pipelines.worker.in_flight import InFlight, Work
+from pipelines.worker.watchdog import watch
+from wiring.settings import Settings
+
+log = structlog.get_logger(__name__)
+
+EXIT_OK = 0
+EXIT_CRASHED = 1
+EXIT_NO_SERVICE = 3  # CONTRACT 2
+
+START_TIMEOUT = 60.0  # seconds for the broker to be there: containers start in any order
+START_POLL = 1.0  # seconds
+JOIN_TIMEOUT = 180.0  # seconds for all stages to connect: a broker may go and come back meanwhile
+TEARDOWN_TIMEOUT = 10.0  # seconds per stage
+STOP_TIMEOUT = 15.0  # seconds for all apps, once settled: leaving their groups, closing their clients
+
+
+async def run_stages(stages: Sequence[Stage], settings: Settings, *, on_ready: Callable[[], None] | None = None) -> int:
+    """Work on the stages' topics until SIGTERM or SIGINT.
+
+    Args:
+        stages: upstream first: they are stopped in this order.
+        on_ready: called once, when every stage has joined its group on a broker that answers.
+
+    Returns:
+        The exit code for the process: 0 stopped by a signal, 1 something broke (a supervisor should start
+        the process again), 3 no broker within a minute, or a stage's setup raised Retryable for as long.
+
+    Raises:
+        TopicMismatch: a topic is there, but unfit. SettingsError: the metrics port is taken.
+    """
+    with _metrics(settings):
+        return await _run_stages(stages, settings, on_ready)
+
+
+async def _run_stages(stages: Sequence[Stage], settings: Settings, on_ready: Callable[[], None] | None) -> int:
+    try:
+        await _broker_with_topics(settings)
+        sender = KafkaSender(settings)
+        await sender.start()
+    except Retryable as err:
+        log.critical("no broker", kafka=bootstrap_servers(settings), error=str(err))
+        return EXIT_NO_SERVICE
+    process = _Process(stages, settings, sender)
+    try:
+        return await process.run(on_ready)
+    finally:
+        await sender.stop()
+
+
+@contextmanager
+def _metrics(settings: Settings) -> Iterator[None]:
+    if settings.metrics_port is None:
+        yield
+        return
+    try:
+        server, thread = start_http_server(settings.metrics_port, settings.host)
+    except OSError as err:
+        raise SettingsError(f"metrics_port: cannot listen on {settings.host}:{settings.metrics_port}: {err}") from err
+    try:
+        yield
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()
+
+
+class _Process:
+    """The stages at work, and what may end them."""
+
+    def __init__(self, stages: Sequence[Stage], settings: Settings, sender: KafkaSender) -> None:
+        self._settings = settings
+        self._sender = sender
+        self._stages = stages
+        self._broken: asyncio.Future[tuple[str, int]] = asyncio.get_running_loop().create_future()
+        self._started = asyncio.Event()
+        self._set_up: list[Stage] = []
+        self._apps = [SafeApp(stage, settings, self._in_flight, self._fail) for stage in stages]
+
+    async def run(self, on_ready: Callable[[], None] | None) -> int:
+        stop = asyncio.Event()
+        loop = asyncio.get_running_loop()
+        for signum in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(signum, stop.set)
+        tasks: list[asyncio.Task[str | None]] = [
+            asyncio.create_task(self._start(on_ready), name="start"),
+            asyncio.create_task(self._watch(), name="watchdog"),
+            *(asyncio.create_task(_crash(app), name=f"crash of {app.conf.id}") for app in self._apps),
+        ]
+        asked = asyncio.create_task(stop.wait(), name="signal")
+        for task in tasks:
+            task.add_done_callback(self._ended)
+        try:
+            await asyncio.wait((asked, self._broken), return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for owned in (*tasks, asked):
+                owned.cancel()
+            await asyncio.wait((*tasks, asked))
+        code = EXIT_OK
+        if self._broken.done():
+            reason, code = self._broken.result()
+            log.critical("worker broke", reason=reason)
+        else:
+            log.info("stopping", groups=[app.conf.id for app in self._apps])
+            self._broken.cancel()
+        clean = await self._stop()
+        for signum in (signal.SIGTERM, signal.SIGINT):
+            loop.remove_signal_handler(signum)
+        if not clean:
+            # Faust's threads are not daemons: they would keep a process alive that cannot be stopped in order.
+            log.critical("worker did not stop in time")
+            sys.stderr.flush()
+            os._exit(EXIT_CRASHED)
+        return code
+
+    def _in_flight(self, app: SafeApp) -> InFlight:
+        policy = RetryPolicy(self._settings.tries, self._settings.retry_for)
+        guards = {
+            self._settings.topic_prefix + topic.name: Guard(
+                app.stage, topic, handler, self._sender, policy, self._settings.try_timeout
+            )
+            for topic, handler in app.stage.routes.items()
+        }
+
+        async def work(item: Work) -> None:
+            await guards[item.record.topic](item)
+
+        return InFlight(
+            window=max(app.stage.window, self._settings.window),
+            order_key=app.stage.order_key,
+            work=work,
+            finished=lambda record: app.consumer.finished(record),
+            failed=self._fail,
+        )
+
+    def _fail(self, err: BaseException) -> None:
+        if isinstance(err, PagewireError):  # from a setup: said in plain words, and no defect of ours
+            self._broke(str(err), EXIT_NO_SERVICE if isinstance(err, Retryable) else EXIT_CRASHED)
+            return
+        log.critical("defect in the worker", exc_info=err)
+        self._broke(repr(err))
+
+    def _broke(self, reason: str, code: int = EXIT_CRASHED) -> None:
+        if not self._broken.done():
+            self._broken.set_result((reason, code))
+
+    def _ended(self, task: asyncio.Task[str | None]) -> None:
+        if task.cancelled():
+            return
+        if err := task.exception():
+            self._fail(err)
+        elif reason := task.result():
+            self._broke(reason)
+
+    async def _start(self, on_ready: Callable[[], None] | None) -> None:
+        for stage in self._stages:
+            self._set_up.append(stage)  # first: a setup that failed half-way may have things to close
+            if stage.setup is not None:
+                await _patiently(stage.setup, stage.name)
+        try:
+            async with asyncio.timeout(JOIN_TIMEOUT):
+                await asyncio.gather(*(app.start() for app in self._apps))
+        except (TimeoutError, KafkaConnectionError) as err:
+            raise Retryable(f"the stages could not connect to Kafka: {err!r}") from err
+        self._started.set()
+        await asyncio.gather(*(app.assigned.wait() for app in self._apps))
+        log.info("ready", groups=[app.conf.id for app in self._apps])
+        if on_ready is not None:
+            on_ready()
+
+    async def _watch(self) -> str:
+        await self._started.wait()
+        return await watch([_Watched(app, self._settings) for app in self._apps], self._settings)
+
+    async def _stop(self) -> bool:
+        """Whether all came to its end in time."""
+        # All drain and commit side by side, within the limits of one; then there is nothing left to wait for.
+        settled = await asyncio.gather(
+            *(app.consumer.settle(for_good=True) for app in self._apps), return_exceptions=True
+        )
+        for err in filter(None, settled):
+            log.error("not settled; unfinished work will be repeated", error=repr(err))
+        clean = True
+        deadline = asyncio.get_running_loop().time() + STOP_TIMEOUT
+        for app in self._apps:
+            left = max(0.0, deadline - asyncio.get_running_loop().time())
+            clean &= await _within(left, app.stop(), f"stop of {app.conf.id}")
+        for stage in self._set_up:
+            if stage.teardown is not None:
+                clean &= await _within(TEARDOWN_TIMEOUT, _ending(stage.teardown), f"teardown of {stage.name}")
+        return clean
+
+
+class _Watched:
+    """A stage for the watchdog."""
+
+    def __init__(self, app: SafeApp, settings: Settings) -> None:
+        self._app = app
+        self.group: str = app.conf.id
+        self.topics = [settings.topic_prefix + topic.name for topic in app.stage.routes]
+        self._partitions = range(settings.partitions)
+
+    def partitions(self) -> Iterable[TopicPartition]:
+        own = [TopicPartition(tp.topic, tp.partition) for tp in self._app.consumer.assignment()]
+        return own or [TopicPartition(name, p) for name in self.topics for p in self._partitions]
+
+    def busy(self) -> bool:
+        return self._app.in_flight.busy()
+
+
+async def _patiently(setup: Callable[[], Awaitable[None]], name: str) -> None:
+    """Set up once its services are there. Raises: Retryable: not within START_TIMEOUT."""
+    deadline = asyncio.get_running_loop().time() + START_TIMEOUT
+    while True:
+        try:
+            return await setup()
+        except Retryable as err:
+            if asyncio.get_running_loop().time() + START_POLL > deadline:
+                raise
+            log.warning("waiting for a service", stage=name, error=str(err))
+            await asyncio.sleep(START_POLL)
+
+
+async def _crash(app: SafeApp) -> str:
+    await app._crashed.wait()
+    return f"{app.conf.id}: Faust crashed: {app.crash_reason!r}"
+
+
+async def _ending(teardown: Callable[[], Awaitable[None]]) -> None:
+    await teardown()
+
+
+async def _within(seconds: float, ending: Coroutine[object, object, object], what: str) -> bool:
+    # Not wait_for: Faust swallows the cancellation with which that would end it.
+    task = asyncio.create_task(ending, name=what)
+    await asyncio.wait((task,), timeout=seconds)
+    if not task.done():
+        task.cancel()
+        log.error("not stopped in time", what=what, seconds=round(seconds, 1))
+        return False
+    if task.cancelled() or task.exception() is not None:
+        log.error("not stopped cleanly", what=what, error=repr(None if task.cancelled() else task.exception()))
+        return False
+    return True
+
+
+async def _broker_with_topics(settings: Settings) -> None:
+    deadline = asyncio.get_running_loop().time() + START_TIMEOUT
+    while True:
+        try:
+            created = await ensure_topics(bootstrap_servers(settings), settings)
+        except Retryable:
+            if asyncio.get_running_loop().time() >= deadline:
+                raise
+            await asyncio.sleep(START_POLL)
+        else:
+            if created:
+                log.info("topics created", topics=created)
+            return

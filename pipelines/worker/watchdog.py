@@ -1,0 +1,147 @@
+"""Ends a worker that has silently stopped working, so that its supervisor starts a fresh one.
+
+So it does when a topic was deleted, or deleted and created again, under the worker: the client would go on waiting for
+offsets that never come.
+
+It asks the broker, through its own clients, and believes nothing the worker says of itself, but for one
+thing: a handler at work within its time limit is not a stall.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Mapping, Sequence
+from time import monotonic
+from typing import Protocol
+
+import structlog
+from aiokafka import TopicPartition
+
+from adapters.kafka import Broker, bootstrap_servers
+from pipelines.runtime.errors import Retryable
+from wiring.settings import Settings
+
+log = structlog.get_logger(__name__)
+
+LOOKS_PER_STALL = 6  # looks within the time after which a stall is one
+SURE = 2.0  # seconds; a topic that is missing for as long is gone
+
+
+class Watched(Protocol):
+    """A stage as the watchdog sees it."""
+
+    @property
+    def group(self) -> str: ...
+
+    @property
+    def topics(self) -> Sequence[str]:
+        """What it reads."""
+        ...
+
+    def partitions(self) -> Iterable[TopicPartition]:
+        """Its own partitions; all of its topics when it was given none."""
+        ...
+
+    def busy(self) -> bool:
+        """Whether a handler is at work within its time limit."""
+        ...
+
+
+class Stall:
+    """When a stage stopped moving. Times are monotonic seconds."""
+
+    def __init__(self, limit: float) -> None:
+        self._limit = limit
+        self._since: float | None = None
+        self._committed: dict[TopicPartition, int] = {}
+
+    def looked(
+        self,
+        now: float,
+        committed: dict[TopicPartition, int],
+        behind: dict[TopicPartition, int],
+        busy: bool,
+    ) -> float | None:
+        """Seconds of standstill once they are over the limit, else None."""
+        waiting = any(behind.values())
+        moved = committed != self._committed
+        self._committed = committed
+        if busy or moved or not waiting:
+            self._since = None
+        elif self._since is None:
+            self._since = now
+        if self._since is None or now - self._since < self._limit:
+            return None
+        return now - self._since
+
+    def could_not_look(self) -> None:
+        """The broker is away: that is no stall of ours."""
+        self._since = None
+
+
+class Ends:
+    """Where the logs ended at the last look."""
+
+    def __init__(self) -> None:
+        self._seen: dict[TopicPartition, int] = {}
+
+    def looked(self, ends: Mapping[TopicPartition, int]) -> str | None:
+        """The topic whose log has become shorter, if one has."""
+        shorter = next((tp.topic for tp, end in ends.items() if end < self._seen.get(tp, 0)), None)
+        self._seen.update(ends)
+        return shorter
+
+
+async def _lost_topic(broker: Broker, stages: Sequence[Watched], ends: Ends) -> str | None:
+    """What became of a topic that is not what it was; None: all are."""
+    wanted = {name for stage in stages for name in stage.topics}
+    there = await broker.topics()
+    if not wanted <= there.keys():
+        await asyncio.sleep(SURE)
+        there = await broker.topics()
+    if missing := sorted(wanted - there.keys()):
+        return f"topic {', '.join(missing)} was deleted under this worker"
+    again = ends.looked(await broker.ends(TopicPartition(name, n) for name in wanted for n in there[name]))
+    return f"topic {again} was deleted and created again, or cut, under this worker" if again else None
+
+
+async def watch(stages: Sequence[Watched], settings: Settings) -> str:
+    """Look again and again; return what stands still, or is gone, when something is.
+
+    Runs until then; cancel it to end it.
+    """
+    stalls = [(stage, Stall(settings.stall_timeout)) for stage in stages]
+    ends = Ends()
+    broker: Broker | None = None
+    try:
+        while True:
+            await asyncio.sleep(settings.stall_timeout / LOOKS_PER_STALL)
+            try:
+                if broker is None:
+                    broker = await _connect(settings)
+                if lost := await _lost_topic(broker, stages, ends):
+                    return lost
+                for stage, stall in stalls:
+                    own = set(stage.partitions())
+                    committed = {tp: at for tp, at in (await broker.committed(stage.group)).items() if tp in own}
+                    behind = await broker.behind(stage.group, own)
+                    seconds = stall.looked(monotonic(), committed, behind, stage.busy())
+                    if seconds is not None:
+                        return f"{stage.group}: {sum(behind.values())} messages wait, none moved for {seconds:.0f} s"
+            except Retryable as err:
+                log.warning("watchdog cannot look", error=str(err))
+                for _, stall in stalls:
+                    stall.could_not_look()
+    finally:
+        if broker is not None:
+            await broker.stop()
+
+
+async def _connect(settings: Settings) -> Broker:
+    broker = Broker(bootstrap_servers(settings))
+    try:
+        await broker.start()
+    except BaseException:
+        await broker.stop()
+        raise
+    return broker

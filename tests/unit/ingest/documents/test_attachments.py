@@ -1,0 +1,321 @@
+"""Attachments of a page: what is read, where it stands, and what is said of the rest. No process, no socket."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from adapters.fakes import FakeSender
+from pipelines.ingest import agents
+from pipelines.ingest.chunk import Piece, chunk_page, pieces_of
+from pipelines.ingest.documents.attachments import (
+    Attached,
+    Attachments,
+    AttachmentsAway,
+    Limits,
+    Section,
+    Sections,
+    Unread,
+    name_of,
+)
+from pipelines.ingest.documents.kinds import Kind
+from pipelines.ingest.parts import plan
+from pipelines.runtime.dead_letters import describe
+from pipelines.runtime.errors import Permanent, Retryable
+from pipelines.runtime.record import Record
+from schemas.ingest import Chunk, Chunker, EmbeddedChunk, PageChunks
+from schemas.page import Attachment, PageChange, PageDocument, Place
+from tests.making import NOON, no_attachments
+
+PDF = b"%PDF-1.4 "
+CHUNKER = Chunker(mode="content", size=100, overlap=0.2)
+THREE = Sections(tuple(Section(f"Text of page {n}.", f"{n}/3", n) for n in (1, 2, 3)))
+
+
+@dataclass
+class Got:
+    body: bytes
+    media_type: str = "application/pdf"
+
+
+class FakeFetch:
+    """Answers by URL; None: away."""
+
+    def __init__(self, files: Mapping[str, Got | None]) -> None:
+        self._files = files
+
+    async def get(self, url: str, *, limit: int) -> Got:
+        if url not in self._files:
+            raise Permanent(f"{url}: the server answered 404")
+        got = self._files[url]
+        if got is None:
+            raise Retryable(f"{url}: no connection")
+        return got
+
+    async def aclose(self) -> None: ...
+
+
+class FakeReader:
+    """Reads `%PDF-1.4 ` as three pages, the name of a kind as text, and `bomb` not at all."""
+
+    def __init__(self, installed: bool = True) -> None:
+        self._installed = installed
+        self.limits: list[int] = []
+
+    def can_read(self, kind: Kind) -> bool:
+        return self._installed or kind == "text"
+
+    async def read(self, kind: Kind, data: bytes, limit: int) -> Sections:
+        self.limits.append(limit)
+        if data.endswith(b"bomb"):
+            raise Unread("needs more than 1024 MiB of memory to read")
+        if data.endswith(b"scan"):
+            return Sections(())
+        return THREE if kind == "pdf" else Sections((Section(data.decode()),), "its beginning")
+
+    async def aclose(self) -> None: ...
+
+
+def attachments(
+    files: Mapping[str, Got | None] | None = None,
+    *,
+    installed: bool = True,
+    text: int = 1_000,
+    folder: Path | None = None,
+) -> Attachments:
+    return Attachments(FakeFetch(files or {}), FakeReader(installed), Limits(100, text, folder))
+
+
+def data(content: bytes) -> str:
+    return base64.b64encode(content).decode()
+
+
+def page(*attached: Attachment) -> PageDocument:
+    return PageDocument(id="fees", title="Fees", url="https://town.example/fees#top", attachments=attached)
+
+
+async def test_each_page_of_a_file_has_a_place_of_its_own() -> None:
+    url = "https://town.example/files/Fees%202026.pdf?v=2#x"
+    read = await attachments({url: Got(PDF)}).read(page(Attachment(url=url)))
+    assert [piece.text for piece in read.pieces] == ["Text of page 1.", "Text of page 2.", "Text of page 3."]
+    assert read.pieces[2].place == Place(
+        file=0, title="Fees – Fees 2026.pdf · 3/3", url="https://town.example/files/Fees%202026.pdf?v=2#page=3"
+    )
+    assert (read.notes, read.failed) == ((), ())
+
+
+@pytest.mark.parametrize(
+    ("attachment", "title", "url"),
+    [
+        (Attachment(data_base64=data(PDF)), "Fees · 1/3", "https://town.example/fees#page=1"),
+        (
+            Attachment(data_base64=data(PDF), title="Statute"),
+            "Fees – Statute · 1/3",
+            "https://town.example/fees#page=1",
+        ),
+        (Attachment(data_base64=data(PDF), link="/f/a.pdf"), "Fees – a.pdf · 1/3", "/f/a.pdf#page=1"),
+        (
+            Attachment(data_base64=data(b"Hello"), media_type="text/plain", link="/f/a.txt"),
+            "Fees – a.txt",
+            "/f/a.txt",
+        ),
+    ],
+)
+async def test_where_a_citation_leads(attachment: Attachment, title: str, url: str) -> None:
+    read = await attachments().read(page(attachment))
+    assert (read.pieces[0].place.title, read.pieces[0].place.url) == (title, url)
+
+
+async def test_what_cannot_be_read_does_not_keep_the_rest_from_being_searchable() -> None:
+    read = await attachments({"https://x.example/away.pdf": None}).read(
+        page(
+            Attachment(data_base64=data(PDF + b"bomb"), title="Bomb"),
+            Attachment(data_base64="%%%", title="Torn"),
+            Attachment(data_base64=data(b"GIF"), media_type="application/pdf", title="Lie"),
+            Attachment(data_base64=data(b"x" * 101), title="Large"),
+            Attachment(url="https://x.example/gone.pdf"),
+            Attachment(url="https://x.example/away.pdf"),
+            Attachment(path="../../etc/passwd"),
+            Attachment(data_base64=data(b"\x89PNG"), media_type="image/png", title="Photo"),
+            Attachment(data_base64=data(PDF + b"scan"), title="Scan"),
+            Attachment(data_base64=data(PDF), title="Good"),
+        )
+    )
+    assert {piece.place.file for piece in read.pieces} == {9}
+    assert read.failed == (
+        "Bomb is not searchable: needs more than 1024 MiB of memory to read",
+        "Torn is not searchable: its data is not base64: Only base64 data is allowed",
+        "Lie is not searchable: said to be application/pdf, which it is not",
+        "Large is not searchable: larger than 100 bytes",
+        "gone.pdf is not searchable: https://x.example/gone.pdf: the server answered 404",
+        "away.pdf is not searchable: https://x.example/away.pdf: no connection",
+        "passwd is not searchable: files of this machine are not read; setting attachment_folder may permit one folder",
+    )
+    assert read.notes == (
+        "Photo is not searchable: image/png: not a kind of document that is read",
+        "Scan is not searchable: it holds no text (a scan?)",
+        *read.failed,
+    )
+    assert read.away
+
+
+async def test_what_nobody_here_can_read_is_named_with_the_command_that_changes_that() -> None:
+    pdf = Attachment(data_base64=data(PDF))
+    read = await attachments(installed=False).read(page(pdf))
+    assert read.notes == (
+        "1 attachment is kept but not searchable; `make setup-attachments` installs what reads such files",
+    )
+    both = await attachments(installed=False).read(
+        page(pdf, Attachment(data_base64=data(b"Hi"), media_type="text/plain"), pdf)
+    )
+    assert both.notes[-1].startswith("2 attachments are kept")
+    assert [piece.text for piece in both.pieces] == ["Hi"]
+    assert both.failed == ()
+
+
+async def test_a_pages_attachments_share_one_limit() -> None:
+    reader = FakeReader()
+    one = Attachment(data_base64=data(PDF), title="One")
+    read = await Attachments(FakeFetch({}), reader, Limits(100, 60, None)).read(page(one, one, one))
+    assert reader.limits == [60, 15]
+    assert read.notes == ("One is not searchable: the page has 60 characters of attachments before it",)
+
+
+async def test_files_come_from_the_permitted_folder_alone(tmp_path: Path) -> None:
+    folder, outside = tmp_path / "files", tmp_path / "secret.txt"
+    (folder / "sub").mkdir(parents=True)
+    (folder / "sub" / "a.txt").write_text("Hello")
+    outside.write_text("secret")
+    (folder / "link.txt").symlink_to(outside)
+    (folder / "loop").symlink_to(folder / "loop")
+    paths = ["sub/a.txt", "link.txt", "../secret.txt", str(outside), "sub", "no.txt", "a\0b", "loop"]
+    read = await attachments(folder=folder).read(page(*(Attachment(path=p, media_type="text/plain") for p in paths)))
+    assert [(piece.place.file, piece.text) for piece in read.pieces] == [(0, "Hello")]
+    assert len(read.failed) == 7
+    assert not any("secret" in each.partition(":")[2] for each in read.failed)
+
+
+@given(st.builds(Attachment, url=st.text(max_size=30), title=st.text(max_size=3)))
+def test_any_attachment_has_a_name(attachment: Attachment) -> None:
+    assert name_of(attachment, 0).strip()
+
+
+PLACES = st.integers(0, 3).map(lambda n: Place(file=n // 2, title=f"t{n}", url=f"u{n}"))
+TEXTS = st.text(alphabet="ab .\n", max_size=300)
+
+
+@given(TEXTS, st.lists(st.tuples(PLACES, TEXTS), max_size=5, unique_by=lambda each: each[0]))
+def test_cores_of_a_place_laid_end_to_end_are_its_text(own: str, attached: list[tuple[Place, str]]) -> None:
+    given = [Piece(place, text) for place, text in attached if text.strip()]
+    chunks = chunk_page({"title": "T", "content": own}, CHUNKER, given)
+    assert pieces_of(chunks) == given
+    content = [chunk for chunk in chunks if chunk.field == "content"]
+    assert [chunk.ord for chunk in content] == list(range(len(content)))
+    assert "".join(c.text for c in content if c.place is None) == (own if own.strip() else "")
+    assert chunks == chunk_page({"title": "T", "content": own}, CHUNKER) + tuple(c for c in chunks if c.place)
+
+
+def test_what_is_embedded_reaches_over_the_pages_of_a_file_and_never_from_file_to_file() -> None:
+    cores = {0: ["a" * 10, "b" * 10], 1: ["c" * 10]}
+    attached = [
+        Piece(Place(file=file, title="", url=f"#{n}"), text)
+        for file, texts in cores.items()
+        for n, text in enumerate(texts)
+    ]
+    chunks = chunk_page({"content": "own"}, CHUNKER, attached)
+    page = agents.chunked(changed(), CHUNKER, 0, 0).model_copy(update={"chunks": chunks})
+    assert [each.text for each in plan(page, "m")] == ["own", "a" * 10 + "bb", "aa" + "b" * 10, "c" * 10]
+
+
+def changed(*attached: Attachment) -> PageChange:
+    return PageChange(
+        op="upsert",
+        site="town",
+        lang="en",
+        page_id="fees",
+        revision=5,
+        accepted_at=NOON,
+        source="push",
+        page=PageDocument(id="fees", lang="en", title="Fees", content="Free.", attachments=attached),
+    )
+
+
+def record(change: PageChange, attempt: int = 1) -> Record:
+    return Record("any", 2, 9, change.page_key.encode(), change.encode(), attempt=attempt)
+
+
+async def chunker(site: str) -> Chunker:
+    return CHUNKER
+
+
+async def test_a_page_without_attachments_is_the_same_bytes_as_ever() -> None:
+    sender = FakeSender()
+    await agents.chunk_handler(chunker, no_attachments)(record(changed()), sender)
+    assert sender.sent[0].message.encode() == (
+        b'{"v":1,"change":{"op":"upsert","site":"town","lang":"en","page_id":"fees","revision":5,'
+        b'"accepted_at":"2026-05-04T12:00:00Z","partition":2,"offset":9},'
+        b'"meta":{"title":"Fees","url":"","groups":null},'
+        b'"chunker":{"mode":"content","size":100,"overlap":0.2,"titled":false},'
+        b'"chunks":[{"field":"title","ord":0,"text":"Fees"},{"field":"content","ord":0,"text":"Free."}],"notes":[]}'
+    )
+    embedded = EmbeddedChunk(field="title", ord=0, text="Fees", embed_hash="x", vector=np.zeros(1, np.float32))
+    assert b"place" not in embedded.model_dump_json().encode()
+
+
+async def test_a_place_travels() -> None:
+    place = Place(file=1, title="Statute · 3/9", url="/s.pdf#page=3")
+    chunk = Chunk(field="content", ord=4, text="x", place=place)
+    assert Chunk.model_validate_json(chunk.model_dump_json()) == chunk
+
+
+async def handled(read: Attached, attempt: int = 1) -> tuple[list[PageChunks], Exception | None]:
+    async def reads(page: PageDocument) -> Attached:
+        return read
+
+    sender, error = FakeSender(), None
+    try:
+        await agents.chunk_handler(chunker, reads)(record(changed(Attachment(path="a")), attempt), sender)
+    except (Permanent, Retryable) as err:
+        error = err
+    messages = [sent.message for sent in sender.sent]
+    return [message for message in messages if isinstance(message, PageChunks)], error
+
+
+async def test_an_attachment_that_cannot_be_read_is_a_dead_letter_beside_a_searchable_page() -> None:
+    [sent], error = await handled(Attached(notes=("a is not searchable: x",), failed=("a is not searchable: x",)))
+    assert [chunk.text for chunk in sent.chunks] == ["Fees", "Free."]
+    assert sent.notes == ("a is not searchable: x",)
+    assert isinstance(error, Unread)
+    # Whoever waits for the page must not be told that it failed.
+    sender, letter = FakeSender(), describe(record(changed()), "chunk", error, 1, NOON)
+    await agents.failed_receipt("chunk", agents.change_in_log)(record(changed()), letter, sender)
+    assert sender.sent == []
+    assert (letter.code, letter.message) == ("unreadable-attachment", "a is not searchable: x")
+
+
+async def test_a_page_does_not_wait_for_a_server_that_is_away() -> None:
+    away = Attached(notes=("x",), failed=("x",), away=True)
+    [sent], error = await handled(away, 1)
+    assert isinstance(error, AttachmentsAway)
+    assert len(sent.chunks) == 2
+    sent_again, error = await handled(away, 2)
+    assert sent_again == []
+    assert isinstance(error, AttachmentsAway)
+    [_], error = await handled(away, agents.AWAY_TRIES)
+    assert isinstance(error, Unread)
+
+
+async def test_attachments_never_make_a_page_too_large_for_the_bus() -> None:
+    place = Place(file=0, title="T" * 4_000, url="u")
+    pieces = tuple(Piece(place, "x" * 90 + f" {n}") for n in range(3_000))
+    [sent], error = await handled(Attached(pieces))
+    assert error is None
+    assert [chunk.text for chunk in sent.chunks] == ["Fees", "Free."]
+    assert "too large" in sent.notes[0]

@@ -1,0 +1,544 @@
+"""Answering: whatever the model does, the visitor's answer comes to an end."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from adapters.embedders.fake import FakeEmbedder
+from adapters.fakes import FakeSender
+from adapters.llm.fake import FakeChat
+from pipelines.query.answer import pump
+from pipelines.query.answer.answering import QUOTING_TIME, Answering
+from pipelines.query.answer.strategies.base import Finder, Means
+from pipelines.query.answer.strategies.registry import strategies
+from pipelines.query.books import Books
+from pipelines.query.ports import (
+    BadRequest,
+    ChatModel,
+    Completion,
+    ContentFiltered,
+    ContextTooLong,
+    Delta,
+    ModelCut,
+    ModelDenied,
+    ModelDown,
+    ModelError,
+    ModelSilent,
+    RateLimited,
+    ToolSpec,
+)
+from pipelines.query.publish import Publication
+from pipelines.query.translate import Translator
+from pipelines.runtime.errors import PagewireError, Retryable
+from prompts.loader import ChatMessage, load
+from schemas.answer import Answered, AnswerEvent, Citation, Done, Event, Failed, Restart, Token, Usage
+from schemas.base import Message
+from schemas.query import Retrieved, Source
+from schemas.topics import Topic
+from tests.asking import retrieved, source
+from wiring.settings import Settings, SiteSettings, StrategyName
+
+SETTINGS = Settings(sites={"town": SiteSettings(title="Town")}, llm_model="fake")
+BOOKS = Books()
+PHRASES = BOOKS.of("town").phrases
+POOL = source(1, "The pool opens daily at 9. It is closed on Sundays.")
+TICKETS = source(2, "A ticket costs 4 euros.", title="Tickets")
+
+
+def asked(*sources: Source, lang: str = "en", seconds_left: float = 60) -> Retrieved:
+    found = retrieved(*sources, lang=lang)
+    deadline = datetime.now(UTC) + timedelta(seconds=seconds_left)
+    return found.model_copy(update={"request": found.request.model_copy(update={"deadline": deadline})})
+
+
+class NoPages:
+    """Finds nothing."""
+
+    async def find(self, retrieved: Retrieved, query: str) -> tuple[Source, ...]:
+        return ()
+
+    page = find
+
+
+async def answer(
+    question: Retrieved,
+    model: ChatModel | None,
+    sender: FakeSender | None = None,
+    stopped: asyncio.Event | None = None,
+    *,
+    settings: Settings = SETTINGS,
+    pages: Finder | None = None,
+) -> list[AnswerEvent]:
+    sender = sender or FakeSender()
+    ways = strategies(Means(model, BOOKS, pages or NoPages())) if model else {}
+    answering = Answering(settings, BOOKS, ways, Translator(model, load("translate")) if model else None)
+    to = Publication(sender, question.request, 1)
+    await answering.answer(question, FakeEmbedder(), to, stopped or asyncio.Event())
+    return [s.message for s in sender.sent if isinstance(s.message, AnswerEvent)]
+
+
+def kinds(events: Sequence[AnswerEvent]) -> list[str]:
+    """The types in order, several in a row once."""
+    types = [e.event.type for e in events]
+    return [kind for i, kind in enumerate(types) if i == 0 or types[i - 1] != kind]
+
+
+def last_attempt(events: Sequence[AnswerEvent]) -> list[Event]:
+    return [e.event for e in events if e.attempt == max(e.attempt for e in events)]
+
+
+def streamed(events: Sequence[AnswerEvent]) -> str:
+    return "".join(e.text for e in last_attempt(events) if isinstance(e, Token))
+
+
+def answered(events: Sequence[AnswerEvent]) -> Answered:
+    *_, final, done = last_attempt(events)
+    assert isinstance(final, Answered)
+    assert isinstance(done, Done)
+    return final
+
+
+async def test_a_model_answers_with_citations() -> None:
+    model = FakeChat(["Closed on ", "Sundays [1]", ". Bring a towel."])
+    events = await answer(asked(POOL, TICKETS), model)
+    assert kinds(events) == ["rephrased", "sources", "token", "citation", "token", "answer", "done"]
+    final = answered(events)
+    assert streamed(events) == final.text == "Closed on Sundays. Bring a towel."
+    [cited] = final.citations
+    assert (cited.n, final.text[cited.start : cited.end]) == (1, "Closed on Sundays")
+    assert [(s.n, s.cited) for s in final.sources] == [(1, True), (2, False)]
+    assert not final.extractive
+    assert final.usage == Usage(model="fake", prompt_tokens=len(model.asked[0]), completion_tokens=3)
+    assert final.timings_ms["answer"] >= 0
+
+
+async def test_without_a_model_the_pages_are_quoted() -> None:
+    events = await answer(asked(POOL, TICKETS), None)
+    final = answered(events)
+    assert final.extractive
+    assert final.text.startswith(PHRASES.lead_in("en"))
+    assert streamed(events) == final.text
+    assert {c.quote for c in final.citations} >= {"It is closed on Sundays."}
+    assert [s.cited for s in final.sources] == [any(c.n == n for c in final.citations) for n in (1, 2)]
+
+
+async def test_a_title_is_quoted_only_where_there_is_nothing_else() -> None:
+    title = POOL.model_copy(update={"field": "title", "text": "Pool on Sundays"})
+    assert "Pool on Sundays" not in answered(await answer(asked(title, TICKETS), None)).text
+    assert "Pool on Sundays" in answered(await answer(asked(title), None)).text
+
+
+@pytest.mark.parametrize("lang", ["en", "de", "de-AT"])
+async def test_nothing_found_is_said_in_the_visitors_language_and_costs_no_model_call(lang: str) -> None:
+    model = FakeChat("An invention.")
+    final = answered(await answer(asked(lang=lang), model))
+    assert (final.text, final.citations, final.sources) == (PHRASES.nothing_found(lang), (), ())
+    assert model.asked == []
+
+
+GIVEN_UP = [
+    ModelDown("away"),
+    ModelSilent("..."),
+    ModelDenied("no credit"),
+    BadRequest("no such model"),
+    Retryable("?"),
+]
+
+
+@pytest.mark.parametrize("error", GIVEN_UP, ids=lambda error: error.code)
+async def test_a_model_that_fails_before_its_first_word_is_replaced_by_quotes(error: PagewireError) -> None:
+    model = FakeChat(error)
+    events = await answer(asked(POOL), model)
+    assert kinds(events)[:4] == ["rephrased", "sources", "restart", "token"]
+    final = answered(events)
+    assert final.extractive
+    assert final.strategy == "quote"
+    assert [step.said for step in final.trace if step.kind == "error"] == [error.code] * len(model.asked)
+    assert len(model.asked) == (2 if type(error) is ModelDown else 1)  # another instance may be there
+
+
+async def test_a_busy_model_is_asked_again_when_it_says_so() -> None:
+    model = FakeChat(RateLimited("busy", retry_after=0.0), RateLimited("busy", retry_after=0.0), "Closed [1].")
+    events = await answer(asked(POOL), model)
+    assert kinds(events) == ["rephrased", "sources", "token", "citation", "token", "answer", "done"]
+    assert (answered(events).text, len(model.asked)) == ("Closed.", 3)
+
+
+async def test_a_busy_model_is_not_waited_for_longer_than_the_visitor_waits() -> None:
+    model = FakeChat(RateLimited("busy", retry_after=50.0), "Too late.")
+    assert answered(await answer(asked(POOL, seconds_left=60), model)).extractive
+    assert len(model.asked) == 1
+
+
+async def test_a_prompt_that_is_too_long_is_shortened_from_its_end_once() -> None:
+    filler = [source(n, f"Paragraph {n}. " * 60) for n in range(2, 9)]
+    model = FakeChat(ContextTooLong("4096 tokens"), "Closed on Sundays [1].")
+    final = answered(await answer(asked(POOL, *filler), model))
+    assert (final.text, final.extractive) == ("Closed on Sundays.", False)
+    first, second = (messages[-1].content for messages in model.asked)
+    assert POOL.text in second
+    assert len(second) < 0.7 * len(first)
+    assert "Daily from 9." in first  # the conversation
+    assert "Daily from 9." not in second
+    still = FakeChat(ContextTooLong("4096 tokens"))
+    assert answered(await answer(asked(POOL), still)).extractive
+    assert len(still.asked) == 2
+
+
+@pytest.mark.parametrize("words", [[], ["The pool is "]], ids=["at once", "half-way"])
+async def test_what_the_filter_refuses_is_said_and_not_quoted(words: list[str]) -> None:
+    class Filtered(Breaks):
+        said, error = words, ContentFiltered("no")
+
+    events = await answer(asked(POOL, lang="de"), Filtered())
+    assert ("restart" in kinds(events)) == bool(words)
+    *_, failed, done = last_attempt(events)
+    assert failed == Failed(code="content-filtered", message=PHRASES.error("content-filtered", "de"))
+    assert done == Done()
+    assert streamed(events) == ""
+
+
+async def test_a_model_that_writes_until_the_visitors_time_is_over_is_replaced_by_quotes() -> None:
+    model = Endless()
+    final = answered(await answer(asked(POOL, seconds_left=QUOTING_TIME + 0.2), model))
+    assert final.extractive
+    assert [step.said for step in final.trace if step.kind == "error"] == ["model-slow"]
+    assert model.closed
+
+
+class Breaks(FakeChat):
+    """Fails after some words."""
+
+    said: Sequence[str] = ["The pool is always ", "open"]
+    error: ModelError = ModelCut("the stream ended in the middle")
+
+    async def stream(
+        self,
+        messages: Sequence[ChatMessage],
+        *,
+        max_tokens: int | None = None,
+        temperature: float = 0.0,
+        tools: Sequence[ToolSpec] = (),
+    ) -> AsyncGenerator[Delta, None]:
+        for word in self.said:
+            yield Delta(word)
+        raise self.error
+
+
+async def test_a_model_that_breaks_off_has_its_words_taken_back() -> None:
+    events = await answer(asked(POOL), Breaks())
+    restart = next(e for e in events if isinstance(e.event, Restart))
+    assert (restart.attempt, restart.seq, restart.event) == (2, 0, Restart(attempt=2))
+    assert "always open" in "".join(e.event.text for e in events if e.attempt == 1 and isinstance(e.event, Token))
+    assert "always open" not in answered(events).text
+    assert streamed(events) == answered(events).text
+
+
+def cut(text: str) -> Completion:
+    return Completion(text, Usage(), cut=True)
+
+
+CUT_STRATEGIES: list[tuple[StrategyName, str]] = [
+    ("plain", ""),
+    ("retrieval-gate", "NO"),
+    ("retrieval-gate", "SEARCH: pool"),
+    ("chain-of-thought", "Sundays are out."),
+    ("tools", ""),
+    ("self-ask", "Enough"),
+    ("react", "Action: finish[]"),
+]
+
+
+@pytest.mark.parametrize(("strategy", "first"), CUT_STRATEGIES)
+async def test_an_answer_cut_by_the_models_token_limit_says_so(strategy: StrategyName, first: str) -> None:
+    model = FakeChat(*([first] if strategy != "plain" else []), cut("Closed on Sundays [1]. Bring a [1"))
+    settings = Settings(sites={"town": SiteSettings(title="Town", strategy=strategy)}, llm_model="fake")
+    events = await answer(asked(POOL), model, settings=settings)
+    final = answered(events)
+    assert (final.strategy, final.cut, final.extractive) == (strategy, True, False)
+    assert streamed(events) == final.text == "Closed on Sundays. Bring a …"
+    assert all(final.text[c.start : c.end] == "Closed on Sundays" for c in final.citations)
+
+
+@pytest.mark.parametrize("reply", ["Closed on Sundays.", cut(""), cut("["), RateLimited("busy", 60)])
+async def test_an_answer_that_nothing_cut_does_not_say_so(reply: Any) -> None:
+    final = answered(await answer(asked(POOL), FakeChat(reply)))
+    assert not final.cut
+    assert not final.text.endswith("…")
+    assert final.extractive == (not isinstance(reply, str))
+
+
+@pytest.mark.parametrize("silence", ["", [], "  \n", ["[1]"]])
+async def test_a_model_that_writes_nothing_is_replaced_by_quotes(silence: Any) -> None:
+    assert answered(await answer(asked(POOL), FakeChat(silence))).extractive
+
+
+async def test_a_defect_in_the_model_adapter_is_not_hidden() -> None:
+    with pytest.raises(ZeroDivisionError):
+        await answer(asked(POOL), FakeChat(ZeroDivisionError()))
+
+
+async def test_after_the_deadline_nobody_is_kept_waiting() -> None:
+    model = FakeChat("Too late.")
+    events = await answer(asked(POOL, lang="de", seconds_left=-1), model)
+    assert kinds(events) == ["rephrased", "sources", "error", "done"]
+    assert events[-2].event == Failed(code="timeout", message=PHRASES.error("timeout", "de"))
+    assert model.asked == []
+
+
+class Bus(FakeSender):
+    """Fails at the n-th token."""
+
+    def __init__(self, fails_at: int) -> None:
+        super().__init__()
+        self._left = fails_at
+
+    async def send(self, topic: Topic, key: str, message: Message, *, partition_key: str | None = None) -> None:
+        if isinstance(message, AnswerEvent) and isinstance(message.event, Token):
+            self._left -= 1
+            if self._left == 0:
+                raise Retryable("Kafka did not confirm")
+        await super().send(topic, key, message)
+
+
+class Endless(FakeChat):
+    """Writes faster than anybody reads, for ever."""
+
+    def __init__(self) -> None:
+        super().__init__("")
+        self.closed = False
+        self.written = 0
+
+    async def stream(
+        self,
+        messages: Sequence[ChatMessage],
+        *,
+        max_tokens: int | None = None,
+        temperature: float = 0.0,
+        tools: Sequence[ToolSpec] = (),
+    ) -> AsyncGenerator[Delta, None]:
+        try:
+            while True:
+                self.written += 1
+                yield Delta("word ")
+                await asyncio.sleep(0)
+        finally:
+            self.closed = True
+
+
+async def test_a_broker_that_fails_is_no_failure_of_the_model() -> None:
+    """The stage tries again; quoting would give a worse answer, and needs the broker too."""
+    sender = Bus(fails_at=2)
+    model = Endless()
+    async with asyncio.timeout(5):
+        with pytest.raises(Retryable, match="Kafka"):
+            await answer(asked(POOL), model, sender)
+    assert not any(isinstance(s.message, AnswerEvent) and s.message.attempt > 1 for s in sender.sent)
+    assert model.closed
+
+
+async def test_giving_up_stops_the_model_even_when_its_words_have_piled_up() -> None:
+    class Stuck(FakeSender):
+        """The broker confirms no token."""
+
+        async def send(self, topic: Topic, key: str, message: Message, *, partition_key: str | None = None) -> None:
+            if isinstance(message, AnswerEvent) and isinstance(message.event, Token):
+                stuck.set()
+                await asyncio.Event().wait()
+
+    stuck = asyncio.Event()
+    model = Endless()
+    working = asyncio.create_task(answer(asked(POOL), model, Stuck()))
+    await stuck.wait()
+    ahead = -1
+    while ahead != model.written:  # until it may write no further
+        ahead = model.written
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+    assert ahead < 3 * pump.WAITING
+    working.cancel()
+    done, _ = await asyncio.wait({working}, timeout=5)
+    assert done
+    assert working.cancelled()
+    assert model.closed
+
+
+async def test_a_slow_bus_makes_larger_tokens() -> None:
+    class Slow(FakeSender):
+        async def send(self, topic: Topic, key: str, message: Message, *, partition_key: str | None = None) -> None:
+            for _ in range(10):
+                await asyncio.sleep(0)
+            await super().send(topic, key, message)
+
+    pieces = [f"word{n} " for n in range(200)]
+    events = await answer(asked(POOL), FakeChat(pieces), Slow())
+    assert answered(events).text == streamed(events) == "".join(pieces).strip()
+    assert sum(isinstance(e.event, Token) for e in events) < len(pieces) / 2
+
+
+async def test_citations_point_into_the_text_however_the_pieces_are_cut() -> None:
+    pieces = list("Closed on Sundays [1]. A ticket costs 4 euros [2].")
+    events = await answer(asked(POOL, TICKETS), FakeChat(pieces))
+    final = answered(events)
+    assert [final.text[c.start : c.end] for c in final.citations] == ["Closed on Sundays", "A ticket costs 4 euros"]
+    assert tuple(e.event for e in events if isinstance(e.event, Citation)) == final.citations
+
+
+class Bell(FakeSender):
+    """Rings after the n-th token."""
+
+    def __init__(self, at: int) -> None:
+        super().__init__()
+        self.stopped = asyncio.Event()
+        self._left = at
+
+    async def send(
+        self, topic: Topic, key: str, message: Message, *, partition_key: str | None = None, lane: Any = None
+    ) -> None:
+        await super().send(topic, key, message)
+        if isinstance(message, AnswerEvent) and isinstance(message.event, Token):
+            self._left -= 1
+            if self._left == 0:
+                self.stopped.set()
+
+
+async def test_a_stop_ends_the_answer_with_what_there_is_and_hangs_up_on_the_model() -> None:
+    class Cites(Endless):
+        async def stream(self, *args: Any, **kwargs: Any) -> AsyncGenerator[Delta, None]:
+            yield Delta("Closed on Sundays [1]. ")
+            async for delta in super().stream(*args, **kwargs):
+                yield delta
+
+    sender, model = Bell(at=3), Cites()
+    async with asyncio.timeout(5):
+        events = await answer(asked(POOL, TICKETS), model, sender, sender.stopped)
+    final = answered(events)
+    assert final.stopped
+    assert final.text == streamed(events)
+    assert final.text.startswith("Closed on Sundays. word")
+    assert [c.n for c in final.citations] == [1]
+    assert [s.cited for s in final.sources] == [True, False]
+    assert not final.extractive
+    assert model.closed
+    assert [e.seq for e in events] == list(range(len(events)))
+
+
+@pytest.mark.parametrize("model", [None, FakeChat("Closed [1].")], ids=["quoting", "model"])
+async def test_a_stop_that_came_before_ends_the_answer_at_once(model: FakeChat | None) -> None:
+    stopped = asyncio.Event()
+    stopped.set()
+    events = await answer(asked(POOL), model, stopped=stopped)
+    assert kinds(events) == ["rephrased", "sources", "answer", "done"]
+    assert (answered(events).stopped, answered(events).text) == (True, "")
+    assert model is None or model.asked == []
+
+
+async def test_a_stop_ends_the_wait_for_a_busy_model() -> None:
+    class Rings(FakeChat):
+        async def stream(self, *args: Any, **kwargs: Any) -> AsyncGenerator[Delta, None]:
+            asyncio.get_running_loop().call_soon(stopped.set)
+            async for delta in super().stream(*args, **kwargs):
+                yield delta
+
+    stopped = asyncio.Event()
+    model = Rings(RateLimited("busy", retry_after=25.0))
+    async with asyncio.timeout(5):
+        events = await answer(asked(POOL), model, stopped=stopped)
+    assert answered(events).stopped
+    assert len(model.asked) == 1
+
+
+def refused(*sources: Source, grade: int = 4, lang: str = "en") -> Retrieved:
+    return asked(*sources, lang=lang).model_copy(update={"grade": grade})
+
+
+@pytest.mark.parametrize("grade", [2, 3, 4, 5])
+async def test_what_the_gate_refuses_is_answered_without_a_model_and_with_candidates(grade: int) -> None:
+    model = FakeChat("An invention.")
+    final = answered(await answer(refused(POOL, grade=grade, lang="de"), model))
+    assert PHRASES.say("see-pages", "de") in final.text
+    assert "[Pool](</p1>)" in final.text
+    assert (final.extractive, final.citations, model.asked) == (True, (), [])
+
+
+@pytest.mark.parametrize("grade", [0, 1])
+async def test_what_the_gate_lets_through_is_answered(grade: int) -> None:
+    assert answered(await answer(refused(POOL, grade=grade), FakeChat("Closed [1]."))).text == "Closed."
+
+
+def going(strategy: StrategyName) -> Settings:
+    return Settings(sites={"town": SiteSettings(title="Town", strategy=strategy)}, llm_model="fake")
+
+
+class Ferries:
+    """Finds one page, whatever is asked."""
+
+    async def find(self, retrieved: Retrieved, query: str) -> tuple[Source, ...]:
+        return (source(1, "The ferry runs hourly.", title="Ferry"),)
+
+    page = find
+
+
+async def test_a_strategy_that_searches_may_find_what_the_gate_did_not() -> None:
+    model = FakeChat("Action: search[ferry]", "Action: finish[]", "Hourly [1].")
+    events = await answer(refused(grade=5), model, settings=going("react"), pages=Ferries())
+    assert kinds(events) == ["rephrased", "sources", "token", "citation", "token", "answer", "done"]
+    final = answered(events)
+    assert (final.text, final.strategy) == ("Hourly.", "react")
+    assert [step.kind for step in final.trace] == ["model", "search", "model", "model"]
+    assert [(s.n, s.cited) for s in final.sources] == [(1, True)]
+    assert final.usage.completion_tokens == 3  # of all calls
+
+
+async def test_a_strategy_that_finds_nothing_either_leaves_it_to_the_gate() -> None:
+    model = FakeChat("Action: search[ferry]", "Action: finish[]", "An invention.")
+    final = answered(await answer(refused(grade=5), model, settings=going("react")))
+    assert (final.text, final.strategy, final.extractive) == (PHRASES.nothing_found("en"), "quote", True)
+
+
+async def test_a_strategy_that_breaks_down_quotes_what_it_has_found() -> None:
+    model = FakeChat("Action: search[ferry]", ModelDenied("no credit"))
+    final = answered(await answer(refused(grade=5), model, settings=going("react"), pages=Ferries()))
+    assert "The ferry runs hourly." in final.text
+    assert final.extractive
+
+
+async def test_a_model_that_fails_with_nothing_to_quote_is_told_plainly() -> None:
+    events = await answer(refused(grade=5, lang="fr"), FakeChat(ModelDenied("no credit")), settings=going("react"))
+    failed, done = last_attempt(events)[-2:]
+    assert failed == Failed(code="model-denied", message=PHRASES.error("model-denied", "fr"))
+    assert done == Done()
+
+
+class NoIndex(NoPages):
+    async def find(self, retrieved: Retrieved, query: str) -> tuple[Source, ...]:
+        raise Retryable("Elasticsearch is away")
+
+
+async def test_a_search_that_fails_on_the_way_leaves_what_was_retrieved() -> None:
+    model = FakeChat("Action: search[ferry]")
+    final = answered(await answer(asked(POOL), model, settings=going("react"), pages=NoIndex()))
+    assert final.extractive
+    assert "closed on Sundays" in final.text
+
+
+async def test_our_own_words_are_translated_where_we_have_none() -> None:
+    final = answered(await answer(refused(grade=5, lang="sv"), FakeChat("Inget hittades.")))
+    assert final.text == "Inget hittades."
+    without = answered(await answer(refused(grade=5, lang="sv"), None))
+    assert without.text == PHRASES.nothing_found("en")
+
+
+async def test_the_sites_terms_are_in_the_prompt_in_the_visitors_language() -> None:
+    site = SiteSettings(title="Town", glossary={"Hallenbad": {"en": "indoor pool"}, "Bürgeramt": {"en": "office"}})
+    model = FakeChat("Closed [1].")
+    pool = source(1, "Das Hallenbad ist sonntags zu.")
+    await answer(asked(pool), model, settings=Settings(sites={"town": site}, llm_model="fake"))
+    system = model.asked[0][0].content
+    assert "Hallenbad: indoor pool" in system
+    assert "Bürgeramt" not in system

@@ -1,0 +1,91 @@
+"""A tool is a typed function: the model is told its signature, and what it writes is checked against it."""
+
+from __future__ import annotations
+
+from datetime import date
+from typing import Annotated, Literal
+
+import pytest
+from pydantic import Field
+
+from pipelines.query.answer.tools.registry import BadCall, MissingSlots, Said, Tool, Tools
+from pipelines.query.ports import ToolCall
+from tests.asking import source
+
+
+async def book(
+    room: Annotated[Literal["hall", "garden"], Field(description="Which room.")],
+    day: Annotated[date, Field(description="When, YYYY-MM-DD.")],
+    guests: int = 10,
+) -> str:
+    """Books a room
+    for a day."""
+    if guests > 100:
+        raise ValueError("at most 100 guests")
+    return f"{room} {day:%d.%m.} {guests}"
+
+
+async def test_the_schema_comes_from_signature_and_docstring() -> None:
+    spec = Tool.of(book).spec
+    assert (spec.name, spec.description) == ("book", "Books a room for a day.")
+    assert spec.parameters["required"] == ["room", "day"]
+    assert spec.parameters["properties"]["room"] == {
+        "description": "Which room.",
+        "enum": ["hall", "garden"],
+        "title": "Room",
+        "type": "string",
+    }
+    assert spec.parameters["properties"]["guests"]["default"] == 10
+
+
+async def test_arguments_are_checked_and_converted() -> None:
+    said = await Tool.of(book).call('{"room": "hall", "day": "2026-05-04", "guests": "12", "colour": "red"}')
+    assert said == Said("hall 04.05. 12")
+
+
+@pytest.mark.parametrize("empty", ["{}", "", '{"room": null, "day": ""}'])
+async def test_what_nobody_gave_is_asked_for_in_words(empty: str) -> None:
+    with pytest.raises(MissingSlots) as caught:
+        await Tool.of(book).call(empty)
+    assert caught.value.slots == ["room (Which room.)", "day (When, YYYY-MM-DD.)"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        ('{"room": "cellar", "day": "2026-05-04"}', "room: Input should be 'hall' or 'garden'"),
+        ('{"room": "hall", "day": "2026-05-04", "guests": 500}', "at most 100 guests"),
+        ("room=hall", "not JSON"),
+        ('"hall"', "must be a JSON object"),
+    ],
+)
+async def test_wrong_arguments_are_explained(arguments: str, complaint: str) -> None:
+    with pytest.raises(BadCall, match=f"book: .*{complaint}"):
+        await Tool.of(book).call(arguments)
+
+
+async def test_a_tool_that_is_not_there_is_named_with_those_that_are() -> None:
+    with pytest.raises(BadCall, match="no tool 'fly'; there are: book"):
+        await Tools([book]).call(ToolCall("fly", "{}"))
+
+
+async def test_a_tool_may_bring_sources() -> None:
+    async def page() -> Said:
+        """Reads."""
+        return Said("here", (source(1, "Text."),))
+
+    assert (await Tools([page]).call(ToolCall("page", "{}"))).sources[0].text == "Text."
+
+
+def test_what_cannot_be_told_to_a_model_is_no_tool() -> None:
+    async def silent(a: int) -> str:
+        return str(a)
+
+    async def untyped(a) -> str:  # type: ignore[no-untyped-def]
+        """Says something."""
+        return str(a)
+
+    with pytest.raises(TypeError, match="silent: no docstring"):
+        Tool.of(silent)
+    with pytest.raises(TypeError, match="argument a has no type"):
+        Tool.of(untyped)

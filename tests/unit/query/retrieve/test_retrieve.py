@@ -1,0 +1,210 @@
+"""Retrieve and search: the right searches are made, and revisions are never mixed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from adapters.elastic.search import Candidates, Floors, IndexMoved
+from adapters.embedders.fake import FakeEmbedder
+from pipelines.query.retrieve.fuse import Hit
+from pipelines.query.retrieve.retrieve import FINE, NOTHING_FOUND, retrieve
+from pipelines.query.retrieve.search import DEPTH, Searcher
+from pipelines.query.retrieve.widen import passages
+from pipelines.runtime.errors import UnknownSite
+from schemas.page import FieldName
+from schemas.query import Rephrased, Retrieved
+from tests.asking import question
+from wiring.settings import Settings, SiteSettings
+
+SETTINGS = Settings(sites={"town": SiteSettings()}, content_hits=3, neighbours=1)
+PAGE = "town:en:pool"
+
+
+LIVE = "pagewire-town-000002"
+
+
+def hit(ord: int, text: str, field: FieldName = "content", revision: int = 5, page: str = "pool", **scores: Any) -> Hit:
+    return Hit(
+        page_key=f"town:en:{page}",
+        page_id=page,
+        lang="en",
+        title="Pool",
+        url="/pool",
+        field=field,
+        ord=ord,
+        text=text,
+        revision=revision,
+        index=LIVE,
+        **scores,
+    )
+
+
+class FakeIndex:
+    """Finds what it is told to; remembers how it was asked."""
+
+    def __init__(self, dense: Sequence[Hit] = (), keyword: Sequence[Hit] = (), around: Sequence[Hit] = ()) -> None:
+        self._found = Candidates(list(dense), list(keyword), [("pool", 1)], 10)
+        self.there = {h.place: h for h in (*around, *dense, *keyword)}
+        self.searches: list[dict[str, Any]] = []
+        self.wanted: list[Sequence[tuple[str, FieldName, int]]] = []
+        self.fields: list[tuple[str, FieldName]] = []
+        self.moves = 0  # promotions between a look at the index and the search
+
+    async def candidates(self, site: str, text: str, vector: Any, **how: Any) -> Candidates:
+        if self.moves:
+            self.moves -= 1
+            raise IndexMoved("another index is live")
+        self.searches.append({"site": site, "text": text, "vector": vector, **how})
+        dense = self._found.dense if vector is not None else []
+        keyword = self._found.keyword if how["keyword_hits"] else []
+        return Candidates(dense, keyword, self._found.terms, self._found.total)
+
+    async def chunks(self, index: str, addresses: Sequence[tuple[str, FieldName, int]]) -> list[Hit]:
+        assert index == LIVE
+        self.wanted.append(addresses)
+        return [self.there[address] for address in addresses if address in self.there]
+
+    async def field(self, index: str, page_key: str, field: FieldName) -> list[Hit]:
+        assert index == LIVE
+        self.fields.append((page_key, field))
+        return [h for key, h in sorted(self.there.items()) if key[:2] == (page_key, field)]
+
+
+class Models:
+    model = FakeEmbedder()
+
+    async def for_site(self, site: str) -> FakeEmbedder:
+        return self.model
+
+
+def searcher(index: FakeIndex) -> Searcher:
+    return Searcher(index, Models(), SETTINGS)  # type: ignore[arg-type]
+
+
+def asked(mode: Any = "semantic", groups: tuple[str, ...] = ()) -> Rephrased:
+    request = question().model_copy(update={"groups": groups})
+    return Rephrased(request=request, question="Is the pool open?", mode=mode, timings_ms={"rephrase": 2.0})
+
+
+async def found(index: FakeIndex, mode: Any = "semantic", groups: Iterable[str] = ()) -> Retrieved:
+    return await retrieve(asked(mode, tuple(groups)), searcher(index), index, SETTINGS)
+
+
+async def test_a_hit_is_widened_by_its_neighbours() -> None:
+    index = FakeIndex([hit(1, "Open daily. ", cosine=0.8)], [], [hit(0, "The pool. "), hit(2, "Closed on Monday.")])
+    retrieved = await found(index)
+    [source] = retrieved.sources
+    assert source.text == "The pool. Open daily. Closed on Monday."
+    assert (retrieved.grade, retrieved.mode, retrieved.question) == (FINE, "semantic", "Is the pool open?")
+    assert retrieved.request == question()
+    assert list(retrieved.timings_ms) == ["rephrase", "search", "gate", "widen"]
+
+
+async def test_only_what_fits_is_read_and_the_rest_when_there_is_room_for_it() -> None:
+    long = [hit(n, f"Part {n}. " + "x" * 480) for n in range(5)]
+    for budget, reads in ((1_200, 1), (6_000, 2)):
+        settings = SETTINGS.model_copy(update={"context_chars": budget, "neighbours": 2, "chunk_size": 500})
+        index = FakeIndex([replace(long[2], cosine=0.8)], [], long)
+        retrieved = await retrieve(asked(), Searcher(index, Models(), settings), index, settings)  # type: ignore[arg-type]
+        every = passages([replace(long[2], score=retrieved.sources[0].score)], long, budget)
+        assert [source.text for source in retrieved.sources] == [source.text for source in every]
+        assert len(index.wanted) == reads
+
+
+async def test_a_hit_that_is_gone_when_it_is_read_is_left_out() -> None:
+    index = FakeIndex([hit(0, "Open daily.", cosine=0.8), hit(7, "Gone.", cosine=0.7)])
+    del index.there[(PAGE, "content", 7)]
+    [source] = (await found(index)).sources
+    assert source.text == "Open daily."
+
+
+async def test_neighbours_of_another_revision_are_left_out() -> None:
+    """They are read in real time, hits are not: a save in between must not be mixed in."""
+    around = [hit(0, "Newer. ", revision=6), hit(2, "Older.", revision=4)]
+    [source] = (await found(FakeIndex([hit(1, "Open daily.", cosine=0.8)], [], around))).sources
+    assert (source.text, source.revision) == ("Open daily.", 5)
+
+
+async def test_a_question_is_searched_both_ways_with_the_floors_of_its_model_and_the_visitors_groups() -> None:
+    index = FakeIndex([hit(0, "Open.", cosine=0.8)])
+    await found(index, groups=["staff"])
+    [how] = index.searches
+    assert (how["site"], how["text"], list(how["groups"])) == ("town", "Is the pool open?", ["staff"])
+    assert (how["floors"], how["model"]) == (Floors(0.3, 0.1), "fake-1-64")
+    assert (how["content_hits"], how["keyword_hits"]) == (DEPTH, DEPTH)
+    assert Models.model.asked[-1] == "Is the pool open?"
+
+
+async def test_a_short_question_is_looked_up_by_its_words_and_reads_whole_fields() -> None:
+    text = [hit(n, f"Part {n}. ") for n in range(5)]
+    index = FakeIndex([hit(9, "never", cosine=0.9)], [hit(3, "Part 3. ", bm25=7.0)], text)
+    retrieved = await found(index, "keyword")
+    assert [s.text for s in retrieved.sources] == ["Part 0. Part 1. Part 2. Part 3. Part 4."]
+    assert index.fields == [(PAGE, "content")]
+    assert index.wanted == [[(PAGE, "content", 3)]]  # no neighbours
+    [how] = index.searches
+    assert how["vector"] is None
+    assert how["keyword_hits"] == DEPTH
+
+
+async def test_a_field_with_several_hits_is_read_once() -> None:
+    text = [hit(n, f"Part {n}. ", bm25=5.0 - n) for n in range(2)]
+    index = FakeIndex([], [*text, hit(0, "Pool", "title", bm25=1.0)], text)
+    await found(index, "keyword")
+    assert index.fields == [(PAGE, "content"), (PAGE, "title")]
+
+
+async def test_nothing_found_is_graded_so() -> None:
+    retrieved = await found(FakeIndex())
+    assert (retrieved.sources, retrieved.grade) == ((), NOTHING_FOUND)
+
+
+@pytest.mark.parametrize(("kind", "embeds", "words"), [("hybrid", 1, DEPTH), ("vector", 1, 0), ("keyword", 0, DEPTH)])
+async def test_a_search_asks_for_what_its_kind_needs(kind: Any, embeds: int, words: int) -> None:
+    index = FakeIndex([hit(0, "a", cosine=0.8)], [hit(1, "b", bm25=3.0)])
+    before = len(Models.model.asked)
+    hits = await searcher(index).search("town", "pool", kind=kind, size=10)
+    assert len(Models.model.asked) - before == embeds
+    assert index.searches[0]["keyword_hits"] == words
+    assert {h.text for h in hits} == {"hybrid": {"a", "b"}, "vector": {"a"}, "keyword": {"b"}}[kind]
+
+
+async def test_a_search_gives_at_most_its_size_best_first() -> None:
+    index = FakeIndex([hit(n, str(n), cosine=0.9 - n / 10) for n in range(5)])
+    hits = await searcher(index).search("town", "pool", kind="vector", size=3)
+    assert [h.text for h in hits] == ["0", "1", "2"]
+    assert hits[0].cosine == 0.9
+    assert hits[0].score > hits[1].score > hits[2].score
+
+
+async def test_more_hits_than_the_usual_depth_are_searched_for() -> None:
+    index = FakeIndex()
+    await searcher(index).search("town", "pool", kind="hybrid", size=DEPTH + 20)
+    assert (index.searches[0]["content_hits"], index.searches[0]["keyword_hits"]) == (DEPTH + 20, DEPTH + 20)
+
+
+async def test_a_promotion_in_between_costs_a_second_look_with_the_right_model() -> None:
+    index = FakeIndex([hit(0, "a", cosine=0.8)])
+    index.moves = 1
+    before = len(Models.model.asked)
+    assert await searcher(index).search("town", "pool", kind="hybrid", size=3)
+    assert len(Models.model.asked) - before == 2
+
+
+async def test_promotions_without_end_are_told() -> None:
+    index = FakeIndex([hit(0, "a", cosine=0.8)])
+    index.moves = 9
+    with pytest.raises(IndexMoved):
+        await searcher(index).search("town", "pool", kind="hybrid", size=3)
+    assert index.moves == 7
+
+
+async def test_an_unknown_site_is_not_searched() -> None:
+    index = FakeIndex()
+    with pytest.raises(UnknownSite):
+        await searcher(index).search("village", "pool", kind="hybrid", size=3)
+    assert index.searches == []

@@ -1,0 +1,154 @@
+"""Where sentences end, in several languages and in Markdown."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from text.sentences import cut, plain, split
+
+
+def said(text: str, lang: str = "") -> list[str]:
+    return [text[s.start : s.end] for s in split(text, lang)]
+
+
+@pytest.mark.parametrize(
+    ("lang", "text"),
+    [
+        ("de", "Wir öffnen z. B. um 9.30 Uhr."),
+        ("de", "Dr. Müller ist ab dem 3. Oktober da."),
+        ("de", "Siehe § 5 Abs. 2 und Nr. 7 der Satzung."),
+        ("de", "Es kostet ca. 1.200,50 Euro inkl. Porto."),
+        ("de", "Rund 3 Mio. Menschen kamen."),
+        ("en", "Ask Mrs. J. F. Smith at No. 5, St. Mary St. Louis."),
+        ("en", "Version 3.5 costs $4.20 (approx. 4 euros)."),
+        ("hu", "A 3. emelet kb. 20 percre van."),
+        ("pl", "Urząd przy ul. Długiej 5 ma ok. 20 okien."),
+        ("fr", "Adressez-vous à Mme Dupont, av. Foch."),
+        ("it", "Il sig. Rossi e la sig. Bianchi."),
+        ("es", "Llame a la Sra. García."),
+        ("xx", "Go to www.example.org/a.b?c=d. or not"),
+    ],
+)
+def test_a_full_stop_inside_a_sentence_does_not_end_it(lang: str, text: str) -> None:
+    assert said(text, lang) == [text]
+
+
+@pytest.mark.parametrize(
+    ("lang", "text", "sentences"),
+    [
+        ("en", "One. Two! Three? Four… Five", ["One.", "Two!", "Three?", "Four…", "Five"]),
+        ("en", 'He said "Go." Then he went.', ['He said "Go."', "Then he went."]),
+        ("en", "He said no. The end.", ["He said no.", "The end."]),
+        ("en", "It was 24. The rest left.", ["It was 24.", "The rest left."]),
+        ("de", "Das war 1998. Danach kam viel.", ["Das war 1998.", "Danach kam viel."]),
+        ("es", "¿Dónde? ¡Aquí! Bien.", ["¿Dónde?", "¡Aquí!", "Bien."]),
+        ("zh", "图书馆九点开门。周日休息。", ["图书馆九点开门。", "周日休息。"]),
+        ("hi", "यह खुला है। वह बंद है।", ["यह खुला है।", "वह बंद है।"]),
+        ("ar", "هل هو مفتوح؟ نعم.", ["هل هو مفتوح؟", "نعم."]),
+        ("en", "A line\nbreaks here. Next.", ["A line\nbreaks here.", "Next."]),
+    ],
+)
+def test_sentences_end_where_a_reader_ends_them(lang: str, text: str, sentences: list[str]) -> None:
+    assert said(text, lang) == sentences
+
+
+PAGE = """# Library of St. Ives
+
+Open daily. See below.
+- Monday: 9.30–18. Closed at noon.
+- Tuesday
+  all day
+
+| Day | Hours |
+| --- | --- |
+| Wed | 9 |
+| Thu | 10 |
+
+High Street 1\x20\x20
+Springfield
+
+```
+x = a[1]. B
+```
+***
+End"""
+
+
+def test_markdown_blocks_are_units() -> None:
+    units = [(s.kind, PAGE[s.start : s.end]) for s in split(PAGE, "en")]
+    assert units == [
+        ("heading", "# Library of St. Ives"),
+        ("prose", "Open daily."),
+        ("prose", "See below."),
+        ("item", "- Monday: 9.30–18. Closed at noon."),
+        ("item", "- Tuesday\n  all day"),
+        ("row", "| Day | Hours |"),
+        ("row", "| Wed | 9 |"),
+        ("row", "| Thu | 10 |"),
+        ("prose", "High Street 1"),
+        ("prose", "Springfield"),
+        ("code", "x = a[1]. B"),
+        ("prose", "End"),
+    ]
+
+
+def test_rows_know_their_header() -> None:
+    headers = [s.header and PAGE[slice(*s.header)] for s in split(PAGE) if s.kind == "row"]
+    assert headers == [None, "| Day | Hours |", "| Day | Hours |"]
+
+
+def test_a_long_list_item_is_several_sentences() -> None:
+    item = "- " + "This is a sentence of the item. " * 20
+    assert len(split(item)) == 20
+
+
+@given(st.text(alphabet="aB1. \n|-#`*。!?", max_size=200))
+def test_units_are_in_order_apart_and_lose_no_word(text: str) -> None:
+    units = split(text)
+    assert all(a.end <= b.start for a, b in pairwise(units))
+    assert all(text[u.start : u.end] == text[u.start : u.end].strip() != "" for u in units)
+    if "`" not in text and "-" not in text:  # fences and rules are left out on purpose
+        kept = "".join(text[u.start : u.end] for u in units)
+        assert "".join(kept.split()) == "".join(text.split())
+
+
+@given(st.text(alphabet="aB1. \n", max_size=80), st.integers(0, 90))
+def test_cut_is_a_beginning_within_the_limit(text: str, limit: int) -> None:
+    piece = cut(text, limit)
+    assert len(piece) <= limit or piece == text
+    assert text.startswith(piece)
+    assert piece == text if len(text) <= limit else True
+
+
+@pytest.mark.parametrize(
+    ("limit", "piece"),
+    [
+        (3, ""),
+        (4, "Eins"),
+        (9, "Eins"),
+        (12, "Eins zwei."),
+        (21, "Eins zwei. Drei vier."),
+        (99, "Eins zwei. Drei vier. Fünf"),
+    ],
+)
+def test_cut_ends_with_a_sentence_or_at_least_a_word(limit: int, piece: str) -> None:
+    assert cut("Eins zwei. Drei vier. Fünf", limit) == piece
+
+
+@pytest.mark.parametrize(
+    ("markdown", "words"),
+    [
+        ("## **Opening** hours", "Opening hours"),
+        ("- [Fees](/fees 'x') and _more_", "[Fees](/fees 'x') and more"),
+        ('1. [Fees](/fees "All fees") for snake_case', "Fees for snake_case"),
+        ("| Mon | 9–18 |", "Mon 9–18"),
+        ("> Quote \\* `code`\n> more", "Quote * code more"),
+        ("![Map](map.png) here", "Map here"),
+    ],
+)
+def test_plain_is_what_a_reader_sees(markdown: str, words: str) -> None:
+    assert plain(markdown) == words

@@ -1,0 +1,263 @@
+"""Settings: a wrong one fails at start and is named; a secret is never said."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pipelines.runtime.errors import SettingsError, UnknownSite
+from schemas.ingest import Chunker
+from wiring import addresses as services
+from wiring.addresses import ServiceMissing, addresses
+from wiring.settings import FILE_ONLY, Settings, load
+
+SECRETS = {
+    "admin_key": "hush-admin",
+    "openai_api_key": "hush-openai",
+    "elasticsearch_password": "hush-password",
+    "elasticsearch_api_key": "hush-api",
+    "token_secret": "hush-" + "x" * 40,
+}
+
+
+@pytest.fixture
+def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """`pagewire.yaml` of the working directory; not there yet."""
+    monkeypatch.chdir(tmp_path)
+    return tmp_path / "pagewire.yaml"
+
+
+def refused(file: Path, yaml: str | None = None, **env: str) -> str:
+    if yaml is not None:
+        file.write_text(yaml, encoding="utf-8")
+    with pytest.raises(SettingsError) as caught:
+        load(env)
+    return str(caught.value)
+
+
+def test_without_file_and_environment_there_is_the_demo_site(file: Path) -> None:
+    settings = load({})
+    assert settings == Settings()
+    assert settings.site("demo").languages == ("de", "en")
+    assert settings.kafka is None
+
+
+def test_the_least_file_that_works(file: Path) -> None:
+    file.write_text("sites: {town: {languages: [en]}}")
+    assert list(load({}).sites) == ["town"]
+
+
+def test_an_empty_file_is_as_good_as_none(file: Path) -> None:
+    file.write_text("# nothing yet\n")
+    assert load({}) == Settings()
+
+
+def test_the_environment_wins_over_the_file(file: Path) -> None:
+    file.write_text("port: 1\npartitions: 2\n")
+    settings = load({"PAGEWIRE_PORT": "3"})
+    assert (settings.port, settings.partitions) == (3, 2)
+
+
+def test_an_empty_variable_is_as_good_as_none(file: Path) -> None:
+    file.write_text("port: 1\n")
+    assert load({"PAGEWIRE_PORT": "", "OPENAI_BASE_URL": ""}).port == 1
+
+
+def test_another_file_by_name(file: Path, tmp_path: Path) -> None:
+    other = tmp_path / "other.yaml"
+    other.write_text("port: 5")
+    assert load({"PAGEWIRE_CONFIG": str(other)}).port == 5
+    assert "PAGEWIRE_CONFIG: no such file" in refused(file, PAGEWIRE_CONFIG=str(tmp_path / "none.yaml"))
+
+
+def test_the_names_that_openai_uses_count_least(file: Path) -> None:
+    openai = {"OPENAI_API_KEY": "k", "OPENAI_BASE_URL": "http://one/v1"}
+    settings = load(openai)
+    assert settings.openai_api_key is not None
+    assert (settings.openai_api_key.get_secret_value(), settings.openai_base_url) == ("k", "http://one/v1")
+    ours = {"PAGEWIRE_OPENAI_BASE_URL": "http://two/v1"}
+    assert load(openai | ours).openai_base_url == "http://two/v1"
+    assert load(ours | openai).openai_base_url == "http://two/v1"
+    file.write_text("openai_base_url: http://file/v1")
+    assert load(openai).openai_base_url == "http://file/v1"
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("PORT", "many"),
+        ("PORT", "70000"),
+        ("SHARDS", "0"),
+        ("WINDOW", "65"),
+        ("TRY_TIMEOUT", "0"),
+        ("DRAIN_TIMEOUT", "41"),
+        ("CHUNK_MODE", "random"),
+        ("CHUNK_SIZE", "31"),
+        ("CHUNK_OVERLAP", "1"),
+        ("EMBEDDER", "word2vec"),
+        ("EMBEDDER", "openai:"),
+        ("TOPIC_PREFIX", "no spaces"),
+        ("VISITOR_RATE", "fast"),
+        ("TOKEN_SECRET", "short"),
+        ("LOG_LEVEL", "loud"),
+        ("LOG_JSON", "perhaps"),
+        ("ELASTICSEARCH", "localhost:9200"),
+        ("ELASTICSEARCH", "https://es.example.org"),
+        ("ELASTICSEARCH", "https://elastic:pw@es.example.org:9200"),
+        ("OPENAI_BASE_URL", "api.example.org/v1"),
+    ],
+)
+def test_a_wrong_value_is_named_by_its_variable_and_its_file(file: Path, name: str, value: str) -> None:
+    said = refused(file, **{f"PAGEWIRE_{name}": value})
+    assert said.startswith(f"{name.lower()} (PAGEWIRE_{name} or pagewire.yaml): ")
+    assert "Value error" not in said
+
+
+@pytest.mark.parametrize("url", ["http://localhost:9200", "https://es.example.org:443/path", "http://[::1]:9200"])
+def test_addresses_of_elasticsearch_that_its_client_takes(file: Path, url: str) -> None:
+    assert load({"PAGEWIRE_ELASTICSEARCH": url}).elasticsearch == url
+
+
+@pytest.mark.parametrize(
+    ("yaml", "said"),
+    [
+        ("sites: {}", "sites (pagewire.yaml): at least one site"),
+        ("sites: [town]", "sites (pagewire.yaml): "),
+        ("sites: {Town: {}}", "sites.Town.[key] (pagewire.yaml): "),
+        ("sites: {town: {languages: []}}", "sites.town.languages (pagewire.yaml): "),
+        ("sites: {town: {languages: [no]}}", "sites.town.languages.0 (pagewire.yaml): "),  # YAML's `no` is false
+        ("sites: {town: {langs: [en]}}", "sites.town.langs (pagewire.yaml): no such setting"),
+        ("sites: {town-000001: {}}", "'town-000001' ends like an index generation"),
+        ("keys: [{name: cms, sha256: abc, scopes: [ingest]}]", "keys.0.sha256 (pagewire.yaml): "),
+        ("prot: 8000", "prot (pagewire.yaml): no such setting; did you mean port?"),
+        ("window: [1]", "window (PAGEWIRE_WINDOW or pagewire.yaml): "),
+        ("- a list", "pagewire.yaml: must be a mapping such as `sites: {town: {languages: [en]}}`"),
+        ("a: {b", "pagewire.yaml: not YAML at line 1, column "),
+    ],
+)
+def test_what_is_wrong_in_the_file_is_named(file: Path, yaml: str, said: str) -> None:
+    assert said in refused(file, yaml)
+
+
+def test_all_that_is_wrong_is_said_at_once(file: Path) -> None:
+    said = refused(file, "port: x\nshards: 0")
+    assert "port (" in said
+    assert "shards (" in said
+
+
+@pytest.mark.parametrize("folder", [True, False])
+def test_a_file_that_cannot_be_read_is_named(file: Path, folder: bool) -> None:
+    if folder:
+        file.mkdir()
+    else:
+        file.write_bytes(b"\xff\xfe\x00")
+    assert refused(file).startswith("pagewire.yaml: cannot be read: ")
+
+
+def test_a_misspelt_variable_gets_a_suggestion(file: Path) -> None:
+    assert refused(file, PAGEWIRE_KAFAK="x") == "PAGEWIRE_KAFAK: no such setting; did you mean PAGEWIRE_KAFKA?"
+    assert refused(file, PAGEWIRE_ZZZZZ="x") == "PAGEWIRE_ZZZZZ: no such setting"
+
+
+@pytest.mark.parametrize("name", sorted(FILE_ONLY))
+def test_what_fits_into_no_variable_says_where_it_goes(file: Path, name: str) -> None:
+    assert refused(file, **{f"PAGEWIRE_{name.upper()}": "x"}).startswith(
+        f"PAGEWIRE_{name.upper()}: {name} are set in pagewire.yaml"
+    )
+
+
+@pytest.mark.parametrize(
+    ("yaml", "said"),
+    [
+        ("elasticsearch_user: elastic", "elasticsearch_user and elasticsearch_password: give both or neither"),
+        (
+            f"keys: [{{name: cms, sha256: {'a' * 64}, scopes: [ingest], site: village}}]",
+            "keys: 'cms' is for the unknown site 'village'",
+        ),
+    ],
+)
+def test_settings_that_do_not_fit_each_other_are_named(file: Path, yaml: str, said: str) -> None:
+    assert refused(file, yaml) == said
+
+
+def test_an_unknown_site_is_told_with_the_known_ones() -> None:
+    settings = Settings.model_validate({"sites": {"town": {}, "harbour": {}}})
+    with pytest.raises(UnknownSite, match=r"unknown site 'village'; pagewire\.yaml has: harbour, town"):
+        settings.site("village")
+
+
+def test_secrets_are_not_printed(file: Path) -> None:
+    settings = load(
+        {f"PAGEWIRE_{name.upper()}": value for name, value in SECRETS.items()}
+        | {"PAGEWIRE_ELASTICSEARCH_USER": "elastic"}
+    )
+    for printed in (repr(settings), str(settings), settings.model_dump_json()):
+        assert "hush" not in printed
+    assert settings.admin_key is not None
+    assert settings.admin_key.get_secret_value() == "hush-admin"
+
+
+@pytest.mark.parametrize(
+    "yaml",
+    [
+        'admin_key: "hush',
+        "admin_key: *hush",
+        "admin_key: !hush x",
+        "admin_key: [hush]",
+        "admin_key: {hush: hush}",
+        "token_secret: hush",
+        "admin_key: hush\n  port: 1",
+        "elasticsearch_password: hush",
+        "keys: hush",
+        "keys: [{name: cms, sha256: hush, scopes: [ingest]}]",
+    ],
+)
+def test_no_complaint_about_the_file_says_a_secret(file: Path, yaml: str) -> None:
+    assert "hush" not in refused(file, yaml)
+
+
+def test_settings_do_not_change() -> None:
+    with pytest.raises(ValueError, match="frozen"):
+        Settings().port = 1  # type: ignore[misc]
+
+
+def test_the_chunker_follows_its_settings() -> None:
+    settings = Settings(chunk_mode="fixed", chunk_size=512, chunk_overlap=0.25, chunk_titled=True)
+    assert settings.chunker == Chunker(mode="fixed", size=512, overlap=0.25, titled=True)
+    assert settings.chunker.fingerprint == "fixed-512-25-titled"
+
+
+@pytest.mark.parametrize(
+    ("configured", "local", "expected"),
+    [
+        ({"kafka": "k:1", "elasticsearch": "http://e:2"}, None, ("k:1", "http://e:2")),
+        ({}, ("local:1", "http://local:2"), ("local:1", "http://local:2")),
+        ({"kafka": "k:1"}, ("local:1", "http://local:2"), ("k:1", "http://local:2")),
+        ({"elasticsearch": "http://e:2"}, ("local:1", "http://local:2"), ("local:1", "http://e:2")),
+    ],
+)
+def test_addresses_are_the_configured_ones_or_the_local_engines(
+    monkeypatch: pytest.MonkeyPatch, configured: dict[str, Any], local: Any, expected: tuple[str, str]
+) -> None:
+    monkeypatch.setattr(services, "discover", lambda home: local)
+    found = addresses(Settings(**configured))
+    assert (found.kafka, found.elasticsearch) == expected
+
+
+@pytest.mark.parametrize(
+    ("configured", "missing"),
+    [
+        ({}, "no address is set by PAGEWIRE_KAFKA and PAGEWIRE_ELASTICSEARCH;"),
+        ({"kafka": "k:1"}, "no address is set by PAGEWIRE_ELASTICSEARCH;"),
+        ({"elasticsearch": "http://e:2"}, "no address is set by PAGEWIRE_KAFKA;"),
+    ],
+)
+def test_a_missing_service_is_named_with_the_command_that_starts_one(
+    tmp_path: Path, configured: dict[str, Any], missing: str
+) -> None:
+    with pytest.raises(ServiceMissing) as caught:
+        addresses(Settings(home=tmp_path, **configured))
+    assert missing in str(caught.value)
+    assert "pagewire engine start" in str(caught.value)

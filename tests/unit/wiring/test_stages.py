@@ -1,0 +1,95 @@
+"""Which stages a worker runs, in which lanes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import pytest
+
+from adapters.elastic.bundle import Elastic
+from adapters.kafka import group_id
+from pipelines.operate.status import STAGES
+from pipelines.runtime.errors import Permanent, SettingsError
+from pipelines.runtime.record import LANES, Lane
+from pipelines.runtime.stage import Stage
+from wiring import stages
+from wiring.settings import Settings
+from wiring.stages import INGEST, QUERY, check_lanes, stage_names, work
+
+# Nobody is asked: clients connect when they are first used.
+SETTINGS = Settings(kafka="127.0.0.1:9", elasticsearch="http://127.0.0.1:9", topic_prefix="t.")
+
+
+@pytest.fixture
+def ran(monkeypatch: pytest.MonkeyPatch) -> list[Stage]:
+    """The stages a worker would have run."""
+    given: list[Stage] = []
+
+    async def run(stages: Sequence[Stage], settings: Settings, *, on_ready: Callable[[], None]) -> int:
+        given.extend(stages)
+        return 0
+
+    monkeypatch.setattr(stages, "run_stages", run)
+    return given
+
+
+async def test_one_worker_works_on_both_lanes_upstream_first(ran: list[Stage]) -> None:
+    await work(stage_names(["all"]), SETTINGS, lambda: None)
+    assert [(stage.name, stage.lane) for stage in ran] == [
+        ("chunk", "save"),
+        ("chunk", "bulk"),
+        ("embed", "save"),
+        ("embed", "bulk"),
+        ("index", "save"),
+        ("index", "bulk"),
+        ("rephrase", None),
+        ("retrieve", None),
+        ("answer", None),
+    ]
+    # What status asks the broker about is what workers do.
+    assert {(stage.name, stage.lane): tuple(stage.routes) for stage in ran} == STAGES
+    assert len({group_id(SETTINGS, stage.name, stage.lane) for stage in ran}) == len(ran)
+
+
+@pytest.mark.parametrize("lane", LANES)
+async def test_a_worker_can_be_for_one_lane(ran: list[Stage], lane: Lane) -> None:
+    await work(INGEST, SETTINGS, lambda: None, [lane])
+    assert [(stage.name, stage.lane) for stage in ran] == [(name, lane) for name in INGEST]
+
+
+async def test_each_lane_writes_at_its_own_pace(ran: list[Stage], monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[Lane] = []
+
+    class Noted(Elastic):
+        def __init__(self, url: str, settings: Settings, lane: Lane) -> None:
+            super().__init__(url, settings, lane)
+            made.append(lane)
+
+    monkeypatch.setattr(stages, "Elastic", Noted)
+    await work(["index"], SETTINGS, lambda: None)
+    assert made == ["save", "bulk"]
+
+
+async def test_groups_of_saves_are_those_of_versions_without_lanes() -> None:
+    assert group_id(SETTINGS, "chunk", "save") == group_id(SETTINGS, "chunk") == "t.pagewire-chunk"
+    assert group_id(SETTINGS, "chunk", "bulk") == "t.pagewire-chunk-bulk"
+
+
+def test_a_stage_without_lanes_is_not_for_bulk_work_alone() -> None:
+    check_lanes([*INGEST, *QUERY], ["save"])
+    check_lanes(INGEST, ["bulk"])
+    with pytest.raises(SettingsError, match="rephrase"):
+        check_lanes([*INGEST, *QUERY], ["bulk"])
+
+
+async def test_a_reranker_without_weights_is_told_before_the_first_question(ran: list[Stage], tmp_path: Path) -> None:
+    """Not as a dead letter of each question."""
+    settings = SETTINGS.model_copy(update={"reranker": f"bge:{tmp_path / 'none'}"})
+    await work(["retrieve"], settings, lambda: None)
+    [stage] = ran
+    assert stage.setup is not None
+    with pytest.raises(Permanent, match="reranker's weights are not there"):
+        await stage.setup()
+    assert stage.teardown is not None
+    await stage.teardown()

@@ -1,0 +1,221 @@
+"""The in-flight window: order per key, at most `window` from the head, nothing acknowledged that was cut off."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import defaultdict
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pipelines.runtime.record import Record
+from pipelines.runtime.stage import by_record_key
+from pipelines.worker import in_flight as module
+from pipelines.worker.in_flight import InFlight, Work
+from pipelines.worker.offsets import OffsetBook
+
+
+class Workshop:
+    """Records in flight that end when the test says so."""
+
+    def __init__(self, window: int = 4) -> None:
+        self.gates: defaultdict[tuple[int, int], asyncio.Event] = defaultdict(asyncio.Event)
+        self.running: dict[tuple[int, int], Record] = {}
+        self.finished: list[Record] = []
+        self.failures: list[BaseException] = []
+        self.deaf = False
+        self.in_flight = InFlight(
+            window=window,
+            order_key=by_record_key,
+            work=self.work,
+            finished=self.finished.append,
+            failed=self.failures.append,
+        )
+
+    async def work(self, work: Work) -> None:
+        record = work.record
+        place = (record.partition, record.offset)
+        assert all(other.key != record.key or other.partition != record.partition for other in self.running.values()), (
+            "two of one key at once"
+        )
+        self.running[place] = record
+        try:
+            await self.gates[place].wait()
+        except asyncio.CancelledError:
+            if not self.deaf:
+                raise
+        finally:
+            del self.running[place]
+
+    async def settle(self) -> None:
+        for _ in range(5):
+            await asyncio.sleep(0)
+
+    def offsets(self) -> list[int]:
+        return [record.offset for record in self.finished]
+
+
+def record(offset: int, key: bytes = b"k", partition: int = 0, size: int = 0) -> Record:
+    return Record("t", partition, offset, key, b"x" * size)
+
+
+keys = st.sampled_from([b"a", b"b", b"c"])
+
+
+@settings(deadline=None)
+@given(st.lists(st.tuples(st.integers(0, 1), keys), max_size=30), st.integers(1, 5), st.randoms())
+def test_every_order_of_events_keeps_the_promises(
+    arrivals: list[tuple[int, bytes]], window: int, random: object
+) -> None:
+    async def scenario() -> None:
+        shop = Workshop(window)
+        book: OffsetBook[int] = OffsetBook()
+        heads: dict[int, int] = {0: 0, 1: 0}
+        arrived: list[Record] = []
+        for partition, key in arrivals:
+            offset = sum(r.partition == partition for r in arrived)
+            arrived.append(record(offset, key, partition))
+            book.fetched(partition, [offset])
+            shop.in_flight.put(arrived[-1])
+        seen = 0
+        while len(shop.finished) < len(arrived):
+            await shop.settle()
+            assert shop.running, "work waits, none runs"
+            for partition in (0, 1):
+                assert all(o < heads[partition] + window for p, o in shop.running if p == partition)
+            place = random.choice(sorted(shop.running))  # type: ignore[attr-defined]
+            shop.gates[place].set()
+            await shop.settle()
+            for done in shop.finished[seen:]:
+                book.finished(done.partition, done.offset)
+            seen = len(shop.finished)
+            for partition in (0, 1):
+                heads[partition] = book.committable(partition) or 0
+        for partition in (0, 1):
+            for key in (b"a", b"b", b"c"):
+                order = [r.offset for r in shop.finished if (r.partition, r.key) == (partition, key)]
+                assert order == sorted(order)
+        assert shop.in_flight.running == 0
+        assert not shop.failures
+
+    asyncio.run(scenario())
+
+
+async def test_a_full_queue_says_so_and_has_room_again() -> None:
+    shop = Workshop(window=2)
+    for offset in range(4):
+        assert not shop.in_flight.full(("t", 0))
+        shop.in_flight.put(record(offset, key=str(offset).encode()))
+    assert shop.in_flight.full(("t", 0))
+    assert not shop.in_flight.full(("t", 1))
+    shop.in_flight.room.clear()
+    await shop.settle()
+    shop.gates[0, 0].set()
+    await asyncio.wait_for(shop.in_flight.room.wait(), 5)
+    assert not shop.in_flight.full(("t", 0))
+    await shop.in_flight.drain(0)
+
+
+async def test_large_messages_fill_a_queue_sooner() -> None:
+    shop = Workshop(window=16)
+    for offset in range(4):
+        shop.in_flight.put(record(offset, size=module.BYTES_AHEAD // 4))
+    assert shop.in_flight.full(("t", 0))
+    await shop.in_flight.drain(0)
+
+
+async def test_drain_finishes_what_runs_and_forgets_what_waits() -> None:
+    shop = Workshop(window=2)
+    for offset in range(4):
+        shop.in_flight.put(record(offset, key=str(offset).encode()))
+    await shop.settle()
+    draining = asyncio.create_task(shop.in_flight.drain(30))
+    await shop.settle()
+    shop.in_flight.put(record(9))  # too late: it will be fetched again
+    shop.gates[0, 0].set()
+    shop.gates[0, 1].set()
+    await draining
+    assert sorted(shop.offsets()) == [0, 1]
+    assert not shop.running
+
+
+async def test_drain_cuts_off_and_nothing_cut_off_counts() -> None:
+    shop = Workshop()
+    shop.in_flight.put(record(0))
+    await shop.settle()
+    await shop.in_flight.drain(0.01)
+    assert shop.finished == []
+    assert not shop.running
+
+
+async def test_a_swallowed_cancellation_does_not_count_either() -> None:
+    shop = Workshop()
+    shop.deaf = True
+    shop.in_flight.put(record(0))
+    await shop.settle()
+    await shop.in_flight.drain(0.01)
+    assert not shop.running  # it returned, as if all were well
+    assert shop.finished == []
+
+
+async def test_it_opens_again_for_a_new_assignment() -> None:
+    shop = Workshop()
+    shop.in_flight.put(record(0))
+    await shop.settle()
+    await shop.in_flight.drain(0.01)
+    shop.in_flight.open()
+    shop.gates[0, 0].set()
+    shop.in_flight.put(record(0))
+    await shop.settle()
+    assert shop.offsets() == [0]
+
+
+async def test_drained_for_good_stays_closed() -> None:
+    shop = Workshop()
+    await shop.in_flight.drain(0, for_good=True)
+    shop.in_flight.open()
+    shop.in_flight.put(record(0))
+    await shop.settle()
+    assert not shop.running
+
+
+async def test_a_defect_is_handed_to_the_owner() -> None:
+    failures: list[BaseException] = []
+    finished: list[Record] = []
+
+    async def broken(work: Work) -> None:
+        raise ZeroDivisionError
+
+    in_flight = InFlight(
+        window=1, order_key=by_record_key, work=broken, finished=finished.append, failed=failures.append
+    )
+    in_flight.put(record(0))
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)
+    assert [type(failure) for failure in failures] == [ZeroDivisionError]
+    assert finished == []
+
+
+async def test_a_key_that_cannot_be_read_is_the_records_own() -> None:
+    shop = Workshop()
+
+    def broken(record: Record) -> bytes:
+        raise UnicodeDecodeError("utf-8", b"\xff", 0, 1, "no")
+
+    shop.in_flight._order_key = broken
+    shop.gates[0, 0].set()
+    shop.in_flight.put(record(0))
+    await shop.settle()
+    assert shop.offsets() == [0]
+
+
+async def test_busy_means_at_work_within_the_time() -> None:
+    shop = Workshop()
+    assert not shop.in_flight.busy()
+    shop.in_flight.put(record(0))
+    (queue,) = shop.in_flight._queues.values()
+    queue.works[0].busy_until = float("inf")
+    assert shop.in_flight.busy()
+    queue.works[0].busy_until = 0.0
+    assert not shop.in_flight.busy()
+    await shop.in_flight.drain(0)

@@ -1,0 +1,35 @@
+"""Where Kafka and Elasticsearch are: the configured addresses, else the local engine's."""
+
+from __future__ import annotations
+
+from infra.engine import discover
+from pipelines.runtime.errors import Retryable
+from wiring.settings import Settings
+
+
+class ServiceMissing(Retryable):
+    """A service that is needed is not configured and not running here."""
+
+    code = "service-missing"
+
+
+def addresses(settings: Settings) -> Settings:
+    """The settings with both addresses filled in.
+
+    Raises:
+        ServiceMissing: saying how to start the local engine.
+    """
+    if settings.kafka and settings.elasticsearch:
+        return settings
+    local = discover(settings.home)
+    if local is None:
+        needed = {"PAGEWIRE_KAFKA": settings.kafka, "PAGEWIRE_ELASTICSEARCH": settings.elasticsearch}
+        unset = " and ".join(name for name, value in needed.items() if not value)
+        raise ServiceMissing(
+            f"no local engine runs under {settings.home}, and no address is set by {unset}; "
+            "start one with `pagewire engine start --detach`, or everything with `pagewire up`"
+        )
+    kafka, elasticsearch = local
+    return settings.model_copy(
+        update={"kafka": settings.kafka or kafka, "elasticsearch": settings.elasticsearch or elasticsearch}
+    )

@@ -1,0 +1,135 @@
+"""What an edge (the gateway, a command) asks of the pipelines, each part connected when first wanted.
+
+async with Clients(settings) as clients:
+    intake = await clients.intake()
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import AsyncExitStack
+from functools import partial
+from types import TracebackType
+from typing import Self
+
+from adapters.elastic.bundle import Elastic
+from adapters.elastic.conversations import ElasticConversations
+from adapters.elastic.inventory import Inventories
+from adapters.embedders.registry import Models
+from adapters.kafka import KafkaSender, bootstrap_servers, ensure_topics
+from adapters.kafka.log import LogReader, LogTail
+from adapters.kafka.scan import LogScan
+from pipelines.conversations.ask import Asker
+from pipelines.ingest.accept import Intake
+from pipelines.ingest.receipts import ReceiptReader
+from pipelines.operate.audit.repair import Auditor
+from pipelines.operate.letters.letters import Letters
+from pipelines.operate.letters.open_letters import OpenLetters
+from pipelines.operate.rebuild.barrier import Barrier
+from pipelines.operate.rebuild.follow import Report
+from pipelines.operate.rebuild.rebuild import Rebuilder
+from pipelines.operate.status import StatusReader
+from pipelines.query.retrieve.search import Searcher
+from pipelines.runtime.record import Record
+from schemas.topics import ANSWERS, CHANGES, RECEIPTS, Topic
+from wiring.addresses import addresses
+from wiring.settings import Settings
+
+
+class Clients:
+    """One per process. Not for use by several tasks before each part was wanted once."""
+
+    def __init__(self, settings: Settings) -> None:
+        """Raises: ServiceMissing: no address of Kafka or Elasticsearch."""
+        self.settings = addresses(settings)
+        assert self.settings.elasticsearch
+        self.elastic = Elastic(self.settings.elasticsearch, self.settings)
+        self.models = Models(self.settings, self.elastic.indexes)
+        self._stack = AsyncExitStack()
+        self._sender: KafkaSender | None = None
+        self._open_letters: OpenLetters | None = None
+        self._topics_are_there = False
+
+    async def __aenter__(self) -> Self:
+        self._stack.push_async_callback(self.elastic.aclose)
+        self._stack.push_async_callback(self.models.aclose)
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, err: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self._stack.aclose()
+
+    async def sender(self) -> KafkaSender:
+        """Raises: Retryable: no broker."""
+        if self._sender is None:
+            await self._topics()
+            self._sender = await self._stack.enter_async_context(KafkaSender(self.settings))
+        return self._sender
+
+    async def intake(self) -> Intake:
+        """Raises: Retryable: no broker."""
+        return Intake(await self.sender(), self.elastic.pages, self.settings)
+
+    async def receipts(self, *, waiting: bool) -> ReceiptReader:
+        """`waiting`: `settled` will be called. Raises: Retryable: no broker."""
+        reader = ReceiptReader(self.elastic.pages, self._tail(RECEIPTS))
+        if waiting:
+            await self._topics()
+            self._stack.push_async_callback(reader.aclose)
+            await reader.start()
+        return reader
+
+    async def asker(self) -> Asker:
+        """Raises: Retryable: no broker."""
+        log = await self._stack.enter_async_context(LogReader(self.settings, ANSWERS))
+        asker = Asker(await self.sender(), log, self._tail(ANSWERS))
+        self._stack.push_async_callback(asker.aclose)
+        await asker.start()
+        return asker
+
+    def conversations(self) -> ElasticConversations:
+        return ElasticConversations(self.elastic.es, self.elastic.indexes)
+
+    def searcher(self) -> Searcher:
+        return Searcher(self.elastic.search, self.models, self.settings)
+
+    def status(self) -> StatusReader:
+        reader = StatusReader(self.settings, self.elastic, self._letters_open())
+        self._stack.push_async_callback(reader.aclose)
+        return reader
+
+    async def letters(self) -> Letters:
+        """Raises: Retryable: no broker."""
+        changes = await self._stack.enter_async_context(LogReader(self.settings, CHANGES))
+        return Letters(self.settings, await self.sender(), self.elastic.pages, changes, self._letters_open())
+
+    def changes(self) -> LogScan:
+        """The whole change log, to be opened. Its topic is there once `intake` was wanted."""
+        return LogScan(self.settings, CHANGES)
+
+    async def auditor(self) -> Auditor:
+        """Raises: Retryable: no broker."""
+        elastic = self.elastic
+        inventories = Inventories(elastic.es, elastic.indexes, elastic.writer)
+        return Auditor(self.changes, inventories, elastic.pages, await self.sender())
+
+    async def rebuilder(self, site: str, report: Report = lambda _: None) -> Rebuilder:
+        """Raises: UnknownSite. Retryable: no broker."""
+        await self._topics()
+        return Rebuilder(site, self.settings, self.elastic, self.models, Barrier(self.settings), report)
+
+    def _letters_open(self) -> OpenLetters:
+        if self._open_letters is None:
+            self._open_letters = OpenLetters(self.settings)
+            self._stack.push_async_callback(self._open_letters.aclose)
+        return self._open_letters
+
+    async def _topics(self) -> None:
+        """Make sure of the topics: an edge may be up before the first worker ever was."""
+        if not self._topics_are_there:
+            await ensure_topics(bootstrap_servers(self.settings), self.settings)
+            self._topics_are_there = True
+
+    def _tail(self, topic: Topic) -> Callable[[Callable[[Record], None]], LogTail]:
+        return partial(LogTail, self.settings, topic)

@@ -1,0 +1,82 @@
+"""The ingest stages, put together from settings: three stream processors that share one set of clients."""
+
+from __future__ import annotations
+
+from adapters.elastic.bundle import Elastic
+from adapters.embedders.registry import Models
+from adapters.extraction.reader import DocumentReader
+from adapters.kafka.log import LogReader
+from connectors.cms.fetching import SafeFetch
+from pipelines.ingest import agents
+from pipelines.ingest.documents.attachments import PAGE_TIMEOUT, Attachments, Limits
+from pipelines.ingest.reuse import Embedding
+from pipelines.runtime.record import Lane, Record
+from pipelines.runtime.stage import Stage
+from schemas.ingest import Chunker
+from schemas.keys import page_of_part
+from schemas.topics import CHANGES, CHUNKS, EMBEDDINGS, RECEIPTS
+from wiring.settings import Settings
+
+# Seconds. A page of 4 MiB is some 4,000 chunks; the lite model makes 8 a second on two cores.
+EMBED_TIMEOUT = 1_200.0
+
+
+# Seconds. What attachments may take, and then a page of 4 MiB.
+CHUNK_TIMEOUT = PAGE_TIMEOUT + 60.0
+
+
+def by_page(record: Record) -> bytes:
+    """Parts of a page in order, pages side by side."""
+    return page_of_part((record.key or b"").decode(errors="replace")).encode()
+
+
+def attachments_of(settings: Settings) -> Attachments:
+    """What reads attachments, within the limits of the settings; the process that does is started when needed."""
+    limits = Limits(settings.attachment_limit, settings.attachment_text, settings.attachment_folder)
+    reader = DocumentReader(memory=settings.attachment_memory, seconds=settings.attachment_timeout)
+    return Attachments(SafeFetch(settings.fetch_allow), reader, limits)
+
+
+def chunk_stage(settings: Settings, elastic: Elastic, lane: Lane = "save") -> Stage:
+    attachments = attachments_of(settings)
+
+    async def chunker_of(site: str) -> Chunker:
+        live = await elastic.indexes.now(site)
+        return live.cut if live else settings.chunker
+
+    return Stage(
+        name="chunk",
+        lane=lane,
+        routes={CHANGES: agents.chunk_handler(chunker_of, attachments.read)},
+        try_timeout=CHUNK_TIMEOUT,
+        on_dead=agents.failed_receipt("chunk", agents.change_in_log),
+        teardown=attachments.aclose,
+    )
+
+
+def embed_stage(elastic: Elastic, models: Models, lane: Lane = "save") -> Stage:
+    embedding = Embedding(models, elastic.pages, urgent=lane == "save")
+    return Stage(
+        name="embed",
+        lane=lane,
+        routes={CHUNKS: agents.embed_handler(embedding)},
+        try_timeout=EMBED_TIMEOUT,
+        on_dead=agents.failed_receipt("embed", agents.change_of_chunks),
+        setup=models.warm,
+    )
+
+
+def index_stage(settings: Settings, elastic: Elastic, lane: Lane = "save") -> Stage:
+    log = LogReader(settings, CHANGES)
+    return Stage(
+        name="index",
+        lane=lane,
+        routes={
+            EMBEDDINGS: agents.index_handler(elastic.pages, log),
+            RECEIPTS: agents.receipt_handler(elastic.pages.put_receipt),
+        },
+        order_key=by_page,
+        on_dead=agents.failed_receipt("index", agents.change_of_part),
+        setup=elastic.indexes.ensure_receipts,
+        teardown=log.aclose,
+    )

@@ -1,0 +1,122 @@
+"""The query stages, put together from settings: three stream processors that share one set of clients."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING
+
+from adapters.elastic.bundle import Elastic
+from adapters.elastic.examples import ElasticExamples
+from adapters.embedders.registry import Models
+from adapters.kafka.log import LogReader, LogTail
+from adapters.reranker import make_reranker
+from pipelines.query import agents
+from pipelines.query.answer.answering import Answering
+from pipelines.query.answer.stops import Stops
+from pipelines.query.answer.strategies.base import Means
+from pipelines.query.answer.strategies.finder import PageFinder
+from pipelines.query.answer.strategies.registry import strategies
+from pipelines.query.books import Books
+from pipelines.query.rephrase.examples import Examples
+from pipelines.query.retrieve.search import Searcher
+from pipelines.query.translate import Translator
+from pipelines.runtime.stage import Stage
+from prompts.loader import load
+from schemas.topics import ANSWERS, REPHRASED, REQUESTS, RETRIEVED, STOPS
+from wiring.settings import Settings
+
+if TYPE_CHECKING:
+    from adapters.llm.openai_chat import OpenAIChat
+
+AT_ONCE = 64  # answers a partition: they wait for the model most of the time
+LAST_WORDS = 15.0  # seconds to quote after the deadline struck, and to be confirmed by the broker
+
+
+def chat_model(settings: Settings) -> OpenAIChat | None:
+    """The configured model, or None: answers quote the pages."""
+    if settings.llm_model is None:
+        return None
+    from adapters.llm.openai_chat import (
+        OpenAIChat,  # its client takes a second to load, which most instances never need
+    )
+
+    return OpenAIChat.of(settings)
+
+
+def rephrase_stage(settings: Settings, elastic: Elastic, models: Models) -> Stage:
+    log, books = LogReader(settings, ANSWERS), Books.of_settings(settings)
+    model = chat_model(settings)
+    rewriter = None
+    if model is not None:
+        store = ElasticExamples(elastic.es, elastic.indexes)
+        rewriter = agents.Rewriter(model, Examples(books, store, models, settings.history_messages))
+    handler = agents.rephrase_handler(settings, books, rewriter)
+    return Stage(
+        name="rephrase",
+        routes={REQUESTS: agents.impatient(handler, agents.asked, settings, books, log)},
+        on_dead=agents.apology(agents.asked, books, log),
+        setup=models.warm if rewriter else None,  # without one there is nothing to compare
+        teardown=partial(_close, log, model),
+    )
+
+
+def retrieve_stage(settings: Settings, elastic: Elastic, models: Models) -> Stage:
+    log, books = LogReader(settings, ANSWERS), Books.of_settings(settings)
+    searcher = Searcher(elastic.search, models, settings)
+    reranker = make_reranker(settings.reranker, settings.nice)
+    handler = agents.retrieve_handler(settings, searcher, elastic.search, reranker)
+
+    async def setup() -> None:
+        if reranker is not None:
+            await reranker.start()
+        await models.warm()
+
+    async def teardown() -> None:
+        await log.aclose()
+        if reranker is not None:
+            await reranker.aclose()
+
+    return Stage(
+        name="retrieve",
+        routes={REPHRASED: agents.impatient(handler, agents.rephrased, settings, books, log)},
+        on_dead=agents.apology(agents.rephrased, books, log),
+        setup=setup,
+        teardown=teardown,
+    )
+
+
+def answer_stage(settings: Settings, elastic: Elastic, models: Models) -> Stage:
+    log, books = LogReader(settings, ANSWERS), Books.of_settings(settings)
+    stop_log = LogReader(settings, STOPS)
+    stops = Stops(stop_log, partial(LogTail, settings, STOPS))
+    model = chat_model(settings)
+    finder = PageFinder(Searcher(elastic.search, models, settings), elastic.search, settings)
+    ways = strategies(Means(model, books, finder)) if model else {}
+    answering = Answering(settings, books, ways, Translator(model, load("translate")) if model else None)
+
+    async def setup() -> None:
+        await models.warm()
+        await stops.start()
+
+    async def teardown() -> None:
+        await stops.aclose()
+        await stop_log.aclose()
+        await _close(log, model)
+
+    handler = agents.answer_handler(answering, models, log, stops)
+    return Stage(
+        name="answer",
+        routes={RETRIEVED: agents.impatient(handler, agents.retrieved, settings, books, log)},
+        window=AT_ONCE,
+        # An answer ends itself at the question's deadline; what is cut off begins again from the start.
+        try_timeout=settings.question_timeout + LAST_WORDS,
+        on_dead=agents.apology(agents.retrieved, books, log),
+        setup=setup,
+        teardown=teardown,
+    )
+
+
+async def _close(log: LogReader, model: OpenAIChat | None) -> None:
+    await log.aclose()
+    if model is not None:
+        await model.aclose()

@@ -1,0 +1,92 @@
+"""All stages by name, upstream first, and the clients they share in a process.
+
+The ingest stages exist twice: once for saves and once, with consumer groups of its own, for bulk work (imports,
+repairs). So saves overtake bulk work at every stage, be it in one process or in two.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AsyncExitStack
+
+from adapters.elastic.bundle import Elastic
+from adapters.embedders.registry import Models
+from pipelines.runtime.errors import SettingsError
+from pipelines.runtime.priority import thread_gives_way
+from pipelines.runtime.record import LANES, Lane
+from pipelines.runtime.stage import Stage
+from pipelines.worker.runner import run_stages
+from wiring import ingest, query
+from wiring.addresses import addresses
+from wiring.settings import Settings
+
+INGEST = ("chunk", "embed", "index")
+QUERY = ("rephrase", "retrieve", "answer")
+GROUPS: dict[str, tuple[str, ...]] = {"ingest": INGEST, "query": QUERY, "all": INGEST + QUERY}
+
+
+def stage_names(given: Sequence[str]) -> tuple[str, ...]:
+    """Resolve `ingest`, `query`, `all` and single names, upstream first, each once.
+
+    Raises:
+        SettingsError: naming what is not a stage.
+    """
+    wanted: set[str] = set()
+    for name in given:
+        members = GROUPS.get(name, (name,))
+        if unknown := set(members) - set(GROUPS["all"]):
+            raise SettingsError(
+                f"no such stage: {unknown.pop()}; stages: {' '.join(GROUPS['all'])}, ingest, query, all"
+            )
+        wanted.update(members)
+    return tuple(name for name in GROUPS["all"] if name in wanted)
+
+
+def check_lanes(names: Sequence[str], lanes: Sequence[Lane]) -> None:
+    """Raises: SettingsError: naming a stage that has nothing to do in these lanes."""
+    if "save" not in lanes and (idle := [name for name in names if name not in INGEST]):
+        raise SettingsError(f"stage {idle[0]} has no bulk lane; those that have one: {' '.join(INGEST)}")
+
+
+async def work(
+    names: Sequence[str], settings: Settings, on_ready: Callable[[], None], lanes: Sequence[Lane] = LANES
+) -> int:
+    """Run stages until a signal; returns the process's exit code (pipelines.worker.runner).
+
+    Args:
+        names: As `stage_names` gives them.
+        lanes: Of the ingest stages; the others have none.
+    """
+    settings = addresses(settings)
+    assert settings.elasticsearch
+    # For what `asyncio.to_thread` takes off the loop: converting and cutting pages.
+    threads = ThreadPoolExecutor(thread_name_prefix="worker", initializer=thread_gives_way, initargs=(settings.nice,))
+    asyncio.get_running_loop().set_default_executor(threads)
+    async with AsyncExitStack() as stack:
+        # Clients of its own for each lane: a save's write must not wait in a queue of bulk writes.
+        elastic: dict[Lane, Elastic] = {}
+        for lane in lanes:
+            elastic[lane] = await stack.enter_async_context(Elastic(settings.elasticsearch, settings, lane))
+        models = Models(settings, elastic[lanes[0]].indexes)
+        stack.push_async_callback(models.aclose)
+        stages = [stage for name in names for stage in _stages(name, settings, elastic, models)]
+        return await run_stages(stages, settings, on_ready=on_ready)
+
+
+def _stages(name: str, settings: Settings, elastic: Mapping[Lane, Elastic], models: Models) -> list[Stage]:
+    match name:
+        case "chunk":
+            return [ingest.chunk_stage(settings, own, lane) for lane, own in elastic.items()]
+        case "embed":
+            return [ingest.embed_stage(own, models, lane) for lane, own in elastic.items()]
+        case "index":
+            return [ingest.index_stage(settings, own, lane) for lane, own in elastic.items()]
+        case "rephrase":
+            return [query.rephrase_stage(settings, next(iter(elastic.values())), models)]
+        case "retrieve":
+            return [query.retrieve_stage(settings, next(iter(elastic.values())), models)]
+        case "answer":
+            return [query.answer_stage(settings, next(iter(elastic.values())), models)]
+    raise SettingsError(f"no such stage: {name}")
