@@ -27,9 +27,9 @@ from bench.report import percentile, report
 from bench.xquad import load
 from pipelines.ingest.agents import chunked
 from pipelines.ingest.documents.convert import to_markdown
+from pipelines.ingest.embed import Embedding, VectorCache
 from pipelines.ingest.index import index_part
 from pipelines.ingest.parts import plan
-from pipelines.ingest.reuse import Embedding, VectorCache
 from schemas.ingest import Chunker
 from schemas.page import PageChange, PageDocument
 from sites.render import page_documents

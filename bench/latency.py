@@ -19,8 +19,8 @@ from rich.progress import track
 from bench.report import percentile, report
 from bench.system import system
 from pipelines.ingest.agents import chunked
+from pipelines.ingest.embed import Embedding, VectorCache
 from pipelines.ingest.index import index_part
-from pipelines.ingest.reuse import Embedding, VectorCache
 from pipelines.query.answer.answering import Answering
 from pipelines.query.books import Books
 from pipelines.query.publish import Publication

@@ -15,8 +15,8 @@ from typing import Any, Literal
 
 from pipelines.ingest.accept import newer
 from pipelines.ingest.agents import embed_handler, index_handler
+from pipelines.ingest.embed import Embedding, PageModel
 from pipelines.ingest.index import apply_part
-from pipelines.ingest.reuse import Embedding, PageModel
 from pipelines.runtime.errors import Retryable
 from pipelines.runtime.record import LANES, Lane, Record
 from pipelines.runtime.stage import Handler, Sender

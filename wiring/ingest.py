@@ -9,7 +9,7 @@ from adapters.kafka.log import LogReader
 from connectors.cms.fetching import SafeFetch
 from pipelines.ingest import agents
 from pipelines.ingest.documents.attachments import PAGE_TIMEOUT, Attachments, Limits
-from pipelines.ingest.reuse import Embedding
+from pipelines.ingest.embed import Embedding
 from pipelines.runtime.record import Lane, Record
 from pipelines.runtime.stage import Stage
 from schemas.ingest import Chunker

@@ -15,9 +15,9 @@ from pipelines.ingest.accept import reference
 from pipelines.ingest.chunk import chunk_page
 from pipelines.ingest.documents.attachments import NOTHING, Attached, AttachmentsAway, Unread
 from pipelines.ingest.documents.convert import fields
+from pipelines.ingest.embed import Embedding
 from pipelines.ingest.heal import ChangeLog, Healer
 from pipelines.ingest.index import Moved, Sites, index_part
-from pipelines.ingest.reuse import Embedding
 from pipelines.runtime.dead_letters import DeadLetter
 from pipelines.runtime.record import Lane, Record
 from pipelines.runtime.stage import Handler, OnDead, Sender

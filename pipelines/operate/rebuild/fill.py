@@ -23,9 +23,9 @@ from pipelines.ingest.accept import newer, reference
 from pipelines.ingest.agents import chunked, now
 from pipelines.ingest.chunk import pieces_of
 from pipelines.ingest.documents.attachments import NOTHING, Attached
+from pipelines.ingest.embed import Embedding, PageModel
 from pipelines.ingest.heal import ChangeLog
 from pipelines.ingest.index import ChunkAddress, HeadMoved, PageStore, apply_part
-from pipelines.ingest.reuse import Embedding, PageModel
 from pipelines.runtime.errors import Permanent, Retryable, WrongUse
 from pipelines.runtime.record import Record
 from pipelines.worker.guard import RetryPolicy

@@ -26,7 +26,7 @@ from adapters.elastic.indexes import IndexInfo, index_name
 from adapters.embedders.registry import Models
 from adapters.kafka.log import LogReader
 from adapters.kafka.scan import LogScan
-from pipelines.ingest.reuse import Embedding, PageModel
+from pipelines.ingest.embed import Embedding, PageModel
 from pipelines.operate.rebuild.fill import Filler, Target
 from pipelines.operate.rebuild.follow import Follow, Report
 from pipelines.operate.rebuild.generations import History, history, unnoted

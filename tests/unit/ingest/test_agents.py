@@ -14,8 +14,8 @@ from adapters.embedders.fake import FakeEmbedder
 from adapters.fakes import FakeIndex, FakePages, FakeSender
 from pipelines.ingest import agents
 from pipelines.ingest.accept import reference
+from pipelines.ingest.embed import Embedding
 from pipelines.ingest.index import Moved
-from pipelines.ingest.reuse import Embedding
 from pipelines.runtime.dead_letters import DeadLetter
 from pipelines.runtime.record import Lane, Record
 from schemas.base import Message, WireError

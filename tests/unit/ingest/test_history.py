@@ -8,7 +8,7 @@ from typing import get_args
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from pipelines.ingest.reuse import PageModel
+from pipelines.ingest.embed import PageModel
 from pipelines.operate.rebuild.fill import Filler, Target
 from pipelines.runtime.record import LANES
 from pipelines.worker.guard import RetryPolicy

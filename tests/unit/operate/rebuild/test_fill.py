@@ -14,7 +14,7 @@ from adapters.fakes import FakeIndex, FakePages
 from pipelines.ingest.agents import chunked
 from pipelines.ingest.chunk import Piece
 from pipelines.ingest.documents.attachments import Attached
-from pipelines.ingest.reuse import Embedding
+from pipelines.ingest.embed import Embedding
 from pipelines.operate.rebuild.fill import Filler, Target
 from pipelines.runtime.errors import Permanent, Retryable, SettingsError
 from pipelines.runtime.record import Record

@@ -10,8 +10,8 @@ import pytest
 from adapters.embedders.fake import FakeEmbedder
 from adapters.fakes import FakePages
 from pipelines.ingest import embed as module
+from pipelines.ingest.embed import Embedding, VectorCache
 from pipelines.ingest.index import index_part
-from pipelines.ingest.reuse import Embedding, VectorCache
 from pipelines.runtime.errors import Retryable
 from schemas.head import Head
 from schemas.ingest import Chunk, Chunker, PageChunks, PageEmbeddings, Vector32
