@@ -40,7 +40,7 @@ from bench.website import publish
 from bench.xquad import load
 from pipelines.query.retrieve.gate import Calibration, Scores
 from wiring.settings import Settings
-from wiring.settings import load as load_settings
+from wiring.settings_file import load as load_settings
 
 FALSE_REFUSALS = 0.10  # of answerable questions, at which refusals are reported
 CHOSEN_REFUSALS = 0.08  # ... at most, by the shipped threshold, on any site of the fit

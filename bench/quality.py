@@ -35,7 +35,7 @@ from pipelines.query.retrieve.search import Found, Searcher, scored
 from pipelines.query.retrieve.widen import passages, wanted
 from text.sentences import plain
 from wiring.settings import Settings
-from wiring.settings import load as load_settings
+from wiring.settings_file import load as load_settings
 
 DEEP = 30  # hits from which pages are counted
 BUDGETS = (2_000, 4_000)  # characters of context

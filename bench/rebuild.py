@@ -32,7 +32,8 @@ from pipelines.operate.rebuild.barrier import Barrier
 from pipelines.operate.rebuild.rebuild import Rebuilder
 from schemas.head import Head
 from schemas.ingest import ChunkCounts
-from wiring.settings import Settings, load
+from wiring.settings import Settings
+from wiring.settings_file import load
 
 SITE = "bench-rebuild"
 MODEL = Model("lite", "synthetic-384", 384)

@@ -23,7 +23,8 @@ from infra import engine
 from infra.engine import open_progress
 from pipelines.operate.rebuild.barrier import STAGES
 from pipelines.runtime.record import LANES
-from wiring.settings import Settings, load
+from wiring.settings import Settings
+from wiring.settings_file import load
 
 SAMPLE_EVERY = 0.1  # seconds between two looks at a child's memory
 CLEAR_AT_ONCE = 1_000  # documents

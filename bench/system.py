@@ -14,7 +14,8 @@ import yaml
 
 from cli.up import System, running
 from gateway.edge.keys import admin_key
-from wiring.settings import Settings, load
+from wiring.settings import Settings
+from wiring.settings_file import load
 
 
 @contextmanager

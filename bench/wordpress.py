@@ -36,7 +36,8 @@ from tests.wordpress.peer import USER, WordPress, built
 from tests.wordpress.peer import running as wordpress_running
 from tests.wordpress.receiver import SECRET
 from wiring.clients import Clients
-from wiring.settings import Settings, load
+from wiring.settings import Settings
+from wiring.settings_file import load
 
 SITE, CONNECTOR = "wordpress", "blog"
 SENTENCES = 8  # of a post: about 950 characters

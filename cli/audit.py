@@ -15,7 +15,8 @@ from pipelines.operate.audit import audit as audits
 from pipelines.operate.audit.findings import AuditReport, RepairReport
 from pipelines.runtime import logs
 from wiring.clients import Clients
-from wiring.settings import Settings, load
+from wiring.settings import Settings
+from wiring.settings_file import load
 
 SHOWN = 20  # findings
 STEPS = {"log": "change log", "index": "index", "settling": "pages under way"}

@@ -25,7 +25,8 @@ from connectors.cms.sync import AlreadyRunning, Failure, Outcome, Progress
 from pipelines.runtime import logs
 from pipelines.runtime.errors import Permanent, Retryable, WrongUse
 from wiring.clients import Clients
-from wiring.settings import Settings, load
+from wiring.settings import Settings
+from wiring.settings_file import load
 
 STEPS = {"log": "change log", "inventory": "listed", "pages": "sent"}
 

@@ -31,7 +31,8 @@ from schemas.ingest import Receipt
 from schemas.keys import page_key
 from schemas.page import PageDocument
 from wiring.clients import Clients
-from wiring.settings import Settings, load
+from wiring.settings import Settings
+from wiring.settings_file import load
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 STUCK_AFTER = 60.0  # seconds without one more page searchable

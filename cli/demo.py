@@ -18,7 +18,8 @@ from pipelines.runtime import logs
 from pipelines.runtime.errors import SettingsError
 from schemas.page import PageDocument
 from sites.render import page_documents
-from wiring.settings import Settings, load
+from wiring.settings import Settings
+from wiring.settings_file import load
 
 SITE = "demo"
 PAGES = Path(__file__).resolve().parents[1] / "sites" / SITE

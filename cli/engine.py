@@ -12,7 +12,8 @@ from cli.output import NOT_SO, explained, out, print_json, rows, table
 from infra import engine
 from infra.engine import EngineSettings, EngineStatus, open_progress
 from pipelines.ingest.importing import forget_all
-from wiring.settings import Settings, load
+from wiring.settings import Settings
+from wiring.settings_file import load
 
 app = typer.Typer(
     help="The local engine: real Kafka and real Elasticsearch on loopback, without Docker or an installed JDK.",

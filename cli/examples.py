@@ -15,7 +15,7 @@ from cli.output import NOT_SO, complain, explained, out, print_json, rows, table
 from schemas.example import RephraseExample
 from schemas.query import Turn
 from wiring.clients import Clients
-from wiring.settings import load
+from wiring.settings_file import load
 
 app = typer.Typer(no_args_is_help=True, help="Worked examples of how questions are rewritten for the search.")
 

@@ -26,7 +26,7 @@ from pipelines.operate.letters.letters import DEFAULT_LIMIT, Letters
 from pipelines.runtime.errors import PagewireError, Retryable, WrongUse
 from schemas.letters import DeadLetterCounts, DeadLetterDetail, DeadLetterFilter, DeadLetterSummary
 from wiring.clients import Clients
-from wiring.settings import load
+from wiring.settings_file import load
 
 app = typer.Typer(
     help="Dead letters: messages that no try could work on, what they say, and putting them right.",

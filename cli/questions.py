@@ -19,7 +19,8 @@ from schemas.answer import Answered, Citation, Done, Failed, QuestionRephrased, 
 from schemas.http import SearchHit, SearchKind
 from schemas.query import Question
 from wiring.clients import Clients
-from wiring.settings import Settings, load
+from wiring.settings import Settings
+from wiring.settings_file import load
 
 STOP_TIMEOUT = 3.0  # seconds
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]

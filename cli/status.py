@@ -16,7 +16,8 @@ from cli.output import NO_SERVICE, NOT_SO, explained, out, print_json, rows, tab
 from schemas.http import SystemStatus
 from schemas.ingest import ReceiptEvent
 from wiring.clients import Clients
-from wiring.settings import Settings, load
+from wiring.settings import Settings
+from wiring.settings_file import load
 
 LOOK_EVERY = 2.0  # seconds
 NEWEST = 12  # changes shown

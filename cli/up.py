@@ -27,7 +27,8 @@ from infra.engine import RunningEngine, open_progress
 from infra.supervise import Child, ChildFailed
 from pipelines.runtime import logs
 from pipelines.runtime.priority import NICEST
-from wiring.settings import Settings, load
+from wiring.settings import Settings
+from wiring.settings_file import load
 
 
 def up(port: Annotated[int | None, typer.Option(help="Port of the gateway; 0 takes a free one.")] = None) -> None:

@@ -16,7 +16,8 @@ from pipelines.runtime import logs
 from pipelines.runtime.record import LANES, Lane
 from schemas.topics import all_topics
 from wiring.addresses import addresses
-from wiring.settings import Settings, load
+from wiring.settings import Settings
+from wiring.settings_file import load
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 # `pagewire up` holds the other end of this pipe: when it dies, however, so do its children.

@@ -21,7 +21,8 @@ from pydantic.fields import FieldInfo
 from cli.main import app
 from connectors.cms.settings import KINDS
 from schemas.topics import TOPICS, dead_letter_topic
-from wiring.settings import FILE_ONLY, ChatSettings, KeySettings, Settings, SiteSettings
+from wiring.settings import ChatSettings, KeySettings, Settings, SiteSettings
+from wiring.settings_file import FILE_ONLY
 
 REFERENCE = Path(__file__).parent / "reference"
 NOTE = "<!-- Written by `make docs`; do not edit. -->\n\n"
@@ -66,17 +67,20 @@ def _settings() -> str:
         "# Settings\n",
         "`pagewire.yaml` (another file: `PAGEWIRE_CONFIG`) holds any of these by its lower-case name; the environment",
         "variable wins. `OPENAI_API_KEY` and `OPENAI_BASE_URL` are read too. A wrong setting fails at start, named.\n",
-        "| environment | default | |",
-        "| --- | --- | --- |",
     ]
-    for name, field in Settings.model_fields.items():
-        variable = f"`{name}` (file only)" if name in FILE_ONLY else f"`PAGEWIRE_{name.upper()}`"
-        lines.append(f"| {variable} | {_default(field)} | {_cell(field.description)} |")
+    for group, names in _groups():
+        lines += [f"## {group}\n", "| environment | default | |", "| --- | --- | --- |"]
+        for name in names:
+            field = Settings.model_fields[name]
+            variable = f"`{name}` (file only)" if name in FILE_ONLY else f"`PAGEWIRE_{name.upper()}`"
+            lines.append(f"| {variable} | {_default(field)} | {_cell(field.description)} |")
+        lines.append("")
     for title, model in (("A site", SiteSettings), ("The chat of a site", ChatSettings), ("A key", KeySettings)):
-        lines += [f"\n## {title}\n", "| name | default | |", "| --- | --- | --- |"]
+        lines += [f"## {title}\n", "| name | default | |", "| --- | --- | --- |"]
         lines += [f"| `{n}` | {_default(f)} | {_cell(f.description)} |" for n, f in model.model_fields.items()]
+        lines.append("")
     lines += [
-        "\n## A connector\n",
+        "## A connector\n",
         "`kind` says which; how they are used: [connect.md](../howto/connect.md). A `secret` or `password` may be",
         "`${NAME}`: then it is read from the environment variable NAME.\n",
         "| kind | name | default | |",
@@ -87,6 +91,17 @@ def _settings() -> str:
         (word,) = get_args(kind.model_fields["kind"].annotation)
         lines += [f"| `{word}` | `{n}` | {_default(f)} | {_cell(f.description)} |" for n, f in fields.items()]
     return "\n".join(lines) + "\n"
+
+
+def _groups() -> Iterator[tuple[str, list[str]]]:
+    """Each group of settings by what its docstring calls it, with the settings it adds; a setting stands once."""
+    told: set[str] = set()
+    for group in Settings.__mro__:
+        names = [name for name in inspect.get_annotations(group) if name in Settings.model_fields]
+        if new := [name for name in names if name not in told]:
+            told.update(new)
+            about = "Websites." if group is Settings else inspect.cleandoc(group.__doc__ or "")
+            yield about.split("\n")[0].rstrip("."), new
 
 
 def _default(field: FieldInfo) -> str:

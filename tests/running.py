@@ -10,10 +10,10 @@ from adapters.llm.fake import FakeChat, Reply
 from pipelines.query.answer.strategies.base import Means, Task
 from pipelines.query.answer.strategies.registry import strategies
 from pipelines.query.books import Books
+from pipelines.runtime.settings import StrategyName
 from schemas.answer import Citation, SourcesFound, Step, Token, Usage
 from schemas.query import Retrieved, Source
 from tests.asking import retrieved, source
-from wiring.settings import StrategyName
 
 BOOKS = Books()
 POOL = source(1, "The pool opens daily at 9. It is closed on Sundays.")

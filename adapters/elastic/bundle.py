@@ -10,9 +10,9 @@ from adapters.elastic.indexes import Indexes
 from adapters.elastic.pages import Pages
 from adapters.elastic.rebuilds import Rebuilds
 from adapters.elastic.search import SiteSearch
+from adapters.elastic.settings import ElasticSettings
 from adapters.elastic.writer import Writer
 from pipelines.runtime.record import Lane
-from wiring.settings import Settings
 
 PING_TIMEOUT = 3.0  # seconds
 
@@ -20,7 +20,7 @@ PING_TIMEOUT = 3.0  # seconds
 class Elastic:
     """`async with Elastic(url, settings) as elastic: ...`; `lane`: of what is written through it."""
 
-    def __init__(self, url: str, settings: Settings, lane: Lane = "save") -> None:
+    def __init__(self, url: str, settings: ElasticSettings, lane: Lane = "save") -> None:
         self.es = connect(url, settings)
         self.indexes = Indexes(self.es, shards=settings.shards, replicas=settings.replicas)
         self.writer = Writer(self.es, lane)

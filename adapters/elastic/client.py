@@ -10,8 +10,8 @@ from elastic_transport import ConnectionTimeout, TransportError
 from elasticsearch import ApiError, AsyncElasticsearch, OrjsonSerializer
 from elasticsearch.serializer import NdjsonSerializer
 
+from adapters.elastic.settings import ElasticSettings
 from pipelines.runtime.errors import Permanent, Retryable
-from wiring.settings import Settings
 
 REQUEST_TIMEOUT = 20.0  # seconds
 # 429: queue full or a disk-full block, 5xx: no master, shard not yet allocated. All pass.
@@ -34,7 +34,7 @@ class OrjsonLines(OrjsonSerializer, NdjsonSerializer):
     """Bulks and several searches at once. Takes numpy vectors as they are, and is ten times as fast with them."""
 
 
-def connect(url: str, settings: Settings) -> AsyncElasticsearch:
+def connect(url: str, settings: ElasticSettings) -> AsyncElasticsearch:
     """A client without retries of its own: who calls knows better when to try again."""
     key, user, password = (
         settings.elasticsearch_api_key,

@@ -9,9 +9,9 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from adapters.embedders.settings import EmbedderSettings
 from pipelines.query.retrieve.gate import GateProfile
 from pipelines.runtime.errors import Permanent, SettingsError
-from wiring.settings import Settings
 
 Vectors = NDArray[np.float32]
 
@@ -84,7 +84,7 @@ class Embedder(Protocol):
         """Embed a question: shape (dims,). Overtakes `passages` that wait. Raises as `passages` does."""
 
 
-def make_embedder(spec: str, settings: Settings) -> Embedder:
+def make_embedder(spec: str, settings: EmbedderSettings) -> Embedder:
     """The embedder that `spec` names, not yet started.
 
     Imports only what that one needs: torch takes seconds and gigabytes.

@@ -6,8 +6,8 @@ import asyncio
 
 from adapters.elastic.indexes import Indexes, IndexInfo
 from adapters.embedders.base import Embedder, make_embedder
+from adapters.embedders.settings import EmbedderSettings
 from pipelines.runtime.errors import Permanent
-from wiring.settings import Settings
 
 
 class ModelMismatch(Permanent):
@@ -19,7 +19,7 @@ class ModelMismatch(Permanent):
 class Models:
     """Loads each model once, when first needed. One per process; close it last."""
 
-    def __init__(self, settings: Settings, indexes: Indexes) -> None:
+    def __init__(self, settings: EmbedderSettings, indexes: Indexes) -> None:
         self._settings = settings
         self._indexes = indexes
         self._loaded: dict[str, asyncio.Task[Embedder]] = {}

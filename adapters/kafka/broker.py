@@ -12,8 +12,8 @@ from aiokafka.admin import AIOKafkaAdminClient
 from aiokafka.errors import GroupCoordinatorNotAvailableError
 
 from adapters.kafka.client import REQUEST_TIMEOUT, answer, bootstrap_servers, close, prefixed
+from adapters.kafka.settings import KafkaSettings
 from schemas.topics import Topic
-from wiring.settings import Settings
 
 COORDINATOR_POLL = 0.2  # seconds
 
@@ -102,7 +102,7 @@ class Broker:
 
 
 @asynccontextmanager
-async def broker(settings: Settings) -> AsyncIterator[Broker]:
+async def broker(settings: KafkaSettings) -> AsyncIterator[Broker]:
     """A connected Broker. Raises: Retryable."""
     client = Broker(bootstrap_servers(settings))
     try:
@@ -112,7 +112,7 @@ async def broker(settings: Settings) -> AsyncIterator[Broker]:
         await client.stop()
 
 
-async def lags(client: Broker, settings: Settings, groups: Mapping[str, Sequence[Topic]]) -> dict[str, GroupLag]:
+async def lags(client: Broker, settings: KafkaSettings, groups: Mapping[str, Sequence[Topic]]) -> dict[str, GroupLag]:
     """Lag and members of each consumer group, given the topics it reads.
 
     Raises:

@@ -10,10 +10,10 @@ import structlog
 from aiokafka.errors import KafkaError
 from aiokafka.partitioner import murmur2
 
-from pipelines.runtime.errors import Retryable
+from adapters.kafka.settings import KafkaSettings
+from pipelines.runtime.errors import Retryable, SettingsError
 from pipelines.runtime.record import Lane
 from schemas.topics import Topic
-from wiring.settings import Settings
 
 log = structlog.get_logger(__name__)
 
@@ -23,17 +23,19 @@ CLOSE_TIMEOUT = 5.0  # seconds; what is not confirmed by then is not acknowledge
 Value = TypeVar("Value")
 
 
-def bootstrap_servers(settings: Settings) -> str:
-    """The configured broker, else the local engine's preferred port."""
-    return settings.kafka or f"127.0.0.1:{settings.engine_kafka_port}"
+def bootstrap_servers(settings: KafkaSettings) -> str:
+    """The configured brokers, `host:port,...`. Raises: SettingsError: none is named."""
+    if settings.kafka is None:
+        raise SettingsError("kafka (PAGEWIRE_KAFKA): no broker is named, and no local engine's address was filled in")
+    return settings.kafka
 
 
-def prefixed(settings: Settings, topic: Topic) -> str:
+def prefixed(settings: KafkaSettings, topic: Topic) -> str:
     """The broker's name of a topic."""
     return settings.topic_prefix + topic.name
 
 
-def group_id(settings: Settings, stage: str, lane: Lane | None = None) -> str:
+def group_id(settings: KafkaSettings, stage: str, lane: Lane | None = None) -> str:
     """The consumer group of a stage in a lane; that of saves has the stage's name alone."""
     return f"{settings.topic_prefix}pagewire-{stage}" + ("-bulk" if lane == "bulk" else "")
 

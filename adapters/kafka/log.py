@@ -19,10 +19,10 @@ from aiokafka import AIOKafkaConsumer, TopicPartition
 from aiokafka.errors import KafkaError
 
 from adapters.kafka import bootstrap_servers, partition_of, prefixed
+from adapters.kafka.settings import KafkaSettings
 from pipelines.runtime.errors import Retryable
 from pipelines.runtime.record import Record
 from schemas.topics import MAX_MESSAGE_BYTES, RECORD_OVERHEAD_BYTES, Topic
-from wiring.settings import Settings
 
 log = logging.getLogger(__name__)
 
@@ -74,7 +74,7 @@ def record_of(m: Any) -> Record:
 class LogTail:
     """Follows a topic from its end at `start`. `deliver` must not block; it is called in offset order."""
 
-    def __init__(self, settings: Settings, topic: Topic, deliver: Callable[[Record], None]) -> None:
+    def __init__(self, settings: KafkaSettings, topic: Topic, deliver: Callable[[Record], None]) -> None:
         self._bootstrap = bootstrap_servers(settings)
         self._topic = prefixed(settings, topic)
         self._deliver = deliver
@@ -154,7 +154,7 @@ class LogTail:
 class LogReader:
     """Reads stretches of one partition, one at a time; connects when first used."""
 
-    def __init__(self, settings: Settings, topic: Topic) -> None:
+    def __init__(self, settings: KafkaSettings, topic: Topic) -> None:
         self._bootstrap = bootstrap_servers(settings)
         self._topic = prefixed(settings, topic)
         self._consumer: AIOKafkaConsumer | None = None

@@ -14,9 +14,9 @@ from aiokafka import AIOKafkaConsumer, TopicPartition
 
 from adapters.kafka.client import REQUEST_TIMEOUT, answer, bootstrap_servers, close, prefixed
 from adapters.kafka.log import record_of
+from adapters.kafka.settings import KafkaSettings
 from pipelines.runtime.record import Record
 from schemas.topics import Topic
-from wiring.settings import Settings
 
 POLL_MS = 500
 BATCH = 200  # records handed over at once, at most
@@ -29,7 +29,7 @@ Offsets = Mapping[int, int]  # by partition
 class LogScan:
     """`async with LogScan(settings, CHANGES) as scan: async for batch in scan.read(until=await scan.ends()): ...`"""
 
-    def __init__(self, settings: Settings, topic: Topic) -> None:
+    def __init__(self, settings: KafkaSettings, topic: Topic) -> None:
         self._topic = prefixed(settings, topic)
         self._partitions: list[TopicPartition] = []
         self._consumer = AIOKafkaConsumer(

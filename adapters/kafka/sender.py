@@ -13,12 +13,12 @@ from aiokafka import AIOKafkaProducer
 from aiokafka.errors import KafkaError, MessageSizeTooLargeError, RecordTooLargeError
 
 from adapters.kafka.client import REQUEST_TIMEOUT, answer, bootstrap_servers, close, partition_of, prefixed
+from adapters.kafka.settings import KafkaSettings
 from pipelines.runtime.errors import Retryable, TooLarge
 from pipelines.runtime.record import TRACE_HEADER, Headers, Lane, in_lane
 from pipelines.runtime.trace import trace_id as current_trace
 from schemas.base import Message
 from schemas.topics import MAX_MESSAGE_BYTES, RECORD_OVERHEAD_BYTES, Topic
-from wiring.settings import Settings
 
 log = structlog.get_logger(__name__)
 
@@ -63,7 +63,7 @@ class KafkaSender:
     for ever; so after an error that aiokafka does not retry itself, a new producer takes its place.
     """
 
-    def __init__(self, settings: Settings, *, linger_ms: int = 0) -> None:
+    def __init__(self, settings: KafkaSettings, *, linger_ms: int = 0) -> None:
         """`linger_ms`: wait this long for more messages to share a request (imports), 0 for single ones."""
         self._settings = settings
         self._linger_ms = linger_ms

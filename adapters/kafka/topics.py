@@ -11,16 +11,16 @@ from aiokafka.admin.config_resource import ConfigResource, ConfigResourceType
 from aiokafka.errors import InvalidReplicationFactorError, TopicAlreadyExistsError, for_code
 
 from adapters.kafka.client import REQUEST_TIMEOUT, answer, close, prefixed
+from adapters.kafka.settings import KafkaSettings
 from pipelines.runtime.errors import Retryable, TopicMismatch
 from schemas.topics import Topic, all_topics
-from wiring.settings import Settings
 
 log = structlog.get_logger(__name__)
 
 TOPIC_CONFIG_SOURCE = 1  # DescribeConfigs: set on the topic itself, not a broker default
 
 
-async def ensure_topics(bootstrap: str, settings: Settings) -> list[str]:
+async def ensure_topics(bootstrap: str, settings: KafkaSettings) -> list[str]:
     """Create what is missing of schemas/topics.py, grow and reconfigure what differs.
 
     Returns:
@@ -47,7 +47,7 @@ async def ensure_topics(bootstrap: str, settings: Settings) -> list[str]:
     return created
 
 
-async def _create(admin: Any, settings: Settings, topics: Mapping[str, Topic]) -> list[str]:
+async def _create(admin: Any, settings: KafkaSettings, topics: Mapping[str, Topic]) -> list[str]:
     if not topics:
         return []
     new = [
@@ -68,7 +68,7 @@ async def _create(admin: Any, settings: Settings, topics: Mapping[str, Topic]) -
     return created
 
 
-def _check_partitions(settings: Settings, counts: Mapping[str, int | None]) -> None:
+def _check_partitions(settings: KafkaSettings, counts: Mapping[str, int | None]) -> None:
     # More partitions would move keys to other partitions and break their order; so a topic that was made
     # with fewer is refused, not grown. One made with more is fine.
     for name, count in counts.items():

@@ -19,6 +19,7 @@ from openai import AsyncOpenAI, AsyncStream, DefaultAioHttpClient
 from pydantic import BaseModel
 
 from adapters.llm.reasoning import Spoken
+from adapters.llm.settings import ModelSettings
 from pipelines.query.ports import (
     BadRequest,
     Completion,
@@ -36,7 +37,6 @@ from pipelines.query.ports import (
 )
 from prompts.loader import ChatMessage
 from schemas.answer import Usage
-from wiring.settings import Settings
 
 log = structlog.get_logger(__name__)
 
@@ -98,7 +98,7 @@ class OpenAIChat:
         self._refused: dict[str, str | None] = {}  # parameter -> what to send instead
 
     @classmethod
-    def of(cls, settings: Settings) -> OpenAIChat | None:
+    def of(cls, settings: ModelSettings) -> OpenAIChat | None:
         """The model that is configured, or None."""
         if settings.llm_model is None:
             return None

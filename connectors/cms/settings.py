@@ -12,9 +12,19 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self, get_args
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, SecretStr, StringConstraints, model_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    SecretStr,
+    StringConstraints,
+    field_validator,
+    model_validator,
+)
 
-from schemas.base import Lang
+from pipelines.runtime.settings import HomeSettings, SettingsGroup, Site, SitesSettings
+from schemas.base import Lang, SiteId
 
 SECRET_PREFIX = "whsec_"  # noqa: S105  # Standard Webhooks: secrets as text are told from other base64 by it
 SHORTEST_KEY = 24  # bytes, https://github.com/standard-webhooks/standard-webhooks
@@ -157,3 +167,37 @@ def _mappings(value: Any) -> Iterator[tuple[str, dict[str, Any]]]:
         for name, inner in value.items():
             if isinstance(inner, dict):
                 yield str(name), inner
+
+
+class ConnectedSite(Site):
+    """One website, and where its pages come from."""
+
+    connectors: dict[ConnectorName, Connector] = Field(
+        default_factory=dict, description="Where its pages come from: name -> `kind` and what goes with it, see below."
+    )
+
+
+class FetchSettings(SettingsGroup):
+    """What may be fetched from."""
+
+    fetch_allow: tuple[str, ...] = Field(
+        default=(),
+        description="Hosts, addresses or networks that may be fetched from although they are not public, with commas "
+        "between them: `cms.internal,10.1.0.0/16`. Else attachments, feeds and pages come from public addresses only.",
+    )
+
+    @field_validator("fetch_allow", mode="before")
+    @classmethod
+    def _from_one_line(cls, value: Any) -> Any:
+        return tuple(filter(None, map(str.strip, value.split(",")))) if isinstance(value, str) else value
+
+
+class ConnectorsSettings(HomeSettings, FetchSettings, SitesSettings):
+    """All sites' connectors."""
+
+    sites: Mapping[SiteId, ConnectedSite] = Field(default_factory=dict)
+
+    def site(self, name: str) -> ConnectedSite:
+        """Raises: UnknownSite."""
+        super().site(name)
+        return self.sites[name]

@@ -10,6 +10,7 @@ from connectors.cms.fetching import SafeFetch
 from connectors.cms.frame import Source
 from connectors.cms.own_thread import OwnThread
 from connectors.cms.settings import (
+    ConnectorsSettings,
     FolderConnector,
     PushConnector,
     SitemapConnector,
@@ -17,7 +18,6 @@ from connectors.cms.settings import (
     WordPressConnector,
 )
 from pipelines.runtime.errors import WrongUse
-from wiring.settings import Settings
 
 
 class NoSource(WrongUse):
@@ -27,7 +27,7 @@ class NoSource(WrongUse):
 
 
 @asynccontextmanager
-async def opened(settings: Settings, site: str, name: str) -> AsyncIterator[Source]:
+async def opened(settings: ConnectorsSettings, site: str, name: str) -> AsyncIterator[Source]:
     """The source behind the connector `name` of `site`.
 
     Raises:

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Protocol
 
+from pipelines.ingest.settings import IntakeSettings
 from pipelines.runtime.errors import Retryable, TooLarge
 from pipelines.runtime.record import Lane
 from schemas.base import MAX_REVISION, Message
@@ -24,7 +25,6 @@ from schemas.head import Head
 from schemas.ingest import ReceiptEvent
 from schemas.page import ChangeRef, Op, PageChange, PageDocument
 from schemas.topics import CHANGES, MAX_MESSAGE_BYTES, RECEIPTS, Topic
-from wiring.settings import Settings
 
 log = logging.getLogger(__name__)
 
@@ -86,7 +86,7 @@ class Intake:
         self,
         sender: Bus,
         pages: KnownPages,
-        settings: Settings,
+        settings: IntakeSettings,
         now: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
         self._sender = sender

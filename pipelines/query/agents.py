@@ -25,6 +25,7 @@ from pipelines.query.rephrase.follow_up import continued
 from pipelines.query.rephrase.rewrite import OUTPUT_TOKENS, parsed, search_mode, values
 from pipelines.query.retrieve.retrieve import Chunks, Reranker, retrieve
 from pipelines.query.retrieve.search import Searcher
+from pipelines.query.settings import QuerySettings
 from pipelines.query.translate import terms_back
 from pipelines.runtime.dead_letters import DeadLetter
 from pipelines.runtime.errors import PagewireError, Retryable
@@ -33,7 +34,6 @@ from pipelines.runtime.stage import Handler, OnDead, Sender
 from schemas.base import WireError
 from schemas.query import Question, Rephrased, Retrieved
 from schemas.topics import REPHRASED, RETRIEVED
-from wiring.settings import Settings
 
 logger = structlog.get_logger(__name__)
 
@@ -55,7 +55,7 @@ class Rewriter:
     examples: Examples
 
 
-def rephrase_handler(settings: Settings, books: Books, rewriter: Rewriter | None) -> Handler:
+def rephrase_handler(settings: QuerySettings, books: Books, rewriter: Rewriter | None) -> Handler:
     """A question becomes one that needs no conversation.
 
     Without a rewriter, and where it fails, one that leans on earlier ones is asked together with them.
@@ -77,7 +77,7 @@ def rephrase_handler(settings: Settings, books: Books, rewriter: Rewriter | None
     return handle
 
 
-async def rewritten(request: Question, settings: Settings, books: Books, rewriter: Rewriter | None) -> str:
+async def rewritten(request: Question, settings: QuerySettings, books: Books, rewriter: Rewriter | None) -> str:
     """The question as the model puts it; without one, or when it fails, by its words alone."""
     if rewriter is None:
         return continued(request.question, request.history)
@@ -108,7 +108,7 @@ async def rewritten(request: Question, settings: Settings, books: Books, rewrite
 
 
 def retrieve_handler(
-    settings: Settings, searcher: Searcher, chunks: Chunks, reranker: Reranker | None = None
+    settings: QuerySettings, searcher: Searcher, chunks: Chunks, reranker: Reranker | None = None
 ) -> Handler:
     """A question gets the passages that may answer it."""
 
@@ -138,7 +138,7 @@ def answer_handler(answering: Answering, models: AnswerModels, log: EventLog, st
 
 
 def impatient(
-    handler: Handler, question_of: Callable[[Record], Question], settings: Settings, books: Books, log: EventLog
+    handler: Handler, question_of: Callable[[Record], Question], settings: QuerySettings, books: Books, log: EventLog
 ) -> Handler:
     """The handler, but what a service that is away does to a question is told to its visitor while they still wait.
 

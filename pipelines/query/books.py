@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Self
 
 from pipelines.runtime.errors import SettingsError
+from pipelines.runtime.settings import SitesSettings
 from prompts.loader import Prompt, PromptError, load
 from text.language import Phrases
-from wiring.settings import Settings
 
 PROMPTS = ("answer", "courtesy", "decide", "react", "rephrase", "self-ask", "think", "tools", "translate")
 SENTENCES = ("canned", "errors")
@@ -48,7 +48,7 @@ class Books:
         self._own = {site: _own(site, folder) for site, folder in (folders or {}).items()}
 
     @classmethod
-    def of_settings(cls, settings: Settings) -> Self:
+    def of_settings(cls, settings: SitesSettings) -> Self:
         """Raises: SettingsError."""
         return cls({name: site.prompts for name, site in settings.sites.items() if site.prompts is not None})
 

@@ -6,10 +6,12 @@ import logging
 import sys
 from collections import defaultdict
 from time import monotonic
+from typing import Literal
 
 import structlog
+from pydantic import Field
 
-from wiring.settings import Settings
+from pipelines.runtime.settings import SettingsGroup
 
 # Libraries that tell of the same outage ten times a second, and tell nothing new when all is well.
 # Faust's services log under the module of the subclass, ours.
@@ -27,6 +29,13 @@ CHATTY = (
 # What a new broker says until it has made its own topics, a second after the first worker asked.
 EXPECTED = ("GroupCoordinatorNotAvailableError", "Marking the coordinator dead")
 OUTAGE_LOGS_PER = 10.0  # seconds between two lines from the same place of a chatty library
+
+
+class LogSettings(SettingsGroup):
+    """What is logged, and how."""
+
+    log_level: Literal["debug", "info", "warning", "error"] = "info"
+    log_json: bool = Field(default=False, description="Logs as JSON lines.")
 
 
 class OncePer(logging.Filter):
@@ -56,7 +65,7 @@ class OncePer(logging.Filter):
         return True
 
 
-def configure(settings: Settings) -> None:
+def configure(settings: LogSettings) -> None:
     """Send structlog's and the libraries' logs to stderr, as text or JSON lines."""
     level = getattr(logging, settings.log_level.upper())
     shared: list[structlog.typing.Processor] = [

@@ -7,10 +7,26 @@ import sys
 from contextlib import suppress
 from pathlib import Path
 
+from pydantic import Field
+
+from pipelines.runtime.settings import SettingsGroup
+
 # Linux may share the processors out among sessions first and among the threads of one session only then (sched(7),
 # "The autogroup feature"). So what gives way to each other must be of one session, or the session itself gives way.
 AUTOGROUP = Path("/proc/self/autogroup")
 NICEST = 19
+
+
+class PrioritySettings(SettingsGroup):
+    """How far this process goes behind others."""
+
+    nice: int = Field(
+        default=0,
+        ge=0,
+        le=19,
+        description="How far a worker's computing threads give way to others, as nice(1) counts; 19: to everybody, at "
+        "once. Linux only. `pagewire up` sets 19 for its bulk worker.",
+    )
 
 
 def give_way(by: int) -> None:

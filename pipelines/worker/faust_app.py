@@ -30,8 +30,8 @@ from pipelines.runtime.record import Record, lane_of
 from pipelines.runtime.stage import Stage
 from pipelines.worker.in_flight import InFlight
 from pipelines.worker.offsets import OffsetBook
+from pipelines.worker.settings import WorkerSettings
 from schemas.topics import MAX_MESSAGE_BYTES, RECORD_OVERHEAD_BYTES
-from wiring.settings import Settings
 
 log = structlog.get_logger(__name__)
 
@@ -215,7 +215,7 @@ class SafeApp(faust.App):  # type: ignore[misc]
     def __init__(
         self,
         stage: Stage,
-        settings: Settings,
+        settings: WorkerSettings,
         in_flight: Callable[[SafeApp], InFlight],
         failed: Callable[[BaseException], None],
     ) -> None:
@@ -292,6 +292,6 @@ def _events(stream: Any) -> AsyncIterator[Any]:
     return events
 
 
-def _instance(settings: Settings, stage: Stage) -> str | None:
+def _instance(settings: WorkerSettings, stage: Stage) -> str | None:
     member = settings.static_membership
     return f"{member}-{stage.name}" if member else None

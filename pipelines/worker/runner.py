@@ -27,8 +27,8 @@ from pipelines.runtime.stage import Stage
 from pipelines.worker.faust_app import SafeApp
 from pipelines.worker.guard import Guard, RetryPolicy
 from pipelines.worker.in_flight import InFlight, Work
+from pipelines.worker.settings import WorkerSettings
 from pipelines.worker.watchdog import watch
-from wiring.settings import Settings
 
 log = structlog.get_logger(__name__)
 
@@ -43,7 +43,9 @@ TEARDOWN_TIMEOUT = 10.0  # seconds per stage
 STOP_TIMEOUT = 15.0  # seconds for all apps, once settled: leaving their groups, closing their clients
 
 
-async def run_stages(stages: Sequence[Stage], settings: Settings, *, on_ready: Callable[[], None] | None = None) -> int:
+async def run_stages(
+    stages: Sequence[Stage], settings: WorkerSettings, *, on_ready: Callable[[], None] | None = None
+) -> int:
     """Work on the stages' topics until SIGTERM or SIGINT.
 
     Args:
@@ -61,7 +63,7 @@ async def run_stages(stages: Sequence[Stage], settings: Settings, *, on_ready: C
         return await _run_stages(stages, settings, on_ready)
 
 
-async def _run_stages(stages: Sequence[Stage], settings: Settings, on_ready: Callable[[], None] | None) -> int:
+async def _run_stages(stages: Sequence[Stage], settings: WorkerSettings, on_ready: Callable[[], None] | None) -> int:
     try:
         await _broker_with_topics(settings)
         sender = KafkaSender(settings)
@@ -77,7 +79,7 @@ async def _run_stages(stages: Sequence[Stage], settings: Settings, on_ready: Cal
 
 
 @contextmanager
-def _metrics(settings: Settings) -> Iterator[None]:
+def _metrics(settings: WorkerSettings) -> Iterator[None]:
     if settings.metrics_port is None:
         yield
         return
@@ -96,7 +98,7 @@ def _metrics(settings: Settings) -> Iterator[None]:
 class _Process:
     """The stages at work, and what may end them."""
 
-    def __init__(self, stages: Sequence[Stage], settings: Settings, sender: KafkaSender) -> None:
+    def __init__(self, stages: Sequence[Stage], settings: WorkerSettings, sender: KafkaSender) -> None:
         self._settings = settings
         self._sender = sender
         self._stages = stages
@@ -222,7 +224,7 @@ class _Process:
 class _Watched:
     """A stage for the watchdog."""
 
-    def __init__(self, app: SafeApp, settings: Settings) -> None:
+    def __init__(self, app: SafeApp, settings: WorkerSettings) -> None:
         self._app = app
         self.group: str = app.conf.id
         self.topics = [settings.topic_prefix + topic.name for topic in app.stage.routes]
@@ -272,7 +274,7 @@ async def _within(seconds: float, ending: Coroutine[object, object, object], wha
     return True
 
 
-async def _broker_with_topics(settings: Settings) -> None:
+async def _broker_with_topics(settings: WorkerSettings) -> None:
     deadline = asyncio.get_running_loop().time() + START_TIMEOUT
     while True:
         try:

@@ -19,7 +19,7 @@ from aiokafka import TopicPartition
 
 from adapters.kafka import Broker, bootstrap_servers
 from pipelines.runtime.errors import Retryable
-from wiring.settings import Settings
+from pipelines.worker.settings import WorkerSettings
 
 log = structlog.get_logger(__name__)
 
@@ -105,7 +105,7 @@ async def _lost_topic(broker: Broker, stages: Sequence[Watched], ends: Ends) -> 
     return f"topic {again} was deleted and created again, or cut, under this worker" if again else None
 
 
-async def watch(stages: Sequence[Watched], settings: Settings) -> str:
+async def watch(stages: Sequence[Watched], settings: WorkerSettings) -> str:
     """Look again and again; return what stands still, or is gone, when something is.
 
     Runs until then; cancel it to end it.
@@ -137,7 +137,7 @@ async def watch(stages: Sequence[Watched], settings: Settings) -> str:
             await broker.stop()
 
 
-async def _connect(settings: Settings) -> Broker:
+async def _connect(settings: WorkerSettings) -> Broker:
     broker = Broker(bootstrap_servers(settings))
     try:
         await broker.start()

@@ -24,7 +24,7 @@ from pipelines.runtime.stage import Sender, Stage
 from pipelines.worker.runner import run_stages
 from schemas.base import Message, WireError
 from schemas.topics import CHANGES, CHUNKS, REQUESTS
-from wiring.settings import load
+from wiring.settings_file import load
 
 
 class Echo(Message):

@@ -26,12 +26,13 @@ from pipelines.query.answer.strategies.quote import Quote
 from pipelines.query.books import Books
 from pipelines.query.ports import ContentFiltered, Embedder, ModelError
 from pipelines.query.publish import Publication
+from pipelines.query.settings import QuerySettings
 from pipelines.query.translate import Translator, terms
 from pipelines.runtime.errors import PagewireError
+from pipelines.runtime.settings import StrategyName
 from schemas.answer import Answered, Done, Failed, QuestionRephrased, SourcesFound, Step, Token, Usage
 from schemas.query import Question, Retrieved, Source
 from text.language import Phrases
-from wiring.settings import Settings, StrategyName
 
 log = structlog.get_logger(__name__)
 
@@ -72,7 +73,7 @@ class Answering:
 
     def __init__(
         self,
-        settings: Settings,
+        settings: QuerySettings,
         books: Books,
         strategies: Mapping[StrategyName, Strategy],
         translator: Translator | None = None,

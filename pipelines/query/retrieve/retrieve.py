@@ -14,9 +14,9 @@ from pipelines.query.retrieve.fuse import Hit
 from pipelines.query.retrieve.gate import Evidence, judge
 from pipelines.query.retrieve.search import Found, QueryModel, Searcher
 from pipelines.query.retrieve.widen import passages, wanted
+from pipelines.query.settings import QuerySettings
 from schemas.page import FieldName
 from schemas.query import Gate, Grade, Rephrased, Retrieved, Source
-from wiring.settings import Settings
 
 NOTHING_FOUND: Grade = 5
 FINE: Grade = 0
@@ -42,7 +42,7 @@ class Chunks(Protocol):
 
 
 async def retrieve(
-    asked: Rephrased, searcher: Searcher, chunks: Chunks, settings: Settings, reranker: Reranker | None = None
+    asked: Rephrased, searcher: Searcher, chunks: Chunks, settings: QuerySettings, reranker: Reranker | None = None
 ) -> Retrieved:
     """Search, judge and widen.
 
@@ -91,7 +91,9 @@ async def retrieve(
     )
 
 
-async def widened(hits: Sequence[Hit], near: Sequence[Hit], chunks: Chunks, settings: Settings) -> tuple[Source, ...]:
+async def widened(
+    hits: Sequence[Hit], near: Sequence[Hit], chunks: Chunks, settings: QuerySettings
+) -> tuple[Source, ...]:
     """Sources of the hits and of what is near them; what else stands around them is read if there is room for it."""
     sources = passages(hits, _same_revision(near, hits), settings.context_chars)
     room = settings.context_chars - sum(len(source.text) for source in sources)
@@ -116,7 +118,7 @@ async def reranked(question: str, hits: Sequence[Hit], reranker: Reranker) -> li
     return sorted(scored, key=lambda hit: (-hit.score, hit.place))[:KEPT]
 
 
-async def _judged(asked: Rephrased, found: Found, model: QueryModel, settings: Settings) -> tuple[Grade, Gate]:
+async def _judged(asked: Rephrased, found: Found, model: QueryModel, settings: QuerySettings) -> tuple[Grade, Gate]:
     seen, hits = found.candidates, found.hits[: settings.content_hits]
     evidence = Evidence(asked.question, seen.dense, hits, seen.terms, seen.total)
     return await judge(evidence, model.profile.gate, model, settings.gate_threshold)

@@ -18,8 +18,8 @@ from adapters.elastic.search import Candidates, Floors, IndexMoved, SiteSearch
 from pipelines.query.retrieve.fuse import Candidate, Hit, fuse, known_share
 from pipelines.query.retrieve.gate import GateProfile
 from pipelines.query.retrieve.widen import Place, nearest
+from pipelines.query.settings import QuerySettings
 from schemas.http import SearchHit, SearchKind
-from wiring.settings import Settings
 
 # Both lists are this deep before they are fused: a hit that is 20th in one may be the best of both together.
 DEPTH = 30
@@ -82,7 +82,7 @@ def scored(candidates: Iterable[Candidate], read: Mapping[Place, Hit]) -> list[H
 class Searcher:
     """One per process."""
 
-    def __init__(self, index: SiteSearch, models: Models, settings: Settings) -> None:
+    def __init__(self, index: SiteSearch, models: Models, settings: QuerySettings) -> None:
         self._index = index
         self._models = models
         self._settings = settings

@@ -12,7 +12,8 @@ from connectors.cms.settings import PushConnector, webhook_secret
 from connectors.cms.sources import NoSource, opened
 from pipelines.runtime.errors import SettingsError
 from tests.signing import SECRET
-from wiring.settings import Settings, load
+from wiring.settings import Settings
+from wiring.settings_file import load
 
 
 @pytest.fixture

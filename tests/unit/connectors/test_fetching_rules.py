@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from connectors.cms.addresses import Walls, is_public, unwrapped
 from connectors.cms.fetching import Refused, checked, shown
-from wiring.settings import load
+from wiring.settings_file import load
 
 PRIVATE = [
     *map(ip_network, ("0.0.0.0/8", "10.0.0.0/8", "100.64.0.0/10", "127.0.0.0/8", "169.254.0.0/16", "172.16.0.0/12")),

@@ -20,7 +20,8 @@ from pipelines.runtime import metrics as worker_metrics
 from pipelines.worker.faust_app import COMMIT_TIMEOUT
 from pipelines.worker.runner import STOP_TIMEOUT, TEARDOWN_TIMEOUT
 from schemas.topics import MAX_MESSAGE_BYTES, RECORD_OVERHEAD_BYTES
-from wiring.settings import Settings, load
+from wiring.settings import Settings
+from wiring.settings_file import load
 from wiring.stages import GROUPS, INGEST
 
 ROOT = Path(__file__).parents[3]

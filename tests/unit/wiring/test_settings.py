@@ -11,7 +11,8 @@ from pipelines.runtime.errors import SettingsError, UnknownSite
 from schemas.ingest import Chunker
 from wiring import addresses as services
 from wiring.addresses import ServiceMissing, addresses
-from wiring.settings import FILE_ONLY, Settings, load
+from wiring.settings import Settings
+from wiring.settings_file import FILE_ONLY, load
 
 SECRETS = {
     "admin_key": "hush-admin",

@@ -7,8 +7,8 @@ from dataclasses import replace
 from pipelines.query.retrieve.retrieve import Chunks, retrieve
 from pipelines.query.retrieve.search import Searcher
 from pipelines.query.retrieve.widen import passages
+from pipelines.query.settings import QuerySettings
 from schemas.query import Rephrased, Retrieved, Source
-from wiring.settings import Settings
 
 PAGE_CHARS = 8_000  # of a page that is looked up
 
@@ -16,7 +16,7 @@ PAGE_CHARS = 8_000  # of a page that is looked up
 class PageFinder:
     """One per process."""
 
-    def __init__(self, searcher: Searcher, chunks: Chunks, settings: Settings) -> None:
+    def __init__(self, searcher: Searcher, chunks: Chunks, settings: QuerySettings) -> None:
         self._searcher = searcher
         self._chunks = chunks
         self._settings = settings

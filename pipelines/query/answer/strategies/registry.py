@@ -11,7 +11,7 @@ from pipelines.query.answer.strategies.react import ReAct
 from pipelines.query.answer.strategies.retrieval_gate import RetrievalGate
 from pipelines.query.answer.strategies.self_ask import SelfAsk
 from pipelines.query.answer.strategies.tools import ToolCalls
-from wiring.settings import StrategyName
+from pipelines.runtime.settings import StrategyName
 
 STRATEGIES: Mapping[StrategyName, Callable[[Means], Strategy]] = {
     "plain": Plain,

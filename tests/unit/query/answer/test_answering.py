@@ -35,13 +35,14 @@ from pipelines.query.ports import (
 from pipelines.query.publish import Publication
 from pipelines.query.translate import Translator
 from pipelines.runtime.errors import PagewireError, Retryable
+from pipelines.runtime.settings import StrategyName
 from prompts.loader import ChatMessage, load
 from schemas.answer import Answered, AnswerEvent, Citation, Done, Event, Failed, Restart, Token, Usage
 from schemas.base import Message
 from schemas.query import Retrieved, Source
 from schemas.topics import Topic
 from tests.asking import retrieved, source
-from wiring.settings import Settings, SiteSettings, StrategyName
+from wiring.settings import Settings, SiteSettings
 
 SETTINGS = Settings(sites={"town": SiteSettings(title="Town")}, llm_model="fake")
 BOOKS = Books()

@@ -23,12 +23,13 @@ from pipelines.query.books import Books
 from pipelines.query.ports import ToolCall
 from pipelines.query.publish import Publication
 from pipelines.query.rephrase.rewrite import parsed, values
+from pipelines.runtime.settings import StrategyName
 from prompts.loader import ChatMessage, fence, load
 from schemas.answer import Answered, AnswerEvent
 from schemas.query import Retrieved, Source, Turn
 from tests.asking import question, retrieved, source
 from tests.running import MONDAY, Site
-from wiring.settings import Settings, SiteSettings, StrategyName
+from wiring.settings import Settings, SiteSettings
 
 BOOKS = Books()
 ATTACKS = [

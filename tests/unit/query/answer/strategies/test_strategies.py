@@ -16,9 +16,9 @@ from pipelines.query.answer.strategies.registry import STRATEGIES, strategies
 from pipelines.query.answer.strategies.retrieval_gate import decision
 from pipelines.query.books import Books
 from pipelines.query.ports import ModelSilent, ToolCall
+from pipelines.runtime.settings import StrategyName
 from tests.asking import retrieved, source
 from tests.running import FERRY, MILL, MONDAY, POOL, Site, run
-from wiring.settings import StrategyName
 
 ANSWER = "Closed on Sundays [1]. The ferry runs hourly [2]."
 

@@ -1,0 +1,26 @@
+"""Which embedder makes vectors."""
+
+from __future__ import annotations
+
+import re
+
+from pydantic import Field, field_validator
+
+from adapters.llm.settings import OpenAISettings
+from pipelines.runtime.priority import PrioritySettings
+
+
+class EmbedderSettings(OpenAISettings, PrioritySettings):
+    """The embedder of new indexes."""
+
+    embedder: str = Field(default="lite", description="`lite`, `bge-m3` or `openai:MODEL` (SPEC A5).")
+    bge_model: str = Field(
+        default="BAAI/bge-m3", description="Local path, or name in the hub cache, of the bge-m3 weights."
+    )
+
+    @field_validator("embedder")
+    @classmethod
+    def _embedder_known(cls, value: str) -> str:
+        if value not in ("lite", "bge-m3") and not re.match(r"openai:\S", value):
+            raise ValueError("must be lite, bge-m3 or openai:MODEL")
+        return value

@@ -1,0 +1,37 @@
+"""What is taken of a page."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from pydantic import Field
+
+from pipelines.runtime.settings import SettingsGroup, SitesSettings
+
+
+class IntakeSettings(SitesSettings):
+    """What the edge accepts."""
+
+    content_limit: int = Field(
+        default=4 * 1024 * 1024, gt=0, description="Largest `content`, in UTF-8 bytes (CONTRACT 3)."
+    )
+
+
+class AttachmentSettings(SettingsGroup):
+    """What is read of attachments, and where they may come from."""
+
+    attachment_limit: int = Field(default=20 * 1024 * 1024, gt=0, description="Largest attachment, in bytes.")
+    attachment_text: int = Field(
+        default=1_000_000, ge=0, description="Characters that are read of a page's attachments together; 0: none."
+    )
+    attachment_timeout: float = Field(
+        default=60.0, gt=0, le=200, description="Seconds that reading one attachment may take."
+    )
+    attachment_memory: int = Field(
+        default=2_048,
+        ge=512,
+        description="MiB of memory (address space) of the process that reads attachments.",
+    )
+    attachment_folder: Path | None = Field(
+        default=None, description="Folder of this machine in which `path` attachments may lie; default: none are read."
+    )

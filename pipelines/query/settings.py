@@ -1,0 +1,45 @@
+"""How questions are searched and answered."""
+
+from __future__ import annotations
+
+from pydantic import Field
+
+from pipelines.runtime.chunking import ChunkerSettings
+from pipelines.runtime.settings import SitesSettings
+
+
+class QuerySettings(SitesSettings, ChunkerSettings):
+    """The query stages."""
+
+    content_hits: int = Field(default=10, ge=1, le=100, description="Content hits per question (SPEC B4).")
+    gate: bool = Field(
+        default=True,
+        description="Answer a question that no page answers with a canned reply and the nearest pages, without asking "
+        "the model (SPEC B7).",
+    )
+    gate_threshold: float | None = Field(
+        default=None,
+        gt=0,
+        lt=1,
+        description="Least score of a question that can be answered; higher refuses more. Default: the embedder's own, "
+        "chosen to refuse few that can (docs/reference/quality.md).",
+    )
+    reranker: str = Field(
+        default="none",
+        pattern=r"^(none|bge:\S.*)$",
+        description="`none`, or `bge:` and the folder of a bge reranker's weights: reads the best 20 hits again and "
+        "keeps `content_hits` (SPEC B6). For machines with a GPU.",
+    )
+    neighbours: int = Field(default=2, ge=0, le=10, description="Chunks before and after a content hit (SPEC B5).")
+    short_question_words: int = Field(default=3, ge=0, description="Fewer words than this: keyword search (SPEC B3).")
+    context_chars: int = Field(default=6_000, ge=200, description="Characters of sources an answer may read.")
+    history_messages: int = Field(default=15, ge=0, description="Messages of a conversation kept in mind (SPEC B1).")
+    question_patience: float = Field(
+        default=20.0,
+        gt=0,
+        description="Seconds after which a question is not retried any more while a service is away: "
+        "the visitor is told instead.",
+    )
+    question_timeout: float = Field(
+        default=90.0, gt=0, description="Seconds until nobody waits for an answer any more."
+    )

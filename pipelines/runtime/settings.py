@@ -1,0 +1,98 @@
+"""What all groups of settings have in common, and the group that every room asks: which sites there are.
+
+Each group stands next to what it sets, and a room takes its own group alone. `wiring.settings.Settings` is all of them
+in one, flat: so a setting has one name wherever it is read, in pagewire.yaml and in the environment.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Literal
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+from pydantic import BaseModel, ConfigDict, Field, field_validator
+
+from pipelines.runtime.errors import UnknownSite
+from schemas.base import Lang, SiteId
+
+StrategyName = Literal["plain", "retrieval-gate", "self-ask", "react", "chain-of-thought", "tools"]
+
+
+class SettingsGroup(BaseModel):
+    """Frozen, and refuses what it does not know."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class Site(SettingsGroup):
+    """One website, as the stages know it."""
+
+    languages: tuple[Lang, ...] = Field(default=("en",), min_length=1, description="The first is the default.")
+    title: str = Field(default="", description="Shown to visitors; default: the site's id.")
+    strategy: StrategyName = Field(
+        default="plain", description="How a model comes to an answer (docs/howto/answers.md); without one it quotes."
+    )
+    prompts: Path | None = Field(
+        default=None, description="Folder with prompts and sentences of its own, named as those in `prompts/`."
+    )
+    timezone: str = Field(
+        default="UTC", description="Where the site is, `Europe/Berlin`: what today and now mean in its answers."
+    )
+    glossary: dict[str, dict[Lang, str]] = Field(
+        default_factory=dict,
+        description="Terms that are never translated freely: term -> language -> what it is called there; "
+        "in other languages it stays as it is.",
+    )
+
+    @field_validator("timezone")
+    @classmethod
+    def _timezone_known(cls, value: str) -> str:
+        try:
+            ZoneInfo(value)
+        except (ZoneInfoNotFoundError, ValueError):
+            raise ValueError("no such time zone here; names are those of IANA, such as Europe/Berlin") from None
+        return value
+
+    @property
+    def zone(self) -> ZoneInfo:
+        return ZoneInfo(self.timezone)
+
+
+class SitesSettings(SettingsGroup):
+    """The websites."""
+
+    sites: Mapping[SiteId, Site] = Field(default_factory=dict)
+
+    def site(self, name: str) -> Site:
+        """Raises: UnknownSite."""
+        try:
+            return self.sites[name]
+        except KeyError:
+            known = ", ".join(sorted(self.sites))
+            raise UnknownSite(f"unknown site {name!r}; pagewire.yaml has: {known}") from None
+
+
+class HomeSettings(SettingsGroup):
+    """Where this machine keeps what is ours."""
+
+    home: Path = Field(default=Path(".pagewire"), description="Folder of all local state.")
+
+
+class ListenSettings(SettingsGroup):
+    """Where this process listens."""
+
+    host: str = Field(default="127.0.0.1", description="Address of the gateway, and of a worker's metrics.")
+
+
+class RetrySettings(SettingsGroup):
+    """How long a message is tried, by a stage as by a rebuild."""
+
+    tries: int = Field(
+        default=6, ge=1, description="Tries before an unexplained error (or a timeout) is a dead letter."
+    )
+    retry_for: float = Field(
+        default=900.0,
+        ge=0,
+        description="Seconds a message is retried while a service is away, before it is a dead letter.",
+    )

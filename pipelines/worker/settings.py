@@ -1,0 +1,30 @@
+"""How a worker process treats its messages."""
+
+from __future__ import annotations
+
+from pydantic import Field
+
+from adapters.kafka.settings import KafkaSettings
+from pipelines.runtime.settings import ListenSettings, RetrySettings
+
+
+class WorkerSettings(KafkaSettings, RetrySettings, ListenSettings):
+    """The stream worker."""
+
+    window: int = Field(default=16, ge=1, le=64, description="Messages of a partition that a stage works on at once.")
+    try_timeout: float = Field(default=60.0, gt=0, description="Seconds one try at a message may take.")
+    drain_timeout: float = Field(
+        default=10.0,
+        gt=0,
+        le=40,
+        description="Seconds work may go on when a worker stops or loses partitions (FAUST.md: 10).",
+    )
+    stall_timeout: float = Field(
+        default=120.0,
+        gt=0,
+        description="Seconds without progress, in spite of waiting messages, until a worker ends itself.",
+    )
+    static_membership: str | None = Field(
+        default=None, description="Stable member name of this process (StatefulSets)."
+    )
+    metrics_port: int | None = Field(default=None, description="Prometheus port of a worker process; default: none.")

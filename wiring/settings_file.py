@@ -1,0 +1,105 @@
+"""Reading the settings: `pagewire.yaml`, then the environment, which wins. A wrong one fails here, by its name."""
+
+from __future__ import annotations
+
+import difflib
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import yaml
+from pydantic import ValidationError
+
+from connectors.cms.settings import variables
+from pipelines.runtime.errors import SettingsError
+from wiring.settings import Settings
+
+PREFIX = "PAGEWIRE_"
+# Read by the openai client's own names, so that a user's existing environment works.
+OPENAI_NAMES = {"OPENAI_API_KEY": "openai_api_key", "OPENAI_BASE_URL": "openai_base_url"}
+# Maps and lists have no sensible form in one environment variable.
+FILE_ONLY = frozenset({"sites", "keys"})
+
+
+def load(env: Mapping[str, str] | None = None) -> Settings:
+    """Read `pagewire.yaml` and the environment.
+
+    Raises:
+        SettingsError: naming the setting and what it must be.
+    """
+    env = os.environ if env is None else env
+    path = Path(env.get(PREFIX + "CONFIG") or "pagewire.yaml")
+    values: dict[str, Any] = {}
+    if path.exists():
+        values = _read_yaml(path)
+    elif env.get(PREFIX + "CONFIG"):
+        raise SettingsError(f"PAGEWIRE_CONFIG: no such file: {path}")
+    named = _fill_in(values, env, path)
+    for name, value in env.items():
+        if name in OPENAI_NAMES and value:
+            values.setdefault(OPENAI_NAMES[name], value)
+        if not name.startswith(PREFIX) or name == PREFIX + "CONFIG":
+            continue
+        key = name.removeprefix(PREFIX).lower()
+        if key in FILE_ONLY:
+            raise SettingsError(f"{name}: {key} are set in {path}, they do not fit into one variable")
+        if key not in Settings.model_fields:
+            if name in named:
+                continue
+            close = _close(key)
+            raise SettingsError(f"{name}: no such setting" + (f"; did you mean {_variable(close)}?" if close else ""))
+        if value:
+            values[key] = value
+    try:
+        return Settings.model_validate(values)
+    except ValidationError as err:
+        raise SettingsError("; ".join(_problem(e, path) for e in err.errors(include_url=False))) from None
+
+
+def _fill_in(values: dict[str, Any], env: Mapping[str, str], path: Path) -> set[str]:
+    """Put in the secrets that the file names as `${NAME}`; returns the names. Raises: SettingsError."""
+    named = set()
+    for where, connector, key, variable in variables(values):
+        if not env.get(variable):
+            raise SettingsError(f"{'.'.join(where)} ({path}): the environment variable {variable} is not set")
+        connector[key] = env[variable]
+        named.add(variable)
+    return named
+
+
+def _read_yaml(path: Path) -> dict[str, Any]:
+    try:
+        loaded = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except yaml.MarkedYAMLError as err:
+        # Without the words of the parser, which quote the line: it may hold a key.
+        mark = err.problem_mark
+        where = f" at line {mark.line + 1}, column {mark.column + 1}" if mark else ""
+        raise SettingsError(f"{path}: not YAML{where}") from None
+    except (OSError, UnicodeDecodeError, yaml.YAMLError) as err:
+        raise SettingsError(f"{path}: cannot be read: {err}") from err
+    if loaded is None:
+        return {}
+    if not isinstance(loaded, dict):
+        raise SettingsError(f"{path}: must be a mapping such as `sites: {{town: {{languages: [en]}}}}`")
+    return {str(key): value for key, value in loaded.items()}
+
+
+def _problem(error: Any, path: Path) -> str:
+    said = error["msg"].removeprefix("Value error, ")
+    if not error["loc"]:  # about several settings together: names them itself
+        return str(said)
+    where = ".".join(str(part) for part in error["loc"])
+    if error["type"] == "extra_forbidden":
+        close = _close(where)
+        return f"{where} ({path}): no such setting" + (f"; did you mean {close}?" if close else "")
+    settable = where in Settings.model_fields and where not in FILE_ONLY
+    return f"{where} ({f'{_variable(where)} or ' if settable else ''}{path}): {said}"
+
+
+def _variable(setting: str) -> str:
+    return PREFIX + setting.upper()
+
+
+def _close(name: str) -> str | None:
+    return next(iter(difflib.get_close_matches(name, Settings.model_fields, n=1)), None)
