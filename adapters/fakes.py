@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from pipelines.ingest.index import HeadMoved
+from pipelines.ingest.ports import HeadMoved
 from pipelines.runtime.record import Lane
 from schemas.base import Message
 from schemas.head import Head

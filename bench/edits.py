@@ -169,8 +169,10 @@ class _OneModel:
     def __init__(self) -> None:
         self.model = FakeEmbedder()
 
-    async def for_new(self, site: str) -> FakeEmbedder:
+    async def for_site(self, site: str) -> FakeEmbedder:
         return self.model
+
+    for_new = for_site
 
 
 def _change(content: str, revision: int = 1) -> PageChange:

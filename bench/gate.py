@@ -38,7 +38,7 @@ from bench.system import home
 from bench.vectors import KeptVectors
 from bench.website import publish
 from bench.xquad import load
-from pipelines.query.retrieve.gate import Calibration, Scores
+from pipelines.query.retrieve.ports import Calibration, Scores
 from wiring.settings import Settings
 from wiring.settings_file import load as load_settings
 

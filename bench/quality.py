@@ -30,7 +30,8 @@ from bench.website import OneModel, publish
 from bench.xquad import Asked, Corpus, load
 from pipelines.evaluate.gate import paired_interval
 from pipelines.query.answer.extract import extract
-from pipelines.query.retrieve.fuse import Candidate, Hit, fuse
+from pipelines.query.retrieve.fuse import fuse
+from pipelines.query.retrieve.ports import Candidate, Hit
 from pipelines.query.retrieve.search import Found, Searcher, scored
 from pipelines.query.retrieve.widen import passages, wanted
 from text.sentences import plain

@@ -19,7 +19,6 @@ from typing import Any
 from elasticsearch.helpers import async_bulk
 
 from adapters.elastic.bundle import Elastic
-from adapters.elastic.indexes import IndexInfo
 from adapters.elastic.pages import PageIndex
 from adapters.elastic.writer import Write, Writer, Written
 from adapters.embedders.registry import Models
@@ -28,10 +27,10 @@ from bench.servers import servers
 from bench.synthetic import AT, CHUNKS_A_PAGE, Model, change, embeddings, send
 from bench.system import home
 from pipelines.ingest.agents import chunked
-from pipelines.operate.rebuild.barrier import Barrier
-from pipelines.operate.rebuild.rebuild import Rebuilder
+from pipelines.runtime.indexes import IndexInfo
 from schemas.head import Head
 from schemas.ingest import ChunkCounts
+from wiring.rebuild import rebuilder
 from wiring.settings import Settings
 from wiring.settings_file import load
 
@@ -86,15 +85,15 @@ async def _measured(way: str, size: int) -> dict[str, float]:
 async def _fill(settings: Settings, size: int) -> float:
     async with Elastic(str(settings.elasticsearch), settings) as elastic:
         models = Models(settings, elastic.indexes)
-        rebuilder = Rebuilder(SITE, settings, elastic, models, Barrier(settings))
+        made = rebuilder(SITE, settings, elastic, models)
         async with elastic.rebuilds.lease(SITE):
-            rebuild = await rebuilder.begin("embeddings", fresh=True)
+            rebuild = await made.begin("embeddings", fresh=True)
             began = perf_counter()
-            done = await rebuilder.fill(rebuild)
+            done = await made.fill(rebuild)
             await elastic.es.indices.refresh(index=rebuild.index)
             seconds = perf_counter() - began
             assert (done.chunks, done.embedded) == (size, 0), done
-            await rebuilder.discard(rebuild.generation)
+            await made.discard(rebuild.generation)
     return seconds
 
 

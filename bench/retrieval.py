@@ -23,17 +23,17 @@ from numpy.typing import NDArray
 from rich.progress import track
 
 from adapters.elastic.bundle import Elastic
-from adapters.elastic.indexes import alias
 from adapters.elastic.pages import Pages
 from adapters.elastic.writer import Writer
-from adapters.embedders.base import EmbedderProfile
 from bench.report import percentile, report
 from bench.servers import servers
 from bench.synthetic import CHUNKS_A_PAGE, Model, change, embeddings, words
 from bench.system import home
 from pipelines.ingest.agents import chunked
+from pipelines.query.retrieve.ports import EmbedderProfile
 from pipelines.query.retrieve.retrieve import retrieve
 from pipelines.query.retrieve.search import Searcher
+from pipelines.runtime.indexes import alias
 from schemas.query import Question, Rephrased
 from wiring.settings import Settings
 
@@ -50,7 +50,9 @@ class Asking:
     """The synthetic model as search needs it: the vector of a question is made of its text."""
 
     profile: EmbedderProfile
+    spec: str = MODEL.spec
     fingerprint: str = MODEL.fingerprint
+    dims: int = MODEL.dims
 
     async def for_site(self, site: str) -> Asking:
         return self
@@ -60,7 +62,7 @@ class Asking:
         unit: NDArray[np.float32] = vector / np.linalg.norm(vector)
         return unit
 
-    async def passages(self, texts: Sequence[str]) -> NDArray[np.float32]:
+    async def passages(self, texts: Sequence[str], *, urgent: bool = True) -> NDArray[np.float32]:
         return np.stack([await self.query(text) for text in texts])
 
 

@@ -18,14 +18,15 @@ from time import perf_counter
 import numpy as np
 
 from adapters.elastic.bundle import Elastic
-from adapters.elastic.indexes import IndexInfo
-from adapters.elastic.search import Floors, Pinned, SiteSearch
+from adapters.elastic.search import Pinned, SiteSearch
 from bench import sizing
 from bench.report import percentile, report
 from bench.servers import command, servers
 from bench.synthetic import CHUNKS_A_PAGE, Model, send, words
 from bench.system import home
 from bench.topic_sizes import topic_sizes
+from pipelines.query.retrieve.ports import Floors
+from pipelines.runtime.indexes import IndexInfo
 from schemas.topics import CHANGES, CHUNKS, EMBEDDINGS
 from wiring.settings import Settings
 

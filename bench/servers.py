@@ -17,12 +17,11 @@ from elasticsearch import AsyncElasticsearch
 
 from adapters.elastic.bundle import Elastic
 from adapters.elastic.indexes import CONVERSATIONS, REBUILDS, RECEIPTS
-from adapters.kafka import bootstrap_servers, broker, ensure_topics, group_id, prefixed
+from adapters.kafka import bootstrap_servers, broker, ensure_topics, prefixed
 from cli.engine import engine_settings
 from infra import engine
 from infra.engine import open_progress
-from pipelines.operate.rebuild.barrier import STAGES
-from pipelines.runtime.record import LANES
+from pipelines.runtime.stages import INGEST
 from wiring.settings import Settings
 from wiring.settings_file import load
 
@@ -83,12 +82,12 @@ async def pass_over(settings: Settings) -> None:
     """Let the ingest stages begin behind what is in their topics, as if they had done it."""
     async with broker(settings) as client:
         topics = await client.topics()
-        for stage, topic in STAGES:
-            name = prefixed(settings, topic)
+        for stage in INGEST:
+            name = prefixed(settings, stage.reads[0])
             ends = await client.ends([TopicPartition(name, number) for number in topics[name]])
-            for lane in LANES:
+            for group in stage.groups:
                 consumer = AIOKafkaConsumer(
-                    bootstrap_servers=bootstrap_servers(settings), group_id=group_id(settings, stage, lane)
+                    bootstrap_servers=bootstrap_servers(settings), group_id=group.name(settings.topic_prefix)
                 )
                 await consumer.start()
                 try:

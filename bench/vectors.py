@@ -16,7 +16,8 @@ from typing import Literal, Self
 import numpy as np
 from rich.progress import track
 
-from adapters.embedders.base import Embedder, EmbedderProfile, Vectors
+from adapters.embedders.base import Embedder, Vectors
+from pipelines.query.retrieve.ports import EmbedderProfile
 
 SLICE = 32  # texts embedded between two looks at the progress bar
 SEVERAL = 200  # texts that take long enough for a bar

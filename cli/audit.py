@@ -9,11 +9,11 @@ import typer
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 from rich.table import Column
 
-from adapters.elastic.indexes import IndexUnfit
 from cli.output import NOT_SO, complain, err, explained, out, print_json, rows, table
 from pipelines.operate.audit import audit as audits
 from pipelines.operate.audit.findings import AuditReport, RepairReport
 from pipelines.runtime import logs
+from pipelines.runtime.indexes import IndexUnfit
 from wiring.clients import Clients
 from wiring.settings import Settings
 from wiring.settings_file import load

@@ -1,19 +1,23 @@
-"""`pagewire engine`: the local Kafka and Elasticsearch."""
+"""`pagewire engine`: the local Kafka and Elasticsearch.
+
+The engine is loaded by the commands that are about it alone: workers and gateways do without.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import signal
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from cli.output import NOT_SO, explained, out, print_json, rows, table
-from infra import engine
-from infra.engine import EngineSettings, EngineStatus, open_progress
 from pipelines.ingest.importing import forget_all
 from wiring.settings import Settings
 from wiring.settings_file import load
+
+if TYPE_CHECKING:
+    from infra.engine import EngineSettings, EngineStatus
 
 app = typer.Typer(
     help="The local engine: real Kafka and real Elasticsearch on loopback, without Docker or an installed JDK.",
@@ -24,6 +28,8 @@ Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 def engine_settings(settings: Settings) -> EngineSettings:
     """The engine's part of the settings."""
+    from infra.engine import EngineSettings
+
     return EngineSettings(
         home=settings.home,
         kafka_port=settings.engine_kafka_port,
@@ -46,7 +52,9 @@ def start(
 
 
 async def _start(settings: EngineSettings, detach: bool) -> None:
-    with open_progress() as progress:
+    from infra import engine
+
+    with engine.open_progress() as progress:
         running = await engine.start(settings, detach=detach, progress=progress)
     out.print(f"kafka          {running.kafka}\nelasticsearch  {running.elasticsearch}")
     if detach:
@@ -71,6 +79,8 @@ def stop() -> None:
 
     Example: pagewire engine stop
     """
+    from infra import engine
+
     with explained():
         stopped = asyncio.run(engine.stop(engine_settings(load())))
     out.print("stopped" if stopped else "nothing was running")
@@ -82,6 +92,8 @@ def status(json: Json = False) -> None:
 
     Example: pagewire engine status --json
     """
+    from infra import engine
+
     with explained():
         found = asyncio.run(engine.status(engine_settings(load())))
     if json:
@@ -114,6 +126,8 @@ def reset(yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = Fals
 
     Example: pagewire engine reset --yes
     """
+    from infra import engine
+
     with explained():
         settings = engine_settings(load())
         if not yes:

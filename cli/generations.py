@@ -21,11 +21,11 @@ from rich.progress import (
 )
 from rich.table import Column
 
-from adapters.elastic.indexes import IndexUnfit
 from cli.output import NOT_SO, complain, err, explained, out, print_json, rows, table
 from cli.work import FollowParent, started
 from pipelines.operate.audit import audit as audits
 from pipelines.operate.rebuild.generations import generations
+from pipelines.runtime.indexes import IndexUnfit
 from pipelines.runtime.priority import give_way
 from schemas.rebuild import Generation, Rebuild
 from wiring.clients import Clients

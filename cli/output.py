@@ -15,7 +15,6 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from infra.engine import EngineError
 from pipelines.runtime.errors import PagewireError, Retryable, WrongUse
 from schemas.base import problems
 
@@ -61,9 +60,6 @@ def explained() -> Iterator[None]:
     """Print what Pagewire can explain as one line and leave with the right exit code."""
     try:
         yield
-    except EngineError as error:
-        complain(error)
-        raise typer.Exit(NO_SERVICE) from None
     except PagewireError as error:
         complain(error)
         raise typer.Exit(_code(error)) from None

@@ -14,7 +14,7 @@ import signal
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -22,13 +22,14 @@ from adapters.kafka import bootstrap_servers, ensure_topics
 from cli.engine import engine_settings
 from cli.output import complain, err, explained, out
 from gateway.edge.keys import admin_key
-from infra import engine
-from infra.engine import RunningEngine, open_progress
 from infra.supervise import Child, ChildFailed
 from pipelines.runtime import logs
 from pipelines.runtime.priority import NICEST
 from wiring.settings import Settings
 from wiring.settings_file import load
+
+if TYPE_CHECKING:
+    from infra.engine import RunningEngine
 
 
 def up(port: Annotated[int | None, typer.Option(help="Port of the gateway; 0 takes a free one.")] = None) -> None:
@@ -108,10 +109,12 @@ async def running(settings: Settings) -> AsyncIterator[System]:
     Raises:
         ChildFailed, EngineError, Retryable: what did not start.
     """
+    from infra import engine  # workers and gateways, which are commands beside this one, do without
+
     async with AsyncExitStack() as stack:
         local = None
         if not (settings.kafka and settings.elasticsearch):
-            with open_progress() as progress:
+            with engine.open_progress() as progress:
                 local = await engine.start(engine_settings(settings), detach=False, progress=progress)
             stack.push_async_callback(local.stop)
             settings = settings.model_copy(
@@ -137,7 +140,7 @@ async def running(settings: Settings) -> AsyncIterator[System]:
             Child("worker query", ("worker", "query"), environment),
             Child("gateway", ("gateway",), environment),
         )
-        with open_progress() as progress, progress.task("starting workers and gateway"):
+        with engine.open_progress() as progress, progress.task("starting workers and gateway"):
             tasks = [asyncio.create_task(child.run(), name=child.name) for child in children]
             stack.push_async_callback(_stop, children, tasks)
             url = await _all_ready(children, tasks)

@@ -15,8 +15,9 @@ from typing import Any, Literal
 
 from pipelines.ingest.accept import newer
 from pipelines.ingest.agents import embed_handler, index_handler
-from pipelines.ingest.embed import Embedding, PageModel
+from pipelines.ingest.embed import Embedding
 from pipelines.ingest.index import apply_part
+from pipelines.runtime.embedder import Embedder
 from pipelines.runtime.errors import Retryable
 from pipelines.runtime.record import LANES, Lane, Record
 from pipelines.runtime.stage import Handler, Sender
@@ -37,7 +38,7 @@ Then = Literal["goes on", "is paused", "is killed"]
 class SmallParts(Embedding):
     """As if a part had room for two chunks."""
 
-    async def embed_with(self, model: PageModel, page: PageChunks, chunks_offset: int = 0) -> list[PageEmbeddings]:
+    async def embed_with(self, model: Embedder, page: PageChunks, chunks_offset: int = 0) -> list[PageEmbeddings]:
         [whole] = await super().embed_with(model, page, chunks_offset)
         pieces = [whole.chunks[at : at + PER_PART] for at in range(0, len(whole.chunks), PER_PART)] or [()]
         return [
@@ -64,7 +65,7 @@ class View:
     async def still_live(self, index: Generation) -> bool:
         return await self.now() is index and self._world.held is not index
 
-    async def for_new(self, site: str) -> PageModel:
+    async def for_new(self, site: str) -> Embedder:
         return (await self.now()).make.model
 
     async def heads(self, site: str, page_keys: Iterable[str]) -> Mapping[str, Head]:

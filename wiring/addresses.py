@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from infra.engine import discover
+from infra.running import discover
 from pipelines.runtime.errors import Retryable
 from wiring.settings import Settings
 

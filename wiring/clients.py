@@ -17,6 +17,7 @@ from adapters.elastic.conversations import ElasticConversations
 from adapters.elastic.inventory import Inventories
 from adapters.embedders.registry import Models
 from adapters.kafka import KafkaSender, bootstrap_servers, ensure_topics
+from adapters.kafka.bus import KafkaBus
 from adapters.kafka.log import LogReader, LogTail
 from adapters.kafka.scan import LogScan
 from pipelines.conversations.ask import Asker
@@ -25,7 +26,6 @@ from pipelines.ingest.receipts import ReceiptReader
 from pipelines.operate.audit.repair import Auditor
 from pipelines.operate.letters.letters import Letters
 from pipelines.operate.letters.open_letters import OpenLetters
-from pipelines.operate.rebuild.barrier import Barrier
 from pipelines.operate.rebuild.follow import Report
 from pipelines.operate.rebuild.rebuild import Rebuilder
 from pipelines.operate.status import StatusReader
@@ -33,6 +33,7 @@ from pipelines.query.retrieve.search import Searcher
 from pipelines.runtime.record import Record
 from schemas.topics import ANSWERS, CHANGES, RECEIPTS, Topic
 from wiring.addresses import addresses
+from wiring.rebuild import rebuilder
 from wiring.settings import Settings
 
 
@@ -43,6 +44,7 @@ class Clients:
         """Raises: ServiceMissing: no address of Kafka or Elasticsearch."""
         self.settings = addresses(settings)
         assert self.settings.elasticsearch
+        self.bus = KafkaBus(self.settings)
         self.elastic = Elastic(self.settings.elasticsearch, self.settings)
         self.models = Models(self.settings, self.elastic.indexes)
         self._stack = AsyncExitStack()
@@ -95,14 +97,14 @@ class Clients:
         return Searcher(self.elastic.search, self.models, self.settings)
 
     def status(self) -> StatusReader:
-        reader = StatusReader(self.settings, self.elastic, self._letters_open())
+        reader = StatusReader(self.settings.sites, self.bus, self.elastic, self._letters_open())
         self._stack.push_async_callback(reader.aclose)
         return reader
 
     async def letters(self) -> Letters:
         """Raises: Retryable: no broker."""
         changes = await self._stack.enter_async_context(LogReader(self.settings, CHANGES))
-        return Letters(self.settings, await self.sender(), self.elastic.pages, changes, self._letters_open())
+        return Letters(self.bus, await self.sender(), self.elastic.pages, changes, self._letters_open())
 
     def changes(self) -> LogScan:
         """The whole change log, to be opened. Its topic is there once `intake` was wanted."""
@@ -117,11 +119,11 @@ class Clients:
     async def rebuilder(self, site: str, report: Report = lambda _: None) -> Rebuilder:
         """Raises: UnknownSite. Retryable: no broker."""
         await self._topics()
-        return Rebuilder(site, self.settings, self.elastic, self.models, Barrier(self.settings), report)
+        return rebuilder(site, self.settings, self.elastic, self.models, report)
 
     def _letters_open(self) -> OpenLetters:
         if self._open_letters is None:
-            self._open_letters = OpenLetters(self.settings)
+            self._open_letters = OpenLetters(self.bus)
             self._stack.push_async_callback(self._open_letters.aclose)
         return self._open_letters
 

@@ -6,23 +6,24 @@ from collections.abc import Sequence
 
 from elasticsearch import AsyncElasticsearch
 
-from adapters.elastic.indexes import IndexInfo
 from adapters.elastic.search import Pinned, SiteSearch
 from adapters.embedders.registry import Models
 from pipelines.evaluate.gate import DEPTH, Ask, Found
 from pipelines.query.rephrase.rewrite import search_mode
-from pipelines.query.retrieve.search import QueryModel, Searcher
+from pipelines.query.retrieve.ports import SearchEmbedder
+from pipelines.query.retrieve.search import Searcher
 from pipelines.runtime.errors import SettingsError
+from pipelines.runtime.indexes import IndexInfo
 from wiring.settings import Settings
 
 HITS = 5 * DEPTH  # chunks, so that there are ten pages among them
 
 
 class _OneModel:
-    def __init__(self, model: QueryModel) -> None:
+    def __init__(self, model: SearchEmbedder) -> None:
         self._model = model
 
-    async def for_site(self, site: str) -> QueryModel:
+    async def for_site(self, site: str) -> SearchEmbedder:
         return self._model
 
 

@@ -17,14 +17,17 @@ from pipelines.runtime.errors import SettingsError
 from pipelines.runtime.priority import thread_gives_way
 from pipelines.runtime.record import LANES, Lane
 from pipelines.runtime.stage import Stage
+from pipelines.runtime.stages import INGEST, QUERY, STAGES
 from pipelines.worker.runner import run_stages
 from wiring import ingest, query
 from wiring.addresses import addresses
 from wiring.settings import Settings
 
-INGEST = ("chunk", "embed", "index")
-QUERY = ("rephrase", "retrieve", "answer")
-GROUPS: dict[str, tuple[str, ...]] = {"ingest": INGEST, "query": QUERY, "all": INGEST + QUERY}
+GROUPS: dict[str, tuple[str, ...]] = {
+    "ingest": tuple(stage.name for stage in INGEST),
+    "query": tuple(stage.name for stage in QUERY),
+    "all": tuple(STAGES),
+}
 
 
 def stage_names(given: Sequence[str]) -> tuple[str, ...]:
@@ -46,8 +49,8 @@ def stage_names(given: Sequence[str]) -> tuple[str, ...]:
 
 def check_lanes(names: Sequence[str], lanes: Sequence[Lane]) -> None:
     """Raises: SettingsError: naming a stage that has nothing to do in these lanes."""
-    if "save" not in lanes and (idle := [name for name in names if name not in INGEST]):
-        raise SettingsError(f"stage {idle[0]} has no bulk lane; those that have one: {' '.join(INGEST)}")
+    if "save" not in lanes and (idle := [name for name in names if not STAGES[name].laned]):
+        raise SettingsError(f"stage {idle[0]} has no bulk lane; those that have one: {' '.join(GROUPS['ingest'])}")
 
 
 async def work(

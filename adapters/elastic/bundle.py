@@ -13,6 +13,7 @@ from adapters.elastic.search import SiteSearch
 from adapters.elastic.settings import ElasticSettings
 from adapters.elastic.writer import Writer
 from pipelines.runtime.record import Lane
+from schemas.http import SiteStatus
 
 PING_TIMEOUT = 3.0  # seconds
 
@@ -42,6 +43,10 @@ class Elastic:
             health = await self.es.options(request_timeout=PING_TIMEOUT).cluster.health()
         if health["status"] == "red":
             raise ElasticsearchDown("Elasticsearch: not all primary shards are there yet")
+
+    async def site_status(self, site: str) -> SiteStatus:
+        """Pages, chunks and freshness of a site. Raises: IndexUnfit, ElasticsearchDown."""
+        return await self.pages.site_status(site)
 
     async def aclose(self) -> None:
         await self.writer.aclose()

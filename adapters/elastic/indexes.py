@@ -13,7 +13,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import cache, partial
 from pathlib import Path
@@ -24,8 +23,7 @@ from elasticsearch import AsyncElasticsearch, BadRequestError, NotFoundError
 
 from adapters.elastic.client import explained
 from adapters.elastic.sharing import Shared
-from pipelines.runtime.errors import Retryable
-from schemas.ingest import Chunker
+from pipelines.runtime.indexes import WRITE_SUFFIX, IndexGone, IndexInfo, IndexUnfit, alias, index_name
 
 MAPPINGS = Path(__file__).resolve().parents[2] / "infra" / "elasticsearch"
 RECEIPTS = "pagewire.receipts"  # a dot, which no site id has
@@ -34,56 +32,9 @@ CONVERSATIONS = "pagewire.conversations"
 EXAMPLES = "pagewire.examples"
 INFO_TTL = 2.0  # seconds until a reader notices by itself that another index was promoted
 FORMAT = 1  # of what is in an index; counts up when older software must not touch it
-WRITE_SUFFIX = ".write"
 NO_AUTO_CREATE = "pagewire-no-auto-create"  # the index template that says so
 SWAP_TIMEOUT = "5s"
 REFRESH = "1s"  # of an index that is searched; one that is being built refreshes when asked
-
-
-class IndexUnfit(Retryable):
-    """The site's index is not as it must be, and guessing could lose pages: somebody has to look."""
-
-    code = "index-unfit"
-
-
-class IndexGone(IndexUnfit):
-    """The site had pages, and its index is no longer there."""
-
-    code = "index-gone"
-
-
-@dataclass(frozen=True)
-class IndexInfo:
-    """What an index holds, from `_meta` of its mapping."""
-
-    name: str
-    site: str
-    embedder: str  # as in settings.embedder: how to get the model
-    model: str  # its fingerprint
-    dims: int
-    chunker: str  # fingerprint
-    held_until: datetime | None = None  # a promotion is under way: no receipt is given before
-    created_at: datetime | None = None
-
-    @property
-    def generation(self) -> int:
-        return int(self.name[-6:])
-
-    @property
-    def write_alias(self) -> str:
-        return self.name + WRITE_SUFFIX
-
-    @property
-    def held(self) -> bool:
-        return self.held_until is not None and datetime.now(UTC) < self.held_until
-
-    @property
-    def cut(self) -> Chunker:
-        """Raises: IndexUnfit: made by a chunker this version does not know."""
-        try:
-            return Chunker.of(self.chunker)
-        except ValueError as err:
-            raise IndexUnfit(f"index {self.name}: {err}") from err
 
 
 @cache
@@ -91,14 +42,6 @@ def mapping(file: str) -> dict[str, Any]:
     """A numbered mapping file of infra/elasticsearch."""
     loaded: dict[str, Any] = json.loads((MAPPINGS / file).read_text(encoding="utf-8"))
     return loaded
-
-
-def alias(site: str) -> str:
-    return f"pagewire-{site}"
-
-
-def index_name(site: str, generation: int) -> str:
-    return f"pagewire-{site}-{generation:06d}"
 
 
 class Indexes:

@@ -13,10 +13,11 @@ from typing import Any
 from elasticsearch import AsyncElasticsearch, NotFoundError
 
 from adapters.elastic.client import ElasticsearchDown, explained
-from adapters.elastic.indexes import Indexes, IndexGone, IndexInfo
+from adapters.elastic.indexes import Indexes
 from adapters.elastic.writer import Write, Writer
 from pipelines.operate.audit.drift import ChunkDocument, Document, HeadDocument
 from pipelines.runtime.errors import WrongUse
+from pipelines.runtime.indexes import IndexGone, IndexInfo
 
 BATCH = 2_500  # documents; about 1 MB of answer, parsed on the loop in 15 ms
 KEEP_ALIVE = "2m"  # between two batches

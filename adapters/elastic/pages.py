@@ -9,10 +9,11 @@ import numpy as np
 from elasticsearch import AsyncElasticsearch, NotFoundError
 
 from adapters.elastic.client import explained
-from adapters.elastic.indexes import RECEIPTS, Indexes, IndexGone, IndexInfo, alias
+from adapters.elastic.indexes import RECEIPTS, Indexes
 from adapters.elastic.sharing import Documents
 from adapters.elastic.writer import IndexMissing, Write, Writer, Written
-from pipelines.ingest.index import HeadMoved
+from pipelines.ingest.ports import HeadMoved
+from pipelines.runtime.indexes import IndexGone, IndexInfo, alias
 from pipelines.runtime.record import Lane
 from schemas.head import Head, Token
 from schemas.http import SiteStatus

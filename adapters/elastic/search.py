@@ -13,9 +13,8 @@ from typing import Any, Protocol
 from elasticsearch import AsyncElasticsearch, BadRequestError, NotFoundError
 
 from adapters.elastic.client import TRANSIENT, ElasticsearchDown, ElasticsearchRefused, explained
-from adapters.elastic.indexes import IndexGone, IndexInfo
-from pipelines.query.retrieve.fuse import Candidate, Hit
-from pipelines.runtime.errors import Retryable
+from pipelines.query.retrieve.ports import Candidate, Candidates, Floors, Hit, IndexMoved
+from pipelines.runtime.indexes import IndexGone, IndexInfo
 from schemas.ingest import Vector32
 from schemas.keys import chunk_id
 from schemas.page import FIELDS, FieldName
@@ -36,24 +35,6 @@ MAX_WORDS = 150
 MAX_FIELD_CHUNKS = 500  # of one field, when its full text is wanted
 
 
-@dataclass(frozen=True)
-class Floors:
-    """Least cosine of a hit; they belong to the embedder (SPEC B4)."""
-
-    short: float
-    content: float
-
-
-@dataclass(frozen=True)
-class Candidates:
-    """What both kinds of search found, best first, and how well the index knows the words."""
-
-    dense: list[Candidate]
-    keyword: list[Candidate]
-    terms: list[tuple[str, int]]  # the question's terms and the number of chunks that have them
-    total: int  # chunks
-
-
 def cosine_of(score: float) -> float:
     """Elasticsearch scores a cosine c as (1 + c) / 2."""
     return 2 * score - 1
@@ -63,12 +44,6 @@ def visible_to(groups: Iterable[str]) -> dict[str, Any]:
     """The filter that lets through pages open to everybody or to one of the groups."""
     everybody = {"bool": {"must_not": {"exists": {"field": "groups"}}}}
     return {"bool": {"should": [everybody, {"terms": {"groups": list(groups)}}], "minimum_should_match": 1}}
-
-
-class IndexMoved(Retryable):
-    """The vector is of another model than the index that is live by now: ask again with the right one."""
-
-    code = "index-moved"
 
 
 class Where(Protocol):

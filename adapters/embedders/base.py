@@ -3,53 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
 from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from adapters.embedders.settings import EmbedderSettings
-from pipelines.query.retrieve.gate import GateProfile
+from pipelines.query.retrieve.ports import SearchEmbedder
 from pipelines.runtime.errors import Permanent, SettingsError
 
 Vectors = NDArray[np.float32]
 
 
-@dataclass(frozen=True)
-class EmbedderProfile:
-    """What cosines mean; it differs from model to model (SPEC B4, B7).
-
-    Floors are measured by `pagewire bench floors`: fewer than 0.5 % of the right hits fall below. The gate's weights
-    are fitted by `pagewire bench gate --fit`.
-    """
-
-    short_floor: float  # name, title, description, keywords: the one best hit
-    content_floor: float  # content
-    gate: GateProfile = field(default_factory=GateProfile)  # uncalibrated: knows only "nothing found"
-
-
-class Embedder(Protocol):
-    """One model. All vectors are float32 of length 1, so a dot product is the cosine.
+class Embedder(SearchEmbedder, Protocol):
+    """One model, to be started and closed. All vectors are float32 of length 1, so a dot product is the cosine.
 
     Any text is taken: empty, long, with NUL or lone surrogates. Calls may run side by side.
     """
-
-    @property
-    def spec(self) -> str:
-        """Its name in the settings: `lite`, `bge-m3`, `openai:MODEL`."""
-
-    @property
-    def fingerprint(self) -> str:
-        """Model, version and use: vectors of equal fingerprints can be compared."""
-
-    @property
-    def dims(self) -> int:
-        """Length of its vectors; known once started."""
-
-    @property
-    def profile(self) -> EmbedderProfile:
-        """What its cosines mean."""
 
     async def start(self) -> None:
         """Load the model, once.
@@ -68,20 +38,6 @@ class Embedder(Protocol):
 
     async def aclose(self) -> None:
         """Give back what `start` took; nothing is embedded afterwards."""
-
-    async def passages(self, texts: Sequence[str], *, urgent: bool = True) -> Vectors:
-        """Embed texts of pages: shape (len(texts), dims).
-
-        Args:
-            urgent: Overtakes calls that are not; one that is at work is waited for, a chunk or two.
-
-        Raises:
-            Retryable: its service is away or busy.
-            Permanent: it refuses, or answers with something that is no set of vectors.
-        """
-
-    async def query(self, text: str) -> Vectors:
-        """Embed a question: shape (dims,). Overtakes `passages` that wait. Raises as `passages` does."""
 
 
 def make_embedder(spec: str, settings: EmbedderSettings) -> Embedder:

@@ -14,9 +14,9 @@ from typing import Any
 
 import numpy as np
 
-from adapters.embedders.base import EmbedderProfile, Vectors, readable, slices, unit_vectors
+from adapters.embedders.base import Vectors, readable, slices, unit_vectors
 from adapters.embedders.model_threads import BULK, QUESTION, SAVE, ModelThreads
-from pipelines.query.retrieve.gate import GateProfile, Thresholds
+from pipelines.query.retrieve.ports import EmbedderProfile, GateProfile, Thresholds
 from pipelines.runtime.errors import Permanent, Retryable
 
 DIMS = 1024

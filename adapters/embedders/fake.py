@@ -8,7 +8,8 @@ from zlib import crc32
 
 import numpy as np
 
-from adapters.embedders.base import EmbedderProfile, Vectors, readable
+from adapters.embedders.base import Vectors, readable
+from pipelines.query.retrieve.ports import EmbedderProfile
 
 _WORD = re.compile(r"\w+")
 

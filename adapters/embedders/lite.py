@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from adapters.embedders.base import EmbedderProfile, Vectors, readable, slices, unit_vectors
+from adapters.embedders.base import Vectors, readable, slices, unit_vectors
 from adapters.embedders.model_threads import BULK, QUESTION, SAVE, ModelThreads
-from pipelines.query.retrieve.gate import Calibration, GateProfile, Scores, Thresholds
+from pipelines.query.retrieve.ports import Calibration, EmbedderProfile, GateProfile, Scores, Thresholds
 
 # What one call may take: a chunk of the default size, or several short texts. Whoever is more urgent waits for one
 # call at most, a quarter of a second on two cores. Sixteen short texts are not faster than four, nor four chunks

@@ -7,7 +7,8 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 import openai
 
-from adapters.embedders.base import EmbedderProfile, Vectors, readable, unit_vectors
+from adapters.embedders.base import Vectors, readable, unit_vectors
+from pipelines.query.retrieve.ports import EmbedderProfile
 from pipelines.runtime.errors import PagewireError, Permanent, Retryable, SettingsError
 
 BATCH = 64  # texts a request

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import asyncio
 
-from adapters.elastic.indexes import Indexes, IndexInfo
+from adapters.elastic.indexes import Indexes
 from adapters.embedders.base import Embedder, make_embedder
 from adapters.embedders.settings import EmbedderSettings
 from pipelines.runtime.errors import Permanent
+from pipelines.runtime.indexes import IndexInfo
 
 
 class ModelMismatch(Permanent):

@@ -1,10 +1,11 @@
 """Kafka, seen by everything but the stream worker: topics, sending, and what the broker says of lag.
 
 Together with pipelines/worker/faust_app.py the only code that talks to Kafka. This is its face; the parts are
-kafka_client (names, limits), kafka_topics, kafka_sender, kafka_broker and, for reading without a group, kafka_log.
+client (names, limits), topics, sender, broker and, for reading without a group, log and scan. bus gives all of it by
+topic and stage, as pipelines.runtime.bus asks for it.
 """
 
-from adapters.kafka.broker import Broker, GroupLag, broker, lags
+from adapters.kafka.broker import Broker, GroupLag, broker
 from adapters.kafka.client import bootstrap_servers, group_id, partition_of, prefixed
 from adapters.kafka.sender import KafkaSender, Outgoing, Sent
 from adapters.kafka.topics import ensure_topics
@@ -19,7 +20,6 @@ __all__ = [
     "broker",
     "ensure_topics",
     "group_id",
-    "lags",
     "partition_of",
     "prefixed",
 ]

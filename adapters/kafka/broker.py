@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
@@ -11,9 +11,8 @@ from aiokafka import AIOKafkaConsumer, TopicPartition
 from aiokafka.admin import AIOKafkaAdminClient
 from aiokafka.errors import GroupCoordinatorNotAvailableError
 
-from adapters.kafka.client import REQUEST_TIMEOUT, answer, bootstrap_servers, close, prefixed
+from adapters.kafka.client import REQUEST_TIMEOUT, answer, bootstrap_servers, close
 from adapters.kafka.settings import KafkaSettings
-from schemas.topics import Topic
 
 COORDINATOR_POLL = 0.2  # seconds
 
@@ -110,22 +109,3 @@ async def broker(settings: KafkaSettings) -> AsyncIterator[Broker]:
         yield client
     finally:
         await client.stop()
-
-
-async def lags(client: Broker, settings: KafkaSettings, groups: Mapping[str, Sequence[Topic]]) -> dict[str, GroupLag]:
-    """Lag and members of each consumer group, given the topics it reads.
-
-    Raises:
-        Retryable: the broker does not answer.
-    """
-    topics = await client.topics()
-
-    def partitions(topic: Topic) -> list[TopicPartition]:
-        name = prefixed(settings, topic)
-        return [TopicPartition(name, partition) for partition in sorted(topics.get(name, ()))]
-
-    found = {}
-    for group, read in groups.items():
-        behind = await client.behind(group, [tp for topic in read for tp in partitions(topic)])
-        found[group] = GroupLag(lag=sum(behind.values()), members=await client.members(group))
-    return found

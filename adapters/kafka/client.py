@@ -13,6 +13,7 @@ from aiokafka.partitioner import murmur2
 from adapters.kafka.settings import KafkaSettings
 from pipelines.runtime.errors import Retryable, SettingsError
 from pipelines.runtime.record import Lane
+from pipelines.runtime.stages import StageGroup
 from schemas.topics import Topic
 
 log = structlog.get_logger(__name__)
@@ -36,8 +37,8 @@ def prefixed(settings: KafkaSettings, topic: Topic) -> str:
 
 
 def group_id(settings: KafkaSettings, stage: str, lane: Lane | None = None) -> str:
-    """The consumer group of a stage in a lane; that of saves has the stage's name alone."""
-    return f"{settings.topic_prefix}pagewire-{stage}" + ("-bulk" if lane == "bulk" else "")
+    """The consumer group of a stage in a lane."""
+    return StageGroup(stage, lane).name(settings.topic_prefix)
 
 
 def partition_of(key: bytes, partitions: int) -> int:

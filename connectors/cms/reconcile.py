@@ -20,7 +20,8 @@ from connectors.cms.ledger import Known, Ledger, Why
 from connectors.cms.own_thread import OwnThread
 from connectors.cms.sync import FETCHED, Courier, Failure, Progress, Report, alone, take_inventory
 from pipelines.ingest.importing import Accepts
-from pipelines.operate.audit.audit import ChangeScan, OpenLog
+from pipelines.operate.audit.audit import OpenLog
+from pipelines.runtime.bus import LogScan
 from pipelines.runtime.record import Record
 from schemas.base import WireError
 from schemas.page import PageChange
@@ -117,7 +118,7 @@ async def reconcile(
             )
 
 
-async def _read_log(log: ChangeScan, own: OwnThread[Ledger], site: str, name: str, report: Report) -> None:
+async def _read_log(log: LogScan, own: OwnThread[Ledger], site: str, name: str, report: Report) -> None:
     begins, ends = await log.begins(), await log.ends()
     total = sum(ends.values()) - sum(begins.values())
     at = dict(begins)

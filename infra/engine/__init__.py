@@ -8,7 +8,6 @@ from infra.engine.engine import RunningEngine, reset, start, status, stop
 from infra.engine.errors import EngineError
 from infra.engine.progress import PlainProgress, Progress, SilentProgress, open_progress
 from infra.engine.settings import EngineSettings, EngineStatus, ServerStatus
-from infra.engine.state import discover
 
 __all__ = [
     "EngineError",
@@ -19,7 +18,6 @@ __all__ = [
     "RunningEngine",
     "ServerStatus",
     "SilentProgress",
-    "discover",
     "open_progress",
     "reset",
     "start",

@@ -42,7 +42,8 @@ from infra.engine.servers import (
     prepare_kafka,
 )
 from infra.engine.settings import EngineSettings, EngineStatus, ServerStatus
-from infra.engine.state import ServerRecord, State, delete_files, living, starter_lock, write_state
+from infra.engine.state import delete_files, living, starter_lock, write_state
+from infra.running import ServerRecord, State
 
 READY_TIMEOUT = 120.0  # seconds; measured: up to 29 on two cores with a load of 10
 STOP_TIMEOUT = 20.0  # seconds for a clean stop before SIGKILL; it takes 2

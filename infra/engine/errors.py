@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from pipelines.runtime.errors import Retryable
 
-class EngineError(Exception):
+
+class EngineError(Retryable):
     """The local engine could not do what was asked; the message says what to do about it."""
+
+    code = "engine"
 
 
 class RegistryUnreachable(EngineError):

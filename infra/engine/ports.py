@@ -5,7 +5,7 @@ from __future__ import annotations
 import socket
 
 from infra.engine.progress import Progress
-from infra.engine.servers import HOST
+from infra.running import HOST
 
 
 def is_free(port: int) -> bool:

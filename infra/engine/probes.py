@@ -13,7 +13,7 @@ from aiokafka.conn import create_conn
 from aiokafka.errors import KafkaError
 from aiokafka.protocol.metadata import MetadataRequest
 
-from infra.engine.servers import HOST
+from infra.running import HOST
 
 PROBE_TIMEOUT = 2.0  # seconds
 NO_LEADER = -1

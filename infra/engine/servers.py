@@ -17,9 +17,9 @@ from infra.engine.jars import (
     pinned_jars,
 )
 from infra.engine.settings import EngineSettings
+from infra.running import HOST, url
 from schemas.topics import MAX_MESSAGE_BYTES, RECORD_OVERHEAD_BYTES
 
-HOST = "127.0.0.1"
 NODE = "pagewire"
 MIB = 2**20
 
@@ -55,7 +55,7 @@ class Server:
 
     def url(self, port: int) -> str:
         """What clients are given: `host:port` of Kafka, `http://host:port` of Elasticsearch."""
-        return f"{HOST}:{port}" if self.key == "kafka" else f"http://{HOST}:{port}"
+        return url(self.key, port)
 
 
 def kafka_server(root: Path) -> Server:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from infra.engine.errors import InvalidEngineSetting
+from infra.running import engine_root
 
 DEFAULT_KAFKA_PORT = 19092
 DEFAULT_ES_PORT = 19200
@@ -57,11 +58,6 @@ class EngineSettings:
     def root(self) -> Path:
         """The folder all of this engine's files are in; absolute."""
         return engine_root(self.home)
-
-
-def engine_root(home: Path) -> Path:
-    """The engine's folder in a Pagewire home; absolute."""
-    return home.resolve() / "engine"
 
 
 @dataclass(frozen=True)

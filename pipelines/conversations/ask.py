@@ -14,12 +14,13 @@ from __future__ import annotations
 import asyncio
 import re
 from collections import deque
-from collections.abc import AsyncGenerator, Callable, Iterator
+from collections.abc import AsyncGenerator, Iterator
 from contextlib import aclosing, contextmanager
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
-from pipelines.conversations.backlog import Backlog, Reader
+from pipelines.conversations.backlog import Backlog
+from pipelines.runtime.bus import LogReader, MakeTail
 from pipelines.runtime.errors import Permanent
 from pipelines.runtime.record import Record
 from pipelines.runtime.stage import Sender
@@ -67,20 +68,6 @@ class Followed:
 
     position: str
     event: AnswerEvent
-
-
-class Tail(Protocol):
-    """Follows `answer.events` (adapters.kafka.log.LogTail)."""
-
-    async def start(self) -> None: ...
-
-    async def aclose(self) -> None: ...
-
-    def partition_of(self, key: str) -> int: ...
-
-    def position(self, partition: int) -> int:
-        """The offset of the next record that will be delivered."""
-        ...
 
 
 class Order:
@@ -139,7 +126,7 @@ class _Listener:
 class Asker:
     """Asks and follows. One per process: start it first, close it last."""
 
-    def __init__(self, sender: Sender, reader: Reader, make_tail: Callable[[Callable[[Record], None]], Tail]) -> None:
+    def __init__(self, sender: Sender, reader: LogReader, make_tail: MakeTail) -> None:
         self._sender = sender
         self._tail = make_tail(self._deliver)
         self._backlog = Backlog(reader, self._tail.position)

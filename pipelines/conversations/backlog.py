@@ -8,23 +8,17 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator, Callable
-from typing import Protocol
 
+from pipelines.runtime.bus import LogReader
 from pipelines.runtime.record import Record
 
 STRETCH = 1_000  # records of all answers in a partition, read at once and held only until they are looked through
 
 
-class Reader(Protocol):
-    """Reads stretches of `answer.events` (adapters.kafka.log.LogReader)."""
-
-    async def read(self, partition: int, start: int, end: int | None = None) -> list[Record]: ...
-
-
 class Backlog:
     """One per process. `position` says where a partition's tail stands: what is before it can be read."""
 
-    def __init__(self, reader: Reader, position: Callable[[int], int]) -> None:
+    def __init__(self, reader: LogReader, position: Callable[[int], int]) -> None:
         self._reader = reader
         self._position = position
         self._reads: dict[tuple[int, int], asyncio.Task[tuple[list[Record], int]]] = {}

@@ -12,19 +12,19 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Protocol
 
+from pipelines.ingest.ports import KnownPages
 from pipelines.ingest.settings import IntakeSettings
+from pipelines.runtime.bus import Producer
 from pipelines.runtime.errors import Retryable, TooLarge
 from pipelines.runtime.record import Lane
-from schemas.base import MAX_REVISION, Message
-from schemas.head import Head
+from schemas.base import MAX_REVISION
 from schemas.ingest import ReceiptEvent
 from schemas.page import ChangeRef, Op, PageChange, PageDocument
-from schemas.topics import CHANGES, MAX_MESSAGE_BYTES, RECEIPTS, Topic
+from schemas.topics import CHANGES, MAX_MESSAGE_BYTES, RECEIPTS
 
 log = logging.getLogger(__name__)
 
@@ -49,22 +49,6 @@ class Acceptance:
     superseded: bool = False
 
 
-class KnownPages(Protocol):
-    """What the index knows of pages."""
-
-    async def heads(self, site: str, page_keys: Iterable[str]) -> Mapping[str, Head]: ...
-
-    async def receipts(self, page_keys: Iterable[str]) -> Mapping[str, ReceiptEvent]: ...
-
-
-class Bus(Protocol):
-    """Takes messages (adapters.kafka.KafkaSender)."""
-
-    async def send(self, topic: Topic, key: str, message: Message, *, lane: Lane) -> None:
-        """Return once the broker has confirmed. Raises: Retryable, TooLarge."""
-        ...
-
-
 def newer(a: ChangeRef | PageChange, b: ChangeRef | PageChange) -> bool:
     """Whether `a` wins over `b`: the higher revision; at the same one a delete stays a delete."""
     return (a.revision, a.op == "delete") > (b.revision, b.op == "delete")
@@ -84,7 +68,7 @@ class Intake:
 
     def __init__(
         self,
-        sender: Bus,
+        sender: Producer,
         pages: KnownPages,
         settings: IntakeSettings,
         now: Callable[[], datetime] = lambda: datetime.now(UTC),

@@ -16,8 +16,10 @@ from pipelines.ingest.chunk import chunk_page
 from pipelines.ingest.documents.attachments import NOTHING, Attached, AttachmentsAway, Unread
 from pipelines.ingest.documents.convert import fields
 from pipelines.ingest.embed import Embedding
-from pipelines.ingest.heal import ChangeLog, Healer
-from pipelines.ingest.index import Moved, Sites, index_part
+from pipelines.ingest.heal import Healer
+from pipelines.ingest.index import index_part
+from pipelines.ingest.ports import Moved, Sites
+from pipelines.runtime.bus import LogReader
 from pipelines.runtime.dead_letters import DeadLetter
 from pipelines.runtime.record import Lane, Record
 from pipelines.runtime.stage import Handler, OnDead, Sender
@@ -96,7 +98,7 @@ def embed_handler(embedding: Embedding) -> Handler:
     return handle
 
 
-def index_handler(sites: Sites[Any], log: ChangeLog) -> Handler:
+def index_handler(sites: Sites[Any], log: LogReader) -> Handler:
     """Vectors become searchable, and the editor gets a receipt."""
     healer = Healer(log)
     first_parts = FirstParts()

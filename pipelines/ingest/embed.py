@@ -3,49 +3,15 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Protocol
-
-import numpy as np
-from numpy.typing import NDArray
+from collections.abc import Iterator, Sequence
 
 from pipelines.ingest.parts import Planned, parts, plan
-from schemas.head import Head
+from pipelines.ingest.ports import KnownPages
+from pipelines.runtime.embedder import Embedder, SiteEmbedders
 from schemas.ingest import EmbeddedChunk, PageChunks, PageEmbeddings, Vector32
 
 SLICE = 64  # texts a call to the model
 CACHE_BYTES = 64 * 1024 * 1024  # vectors of this process's own recent work, not yet findable in the index
-
-
-class PageModel(Protocol):
-    """The embedder, as ingest needs it (adapters.embedders)."""
-
-    @property
-    def spec(self) -> str: ...
-
-    @property
-    def fingerprint(self) -> str: ...
-
-    @property
-    def dims(self) -> int: ...
-
-    async def passages(self, texts: Sequence[str], *, urgent: bool) -> NDArray[np.float32]: ...
-
-
-class Models(Protocol):
-    """Which embedder a site's live index was built with."""
-
-    async def for_new(self, site: str) -> PageModel:
-        """By a look at the index that begins now."""
-        ...
-
-
-class KnownVectors(Protocol):
-    """What the index holds already."""
-
-    async def vectors(self, site: str, hashes: Sequence[str]) -> Mapping[str, Vector32]: ...
-
-    async def heads(self, site: str, page_keys: Iterable[str]) -> Mapping[str, Head]: ...
 
 
 class VectorCache:
@@ -74,7 +40,7 @@ class Embedding:
     """The embed stage's work. One per process."""
 
     def __init__(
-        self, models: Models, known: KnownVectors, cache: VectorCache | None = None, *, urgent: bool = True
+        self, models: SiteEmbedders, known: KnownPages, cache: VectorCache | None = None, *, urgent: bool = True
     ) -> None:
         """`urgent`: goes before what is not, where both ask the same model."""
         self._models = models
@@ -98,7 +64,7 @@ class Embedding:
         ]
         return current + superseded
 
-    async def embed_with(self, model: PageModel, page: PageChunks, chunks_offset: int = 0) -> list[PageEmbeddings]:
+    async def embed_with(self, model: Embedder, page: PageChunks, chunks_offset: int = 0) -> list[PageEmbeddings]:
         """The parts of the page's embeddings by this model."""
         planned = plan(page, model.fingerprint)
         vectors = await self._look_up(page.change.site, planned)

@@ -14,9 +14,8 @@ from __future__ import annotations
 
 import logging
 from collections import OrderedDict
-from typing import Protocol
 
-from pipelines.runtime.record import Record
+from pipelines.runtime.bus import LogReader
 from pipelines.runtime.stage import Sender
 from schemas.page import ChangeRef, PageChange
 from schemas.topics import CHANGES
@@ -26,16 +25,10 @@ log = logging.getLogger(__name__)
 REMEMBERED = 10_000  # pages
 
 
-class ChangeLog(Protocol):
-    """Reads `cms.changes` by position."""
-
-    async def read(self, partition: int, start: int, end: int | None = None) -> list[Record]: ...
-
-
 class Healer:
     """Sends changes again. One per process."""
 
-    def __init__(self, changes: ChangeLog) -> None:
+    def __init__(self, changes: LogReader) -> None:
         self._changes = changes
         self._sent: OrderedDict[str, ChangeRef] = OrderedDict()  # the last one of each page
 

@@ -13,88 +13,16 @@ live any more, is answered by sending the winning change through the pipeline ag
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Protocol, TypeVar
 
 from pipelines.ingest.accept import newer
-from pipelines.runtime.errors import Retryable
+from pipelines.ingest.ports import ChunkAddress, HeadMoved, Moved, PageStore, Sites, Store
 from schemas.head import Head, Origin
 from schemas.ingest import ChunkCounts, PageEmbeddings, ReceiptEvent
 from schemas.page import FIELDS, ChangeRef, FieldName
-
-ChunkAddress = tuple[FieldName, int]
-
-
-class Moved(Retryable):
-    """Another index is live than the one written, or will be in a moment: the work is done again.
-
-    `again`: what must be sent again all the same; the new index may know nothing of the loser.
-    """
-
-    code = "index-moved"
-
-    def __init__(self, message: str, again: ChangeRef | None = None) -> None:
-        super().__init__(message)
-        self.again = again
-
-
-class HeadMoved(Retryable):
-    """The page's head is not the one its writer has seen."""
-
-    code = "head-moved"
-
-
-class PageStore(Protocol):
-    """One index, as the index stage needs it."""
-
-    @property
-    def model(self) -> str:
-        """Fingerprint of the model its vectors are of."""
-        ...
-
-    @property
-    def chunker(self) -> str:
-        """Fingerprint of the chunker its pages were cut by."""
-        ...
-
-    async def heads(self, page_keys: Iterable[str]) -> Mapping[str, Head]: ...
-
-    async def write(self, part: PageEmbeddings, head: Head | None) -> bool:
-        """Write the part's chunks, then the head if given, in place of the one with its token, or of none.
-
-        False when a newer chunk is there. Raises: HeadMoved: another head is; chunks may have been written.
-        """
-        ...
-
-    async def remove(self, change: ChangeRef, chunks: Sequence[ChunkAddress]) -> None:
-        """Delete chunks unless a newer revision wrote them."""
-        ...
-
-    async def strays(self, change: ChangeRef) -> Sequence[ChunkAddress]:
-        """Chunks of the page, not newer than this change, that can be found."""
-        ...
-
-    async def refresh(self) -> None:
-        """Return when everything written so far can be found."""
-        ...
-
-
-Store = TypeVar("Store", bound=PageStore)
-
-
-class Sites(Protocol[Store]):
-    """Which index of a site is live."""
-
-    async def live(self, site: str, *, embedder: str, model: str, dims: int, chunker: str) -> Store:
-        """The live index, created for this model and chunker when the site never had one."""
-        ...
-
-    async def still_live(self, index: Store) -> bool:
-        """Whether this is what visitors search, now, and will be for the next moment."""
-        ...
 
 
 @dataclass(frozen=True)

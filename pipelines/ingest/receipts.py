@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import asyncio
 from collections import OrderedDict, defaultdict
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from typing import Protocol
 
-from pipelines.ingest.accept import KnownPages
+from pipelines.ingest.ports import KnownPages
+from pipelines.runtime.bus import MakeTail
 from pipelines.runtime.record import Record
 from schemas.base import WireError
 from schemas.head import Head
@@ -71,22 +71,10 @@ def _lag(head: Head) -> int:
     return max(0, round((head.settled_at - head.change.accepted_at).total_seconds() * 1000))
 
 
-class Tail(Protocol):
-    """Follows `ingest.receipts` (adapters.kafka.log.LogTail)."""
-
-    async def start(self) -> None: ...
-
-    async def catch_up(self, key: str, seconds: float) -> None:
-        """Return when all that stood in the topic about the key has been delivered, or after so many seconds."""
-        ...
-
-    async def aclose(self) -> None: ...
-
-
 class ReceiptReader:
     """Reads receipts and waits for them. One per process; start it before waiting, close it last."""
 
-    def __init__(self, pages: KnownPages, make_tail: Callable[[Callable[[Record], None]], Tail]) -> None:
+    def __init__(self, pages: KnownPages, make_tail: MakeTail) -> None:
         self._pages = pages
         self._tail = make_tail(self._deliver)
         self._waiting: dict[str, set[asyncio.Event]] = defaultdict(set)

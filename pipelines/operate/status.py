@@ -4,55 +4,55 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
+from collections.abc import Iterable
 from contextlib import AsyncExitStack
 from datetime import UTC, datetime
 from time import monotonic
+from typing import Protocol
 
-from adapters.elastic.bundle import Elastic
-from adapters.elastic.indexes import IndexUnfit
-from adapters.kafka import Broker, broker, group_id, lags, prefixed
 from pipelines.operate.letters.open_letters import OpenLetters
+from pipelines.runtime.bus import BrokerView, Bus
 from pipelines.runtime.errors import Retryable
-from pipelines.runtime.record import Lane
+from pipelines.runtime.indexes import IndexUnfit
+from pipelines.runtime.stages import StageGroup, all_groups
 from schemas.http import SiteStatus, StageStatus, SystemStatus
-from schemas.topics import CHANGES, CHUNKS, EMBEDDINGS, RECEIPTS, REPHRASED, REQUESTS, RETRIEVED, Topic, all_topics
-from wiring.settings import Settings
+from schemas.topics import all_topics
 
-# What each stage reads, in which lane (wiring/stages.py).
-STAGES: dict[tuple[str, Lane | None], tuple[Topic, ...]] = {
-    ("chunk", "save"): (CHANGES,),
-    ("embed", "save"): (CHUNKS,),
-    ("index", "save"): (EMBEDDINGS, RECEIPTS),
-    ("chunk", "bulk"): (CHANGES,),
-    ("embed", "bulk"): (CHUNKS,),
-    ("index", "bulk"): (EMBEDDINGS, RECEIPTS),
-    ("rephrase", None): (REQUESTS,),
-    ("retrieve", None): (REPHRASED,),
-    ("answer", None): (RETRIEVED,),
-}
 RATE_SECONDS = 60.0  # over which a rate is taken
 FIRST_LOOK = 1.0  # seconds between the two looks a first rate needs
+
+
+class StatusIndex(Protocol):
+    """What is asked of Elasticsearch (adapters.elastic.bundle.Elastic). Both raise Retryable."""
+
+    async def ping(self) -> None:
+        """Return when it answers and all its primaries are there."""
+        ...
+
+    async def site_status(self, site: str) -> SiteStatus:
+        """Raises: IndexUnfit."""
+        ...
 
 
 class StatusReader:
     """Looks at Kafka and Elasticsearch. One per process; close it last."""
 
-    def __init__(self, settings: Settings, elastic: Elastic, letters: OpenLetters) -> None:
-        self._settings = settings
-        self._groups = {key: group_id(settings, *key) for key in STAGES}
-        self._elastic = elastic
+    def __init__(self, sites: Iterable[str], bus: Bus, index: StatusIndex, letters: OpenLetters) -> None:
+        self._sites = tuple(sites)
+        self._bus = bus
+        self._index = index
         self._letters = letters
         self._stack = AsyncExitStack()
-        self._broker: Broker | None = None
+        self._broker: BrokerView | None = None
         self._connecting = asyncio.Lock()
-        self._looks: deque[tuple[float, dict[str, int]]] = deque()
+        self._looks: deque[tuple[float, dict[StageGroup, int]]] = deque()
 
     async def aclose(self) -> None:
         await self._stack.aclose()
 
     async def status(self) -> SystemStatus:
         """What can be said now; a service that does not answer shows as false, with nothing of it."""
-        looks = (self._stages(), self._sites(), self._missing_topics())
+        looks = (self._stages(), self._all_sites(), self._missing_topics())
         stages, sites, missing = await asyncio.gather(*looks, return_exceptions=True)
         for part in (stages, sites, missing):
             if isinstance(part, BaseException) and not isinstance(part, Retryable):
@@ -70,19 +70,19 @@ class StatusReader:
         """Whether Kafka and Elasticsearch answer, and what is wrong with each that does not."""
         wrong: dict[str, str] = {}
         try:
-            await (await self._connected()).topics()
+            await (await self._connected()).partitions(())
         except Retryable as err:
             wrong["kafka"] = str(err)
         try:
-            await self._elastic.ping()
+            await self._index.ping()
         except Retryable as err:
             wrong["elasticsearch"] = str(err)
         return not wrong, wrong
 
-    async def _connected(self) -> Broker:
+    async def _connected(self) -> BrokerView:
         async with self._connecting:
             if self._broker is None:
-                self._broker = await self._stack.enter_async_context(broker(self._settings))
+                self._broker = await self._stack.enter_async_context(self._bus.view())
             return self._broker
 
     async def _stages(self) -> tuple[StageStatus, ...]:
@@ -91,20 +91,19 @@ class StatusReader:
             await self._look(client)
             await asyncio.sleep(FIRST_LOOK)
         await self._look(client)
-        behind = await lags(client, self._settings, {self._groups[key]: topics for key, topics in STAGES.items()})
+        behind = await client.lags([group for group, _ in all_groups()])
         await self._letters.look()
         dead = self._letters.counts()
         (then, before), (now, after) = self._looks[0], self._looks[-1]
         stages = []
-        for (stage, lane), topics in STAGES.items():
-            group = self._groups[stage, lane]
+        for group, entry in all_groups():
             # A topic's dead letters are of both lanes: told once.
-            buried = () if lane == "bulk" else topics
+            buried = () if group.lane == "bulk" else entry.reads
             stages.append(
                 StageStatus(
-                    stage=stage,
-                    lane=lane,
-                    topic=topics[0].name,
+                    stage=group.stage,
+                    lane=group.lane,
+                    topic=entry.reads[0].name,
                     lag=behind[group].lag,
                     rate=round(max(0, after[group] - before[group]) / max(now - then, 1e-3), 2),
                     members=behind[group].members,
@@ -113,19 +112,19 @@ class StatusReader:
             )
         return tuple(stages)
 
-    async def _look(self, client: Broker) -> None:
+    async def _look(self, client: BrokerView) -> None:
         """Remember how far every stage is."""
-        done = {group: sum((await client.committed(group)).values()) for group in self._groups.values()}
+        done = {group: sum((await client.committed(group)).values()) for group, _ in all_groups()}
         self._looks.append((monotonic(), done))
         while self._looks[0][0] < monotonic() - RATE_SECONDS and len(self._looks) > 2:
             self._looks.popleft()
 
-    async def _sites(self) -> tuple[SiteStatus, ...]:
-        return tuple(await asyncio.gather(*map(self._site, self._settings.sites)))
+    async def _all_sites(self) -> tuple[SiteStatus, ...]:
+        return tuple(await asyncio.gather(*map(self._site, self._sites)))
 
     async def _site(self, site: str) -> SiteStatus:
         try:
-            return await self._elastic.pages.site_status(site)
+            return await self._index.site_status(site)
         except IndexUnfit as err:
             return SiteStatus(
                 site=site,
@@ -139,6 +138,7 @@ class StatusReader:
 
     async def _missing_topics(self) -> tuple[str, ...]:
         """Nothing waits in a topic that is not there, so its stage would look well."""
-        there = await (await self._connected()).topics()
-        names = [prefixed(self._settings, topic) for topic in all_topics()]
-        return tuple(f"topic {name} is not there; `pagewire topics` makes it" for name in names if name not in there)
+        topics = list(all_topics())
+        there = await (await self._connected()).partitions(topics)
+        missing = [self._bus.name(topic) for topic in topics if topic not in there]
+        return tuple(f"topic {name} is not there; `pagewire topics` makes it" for name in missing)

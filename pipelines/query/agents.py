@@ -11,23 +11,25 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from time import perf_counter
-from typing import Protocol
 
 import structlog
 
 from pipelines.query.answer.answering import Answering
 from pipelines.query.answer.stops import Stops
 from pipelines.query.books import Books
-from pipelines.query.ports import ChatModel, Embedder
-from pipelines.query.publish import EventLog, begin, fail
+from pipelines.query.ports import ChatModel
+from pipelines.query.publish import begin, fail
 from pipelines.query.rephrase.examples import Examples
 from pipelines.query.rephrase.follow_up import continued
 from pipelines.query.rephrase.rewrite import OUTPUT_TOKENS, parsed, search_mode, values
-from pipelines.query.retrieve.retrieve import Chunks, Reranker, retrieve
+from pipelines.query.retrieve.ports import Chunks, Reranker
+from pipelines.query.retrieve.retrieve import retrieve
 from pipelines.query.retrieve.search import Searcher
 from pipelines.query.settings import QuerySettings
 from pipelines.query.translate import terms_back
+from pipelines.runtime.bus import LogReader
 from pipelines.runtime.dead_letters import DeadLetter
+from pipelines.runtime.embedder import SiteEmbedders
 from pipelines.runtime.errors import PagewireError, Retryable
 from pipelines.runtime.record import Record
 from pipelines.runtime.stage import Handler, OnDead, Sender
@@ -39,12 +41,6 @@ logger = structlog.get_logger(__name__)
 
 
 PATIENCE = 10.0  # seconds a rewriting may take: without it the answer is a little worse, but it comes
-
-
-class AnswerModels(Protocol):
-    """Which embedder picks a site's quotes."""
-
-    async def for_site(self, site: str) -> Embedder: ...
 
 
 @dataclass(frozen=True)
@@ -122,7 +118,7 @@ def retrieve_handler(
     return handle
 
 
-def answer_handler(answering: Answering, models: AnswerModels, log: EventLog, stops: Stops) -> Handler:
+def answer_handler(answering: Answering, models: SiteEmbedders, log: LogReader, stops: Stops) -> Handler:
     """Passages become an answer, streamed, until it is written or the visitor stops it."""
 
     async def handle(record: Record, sender: Sender) -> None:
@@ -138,7 +134,7 @@ def answer_handler(answering: Answering, models: AnswerModels, log: EventLog, st
 
 
 def impatient(
-    handler: Handler, question_of: Callable[[Record], Question], settings: QuerySettings, books: Books, log: EventLog
+    handler: Handler, question_of: Callable[[Record], Question], settings: QuerySettings, books: Books, log: LogReader
 ) -> Handler:
     """The handler, but what a service that is away does to a question is told to its visitor while they still wait.
 
@@ -160,7 +156,7 @@ def impatient(
     return handle
 
 
-def apology(question_of: Callable[[Record], Question], books: Books, log: EventLog) -> OnDead:
+def apology(question_of: Callable[[Record], Question], books: Books, log: LogReader) -> OnDead:
     """End the visitor's answer in plain words when their question ended as a dead letter."""
 
     async def tell(record: Record, letter: DeadLetter, sender: Sender) -> None:

@@ -6,26 +6,9 @@ from collections.abc import AsyncGenerator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-import numpy as np
-from numpy.typing import NDArray
-
 from pipelines.runtime.errors import PagewireError, Permanent, Retryable
 from prompts.loader import ChatMessage
 from schemas.answer import Usage
-
-Matrix32 = NDArray[np.float32]
-
-
-class Embedder(Protocol):
-    """Text to vectors of length 1, so that a dot product is a cosine."""
-
-    async def passages(self, texts: Sequence[str]) -> Matrix32:
-        """Shape (len(texts), dims)."""
-        ...
-
-    async def query(self, text: str) -> Matrix32:
-        """Shape (dims,)."""
-        ...
 
 
 class ModelError(PagewireError):

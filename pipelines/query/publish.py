@@ -7,8 +7,8 @@ as the next attempt, announced by `restart`; one that was answered to the end is
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Protocol
 
+from pipelines.runtime.bus import LogReader
 from pipelines.runtime.record import Record
 from pipelines.runtime.stage import Sender
 from schemas.answer import AnswerEvent, Citation, Done, Event, Failed, Restart, Token
@@ -16,12 +16,6 @@ from schemas.query import Question
 from schemas.topics import ANSWERS
 
 CLOCK_SKEW_MS = 60_000  # between the machines that write the topics
-
-
-class EventLog(Protocol):
-    """Reads a topic by key (adapters.kafka.log)."""
-
-    async def of_key(self, key: str, since_ms: int) -> list[Record]: ...
 
 
 class Publication:
@@ -62,7 +56,7 @@ def earliest(request: Question) -> int:
     return round(request.asked_at.timestamp() * 1000) - CLOCK_SKEW_MS
 
 
-async def begin(record: Record, request: Question, sender: Sender, log: EventLog) -> Publication | None:
+async def begin(record: Record, request: Question, sender: Sender, log: LogReader) -> Publication | None:
     """Begin to answer the request in `record`; None when it was answered already."""
     if record.fresh:
         return Publication(sender, request, 1)
@@ -76,7 +70,7 @@ async def begin(record: Record, request: Question, sender: Sender, log: EventLog
     return publication
 
 
-async def fail(record: Record, request: Question, sender: Sender, log: EventLog, code: str, message: str) -> None:
+async def fail(record: Record, request: Question, sender: Sender, log: LogReader, code: str, message: str) -> None:
     """End the answer with an error in plain words, unless it has ended."""
     # Tries have failed by now: the record is fresh no more, and some of the answer may be written.
     publication = await begin(replace(record, fresh=False), request, sender, log)

@@ -23,9 +23,10 @@ from prometheus_client import start_http_server
 
 from adapters.kafka import KafkaSender, bootstrap_servers, ensure_topics
 from pipelines.runtime.errors import PagewireError, Retryable, SettingsError
+from pipelines.runtime.retry import RetryPolicy
 from pipelines.runtime.stage import Stage
 from pipelines.worker.faust_app import SafeApp
-from pipelines.worker.guard import Guard, RetryPolicy
+from pipelines.worker.guard import Guard
 from pipelines.worker.in_flight import InFlight, Work
 from pipelines.worker.settings import WorkerSettings
 from pipelines.worker.watchdog import watch

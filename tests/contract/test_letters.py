@@ -11,6 +11,7 @@ import pytest
 from aiokafka.admin import AIOKafkaAdminClient
 
 from adapters.kafka import KafkaSender, ensure_topics, prefixed
+from adapters.kafka.bus import KafkaBus
 from adapters.kafka.log import LogReader
 from gateway.fakes import FakeLetters
 from gateway.ports import Letters as Port
@@ -58,7 +59,7 @@ async def desk(request: pytest.FixtureRequest) -> AsyncIterator[Desk]:
     engine: Servers = request.getfixturevalue("engine")
     settings = Settings(kafka=engine.kafka, topic_prefix=f"t{uuid4().hex[:10]}.", partitions=1)
     await ensure_topics(engine.kafka, settings)
-    counted = OpenLetters(settings)
+    counted = OpenLetters(KafkaBus(settings))
     async with KafkaSender(settings) as sender, LogReader(settings, CHANGES) as changes:
 
         async def bury(n: int, code: str) -> None:
@@ -68,7 +69,7 @@ async def desk(request: pytest.FixtureRequest) -> AsyncIterator[Desk]:
             headers = to_headers((), why) if code else ()
             await sender.send_bytes(dead_letter_topic(CHANGES), f"town:en:p{n}".encode(), b"x", headers)
 
-        yield Desk(Letters(settings, sender, NoHeads(), changes, counted), bury)
+        yield Desk(Letters(KafkaBus(settings), sender, NoHeads(), changes, counted), bury)
     await counted.aclose()
     admin = AIOKafkaAdminClient(bootstrap_servers=engine.kafka)
     await admin.start()

@@ -11,9 +11,10 @@ import numpy as np
 import pytest
 
 from adapters.elastic.bundle import Elastic
-from adapters.elastic.indexes import RECEIPTS, alias
+from adapters.elastic.indexes import RECEIPTS
 from adapters.fakes import FakePages
-from pipelines.ingest.index import HeadMoved
+from pipelines.ingest.ports import HeadMoved
+from pipelines.runtime.indexes import alias
 from schemas.head import Head
 from schemas.ingest import ReceiptEvent
 from schemas.page import ChangeRef, Op

@@ -9,7 +9,8 @@ import pytest
 from aiokafka.admin import AIOKafkaAdminClient
 from aiokafka.admin.config_resource import ConfigResource, ConfigResourceType
 
-from adapters.kafka import Outgoing, broker, ensure_topics, lags, prefixed
+from adapters.kafka import Outgoing, broker, ensure_topics, prefixed
+from adapters.kafka.bus import KafkaBus
 from pipelines.operate.letters.open_letters import OpenLetters
 from pipelines.runtime.errors import Retryable, TooLarge, TopicMismatch
 from schemas.topics import CHANGES, CHUNKS, EMBEDDINGS, MAX_MESSAGE_BYTES, REQUESTS, all_topics
@@ -119,13 +120,13 @@ async def test_topics_are_created_checked_and_corrected(rig: Rig) -> None:
 async def test_lag_members_and_open_letters_are_told_by_the_broker(rig: Rig) -> None:
     await rig.order((1, "ok"), (2, "permanent"), (3, "ok"))
     async with broker(rig.settings) as client:
-        before = (await lags(client, rig.settings, {rig.group: [CHANGES]}))[rig.group]
+        before = await client.behind(rig.group, rig.partitions(CHANGES)), await client.members(rig.group)
         rig.worker()
         await rig.settled()
-        after = (await lags(client, rig.settings, {rig.group: [CHANGES]}))[rig.group]
-    assert (before.lag, before.members) == (3, 0)
-    assert (after.lag, after.members) == (0, 1)
-    letters = OpenLetters(rig.settings)
+        after = await client.behind(rig.group, rig.partitions(CHANGES)), await client.members(rig.group)
+    assert (sum(before[0].values()), before[1]) == (3, 0)
+    assert (sum(after[0].values()), after[1]) == (0, 1)
+    letters = OpenLetters(KafkaBus(rig.settings))
     try:
         await letters.look()
     finally:

@@ -17,7 +17,6 @@ import pytest
 from aiokafka.admin import AIOKafkaAdminClient
 
 from adapters.elastic.bundle import Elastic
-from adapters.elastic.indexes import IndexGone, IndexInfo, IndexUnfit
 from adapters.elastic.inventory import Inventories, NoSuchIndex
 from adapters.elastic.writer import Write
 from adapters.kafka import KafkaSender, ensure_topics, prefixed
@@ -27,6 +26,7 @@ from pipelines.ingest.accept import reference
 from pipelines.ingest.index import index_part
 from pipelines.operate.audit.findings import AuditReport
 from pipelines.operate.audit.repair import Auditor, LogLost
+from pipelines.runtime.indexes import IndexGone, IndexInfo, IndexUnfit
 from pipelines.runtime.record import Record
 from schemas.ingest import Failure, ReceiptEvent
 from schemas.keys import chunk_id, head_id, page_key

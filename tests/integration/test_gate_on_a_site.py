@@ -9,13 +9,13 @@ import pytest
 import pytest_asyncio
 
 from adapters.elastic.bundle import Elastic
-from adapters.elastic.indexes import alias
 from adapters.embedders.lite import LiteEmbedder
 from bench.vectors import KeptVectors
 from bench.website import OneModel, publish
 from pipelines.query.answer.canned import refused, reply
 from pipelines.query.retrieve.retrieve import retrieve
 from pipelines.query.retrieve.search import Searcher
+from pipelines.runtime.indexes import alias
 from schemas.page import PageDocument
 from schemas.query import Rephrased, Retrieved
 from sites.content import DEMO, page_documents

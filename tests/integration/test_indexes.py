@@ -11,10 +11,11 @@ from uuid import uuid4
 import pytest
 
 from adapters.elastic.bundle import Elastic
-from adapters.elastic.indexes import IndexGone, IndexInfo, IndexUnfit, alias, index_name
 from adapters.elastic.pages import PageIndex
-from adapters.elastic.search import Floors
-from pipelines.ingest.index import Moved, index_part
+from pipelines.ingest.index import index_part
+from pipelines.ingest.ports import Moved
+from pipelines.query.retrieve.ports import Floors
+from pipelines.runtime.indexes import IndexGone, IndexInfo, IndexUnfit, alias, index_name
 from schemas.head import Head
 from schemas.ingest import Chunker, ReceiptEvent
 from tests.engine_fixture import Servers

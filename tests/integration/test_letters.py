@@ -18,6 +18,7 @@ from aiokafka.admin import AIOKafkaAdminClient, RecordsToDelete
 from aiokafka.structs import TopicPartition
 
 from adapters.kafka import KafkaSender, Outgoing, ensure_topics, prefixed
+from adapters.kafka.bus import KafkaBus
 from adapters.kafka.log import LogReader
 from adapters.kafka.scan import LogScan
 from pipelines.operate.letters.edit import BadValue
@@ -26,8 +27,9 @@ from pipelines.operate.letters.open_letters import OpenLetters
 from pipelines.runtime.dead_letters import Mark, describe, from_headers, mark_headers, original_headers, to_headers
 from pipelines.runtime.errors import Permanent, Retryable
 from pipelines.runtime.record import Headers, Record
+from pipelines.runtime.retry import RetryPolicy
 from pipelines.runtime.stage import Sender, Stage
-from pipelines.worker.guard import Guard, RetryPolicy
+from pipelines.worker.guard import Guard
 from pipelines.worker.in_flight import Work
 from schemas.head import Head
 from schemas.keys import part_key
@@ -126,9 +128,9 @@ class Desk:
 async def desk(engine: Servers) -> AsyncIterator[Desk]:
     settings = Settings(kafka=engine.kafka, topic_prefix=f"t{uuid4().hex[:10]}.", partitions=PARTITIONS)
     await ensure_topics(engine.kafka, settings)
-    open_letters, heads = OpenLetters(settings), KnownHeads()
+    open_letters, heads = OpenLetters(KafkaBus(settings)), KnownHeads()
     async with KafkaSender(settings) as sender, LogReader(settings, CHANGES) as changes:
-        yield Desk(settings, sender, Letters(settings, sender, heads, changes, open_letters), changes, heads)
+        yield Desk(settings, sender, Letters(KafkaBus(settings), sender, heads, changes, open_letters), changes, heads)
     await open_letters.aclose()
     admin = AIOKafkaAdminClient(bootstrap_servers=engine.kafka)
     await admin.start()
@@ -218,12 +220,12 @@ async def test_dying_between_message_and_mark_leaves_the_letter_open(desk: Desk)
     await desk.sender.send(CHANGES, "town:en:a", change("a"))
     await desk.work_on(CHANGES, error=Permanent("no"))
     id = await desk.id()
-    open_letters = OpenLetters(desk.settings)
-    dying = Letters(desk.settings, DyingBus(desk.sender, 1), desk.heads, desk.changes, open_letters)
+    open_letters = OpenLetters(KafkaBus(desk.settings))
+    dying = Letters(KafkaBus(desk.settings), DyingBus(desk.sender, 1), desk.heads, desk.changes, open_letters)
     with pytest.raises(Retryable, match="dead"):
         await dying.redrive(id)
     assert await desk.id() == id
-    dead = Letters(desk.settings, DyingBus(desk.sender, 0), desk.heads, desk.changes, open_letters)
+    dead = Letters(KafkaBus(desk.settings), DyingBus(desk.sender, 0), desk.heads, desk.changes, open_letters)
     with pytest.raises(Retryable, match="dead"):
         async for _ in dead.redrive_all(EVERYTHING):
             pass

@@ -10,12 +10,12 @@ from uuid import uuid4
 import pytest
 
 from adapters.elastic.bundle import Elastic
-from adapters.elastic.indexes import IndexInfo, alias
-from adapters.elastic.search import Candidates, Floors, IndexMoved
 from adapters.embedders.base import Vectors
 from adapters.embedders.fake import FakeEmbedder
+from pipelines.query.retrieve.ports import Candidates, Floors, IndexMoved
 from pipelines.query.retrieve.retrieve import retrieve
 from pipelines.query.retrieve.search import Searcher
+from pipelines.runtime.indexes import IndexInfo, alias
 from schemas.head import Head
 from schemas.ingest import EmbeddedChunk, PageEmbeddings
 from schemas.page import PageMeta

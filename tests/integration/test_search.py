@@ -9,9 +9,8 @@ import numpy as np
 import pytest
 
 from adapters.elastic.bundle import Elastic
-from adapters.elastic.indexes import alias
-from adapters.elastic.search import Floors
-from pipelines.query.retrieve.fuse import Candidate
+from pipelines.query.retrieve.ports import Candidate, Floors
+from pipelines.runtime.indexes import alias
 from schemas.head import Head
 from schemas.ingest import EmbeddedChunk, PageEmbeddings, Vector32
 from schemas.keys import page_key

@@ -6,8 +6,8 @@ from uuid import uuid4
 
 import pytest
 
-from adapters.elastic.indexes import alias, index_name
 from adapters.kafka import ensure_topics
+from pipelines.runtime.indexes import alias, index_name
 from tests.engine_fixture import Servers
 from wiring.clients import Clients
 from wiring.settings import Settings, SiteSettings

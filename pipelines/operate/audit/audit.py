@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import asyncio
 import sqlite3
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, aclosing
 from dataclasses import dataclass
@@ -22,11 +22,11 @@ from time import monotonic
 from types import TracebackType
 from typing import Literal, ParamSpec, Protocol, Self, TypeVar
 
+from pipelines.ingest.ports import KnownPages
 from pipelines.operate.audit.drift import ChunkDocument, Document, Drift, HeadDocument
 from pipelines.operate.audit.findings import AuditReport, finding
+from pipelines.runtime.bus import LogScan
 from pipelines.runtime.errors import Retryable
-from pipelines.runtime.record import Record
-from schemas.ingest import ReceiptEvent
 
 SETTLE = 20.0  # seconds; some ten times what a save takes from the log to the index
 POLL = 1.0  # seconds between two looks at what does not agree
@@ -41,18 +41,6 @@ class AuditStopped(Retryable):
     """The audit's own temporary database does not work."""
 
     code = "audit-stopped"
-
-
-class ChangeScan(Protocol):
-    """Reads `cms.changes` (adapters.kafka.scan.LogScan)."""
-
-    async def begins(self) -> dict[int, int]: ...
-
-    async def ends(self) -> dict[int, int]: ...
-
-    def read(
-        self, *, since: Mapping[int, int] | None = None, until: Mapping[int, int]
-    ) -> AsyncIterator[list[Record]]: ...
 
 
 class Inventory(Protocol):
@@ -78,11 +66,7 @@ class Inventory(Protocol):
     async def delete(self, documents: Sequence[Document]) -> None: ...
 
 
-class KnownReceipts(Protocol):
-    async def receipts(self, page_keys: Iterable[str]) -> Mapping[str, ReceiptEvent]: ...
-
-
-OpenLog = Callable[[], AbstractAsyncContextManager[ChangeScan]]
+OpenLog = Callable[[], AbstractAsyncContextManager[LogScan]]
 
 
 @dataclass(frozen=True)
@@ -108,7 +92,7 @@ class Audit:
         site: str,
         index: Inventory | None,
         open_log: OpenLog,
-        receipts: KnownReceipts,
+        receipts: KnownPages,
         report: Report = lambda _: None,
     ) -> None:
         self._site = site
@@ -260,7 +244,7 @@ async def audit(
     *,
     index: Inventory | None,
     open_log: OpenLog,
-    receipts: KnownReceipts,
+    receipts: KnownPages,
     settle: float = SETTLE,
     report: Report = lambda _: None,
 ) -> AuditReport:

@@ -16,14 +16,16 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Protocol
 
-from pipelines.operate.audit.audit import SETTLE, Audit, Inventory, KnownReceipts, OpenLog, Report
+from pipelines.ingest.ports import KnownPages
+from pipelines.operate.audit.audit import SETTLE, Audit, Inventory, OpenLog, Report
 from pipelines.operate.audit.drift import Winner
 from pipelines.operate.audit.findings import AuditReport, RepairReport
+from pipelines.runtime.bus import Producer
 from pipelines.runtime.errors import Permanent
-from pipelines.runtime.record import Headers, Record, in_lane
+from pipelines.runtime.record import Record, in_lane
 from schemas.base import MAX_REVISION, WireError
 from schemas.page import PageChange
-from schemas.topics import CHANGES, Topic
+from schemas.topics import CHANGES
 
 ROUNDS = 3  # what one repair uncovers (a page's leftover chunks once the page is back) the next one clears
 PATIENCE = 60.0  # seconds without one page more that agrees: no worker is at it
@@ -46,12 +48,6 @@ class AuditRunning(Permanent):
     code = "audit-running"
 
 
-class Sender(Protocol):
-    """Puts messages as they are on the bus (adapters.kafka.sender.KafkaSender)."""
-
-    async def send_bytes(self, topic: Topic, key: bytes | None, value: bytes | None, headers: Headers) -> None: ...
-
-
 class Inventories(Protocol):
     """The indexes of a site (adapters.elastic.inventory.Inventories)."""
 
@@ -63,7 +59,7 @@ class Inventories(Protocol):
 class Auditor:
     """Audits and repairs the sites. One per process; one audit per site at a time."""
 
-    def __init__(self, open_log: OpenLog, inventories: Inventories, receipts: KnownReceipts, sender: Sender) -> None:
+    def __init__(self, open_log: OpenLog, inventories: Inventories, receipts: KnownPages, sender: Producer) -> None:
         self._open_log = open_log
         self._inventories = inventories
         self._receipts = receipts
@@ -164,7 +160,7 @@ async def _clear(audit: Audit, force: bool) -> int:
     return deleted
 
 
-async def _send_again(audit: Audit, sender: Sender, force: bool) -> int:
+async def _send_again(audit: Audit, sender: Producer, force: bool) -> int:
     """Send the changes of damaged pages again; returns how many."""
     sent, after = 0, (-1, -1)
     while winners := await audit.ask(audit.drift.to_send, after, BATCH, force=force):
@@ -190,7 +186,7 @@ def stretches(winners: Sequence[Winner]) -> Iterator[list[Winner]]:
         yield stretch
 
 
-async def _send(sender: Sender, record: Record, winner: Winner) -> bool:
+async def _send(sender: Producer, record: Record, winner: Winner) -> bool:
     """Send a record again; False when another one stands there by now (the topic was made anew)."""
     value = record.value
     try:

@@ -19,16 +19,15 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
 from heapq import heappush, heappushpop
-from typing import Protocol
 
-from adapters.kafka import broker, prefixed
-from adapters.kafka.scan import LogScan
+from pipelines.ingest.ports import KnownPages
 from pipelines.operate.letters.edit import checked
 from pipelines.operate.letters.open_letters import BURYING, OpenLetters
-from pipelines.operate.letters.view import Heads, Log, compare, detail, letter_id, summary
+from pipelines.operate.letters.view import compare, detail, letter_id, summary
+from pipelines.runtime.bus import Bus, LogReader, Producer
 from pipelines.runtime.dead_letters import DeadLetter, Mark, Unreadable, entry, mark_headers, redrive_headers
 from pipelines.runtime.errors import Permanent
-from pipelines.runtime.record import Headers, Lane, Record, in_lane
+from pipelines.runtime.record import Lane, Record, in_lane
 from schemas.letters import (
     Action,
     DeadLetterCounts,
@@ -39,7 +38,6 @@ from schemas.letters import (
     OpenLetterCount,
 )
 from schemas.topics import Topic, dead_letter_topic
-from wiring.settings import Settings
 
 DEFAULT_LIMIT = 100  # letters of a list
 AT_ONCE = 50  # letters handled side by side
@@ -63,14 +61,6 @@ class LetterUnreadable(Permanent):
     code = "letter-unreadable"
 
 
-class Bus(Protocol):
-    """What is needed of Kafka to send; adapters.kafka.KafkaSender fits."""
-
-    async def send_bytes(
-        self, topic: Topic, key: bytes | None, value: bytes | None, headers: Headers, *, partition: int | None = None
-    ) -> None: ...
-
-
 @dataclass(frozen=True)
 class _Found:
     """A letter and where it stands."""
@@ -91,11 +81,13 @@ _Batch = Sequence[_Found | tuple[str, Mark]]  # letters, and marks with the id o
 class Letters:
     """One per process. Methods raise Retryable when the broker does not answer."""
 
-    def __init__(self, settings: Settings, bus: Bus, heads: Heads, changes: Log, letters: OpenLetters) -> None:
-        """`heads` and `changes` (cms.changes) tell the last good revision; `letters` belongs to the caller."""
-        self._settings = settings
+    def __init__(
+        self, bus: Bus, producer: Producer, pages: KnownPages, changes: LogReader, letters: OpenLetters
+    ) -> None:
+        """`pages` and `changes` (cms.changes) tell the last good revision; `letters` belongs to the caller."""
         self._bus = bus
-        self._heads = heads
+        self._producer = producer
+        self._pages = pages
         self._changes = changes
         self._letters = letters
         self._partitions: dict[Topic, set[int]] = {}
@@ -125,7 +117,7 @@ class Letters:
             UnknownLetter.
         """
         found = await self._find(id)
-        diff = await compare(found.topic, found.record, self._heads, self._changes)
+        diff = await compare(found.topic, found.record, self._pages, self._changes)
         return detail(found.topic, found.record, found.entry, found.mark, diff, full=full)
 
     async def redrive(self, id: str, value: bytes | None = None) -> DeadLetterSummary:
@@ -179,7 +171,7 @@ class Letters:
             since, until = self._letters.stretch(topic)
             if not (handled or until):
                 continue
-            async with LogScan(self._settings, dead_letter_topic(topic)) as scan:
+            async with self._bus.scan(dead_letter_topic(topic)) as scan:
                 if handled:
                     since, until = {}, await scan.ends()
                 async for batch in scan.read(since=since, until=until):
@@ -199,7 +191,7 @@ class Letters:
 
     def _read(self, topic: Topic, record: Record) -> DeadLetter | Mark | Unreadable:
         found = entry(record)
-        if isinstance(found, DeadLetter) and found.topic != prefixed(self._settings, topic):
+        if isinstance(found, DeadLetter) and found.topic != self._bus.name(topic):
             return Unreadable(f"its headers say that it came from {found.topic[:200]!r}")
         return found
 
@@ -207,7 +199,7 @@ class Letters:
         """The letter, and its mark if it has one, which stands anywhere behind it."""
         topic, partition, offset = parse_letter_id(id)
         letter: _Found | None = None
-        async with LogScan(self._settings, dead_letter_topic(topic)) as scan:
+        async with self._bus.scan(dead_letter_topic(topic)) as scan:
             until = {partition: (await scan.ends()).get(partition, 0)}
             async for batch in scan.read(since={partition: offset}, until=until):
                 for record in batch:
@@ -242,12 +234,12 @@ class Letters:
         headers = redrive_headers(record.headers, letter)
         if lane is not None:
             headers = in_lane(headers, lane)
-        await self._bus.send_bytes(topic, record.key, sent, headers, partition=letter.partition)
+        await self._producer.send_bytes(topic, record.key, sent, headers, partition=letter.partition)
         return await self._settle(found, "redriven" if value is None else "edited")
 
     async def _settle(self, found: _Found, action: Action) -> _Found:
         mark = Mark(found.record.offset, action, datetime.now(UTC))
-        await self._bus.send_bytes(
+        await self._producer.send_bytes(
             dead_letter_topic(found.topic),
             found.record.key,
             b"",
@@ -259,9 +251,8 @@ class Letters:
     async def _partitions_of(self, topic: Topic) -> set[int]:
         async with self._describing:
             if topic not in self._partitions:
-                name = prefixed(self._settings, topic)
-                async with broker(self._settings) as client:
-                    self._partitions[topic] = (await client.topics()).get(name, set())
+                async with self._bus.view() as view:
+                    self._partitions[topic] = (await view.partitions([topic])).get(topic, set())
             return self._partitions[topic]
 
 

@@ -14,13 +14,11 @@ from collections.abc import Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 
-from adapters.kafka import Broker, broker, prefixed
-from adapters.kafka.scan import LogScan
+from pipelines.runtime.bus import BrokerView, Bus
 from pipelines.runtime.dead_letters import DeadLetter, Mark, entry
 from pipelines.runtime.record import Record
 from schemas.letters import UNREADABLE, OpenLetterCount
 from schemas.topics import TOPICS, Topic, dead_letter_topic
-from wiring.settings import Settings
 
 BURYING: tuple[Topic, ...] = tuple(topic for topic in TOPICS if topic.dead_letters)
 
@@ -38,10 +36,10 @@ class _Partition:
 class OpenLetters:
     """One per process, shared by all who count; close it last."""
 
-    def __init__(self, settings: Settings) -> None:
-        self._settings = settings
+    def __init__(self, bus: Bus) -> None:
+        self._bus = bus
         self._stack = AsyncExitStack()
-        self._broker: Broker | None = None
+        self._broker: BrokerView | None = None
         self._lock = asyncio.Lock()
         self._known: dict[Topic, dict[int, _Partition]] = {topic: {} for topic in BURYING}
         self._kinds: dict[Kind, Kind] = {}  # one tuple per kind, however many letters are of it
@@ -58,9 +56,9 @@ class OpenLetters:
         async with self._lock:
             letters = {topic: dead_letter_topic(topic) for topic in topics}
             client = await self._connected()
-            spans = await client.spans(prefixed(self._settings, topic) for topic in letters.values())
+            spans = await client.spans(letters.values())
             for topic, buried in letters.items():
-                await self._follow(topic, buried, spans.get(prefixed(self._settings, buried), {}))
+                await self._follow(topic, buried, spans.get(buried, {}))
 
     def is_open(self, topic: Topic, partition: int, offset: int) -> bool:
         """Whether the letter was open at the last look."""
@@ -83,9 +81,9 @@ class OpenLetters:
             for (stage, code), count in Counter(kind for part in parts.values() for kind in part.open.values()).items()
         ]
 
-    async def _connected(self) -> Broker:
+    async def _connected(self) -> BrokerView:
         if self._broker is None:
-            self._broker = await self._stack.enter_async_context(broker(self._settings))
+            self._broker = await self._stack.enter_async_context(self._bus.view())
         return self._broker
 
     async def _follow(self, topic: Topic, buried: Topic, spans: Mapping[int, tuple[int, int]]) -> None:
@@ -102,7 +100,7 @@ class OpenLetters:
         if not until:
             return
         since = {number: parts[number].next for number in until}
-        async with LogScan(self._settings, buried) as scan:
+        async with self._bus.scan(buried) as scan:
             async for batch in scan.read(since=since, until=until):
                 for record in batch:
                     self._take(parts[record.partition], record)

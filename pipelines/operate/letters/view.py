@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any, Protocol
+from typing import Any
 
 from pydantic import TypeAdapter
 
+from pipelines.ingest.ports import KnownPages
+from pipelines.runtime.bus import LogReader
 from pipelines.runtime.dead_letters import DeadLetter, Mark, Unreadable
 from pipelines.runtime.errors import Retryable
 from pipelines.runtime.record import Record
@@ -28,18 +29,6 @@ MAX_HEX = 256  # bytes of one that is no text either
 VECTOR_START = 12  # characters of a vector's base64
 
 _SITE: TypeAdapter[str] = TypeAdapter(SiteId)
-
-
-class Heads(Protocol):
-    """What the live indexes show (adapters.elastic.pages.Pages)."""
-
-    async def heads(self, site: str, page_keys: Iterable[str]) -> Mapping[str, Head]: ...
-
-
-class Log(Protocol):
-    """Reads cms.changes by position (adapters.kafka.log.LogReader)."""
-
-    async def read(self, partition: int, start: int, end: int | None = None) -> list[Record]: ...
 
 
 def letter_id(topic: Topic, partition: int, offset: int) -> str:
@@ -106,7 +95,7 @@ def detail(
     )
 
 
-async def compare(topic: Topic, record: Record, heads: Heads, changes: Log) -> RevisionDiff | None:
+async def compare(topic: Topic, record: Record, heads: KnownPages, changes: LogReader) -> RevisionDiff | None:
     """The letter's change against the revision that its page shows in the live index; None: not about a page."""
     address = page_of_key(record.key)
     if address is None:
@@ -153,7 +142,7 @@ def _note(head: Head | None, old: _Version | None, new: _Version | None) -> str:
     return ""
 
 
-async def _version_of(topic: Topic, record: Record, changes: Log) -> _Version | None:
+async def _version_of(topic: Topic, record: Record, changes: LogReader) -> _Version | None:
     """What the letter would make of the page; None: its change cannot be found any more."""
     if topic == CHANGES:
         return _change(record.value)
@@ -182,7 +171,7 @@ def _change(value: bytes | None) -> _Version:
     return _Version(revision if fits else None, page if isinstance(page, dict) else None, isinstance(page, dict))
 
 
-async def _in_log(ref: ChangeRef, changes: Log) -> _Version | None:
+async def _in_log(ref: ChangeRef, changes: LogReader) -> _Version | None:
     records = await changes.read(ref.partition, ref.offset, ref.offset + 1)
     try:
         change = PageChange.decode(records[0].value) if records else None

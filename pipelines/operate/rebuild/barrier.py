@@ -11,25 +11,19 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping
 
-from aiokafka import TopicPartition
+from pipelines.runtime.bus import BrokerView, Bus
+from pipelines.runtime.stages import INGEST, StageEntry
+from schemas.topics import Topic
 
-from adapters.kafka import Broker, broker, group_id, prefixed
-from pipelines.runtime.record import LANES
-from schemas.topics import CHANGES, CHUNKS, EMBEDDINGS
-from wiring.settings import Settings
-
-STAGES = (("chunk", CHANGES), ("embed", CHUNKS), ("index", EMBEDDINGS))
 PATIENCE = 15.0  # seconds; a save takes one or two, and workers commit every few
 POLL = 0.2  # seconds
-
-Ends = Mapping[TopicPartition, int]
 
 
 class Barrier:
     """Asks the broker."""
 
-    def __init__(self, settings: Settings, patience: float = PATIENCE) -> None:
-        self._settings = settings
+    def __init__(self, bus: Bus, patience: float = PATIENCE) -> None:
+        self._bus = bus
         self._patience = patience
 
     async def passed(self) -> dict[int, int] | None:
@@ -38,27 +32,26 @@ class Barrier:
         Raises:
             Retryable: the broker does not answer.
         """
-        async with broker(self._settings) as client:
-            topics = await client.topics()
-            first: Ends | None = None
+        first: Mapping[int, int] | None = None
+        async with self._bus.view() as view:
             try:
                 async with asyncio.timeout(self._patience):
-                    for stage, topic in STAGES:
-                        name = prefixed(self._settings, topic)
-                        partitions = [TopicPartition(name, number) for number in topics.get(name, ())]
-                        ends = await client.ends(partitions)
+                    for stage in INGEST:
+                        topic = stage.reads[0]
+                        spans = (await view.spans([topic])).get(topic, {})
+                        ends = {partition: end for partition, (_, end) in spans.items()}
                         first = ends if first is None else first
-                        await self._past(client, stage, ends)
+                        await _past(view, stage, topic, ends)
             except TimeoutError:
                 return None
-        return {tp.partition: end for tp, end in (first or {}).items()}
+        return dict(first or {})
 
-    async def _past(self, client: Broker, stage: str, ends: Ends) -> None:
-        """Wait until both lanes of a stage have finished everything before `ends`."""
-        for lane in LANES:
-            group = group_id(self._settings, stage, lane)
-            while True:
-                committed = await client.committed(group)
-                if all(committed.get(tp, 0) >= end for tp, end in ends.items()):
-                    break
-                await asyncio.sleep(POLL)
+
+async def _past(view: BrokerView, stage: StageEntry, topic: Topic, ends: Mapping[int, int]) -> None:
+    """Wait until all lanes of a stage have finished everything before `ends`."""
+    for group in stage.groups:
+        while True:
+            committed = await view.committed(group)
+            if all(committed.get((topic, partition), 0) >= end for partition, end in ends.items()):
+                break
+            await asyncio.sleep(POLL)

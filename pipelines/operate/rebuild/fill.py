@@ -14,21 +14,23 @@ import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Protocol, TypeVar
+from typing import TypeVar
 
 import structlog
 
-from adapters.elastic.indexes import IndexGone
 from pipelines.ingest.accept import newer, reference
 from pipelines.ingest.agents import chunked, now
 from pipelines.ingest.chunk import pieces_of
 from pipelines.ingest.documents.attachments import NOTHING, Attached
-from pipelines.ingest.embed import Embedding, PageModel
-from pipelines.ingest.heal import ChangeLog
-from pipelines.ingest.index import ChunkAddress, HeadMoved, PageStore, apply_part
+from pipelines.ingest.embed import Embedding
+from pipelines.ingest.index import apply_part
+from pipelines.ingest.ports import ChunkAddress, HeadMoved, KnownPages, PageStore
+from pipelines.runtime.bus import LogReader
+from pipelines.runtime.embedder import Embedder
 from pipelines.runtime.errors import Permanent, Retryable, WrongUse
+from pipelines.runtime.indexes import IndexGone
 from pipelines.runtime.record import Record
-from pipelines.worker.guard import RetryPolicy
+from pipelines.runtime.retry import RetryPolicy
 from schemas.base import WireError
 from schemas.head import Head, Origin
 from schemas.ingest import Chunker, PageChunks, PageEmbeddings
@@ -44,12 +46,6 @@ KEPT_FAILURES = 20
 WEIGHT = 64 * 1024  # bytes decoded until others get their turn
 
 
-class LiveHeads(Protocol):
-    """What visitors search at the moment."""
-
-    async def heads(self, site: str, page_keys: Iterable[str]) -> Mapping[str, Head]: ...
-
-
 @dataclass(frozen=True)
 class Target:
     """What the index wants. `model` loads the embedder when it is first needed."""
@@ -59,7 +55,7 @@ class Target:
     fingerprint: str
     dims: int
     chunker: Chunker
-    model: Callable[[], Awaitable[PageModel]]
+    model: Callable[[], Awaitable[Embedder]]
 
 
 @dataclass
@@ -158,9 +154,9 @@ class Filler:
         source: RebuildSource,
         target: Target,
         store: PageStore,
-        live: LiveHeads,
+        live: KnownPages,
         embedding: Embedding,
-        changes: ChangeLog,
+        changes: LogReader,
         read: Callable[[PageDocument], Awaitable[Attached]],
         policy: RetryPolicy,
     ) -> None:

@@ -7,14 +7,13 @@ read a batch ─▶ decode ─▶ write      while one batch is written, the nex
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import aclosing
 from datetime import UTC, datetime
 from time import monotonic
-from typing import Protocol
 
 from pipelines.operate.rebuild.fill import KEPT_FAILURES, Filler
-from pipelines.runtime.record import Record
+from pipelines.runtime.bus import LogScan
 from schemas.rebuild import Rebuild, RebuildFailure
 
 NOTE_EVERY = 5.0  # seconds
@@ -25,25 +24,13 @@ NEAR = 3.0  # seconds
 Report = Callable[[Rebuild], None]
 
 
-class Scan(Protocol):
-    """Reads the topic (adapters.kafka.scan.LogScan)."""
-
-    async def begins(self) -> dict[int, int]: ...
-
-    async def ends(self) -> dict[int, int]: ...
-
-    def read(
-        self, *, since: Mapping[int, int] | None = None, until: Mapping[int, int]
-    ) -> AsyncGenerator[list[Record], None]: ...
-
-
 class Follow:
     """For one task at a time; after a cancelled call the next goes on where the last note was."""
 
     def __init__(
         self,
         rebuild: Rebuild,
-        scan: Scan,
+        scan: LogScan,
         filler: Filler,
         put: Callable[[Rebuild], Awaitable[None]],
         report: Report,

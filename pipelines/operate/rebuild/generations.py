@@ -10,8 +10,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from adapters.elastic.bundle import Elastic
-from adapters.elastic.indexes import IndexInfo
+from pipelines.operate.rebuild.ports import GenerationStore
+from pipelines.runtime.indexes import IndexInfo
 from schemas.rebuild import Generation, Rebuild
 
 
@@ -66,17 +66,17 @@ def unnoted(info: IndexInfo) -> Rebuild:
     )
 
 
-async def history(elastic: Elastic, site: str) -> History:
+async def history(store: GenerationStore, site: str) -> History:
     """Raises: IndexUnfit, ElasticsearchDown."""
-    live = await elastic.indexes.now(site)
-    indexes = {info.name: info for info in await elastic.indexes.generations(site)}
-    return History(live, indexes, await elastic.rebuilds.of_site(site))
+    live = await store.indexes.now(site)
+    indexes = {info.name: info for info in await store.indexes.generations(site)}
+    return History(live, indexes, await store.rebuilds.of_site(site))
 
 
-async def generations(elastic: Elastic, site: str) -> list[Generation]:
+async def generations(store: GenerationStore, site: str) -> list[Generation]:
     """For those who look on: every generation and the size of its index. Raises: IndexUnfit, ElasticsearchDown."""
-    known = await history(elastic, site)
-    sizes = await elastic.rebuilds.sizes(site)
+    known = await history(store, site)
+    sizes = await store.rebuilds.sizes(site)
     found = []
     for rebuild in known.rebuilds:
         documents, size = sizes.get(rebuild.index, (0, 0))

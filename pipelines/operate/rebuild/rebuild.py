@@ -16,27 +16,25 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import aclosing, asynccontextmanager, suppress
+from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Protocol
 
 import structlog
 
-from adapters.elastic.bundle import Elastic
-from adapters.elastic.indexes import IndexInfo, index_name
-from adapters.embedders.registry import Models
-from adapters.kafka.log import LogReader
-from adapters.kafka.scan import LogScan
-from pipelines.ingest.embed import Embedding, PageModel
+from pipelines.ingest.documents.attachments import Attachments
+from pipelines.ingest.embed import Embedding
 from pipelines.operate.rebuild.fill import Filler, Target
 from pipelines.operate.rebuild.follow import Follow, Report
 from pipelines.operate.rebuild.generations import History, history, unnoted
+from pipelines.operate.rebuild.ports import Barrier, GenerationStore, NamedEmbedders
+from pipelines.runtime.bus import Bus
+from pipelines.runtime.embedder import Embedder
 from pipelines.runtime.errors import PagewireError, Permanent, SettingsError
-from pipelines.worker.guard import RetryPolicy
+from pipelines.runtime.indexes import IndexInfo, index_name
+from pipelines.runtime.retry import RetryPolicy
 from schemas.ingest import Chunker
 from schemas.rebuild import Rebuild, RebuildSource
 from schemas.topics import CHANGES, CHUNKS, EMBEDDINGS, Topic
-from wiring.ingest import attachments_of
-from wiring.settings import Settings
 
 log = structlog.get_logger(__name__)
 
@@ -75,12 +73,13 @@ class TooSlow(Permanent):
     code = "cannot-keep-up"
 
 
-class Barrier(Protocol):
-    """Tells what the ingest stages are done with (pipelines.operate.rebuild.barrier)."""
+@dataclass(frozen=True)
+class Defaults:
+    """What a new index is made with where nobody says otherwise, and how long each record is tried."""
 
-    async def passed(self) -> dict[int, int] | None:
-        """Offsets of cms.changes before which everything is in the live index; None when that is not known."""
-        ...
+    embedder: str
+    chunker: Chunker
+    retry: RetryPolicy
 
 
 class Rebuilder:
@@ -89,18 +88,21 @@ class Rebuilder:
     def __init__(
         self,
         site: str,
-        settings: Settings,
-        elastic: Elastic,
-        models: Models,
+        defaults: Defaults,
+        store: GenerationStore,
+        embedders: NamedEmbedders,
+        bus: Bus,
+        attachments: Callable[[], Attachments],
         barrier: Barrier,
         report: Report = lambda _: None,
     ) -> None:
-        """`report` is told how far a step is. Raises: UnknownSite."""
-        settings.site(site)
+        """`attachments` makes what reads them, closed afterwards; `report` is told how far a step is."""
         self._site = site
-        self._settings = settings
-        self._elastic = elastic
-        self._models = models
+        self._defaults = defaults
+        self._store = store
+        self._embedders = embedders
+        self._bus = bus
+        self._attachments = attachments
         self._barrier = barrier
         self._report = report
 
@@ -120,7 +122,7 @@ class Rebuilder:
             Unfinished: there is one that was to become something else.
             SettingsError: the source cannot give what is asked for.
         """
-        known = await history(self._elastic, self._site)
+        known = await history(self._store, self._site)
         wanted = await self._wanted(known, source, embedder, chunker)
         if known.half_promoted is not None:
             finished = await self._finish_promotion(known.half_promoted)
@@ -139,7 +141,7 @@ class Rebuilder:
                     f"{rebuild.chunker}) is not finished; go on with the same options, or delete it with --fresh"
                 )
         # 1 is the index that a site's first save makes.
-        numbers = [1, await self._elastic.rebuilds.last_generation(self._site)]
+        numbers = [1, await self._store.rebuilds.last_generation(self._site)]
         generation = max(numbers + [info.generation for info in known.indexes.values()]) + 1
         return await self._create(
             wanted.model_copy(update={"generation": generation, "index": index_name(self._site, generation)})
@@ -161,7 +163,7 @@ class Rebuilder:
             NotVerified.
         """
         async with self._following(rebuild) as follow:
-            await self._elastic.indexes.searchable(await self._info(rebuild))
+            await self._store.indexes.searchable(await self._info(rebuild))
             following = asyncio.create_task(follow.on_and_on(), name=f"follow-{rebuild.index}")
             auditing = asyncio.ensure_future(audit(rebuild.index))
             try:
@@ -189,7 +191,7 @@ class Rebuilder:
         Raises:
             NotVerified, NothingThere. TooSlow: saves come faster than the candidate takes them; nothing has changed.
         """
-        known = await history(self._elastic, self._site)
+        known = await history(self._store, self._site)
         half = known.half_promoted
         if half is not None and generation in (None, half.generation):
             finished = await self._finish_promotion(half)
@@ -201,7 +203,7 @@ class Rebuilder:
                 f"{rebuild.index} was not verified; `pagewire rebuild {self._site} --from {rebuild.source}` "
                 "with the options it was begun with goes on"
             )
-        return await self._make_live(rebuild, await self._elastic.indexes.now(self._site))
+        return await self._make_live(rebuild, await self._store.indexes.now(self._site))
 
     async def rollback(self) -> Rebuild:
         """Make the previous index live again, after bringing it up to date.
@@ -209,7 +211,7 @@ class Rebuilder:
         Raises:
             NothingThere. TooSlow, as `promote`.
         """
-        known = await history(self._elastic, self._site)
+        known = await history(self._store, self._site)
         if (half := known.half_promoted) is not None:
             finished = await self._finish_promotion(half)
             if half.state == "previous":
@@ -221,7 +223,7 @@ class Rebuilder:
 
     async def discard(self, generation: int) -> Rebuild:
         """Delete a generation. Raises: StillLive, NothingThere."""
-        known = await history(self._elastic, self._site)
+        known = await history(self._store, self._site)
         rebuild = self._numbered(known, generation)
         if rebuild.state == "live":
             raise StillLive(f"generation {generation} of site {self._site} is live; it is not deleted")
@@ -249,7 +251,7 @@ class Rebuilder:
     async def _make_live(self, new: Rebuild, old: IndexInfo | None) -> Rebuild:
         async with self._following(new) as follow:
             info = await self._info(new)
-            await self._elastic.indexes.searchable(info)
+            await self._store.indexes.searchable(info)
             await follow.near()
             if old is not None:
                 await self._note_replaced(old)
@@ -257,7 +259,7 @@ class Rebuilder:
             return await self._end_promotion(follow)
 
     async def _swap(self, old: IndexInfo | None, new: IndexInfo, follow: Follow) -> None:
-        indexes = self._elastic.indexes
+        indexes = self._store.indexes
         try:
             async with asyncio.timeout(SWAP_BEFORE):
                 if old is not None:
@@ -282,27 +284,27 @@ class Rebuilder:
         # What was written to the old index meanwhile has no receipt yet and is being done again by the index stage;
         # clocks that differ too much could have let something through.
         await follow.to_end()
-        known = await history(self._elastic, self._site)
+        known = await history(self._store, self._site)
         others = [r for r in known.noted if r.state in ("live", "previous") and not known.is_live(r)]
         replaced = [rebuild for rebuild in others if rebuild.state == "live" and rebuild.index in known.indexes]
         for rebuild in others:
             if rebuild.index not in known.indexes or (replaced and rebuild not in replaced):
                 await self._delete(rebuild, known)
         for rebuild in replaced:
-            await self._elastic.rebuilds.put(rebuild.model_copy(update={"state": "previous"}))
+            await self._store.rebuilds.put(rebuild.model_copy(update={"state": "previous"}))
         return await follow.note(state="live", promoted_at=datetime.now(UTC))
 
     async def _note_replaced(self, old: IndexInfo) -> None:
         """Before the swap: from here on it may fall behind, and a rollback reads what it missed from the changes."""
-        known = await history(self._elastic, self._site)
+        known = await history(self._store, self._site)
         before = next((rebuild for rebuild in known.noted if known.is_live(rebuild)), None) or unnoted(old)
         update = {"state": "live", "follows": "changes", "offsets": await self._barrier.passed() or {}}
-        await self._elastic.rebuilds.put(before.model_copy(update=update))
+        await self._store.rebuilds.put(before.model_copy(update=update))
 
     async def _delete(self, rebuild: Rebuild, known: History) -> None:
         if rebuild.index in known.indexes:
-            await self._elastic.indexes.discard(known.indexes[rebuild.index])
-        await self._elastic.rebuilds.forget(rebuild)
+            await self._store.indexes.discard(known.indexes[rebuild.index])
+        await self._store.rebuilds.forget(rebuild)
 
     async def _wanted(
         self, known: History, source: RebuildSource, embedder: str | None, chunker: Chunker | None
@@ -322,7 +324,7 @@ class Rebuilder:
                 )
             spec, model, dims = base.embedder, base.model, base.dims
         else:
-            made = await self._models.by_name(embedder or self._settings.embedder)
+            made = await self._embedders.by_name(embedder or self._defaults.embedder)
             spec, model, dims = made.spec, made.fingerprint, made.dims
         now = datetime.now(UTC)
         return Rebuild(
@@ -334,7 +336,7 @@ class Rebuilder:
             embedder=spec,
             model=model,
             dims=dims,
-            chunker=(chunker or self._settings.chunker).fingerprint,
+            chunker=(chunker or self._defaults.chunker).fingerprint,
             created_at=now,
             updated_at=now,
         )
@@ -343,8 +345,8 @@ class Rebuilder:
         """First the note, then the index: a kill in between leaves a note, from which the index is made."""
         blank: dict[str, object] = {"state": "building", "offsets": {}, "done": 0, "pages": 0, "chunks": 0}
         rebuild = rebuild.model_copy(update=blank | {"embedded": 0, "remade": 0, "failures": 0, "failed": ()})
-        await self._elastic.rebuilds.put(rebuild)
-        await self._elastic.indexes.create(
+        await self._store.rebuilds.put(rebuild)
+        await self._store.indexes.create(
             self._site,
             rebuild.generation,
             rebuild.embedder,
@@ -356,7 +358,7 @@ class Rebuilder:
         return rebuild
 
     async def _info(self, rebuild: Rebuild) -> IndexInfo:
-        for info in await self._elastic.indexes.generations(self._site):
+        for info in await self._store.indexes.generations(self._site):
             if info.name == rebuild.index:
                 return info
         raise NothingThere(f"index {rebuild.index} is gone; `pagewire discard {self._site} {rebuild.generation}`")
@@ -366,8 +368,8 @@ class Rebuilder:
         """Where it got is noted in any case, as far as Elasticsearch answers."""
         info = await self._info(rebuild)
 
-        async def model() -> PageModel:
-            made = await self._models.by_name(rebuild.embedder)
+        async def model() -> Embedder:
+            made = await self._embedders.by_name(rebuild.embedder)
             if made.fingerprint != rebuild.model:
                 raise SettingsError(
                     f"{rebuild.index} is for {rebuild.model}, but {rebuild.embedder} is {made.fingerprint}"
@@ -376,21 +378,21 @@ class Rebuilder:
 
         target = Target(self._site, rebuild.embedder, rebuild.model, rebuild.dims, info.cut, model)
         async with (
-            LogReader(self._settings, CHANGES) as changes,
-            LogScan(self._settings, TOPIC[rebuild.follows]) as scan,
-            aclosing(attachments_of(self._settings)) as attachments,
+            self._bus.reader(CHANGES) as changes,
+            self._bus.scan(TOPIC[rebuild.follows]) as scan,
+            aclosing(self._attachments()) as attachments,
         ):
             filler = Filler(
                 rebuild.follows,
                 target,
-                self._elastic.pages.at(info),
-                self._elastic.pages,
-                Embedding(self._models, self._elastic.pages),
+                self._store.pages.at(info),
+                self._store.pages,
+                Embedding(self._embedders, self._store.pages),
                 changes,
                 attachments.read,
-                RetryPolicy(self._settings.tries, self._settings.retry_for),
+                self._defaults.retry,
             )
-            follow = Follow(rebuild, scan, filler, self._elastic.rebuilds.put, self._report)
+            follow = Follow(rebuild, scan, filler, self._store.rebuilds.put, self._report)
             try:
                 yield follow
             except BaseException:

@@ -24,10 +24,11 @@ from pipelines.query.answer.remedies import remedy
 from pipelines.query.answer.strategies.base import CutShort, Piece, Strategy, Task
 from pipelines.query.answer.strategies.quote import Quote
 from pipelines.query.books import Books
-from pipelines.query.ports import ContentFiltered, Embedder, ModelError
+from pipelines.query.ports import ContentFiltered, ModelError
 from pipelines.query.publish import Publication
 from pipelines.query.settings import QuerySettings
 from pipelines.query.translate import Translator, terms
+from pipelines.runtime.embedder import Embedder
 from pipelines.runtime.errors import PagewireError
 from pipelines.runtime.settings import StrategyName
 from schemas.answer import Answered, Done, Failed, QuestionRephrased, SourcesFound, Step, Token, Usage

@@ -19,7 +19,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from pipelines.query.ports import Embedder
+from pipelines.runtime.embedder import Embedder
 from schemas.answer import Citation, Token
 from schemas.query import Source
 from text.sentences import Kind, Sentence, cut, plain, split

@@ -9,14 +9,14 @@ Every worker hears of every stop, since none knows who will write which answer, 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
-from typing import Protocol
 
 import structlog
 
-from pipelines.query.publish import EventLog, earliest
+from pipelines.query.publish import earliest
+from pipelines.runtime.bus import LogReader, MakeTail
 from pipelines.runtime.record import Record
 from schemas.base import WireError
 from schemas.query import Question, Stop
@@ -26,18 +26,10 @@ log = structlog.get_logger(__name__)
 KEPT = 10_000  # stops in memory, about 1 MB; what is forgotten is read back
 
 
-class Tail(Protocol):
-    """Follows `answer.stops` from now on (adapters.kafka.log.LogTail)."""
-
-    async def start(self) -> None: ...
-
-    async def aclose(self) -> None: ...
-
-
 class Stops:
     """One per process: start it before the first question."""
 
-    def __init__(self, log: EventLog, make_tail: Callable[[Callable[[Record], None]], Tail]) -> None:
+    def __init__(self, log: LogReader, make_tail: MakeTail) -> None:
         self._log = log
         self._tail = make_tail(self._deliver)
         # Request and site -> when, milliseconds since 1970; oldest first. A stop of another site counts for nothing,

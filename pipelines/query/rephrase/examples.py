@@ -16,8 +16,8 @@ import numpy as np
 import structlog
 
 from pipelines.query.books import Books
-from pipelines.query.ports import Embedder, Matrix32
 from pipelines.query.rephrase.rewrite import conversation
+from pipelines.runtime.embedder import Embedder, Matrix32, SiteEmbedders
 from pipelines.runtime.errors import PagewireError
 from prompts.loader import Example
 from schemas.example import RephraseExample
@@ -40,19 +40,6 @@ class ExampleStore(Protocol):
         ...
 
 
-class SiteModel(Embedder, Protocol):
-    """An embedder that says which it is."""
-
-    @property
-    def fingerprint(self) -> str: ...
-
-
-class SiteModels(Protocol):
-    """Which embedder a site has (adapters.embedders.registry)."""
-
-    async def for_site(self, site: str) -> SiteModel: ...
-
-
 class Examples:
     """Picks examples for questions. One per process.
 
@@ -60,7 +47,7 @@ class Examples:
         history_messages: of a conversation shown in a prompt.
     """
 
-    def __init__(self, books: Books, store: ExampleStore, models: SiteModels, history_messages: int) -> None:
+    def __init__(self, books: Books, store: ExampleStore, models: SiteEmbedders, history_messages: int) -> None:
         self._books = books
         self._store = store
         self._models = models
@@ -120,7 +107,7 @@ class Examples:
         likeness = matrix @ await model.query(asked)
         return [pool[i] for i in np.argsort(-likeness, kind="stable")]
 
-    async def _embed(self, model: SiteModel, texts: Sequence[str]) -> None:
+    async def _embed(self, model: Embedder, texts: Sequence[str]) -> None:
         missing = [text for text in dict.fromkeys(texts) if (model.fingerprint, text) not in self._vectors]
         if len(self._vectors) + len(missing) > KEPT_VECTORS:
             self._vectors.clear()

@@ -21,45 +21,11 @@ from typing import TypeVar
 
 import numpy as np
 
-from schemas.page import FieldName
+from pipelines.query.retrieve.ports import Candidate
 
 # Less spread than this is noise: without a floor two hits a hair apart would be as far apart as any two.
 COSINE_SPREAD = 0.01  # half as much as usual among the bundled embedder's 30 best
 BM25_SPREAD = 0.05  # of the best hit's score
-
-
-@dataclass(frozen=True, kw_only=True)
-class Candidate:
-    """A chunk that was found, by its place alone: most of what is found is never read."""
-
-    page_key: str
-    field: FieldName
-    ord: int
-    index: str = ""  # that it was found in: what stands around it is read from the same one
-    cosine: float | None = None  # -1..1; None: the vectors did not find it
-    bm25: float | None = None  # >= 0; None: the keywords did not find it
-    score: float = 0.0  # 0..1 after `fuse`; comparable within one list only
-
-    @property
-    def place(self) -> tuple[str, FieldName, int]:
-        return self.page_key, self.field, self.ord
-
-
-@dataclass(frozen=True, kw_only=True)
-class Hit(Candidate):
-    """A chunk that was found and read, or read as a neighbour of one. `text` is its core."""
-
-    page_id: str
-    lang: str
-    title: str
-    url: str
-    text: str
-    revision: int
-
-    @property
-    def shown(self) -> tuple[str, str]:
-        """Title and URL: what all chunks have in common that may stand in one source."""
-        return self.title, self.url
 
 
 Found = TypeVar("Found", bound=Candidate)

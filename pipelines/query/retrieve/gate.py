@@ -18,12 +18,10 @@ from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Protocol
 
-import numpy as np
-from numpy.typing import NDArray
-
-from pipelines.query.retrieve.fuse import Candidate, Hit, idf, known_share
+from pipelines.query.retrieve.fuse import idf, known_share
+from pipelines.query.retrieve.ports import Candidate, GateProfile, Hit, Thresholds
+from pipelines.runtime.embedder import Embedder
 from schemas.query import Gate, Grade
 from text.language import spoken, stopwords
 from text.sentences import plain, split
@@ -36,50 +34,6 @@ SENTENCES = 4  # embedded where the quick score is not sure; eight find no more
 RARE = 0.1  # share of the chunks that have a term, at most, for it to be rare
 GRAM = 4  # characters: "bought" has no stem in common with "buying", but "won" and "winner" share letters
 UNKNOWN = 0.5  # share of the question that the index knows; less, without a stop word we know, is another language
-
-
-@dataclass(frozen=True)
-class Thresholds:
-    """Of the figures. The defaults are the original's, for bge-m3 (SPEC B7)."""
-
-    near: float = 0.65  # D1: mean cosine distance up to which all is well
-    far: float = 0.75  # D2: ... past which nothing is
-    spread: float = 0.55  # E1: entropy of several pages
-    scattered: float = 0.8  # E2: ... of no page in particular
-    subject: float = 0.4  # SQmin: least share of words that say something
-
-
-@dataclass(frozen=True)
-class Calibration:
-    """A logistic regression: score = 1 / (1 + exp(-(bias + sum of weight x signal)))."""
-
-    bias: float
-    weights: Mapping[str, float]
-
-    def score(self, signals: Mapping[str, float]) -> float:
-        """Chance that the question can be answered, 0..1."""
-        logit = self.bias + sum(weight * signals[name] for name, weight in self.weights.items())
-        return 1 / (1 + math.exp(-max(min(logit, 50.0), -50.0)))
-
-
-@dataclass(frozen=True)
-class Scores:
-    """The two steps of the decision."""
-
-    quick: Calibration  # from what the search says
-    no: float  # quick score below which nothing can be answered
-    yes: float  # quick score from which it can; in between the sentences are looked at
-    full: Calibration  # with the sentences
-    threshold: float  # least full score of an answerable question
-
-
-@dataclass(frozen=True)
-class GateProfile:
-    """What a model's cosines mean for the gate. Uncalibrated, only "nothing found" is known."""
-
-    thresholds: Thresholds | None = None
-    native: Scores | None = None  # None: the figures decide, by their thresholds
-    foreign: Scores | None = None
 
 
 @dataclass(frozen=True)
@@ -110,18 +64,10 @@ class Evidence:
         return sum(weights[term] for term in there) / (sum(weights.values()) or 1.0)
 
 
-class Embed(Protocol):
-    """The embedder, as the gate needs it."""
-
-    async def passages(self, texts: Sequence[str]) -> NDArray[np.float32]: ...
-
-    async def query(self, text: str) -> NDArray[np.float32]: ...
-
-
 async def judge(
     found: Evidence,
     profile: GateProfile,
-    model: Embed,
+    model: Embedder,
     threshold: float | None = None,
 ) -> tuple[Grade, Gate]:
     """The grade, and how it came about.
@@ -217,7 +163,7 @@ def signals(found: Evidence) -> dict[str, float]:
     }
 
 
-async def closer(found: Evidence, model: Embed) -> dict[str, float]:
+async def closer(found: Evidence, model: Embedder) -> dict[str, float]:
     """What the sentences say that share most with the question: the best cosine, and cosine and words together."""
     candidates = sentences(found)
     if not candidates:

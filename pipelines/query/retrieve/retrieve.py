@@ -8,14 +8,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from time import perf_counter
-from typing import Protocol
 
-from pipelines.query.retrieve.fuse import Hit
 from pipelines.query.retrieve.gate import Evidence, judge
-from pipelines.query.retrieve.search import Found, QueryModel, Searcher
+from pipelines.query.retrieve.ports import Chunks, Hit, Reranker, SearchEmbedder
+from pipelines.query.retrieve.search import Found, Searcher
 from pipelines.query.retrieve.widen import passages, wanted
 from pipelines.query.settings import QuerySettings
-from schemas.page import FieldName
 from schemas.query import Gate, Grade, Rephrased, Retrieved, Source
 
 NOTHING_FOUND: Grade = 5
@@ -23,22 +21,6 @@ FINE: Grade = 0
 
 
 RERANKED, KEPT = 20, 5  # hits read by the reranker, and left of them (SPEC B6)
-
-
-class Reranker(Protocol):
-    """Reads question and passages together (adapters.reranker)."""
-
-    async def scores(self, question: str, passages: Sequence[str]) -> Sequence[float]:
-        """Chance that each passage answers the question, 0..1."""
-        ...
-
-
-class Chunks(Protocol):
-    """Chunks by their place (adapters.elastic.search)."""
-
-    async def chunks(self, index: str, addresses: Sequence[tuple[str, FieldName, int]]) -> list[Hit]: ...
-
-    async def field(self, index: str, page_key: str, field: FieldName) -> list[Hit]: ...
 
 
 async def retrieve(
@@ -118,7 +100,7 @@ async def reranked(question: str, hits: Sequence[Hit], reranker: Reranker) -> li
     return sorted(scored, key=lambda hit: (-hit.score, hit.place))[:KEPT]
 
 
-async def _judged(asked: Rephrased, found: Found, model: QueryModel, settings: QuerySettings) -> tuple[Grade, Gate]:
+async def _judged(asked: Rephrased, found: Found, model: SearchEmbedder, settings: QuerySettings) -> tuple[Grade, Gate]:
     seen, hits = found.candidates, found.hits[: settings.content_hits]
     evidence = Evidence(asked.question, seen.dense, hits, seen.terms, seen.total)
     return await judge(evidence, model.profile.gate, model, settings.gate_threshold)

@@ -9,15 +9,20 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import ceil
-from typing import Protocol
 
-import numpy as np
-from numpy.typing import NDArray
-
-from adapters.elastic.search import Candidates, Floors, IndexMoved, SiteSearch
-from pipelines.query.retrieve.fuse import Candidate, Hit, fuse, known_share
-from pipelines.query.retrieve.gate import GateProfile
-from pipelines.query.retrieve.widen import Place, nearest
+from pipelines.query.retrieve.fuse import fuse, known_share
+from pipelines.query.retrieve.ports import (
+    Candidate,
+    Candidates,
+    Floors,
+    Hit,
+    IndexMoved,
+    Place,
+    SearchEmbedder,
+    SearchEmbedders,
+    SearchIndex,
+)
+from pipelines.query.retrieve.widen import nearest
 from pipelines.query.settings import QuerySettings
 from schemas.http import SearchHit, SearchKind
 
@@ -27,46 +32,13 @@ DEPTH = 30
 ROOM = 1.5
 
 
-class Profile(Protocol):
-    """What cosines mean, per embedder: the least that mean something, and the gate's weights."""
-
-    @property
-    def short_floor(self) -> float: ...
-
-    @property
-    def content_floor(self) -> float: ...
-
-    @property
-    def gate(self) -> GateProfile: ...
-
-
-class QueryModel(Protocol):
-    """The embedder, as search needs it (adapters.embedders)."""
-
-    @property
-    def fingerprint(self) -> str: ...
-
-    @property
-    def profile(self) -> Profile: ...
-
-    async def query(self, text: str) -> NDArray[np.float32]: ...
-
-    async def passages(self, texts: Sequence[str]) -> NDArray[np.float32]: ...
-
-
-class Models(Protocol):
-    """Which embedder a site's live index was built with."""
-
-    async def for_site(self, site: str) -> QueryModel: ...
-
-
 @dataclass(frozen=True)
 class Found:
     """The hits and all that the search knows about them."""
 
     hits: list[Hit]  # fused, best first
     candidates: Candidates
-    model: QueryModel | None  # None: searched by keywords alone
+    model: SearchEmbedder | None  # None: searched by keywords alone
     near: list[Hit]  # the hits' neighbours that an answer will most likely read
 
 
@@ -82,7 +54,7 @@ def scored(candidates: Iterable[Candidate], read: Mapping[Place, Hit]) -> list[H
 class Searcher:
     """One per process."""
 
-    def __init__(self, index: SiteSearch, models: Models, settings: QuerySettings) -> None:
+    def __init__(self, index: SearchIndex, models: SearchEmbedders, settings: QuerySettings) -> None:
         self._index = index
         self._models = models
         self._settings = settings
@@ -125,7 +97,7 @@ class Searcher:
 
     async def _candidates(
         self, site: str, text: str, kind: SearchKind, depth: int, groups: Iterable[str]
-    ) -> tuple[QueryModel | None, Candidates]:
+    ) -> tuple[SearchEmbedder | None, Candidates]:
         model, vector, floors, fingerprint = None, None, Floors(0.0, 0.0), ""
         if kind != "keyword":
             model = await self._models.for_site(site)

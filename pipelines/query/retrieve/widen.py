@@ -21,12 +21,10 @@ from bisect import bisect
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from pipelines.query.retrieve.fuse import Candidate, Hit, standing
-from schemas.page import FieldName
+from pipelines.query.retrieve.fuse import standing
+from pipelines.query.retrieve.ports import Candidate, Hit, Place
 from schemas.query import Source
 from text.sentences import cut
-
-Place = tuple[str, FieldName, int]  # page key, field, ord
 
 # A hit that must be cut shorter than this says too little to be worth a source.
 MIN_CUT = 200  # characters

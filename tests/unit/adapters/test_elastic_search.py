@@ -9,8 +9,9 @@ from typing import Any, cast
 import pytest
 from elasticsearch import AsyncElasticsearch
 
-from adapters.elastic.indexes import IndexInfo
-from adapters.elastic.search import Floors, Pinned, SiteSearch
+from adapters.elastic.search import Pinned, SiteSearch
+from pipelines.query.retrieve.ports import Floors
+from pipelines.runtime.indexes import IndexInfo
 
 CLAUSES = 1_024  # that every Elasticsearch takes in a query
 LATIN = [f"{a}{b}" for a in "abcdefghijklmnopqrstuvwxyz" for b in "abcdefghijklmnopqrstuvwxyz"]

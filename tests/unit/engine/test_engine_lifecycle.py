@@ -13,7 +13,7 @@ from infra.engine.engine import LOG_TAIL_LINES, check_platform, why_died
 from infra.engine.errors import CorruptDownload, PortTaken, ServerDied, UnsupportedPlatform
 from infra.engine.jars import Jar
 from infra.engine.servers import Server, kafka_server
-from infra.engine.state import ServerRecord
+from infra.running import ServerRecord
 
 RECORD = ServerRecord(1, 19092, "4.1.0", "run.json")
 

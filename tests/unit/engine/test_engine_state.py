@@ -14,18 +14,9 @@ from pathlib import Path
 import psutil
 import pytest
 
-from infra.engine import discover
 from infra.engine.progress import SilentProgress
-from infra.engine.state import (
-    LOCK,
-    STATE,
-    ServerRecord,
-    delete_files,
-    living,
-    read_state,
-    starter_lock,
-    write_state,
-)
+from infra.engine.state import LOCK, delete_files, living, starter_lock, write_state
+from infra.running import STATE, ServerRecord, discover, read_state
 
 WAIT_FOR_INPUT = "import sys; print('up', flush=True); sys.stdin.read()"
 

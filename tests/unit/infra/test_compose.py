@@ -22,7 +22,9 @@ from pipelines.worker.runner import STOP_TIMEOUT, TEARDOWN_TIMEOUT
 from schemas.topics import MAX_MESSAGE_BYTES, RECORD_OVERHEAD_BYTES
 from wiring.settings import Settings
 from wiring.settings_file import load
-from wiring.stages import GROUPS, INGEST
+from wiring.stages import GROUPS
+
+INGEST = GROUPS["ingest"]
 
 ROOT = Path(__file__).parents[3]
 STAGES = GROUPS["all"]

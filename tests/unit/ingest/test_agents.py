@@ -15,7 +15,7 @@ from adapters.fakes import FakeIndex, FakePages, FakeSender
 from pipelines.ingest import agents
 from pipelines.ingest.accept import reference
 from pipelines.ingest.embed import Embedding
-from pipelines.ingest.index import Moved
+from pipelines.ingest.ports import Moved
 from pipelines.runtime.dead_letters import DeadLetter
 from pipelines.runtime.record import Lane, Record
 from schemas.base import Message, WireError

@@ -8,10 +8,10 @@ from typing import get_args
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from pipelines.ingest.embed import PageModel
 from pipelines.operate.rebuild.fill import Filler, Target
+from pipelines.runtime.embedder import Embedder
 from pipelines.runtime.record import LANES
-from pipelines.worker.guard import RetryPolicy
+from pipelines.runtime.retry import RetryPolicy
 from schemas.page import Op
 from schemas.rebuild import RebuildSource
 from schemas.topics import CHANGES, CHUNKS, EMBEDDINGS
@@ -49,7 +49,7 @@ async def rebuilt(world: World, source: RebuildSource) -> Generation:
     """A new index like the live one, filled from a topic."""
     make = world.live.make
 
-    async def model() -> PageModel:
+    async def model() -> Embedder:
         return make.model
 
     new, view = Generation(make), View(world)

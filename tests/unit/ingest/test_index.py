@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from adapters.fakes import FakeIndex, FakePages
-from pipelines.ingest.index import ChunkAddress, Moved, Outcome, index_part
+from pipelines.ingest.index import Outcome, index_part
+from pipelines.ingest.ports import ChunkAddress, Moved
 from schemas.head import Head
 from schemas.ingest import PageEmbeddings, ReceiptEvent
 from schemas.page import ChangeRef, FieldName, Op

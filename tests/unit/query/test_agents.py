@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 
 from adapters.elastic.client import ElasticsearchDown
-from adapters.elastic.search import Candidates
 from adapters.embedders.fake import FakeEmbedder
 from adapters.fakes import FakeSender
 from adapters.llm.fake import FakeChat
@@ -21,7 +20,7 @@ from pipelines.query.books import Books
 from pipelines.query.ports import Completion
 from pipelines.query.publish import CLOCK_SKEW_MS
 from pipelines.query.rephrase.examples import Examples
-from pipelines.query.retrieve.fuse import Hit
+from pipelines.query.retrieve.ports import Candidates, Hit
 from pipelines.query.retrieve.search import Found
 from pipelines.runtime.dead_letters import DeadLetter
 from pipelines.runtime.errors import Retryable

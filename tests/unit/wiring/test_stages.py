@@ -9,14 +9,15 @@ import pytest
 
 from adapters.elastic.bundle import Elastic
 from adapters.kafka import group_id
-from pipelines.operate.status import STAGES
 from pipelines.runtime.errors import Permanent, SettingsError
 from pipelines.runtime.record import LANES, Lane
 from pipelines.runtime.stage import Stage
+from pipelines.runtime.stages import all_groups
 from wiring import stages
 from wiring.settings import Settings
-from wiring.stages import INGEST, QUERY, check_lanes, stage_names, work
+from wiring.stages import GROUPS, check_lanes, stage_names, work
 
+INGEST, QUERY = GROUPS["ingest"], GROUPS["query"]
 # Nobody is asked: clients connect when they are first used.
 SETTINGS = Settings(kafka="127.0.0.1:9", elasticsearch="http://127.0.0.1:9", topic_prefix="t.")
 
@@ -48,7 +49,9 @@ async def test_one_worker_works_on_both_lanes_upstream_first(ran: list[Stage]) -
         ("answer", None),
     ]
     # What status asks the broker about is what workers do.
-    assert {(stage.name, stage.lane): tuple(stage.routes) for stage in ran} == STAGES
+    assert {(stage.name, stage.lane): tuple(stage.routes) for stage in ran} == {
+        tuple(group): entry.reads for group, entry in all_groups()
+    }
     assert len({group_id(SETTINGS, stage.name, stage.lane) for stage in ran}) == len(ran)
 
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from pipelines.query.retrieve.retrieve import Chunks, retrieve
+from pipelines.query.retrieve.ports import Chunks
+from pipelines.query.retrieve.retrieve import retrieve
 from pipelines.query.retrieve.search import Searcher
 from pipelines.query.retrieve.widen import passages
 from pipelines.query.settings import QuerySettings

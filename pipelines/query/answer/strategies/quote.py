@@ -7,7 +7,7 @@ from time import perf_counter
 
 from pipelines.query.answer.extract import extract
 from pipelines.query.answer.strategies.base import Piece, Task, step
-from pipelines.query.ports import Embedder
+from pipelines.runtime.embedder import Embedder
 
 QUOTABLE = ("content", "description")
 

@@ -8,7 +8,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from adapters.elastic.indexes import IndexGone
 from adapters.embedders.fake import FakeEmbedder
 from adapters.fakes import FakeIndex, FakePages
 from pipelines.ingest.agents import chunked
@@ -17,8 +16,9 @@ from pipelines.ingest.documents.attachments import Attached
 from pipelines.ingest.embed import Embedding
 from pipelines.operate.rebuild.fill import Filler, Target
 from pipelines.runtime.errors import Permanent, Retryable, SettingsError
+from pipelines.runtime.indexes import IndexGone
 from pipelines.runtime.record import Record
-from pipelines.worker.guard import RetryPolicy
+from pipelines.runtime.retry import RetryPolicy
 from schemas.base import Message
 from schemas.head import Head, Origin
 from schemas.ingest import ChunkCounts, Chunker, PageEmbeddings

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from adapters.elastic.indexes import IndexInfo
 from pipelines.operate.rebuild.generations import History, unnoted
+from pipelines.runtime.indexes import IndexInfo
 from schemas.rebuild import Rebuild, RebuildState
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from adapters.fakes import FakeIndex, FakePages
-from pipelines.ingest.index import Moved, Outcome, apply_part, index_part
+from pipelines.ingest.index import Outcome, apply_part, index_part
+from pipelines.ingest.ports import Moved
 from schemas.head import Origin
 from tests.making import NOON, change, parts_of
 

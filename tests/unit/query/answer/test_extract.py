@@ -16,7 +16,7 @@ from adapters.embedders.lite import LiteEmbedder
 from connectors.cms.documents import documents
 from pipelines.ingest.documents.convert import fields
 from pipelines.query.answer.extract import LONGEST, MAX_EMBEDDED, Extract, _quotation, candidates, extract
-from pipelines.query.ports import Matrix32
+from pipelines.runtime.embedder import Matrix32
 from schemas.query import Source
 from sites.content import DEMO
 from tests.asking import source

@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipelines.query.retrieve.fuse import Candidate, Weights, fuse, known_share, standing
+from pipelines.query.retrieve.fuse import Weights, fuse, known_share, standing
+from pipelines.query.retrieve.ports import Candidate
 
 
 def hit(ord: int, cosine: float | None = None, bm25: float | None = None) -> Candidate:

@@ -14,16 +14,8 @@ from numpy.typing import NDArray
 
 from adapters.embedders.lite import LiteEmbedder
 from pipelines.query.retrieve import gate
-from pipelines.query.retrieve.fuse import Hit
-from pipelines.query.retrieve.gate import (
-    Calibration,
-    Evidence,
-    GateProfile,
-    Scores,
-    Thresholds,
-    grade_by_figures,
-    judge,
-)
+from pipelines.query.retrieve.gate import Evidence, grade_by_figures, judge
+from pipelines.query.retrieve.ports import Calibration, GateProfile, Hit, Scores, Thresholds
 from text.language import stopwords
 
 SPEC = Thresholds()

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import pytest
 
 from adapters.reranker import make_reranker
-from pipelines.query.retrieve.fuse import Hit
+from pipelines.query.retrieve.ports import Hit
 from pipelines.query.retrieve.retrieve import KEPT, reranked
 from pipelines.runtime.errors import SettingsError
 

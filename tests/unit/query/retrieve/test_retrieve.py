@@ -8,9 +8,8 @@ from typing import Any
 
 import pytest
 
-from adapters.elastic.search import Candidates, Floors, IndexMoved
 from adapters.embedders.fake import FakeEmbedder
-from pipelines.query.retrieve.fuse import Hit
+from pipelines.query.retrieve.ports import Candidates, Floors, Hit, IndexMoved
 from pipelines.query.retrieve.retrieve import FINE, NOTHING_FOUND, retrieve
 from pipelines.query.retrieve.search import DEPTH, Searcher
 from pipelines.query.retrieve.widen import passages

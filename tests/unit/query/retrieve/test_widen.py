@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipelines.query.retrieve.fuse import Hit
+from pipelines.query.retrieve.ports import Hit
 from pipelines.query.retrieve.widen import MIN_CUT, fit, nearest, passages, wanted
 from schemas.page import FieldName
 

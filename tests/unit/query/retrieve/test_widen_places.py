@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pipelines.query.retrieve.fuse import Hit
+from pipelines.query.retrieve.ports import Hit
 from pipelines.query.retrieve.widen import passages
 
 PAGE = ("Fees", "/fees")

@@ -1,0 +1,78 @@
+"""Kafka as the rooms ask for it (pipelines.runtime.bus): by topic and stage, without this installation's prefix."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterable, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+
+from aiokafka import TopicPartition
+
+from adapters.kafka.broker import Broker, GroupLag, broker
+from adapters.kafka.client import prefixed
+from adapters.kafka.log import LogReader
+from adapters.kafka.scan import LogScan
+from adapters.kafka.settings import KafkaSettings
+from pipelines.runtime.stages import STAGES, StageGroup
+from schemas.topics import Topic, all_topics
+
+
+class BrokerView:
+    """What one broker says of our topics and stages."""
+
+    def __init__(self, client: Broker, settings: KafkaSettings) -> None:
+        self._client = client
+        self._settings = settings
+
+    async def partitions(self, topics: Iterable[Topic]) -> dict[Topic, set[int]]:
+        """Partitions of the topics that are there. Raises: Retryable."""
+        there = await self._client.topics()
+        return {topic: there[name] for topic in topics if (name := prefixed(self._settings, topic)) in there}
+
+    async def spans(self, topics: Iterable[Topic]) -> dict[Topic, dict[int, tuple[int, int]]]:
+        """Begin and end offset per partition; topics that are not there are left out. Raises: Retryable."""
+        names = {prefixed(self._settings, topic): topic for topic in topics}
+        return {names[name]: spans for name, spans in (await self._client.spans(names)).items()}
+
+    async def committed(self, group: StageGroup) -> dict[tuple[Topic, int], int]:
+        """Where a stage would go on, by topic and partition; without a commit it is absent. Raises: Retryable."""
+        names = {prefixed(self._settings, topic): topic for topic in all_topics()}
+        found = await self._client.committed(group.name(self._settings.topic_prefix))
+        return {(names[tp.topic], tp.partition): offset for tp, offset in found.items() if tp.topic in names}
+
+    async def lags(self, groups: Sequence[StageGroup]) -> dict[StageGroup, GroupLag]:
+        """Lag and members of each stage. Raises: Retryable."""
+        there = await self._client.topics()
+        found = {}
+        for group in groups:
+            name = group.name(self._settings.topic_prefix)
+            read = [prefixed(self._settings, topic) for topic in STAGES[group.stage].reads]
+            behind = await self._client.behind(
+                name, [TopicPartition(topic, number) for topic in read for number in sorted(there.get(topic, ()))]
+            )
+            found[group] = GroupLag(lag=sum(behind.values()), members=await self._client.members(name))
+        return found
+
+
+class KafkaBus:
+    """Opens what is needed of Kafka; each is a context manager of its own."""
+
+    def __init__(self, settings: KafkaSettings) -> None:
+        self._settings = settings
+
+    def name(self, topic: Topic) -> str:
+        """The broker's name of a topic, as records and dead letters carry it."""
+        return prefixed(self._settings, topic)
+
+    def reader(self, topic: Topic) -> LogReader:
+        return LogReader(self._settings, topic)
+
+    def scan(self, topic: Topic) -> LogScan:
+        return LogScan(self._settings, topic)
+
+    def view(self) -> AbstractAsyncContextManager[BrokerView]:
+        return self._view()
+
+    @asynccontextmanager
+    async def _view(self) -> AsyncIterator[BrokerView]:
+        async with broker(self._settings) as client:
+            yield BrokerView(client, self._settings)

@@ -1,0 +1,96 @@
+"""What runs of the local engine, as its state file says: all that others need to know of it.
+
+`engine.json` is written whole or not at all, and believed only as far as the processes are there: a
+process id may by now belong to anyone.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+
+import psutil
+
+HOST = "127.0.0.1"
+
+
+def engine_root(home: Path) -> Path:
+    """The engine's folder in a Pagewire home; absolute."""
+    return home.resolve() / "engine"
+
+
+STATE = "engine.json"
+
+
+@dataclass(frozen=True)
+class ServerRecord:
+    """A server as it was started."""
+
+    pid: int
+    port: int
+    version: str
+    run_file: str
+
+    def process(self) -> psutil.Process | None:
+        """The server's process, None when it is gone.
+
+        The process with our id is ours if its command line names our run file. Start times, the usual
+        proof, move when the clock is set: psutil derives them from the wall clock.
+        """
+        try:
+            process = psutil.Process(self.pid)
+            if self.run_file in process.cmdline():  # a zombie has none
+                return process
+        except (psutil.NoSuchProcess, psutil.AccessDenied):
+            pass
+        return None
+
+    @property
+    def listens(self) -> bool:
+        """Whether it is this server that listens on its port: who answers there may be another instance's."""
+        process = self.process()
+        try:
+            return process is not None and any(
+                socket.status == psutil.CONN_LISTEN and socket.laddr.port == self.port
+                for socket in process.net_connections("tcp")
+            )
+        except psutil.AccessDenied:
+            return True  # another user's process; its own starter has looked
+        except psutil.NoSuchProcess:
+            return False
+
+    @property
+    def alive(self) -> bool:
+        """Whether the server's process is there."""
+        return self.process() is not None
+
+
+State = dict[str, ServerRecord]  # by Server.key
+
+
+def read_state(root: Path) -> State:
+    """What `engine.json` says; empty when there is none or it is not one of ours."""
+    try:
+        servers = json.loads((root / STATE).read_text(encoding="utf-8"))["servers"]
+        return {key: ServerRecord(**record) for key, record in servers.items()}
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        return {}
+
+
+def discover(home: Path) -> tuple[str, str] | None:
+    """Addresses (`host:port` of Kafka, `http://host:port` of Elasticsearch) of the engine in `home`.
+
+    None unless both processes are there. No network: whether they answer is another question.
+    """
+    root = engine_root(home)
+    state = read_state(root)
+    kafka, elasticsearch = state.get("kafka"), state.get("elasticsearch")
+    if not (kafka and kafka.alive and elasticsearch and elasticsearch.alive):
+        return None
+    return url("kafka", kafka.port), url("elasticsearch", elasticsearch.port)
+
+
+def url(key: str, port: int) -> str:
+    """How a server of the engine is reached."""
+    return f"{HOST}:{port}" if key == "kafka" else f"http://{HOST}:{port}"

@@ -1,0 +1,182 @@
+"""What retrieving needs of an index and of an embedder, and what they give: adapters implement these."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from pipelines.runtime.embedder import Embedder
+from pipelines.runtime.errors import Retryable
+from schemas.ingest import Vector32
+from schemas.page import FieldName
+
+Place = tuple[str, FieldName, int]  # page key, field, ord
+
+
+@dataclass(frozen=True, kw_only=True)
+class Candidate:
+    """A chunk that was found, by its place alone: most of what is found is never read."""
+
+    page_key: str
+    field: FieldName
+    ord: int
+    index: str = ""  # that it was found in: what stands around it is read from the same one
+    cosine: float | None = None  # -1..1; None: the vectors did not find it
+    bm25: float | None = None  # >= 0; None: the keywords did not find it
+    score: float = 0.0  # 0..1 after `fuse`; comparable within one list only
+
+    @property
+    def place(self) -> tuple[str, FieldName, int]:
+        return self.page_key, self.field, self.ord
+
+
+@dataclass(frozen=True, kw_only=True)
+class Hit(Candidate):
+    """A chunk that was found and read, or read as a neighbour of one. `text` is its core."""
+
+    page_id: str
+    lang: str
+    title: str
+    url: str
+    text: str
+    revision: int
+
+    @property
+    def shown(self) -> tuple[str, str]:
+        """Title and URL: what all chunks have in common that may stand in one source."""
+        return self.title, self.url
+
+
+@dataclass(frozen=True)
+class Floors:
+    """Least cosine of a hit; they belong to the embedder (SPEC B4)."""
+
+    short: float
+    content: float
+
+
+@dataclass(frozen=True)
+class Candidates:
+    """What both kinds of search found, best first, and how well the index knows the words."""
+
+    dense: list[Candidate]
+    keyword: list[Candidate]
+    terms: list[tuple[str, int]]  # the question's terms and the number of chunks that have them
+    total: int  # chunks
+
+
+class IndexMoved(Retryable):
+    """The vector is of another model than the index that is live by now: ask again with the right one."""
+
+    code = "index-moved"
+
+
+@dataclass(frozen=True)
+class Thresholds:
+    """Of the figures. The defaults are the original's, for bge-m3 (SPEC B7)."""
+
+    near: float = 0.65  # D1: mean cosine distance up to which all is well
+    far: float = 0.75  # D2: ... past which nothing is
+    spread: float = 0.55  # E1: entropy of several pages
+    scattered: float = 0.8  # E2: ... of no page in particular
+    subject: float = 0.4  # SQmin: least share of words that say something
+
+
+@dataclass(frozen=True)
+class Calibration:
+    """A logistic regression: score = 1 / (1 + exp(-(bias + sum of weight x signal)))."""
+
+    bias: float
+    weights: Mapping[str, float]
+
+    def score(self, signals: Mapping[str, float]) -> float:
+        """Chance that the question can be answered, 0..1."""
+        logit = self.bias + sum(weight * signals[name] for name, weight in self.weights.items())
+        return 1 / (1 + math.exp(-max(min(logit, 50.0), -50.0)))
+
+
+@dataclass(frozen=True)
+class Scores:
+    """The two steps of the decision."""
+
+    quick: Calibration  # from what the search says
+    no: float  # quick score below which nothing can be answered
+    yes: float  # quick score from which it can; in between the sentences are looked at
+    full: Calibration  # with the sentences
+    threshold: float  # least full score of an answerable question
+
+
+@dataclass(frozen=True)
+class GateProfile:
+    """What a model's cosines mean for the gate. Uncalibrated, only "nothing found" is known."""
+
+    thresholds: Thresholds | None = None
+    native: Scores | None = None  # None: the figures decide, by their thresholds
+    foreign: Scores | None = None
+
+
+@dataclass(frozen=True)
+class EmbedderProfile:
+    """What cosines mean; it differs from model to model (SPEC B4, B7).
+
+    Floors are measured by `pagewire bench floors`: fewer than 0.5 % of the right hits fall below. The gate's weights
+    are fitted by `pagewire bench gate --fit`.
+    """
+
+    short_floor: float  # name, title, description, keywords: the one best hit
+    content_floor: float  # content
+    gate: GateProfile = field(default_factory=GateProfile)  # uncalibrated: knows only "nothing found"
+
+
+class Reranker(Protocol):
+    """Reads question and passages together (adapters.reranker)."""
+
+    async def scores(self, question: str, passages: Sequence[str]) -> Sequence[float]:
+        """Chance that each passage answers the question, 0..1."""
+        ...
+
+
+class Chunks(Protocol):
+    """Chunks by their place (adapters.elastic.search)."""
+
+    async def chunks(self, index: str, addresses: Sequence[tuple[str, FieldName, int]]) -> list[Hit]: ...
+
+    async def field(self, index: str, page_key: str, field: FieldName) -> list[Hit]: ...
+
+
+class SearchEmbedder(Embedder, Protocol):
+    """An embedder that knows what its cosines mean."""
+
+    @property
+    def profile(self) -> EmbedderProfile: ...
+
+
+class SearchEmbedders(Protocol):
+    """Which embedder a site's live index was built with (adapters.embedders.registry)."""
+
+    async def for_site(self, site: str) -> SearchEmbedder: ...
+
+
+class SearchIndex(Chunks, Protocol):
+    """The live index of each site, as it is searched (adapters.elastic.search.SiteSearch)."""
+
+    async def candidates(
+        self,
+        site: str,
+        text: str,
+        vector: Vector32 | None,
+        *,
+        model: str = "",
+        floors: Floors,
+        content_hits: int,
+        keyword_hits: int,
+        groups: Iterable[str] = (),
+    ) -> Candidates:
+        """Search all five fields by vector (unless None) and by keywords (unless `keyword_hits` is 0).
+
+        Raises:
+            IndexMoved: the live index is of another model than `model`. Retryable.
+        """
+        ...

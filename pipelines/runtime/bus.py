@@ -1,0 +1,145 @@
+"""What the rooms ask of Kafka; adapters.kafka answers, and in tests what stands in for it."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
+from typing import Protocol
+
+from pipelines.runtime.record import Headers, Lane, Record
+from pipelines.runtime.stages import StageGroup
+from schemas.base import Message
+from schemas.topics import Topic
+
+
+class Producer(Protocol):
+    """Puts messages on the bus (adapters.kafka.KafkaSender)."""
+
+    async def send(
+        self,
+        topic: Topic,
+        key: str,
+        message: Message,
+        *,
+        partition_key: str | None = None,
+        trace_id: str | None = None,
+        lane: Lane = "save",
+    ) -> None:
+        """Return once the broker has confirmed (all replicas).
+
+        Args:
+            partition_key: choose the partition by this key instead (a page's parts stay together).
+            trace_id: default: the trace at hand.
+
+        Raises:
+            Retryable: not confirmed. TooLarge.
+        """
+        ...
+
+    async def send_bytes(
+        self, topic: Topic, key: bytes | None, value: bytes | None, headers: Headers, *, partition: int | None = None
+    ) -> None:
+        """As `send`, of a message as it is; by default into the partition of its key."""
+        ...
+
+
+class LogReader(Protocol):
+    """Reads stretches of a topic, by position or by key (adapters.kafka.log.LogReader)."""
+
+    async def read(self, partition: int, start: int, end: int | None = None) -> list[Record]:
+        """Records from `start` up to, not including, `end` (default: the end of the log now). Raises: Retryable."""
+        ...
+
+    async def of_key(self, key: str, since_ms: int) -> list[Record]:
+        """Records of one key written at `since_ms` (since 1970) or later. Raises: Retryable."""
+        ...
+
+
+class LogTail(Protocol):
+    """Follows a topic from its end at `start` (adapters.kafka.log.LogTail)."""
+
+    async def start(self) -> None:
+        """Raises: Retryable."""
+        ...
+
+    async def aclose(self) -> None: ...
+
+    def partition_of(self, key: str) -> int: ...
+
+    def position(self, partition: int) -> int:
+        """The offset of the next record that will be delivered."""
+        ...
+
+    async def catch_up(self, key: str, seconds: float) -> None:
+        """Return when all that stood in the topic about the key has been delivered, or after so many seconds."""
+        ...
+
+
+# Makes a tail that hands each record to the given function, which must not block.
+MakeTail = Callable[[Callable[[Record], None]], LogTail]
+
+
+class LogScan(Protocol):
+    """Reads a whole topic, batch by batch (adapters.kafka.scan.LogScan)."""
+
+    async def begins(self) -> dict[int, int]:
+        """Offsets of the oldest records kept, by partition."""
+        ...
+
+    async def ends(self) -> dict[int, int]:
+        """Offsets the next records will get, by partition."""
+        ...
+
+    def read(
+        self, *, since: Mapping[int, int] | None = None, until: Mapping[int, int]
+    ) -> AsyncGenerator[list[Record], None]:
+        """Records from `since` (default: the oldest kept) up to, not including, `until`, in order per partition."""
+        ...
+
+
+class Lag(Protocol):
+    """How far a consumer group is behind."""
+
+    @property
+    def lag(self) -> int: ...
+
+    @property
+    def members(self) -> int: ...
+
+
+class BrokerView(Protocol):
+    """What the broker itself says of our topics and stages, never a worker's own books. All raise Retryable."""
+
+    async def partitions(self, topics: Iterable[Topic]) -> dict[Topic, set[int]]:
+        """Partitions of the topics that are there."""
+        ...
+
+    async def spans(self, topics: Iterable[Topic]) -> dict[Topic, dict[int, tuple[int, int]]]:
+        """Begin and end offset per partition; topics that are not there are left out."""
+        ...
+
+    async def committed(self, group: StageGroup) -> dict[tuple[Topic, int], int]:
+        """Where a stage would go on, by topic and partition; without a commit it is absent."""
+        ...
+
+    async def lags(self, groups: Sequence[StageGroup]) -> Mapping[StageGroup, Lag]:
+        """Lag and members of each stage."""
+        ...
+
+
+class Bus(Protocol):
+    """Opens what is needed of Kafka (adapters.kafka.bus.KafkaBus)."""
+
+    def name(self, topic: Topic) -> str:
+        """The broker's name of a topic, as records and dead letters carry it."""
+        ...
+
+    def reader(self, topic: Topic) -> AbstractAsyncContextManager[LogReader]: ...
+
+    def scan(self, topic: Topic) -> AbstractAsyncContextManager[LogScan]:
+        """Raises, when entered: Retryable: no broker, or no such topic."""
+        ...
+
+    def view(self) -> AbstractAsyncContextManager[BrokerView]:
+        """Raises, when entered: Retryable."""
+        ...

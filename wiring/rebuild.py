@@ -1,0 +1,25 @@
+"""Rebuilds, put together from settings."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from adapters.elastic.bundle import Elastic
+from adapters.embedders.registry import Models
+from adapters.kafka.bus import KafkaBus
+from pipelines.operate.rebuild.barrier import Barrier
+from pipelines.operate.rebuild.follow import Report
+from pipelines.operate.rebuild.rebuild import Defaults, Rebuilder
+from pipelines.runtime.retry import RetryPolicy
+from wiring.ingest import attachments_of
+from wiring.settings import Settings
+
+
+def rebuilder(
+    site: str, settings: Settings, elastic: Elastic, models: Models, report: Report = lambda _: None
+) -> Rebuilder:
+    """Works on the generations of one site; `report` is told how far a step is. Raises: UnknownSite."""
+    settings.site(site)
+    bus = KafkaBus(settings)
+    defaults = Defaults(settings.embedder, settings.chunker, RetryPolicy(settings.tries, settings.retry_for))
+    return Rebuilder(site, defaults, elastic, models, bus, partial(attachments_of, settings), Barrier(bus), report)
