@@ -25,9 +25,9 @@ from adapters.embedders.fake import FakeEmbedder
 from adapters.fakes import FakeIndex, FakePages
 from bench.report import percentile, report
 from bench.xquad import load
-from pipelines.ingest.agents import chunked
 from pipelines.ingest.documents.convert import to_markdown
 from pipelines.ingest.embed import Embedding, VectorCache
+from pipelines.ingest.handlers import chunked
 from pipelines.ingest.index import index_part
 from pipelines.ingest.parts import plan
 from schemas.ingest import Chunker

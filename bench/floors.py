@@ -12,7 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 from rich.progress import track
 
-from adapters.embedders.base import Embedder, make_embedder
+from adapters.embedders.base import Embedder
+from adapters.embedders.registry import make_embedder
 from bench.report import percentile, report
 from bench.xquad import Corpus, load
 from pipelines.ingest.chunk import chunk_field, embedded_text

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from adapters.elastic.bundle import Elastic
-from adapters.embedders.base import make_embedder
+from adapters.embedders.registry import make_embedder
 from bench import charts
 from bench.gate_sites import (
     SAMPLE,

@@ -18,7 +18,7 @@ from rich.progress import track
 from bench.report import report
 from bench.system import resident, system
 from bench.xquad import Corpus, load
-from pipelines.ingest.agents import chunked
+from pipelines.ingest.handlers import chunked
 from pipelines.ingest.parts import plan
 from schemas.ingest import Chunker
 from schemas.page import PageChange, PageDocument

@@ -18,8 +18,8 @@ from rich.progress import track
 
 from bench.report import percentile, report
 from bench.system import system
-from pipelines.ingest.agents import chunked
 from pipelines.ingest.embed import Embedding, VectorCache
+from pipelines.ingest.handlers import chunked
 from pipelines.ingest.index import index_part
 from pipelines.query.answer.answering import Answering
 from pipelines.query.books import Books

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from rich.progress import track
 
 from adapters.elastic.bundle import Elastic
-from adapters.embedders.base import make_embedder
+from adapters.embedders.registry import make_embedder
 from bench import peers
 from bench.report import report
 from bench.servers import servers

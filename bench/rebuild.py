@@ -26,7 +26,7 @@ from bench.report import report
 from bench.servers import servers
 from bench.synthetic import AT, CHUNKS_A_PAGE, Model, change, embeddings, send
 from bench.system import home
-from pipelines.ingest.agents import chunked
+from pipelines.ingest.handlers import chunked
 from pipelines.runtime.indexes import IndexInfo
 from schemas.head import Head
 from schemas.ingest import ChunkCounts

@@ -29,7 +29,7 @@ from bench.report import percentile, report
 from bench.servers import servers
 from bench.synthetic import CHUNKS_A_PAGE, Model, change, embeddings, words
 from bench.system import home
-from pipelines.ingest.agents import chunked
+from pipelines.ingest.handlers import chunked
 from pipelines.query.retrieve.ports import EmbedderProfile
 from pipelines.query.retrieve.retrieve import retrieve
 from pipelines.query.retrieve.search import Searcher

@@ -21,7 +21,7 @@ from rich.progress import track
 
 from adapters.kafka import KafkaSender
 from adapters.kafka.sender import Outgoing
-from pipelines.ingest.agents import chunked
+from pipelines.ingest.handlers import chunked
 from pipelines.ingest.parts import parts, plan
 from schemas.ingest import EmbeddedChunk, PageChunks, PageEmbeddings
 from schemas.keys import part_key

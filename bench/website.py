@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 
 from adapters.elastic.bundle import Elastic
 from bench.vectors import KeptVectors
-from pipelines.ingest.agents import chunked
+from pipelines.ingest.handlers import chunked
 from pipelines.ingest.index import index_part
 from pipelines.ingest.parts import parts, plan
 from schemas.ingest import EmbeddedChunk

@@ -14,13 +14,13 @@ from gateway.edge import openapi, problems
 from gateway.edge.auth import Keys
 from gateway.edge.edge import Edge
 from gateway.edge.envelope import Envelope
+from gateway.edge.gauges import StatusGauges
 from gateway.edge.keys import admin_key, token_secret
 from gateway.edge.origins import SiteOrigins
 from gateway.edge.rates import DAY, DailyBudgets, Rates
 from gateway.edge.tokens import VisitorTokens
 from gateway.openai import completions
 from gateway.operators import audit, letters, ops, rebuilds
-from gateway.operators.gauges import StatusGauges
 from gateway.ports import Ports
 from gateway.site import pages, sample_site, widget_pages
 from pipelines.conversations.conversations import Conversations

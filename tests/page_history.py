@@ -14,8 +14,8 @@ from random import Random
 from typing import Any, Literal
 
 from pipelines.ingest.accept import newer
-from pipelines.ingest.agents import embed_handler, index_handler
 from pipelines.ingest.embed import Embedding
+from pipelines.ingest.handlers import embed_handler, index_handler
 from pipelines.ingest.index import apply_part
 from pipelines.runtime.embedder import Embedder
 from pipelines.runtime.errors import Retryable
@@ -232,7 +232,7 @@ class World:
         self.promotion: Promotion | None = None
 
     def _chunk(self, view: View) -> Handler:
-        async def handle(record: Record, sender: Sender) -> None:  # agents.chunk_handler, without its thread
+        async def handle(record: Record, sender: Sender) -> None:  # handlers.chunk_handler, without its thread
             chunker = (await view.now()).make.chunker
             await sender.send(CHUNKS, KEY, cut(record.value or b"", chunker, record.offset))
 

@@ -13,7 +13,7 @@ from functools import lru_cache
 
 from adapters.embedders.fake import FakeEmbedder
 from adapters.fakes import FakeIndex
-from pipelines.ingest.agents import chunked
+from pipelines.ingest.handlers import chunked
 from pipelines.runtime.record import Lane, Record, in_lane
 from schemas.head import Head
 from schemas.ingest import Chunker, PageChunks, PageEmbeddings

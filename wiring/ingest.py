@@ -7,7 +7,7 @@ from adapters.embedders.registry import Models
 from adapters.extraction.reader import DocumentReader
 from adapters.kafka.log import LogReader
 from connectors.cms.fetching import SafeFetch
-from pipelines.ingest import agents
+from pipelines.ingest import handlers
 from pipelines.ingest.documents.attachments import PAGE_TIMEOUT, Attachments, Limits
 from pipelines.ingest.embed import Embedding
 from pipelines.runtime.record import Lane, Record
@@ -47,9 +47,9 @@ def chunk_stage(settings: Settings, elastic: Elastic, lane: Lane = "save") -> St
     return Stage(
         name="chunk",
         lane=lane,
-        routes={CHANGES: agents.chunk_handler(chunker_of, attachments.read)},
+        routes={CHANGES: handlers.chunk_handler(chunker_of, attachments.read)},
         try_timeout=CHUNK_TIMEOUT,
-        on_dead=agents.failed_receipt("chunk", agents.change_in_log),
+        on_dead=handlers.failed_receipt("chunk", handlers.change_in_log),
         teardown=attachments.aclose,
     )
 
@@ -59,9 +59,9 @@ def embed_stage(elastic: Elastic, models: Models, lane: Lane = "save") -> Stage:
     return Stage(
         name="embed",
         lane=lane,
-        routes={CHUNKS: agents.embed_handler(embedding)},
+        routes={CHUNKS: handlers.embed_handler(embedding)},
         try_timeout=EMBED_TIMEOUT,
-        on_dead=agents.failed_receipt("embed", agents.change_of_chunks),
+        on_dead=handlers.failed_receipt("embed", handlers.change_of_chunks),
         setup=models.warm,
     )
 
@@ -72,11 +72,11 @@ def index_stage(settings: Settings, elastic: Elastic, lane: Lane = "save") -> St
         name="index",
         lane=lane,
         routes={
-            EMBEDDINGS: agents.index_handler(elastic.pages, log),
-            RECEIPTS: agents.receipt_handler(elastic.pages.put_receipt),
+            EMBEDDINGS: handlers.index_handler(elastic.pages, log),
+            RECEIPTS: handlers.receipt_handler(elastic.pages.put_receipt),
         },
         order_key=by_page,
-        on_dead=agents.failed_receipt("index", agents.change_of_part),
+        on_dead=handlers.failed_receipt("index", handlers.change_of_part),
         setup=elastic.indexes.ensure_receipts,
         teardown=log.aclose,
     )

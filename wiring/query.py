@@ -10,14 +10,17 @@ from adapters.elastic.examples import ElasticExamples
 from adapters.embedders.registry import Models
 from adapters.kafka.log import LogReader, LogTail
 from adapters.reranker import make_reranker
-from pipelines.query import agents
 from pipelines.query.answer.answering import Answering
+from pipelines.query.answer.handler import answer_handler
 from pipelines.query.answer.stops import Stops
 from pipelines.query.answer.strategies.base import Means
 from pipelines.query.answer.strategies.finder import PageFinder
 from pipelines.query.answer.strategies.registry import strategies
 from pipelines.query.books import Books
+from pipelines.query.giving_up import apology, asked, impatient, rephrased, retrieved
 from pipelines.query.rephrase.examples import Examples
+from pipelines.query.rephrase.handler import Rewriter, rephrase_handler
+from pipelines.query.retrieve.handler import retrieve_handler
 from pipelines.query.retrieve.search import Searcher
 from pipelines.query.translate import Translator
 from pipelines.runtime.stage import Stage
@@ -49,12 +52,12 @@ def rephrase_stage(settings: Settings, elastic: Elastic, models: Models) -> Stag
     rewriter = None
     if model is not None:
         store = ElasticExamples(elastic.es, elastic.indexes)
-        rewriter = agents.Rewriter(model, Examples(books, store, models, settings.history_messages))
-    handler = agents.rephrase_handler(settings, books, rewriter)
+        rewriter = Rewriter(model, Examples(books, store, models, settings.history_messages))
+    handler = rephrase_handler(settings, books, rewriter)
     return Stage(
         name="rephrase",
-        routes={REQUESTS: agents.impatient(handler, agents.asked, settings, books, log)},
-        on_dead=agents.apology(agents.asked, books, log),
+        routes={REQUESTS: impatient(handler, asked, settings, books, log)},
+        on_dead=apology(asked, books, log),
         setup=models.warm if rewriter else None,  # without one there is nothing to compare
         teardown=partial(_close, log, model),
     )
@@ -64,7 +67,7 @@ def retrieve_stage(settings: Settings, elastic: Elastic, models: Models) -> Stag
     log, books = LogReader(settings, ANSWERS), Books.of_settings(settings)
     searcher = Searcher(elastic.search, models, settings)
     reranker = make_reranker(settings.reranker, settings.nice)
-    handler = agents.retrieve_handler(settings, searcher, elastic.search, reranker)
+    handler = retrieve_handler(settings, searcher, elastic.search, reranker)
 
     async def setup() -> None:
         if reranker is not None:
@@ -78,8 +81,8 @@ def retrieve_stage(settings: Settings, elastic: Elastic, models: Models) -> Stag
 
     return Stage(
         name="retrieve",
-        routes={REPHRASED: agents.impatient(handler, agents.rephrased, settings, books, log)},
-        on_dead=agents.apology(agents.rephrased, books, log),
+        routes={REPHRASED: impatient(handler, rephrased, settings, books, log)},
+        on_dead=apology(rephrased, books, log),
         setup=setup,
         teardown=teardown,
     )
@@ -103,14 +106,14 @@ def answer_stage(settings: Settings, elastic: Elastic, models: Models) -> Stage:
         await stop_log.aclose()
         await _close(log, model)
 
-    handler = agents.answer_handler(answering, models, log, stops)
+    handler = answer_handler(answering, models, log, stops)
     return Stage(
         name="answer",
-        routes={RETRIEVED: agents.impatient(handler, agents.retrieved, settings, books, log)},
+        routes={RETRIEVED: impatient(handler, retrieved, settings, books, log)},
         window=AT_ONCE,
         # An answer ends itself at the question's deadline; what is cut off begins again from the start.
         try_timeout=settings.question_timeout + LAST_WORDS,
-        on_dead=agents.apology(agents.retrieved, books, log),
+        on_dead=apology(retrieved, books, log),
         setup=setup,
         teardown=teardown,
     )

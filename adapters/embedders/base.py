@@ -8,9 +8,8 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from adapters.embedders.settings import EmbedderSettings
 from pipelines.query.retrieve.ports import SearchEmbedder
-from pipelines.runtime.errors import Permanent, SettingsError
+from pipelines.runtime.errors import Permanent
 
 Vectors = NDArray[np.float32]
 
@@ -38,33 +37,6 @@ class Embedder(SearchEmbedder, Protocol):
 
     async def aclose(self) -> None:
         """Give back what `start` took; nothing is embedded afterwards."""
-
-
-def make_embedder(spec: str, settings: EmbedderSettings) -> Embedder:
-    """The embedder that `spec` names, not yet started.
-
-    Imports only what that one needs: torch takes seconds and gigabytes.
-
-    Raises:
-        SettingsError: no embedder of this name, or a setting it needs is missing.
-    """
-    kind, _, model = spec.partition(":")
-    if kind == "lite" and not model:
-        from adapters.embedders.lite import LiteEmbedder
-
-        return LiteEmbedder(settings.nice)
-    if kind == "bge-m3" and not model:
-        from adapters.embedders.bge_m3 import BgeM3Embedder
-
-        return BgeM3Embedder(settings.bge_model, settings.nice)
-    if kind == "openai" and model:
-        from adapters.embedders.openai_api import OpenAIEmbedder
-
-        if settings.openai_api_key is None and settings.openai_base_url is None:
-            raise SettingsError(f"embedder {spec!r} needs OPENAI_API_KEY, OPENAI_BASE_URL or both")
-        key = settings.openai_api_key.get_secret_value() if settings.openai_api_key else None
-        return OpenAIEmbedder(model, base_url=settings.openai_base_url, api_key=key)
-    raise SettingsError(f"embedder (PAGEWIRE_EMBEDDER): must be lite, bge-m3 or openai:MODEL, not {spec!r}")
 
 
 def readable(text: str) -> str:

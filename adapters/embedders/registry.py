@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 
 from adapters.elastic.indexes import Indexes
-from adapters.embedders.base import Embedder, make_embedder
+from adapters.embedders.base import Embedder
 from adapters.embedders.settings import EmbedderSettings
-from pipelines.runtime.errors import Permanent
+from pipelines.runtime.errors import Permanent, SettingsError
 from pipelines.runtime.indexes import IndexInfo
 
 
@@ -80,3 +80,30 @@ class Models:
                 await task.result().aclose()
             else:
                 task.cancel()
+
+
+def make_embedder(spec: str, settings: EmbedderSettings) -> Embedder:
+    """The embedder that `spec` names, not yet started.
+
+    Imports only what that one needs: torch takes seconds and gigabytes.
+
+    Raises:
+        SettingsError: no embedder of this name, or a setting it needs is missing.
+    """
+    kind, _, model = spec.partition(":")
+    if kind == "lite" and not model:
+        from adapters.embedders.lite import LiteEmbedder
+
+        return LiteEmbedder(settings.nice)
+    if kind == "bge-m3" and not model:
+        from adapters.embedders.bge_m3 import BgeM3Embedder
+
+        return BgeM3Embedder(settings.bge_model, settings.nice)
+    if kind == "openai" and model:
+        from adapters.embedders.openai_api import OpenAIEmbedder
+
+        if settings.openai_api_key is None and settings.openai_base_url is None:
+            raise SettingsError(f"embedder {spec!r} needs OPENAI_API_KEY, OPENAI_BASE_URL or both")
+        key = settings.openai_api_key.get_secret_value() if settings.openai_api_key else None
+        return OpenAIEmbedder(model, base_url=settings.openai_base_url, api_key=key)
+    raise SettingsError(f"embedder (PAGEWIRE_EMBEDDER): must be lite, bge-m3 or openai:MODEL, not {spec!r}")

@@ -10,10 +10,10 @@ from fastapi import Depends, Request
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 
 from gateway.edge.auth import Caller, Keys
+from gateway.edge.gauges import StatusGauges
 from gateway.edge.problems import Problem
 from gateway.edge.rates import DailyBudgets, Rates, What
 from gateway.edge.tokens import VisitorTokens
-from gateway.operators.gauges import StatusGauges
 from gateway.ports import Ports
 from pipelines.conversations.conversations import Conversations
 from pipelines.conversations.turns import Owner

@@ -15,8 +15,9 @@ import numpy as np
 import pytest
 import pytest_asyncio
 
-from adapters.embedders.base import Embedder, make_embedder
+from adapters.embedders.base import Embedder
 from adapters.embedders.bge_m3 import BgeM3Embedder
+from adapters.embedders.registry import make_embedder
 from pipelines.runtime.errors import Permanent, Retryable
 from wiring.settings import Settings
 

@@ -15,11 +15,12 @@ import pytest_asyncio
 from aiohttp import web
 from pydantic import SecretStr
 
-from adapters.embedders.base import Embedder, make_embedder
+from adapters.embedders.base import Embedder
 from adapters.embedders.bge_m3 import BgeM3Embedder
 from adapters.embedders.fake import FakeEmbedder
 from adapters.embedders.lite import LiteEmbedder
 from adapters.embedders.openai_api import BATCH, OpenAIEmbedder
+from adapters.embedders.registry import make_embedder
 from pipelines.runtime.errors import PagewireError, Permanent, Retryable, SettingsError
 from wiring.settings import Settings
 

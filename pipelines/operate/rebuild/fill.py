@@ -19,10 +19,10 @@ from typing import TypeVar
 import structlog
 
 from pipelines.ingest.accept import newer, reference
-from pipelines.ingest.agents import chunked, now
 from pipelines.ingest.chunk import pieces_of
 from pipelines.ingest.documents.attachments import NOTHING, Attached
 from pipelines.ingest.embed import Embedding
+from pipelines.ingest.handlers import chunked, now
 from pipelines.ingest.index import apply_part
 from pipelines.ingest.ports import ChunkAddress, HeadMoved, KnownPages, PageStore
 from pipelines.runtime.bus import LogReader

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from bench.synthetic import CHUNKS_A_PAGE, Model, change, embeddings
-from pipelines.ingest.agents import chunked
+from pipelines.ingest.handlers import chunked
 from pipelines.ingest.parts import plan
 from schemas.ingest import Chunker, PageChunks
 

@@ -9,9 +9,9 @@ from datetime import UTC, datetime
 import pytest
 from prometheus_client import REGISTRY
 
+from gateway.edge import gauges
+from gateway.edge.gauges import StatusGauges
 from gateway.fakes import FakeLetters
-from gateway.operators import gauges
-from gateway.operators.gauges import StatusGauges
 from pipelines.runtime.errors import Retryable
 from schemas.http import SiteStatus, StageStatus, SystemStatus
 from tests.making import letter

@@ -12,9 +12,9 @@ import pytest
 import yaml
 from prometheus_client import Counter, Gauge, Histogram
 
+from gateway.edge import gauges
 from gateway.edge import metrics as gateway_metrics
 from gateway.main import GRACE
-from gateway.operators import gauges
 from infra.engine.jars import ELASTICSEARCH_VERSION, KAFKA_VERSION
 from pipelines.runtime import metrics as worker_metrics
 from pipelines.worker.faust_app import COMMIT_TIMEOUT

@@ -19,6 +19,7 @@ from typing import ClassVar, Protocol
 
 from pipelines.query.answer import prompt as answer
 from pipelines.query.answer.cite import CitationParser
+from pipelines.query.answer.ports import Finder
 from pipelines.query.books import Books
 from pipelines.query.ports import ChatModel, Completion, ModelSilent, ToolSpec
 from pipelines.query.rephrase.rewrite import conversation
@@ -39,26 +40,6 @@ class CutShort:
 
 
 Piece = Token | Citation | Step | SourcesFound | Usage | CutShort
-
-
-class Finder(Protocol):
-    """Looks into the site's pages with a visitor's rights."""
-
-    async def find(self, retrieved: Retrieved, query: str) -> tuple[Source, ...]:
-        """The passages for another question than the one that was retrieved for, numbered from 1.
-
-        Raises:
-            UnknownSite, Retryable.
-        """
-        ...
-
-    async def page(self, retrieved: Retrieved, name: str) -> tuple[Source, ...]:
-        """The text of the page that fits the name best, numbered from 1; nothing if none does.
-
-        Raises:
-            UnknownSite, Retryable.
-        """
-        ...
 
 
 @dataclass(frozen=True)

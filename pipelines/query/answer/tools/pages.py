@@ -6,7 +6,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from pipelines.query.answer.strategies.base import Finder
+from pipelines.query.answer.ports import Finder
 from pipelines.query.answer.tools.registry import Said
 from schemas.query import Retrieved
 

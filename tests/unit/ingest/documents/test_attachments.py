@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from adapters.fakes import FakeSender
-from pipelines.ingest import agents
+from pipelines.ingest import handlers
 from pipelines.ingest.chunk import Piece, chunk_page, pieces_of
 from pipelines.ingest.documents.attachments import (
     Attached,
@@ -230,7 +230,7 @@ def test_what_is_embedded_reaches_over_the_pages_of_a_file_and_never_from_file_t
         for n, text in enumerate(texts)
     ]
     chunks = chunk_page({"content": "own"}, CHUNKER, attached)
-    page = agents.chunked(changed(), CHUNKER, 0, 0).model_copy(update={"chunks": chunks})
+    page = handlers.chunked(changed(), CHUNKER, 0, 0).model_copy(update={"chunks": chunks})
     assert [each.text for each in plan(page, "m")] == ["own", "a" * 10 + "bb", "aa" + "b" * 10, "c" * 10]
 
 
@@ -257,7 +257,7 @@ async def chunker(site: str) -> Chunker:
 
 async def test_a_page_without_attachments_is_the_same_bytes_as_ever() -> None:
     sender = FakeSender()
-    await agents.chunk_handler(chunker, no_attachments)(record(changed()), sender)
+    await handlers.chunk_handler(chunker, no_attachments)(record(changed()), sender)
     assert sender.sent[0].message.encode() == (
         b'{"v":1,"change":{"op":"upsert","site":"town","lang":"en","page_id":"fees","revision":5,'
         b'"accepted_at":"2026-05-04T12:00:00Z","partition":2,"offset":9},'
@@ -281,7 +281,7 @@ async def handled(read: Attached, attempt: int = 1) -> tuple[list[PageChunks], E
 
     sender, error = FakeSender(), None
     try:
-        await agents.chunk_handler(chunker, reads)(record(changed(Attachment(path="a")), attempt), sender)
+        await handlers.chunk_handler(chunker, reads)(record(changed(Attachment(path="a")), attempt), sender)
     except (Permanent, Retryable) as err:
         error = err
     messages = [sent.message for sent in sender.sent]
@@ -295,7 +295,7 @@ async def test_an_attachment_that_cannot_be_read_is_a_dead_letter_beside_a_searc
     assert isinstance(error, Unread)
     # Whoever waits for the page must not be told that it failed.
     sender, letter = FakeSender(), describe(record(changed()), "chunk", error, 1, NOON)
-    await agents.failed_receipt("chunk", agents.change_in_log)(record(changed()), letter, sender)
+    await handlers.failed_receipt("chunk", handlers.change_in_log)(record(changed()), letter, sender)
     assert sender.sent == []
     assert (letter.code, letter.message) == ("unreadable-attachment", "a is not searchable: x")
 
@@ -308,7 +308,7 @@ async def test_a_page_does_not_wait_for_a_server_that_is_away() -> None:
     sent_again, error = await handled(away, 2)
     assert sent_again == []
     assert isinstance(error, AttachmentsAway)
-    [_], error = await handled(away, agents.AWAY_TRIES)
+    [_], error = await handled(away, handlers.AWAY_TRIES)
     assert isinstance(error, Unread)
 
 

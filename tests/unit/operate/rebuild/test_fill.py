@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 
 from adapters.embedders.fake import FakeEmbedder
 from adapters.fakes import FakeIndex, FakePages
-from pipelines.ingest.agents import chunked
 from pipelines.ingest.chunk import Piece
 from pipelines.ingest.documents.attachments import Attached
 from pipelines.ingest.embed import Embedding
+from pipelines.ingest.handlers import chunked
 from pipelines.operate.rebuild.fill import Filler, Target
 from pipelines.runtime.errors import Permanent, Retryable, SettingsError
 from pipelines.runtime.indexes import IndexGone

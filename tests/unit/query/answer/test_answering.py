@@ -14,7 +14,8 @@ from adapters.fakes import FakeSender
 from adapters.llm.fake import FakeChat
 from pipelines.query.answer import pump
 from pipelines.query.answer.answering import QUOTING_TIME, Answering
-from pipelines.query.answer.strategies.base import Finder, Means
+from pipelines.query.answer.ports import Finder
+from pipelines.query.answer.strategies.base import Means
 from pipelines.query.answer.strategies.registry import strategies
 from pipelines.query.books import Books
 from pipelines.query.ports import (

@@ -13,13 +13,18 @@ from adapters.elastic.client import ElasticsearchDown
 from adapters.embedders.fake import FakeEmbedder
 from adapters.fakes import FakeSender
 from adapters.llm.fake import FakeChat
-from pipelines.query import agents
+from pipelines.query import giving_up
 from pipelines.query.answer.answering import Answering
+from pipelines.query.answer.handler import answer_handler
 from pipelines.query.answer.stops import Stops
 from pipelines.query.books import Books
+from pipelines.query.giving_up import apology, impatient
 from pipelines.query.ports import Completion
 from pipelines.query.publish import CLOCK_SKEW_MS
+from pipelines.query.rephrase import handler as rephrase_handler_module
 from pipelines.query.rephrase.examples import Examples
+from pipelines.query.rephrase.handler import Rewriter, rephrase_handler
+from pipelines.query.retrieve.handler import retrieve_handler
 from pipelines.query.retrieve.ports import Candidates, Hit
 from pipelines.query.retrieve.search import Found
 from pipelines.runtime.dead_letters import DeadLetter
@@ -54,13 +59,13 @@ class NoExamples:
         return []
 
 
-def rewriter(model: FakeChat) -> agents.Rewriter:
-    return agents.Rewriter(model, Examples(BOOKS, NoExamples(), Models(), 15))
+def rewriter(model: FakeChat) -> Rewriter:
+    return Rewriter(model, Examples(BOOKS, NoExamples(), Models(), 15))
 
 
 async def rephrased(request: Question, model: FakeChat | None) -> Rephrased:
     sender = FakeSender()
-    await agents.rephrase_handler(SETTINGS, BOOKS, rewriter(model) if model else None)(record(request), sender)
+    await rephrase_handler(SETTINGS, BOOKS, rewriter(model) if model else None)(record(request), sender)
     [sent] = sender.sent
     assert (sent.topic, sent.key) == (REPHRASED, "conversation-1")
     assert isinstance(sent.message, Rephrased)
@@ -101,7 +106,7 @@ async def test_a_question_gets_its_sources() -> None:
 
     sender = FakeSender()
     message = Rephrased(request=asked(), question="When?", mode="semantic")
-    await agents.retrieve_handler(SETTINGS, Nothing(), Nothing())(record(message), sender)  # type: ignore[arg-type]
+    await retrieve_handler(SETTINGS, Nothing(), Nothing())(record(message), sender)  # type: ignore[arg-type]
     [sent] = sender.sent
     assert (sent.topic, sent.key) == (RETRIEVED, "conversation-1")
     assert isinstance(sent.message, Retrieved)
@@ -143,7 +148,7 @@ async def answered(log: FakeLog, fresh: bool) -> list[str]:
     sender = FakeSender()
     message = retrieved(source(1, "The pool opens at 9.")).model_copy(update={"request": asked()})
     stops = Stops(log, lambda deliver: tail)
-    handle = agents.answer_handler(Answering(SETTINGS, BOOKS, {}), Models(), log, stops)
+    handle = answer_handler(Answering(SETTINGS, BOOKS, {}), Models(), log, stops)
     await handle(record(message, fresh), sender)
     assert {(s.topic, s.key) for s in sender.sent} <= {(ANSWERS, message.request.request_id)}
     return [s.message.event.type for s in sender.sent if isinstance(s.message, AnswerEvent)]
@@ -169,15 +174,15 @@ LETTER = DeadLetter("answer", "t", 0, 0, 0, "X", "no-such-code", "java.lang.Null
 @pytest.mark.parametrize(
     ("message", "question_of"),
     [
-        (question(lang="de"), agents.asked),
-        (Rephrased(request=question(lang="de"), question="?", mode="semantic"), agents.rephrased),
-        (retrieved(lang="de"), agents.retrieved),
+        (question(lang="de"), giving_up.asked),
+        (Rephrased(request=question(lang="de"), question="?", mode="semantic"), giving_up.rephrased),
+        (retrieved(lang="de"), giving_up.retrieved),
     ],
     ids=["rephrase", "retrieve", "answer"],
 )
 async def test_a_visitor_whose_question_died_is_told_in_their_own_words(message: Message, question_of: Any) -> None:
     sender = FakeSender()
-    await agents.apology(question_of, BOOKS, FakeLog())(record(message), LETTER, sender)
+    await apology(question_of, BOOKS, FakeLog())(record(message), LETTER, sender)
     failed, done = [s.message.event for s in sender.sent if isinstance(s.message, AnswerEvent)]
     assert failed == Failed(code="no-such-code", message=PHRASES.error("error", "de"))
     assert "NullPointer" not in failed.message
@@ -187,16 +192,16 @@ async def test_a_visitor_whose_question_died_is_told_in_their_own_words(message:
 @pytest.mark.parametrize("value", [b"", b"not JSON", b'{"v": 2}'])
 async def test_of_bytes_that_are_no_question_nobody_is_told(value: bytes) -> None:
     sender = FakeSender()
-    for question_of in (agents.asked, agents.rephrased, agents.retrieved):
-        await agents.apology(question_of, BOOKS, FakeLog())(record(value), LETTER, sender)
+    for question_of in (giving_up.asked, giving_up.rephrased, giving_up.retrieved):
+        await apology(question_of, BOOKS, FakeLog())(record(value), LETTER, sender)
     assert sender.sent == []
 
 
 async def test_bytes_that_are_no_message_are_refused_for_good() -> None:
     handlers = [
-        agents.rephrase_handler(SETTINGS, BOOKS, None),
-        agents.retrieve_handler(SETTINGS, None, None),  # type: ignore[arg-type]
-        agents.answer_handler(None, Models(), FakeLog(), None),  # type: ignore[arg-type]
+        rephrase_handler(SETTINGS, BOOKS, None),
+        retrieve_handler(SETTINGS, None, None),  # type: ignore[arg-type]
+        answer_handler(None, Models(), FakeLog(), None),  # type: ignore[arg-type]
     ]
     for handle in handlers:
         with pytest.raises(WireError):
@@ -209,7 +214,7 @@ class Hangs(FakeChat):
 
 
 async def test_a_model_that_never_answers_does_not_hold_the_question_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(agents, "PATIENCE", 0.01)
+    monkeypatch.setattr(rephrase_handler_module, "PATIENCE", 0.01)
     assert (await rephrased(asked(), Hangs())).question == "When is the pool open?"
 
 
@@ -222,7 +227,7 @@ async def given_up(seconds_since: float, *written: AnswerEvent) -> list[Any]:
     patience = (datetime.now(UTC) - NOON).total_seconds() - seconds_since
     settings = SETTINGS.model_copy(update={"question_patience": patience})
     sender = FakeSender()
-    handle = agents.impatient(away, agents.asked, settings, BOOKS, FakeLog(*written))
+    handle = impatient(away, giving_up.asked, settings, BOOKS, FakeLog(*written))
     await handle(record(request), sender)
     return [s.message.event for s in sender.sent if isinstance(s.message, AnswerEvent)]
 

@@ -12,7 +12,7 @@ import pytest
 
 from adapters.embedders.fake import FakeEmbedder
 from adapters.fakes import FakeIndex, FakePages, FakeSender
-from pipelines.ingest import agents
+from pipelines.ingest import handlers
 from pipelines.ingest.accept import reference
 from pipelines.ingest.embed import Embedding
 from pipelines.ingest.ports import Moved
@@ -60,7 +60,7 @@ class NoLog:
 
 async def test_a_change_becomes_chunks_that_know_where_it_stands() -> None:
     sender = FakeSender()
-    await agents.chunk_handler(as_now, no_attachments)(record(saved()), sender)
+    await handlers.chunk_handler(as_now, no_attachments)(record(saved()), sender)
     [sent] = sender.sent
     assert (sent.topic, sent.key) == (CHUNKS, KEY)
     assert isinstance(sent.message, PageChunks)
@@ -74,11 +74,11 @@ async def test_a_large_page_does_not_hold_up_others(monkeypatch: pytest.MonkeyPa
 
     def chunked(*args: Any) -> PageChunks:
         threads.append(threading.current_thread())
-        return agents_chunked(*args)
+        return whole(*args)
 
-    agents_chunked = agents.chunked
-    monkeypatch.setattr(agents, "chunked", chunked)
-    handle = agents.chunk_handler(as_now, no_attachments)
+    whole = handlers.chunked
+    monkeypatch.setattr(handlers, "chunked", chunked)
+    handle = handlers.chunk_handler(as_now, no_attachments)
     for content in ("<p>Free.</p>", "<p>Free.</p>" * 1_000):
         page = PageDocument(id="fees", lang="en", content=content)
         await handle(record(saved().model_copy(update={"page": page})), FakeSender())
@@ -87,7 +87,7 @@ async def test_a_large_page_does_not_hold_up_others(monkeypatch: pytest.MonkeyPa
 
 async def test_a_delete_becomes_chunks_without_any() -> None:
     sender = FakeSender()
-    await agents.chunk_handler(as_now, no_attachments)(record(saved("delete")), sender)
+    await handlers.chunk_handler(as_now, no_attachments)(record(saved("delete")), sender)
     [sent] = sender.sent
     assert isinstance(sent.message, PageChunks)
     assert (sent.message.change.op, sent.message.chunks, sent.message.meta) == ("delete", (), None)
@@ -99,8 +99,8 @@ async def test_chunks_become_parts_that_stay_together() -> None:
             return FakeEmbedder()
 
     sender = FakeSender()
-    handle = agents.embed_handler(Embedding(Models(), FakePages()))
-    await handle(record(agents.chunked(saved(), CHUNKER, 2, 9), offset=17), sender)
+    handle = handlers.embed_handler(Embedding(Models(), FakePages()))
+    await handle(record(handlers.chunked(saved(), CHUNKER, 2, 9), offset=17), sender)
     [sent] = sender.sent
     assert (sent.topic, sent.key, sent.partition_key) == (EMBEDDINGS, f"{KEY}#0", KEY)
     assert isinstance(sent.message, PageEmbeddings)
@@ -109,7 +109,7 @@ async def test_chunks_become_parts_that_stay_together() -> None:
 
 async def test_an_indexed_page_gets_its_receipt() -> None:
     pages, sender = FakePages(), FakeSender()
-    handle = agents.index_handler(pages, NoLog())
+    handle = handlers.index_handler(pages, NoLog())
     first, last = parts_of(change(5), {"content": ["a", "b"]}, per_part=1)
     await handle(record(first, offset=2), sender)
     assert sender.sent == []
@@ -125,8 +125,8 @@ async def test_an_indexed_page_gets_its_receipt() -> None:
 async def test_a_worker_that_has_not_seen_the_first_part_does_not_know_where_it_stands() -> None:
     pages = FakePages()
     first, last = parts_of(change(5), {"content": ["a", "b"]}, per_part=1)
-    await agents.index_handler(pages, NoLog())(record(first, offset=2), FakeSender())
-    await agents.index_handler(pages, NoLog())(record(last, offset=4), FakeSender())
+    await handlers.index_handler(pages, NoLog())(record(first, offset=2), FakeSender())
+    await handlers.index_handler(pages, NoLog())(record(last, offset=4), FakeSender())
     head = (await pages.heads("town", [KEY]))[KEY]
     assert (head.origin.embeddings, head.last_part) == (0, 4)
 
@@ -141,7 +141,7 @@ class Log:
 
 async def test_an_old_change_on_top_of_the_log_is_healed_before_its_receipt() -> None:
     pages, sender = FakePages(), FakeSender()
-    handle = agents.index_handler(pages, Log())
+    handle = handlers.index_handler(pages, Log())
     await handle(record(parts_of(change(5, offset=3))[0]), sender)
     sender.sent.clear()
     await handle(record(parts_of(change(4, offset=8))[0]), sender)
@@ -154,7 +154,7 @@ async def test_an_old_change_on_top_of_the_log_is_healed_before_its_receipt() ->
 async def test_what_was_made_for_another_index_is_sent_again_and_nothing_is_told_yet() -> None:
     pages, sender = FakePages(), FakeSender()
     [part] = parts_of(change(5, offset=3), model="fake-2-4")
-    await agents.index_handler(pages, Log())(record(part), sender)
+    await handlers.index_handler(pages, Log())(record(part), sender)
     [again] = sender.sent
     assert (again.topic, again.message) == (CHANGES, saved(revision=5))
 
@@ -167,7 +167,7 @@ async def test_while_another_index_is_promoted_nothing_is_told_and_the_winner_se
             return False
 
     pages, sender = Promoting(), FakeSender()
-    handle = agents.index_handler(pages, Log())
+    handle = handlers.index_handler(pages, Log())
     [late] = parts_of(change(4, offset=8))
     for part in (*parts_of(change(5, offset=3)), late, late):
         with pytest.raises(Moved):
@@ -182,7 +182,7 @@ async def test_receipts_are_stored_as_they_are() -> None:
         stored.append((event, lane))
 
     event = ReceiptEvent(change=change(5), state="queued", at=NOON)
-    await agents.receipt_handler(put)(record(event), FakeSender())
+    await handlers.receipt_handler(put)(record(event), FakeSender())
     assert stored == [(event, "save")]
 
 
@@ -191,8 +191,8 @@ async def test_a_message_under_the_key_of_another_page_is_none() -> None:
     stray = replace(record(saved()), key=b"town:en:other")
     sender = FakeSender()
     with pytest.raises(WireError, match="town:en:other"):
-        await agents.chunk_handler(as_now, no_attachments)(stray, sender)
-    await agents.failed_receipt("chunk", agents.change_in_log)(stray, LETTER, sender)
+        await handlers.chunk_handler(as_now, no_attachments)(stray, sender)
+    await handlers.failed_receipt("chunk", handlers.change_in_log)(stray, LETTER, sender)
     assert sender.sent == []
 
 
@@ -202,9 +202,9 @@ LETTER = DeadLetter("embed", "t", 0, 0, 0, "X", "refused", "too odd", 1, NOON, N
 @pytest.mark.parametrize(
     ("message", "change_of"),
     [
-        (saved(), agents.change_in_log),
-        (agents.chunked(saved(), CHUNKER, 2, 9), agents.change_of_chunks),
-        (parts_of(reference(saved(), 2, 9))[0], agents.change_of_part),
+        (saved(), handlers.change_in_log),
+        (handlers.chunked(saved(), CHUNKER, 2, 9), handlers.change_of_chunks),
+        (parts_of(reference(saved(), 2, 9))[0], handlers.change_of_part),
     ],
     ids=["change", "chunks", "part"],
 )
@@ -212,7 +212,7 @@ async def test_the_editor_is_told_why_a_change_failed(
     message: Message, change_of: Callable[[Record], ChangeRef]
 ) -> None:
     sender = FakeSender()
-    await agents.failed_receipt("embed", change_of)(record(message), LETTER, sender)
+    await handlers.failed_receipt("embed", change_of)(record(message), LETTER, sender)
     [sent] = sender.sent
     assert (sent.topic, sent.key) == (RECEIPTS, KEY)
     assert isinstance(sent.message, ReceiptEvent)
@@ -225,21 +225,21 @@ async def test_the_editor_is_told_why_a_change_failed(
 @pytest.mark.parametrize("value", [b"", b"not JSON", b'{"v": 2}', b"\xff\x00"])
 async def test_of_bytes_that_are_no_change_nobody_is_told(value: bytes) -> None:
     sender = FakeSender()
-    for change_of in (agents.change_in_log, agents.change_of_chunks, agents.change_of_part):
-        await agents.failed_receipt("chunk", change_of)(record(value), LETTER, sender)
+    for change_of in (handlers.change_in_log, handlers.change_of_chunks, handlers.change_of_part):
+        await handlers.failed_receipt("chunk", change_of)(record(value), LETTER, sender)
     assert sender.sent == []
 
 
 @pytest.mark.parametrize(
     "handle",
     [
-        agents.chunk_handler(as_now, no_attachments),
-        agents.embed_handler(Embedding(None, FakePages())),  # type: ignore[arg-type]
-        agents.index_handler(FakePages(), NoLog()),
+        handlers.chunk_handler(as_now, no_attachments),
+        handlers.embed_handler(Embedding(None, FakePages())),  # type: ignore[arg-type]
+        handlers.index_handler(FakePages(), NoLog()),
     ],
     ids=["chunk", "embed", "index"],
 )
-async def test_bytes_that_are_no_message_are_refused_for_good(handle: agents.Handler) -> None:
+async def test_bytes_that_are_no_message_are_refused_for_good(handle: handlers.Handler) -> None:
     with pytest.raises(WireError):
         await handle(record(b'{"v": 2}'), FakeSender())
 

@@ -1,0 +1,72 @@
+"""Giving up: what becomes of a question whose stage cannot do its work while the visitor waits.
+
+query.* ─▶ a service is away for longer than visitors wait, or the record is a dead letter ─▶ answer.events: error"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+
+import structlog
+
+from pipelines.query.books import Books
+from pipelines.query.publish import fail
+from pipelines.query.settings import QuerySettings
+from pipelines.runtime.bus import LogReader
+from pipelines.runtime.dead_letters import DeadLetter
+from pipelines.runtime.errors import Retryable
+from pipelines.runtime.record import Record
+from pipelines.runtime.stage import Handler, OnDead, Sender
+from schemas.base import WireError
+from schemas.query import Question, Rephrased, Retrieved
+
+logger = structlog.get_logger(__name__)
+
+
+def impatient(
+    handler: Handler, question_of: Callable[[Record], Question], settings: QuerySettings, books: Books, log: LogReader
+) -> Handler:
+    """The handler, but what a service that is away does to a question is told to its visitor while they still wait.
+
+    The stage itself would retry for much longer, and then keep a dead letter of what nobody wants to know any more.
+    """
+    patience = timedelta(seconds=settings.question_patience)
+
+    async def handle(record: Record, sender: Sender) -> None:
+        try:
+            await handler(record, sender)
+        except Retryable as err:
+            request = question_of(record)
+            if datetime.now(UTC) < min(request.asked_at + patience, request.deadline):
+                raise
+            logger.warning("a question is given up", code=err.code, error=str(err), attempt=record.attempt)
+            words = books.of(request.site).phrases.error(err.code, request.lang)
+            await fail(record, request, sender, log, err.code, words)
+
+    return handle
+
+
+def apology(question_of: Callable[[Record], Question], books: Books, log: LogReader) -> OnDead:
+    """End the visitor's answer in plain words when their question ended as a dead letter."""
+
+    async def tell(record: Record, letter: DeadLetter, sender: Sender) -> None:
+        try:
+            request = question_of(record)
+        except WireError:
+            return  # nobody can be told
+        words = books.of(request.site).phrases.error(letter.code, request.lang)
+        await fail(record, request, sender, log, letter.code, words)
+
+    return tell
+
+
+def asked(record: Record) -> Question:
+    return Question.decode(record.value)
+
+
+def rephrased(record: Record) -> Question:
+    return Rephrased.decode(record.value).request
+
+
+def retrieved(record: Record) -> Question:
+    return Retrieved.decode(record.value).request

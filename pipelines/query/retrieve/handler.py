@@ -1,0 +1,33 @@
+"""The retrieve stage: decode, retrieve, send.
+
+query.rephrased ─▶ retrieve ─▶ query.retrieved"""
+
+from __future__ import annotations
+
+import structlog
+
+from pipelines.query.retrieve.ports import Chunks, Reranker
+from pipelines.query.retrieve.retrieve import retrieve
+from pipelines.query.retrieve.search import Searcher
+from pipelines.query.settings import QuerySettings
+from pipelines.runtime.record import Record
+from pipelines.runtime.stage import Handler, Sender
+from schemas.query import Rephrased
+from schemas.topics import RETRIEVED
+
+logger = structlog.get_logger(__name__)
+
+
+def retrieve_handler(
+    settings: QuerySettings, searcher: Searcher, chunks: Chunks, reranker: Reranker | None = None
+) -> Handler:
+    """A question gets the passages that may answer it."""
+
+    async def handle(record: Record, sender: Sender) -> None:
+        asked = Rephrased.decode(record.value)
+        found = await retrieve(asked, searcher, chunks, settings, reranker)
+        await sender.send(RETRIEVED, asked.request.conversation_id, found)
+        took = {name: round(ms) for name, ms in found.timings_ms.items()}
+        logger.info("retrieved", grade=found.grade, sources=len(found.sources), ms=took)
+
+    return handle
