@@ -2,8 +2,8 @@
  * The chat's element: a button with a panel in the corner of a page, or a part of a page (`mode="page"`).
  *
  *   ┌ panel ───────────────────────┐
- *   │ head: title, past, new, close│      Past   in place of the conversation
- *   │ scroller: welcome, Talk, Past│      Talk   questions and answers
+ *   │ head: title, past, new, close│      ConversationsPanel   in place of the conversation
+ *   │ scroller: welcome, Talk      │      Talk                 questions and answers
  *   │ form: question               │
  *   │ disclaimer                   │
  *   └──────────────────────────────┘ ● launcher
@@ -17,8 +17,8 @@ import css from "./chat.css";
 import { AnswerClient, AskError } from "./client";
 import { element, icon, iconButton } from "./dom";
 import { safeUrl } from "./markdown";
-import { Past } from "./past";
-import type { ChatEvents, Room } from "./room";
+import { ConversationsPanel } from "./conversations-panel";
+import type { ChatEvents, ChatContext } from "./context";
 import { store, stored } from "./storage";
 import { Talk } from "./talk";
 import { type Say, wordsFor } from "./words";
@@ -29,14 +29,14 @@ const NARROW = "(max-width: 32em)"; // as in chat.css: there the panel covers th
 
 let sheet: CSSStyleSheet | null = null;
 
-export class PagewireChat extends HTMLElement implements Room {
+export class PagewireChat extends HTMLElement implements ChatContext {
   /** Where the gateway is, unless the attribute `gateway` says so: where this script came from. */
   static home = document.baseURI;
 
   say!: Say;
   client!: AnswerClient;
   #talk!: Talk;
-  #past!: Past;
+  #past!: ConversationsPanel;
   #openKey = "";
   #shownBefore = false;
   #before: HTMLElement | null = null; // what had the focus before the panel opened
@@ -64,7 +64,7 @@ export class PagewireChat extends HTMLElement implements Room {
     this.client = new AnswerClient(new URL("v1", new URL(gateway, document.baseURI)).href, site);
     this.#openKey = `pagewire-open:${this.client.url}`;
     this.#talk = new Talk(this, this.#scroller, () => this.#changed());
-    this.#past = new Past(this, (id) => this.#choose(id), (id) => id === this.#talk.id && this.#talk.forget());
+    this.#past = new ConversationsPanel(this, (id) => this.#choose(id), (id) => id === this.#talk.id && this.#talk.forget());
     const root = this.attachShadow({ mode: "open" });
     if (!sheet) {
       sheet = new CSSStyleSheet();

@@ -7,7 +7,7 @@
 import { AskError, type Followed } from "./client";
 import { element, textButton } from "./dom";
 import { feedback } from "./feedback";
-import type { Room } from "./room";
+import type { ChatContext } from "./context";
 import { store, stored } from "./storage";
 import { Turn } from "./turn";
 import type { Word } from "./words";
@@ -33,12 +33,12 @@ export class Talk {
 
   /** `changed` is called when an answer begins or ends, and when the conversation does. */
   constructor(
-    private readonly room: Room,
+    private readonly context: ChatContext,
     private readonly scroller: HTMLElement,
     private readonly changed: () => void,
   ) {
-    this.#key = `pagewire-conversation:${room.client.url}`;
-    this.list.ariaLabel = room.say("conversation");
+    this.#key = `pagewire-conversation:${context.client.url}`;
+    this.list.ariaLabel = context.say("conversation");
   }
 
   get busy(): boolean {
@@ -55,8 +55,8 @@ export class Talk {
   }
 
   async ask(question: string): Promise<void> {
-    const { client, lang } = this.room;
-    this.room.emit("question", { question });
+    const { client, lang } = this.context;
+    this.context.emit("question", { question });
     await this.#follow(this.#begin(question), (signal) =>
       client.ask({ question, lang, conversation_id: this.id }, signal),
     );
@@ -71,7 +71,7 @@ export class Talk {
       return;
     }
     setTimeout(() => running.abort(), STOP_PATIENCE);
-    await this.room.client.stop(requestId).catch(() => running.abort());
+    await this.context.client.stop(requestId).catch(() => running.abort());
   }
 
   /** Show a conversation that was begun before, and go on reading where an answer is under way. */
@@ -79,7 +79,7 @@ export class Talk {
     this.#clear();
     let turns;
     try {
-      ({ turns } = await this.room.client.conversation(id));
+      ({ turns } = await this.context.client.conversation(id));
     } catch (error) {
       if (error instanceof AskError && error.code === "unknown-conversation") store(this.#key, null);
       return; // asking still works; the gateway knows what was said
@@ -119,7 +119,7 @@ export class Talk {
   }
 
   #begin(question: string): Turn {
-    const turn = new Turn(question, this.room.say, this.room.subheading);
+    const turn = new Turn(question, this.context.say, this.context.subheading);
     if (this.#last) this.#last.offer(...(this.#last.answered ? [this.#copying(this.#last)] : []));
     this.#last = turn;
     this.list.append(turn.node);
@@ -129,12 +129,12 @@ export class Talk {
   }
 
   #resume(turn: Turn): Promise<void> {
-    return this.#follow(turn, (signal) => this.room.client.resume(turn.requestId, signal));
+    return this.#follow(turn, (signal) => this.context.client.resume(turn.requestId, signal));
   }
 
   /** Show an answer as it comes. `open`: its events, given a signal that ends them. */
   async #follow(turn: Turn, open: (signal: AbortSignal) => AsyncIterable<Followed>): Promise<void> {
-    const { say, announce, emit } = this.room;
+    const { say, announce, emit } = this.context;
     const running = new AbortController();
     this.#running = running;
     this.changed();
@@ -171,7 +171,7 @@ export class Talk {
 
   #retry(turn: Turn, code?: string): void {
     turn.node.remove();
-    this.room.toQuestion();
+    this.context.toQuestion();
     if (code !== "network" || !turn.requestId) {
       void this.ask(turn.question);
       return;
@@ -187,7 +187,7 @@ export class Talk {
     const turn = this.#last;
     const id = this.id;
     if (!turn?.requestId || !id) return;
-    const { client, say, toQuestion } = this.room;
+    const { client, say, toQuestion } = this.context;
     turn.offer(
       ...(turn.answered ? [this.#copying(turn)] : []),
       textButton(say("regenerate"), () => {
@@ -201,12 +201,12 @@ export class Talk {
         await client.undo(id).catch(() => {}); // what is there is shown next
         await this.open(id);
       }),
-      ...(turn.answered ? feedback(this.room, turn) : []),
+      ...(turn.answered ? feedback(this.context, turn) : []),
     );
   }
 
   #copying(turn: Turn): HTMLButtonElement {
-    const { say, announce } = this.room;
+    const { say, announce } = this.context;
     return textButton(say("copy"), async (button) => {
       try {
         await navigator.clipboard.writeText(turn.copied);
@@ -222,7 +222,7 @@ export class Talk {
     const code = error instanceof AskError ? error.code : "network"; // fetch itself failed
     const status = error instanceof AskError ? error.status : 0;
     const word = REASONS[code] ?? (status >= 502 ? "unavailable" : "failed");
-    return { code, message: this.room.say(word) };
+    return { code, message: this.context.say(word) };
   }
 
   /** Follows the growing answer, unless the visitor has scrolled up to read. */

@@ -1,25 +1,25 @@
 /** The visitor's conversations, by day, in place of the one that is shown: open, rename, delete. */
 
 import { element, iconButton, textButton } from "./dom";
-import type { Room } from "./room";
+import type { ChatContext } from "./context";
 import type { ConversationSummary } from "./wire";
 
 const DAYS = ["today", "yesterday", "last_week", "older"] as const;
 const MAX_TITLE = 200; // characters; the gateway's limit
 
-export class Past {
+export class ConversationsPanel {
   readonly node = element("div", { className: "past", hidden: true });
 
   /** `chosen`: a conversation to show. `gone`: one that was deleted. */
   constructor(
-    private readonly room: Room,
+    private readonly context: ChatContext,
     private readonly chosen: (id: string) => void,
     private readonly gone: (id: string) => void,
   ) {}
 
   /** Read the list anew. Throws AskError and what fetch throws. */
   async fill(): Promise<void> {
-    const { say, client, subheading } = this.room;
+    const { say, client, subheading } = this.context;
     const list = await client.conversations();
     const parts = DAYS.filter((day) => list[day].length).flatMap((day) => [
       element(subheading, { textContent: say(day), tabIndex: -1 }),
@@ -37,7 +37,7 @@ export class Past {
   }
 
   #line(one: ConversationSummary): HTMLLIElement {
-    const { say } = this.room;
+    const { say } = this.context;
     const { conversation_id: id, title } = one;
     const open = textButton(title, () => this.chosen(id));
     open.dir = "auto";
@@ -50,7 +50,7 @@ export class Past {
 
   /** A field in place of the line. Escape or "cancel" brings the line back. */
   #rename(line: HTMLLIElement, one: ConversationSummary): void {
-    const { say, client } = this.room;
+    const { say, client } = this.context;
     const field = element("input", { value: one.title, maxLength: MAX_TITLE, required: true, dir: "auto" });
     field.ariaLabel = say("newTitle");
     const form = element(
@@ -73,7 +73,7 @@ export class Past {
   }
 
   #remove(line: HTMLLIElement, one: ConversationSummary): void {
-    const { say, client } = this.room;
+    const { say, client } = this.context;
     const keep = textButton(say("cancel"), () => this.#back(line, one, 2));
     const sure = textButton(say("removeYes"), async () => {
       const done = await client.remove(one.conversation_id).then(() => true, () => false);

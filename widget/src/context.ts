@@ -14,7 +14,7 @@ export interface ChatEvents {
   error: { code: string; message: string };
 }
 
-export interface Room {
+export interface ChatContext {
   readonly say: Say;
   readonly client: AnswerClient;
   readonly lang: string; // to answer in
