@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from pipelines.ingest.ports import HeadMoved
+from pipelines.ingest.ports import HeadConflict
 from pipelines.runtime.record import Lane
 from schemas.base import Message
 from schemas.head import Head
@@ -102,7 +102,7 @@ class FakeIndex:
         id = head_id(head.change.page_key)
         known = self.docs.get(id)
         if (known.head.token if known and known.head else None) != head.token:
-            raise HeadMoved(id)
+            raise HeadConflict(id)
         self._writes += 1
         written = head.model_copy(update={"token": (self._writes, 1)})
         self.docs[id] = _Doc(head.change.revision, head=written, page_key=head.change.page_key)

@@ -22,10 +22,10 @@ from pipelines.ingest.embed import Embedding, VectorCache
 from pipelines.ingest.handlers import chunked
 from pipelines.ingest.index import index_part
 from pipelines.query.answer.answering import Answering
-from pipelines.query.books import Books
 from pipelines.query.publish import Publication
 from pipelines.query.retrieve.retrieve import retrieve
 from pipelines.query.retrieve.search import Searcher
+from pipelines.query.site_prompts import SitePrompts
 from schemas.base import Message
 from schemas.page import PageChange, PageDocument
 from schemas.query import Question, Rephrased
@@ -73,7 +73,7 @@ async def _hops(client: httpx.AsyncClient, clients: Clients, rounds: int) -> tup
     models = clients.models
     settings = clients.settings
     searcher = Searcher(clients.elastic.search, models, settings)
-    answering = Answering(settings, Books(), {})
+    answering = Answering(settings, SitePrompts(), {})
 
     async def direct(n: int) -> float:
         began = perf_counter()

@@ -11,7 +11,7 @@ from rich.table import Column
 
 from cli.output import NOT_SO, complain, err, explained, out, print_json, rows, table
 from pipelines.operate.audit import audit as audits
-from pipelines.operate.audit.findings import AuditReport, RepairReport
+from pipelines.operate.audit.report import AuditReport, RepairReport
 from pipelines.runtime import logs
 from pipelines.runtime.indexes import IndexUnfit
 from wiring.clients import Clients

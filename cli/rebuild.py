@@ -12,7 +12,7 @@ from cli.generations import Bars, Json, Site, at_work, run
 from cli.output import NOT_SO, err, out, print_json, rows, table
 from cli.work import FollowParent, ready
 from pipelines.evaluate.gate import Case, GateReport, compare, load_cases
-from pipelines.operate.audit.findings import AuditReport
+from pipelines.operate.audit.report import AuditReport
 from pipelines.operate.rebuild.generations import history
 from schemas.ingest import Chunker
 from schemas.rebuild import Rebuild, RebuildSource

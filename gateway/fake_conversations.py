@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 
-from pipelines.conversations.conversations import ConversationChanged, Kept
-from pipelines.conversations.turns import Owner, summary
+from pipelines.conversations.conversations import ConversationChanged, VersionedConversation
+from pipelines.conversations.turns import ConversationOwner, summary
 from pipelines.runtime.errors import PagewireError
 from schemas.conversation import ConversationSummary
 
@@ -15,35 +15,35 @@ class FakeConversations:
     """Keeps conversations in a dict; every write counts as a version."""
 
     error: PagewireError | None = None  # raised by everything
-    kept: dict[tuple[Owner, str], Kept] = field(default_factory=dict)
+    kept: dict[tuple[ConversationOwner, str], VersionedConversation] = field(default_factory=dict)
     _writes: int = 0
 
-    async def get(self, owner: Owner, conversation_id: str) -> Kept | None:
+    async def get(self, owner: ConversationOwner, conversation_id: str) -> VersionedConversation | None:
         self._fail()
         return self.kept.get((owner, conversation_id))
 
-    async def of_answer(self, owner: Owner, request_id: str) -> Kept | None:
+    async def of_answer(self, owner: ConversationOwner, request_id: str) -> VersionedConversation | None:
         self._fail()
         for (whose, _), kept in self.kept.items():
             if whose == owner and any(turn.request_id == request_id for turn in kept.conversation.turns):
                 return kept
         return None
 
-    async def put(self, kept: Kept, *, at_once: bool = False) -> None:
+    async def put(self, kept: VersionedConversation, *, at_once: bool = False) -> None:
         self._fail()
         conversation = kept.conversation
-        place = (Owner(conversation.site, conversation.owner), conversation.conversation_id)
+        place = (ConversationOwner(conversation.site, conversation.owner), conversation.conversation_id)
         before = self.kept.get(place)
         if (before.version if before else None) != kept.version:
             raise ConversationChanged("somebody else has written this conversation meanwhile")
         self._writes += 1
         self.kept[place] = replace(kept, version=(self._writes, 1))
 
-    async def delete(self, owner: Owner, conversation_id: str) -> bool:
+    async def delete(self, owner: ConversationOwner, conversation_id: str) -> bool:
         self._fail()
         return self.kept.pop((owner, conversation_id), None) is not None
 
-    async def list(self, owner: Owner, limit: int) -> list[ConversationSummary]:
+    async def list(self, owner: ConversationOwner, limit: int) -> list[ConversationSummary]:
         self._fail()
         mine = [summary(kept.conversation) for (whose, _), kept in self.kept.items() if whose == owner]
         return sorted(mine, key=lambda one: one.updated_at, reverse=True)[:limit]

@@ -12,8 +12,8 @@ from datetime import UTC, datetime
 from gateway.fake_conversations import FakeConversations
 from gateway.ports import Acceptance, Change, Followed, Ports
 from pipelines.conversations.ask import BadPosition, UnknownAnswer
-from pipelines.operate.audit.drift import Kind
-from pipelines.operate.audit.findings import AuditReport, RepairReport
+from pipelines.operate.audit.index_diff import Kind
+from pipelines.operate.audit.report import AuditReport, RepairReport
 from pipelines.operate.letters.edit import BadValue
 from pipelines.operate.letters.letters import LetterHandled, LetterUnreadable, UnknownLetter
 from pipelines.operate.rebuild.rebuild import NothingThere, StillLive

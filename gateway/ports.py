@@ -9,7 +9,7 @@ from typing import Protocol
 from pipelines.conversations.ask import Followed
 from pipelines.conversations.conversations import ConversationStore
 from pipelines.ingest.accept import Acceptance, Change
-from pipelines.operate.audit.findings import AuditReport, RepairReport
+from pipelines.operate.audit.report import AuditReport, RepairReport
 from pipelines.runtime.record import Lane
 from schemas.http import SearchHit, SearchKind, SystemStatus
 from schemas.ingest import Receipt

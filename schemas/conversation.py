@@ -61,7 +61,7 @@ class AskedTurn(Wire):
     feedback: Feedback | None = None
 
 
-class KeptTurn(AskedTurn):
+class StoredTurn(AskedTurn):
     """As it is stored."""
 
     deadline: AwareDatetime = Field(description="After this nobody works on the answer any more.")
@@ -78,7 +78,7 @@ class Conversation(Wire):
     title: str
     created_at: AwareDatetime
     updated_at: AwareDatetime
-    turns: tuple[KeptTurn, ...]
+    turns: tuple[StoredTurn, ...]
 
 
 class ConversationSummary(Wire):

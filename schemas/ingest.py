@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from pydantic import AwareDatetime, Field, PlainSerializer, PlainValidator, WithJsonSchema
 
 from schemas.base import Message, Revision, Wire
-from schemas.page import ChangeRef, FieldName, PageMeta, Place
+from schemas.page import AttachmentPlace, ChangeRef, FieldName, PageMeta
 
 Vector32 = NDArray[np.float32]
 
@@ -42,7 +42,7 @@ class Chunk(Wire):
     field: FieldName
     ord: int = Field(ge=0, description="Position within the field, from 0.")
     text: str
-    place: Place | None = Field(
+    place: AttachmentPlace | None = Field(
         default=None, exclude_if=lambda place: place is None, description="Absent in the page's own text."
     )
 

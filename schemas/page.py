@@ -97,7 +97,7 @@ class ChangeRef(Wire):
         return page_key(self.site, self.lang, self.page_id)
 
 
-class Place(Wire):
+class AttachmentPlace(Wire):
     """Where a chunk stands that is not of the page's own text: in one of its attachments."""
 
     file: int = Field(ge=0, description="Which attachment of the page, from 0.")

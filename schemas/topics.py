@@ -28,7 +28,7 @@ class Topic:
     compacted: bool = False
     retention_ms: int | None = None  # None: for ever
     # A change that lost to a newer revision tops its key until the index stage puts the winner back
-    # (pipelines/ingest/heal.py); the log must not be compacted before that.
+    # (pipelines/ingest/requeue.py); the log must not be compacted before that.
     min_compaction_lag_ms: int = 0
     dead_letters: bool = True
 

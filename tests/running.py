@@ -7,15 +7,15 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
 from adapters.llm.fake import FakeChat, Reply
-from pipelines.query.answer.strategies.base import Means, Task
+from pipelines.query.answer.strategies.base import StrategyContext, Task
 from pipelines.query.answer.strategies.registry import strategies
-from pipelines.query.books import Books
+from pipelines.query.site_prompts import SitePrompts
 from pipelines.runtime.settings import StrategyName
 from schemas.answer import Citation, SourcesFound, Step, Token, Usage
 from schemas.query import Retrieved, Source
 from tests.asking import retrieved, source
 
-BOOKS = Books()
+BOOKS = SitePrompts()
 POOL = source(1, "The pool opens daily at 9. It is closed on Sundays.")
 FERRY = source(1, "The ferry runs hourly. It needs ten minutes.", title="Ferry").model_copy(update={"page_id": "ferry"})
 MILL = source(1, "The mill was built in 1911 by Ada Brook.", title="Mill").model_copy(update={"page_id": "mill"})
@@ -63,7 +63,7 @@ async def run(name: StrategyName, *replies: Reply, found: Sequence[Source] = (PO
     """`await run("react", replies...)` on a site with a pool, a ferry and a mill."""
     ran = Ran(FakeChat(*replies), Site({"ferry": [FERRY], "mill": [MILL]}))
     task = Task(retrieved(*found), site="Town", language="English", now=MONDAY, budget=6_000, history_messages=15)
-    async for piece in strategies(Means(ran.model, BOOKS, ran.site))[name].run(task):
+    async for piece in strategies(StrategyContext(ran.model, BOOKS, ran.site))[name].run(task):
         match piece:
             case Token(text=text):
                 ran.text += text

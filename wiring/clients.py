@@ -26,7 +26,7 @@ from pipelines.ingest.receipts import ReceiptReader
 from pipelines.operate.audit.repair import Auditor
 from pipelines.operate.letters.letters import Letters
 from pipelines.operate.letters.open_letters import OpenLetters
-from pipelines.operate.rebuild.follow import Report
+from pipelines.operate.rebuild.catch_up import Report
 from pipelines.operate.rebuild.rebuild import Rebuilder
 from pipelines.operate.status import StatusReader
 from pipelines.query.retrieve.search import Searcher

@@ -8,7 +8,7 @@ from elasticsearch import AsyncElasticsearch
 
 from adapters.elastic.search import Pinned, SiteSearch
 from adapters.embedders.registry import Models
-from pipelines.evaluate.gate import DEPTH, Ask, Found
+from pipelines.evaluate.gate import DEPTH, Ask, FoundPage
 from pipelines.query.rephrase.rewrite import search_mode
 from pipelines.query.retrieve.ports import SearchEmbedder
 from pipelines.query.retrieve.search import Searcher
@@ -34,9 +34,9 @@ async def pinned(info: IndexInfo, es: AsyncElasticsearch, models: Models, settin
         raise SettingsError(f"index {info.name} is of {info.model}, but {info.embedder} is {model.fingerprint} here")
     searcher = Searcher(SiteSearch(es, Pinned(info)), _OneModel(model), settings)
 
-    async def ask(question: str) -> Sequence[Found]:
+    async def ask(question: str) -> Sequence[FoundPage]:
         keyword = search_mode(question, settings.short_question_words) == "keyword"
         hits = await searcher.hits(info.site, question, kind="keyword" if keyword else "hybrid", size=HITS)
-        return [Found(hit.page_id, hit.lang) for hit in hits]
+        return [FoundPage(hit.page_id, hit.lang) for hit in hits]
 
     return ask

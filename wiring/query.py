@@ -13,15 +13,15 @@ from adapters.reranker import make_reranker
 from pipelines.query.answer.answering import Answering
 from pipelines.query.answer.handler import answer_handler
 from pipelines.query.answer.stops import Stops
-from pipelines.query.answer.strategies.base import Means
+from pipelines.query.answer.strategies.base import StrategyContext
 from pipelines.query.answer.strategies.finder import PageFinder
 from pipelines.query.answer.strategies.registry import strategies
-from pipelines.query.books import Books
 from pipelines.query.giving_up import apology, asked, impatient, rephrased, retrieved
 from pipelines.query.rephrase.examples import Examples
 from pipelines.query.rephrase.handler import Rewriter, rephrase_handler
 from pipelines.query.retrieve.handler import retrieve_handler
 from pipelines.query.retrieve.search import Searcher
+from pipelines.query.site_prompts import SitePrompts
 from pipelines.query.translate import Translator
 from pipelines.runtime.stage import Stage
 from prompts.loader import load
@@ -47,24 +47,24 @@ def chat_model(settings: Settings) -> OpenAIChat | None:
 
 
 def rephrase_stage(settings: Settings, elastic: Elastic, models: Models) -> Stage:
-    log, books = LogReader(settings, ANSWERS), Books.of_settings(settings)
+    log, site_prompts = LogReader(settings, ANSWERS), SitePrompts.of_settings(settings)
     model = chat_model(settings)
     rewriter = None
     if model is not None:
         store = ElasticExamples(elastic.es, elastic.indexes)
-        rewriter = Rewriter(model, Examples(books, store, models, settings.history_messages))
-    handler = rephrase_handler(settings, books, rewriter)
+        rewriter = Rewriter(model, Examples(site_prompts, store, models, settings.history_messages))
+    handler = rephrase_handler(settings, site_prompts, rewriter)
     return Stage(
         name="rephrase",
-        routes={REQUESTS: impatient(handler, asked, settings, books, log)},
-        on_dead=apology(asked, books, log),
+        routes={REQUESTS: impatient(handler, asked, settings, site_prompts, log)},
+        on_dead=apology(asked, site_prompts, log),
         setup=models.warm if rewriter else None,  # without one there is nothing to compare
         teardown=partial(_close, log, model),
     )
 
 
 def retrieve_stage(settings: Settings, elastic: Elastic, models: Models) -> Stage:
-    log, books = LogReader(settings, ANSWERS), Books.of_settings(settings)
+    log, site_prompts = LogReader(settings, ANSWERS), SitePrompts.of_settings(settings)
     searcher = Searcher(elastic.search, models, settings)
     reranker = make_reranker(settings.reranker, settings.nice)
     handler = retrieve_handler(settings, searcher, elastic.search, reranker)
@@ -81,21 +81,21 @@ def retrieve_stage(settings: Settings, elastic: Elastic, models: Models) -> Stag
 
     return Stage(
         name="retrieve",
-        routes={REPHRASED: impatient(handler, rephrased, settings, books, log)},
-        on_dead=apology(rephrased, books, log),
+        routes={REPHRASED: impatient(handler, rephrased, settings, site_prompts, log)},
+        on_dead=apology(rephrased, site_prompts, log),
         setup=setup,
         teardown=teardown,
     )
 
 
 def answer_stage(settings: Settings, elastic: Elastic, models: Models) -> Stage:
-    log, books = LogReader(settings, ANSWERS), Books.of_settings(settings)
+    log, site_prompts = LogReader(settings, ANSWERS), SitePrompts.of_settings(settings)
     stop_log = LogReader(settings, STOPS)
     stops = Stops(stop_log, partial(LogTail, settings, STOPS))
     model = chat_model(settings)
     finder = PageFinder(Searcher(elastic.search, models, settings), elastic.search, settings)
-    ways = strategies(Means(model, books, finder)) if model else {}
-    answering = Answering(settings, books, ways, Translator(model, load("translate")) if model else None)
+    ways = strategies(StrategyContext(model, site_prompts, finder)) if model else {}
+    answering = Answering(settings, site_prompts, ways, Translator(model, load("translate")) if model else None)
 
     async def setup() -> None:
         await models.warm()
@@ -109,11 +109,11 @@ def answer_stage(settings: Settings, elastic: Elastic, models: Models) -> Stage:
     handler = answer_handler(answering, models, log, stops)
     return Stage(
         name="answer",
-        routes={RETRIEVED: impatient(handler, retrieved, settings, books, log)},
+        routes={RETRIEVED: impatient(handler, retrieved, settings, site_prompts, log)},
         window=AT_ONCE,
         # An answer ends itself at the question's deadline; what is cut off begins again from the start.
         try_timeout=settings.question_timeout + LAST_WORDS,
-        on_dead=apology(retrieved, books, log),
+        on_dead=apology(retrieved, site_prompts, log),
         setup=setup,
         teardown=teardown,
     )

@@ -7,9 +7,9 @@ from functools import partial
 from adapters.elastic.bundle import Elastic
 from adapters.embedders.registry import Models
 from adapters.kafka.bus import KafkaBus
-from pipelines.operate.rebuild.barrier import Barrier
-from pipelines.operate.rebuild.follow import Report
+from pipelines.operate.rebuild.catch_up import Report
 from pipelines.operate.rebuild.rebuild import Defaults, Rebuilder
+from pipelines.operate.rebuild.watermark import IndexedWatermark
 from pipelines.runtime.retry import RetryPolicy
 from wiring.ingest import attachments_of
 from wiring.settings import Settings
@@ -22,4 +22,6 @@ def rebuilder(
     settings.site(site)
     bus = KafkaBus(settings)
     defaults = Defaults(settings.embedder, settings.chunker, RetryPolicy(settings.tries, settings.retry_for))
-    return Rebuilder(site, defaults, elastic, models, bus, partial(attachments_of, settings), Barrier(bus), report)
+    return Rebuilder(
+        site, defaults, elastic, models, bus, partial(attachments_of, settings), IndexedWatermark(bus), report
+    )

@@ -10,8 +10,8 @@ from elasticsearch import AsyncElasticsearch, ConflictError, NotFoundError
 
 from adapters.elastic.client import explained
 from adapters.elastic.indexes import CONVERSATIONS, Indexes
-from pipelines.conversations.conversations import ConversationChanged, Kept
-from pipelines.conversations.turns import Owner, summary
+from pipelines.conversations.conversations import ConversationChanged, VersionedConversation
+from pipelines.conversations.turns import ConversationOwner, summary
 from schemas.conversation import Conversation, ConversationSummary
 
 
@@ -23,7 +23,7 @@ class ElasticConversations:
         self._indexes = indexes
         self._there = False
 
-    async def get(self, owner: Owner, conversation_id: str) -> Kept | None:
+    async def get(self, owner: ConversationOwner, conversation_id: str) -> VersionedConversation | None:
         """As it is now, however young. Raises: ElasticsearchDown."""
         with explained("reading a conversation"):
             try:
@@ -32,7 +32,7 @@ class ElasticConversations:
                 return None
         return _kept(found.body)
 
-    async def of_answer(self, owner: Owner, request_id: str) -> Kept | None:
+    async def of_answer(self, owner: ConversationOwner, request_id: str) -> VersionedConversation | None:
         """Raises: ElasticsearchDown."""
         query = _of(owner, {"term": {"requests": request_id}})
         with explained("looking for an answer's conversation"):
@@ -50,7 +50,7 @@ class ElasticConversations:
         hits: list[dict[str, Any]] = answer["hits"]["hits"]
         return hits
 
-    async def put(self, kept: Kept, *, at_once: bool = False) -> None:
+    async def put(self, kept: VersionedConversation, *, at_once: bool = False) -> None:
         """Raises: ConversationChanged, ElasticsearchDown."""
         if not self._there:
             await self._indexes.ensure_conversations()
@@ -63,7 +63,7 @@ class ElasticConversations:
             try:
                 await self._es.index(
                     index=CONVERSATIONS,
-                    id=_id(Owner(conversation.site, conversation.owner), conversation.conversation_id),
+                    id=_id(ConversationOwner(conversation.site, conversation.owner), conversation.conversation_id),
                     document=_document(conversation),
                     refresh=at_once,
                     **place,
@@ -71,7 +71,7 @@ class ElasticConversations:
             except ConflictError as err:
                 raise ConversationChanged("somebody else has written this conversation meanwhile") from err
 
-    async def delete(self, owner: Owner, conversation_id: str) -> bool:
+    async def delete(self, owner: ConversationOwner, conversation_id: str) -> bool:
         """Raises: ElasticsearchDown."""
         with explained("deleting a conversation"):
             try:
@@ -80,7 +80,7 @@ class ElasticConversations:
                 return False
         return True
 
-    async def list(self, owner: Owner, limit: int) -> list[ConversationSummary]:
+    async def list(self, owner: ConversationOwner, limit: int) -> list[ConversationSummary]:
         """Raises: ElasticsearchDown."""
         with explained("listing conversations"):
             try:
@@ -96,12 +96,12 @@ class ElasticConversations:
         return [ConversationSummary.model_validate(hit["_source"]["summary"]) for hit in answer["hits"]["hits"]]
 
 
-def _id(owner: Owner, conversation_id: str) -> str:
+def _id(owner: ConversationOwner, conversation_id: str) -> str:
     """The owner is a part of it: an id that somebody else knows names nothing of theirs."""
     return blake2b(json.dumps([owner.site, owner.name, conversation_id]).encode(), digest_size=24).hexdigest()
 
 
-def _of(owner: Owner, *more: dict[str, Any]) -> dict[str, Any]:
+def _of(owner: ConversationOwner, *more: dict[str, Any]) -> dict[str, Any]:
     return {"bool": {"filter": [{"term": {"site": owner.site}}, {"term": {"owner": owner.name}}, *more]}}
 
 
@@ -116,6 +116,6 @@ def _document(conversation: Conversation) -> dict[str, Any]:
     }
 
 
-def _kept(found: dict[str, Any]) -> Kept:
+def _kept(found: dict[str, Any]) -> VersionedConversation:
     conversation = Conversation.model_validate(found["_source"]["conversation"])
-    return Kept(conversation, (found["_seq_no"], found["_primary_term"]))
+    return VersionedConversation(conversation, (found["_seq_no"], found["_primary_term"]))

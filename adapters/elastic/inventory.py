@@ -15,7 +15,7 @@ from elasticsearch import AsyncElasticsearch, NotFoundError
 from adapters.elastic.client import ElasticsearchDown, explained
 from adapters.elastic.indexes import Indexes
 from adapters.elastic.writer import Write, Writer
-from pipelines.operate.audit.drift import ChunkDocument, Document, HeadDocument
+from pipelines.operate.audit.index_diff import ChunkDocument, Document, HeadDocument
 from pipelines.runtime.errors import WrongUse
 from pipelines.runtime.indexes import IndexGone, IndexInfo
 

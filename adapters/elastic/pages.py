@@ -12,7 +12,7 @@ from adapters.elastic.client import explained
 from adapters.elastic.indexes import RECEIPTS, Indexes
 from adapters.elastic.sharing import Documents
 from adapters.elastic.writer import IndexMissing, Write, Writer, Written
-from pipelines.ingest.ports import HeadMoved
+from pipelines.ingest.ports import HeadConflict
 from pipelines.runtime.indexes import IndexGone, IndexInfo, alias
 from pipelines.runtime.record import Lane
 from schemas.head import Head, Token
@@ -57,14 +57,14 @@ class PageIndex:
     async def write(self, part: PageEmbeddings, head: Head | None) -> bool:
         """Write the part's chunks, then the head if given, in place of the one with its token, or of none.
 
-        False when a newer chunk is there. Raises: HeadMoved: another head is; chunks may have been written.
+        False when a newer chunk is there. Raises: HeadConflict: another head is; chunks may have been written.
         """
         writes = [self._chunk(part, chunk) for chunk in part.chunks]
         if head is not None:
             writes.append(self._head(head))
         written = await self._write(writes)
         if head is not None and written.pop().stale:
-            raise HeadMoved(f"the head of {head.change.page_key} in {self.info.name} is not the one that was read")
+            raise HeadConflict(f"the head of {head.change.page_key} in {self.info.name} is not the one that was read")
         return not any(chunk.stale for chunk in written)
 
     async def remove(self, change: ChangeRef, chunks: Sequence[tuple[FieldName, int]]) -> None:

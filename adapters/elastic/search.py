@@ -13,7 +13,7 @@ from typing import Any, Protocol
 from elasticsearch import AsyncElasticsearch, BadRequestError, NotFoundError
 
 from adapters.elastic.client import TRANSIENT, ElasticsearchDown, ElasticsearchRefused, explained
-from pipelines.query.retrieve.ports import Candidate, Candidates, Floors, Hit, IndexMoved
+from pipelines.query.retrieve.ports import Candidate, Candidates, Floors, Hit, QueryModelOutdated
 from pipelines.runtime.indexes import IndexGone, IndexInfo
 from schemas.ingest import Vector32
 from schemas.keys import chunk_id
@@ -104,7 +104,7 @@ class SiteSearch:
         `model` is the fingerprint of the vector's model.
 
         Raises:
-            IndexMoved: another index was promoted, whose vectors are of another model.
+            QueryModelOutdated: another index was promoted, whose vectors are of another model.
             IndexUnfit: the site had an index, but none is live.
             ElasticsearchDown: away, or the index is not ready yet.
         """
@@ -149,7 +149,7 @@ class SiteSearch:
         if live is None or live.model != model or indexes != {live.name} or not found:
             live = await self._indexes.now(site)
             if live is None or live.model != model or indexes - {live.name}:
-                raise IndexMoved(f"another index of site {site} is live than a moment ago")
+                raise QueryModelOutdated(f"another index of site {site} is live than a moment ago")
         return _hits(vectors)
 
     async def _words(self, site: str, text: str) -> tuple[list[tuple[str, int]], int]:
@@ -176,7 +176,7 @@ class SiteSearch:
         """Chunks of an index by page key, field and position, as a search sees them; what does not exist is missing.
 
         Raises:
-            IndexMoved: the index is gone: another one was promoted meanwhile.
+            QueryModelOutdated: the index is gone: another one was promoted meanwhile.
         """
         if not addresses:
             return []
@@ -192,7 +192,7 @@ class SiteSearch:
                     source_includes=SOURCE,
                 )
             except NotFoundError:
-                raise IndexMoved(f"index {index} is not there any more") from None
+                raise QueryModelOutdated(f"index {index} is not there any more") from None
         return [_hit(hit) for hit in sorted(answer["hits"]["hits"], key=lambda hit: order[hit["_id"]])]
 
     async def field(self, index: str, page_key: str, field: FieldName) -> list[Hit]:

@@ -16,7 +16,7 @@ from gateway.edge.bodies import parse, read_body
 from gateway.edge.edge import Edge, MayChat, TheEdge, owner_of
 from gateway.edge.openapi import event_stream, request_body
 from pipelines.runtime.errors import Retryable
-from schemas.conversation import ConversationDetail, ConversationList, KeptTurn, Rename
+from schemas.conversation import ConversationDetail, ConversationList, Rename, StoredTurn
 from schemas.http import ChatResponse
 from schemas.query import RequestId
 
@@ -100,7 +100,7 @@ async def regenerate(
     return await answered(edge, request, caller, question)
 
 
-async def _let_go(edge: Edge, site: str, turn: KeptTurn | None) -> None:
+async def _let_go(edge: Edge, site: str, turn: StoredTurn | None) -> None:
     """Nobody will read the question's answer: no model need be paid to its end."""
     if turn is not None and turn.state == "pending":
         with suppress(Retryable):  # its question is gone in any case

@@ -16,7 +16,7 @@ from gateway.edge.rates import DailyBudgets, Rates, What
 from gateway.edge.tokens import VisitorTokens
 from gateway.ports import Ports
 from pipelines.conversations.conversations import Conversations
-from pipelines.conversations.turns import Owner
+from pipelines.conversations.turns import ConversationOwner
 from wiring.settings import Scope, Settings
 
 
@@ -61,9 +61,9 @@ def address_of(request: Request) -> str:
     return request.client.host if request.client else "unknown"
 
 
-def owner_of(caller: Caller, site: str) -> Owner:
+def owner_of(caller: Caller, site: str) -> ConversationOwner:
     """Whose conversations a caller's are: a visitor's own, or those of the program with this key."""
-    return Owner(site, f"visitor:{caller.visitor}" if caller.visitor else f"key:{caller.name}")
+    return ConversationOwner(site, f"visitor:{caller.visitor}" if caller.visitor else f"key:{caller.name}")
 
 
 bearer_scheme = HTTPBearer(

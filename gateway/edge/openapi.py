@@ -10,7 +10,7 @@ from pydantic import BaseModel
 from pydantic.json_schema import models_json_schema
 
 from gateway.edge.problems import ProblemDocument
-from pipelines.operate.audit.findings import RepairOrder
+from pipelines.operate.audit.report import RepairOrder
 from schemas.answer import AnswerEvent
 from schemas.completion import CompletionChunk, CompletionRequest
 from schemas.conversation import FeedbackOrder, Rename

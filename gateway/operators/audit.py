@@ -10,7 +10,7 @@ from gateway.edge.bodies import parse, read_body
 from gateway.edge.edge import MayAdmin, TheEdge
 from gateway.edge.openapi import request_body
 from pipelines.operate.audit.audit import SETTLE
-from pipelines.operate.audit.findings import AuditReport, RepairOrder, RepairReport
+from pipelines.operate.audit.report import AuditReport, RepairOrder, RepairReport
 
 MAX_ORDER = 1_000  # bytes
 MAX_SETTLE = 600.0  # seconds

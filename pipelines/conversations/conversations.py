@@ -22,8 +22,8 @@ import structlog
 
 from pipelines.conversations.ask import Followed, UnknownAnswer
 from pipelines.conversations.turns import (
+    ConversationOwner,
     Outcome,
-    Owner,
     begun,
     by_day,
     changed_turn,
@@ -42,7 +42,7 @@ from schemas.conversation import (
     ConversationList,
     ConversationSummary,
     Feedback,
-    KeptTurn,
+    StoredTurn,
 )
 from schemas.query import Question, Turn
 
@@ -83,7 +83,7 @@ class ConversationChanged(Retryable):
 
 
 @dataclass(frozen=True)
-class Kept:
+class VersionedConversation:
     """A conversation, and which version of it was read; None: a new one."""
 
     conversation: Conversation
@@ -93,13 +93,13 @@ class Kept:
 class ConversationStore(Protocol):
     """Keeps conversations (adapters.elastic.conversations). All raise Retryable."""
 
-    async def get(self, owner: Owner, conversation_id: str) -> Kept | None: ...
+    async def get(self, owner: ConversationOwner, conversation_id: str) -> VersionedConversation | None: ...
 
-    async def of_answer(self, owner: Owner, request_id: str) -> Kept | None:
+    async def of_answer(self, owner: ConversationOwner, request_id: str) -> VersionedConversation | None:
         """The one with this answer."""
         ...
 
-    async def put(self, kept: Kept, *, at_once: bool = False) -> None:
+    async def put(self, kept: VersionedConversation, *, at_once: bool = False) -> None:
         """Write if the version is still the one that was read.
 
         Args:
@@ -110,11 +110,11 @@ class ConversationStore(Protocol):
         """
         ...
 
-    async def delete(self, owner: Owner, conversation_id: str) -> bool:
+    async def delete(self, owner: ConversationOwner, conversation_id: str) -> bool:
         """Whether there was one."""
         ...
 
-    async def list(self, owner: Owner, limit: int) -> list[ConversationSummary]:
+    async def list(self, owner: ConversationOwner, limit: int) -> list[ConversationSummary]:
         """The newest first."""
         ...
 
@@ -140,15 +140,15 @@ class Conversations:
         self._messages = messages
         self._clock = clock
 
-    async def begin(self, owner: Owner, question: Question, position: str) -> None:
+    async def begin(self, owner: ConversationOwner, question: Question, position: str) -> None:
         """Keep the first question of a conversation. One that cannot be kept is answered nevertheless."""
         try:
-            await self._store.put(Kept(begun(owner, question, position)))
+            await self._store.put(VersionedConversation(begun(owner, question, position)))
         except Retryable as err:
             log.warning("a conversation is not kept", error=str(err))
 
     async def go_on(
-        self, owner: Owner, question: Question, position: str, *, replaces: str | None = None
+        self, owner: ConversationOwner, question: Question, position: str, *, replaces: str | None = None
     ) -> tuple[Turn, ...]:
         """Keep a further question; the history it is asked in.
 
@@ -175,7 +175,7 @@ class Conversations:
         raise ConversationChanged("the conversation is written by others all the time; try again")
 
     async def following(
-        self, owner: Owner, question: Question, events: AsyncGenerator[Followed, None]
+        self, owner: ConversationOwner, question: Question, events: AsyncGenerator[Followed, None]
     ) -> AsyncGenerator[Followed, None]:
         """The events; when the answer's end comes by, it is kept before it is handed on.
 
@@ -196,7 +196,7 @@ class Conversations:
                 raise
 
     async def _note(
-        self, owner: Owner, question: Question, change: Callable[[Conversation, str], Conversation]
+        self, owner: ConversationOwner, question: Question, change: Callable[[Conversation, str], Conversation]
     ) -> None:
         """Change the question's turn, if it is kept and can be: the log knows as well."""
         try:
@@ -207,36 +207,36 @@ class Conversations:
         except (Retryable, TimeoutError) as err:
             log.warning("an answer is kept later, from the log", error=str(err))
 
-    async def get(self, owner: Owner, conversation_id: str) -> ConversationDetail:
+    async def get(self, owner: ConversationOwner, conversation_id: str) -> ConversationDetail:
         """Raises: UnknownConversation, Retryable."""
         return shown((await self._settled(await self._get(owner, conversation_id))).conversation)
 
-    async def list(self, owner: Owner, utc_offset: timedelta) -> ConversationList:
+    async def list(self, owner: ConversationOwner, utc_offset: timedelta) -> ConversationList:
         """By the days of somebody whose clock is `utc_offset` ahead of UTC. Raises: Retryable."""
         summaries = await self._store.list(owner, LISTED)
         return by_day(summaries, self._clock(), utc_offset)
 
-    async def rename(self, owner: Owner, conversation_id: str, title: str) -> ConversationDetail:
+    async def rename(self, owner: ConversationOwner, conversation_id: str, title: str) -> ConversationDetail:
         """Raises: UnknownConversation, Retryable."""
         return shown(
             await self._change(owner, conversation_id, lambda it: it.model_copy(update={"title": title}), at_once=True)
         )
 
-    async def delete(self, owner: Owner, conversation_id: str) -> KeptTurn | None:
+    async def delete(self, owner: ConversationOwner, conversation_id: str) -> StoredTurn | None:
         """The last question that was shown. Raises: UnknownConversation, Retryable."""
         turn = last_turn((await self._get(owner, conversation_id)).conversation)
         if not await self._store.delete(owner, conversation_id):
             raise UnknownConversation("no such conversation")
         return turn
 
-    async def last(self, owner: Owner, conversation_id: str) -> KeptTurn:
+    async def last(self, owner: ConversationOwner, conversation_id: str) -> StoredTurn:
         """The last question that is shown. Raises: UnknownConversation, NoTurn, Retryable."""
         turn = last_turn((await self._get(owner, conversation_id)).conversation)
         if turn is None:
             raise NoTurn("this conversation has no question")
         return turn
 
-    async def undo(self, owner: Owner, conversation_id: str) -> tuple[ConversationDetail, KeptTurn]:
+    async def undo(self, owner: ConversationOwner, conversation_id: str) -> tuple[ConversationDetail, StoredTurn]:
         """Take back the last question and its answer; what is left, and what was taken.
 
         Raises:
@@ -249,11 +249,11 @@ class Conversations:
 
         return shown(await self._change(owner, conversation_id, without, at_once=True)), turn
 
-    async def rate(self, owner: Owner, request_id: str, feedback: Feedback) -> None:
+    async def rate(self, owner: ConversationOwner, request_id: str, feedback: Feedback) -> None:
         """Keep what the visitor says of an answer. Raises: UnknownAnswer, Retryable."""
         await self._change_answer(owner, request_id, lambda it: changed_turn(it, request_id, feedback=feedback))
 
-    async def stopped(self, owner: Owner, request_id: str) -> None:
+    async def stopped(self, owner: ConversationOwner, request_id: str) -> None:
         """The visitor waits no more: the next question may come. Raises: UnknownAnswer, Retryable."""
 
         def without_waiting(conversation: Conversation) -> Conversation:
@@ -262,7 +262,7 @@ class Conversations:
 
         await self._change_answer(owner, request_id, without_waiting)
 
-    async def accepted(self, owner: Owner, request_id: str) -> tuple[Accepted, str]:
+    async def accepted(self, owner: ConversationOwner, request_id: str) -> tuple[Accepted, str]:
         """The answer's first event, which is not in the log, and where in it the others begin.
 
         Raises:
@@ -273,18 +273,18 @@ class Conversations:
         return Accepted(request_id=request_id, conversation_id=conversation.conversation_id), position
 
     async def _change_answer(
-        self, owner: Owner, request_id: str, change: Callable[[Conversation], Conversation]
+        self, owner: ConversationOwner, request_id: str, change: Callable[[Conversation], Conversation]
     ) -> None:
         kept = await self._with_answer(owner, request_id)
         await self._change(owner, kept.conversation.conversation_id, change)
 
-    async def _with_answer(self, owner: Owner, request_id: str) -> Kept:
+    async def _with_answer(self, owner: ConversationOwner, request_id: str) -> VersionedConversation:
         kept = await self._store.of_answer(owner, request_id)
         if kept is None:
             raise UnknownAnswer("no such answer in your conversations")
         return kept
 
-    async def _get(self, owner: Owner, conversation_id: str) -> Kept:
+    async def _get(self, owner: ConversationOwner, conversation_id: str) -> VersionedConversation:
         kept = await self._store.get(owner, conversation_id)
         if kept is None:
             raise UnknownConversation("no such conversation")
@@ -292,7 +292,7 @@ class Conversations:
 
     async def _change(
         self,
-        owner: Owner,
+        owner: ConversationOwner,
         conversation_id: str,
         change: Callable[[Conversation], Conversation],
         *,
@@ -310,7 +310,7 @@ class Conversations:
             return changed
         raise ConversationChanged("the conversation is written by others all the time; try again")
 
-    async def _settled(self, kept: Kept) -> Kept:
+    async def _settled(self, kept: VersionedConversation) -> VersionedConversation:
         """Complete what nobody has followed to its end."""
         conversation = kept.conversation
         for turn in conversation.turns:
@@ -321,9 +321,9 @@ class Conversations:
             return kept
         with suppress(ConversationChanged):  # the log stays true: whoever looks next completes it
             await self._store.put(replace(kept, conversation=conversation))
-        return await self._get(Owner(conversation.site, conversation.owner), conversation.conversation_id)
+        return await self._get(ConversationOwner(conversation.site, conversation.owner), conversation.conversation_id)
 
-    async def _outcome(self, site: str, turn: KeptTurn) -> Outcome:
+    async def _outcome(self, site: str, turn: StoredTurn) -> Outcome:
         outcome = Outcome()
         async with aclosing(self._answers.recorded(site, turn.request_id, turn.position)) as events:
             async for followed in events:

@@ -14,7 +14,7 @@ from schemas.conversation import (
     ConversationDetail,
     ConversationList,
     ConversationSummary,
-    KeptTurn,
+    StoredTurn,
 )
 from schemas.query import Question, Turn
 
@@ -23,7 +23,7 @@ TITLE_CHARS = 80  # of the first question
 
 
 @dataclass(frozen=True)
-class Owner:
+class ConversationOwner:
     """Whose conversations: a visitor, or the program that a key was given to."""
 
     site: str
@@ -49,7 +49,7 @@ class Outcome:
         return self
 
 
-def begun(owner: Owner, question: Question, position: str) -> Conversation:
+def begun(owner: ConversationOwner, question: Question, position: str) -> Conversation:
     """A conversation of one question."""
     return Conversation(
         conversation_id=question.conversation_id,
@@ -68,9 +68,9 @@ def continued(conversation: Conversation, question: Question, position: str) -> 
     return conversation.model_copy(update={"turns": turns, "updated_at": question.asked_at})
 
 
-def asked_turn(question: Question, position: str) -> KeptTurn:
+def asked_turn(question: Question, position: str) -> StoredTurn:
     """A question nobody has answered yet."""
-    return KeptTurn(
+    return StoredTurn(
         request_id=question.request_id,
         question=question.question,
         lang=question.lang,
@@ -81,7 +81,7 @@ def asked_turn(question: Question, position: str) -> KeptTurn:
     )
 
 
-def is_open(turn: KeptTurn) -> bool:
+def is_open(turn: StoredTurn) -> bool:
     """Whether its answer may still be in the log. One that was stopped ends with what was written until then."""
     return not turn.removed and (turn.state == "pending" or (turn.state == "stopped" and turn.rephrased is None))
 
@@ -122,7 +122,7 @@ def changed_turn(conversation: Conversation, request_id: str, **update: object) 
     return conversation.model_copy(update={"turns": turns})
 
 
-def last_turn(conversation: Conversation) -> KeptTurn | None:
+def last_turn(conversation: Conversation) -> StoredTurn | None:
     """The last one that is shown."""
     return next((turn for turn in reversed(conversation.turns) if not turn.removed), None)
 

@@ -80,14 +80,14 @@ def load_cases(path: Path) -> list[Case]:
 
 
 @dataclass(frozen=True)
-class Found:
+class FoundPage:
     """A page that a search showed."""
 
     page_id: str
     lang: str
 
 
-Ask = Callable[[str], Awaitable[Sequence[Found]]]
+Ask = Callable[[str], Awaitable[Sequence[FoundPage]]]
 """Pages for a question, best first; the same page may come several times."""
 
 
@@ -150,7 +150,7 @@ async def compare(
     return verdict(await asyncio.gather(*(one(case) for case in cases)))
 
 
-def rank(case: Case, found: Sequence[Found]) -> int | None:
+def rank(case: Case, found: Sequence[FoundPage]) -> int | None:
     """Place of the case's page among the pages found, from 1."""
     pages = list(dict.fromkeys((page.page_id, page.lang) for page in found))[:DEPTH]
     for place, (page_id, lang) in enumerate(pages, 1):

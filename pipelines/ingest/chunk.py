@@ -27,7 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from schemas.ingest import Chunk, Chunker
-from schemas.page import FIELDS, FieldName, Place
+from schemas.page import FIELDS, AttachmentPlace, FieldName
 
 
 class Border(IntEnum):
@@ -65,7 +65,7 @@ _WORD_END = re.compile(r"(?<=\s)(?=\S)|(?<=[，、；：])(?=\S)")
 class Piece:
     """Text of an attachment that stands at one place, for example on one page of it."""
 
-    place: Place
+    place: AttachmentPlace
     text: str
 
 

@@ -16,9 +16,9 @@ from pipelines.ingest.chunk import chunk_page
 from pipelines.ingest.documents.attachments import NOTHING, Attached, AttachmentsAway, Unread
 from pipelines.ingest.documents.convert import fields
 from pipelines.ingest.embed import Embedding
-from pipelines.ingest.heal import Healer
 from pipelines.ingest.index import index_part
-from pipelines.ingest.ports import Moved, Sites
+from pipelines.ingest.ports import IndexReplaced, Sites
+from pipelines.ingest.requeue import Requeuer
 from pipelines.runtime.bus import LogReader
 from pipelines.runtime.dead_letters import DeadLetter
 from pipelines.runtime.record import Lane, Record
@@ -100,7 +100,7 @@ def embed_handler(embedding: Embedding) -> Handler:
 
 def index_handler(sites: Sites[Any], log: LogReader) -> Handler:
     """Vectors become searchable, and the editor gets a receipt."""
-    healer = Healer(log)
+    requeuer = Requeuer(log)
     first_parts = FirstParts()
 
     async def handle(record: Record, sender: Sender) -> None:
@@ -108,12 +108,12 @@ def index_handler(sites: Sites[Any], log: LogReader) -> Handler:
         _keyed(record, part.change)
         try:
             outcome = await index_part(part, sites, now, record.offset, first_parts.of(part, record.offset))
-        except Moved as moved:
+        except IndexReplaced as moved:
             if moved.again:
-                await healer.send_again(moved.again, sender)
+                await requeuer.send_again(moved.again, sender)
             raise
         if outcome.again:
-            await healer.send_again(outcome.again, sender)
+            await requeuer.send_again(outcome.again, sender)
         if outcome.receipt:
             await sender.send(RECEIPTS, part.change.page_key, outcome.receipt)
 

@@ -8,7 +8,7 @@ lanes, and a worker that was taken for dead, may write one page at once: a head 
 writer has seen, so each winner knows whom it replaced.
 
 What lost to a newer revision, but stands behind it in a compacted topic, and what was made for an index that is not
-live any more, is answered by sending the winning change through the pipeline again (heal.py).
+live any more, is answered by sending the winning change through the pipeline again (requeue.py).
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from pipelines.ingest.accept import newer
-from pipelines.ingest.ports import ChunkAddress, HeadMoved, Moved, PageStore, Sites, Store
+from pipelines.ingest.ports import ChunkAddress, HeadConflict, IndexReplaced, PageStore, Sites, Store
 from schemas.head import Head, Origin
 from schemas.ingest import ChunkCounts, PageEmbeddings, ReceiptEvent
 from schemas.page import FIELDS, ChangeRef, FieldName
@@ -47,7 +47,7 @@ async def index_part(
         first_part: Where the change's first part stands there; 0: not known, None: this is the only one.
 
     Raises:
-        Moved: another index was promoted meanwhile.
+        IndexReplaced: another index was promoted meanwhile.
         Retryable, Permanent: from the store.
     """
     store = await sites.live(
@@ -60,7 +60,7 @@ async def index_part(
     # A rebuild that is promoted covers what was in the topics before the swap. So whoever wrote to the old index may
     # only say so if it was still the live one afterwards.
     if not await sites.still_live(store):
-        raise Moved(
+        raise IndexReplaced(
             f"{part.change.page_key}: another index of site {part.change.site} is being promoted", outcome.again
         )
     return outcome
@@ -80,7 +80,7 @@ async def apply_part(
     """
     while True:
         before = (await store.heads([part.change.page_key])).get(part.change.page_key)
-        with suppress(HeadMoved):
+        with suppress(HeadConflict):
             if outcome := await _apply(part, before, store, now, origin, first_part):
                 return outcome
 
@@ -93,7 +93,7 @@ async def _apply(
     origin: Origin,
     first_part: int | None,
 ) -> Outcome | None:
-    """One try; None when the head has changed since the look at it. Raises: HeadMoved: when it did at the last."""
+    """One try; None when the head has changed since the look at it. Raises: HeadConflict: when it did at the last."""
     change = part.change
     if before is not None and _wins(before.change, change):
         # We may have been here before, and died before the newer one's chunks replaced all of ours.
@@ -136,7 +136,7 @@ async def _overwritten(part: PageEmbeddings, store: PageStore, origin: Origin) -
         if part.part >= shown.parts or newer(part.change, shown.change):
             break
         head = _having_met(shown, part.change, Origin(embeddings=origin.embeddings))
-        with suppress(HeadMoved):
+        with suppress(HeadConflict):
             if head != shown:
                 await store.write(part, head)
             return Outcome(again=shown.change if head.outlived else None)

@@ -13,7 +13,7 @@ from schemas.page import ChangeRef, FieldName
 ChunkAddress = tuple[FieldName, int]
 
 
-class Moved(Retryable):
+class IndexReplaced(Retryable):
     """Another index is live than the one written, or will be in a moment: the work is done again.
 
     `again`: what must be sent again all the same; the new index may know nothing of the loser.
@@ -26,7 +26,7 @@ class Moved(Retryable):
         self.again = again
 
 
-class HeadMoved(Retryable):
+class HeadConflict(Retryable):
     """The page's head is not the one its writer has seen."""
 
     code = "head-moved"
@@ -50,7 +50,7 @@ class PageStore(Protocol):
     async def write(self, part: PageEmbeddings, head: Head | None) -> bool:
         """Write the part's chunks, then the head if given, in place of the one with its token, or of none.
 
-        False when a newer chunk is there. Raises: HeadMoved: another head is; chunks may have been written.
+        False when a newer chunk is there. Raises: HeadConflict: another head is; chunks may have been written.
         """
         ...
 

@@ -9,9 +9,9 @@ from datetime import UTC, datetime, timedelta
 
 import structlog
 
-from pipelines.query.books import Books
 from pipelines.query.publish import fail
 from pipelines.query.settings import QuerySettings
+from pipelines.query.site_prompts import SitePrompts
 from pipelines.runtime.bus import LogReader
 from pipelines.runtime.dead_letters import DeadLetter
 from pipelines.runtime.errors import Retryable
@@ -24,7 +24,11 @@ logger = structlog.get_logger(__name__)
 
 
 def impatient(
-    handler: Handler, question_of: Callable[[Record], Question], settings: QuerySettings, books: Books, log: LogReader
+    handler: Handler,
+    question_of: Callable[[Record], Question],
+    settings: QuerySettings,
+    site_prompts: SitePrompts,
+    log: LogReader,
 ) -> Handler:
     """The handler, but what a service that is away does to a question is told to its visitor while they still wait.
 
@@ -40,13 +44,13 @@ def impatient(
             if datetime.now(UTC) < min(request.asked_at + patience, request.deadline):
                 raise
             logger.warning("a question is given up", code=err.code, error=str(err), attempt=record.attempt)
-            words = books.of(request.site).phrases.error(err.code, request.lang)
+            words = site_prompts.of(request.site).phrases.error(err.code, request.lang)
             await fail(record, request, sender, log, err.code, words)
 
     return handle
 
 
-def apology(question_of: Callable[[Record], Question], books: Books, log: LogReader) -> OnDead:
+def apology(question_of: Callable[[Record], Question], site_prompts: SitePrompts, log: LogReader) -> OnDead:
     """End the visitor's answer in plain words when their question ended as a dead letter."""
 
     async def tell(record: Record, letter: DeadLetter, sender: Sender) -> None:
@@ -54,7 +58,7 @@ def apology(question_of: Callable[[Record], Question], books: Books, log: LogRea
             request = question_of(record)
         except WireError:
             return  # nobody can be told
-        words = books.of(request.site).phrases.error(letter.code, request.lang)
+        words = site_prompts.of(request.site).phrases.error(letter.code, request.lang)
         await fail(record, request, sender, log, letter.code, words)
 
     return tell

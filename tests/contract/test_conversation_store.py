@@ -13,8 +13,8 @@ import pytest
 from adapters.elastic.bundle import Elastic
 from adapters.elastic.conversations import ElasticConversations
 from gateway.fake_conversations import FakeConversations
-from pipelines.conversations.conversations import ConversationChanged, ConversationStore, Kept
-from pipelines.conversations.turns import Owner, begun, changed_turn, continued
+from pipelines.conversations.conversations import ConversationChanged, ConversationStore, VersionedConversation
+from pipelines.conversations.turns import ConversationOwner, begun, changed_turn, continued
 from schemas.query import Question
 from tests.asking import NOON, question
 from tests.engine_fixture import Servers
@@ -32,9 +32,9 @@ async def store(request: pytest.FixtureRequest) -> AsyncIterator[ConversationSto
 
 
 @pytest.fixture
-def owner() -> Owner:
+def owner() -> ConversationOwner:
     """Nobody else's on servers that are everybody's."""
-    return Owner(f"t{uuid4().hex[:10]}", "visitor:v1")
+    return ConversationOwner(f"t{uuid4().hex[:10]}", "visitor:v1")
 
 
 def asked(request_id: str, conversation_id: str = "conversation-1", minutes: int = 0) -> Question:
@@ -50,10 +50,12 @@ async def eventually(look: Callable[[], object]) -> None:
             await asyncio.sleep(0.05)
 
 
-async def test_what_was_put_is_there_at_once_and_knows_its_version(store: ConversationStore, owner: Owner) -> None:
+async def test_what_was_put_is_there_at_once_and_knows_its_version(
+    store: ConversationStore, owner: ConversationOwner
+) -> None:
     assert await store.get(owner, "conversation-1") is None
     conversation = begun(owner, asked("request-0001"), "3.4.1")
-    await store.put(Kept(conversation))
+    await store.put(VersionedConversation(conversation))
     kept = await store.get(owner, "conversation-1")
     assert kept is not None
     assert kept.conversation == conversation
@@ -65,11 +67,11 @@ async def test_what_was_put_is_there_at_once_and_knows_its_version(store: Conver
     assert again.conversation == longer
 
 
-async def test_only_one_of_two_writers_gets_through(store: ConversationStore, owner: Owner) -> None:
+async def test_only_one_of_two_writers_gets_through(store: ConversationStore, owner: ConversationOwner) -> None:
     conversation = begun(owner, asked("request-0001"), "3.4.1")
-    await store.put(Kept(conversation))
+    await store.put(VersionedConversation(conversation))
     with pytest.raises(ConversationChanged):
-        await store.put(Kept(conversation))
+        await store.put(VersionedConversation(conversation))
     kept = await store.get(owner, "conversation-1")
     assert kept is not None
     await store.put(replace(kept, conversation=continued(conversation, asked("request-0002"), "3.9.1")))
@@ -77,8 +79,10 @@ async def test_only_one_of_two_writers_gets_through(store: ConversationStore, ow
         await store.put(replace(kept, conversation=continued(conversation, asked("request-0003"), "3.9.1")))
 
 
-async def test_a_conversation_that_was_deleted_is_not_written_any_more(store: ConversationStore, owner: Owner) -> None:
-    await store.put(Kept(begun(owner, asked("request-0001"), "3.4.1")))
+async def test_a_conversation_that_was_deleted_is_not_written_any_more(
+    store: ConversationStore, owner: ConversationOwner
+) -> None:
+    await store.put(VersionedConversation(begun(owner, asked("request-0001"), "3.4.1")))
     kept = await store.get(owner, "conversation-1")
     assert kept is not None
     assert await store.delete(owner, "conversation-1")
@@ -89,10 +93,10 @@ async def test_a_conversation_that_was_deleted_is_not_written_any_more(store: Co
 
 
 async def test_an_answer_leads_to_its_conversation_from_the_first_moment(
-    store: ConversationStore, owner: Owner
+    store: ConversationStore, owner: ConversationOwner
 ) -> None:
     conversation = continued(begun(owner, asked("request-0001"), "3.4.1"), asked("request-0002"), "3.9.1")
-    await store.put(Kept(conversation))
+    await store.put(VersionedConversation(conversation))
     for request_id in ("request-0001", "request-0002"):
         kept = await store.of_answer(owner, request_id)
         assert kept is not None
@@ -104,23 +108,27 @@ async def test_an_answer_leads_to_its_conversation_from_the_first_moment(
     await store.put(replace(kept, conversation=changed_turn(conversation, "request-0001", removed=True)))
 
 
-async def test_an_owner_finds_their_own_alone(store: ConversationStore, owner: Owner) -> None:
-    await store.put(Kept(begun(owner, asked("request-0001"), "3.4.1")), at_once=True)
+async def test_an_owner_finds_their_own_alone(store: ConversationStore, owner: ConversationOwner) -> None:
+    await store.put(VersionedConversation(begun(owner, asked("request-0001"), "3.4.1")), at_once=True)
     for stranger in (replace(owner, name="visitor:v2"), replace(owner, site=f"{owner.site}-x")):
         assert await store.get(stranger, "conversation-1") is None
         assert await store.of_answer(stranger, "request-0001") is None
         assert await store.list(stranger, 10) == []
         assert not await store.delete(stranger, "conversation-1")
         # The same id in other hands is another conversation.
-        await store.put(Kept(begun(stranger, asked("request-0009"), "3.4.1")))
+        await store.put(VersionedConversation(begun(stranger, asked("request-0009"), "3.4.1")))
     kept = await store.get(owner, "conversation-1")
     assert kept is not None
     assert kept.conversation.turns[0].request_id == "request-0001"
 
 
-async def test_the_list_has_the_newest_first_and_no_more_than_wanted(store: ConversationStore, owner: Owner) -> None:
+async def test_the_list_has_the_newest_first_and_no_more_than_wanted(
+    store: ConversationStore, owner: ConversationOwner
+) -> None:
     for n in (2, 3, 1):
-        await store.put(Kept(begun(owner, asked(f"request-000{n}", f"conversation-{n}", minutes=n), "3.4.1")))
+        await store.put(
+            VersionedConversation(begun(owner, asked(f"request-000{n}", f"conversation-{n}", minutes=n), "3.4.1"))
+        )
 
     async def all_there() -> bool:
         return len(await store.list(owner, 10)) == 3
@@ -131,8 +139,8 @@ async def test_the_list_has_the_newest_first_and_no_more_than_wanted(store: Conv
     assert (newest[0].title, newest[0].turns) == ("Question of request-0003?", 1)
 
 
-async def test_a_new_title_and_a_deletion_show_at_once(store: ConversationStore, owner: Owner) -> None:
-    await store.put(Kept(begun(owner, asked("request-0001"), "3.4.1")))
+async def test_a_new_title_and_a_deletion_show_at_once(store: ConversationStore, owner: ConversationOwner) -> None:
+    await store.put(VersionedConversation(begun(owner, asked("request-0001"), "3.4.1")))
     kept = await store.get(owner, "conversation-1")
     assert kept is not None
     renamed = kept.conversation.model_copy(update={"title": "Pool"})

@@ -13,7 +13,7 @@ import pytest
 from adapters.elastic.bundle import Elastic
 from adapters.elastic.indexes import RECEIPTS
 from adapters.fakes import FakePages
-from pipelines.ingest.ports import HeadMoved
+from pipelines.ingest.ports import HeadConflict
 from pipelines.runtime.indexes import alias
 from schemas.head import Head
 from schemas.ingest import ReceiptEvent
@@ -93,11 +93,11 @@ async def test_a_head_takes_the_place_only_of_the_one_its_writer_has_seen(bench:
     nothing = parts_of(ref, {})[0]
     assert await bench.index.write(nothing, head(ref))
     seen = await bench.head(ref.page_key)
-    with pytest.raises(HeadMoved):
+    with pytest.raises(HeadConflict):
         await bench.index.write(nothing, head(bench.change(4)))  # it was to be the first
     assert await bench.index.write(nothing, head(ref, content=1).model_copy(update={"token": seen.token}))
     late = head(bench.change(5)).model_copy(update={"token": seen.token})
-    with pytest.raises(HeadMoved):
+    with pytest.raises(HeadConflict):
         await bench.index.write(nothing, late)
     assert (await bench.head(ref.page_key)).counts == {"content": 1}
 

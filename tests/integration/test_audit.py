@@ -24,8 +24,8 @@ from adapters.kafka.scan import LogScan
 from adapters.kafka.sender import Outgoing
 from pipelines.ingest.accept import reference
 from pipelines.ingest.index import index_part
-from pipelines.operate.audit.findings import AuditReport
 from pipelines.operate.audit.repair import Auditor, LogLost
+from pipelines.operate.audit.report import AuditReport
 from pipelines.runtime.indexes import IndexGone, IndexInfo, IndexUnfit
 from pipelines.runtime.record import Record
 from schemas.ingest import Failure, ReceiptEvent

@@ -13,7 +13,7 @@ import pytest
 from adapters.elastic.bundle import Elastic
 from adapters.elastic.pages import PageIndex
 from pipelines.ingest.index import index_part
-from pipelines.ingest.ports import Moved
+from pipelines.ingest.ports import IndexReplaced
 from pipelines.query.retrieve.ports import Floors
 from pipelines.runtime.indexes import IndexGone, IndexInfo, IndexUnfit, alias, index_name
 from schemas.head import Head
@@ -259,11 +259,11 @@ async def test_the_index_stage_does_its_work_again_in_the_index_that_was_promote
     [part] = parts_of(change(1, site=bench.site), {"content": ["one"]})
     async with Elastic(engine.elasticsearch, Settings()) as operator:
         await operator.indexes.hold(old.info, seconds=60)
-        with pytest.raises(Moved):
+        with pytest.raises(IndexReplaced):
             await index_part(part, bench.pages, lambda: NOON)
         await operator.indexes.searchable(new)
         await operator.indexes.swap(bench.site, new)
-    with pytest.raises(Moved):  # what it knew is less than two seconds old
+    with pytest.raises(IndexReplaced):  # what it knew is less than two seconds old
         await index_part(part, bench.pages, lambda: NOON)
     outcome = await index_part(part, bench.pages, lambda: NOON)
     assert outcome.receipt is not None

@@ -12,7 +12,7 @@ import pytest
 from adapters.elastic.bundle import Elastic
 from adapters.embedders.base import Vectors
 from adapters.embedders.fake import FakeEmbedder
-from pipelines.query.retrieve.ports import Candidates, Floors, IndexMoved
+from pipelines.query.retrieve.ports import Candidates, Floors, QueryModelOutdated
 from pipelines.query.retrieve.retrieve import retrieve
 from pipelines.query.retrieve.search import Searcher
 from pipelines.runtime.indexes import IndexInfo, alias
@@ -158,7 +158,7 @@ async def test_a_promotion_while_the_question_is_being_embedded_is_seen(
 async def test_a_vector_of_another_model_finds_nothing_and_says_why(bench: Bench) -> None:
     await bench.generation(1, OLD, "old")
     for stranger in (SAME_LENGTH, OTHER_LENGTH):
-        with pytest.raises(IndexMoved):
+        with pytest.raises(QueryModelOutdated):
             await bench.candidates(stranger)
     assert (await bench.candidates(OLD)).dense
 

@@ -23,7 +23,7 @@ from urllib.parse import unquote
 from pipelines.ingest.chunk import Piece
 from pipelines.ingest.documents.kinds import Kind, Mislabelled, NotADocument, kind_of
 from pipelines.runtime.errors import Permanent, Retryable
-from schemas.page import Attachment, PageDocument, Place
+from schemas.page import Attachment, AttachmentPlace, PageDocument
 
 INSTALL = "make setup-attachments"
 MAX_NAME = 200  # characters
@@ -206,7 +206,9 @@ def _pieces(document: Sections, attachment: Attachment, number: int, page: PageD
     link = attachment.link or attachment.url or page.url
     return [
         Piece(
-            Place(file=number, title=f"{title} · {section.label}" if section.label else title, url=_at(link, section)),
+            AttachmentPlace(
+                file=number, title=f"{title} · {section.label}" if section.label else title, url=_at(link, section)
+            ),
             section.text,
         )
         for section in document.sections

@@ -23,8 +23,8 @@ from types import TracebackType
 from typing import Literal, ParamSpec, Protocol, Self, TypeVar
 
 from pipelines.ingest.ports import KnownPages
-from pipelines.operate.audit.drift import ChunkDocument, Document, Drift, HeadDocument
-from pipelines.operate.audit.findings import AuditReport, finding
+from pipelines.operate.audit.index_diff import ChunkDocument, Document, HeadDocument, IndexDiff
+from pipelines.operate.audit.report import AuditReport, finding
 from pipelines.runtime.bus import LogScan
 from pipelines.runtime.errors import Retryable
 
@@ -109,7 +109,7 @@ class Audit:
         async with AsyncExitStack() as stack:
             stack.callback(self._thread.shutdown, wait=False)
             model, chunker = (self.index.model, self.index.chunker) if self.index else (None, None)
-            self._drift = await self._in_thread(Drift, self._site, model, chunker)
+            self._drift = await self._in_thread(IndexDiff, self._site, model, chunker)
             stack.callback(self._thread.submit, self._drift.close)  # after whatever the thread is at
             self.changes = await stack.enter_async_context(self._open_log())
             self._stack = stack.pop_all()
@@ -125,7 +125,7 @@ class Audit:
         return await self._in_thread(question, *args, **kwargs)
 
     @property
-    def drift(self) -> Drift:
+    def drift(self) -> IndexDiff:
         """Only through `ask`."""
         return self._drift
 

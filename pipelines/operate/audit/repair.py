@@ -18,8 +18,8 @@ from typing import Protocol
 
 from pipelines.ingest.ports import KnownPages
 from pipelines.operate.audit.audit import SETTLE, Audit, Inventory, OpenLog, Report
-from pipelines.operate.audit.drift import Winner
-from pipelines.operate.audit.findings import AuditReport, RepairReport
+from pipelines.operate.audit.index_diff import Winner
+from pipelines.operate.audit.report import AuditReport, RepairReport
 from pipelines.runtime.bus import Producer
 from pipelines.runtime.errors import Permanent
 from pipelines.runtime.record import Record, in_lane

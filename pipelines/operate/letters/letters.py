@@ -62,7 +62,7 @@ class LetterUnreadable(Permanent):
 
 
 @dataclass(frozen=True)
-class _Found:
+class _FoundLetter:
     """A letter and where it stands."""
 
     topic: Topic  # the one it came from
@@ -75,7 +75,7 @@ class _Found:
         return summary(self.topic, self.record, self.entry, self.mark)
 
 
-_Batch = Sequence[_Found | tuple[str, Mark]]  # letters, and marks with the id of the letter they settle
+_Batch = Sequence[_FoundLetter | tuple[str, Mark]]  # letters, and marks with the id of the letter they settle
 
 
 class Letters:
@@ -101,7 +101,7 @@ class Letters:
         async with aclosing(self._scan(filter, handled=handled)) as batches:
             async for batch in batches:
                 for found in batch:
-                    if isinstance(found, _Found):
+                    if isinstance(found, _FoundLetter):
                         newest.add(found.record.timestamp_ms, found.summary)
                     else:
                         newest.settle(*found)
@@ -148,12 +148,12 @@ class Letters:
         return self._letters.counts()
 
     async def _handle_all(
-        self, filter: DeadLetterFilter, handle: Callable[[_Found], Awaitable[object]]
+        self, filter: DeadLetterFilter, handle: Callable[[_FoundLetter], Awaitable[object]]
     ) -> AsyncGenerator[DeadLetterCounts, None]:
         done = refused = 0
         async with aclosing(self._scan(filter, handled=False)) as batches:
             async for batch in batches:
-                letters = [found for found in batch if isinstance(found, _Found)]
+                letters = [found for found in batch if isinstance(found, _FoundLetter)]
                 for some in (letters[start : start + AT_ONCE] for start in range(0, len(letters), AT_ONCE)):
                     results = await asyncio.gather(*map(handle, some), return_exceptions=True)
                     for error in (r for r in results if isinstance(r, BaseException)):
@@ -179,14 +179,14 @@ class Letters:
 
     def _fitting(
         self, topic: Topic, batch: Iterable[Record], filter: DeadLetterFilter, handled: bool
-    ) -> Iterator[_Found | tuple[str, Mark]]:
+    ) -> Iterator[_FoundLetter | tuple[str, Mark]]:
         for record in batch:
             if not (handled or self._letters.is_open(topic, record.partition, record.offset)):
                 continue
             found = self._read(topic, record)
             if isinstance(found, Mark):
                 yield letter_id(topic, record.partition, found.settles), found
-            elif filter.fits((letter := _Found(topic, record, found)).summary):
+            elif filter.fits((letter := _FoundLetter(topic, record, found)).summary):
                 yield letter
 
     def _read(self, topic: Topic, record: Record) -> DeadLetter | Mark | Unreadable:
@@ -195,10 +195,10 @@ class Letters:
             return Unreadable(f"its headers say that it came from {found.topic[:200]!r}")
         return found
 
-    async def _find(self, id: str) -> _Found:
+    async def _find(self, id: str) -> _FoundLetter:
         """The letter, and its mark if it has one, which stands anywhere behind it."""
         topic, partition, offset = parse_letter_id(id)
-        letter: _Found | None = None
+        letter: _FoundLetter | None = None
         async with self._bus.scan(dead_letter_topic(topic)) as scan:
             until = {partition: (await scan.ends()).get(partition, 0)}
             async for batch in scan.read(since={partition: offset}, until=until):
@@ -208,20 +208,20 @@ class Letters:
                         if letter is not None and found.settles == offset:
                             return replace(letter, mark=found)
                     elif record.offset == offset:
-                        letter = _Found(topic, record, found)
+                        letter = _FoundLetter(topic, record, found)
                 if letter is None:
                     break
         if letter is None:
             raise UnknownLetter(f"no dead letter {id}: never there, or past its 14 days")
         return letter
 
-    async def _find_open(self, id: str) -> _Found:
+    async def _find_open(self, id: str) -> _FoundLetter:
         found = await self._find(id)
         if found.mark is not None:
             raise LetterHandled(f"{id} was {found.mark.action} at {found.mark.at:%Y-%m-%d %H:%M:%S} UTC")
         return found
 
-    async def _redrive(self, found: _Found, value: bytes | None = None, lane: Lane | None = None) -> _Found:
+    async def _redrive(self, found: _FoundLetter, value: bytes | None = None, lane: Lane | None = None) -> _FoundLetter:
         """`lane`: many at once let an editor's saves overtake them; None: its own."""
         topic, record, letter = found.topic, found.record, found.entry
         if isinstance(letter, Unreadable):
@@ -237,7 +237,7 @@ class Letters:
         await self._producer.send_bytes(topic, record.key, sent, headers, partition=letter.partition)
         return await self._settle(found, "redriven" if value is None else "edited")
 
-    async def _settle(self, found: _Found, action: Action) -> _Found:
+    async def _settle(self, found: _FoundLetter, action: Action) -> _FoundLetter:
         mark = Mark(found.record.offset, action, datetime.now(UTC))
         await self._producer.send_bytes(
             dead_letter_topic(found.topic),

@@ -105,8 +105,8 @@ class NamedEmbedders(SiteEmbedders, Protocol):
         ...
 
 
-class Barrier(Protocol):
-    """Tells what the ingest stages are done with (pipelines.operate.rebuild.barrier)."""
+class Watermark(Protocol):
+    """Tells what the ingest stages are done with (pipelines.operate.rebuild.watermark)."""
 
     async def passed(self) -> dict[int, int] | None:
         """Offsets of cms.changes before which everything is in the live index; None when that is not known."""

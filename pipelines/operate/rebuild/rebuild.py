@@ -23,10 +23,10 @@ import structlog
 
 from pipelines.ingest.documents.attachments import Attachments
 from pipelines.ingest.embed import Embedding
-from pipelines.operate.rebuild.fill import Filler, Target
-from pipelines.operate.rebuild.follow import Follow, Report
+from pipelines.operate.rebuild.catch_up import CatchUp, Report
 from pipelines.operate.rebuild.generations import History, history, unnoted
-from pipelines.operate.rebuild.ports import Barrier, GenerationStore, NamedEmbedders
+from pipelines.operate.rebuild.index_builder import BuildTarget, IndexBuilder
+from pipelines.operate.rebuild.ports import GenerationStore, NamedEmbedders, Watermark
 from pipelines.runtime.bus import Bus
 from pipelines.runtime.embedder import Embedder
 from pipelines.runtime.errors import PagewireError, Permanent, SettingsError
@@ -93,7 +93,7 @@ class Rebuilder:
         embedders: NamedEmbedders,
         bus: Bus,
         attachments: Callable[[], Attachments],
-        barrier: Barrier,
+        barrier: Watermark,
         report: Report = lambda _: None,
     ) -> None:
         """`attachments` makes what reads them, closed afterwards; `report` is told how far a step is."""
@@ -258,7 +258,7 @@ class Rebuilder:
             await self._swap(old, info, follow)
             return await self._end_promotion(follow)
 
-    async def _swap(self, old: IndexInfo | None, new: IndexInfo, follow: Follow) -> None:
+    async def _swap(self, old: IndexInfo | None, new: IndexInfo, follow: CatchUp) -> None:
         indexes = self._store.indexes
         try:
             async with asyncio.timeout(SWAP_BEFORE):
@@ -280,7 +280,7 @@ class Rebuilder:
         async with self._following(half) as follow:
             return await self._end_promotion(follow)
 
-    async def _end_promotion(self, follow: Follow) -> Rebuild:
+    async def _end_promotion(self, follow: CatchUp) -> Rebuild:
         # What was written to the old index meanwhile has no receipt yet and is being done again by the index stage;
         # clocks that differ too much could have let something through.
         await follow.to_end()
@@ -364,7 +364,7 @@ class Rebuilder:
         raise NothingThere(f"index {rebuild.index} is gone; `pagewire discard {self._site} {rebuild.generation}`")
 
     @asynccontextmanager
-    async def _following(self, rebuild: Rebuild) -> AsyncIterator[Follow]:
+    async def _following(self, rebuild: Rebuild) -> AsyncIterator[CatchUp]:
         """Where it got is noted in any case, as far as Elasticsearch answers."""
         info = await self._info(rebuild)
 
@@ -376,13 +376,13 @@ class Rebuilder:
                 )
             return made
 
-        target = Target(self._site, rebuild.embedder, rebuild.model, rebuild.dims, info.cut, model)
+        target = BuildTarget(self._site, rebuild.embedder, rebuild.model, rebuild.dims, info.cut, model)
         async with (
             self._bus.reader(CHANGES) as changes,
             self._bus.scan(TOPIC[rebuild.follows]) as scan,
             aclosing(self._attachments()) as attachments,
         ):
-            filler = Filler(
+            builder = IndexBuilder(
                 rebuild.follows,
                 target,
                 self._store.pages.at(info),
@@ -392,7 +392,7 @@ class Rebuilder:
                 attachments.read,
                 self._defaults.retry,
             )
-            follow = Follow(rebuild, scan, filler, self._store.rebuilds.put, self._report)
+            follow = CatchUp(rebuild, scan, builder, self._store.rebuilds.put, self._report)
             try:
                 yield follow
             except BaseException:

@@ -23,10 +23,10 @@ from pipelines.query.answer.pump import StrategyFailed, pumped
 from pipelines.query.answer.remedies import remedy
 from pipelines.query.answer.strategies.base import CutShort, Piece, Strategy, Task
 from pipelines.query.answer.strategies.quote import Quote
-from pipelines.query.books import Books
 from pipelines.query.ports import ContentFiltered, ModelError
 from pipelines.query.publish import Publication
 from pipelines.query.settings import QuerySettings
+from pipelines.query.site_prompts import SitePrompts
 from pipelines.query.translate import Translator, terms
 from pipelines.runtime.embedder import Embedder
 from pipelines.runtime.errors import PagewireError
@@ -75,13 +75,13 @@ class Answering:
     def __init__(
         self,
         settings: QuerySettings,
-        books: Books,
+        site_prompts: SitePrompts,
         strategies: Mapping[StrategyName, Strategy],
         translator: Translator | None = None,
     ) -> None:
         self._settings = settings
         self._translator = translator
-        self._books = books
+        self._prompts = site_prompts
         self._strategies = strategies
 
     async def answer(self, retrieved: Retrieved, embedder: Embedder, to: Publication, stopped: asyncio.Event) -> None:
@@ -138,7 +138,7 @@ class Answering:
         )
 
     def _phrases(self, request: Question) -> Phrases:
-        return self._books.of(request.site).phrases
+        return self._prompts.of(request.site).phrases
 
     def _task(self, retrieved: Retrieved) -> Task:
         request = retrieved.request

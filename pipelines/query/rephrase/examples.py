@@ -15,8 +15,8 @@ from typing import Protocol
 import numpy as np
 import structlog
 
-from pipelines.query.books import Books
 from pipelines.query.rephrase.rewrite import conversation
+from pipelines.query.site_prompts import SitePrompts
 from pipelines.runtime.embedder import Embedder, Matrix32, SiteEmbedders
 from pipelines.runtime.errors import PagewireError
 from prompts.loader import Example
@@ -47,8 +47,10 @@ class Examples:
         history_messages: of a conversation shown in a prompt.
     """
 
-    def __init__(self, books: Books, store: ExampleStore, models: SiteEmbedders, history_messages: int) -> None:
-        self._books = books
+    def __init__(
+        self, site_prompts: SitePrompts, store: ExampleStore, models: SiteEmbedders, history_messages: int
+    ) -> None:
+        self._prompts = site_prompts
         self._store = store
         self._models = models
         self._history_messages = history_messages
@@ -61,7 +63,7 @@ class Examples:
         Args:
             lang: the site's.
         """
-        prompt = self._books.of(request.site).prompts["rephrase"]
+        prompt = self._prompts.of(request.site).prompts["rephrase"]
         pool = [*prompt.examples_in(lang), *self._shown(await self._of_site(request.site), lang)]
         if len(pool) <= SHOTS:
             return pool

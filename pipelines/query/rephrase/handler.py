@@ -11,12 +11,12 @@ from time import perf_counter
 
 import structlog
 
-from pipelines.query.books import Books
 from pipelines.query.ports import ChatModel
 from pipelines.query.rephrase.examples import Examples
 from pipelines.query.rephrase.follow_up import continued
 from pipelines.query.rephrase.rewrite import OUTPUT_TOKENS, parsed, search_mode, values
 from pipelines.query.settings import QuerySettings
+from pipelines.query.site_prompts import SitePrompts
 from pipelines.query.translate import terms_back
 from pipelines.runtime.errors import PagewireError
 from pipelines.runtime.record import Record
@@ -38,7 +38,7 @@ class Rewriter:
     examples: Examples
 
 
-def rephrase_handler(settings: QuerySettings, books: Books, rewriter: Rewriter | None) -> Handler:
+def rephrase_handler(settings: QuerySettings, site_prompts: SitePrompts, rewriter: Rewriter | None) -> Handler:
     """A question becomes one that needs no conversation.
 
     Without a rewriter, and where it fails, one that leans on earlier ones is asked together with them.
@@ -51,7 +51,7 @@ def rephrase_handler(settings: QuerySettings, books: Books, rewriter: Rewriter |
         question = request.question
         awaited = datetime.now(UTC) < request.deadline  # after it, the answer stage says so
         if mode == "semantic" and awaited:
-            question = await rewritten(request, settings, books, rewriter)
+            question = await rewritten(request, settings, site_prompts, rewriter)
         timings = {"rephrase": (perf_counter() - began) * 1000}
         message = Rephrased(request=request, question=question, mode=mode, timings_ms=timings)
         await sender.send(REPHRASED, request.conversation_id, message)
@@ -60,23 +60,25 @@ def rephrase_handler(settings: QuerySettings, books: Books, rewriter: Rewriter |
     return handle
 
 
-async def rewritten(request: Question, settings: QuerySettings, books: Books, rewriter: Rewriter | None) -> str:
+async def rewritten(
+    request: Question, settings: QuerySettings, site_prompts: SitePrompts, rewriter: Rewriter | None
+) -> str:
     """The question as the model puts it; without one, or when it fails, by its words alone."""
     if rewriter is None:
         return continued(request.question, request.history)
-    site, book = settings.site(request.site), books.of(request.site)
+    site, prompt_set = settings.site(request.site), site_prompts.of(request.site)
     lang = site.languages[0]
     asks = values(
         request,
         site=site.title or request.site,
-        language=book.phrases.name(lang),
+        language=prompt_set.phrases.name(lang),
         history_messages=settings.history_messages,
         terms=terms_back(site.glossary, request.question),
     )
     try:
         async with asyncio.timeout(PATIENCE):
             shots = await rewriter.examples.pick(request, lang)
-            messages = book.prompts["rephrase"].messages(asks, lang, shots)
+            messages = prompt_set.prompts["rephrase"].messages(asks, lang, shots)
             completion = await rewriter.model.complete(messages, max_tokens=OUTPUT_TOKENS)
     except TimeoutError:
         logger.warning("not rephrased", code="timeout", seconds=PATIENCE)

@@ -28,7 +28,7 @@ COSINE_SPREAD = 0.01  # half as much as usual among the bundled embedder's 30 be
 BM25_SPREAD = 0.05  # of the best hit's score
 
 
-Found = TypeVar("Found", bound=Candidate)
+AnyCandidate = TypeVar("AnyCandidate", bound=Candidate)
 
 
 @dataclass(frozen=True)
@@ -40,12 +40,12 @@ class Weights:
 
 
 def fuse(
-    dense: Sequence[Found],
-    keyword: Sequence[Found],
+    dense: Sequence[AnyCandidate],
+    keyword: Sequence[AnyCandidate],
     known: float = 1.0,
     weights: Weights = Weights(),
     size: int | None = None,
-) -> list[Found]:
+) -> list[AnyCandidate]:
     """The best `size` (None: all), best first, each chunk once, with both sides' figures and the fused `score`.
 
     A chunk that one side did not find counts there as much as the last one that side did find.

@@ -12,7 +12,7 @@ from pipelines.runtime.errors import Retryable
 from schemas.ingest import Vector32
 from schemas.page import FieldName
 
-Place = tuple[str, FieldName, int]  # page key, field, ord
+ChunkKey = tuple[str, FieldName, int]  # page key, field, ord
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,7 +67,7 @@ class Candidates:
     total: int  # chunks
 
 
-class IndexMoved(Retryable):
+class QueryModelOutdated(Retryable):
     """The vector is of another model than the index that is live by now: ask again with the right one."""
 
     code = "index-moved"
@@ -177,6 +177,6 @@ class SearchIndex(Chunks, Protocol):
         """Search all five fields by vector (unless None) and by keywords (unless `keyword_hits` is 0).
 
         Raises:
-            IndexMoved: the live index is of another model than `model`. Retryable.
+            QueryModelOutdated: the live index is of another model than `model`. Retryable.
         """
         ...

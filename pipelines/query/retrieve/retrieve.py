@@ -11,7 +11,7 @@ from time import perf_counter
 
 from pipelines.query.retrieve.gate import Evidence, judge
 from pipelines.query.retrieve.ports import Chunks, Hit, Reranker, SearchEmbedder
-from pipelines.query.retrieve.search import Found, Searcher
+from pipelines.query.retrieve.search import Searcher, SearchResult
 from pipelines.query.retrieve.widen import passages, wanted
 from pipelines.query.settings import QuerySettings
 from schemas.query import Gate, Grade, Rephrased, Retrieved, Source
@@ -100,7 +100,9 @@ async def reranked(question: str, hits: Sequence[Hit], reranker: Reranker) -> li
     return sorted(scored, key=lambda hit: (-hit.score, hit.place))[:KEPT]
 
 
-async def _judged(asked: Rephrased, found: Found, model: SearchEmbedder, settings: QuerySettings) -> tuple[Grade, Gate]:
+async def _judged(
+    asked: Rephrased, found: SearchResult, model: SearchEmbedder, settings: QuerySettings
+) -> tuple[Grade, Gate]:
     seen, hits = found.candidates, found.hits[: settings.content_hits]
     evidence = Evidence(asked.question, seen.dense, hits, seen.terms, seen.total)
     return await judge(evidence, model.profile.gate, model, settings.gate_threshold)

@@ -14,10 +14,10 @@ from pipelines.query.retrieve.fuse import fuse, known_share
 from pipelines.query.retrieve.ports import (
     Candidate,
     Candidates,
+    ChunkKey,
     Floors,
     Hit,
-    IndexMoved,
-    Place,
+    QueryModelOutdated,
     SearchEmbedder,
     SearchEmbedders,
     SearchIndex,
@@ -33,7 +33,7 @@ ROOM = 1.5
 
 
 @dataclass(frozen=True)
-class Found:
+class SearchResult:
     """The hits and all that the search knows about them."""
 
     hits: list[Hit]  # fused, best first
@@ -42,7 +42,7 @@ class Found:
     near: list[Hit]  # the hits' neighbours that an answer will most likely read
 
 
-def scored(candidates: Iterable[Candidate], read: Mapping[Place, Hit]) -> list[Hit]:
+def scored(candidates: Iterable[Candidate], read: Mapping[ChunkKey, Hit]) -> list[Hit]:
     """The candidates that could be read, with their figures; one may be gone since it was found."""
     return [
         replace(read[each.place], cosine=each.cosine, bm25=each.bm25, score=each.score)
@@ -69,7 +69,7 @@ class Searcher:
 
     async def find(
         self, site: str, text: str, *, kind: SearchKind, size: int, groups: Iterable[str] = (), around: int = 0
-    ) -> Found:
+    ) -> SearchResult:
         """The best chunks, at most `size`, and what they were chosen from.
 
         Args:
@@ -81,19 +81,19 @@ class Searcher:
         self._settings.site(site)
         try:
             return await self._find(site, text, kind, size, groups, around)
-        except IndexMoved:  # a rebuild was promoted between two looks at the index
+        except QueryModelOutdated:  # a rebuild was promoted between two looks at the index
             return await self._find(site, text, kind, size, groups, around)
 
     async def _find(
         self, site: str, text: str, kind: SearchKind, size: int, groups: Iterable[str], around: int
-    ) -> Found:
+    ) -> SearchResult:
         model, found = await self._candidates(site, text, kind, max(size, DEPTH), groups)
         known = known_share(found.terms, found.total)
         best = fuse(found.dense, found.keyword, known, size=size)
         near = nearest(best, around, ceil(ROOM * self._settings.context_chars / self._settings.chunker.size))
         places = [*(each.place for each in best), *near]
         read = {hit.place: hit for hit in (await self._index.chunks(best[0].index, places) if best else ())}
-        return Found(scored(best, read), found, model, [read[place] for place in near if place in read])
+        return SearchResult(scored(best, read), found, model, [read[place] for place in near if place in read])
 
     async def _candidates(
         self, site: str, text: str, kind: SearchKind, depth: int, groups: Iterable[str]

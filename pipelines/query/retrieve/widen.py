@@ -22,7 +22,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from pipelines.query.retrieve.fuse import standing
-from pipelines.query.retrieve.ports import Candidate, Hit, Place
+from pipelines.query.retrieve.ports import Candidate, ChunkKey, Hit
 from schemas.query import Source
 from text.sentences import cut
 
@@ -42,7 +42,7 @@ class _Piece:
     whole: bool = True
 
 
-def wanted(hits: Sequence[Candidate], around: int) -> list[Place]:
+def wanted(hits: Sequence[Candidate], around: int) -> list[ChunkKey]:
     """The neighbours to read, the most useful first, none that is a hit itself.
 
     A content hit wants `around` chunks on both sides. A hit in a short field says that the page is about the
@@ -52,21 +52,21 @@ def wanted(hits: Sequence[Candidate], around: int) -> list[Place]:
     return [place for place, _ in _neighbours(hits, around)]
 
 
-def nearest(hits: Sequence[Candidate], around: int, room: int) -> list[Place]:
+def nearest(hits: Sequence[Candidate], around: int, room: int) -> list[ChunkKey]:
     """Those of `wanted` that are among the `room` most useful chunks, hits included."""
     better = sorted(-standing(hit.score) for hit in hits)
     return [place for n, (place, cost) in enumerate(_neighbours(hits, around)) if n + bisect(better, cost) < room]
 
 
-def _neighbours(hits: Sequence[Candidate], around: int) -> list[tuple[Place, float]]:
+def _neighbours(hits: Sequence[Candidate], around: int) -> list[tuple[ChunkKey, float]]:
     """Each neighbour and what it costs to read it: less for a better hit, more for each chunk away from it."""
     known = {hit.place for hit in hits}
-    costs: dict[Place, float] = {}
+    costs: dict[ChunkKey, float] = {}
     for hit in hits:
         for distance in range(1, around + 1):
             ords = (hit.ord - distance, hit.ord + distance) if hit.field == "content" else (distance - 1,)
             for ord_ in ords:
-                place: Place = (hit.page_key, "content", ord_)
+                place: ChunkKey = (hit.page_key, "content", ord_)
                 if ord_ >= 0 and place not in known:
                     costs[place] = min(STEP * distance - standing(hit.score), costs.get(place, math.inf))
     return sorted(costs.items(), key=lambda each: each[1])
@@ -84,7 +84,7 @@ def passages(
         whole_fields: all hits first, then the best hit's field until that is whole, then the next (SPEC B3);
             otherwise by worth.
     """
-    taken: dict[Place, _Piece] = {}
+    taken: dict[ChunkKey, _Piece] = {}
     left = budget
     for rank, chunk, distance in _ordered(hits, neighbours, whole_fields):
         if distance:
@@ -124,7 +124,7 @@ def _ordered(hits: Sequence[Hit], neighbours: Iterable[Hit], whole_fields: bool)
         yield rank, chunk, away
 
 
-def _connected(chunk: Hit, taken: Mapping[Place, _Piece], hits: Sequence[Hit]) -> bool:
+def _connected(chunk: Hit, taken: Mapping[ChunkKey, _Piece], hits: Sequence[Hit]) -> bool:
     """Whether it touches what is there, or opens a page whose title was hit."""
     page_key, field, ord_ = chunk.place
     beside = (page_key, field, ord_ - 1) in taken or (page_key, field, ord_ + 1) in taken
@@ -141,9 +141,9 @@ def _distance(hit: Hit, neighbour: Hit) -> int | None:
     return neighbour.ord + 1 if neighbour.field == "content" else None
 
 
-def _sources(hits: Sequence[Hit], taken: dict[Place, _Piece]) -> tuple[Source, ...]:
+def _sources(hits: Sequence[Hit], taken: dict[ChunkKey, _Piece]) -> tuple[Source, ...]:
     """Merge cores that touch, order by best hit, number."""
-    windows: list[list[tuple[Place, _Piece]]] = []
+    windows: list[list[tuple[ChunkKey, _Piece]]] = []
     for place, piece in sorted(taken.items(), key=lambda entry: entry[0]):
         if windows:
             (page_key, field, ord_), last = windows[-1][-1]
@@ -176,7 +176,7 @@ def _sources(hits: Sequence[Hit], taken: dict[Place, _Piece]) -> tuple[Source, .
     return tuple(sources)
 
 
-def _standing(window: list[tuple[Place, _Piece]]) -> tuple[int, bool]:
+def _standing(window: list[tuple[ChunkKey, _Piece]]) -> tuple[int, bool]:
     """Windows stand in the order of their best hit; one without a hit just after the hit that wanted it."""
     rank = min(piece.rank for _, piece in window)
     return rank, not any(piece.hit and piece.rank == rank for _, piece in window)

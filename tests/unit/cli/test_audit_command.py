@@ -9,8 +9,8 @@ from typer.testing import CliRunner
 
 from cli import audit as command
 from cli.main import app
-from pipelines.operate.audit.drift import NATURES
-from pipelines.operate.audit.findings import WORDS, AuditReport, Finding, RepairReport
+from pipelines.operate.audit.index_diff import NATURES
+from pipelines.operate.audit.report import WORDS, AuditReport, Finding, RepairReport
 from pipelines.runtime import logs
 
 

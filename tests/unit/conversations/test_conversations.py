@@ -15,18 +15,18 @@ from pipelines.conversations.conversations import (
     AnswerUnderWay,
     ConversationChanged,
     Conversations,
-    Kept,
     NoTurn,
     UnknownConversation,
+    VersionedConversation,
 )
-from pipelines.conversations.turns import Owner
+from pipelines.conversations.turns import ConversationOwner
 from pipelines.runtime.errors import Retryable
 from schemas.answer import Accepted, Answered, AnswerEvent, Done, Event, Failed, QuestionRephrased, Token
 from schemas.conversation import Feedback
 from schemas.query import Question, Turn
 from tests.asking import NOON, question
 
-OWNER = Owner("town", "visitor:v1")
+OWNER = ConversationOwner("town", "visitor:v1")
 ID = "conversation-1"
 HERE = "3.4.1"
 
@@ -185,7 +185,7 @@ async def test_of_two_questions_at_once_one_is_refused() -> None:
 class Contended(FakeConversations):
     """Somebody else writes between each look and the write that follows it."""
 
-    async def put(self, kept: Kept, *, at_once: bool = False) -> None:
+    async def put(self, kept: VersionedConversation, *, at_once: bool = False) -> None:
         if kept.version is not None:
             raise ConversationChanged("again")
         await super().put(kept)
@@ -272,9 +272,14 @@ async def test_feedback_belongs_to_an_answer_and_the_newest_counts() -> None:
 
 
 @pytest.mark.parametrize(
-    "stranger", [Owner("town", "visitor:v2"), Owner("other", "visitor:v1"), Owner("town", "key:a")]
+    "stranger",
+    [
+        ConversationOwner("town", "visitor:v2"),
+        ConversationOwner("other", "visitor:v1"),
+        ConversationOwner("town", "key:a"),
+    ],
 )
-async def test_nobody_else_finds_anything(stranger: Owner) -> None:
+async def test_nobody_else_finds_anything(stranger: ConversationOwner) -> None:
     bench = Bench()
     asked = await bench.begin()
     conversations = bench.conversations

@@ -9,8 +9,8 @@ import pytest
 
 from pipelines.conversations import turns as module
 from pipelines.conversations.turns import (
+    ConversationOwner,
     Outcome,
-    Owner,
     begun,
     by_day,
     changed_turn,
@@ -27,7 +27,7 @@ from schemas.conversation import Conversation, ConversationSummary
 from schemas.query import Question
 from tests.asking import NOON, question, source
 
-OWNER = Owner("town", "visitor:v1")
+OWNER = ConversationOwner("town", "visitor:v1")
 
 
 def numbered(n: int, text: str = "") -> Question:

@@ -8,7 +8,17 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from pipelines.evaluate.gate import BadQuestions, Case, Found, Rank, compare, load_cases, paired_interval, rank, verdict
+from pipelines.evaluate.gate import (
+    BadQuestions,
+    Case,
+    FoundPage,
+    Rank,
+    compare,
+    load_cases,
+    paired_interval,
+    rank,
+    verdict,
+)
 
 SAMPLE = Path(__file__).resolve().parents[3] / "sites" / "demo" / "questions.yaml"
 
@@ -18,12 +28,12 @@ def ranks(*pairs: tuple[int | None, int | None]) -> list[Rank]:
     return [Rank(question=f"q{n}", page="p", live=live, candidate=new) for n, (live, new) in enumerate(pairs)]
 
 
-def found(*pages: str) -> list[Found]:
-    return [Found(page, "en") for page in pages]
+def found(*pages: str) -> list[FoundPage]:
+    return [FoundPage(page, "en") for page in pages]
 
 
 def test_pages_are_ranked_by_their_first_hit_and_by_language() -> None:
-    hits = [Found("a", "en"), Found("a", "en"), Found("b", "de"), Found("b", "en")]
+    hits = [FoundPage("a", "en"), FoundPage("a", "en"), FoundPage("b", "de"), FoundPage("b", "en")]
     assert rank(Case(question="q", page="a"), hits) == 1
     assert rank(Case(question="q", page="b"), hits) == 2
     assert rank(Case(question="q", page="b", lang="en"), hits) == 3
@@ -70,11 +80,11 @@ async def test_every_question_is_asked_of_both() -> None:
     asked: list[tuple[str, str]] = []
     done: list[int] = []
 
-    async def live(question: str) -> Sequence[Found]:
+    async def live(question: str) -> Sequence[FoundPage]:
         asked.append(("live", question))
         return found("right")
 
-    async def candidate(question: str) -> Sequence[Found]:
+    async def candidate(question: str) -> Sequence[FoundPage]:
         asked.append(("candidate", question))
         return found("wrong", "right")
 

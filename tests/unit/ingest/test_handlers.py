@@ -15,7 +15,7 @@ from adapters.fakes import FakeIndex, FakePages, FakeSender
 from pipelines.ingest import handlers
 from pipelines.ingest.accept import reference
 from pipelines.ingest.embed import Embedding
-from pipelines.ingest.ports import Moved
+from pipelines.ingest.ports import IndexReplaced
 from pipelines.runtime.dead_letters import DeadLetter
 from pipelines.runtime.record import Lane, Record
 from schemas.base import Message, WireError
@@ -170,7 +170,7 @@ async def test_while_another_index_is_promoted_nothing_is_told_and_the_winner_se
     handle = handlers.index_handler(pages, Log())
     [late] = parts_of(change(4, offset=8))
     for part in (*parts_of(change(5, offset=3)), late, late):
-        with pytest.raises(Moved):
+        with pytest.raises(IndexReplaced):
             await handle(record(part), sender)
     assert [(sent.topic, sent.message) for sent in sender.sent] == [(CHANGES, saved(revision=5))]
 

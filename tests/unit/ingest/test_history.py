@@ -8,7 +8,7 @@ from typing import get_args
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from pipelines.operate.rebuild.fill import Filler, Target
+from pipelines.operate.rebuild.index_builder import BuildTarget, IndexBuilder
 from pipelines.runtime.embedder import Embedder
 from pipelines.runtime.record import LANES
 from pipelines.runtime.retry import RetryPolicy
@@ -53,9 +53,9 @@ async def rebuilt(world: World, source: RebuildSource) -> Generation:
         return make.model
 
     new, view = Generation(make), View(world)
-    target = Target("town", "fake", make.model.fingerprint, make.model.dims, make.chunker, model)
+    target = BuildTarget("town", "fake", make.model.fingerprint, make.model.dims, make.chunker, model)
     embedding, policy = SmallParts(view, view), RetryPolicy(tries=1, retry_for=0)
-    filler = Filler(source, target, new, view, embedding, world.logs[CHANGES], no_attachments, policy)
+    filler = IndexBuilder(source, target, new, view, embedding, world.logs[CHANGES], no_attachments, policy)
     for record in list(world.logs[TOPICS[source]].records.values()):
         await filler.write(await filler.decode([record]))
     assert filler.tally.failures == 0

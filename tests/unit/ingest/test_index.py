@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from adapters.fakes import FakeIndex, FakePages
 from pipelines.ingest.index import Outcome, index_part
-from pipelines.ingest.ports import ChunkAddress, Moved
+from pipelines.ingest.ports import ChunkAddress, IndexReplaced
 from schemas.head import Head
 from schemas.ingest import PageEmbeddings, ReceiptEvent
 from schemas.page import ChangeRef, FieldName, Op
@@ -300,7 +300,7 @@ async def test_a_swap_between_write_and_receipt_is_found_and_the_next_try_goes_t
         pages.index = new
 
     pages.index = old = Overtaken(promote)
-    with pytest.raises(Moved, match=KEY):
+    with pytest.raises(IndexReplaced, match=KEY):
         await apply(pages, *parts_of(change(1)))
     assert new.texts(KEY) == {}
     assert receipt(await apply(pages, *parts_of(change(1)))).state == "searchable"
@@ -317,7 +317,7 @@ async def test_from_an_index_that_is_about_to_be_replaced_comes_no_receipt() -> 
     pages = Held()
     late = parts_of(change(0))
     for parts in (parts_of(change(1)), parts_of(change(2, "delete")), late):
-        with pytest.raises(Moved):
+        with pytest.raises(IndexReplaced):
             await apply(pages, *parts)
     pages.held = False
     assert receipt(await apply(pages, *late)).state == "superseded"

@@ -17,7 +17,6 @@ from pipelines.query import giving_up
 from pipelines.query.answer.answering import Answering
 from pipelines.query.answer.handler import answer_handler
 from pipelines.query.answer.stops import Stops
-from pipelines.query.books import Books
 from pipelines.query.giving_up import apology, impatient
 from pipelines.query.ports import Completion
 from pipelines.query.publish import CLOCK_SKEW_MS
@@ -26,7 +25,8 @@ from pipelines.query.rephrase.examples import Examples
 from pipelines.query.rephrase.handler import Rewriter, rephrase_handler
 from pipelines.query.retrieve.handler import retrieve_handler
 from pipelines.query.retrieve.ports import Candidates, Hit
-from pipelines.query.retrieve.search import Found
+from pipelines.query.retrieve.search import SearchResult
+from pipelines.query.site_prompts import SitePrompts
 from pipelines.runtime.dead_letters import DeadLetter
 from pipelines.runtime.errors import Retryable
 from pipelines.runtime.record import Record
@@ -39,8 +39,8 @@ from tests.asking import NOON, question, retrieved, source
 from wiring.settings import Settings, SiteSettings
 
 SETTINGS = Settings(sites={"town": SiteSettings(title="Town")})
-BOOKS = Books()
-PHRASES = BOOKS.of("town").phrases
+SITE_PROMPTS = SitePrompts()
+PHRASES = SITE_PROMPTS.of("town").phrases
 
 
 def asked(text: str = "When is the pool open?", seconds_left: float = 60) -> Question:
@@ -60,12 +60,12 @@ class NoExamples:
 
 
 def rewriter(model: FakeChat) -> Rewriter:
-    return Rewriter(model, Examples(BOOKS, NoExamples(), Models(), 15))
+    return Rewriter(model, Examples(SITE_PROMPTS, NoExamples(), Models(), 15))
 
 
 async def rephrased(request: Question, model: FakeChat | None) -> Rephrased:
     sender = FakeSender()
-    await rephrase_handler(SETTINGS, BOOKS, rewriter(model) if model else None)(record(request), sender)
+    await rephrase_handler(SETTINGS, SITE_PROMPTS, rewriter(model) if model else None)(record(request), sender)
     [sent] = sender.sent
     assert (sent.topic, sent.key) == (REPHRASED, "conversation-1")
     assert isinstance(sent.message, Rephrased)
@@ -98,8 +98,8 @@ async def test_no_model_is_paid_for_short_questions_or_ones_nobody_waits_for(req
 
 async def test_a_question_gets_its_sources() -> None:
     class Nothing:
-        async def find(self, site: str, text: str, **how: Any) -> Found:
-            return Found([], Candidates([], [], [], 0), None, [])
+        async def find(self, site: str, text: str, **how: Any) -> SearchResult:
+            return SearchResult([], Candidates([], [], [], 0), None, [])
 
         async def chunks(self, site: str, addresses: Sequence[Any]) -> list[Hit]:
             return []
@@ -148,7 +148,7 @@ async def answered(log: FakeLog, fresh: bool) -> list[str]:
     sender = FakeSender()
     message = retrieved(source(1, "The pool opens at 9.")).model_copy(update={"request": asked()})
     stops = Stops(log, lambda deliver: tail)
-    handle = answer_handler(Answering(SETTINGS, BOOKS, {}), Models(), log, stops)
+    handle = answer_handler(Answering(SETTINGS, SITE_PROMPTS, {}), Models(), log, stops)
     await handle(record(message, fresh), sender)
     assert {(s.topic, s.key) for s in sender.sent} <= {(ANSWERS, message.request.request_id)}
     return [s.message.event.type for s in sender.sent if isinstance(s.message, AnswerEvent)]
@@ -182,7 +182,7 @@ LETTER = DeadLetter("answer", "t", 0, 0, 0, "X", "no-such-code", "java.lang.Null
 )
 async def test_a_visitor_whose_question_died_is_told_in_their_own_words(message: Message, question_of: Any) -> None:
     sender = FakeSender()
-    await apology(question_of, BOOKS, FakeLog())(record(message), LETTER, sender)
+    await apology(question_of, SITE_PROMPTS, FakeLog())(record(message), LETTER, sender)
     failed, done = [s.message.event for s in sender.sent if isinstance(s.message, AnswerEvent)]
     assert failed == Failed(code="no-such-code", message=PHRASES.error("error", "de"))
     assert "NullPointer" not in failed.message
@@ -193,13 +193,13 @@ async def test_a_visitor_whose_question_died_is_told_in_their_own_words(message:
 async def test_of_bytes_that_are_no_question_nobody_is_told(value: bytes) -> None:
     sender = FakeSender()
     for question_of in (giving_up.asked, giving_up.rephrased, giving_up.retrieved):
-        await apology(question_of, BOOKS, FakeLog())(record(value), LETTER, sender)
+        await apology(question_of, SITE_PROMPTS, FakeLog())(record(value), LETTER, sender)
     assert sender.sent == []
 
 
 async def test_bytes_that_are_no_message_are_refused_for_good() -> None:
     handlers = [
-        rephrase_handler(SETTINGS, BOOKS, None),
+        rephrase_handler(SETTINGS, SITE_PROMPTS, None),
         retrieve_handler(SETTINGS, None, None),  # type: ignore[arg-type]
         answer_handler(None, Models(), FakeLog(), None),  # type: ignore[arg-type]
     ]
@@ -227,7 +227,7 @@ async def given_up(seconds_since: float, *written: AnswerEvent) -> list[Any]:
     patience = (datetime.now(UTC) - NOON).total_seconds() - seconds_since
     settings = SETTINGS.model_copy(update={"question_patience": patience})
     sender = FakeSender()
-    handle = impatient(away, giving_up.asked, settings, BOOKS, FakeLog(*written))
+    handle = impatient(away, giving_up.asked, settings, SITE_PROMPTS, FakeLog(*written))
     await handle(record(request), sender)
     return [s.message.event for s in sender.sent if isinstance(s.message, AnswerEvent)]
 

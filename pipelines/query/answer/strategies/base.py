@@ -20,9 +20,9 @@ from typing import ClassVar, Protocol
 from pipelines.query.answer import prompt as answer
 from pipelines.query.answer.cite import CitationParser
 from pipelines.query.answer.ports import Finder
-from pipelines.query.books import Books
 from pipelines.query.ports import ChatModel, Completion, ModelSilent, ToolSpec
 from pipelines.query.rephrase.rewrite import conversation
+from pipelines.query.site_prompts import SitePrompts
 from prompts.loader import ChatMessage, Prompt, fence
 from schemas.answer import Citation, SourcesFound, Step, StepKind, Token, Usage
 from schemas.page import FieldName
@@ -68,16 +68,16 @@ class Task:
 
 
 @dataclass(frozen=True)
-class Means:
+class StrategyContext:
     """What strategies work with; shared by all answers of a process."""
 
     model: ChatModel
-    books: Books
+    site_prompts: SitePrompts
     finder: Finder
 
     def prompt(self, name: str, task: Task) -> Prompt:
         """The site's own, or ours."""
-        return self.books.of(task.retrieved.request.site).prompts[name]
+        return self.site_prompts.of(task.retrieved.request.site).prompts[name]
 
 
 class Strategy(Protocol):
@@ -97,18 +97,18 @@ class Strategy(Protocol):
         ...
 
 
-Place = tuple[str, str, FieldName, int]
+SourceKey = tuple[str, str, FieldName, int]
 
 
 @dataclass
-class Library:
+class NumberedSources:
     """The sources of one run, numbered as they came: a number, once given, stays."""
 
     searches: list[list[Source]] = field(default_factory=list)
-    _numbers: dict[Place, int] = field(default_factory=dict)
+    _numbers: dict[SourceKey, int] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, sources: Sequence[Source]) -> Library:
+    def of(cls, sources: Sequence[Source]) -> NumberedSources:
         """With the sources that were retrieved, under the numbers they have."""
         library = cls([list(sources)])
         library._numbers = {_place(source): source.n for source in sources}
@@ -144,7 +144,7 @@ class Library:
         return tuple(source for _, _, source in sorted(ranks, key=lambda entry: entry[:2]))
 
 
-def _place(source: Source) -> Place:
+def _place(source: Source) -> SourceKey:
     return source.page_id, source.lang, source.field, source.ord
 
 
@@ -157,7 +157,7 @@ def shortened(text: str, limit: int = STEP_CHARS) -> str:
     return text if len(text) <= limit else f"{text[: limit - 1]}…"
 
 
-def asked(means: Means, prompt: str, task: Task, **values: str) -> tuple[ChatMessage, ...]:
+def asked(means: StrategyContext, prompt: str, task: Task, **values: str) -> tuple[ChatMessage, ...]:
     """The messages of one of the prompts on the way; `values` are those that only this one wants."""
     chosen = means.prompt(prompt, task)
     shared = {
@@ -173,7 +173,7 @@ def asked(means: Means, prompt: str, task: Task, **values: str) -> tuple[ChatMes
 
 
 async def ask(
-    means: Means, prompt: str, task: Task, *, max_tokens: int, tools: Sequence[ToolSpec] = (), **values: str
+    means: StrategyContext, prompt: str, task: Task, *, max_tokens: int, tools: Sequence[ToolSpec] = (), **values: str
 ) -> tuple[Completion, Step]:
     """What the model says to one of the prompts on the way. Raises: ModelError."""
     began = perf_counter()
@@ -182,7 +182,7 @@ async def ask(
     return completion, step("model", prompt, said, began)
 
 
-async def search(means: Means, task: Task, library: Library, query: str) -> tuple[list[Source], Step]:
+async def search(means: StrategyContext, task: Task, library: NumberedSources, query: str) -> tuple[list[Source], Step]:
     """Look for something else; what is found is in the library. Raises: Retryable."""
     began = perf_counter()
     found = library.add(await means.finder.find(task.retrieved, query))
@@ -190,7 +190,7 @@ async def search(means: Means, task: Task, library: Library, query: str) -> tupl
 
 
 async def write(
-    means: Means, task: Task, sources: Sequence[Source], notes: Sequence[str] = ()
+    means: StrategyContext, task: Task, sources: Sequence[Source], notes: Sequence[str] = ()
 ) -> AsyncGenerator[Piece, None]:
     """The answer itself, streamed, from the best of the sources.
 

@@ -7,7 +7,7 @@ from contextlib import aclosing
 from typing import ClassVar
 
 from pipelines.query.answer.prompt import fenced
-from pipelines.query.answer.strategies.base import Means, Piece, Task, ask, write
+from pipelines.query.answer.strategies.base import Piece, StrategyContext, Task, ask, write
 from pipelines.query.retrieve.widen import fit
 
 THOUGHT_TOKENS = 500
@@ -18,7 +18,7 @@ class ChainOfThought:
 
     searches: ClassVar = False
 
-    def __init__(self, means: Means) -> None:
+    def __init__(self, means: StrategyContext) -> None:
         self._means = means
 
     async def run(self, task: Task) -> AsyncGenerator[Piece, None]:

@@ -6,7 +6,7 @@ from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from typing import ClassVar
 
-from pipelines.query.answer.strategies.base import Means, Piece, Task, write
+from pipelines.query.answer.strategies.base import Piece, StrategyContext, Task, write
 
 
 class Plain:
@@ -14,7 +14,7 @@ class Plain:
 
     searches: ClassVar = False
 
-    def __init__(self, means: Means) -> None:
+    def __init__(self, means: StrategyContext) -> None:
         self._means = means
 
     async def run(self, task: Task) -> AsyncGenerator[Piece, None]:

@@ -15,7 +15,17 @@ from dataclasses import dataclass, field
 from time import perf_counter
 from typing import ClassVar, NamedTuple
 
-from pipelines.query.answer.strategies.base import Library, Means, Piece, Task, ask, search, shortened, step, write
+from pipelines.query.answer.strategies.base import (
+    NumberedSources,
+    Piece,
+    StrategyContext,
+    Task,
+    ask,
+    search,
+    shortened,
+    step,
+    write,
+)
 from schemas.query import Source
 from text.sentences import cut, plain, split
 from text.words import stems
@@ -56,7 +66,7 @@ def action(said: str) -> Action | None:
 class _Run:
     """What has been thought, done and observed."""
 
-    library: Library
+    library: NumberedSources
     steps: list[str] = field(default_factory=list)
     thoughts: list[str] = field(default_factory=list)  # notes for the answer; what was observed is in the sources
     done: dict[tuple[str, ...], int] = field(default_factory=dict)
@@ -68,11 +78,11 @@ class ReAct:
 
     searches: ClassVar = True
 
-    def __init__(self, means: Means) -> None:
+    def __init__(self, means: StrategyContext) -> None:
         self._means = means
 
     async def run(self, task: Task) -> AsyncGenerator[Piece, None]:
-        run = _Run(Library.of(task.retrieved.sources))
+        run = _Run(NumberedSources.of(task.retrieved.sources))
         first = Action("search", task.question)
         run.done[first.key] = 1
         run.steps += _observed(f"search[{task.question}]", run.library.all)

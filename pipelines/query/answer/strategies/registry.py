@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from pipelines.query.answer.strategies.base import Means, Strategy
+from pipelines.query.answer.strategies.base import Strategy, StrategyContext
 from pipelines.query.answer.strategies.chain_of_thought import ChainOfThought
 from pipelines.query.answer.strategies.plain import Plain
 from pipelines.query.answer.strategies.react import ReAct
@@ -13,7 +13,7 @@ from pipelines.query.answer.strategies.self_ask import SelfAsk
 from pipelines.query.answer.strategies.tools import ToolCalls
 from pipelines.runtime.settings import StrategyName
 
-STRATEGIES: Mapping[StrategyName, Callable[[Means], Strategy]] = {
+STRATEGIES: Mapping[StrategyName, Callable[[StrategyContext], Strategy]] = {
     "plain": Plain,
     "retrieval-gate": RetrievalGate,
     "self-ask": SelfAsk,
@@ -23,6 +23,6 @@ STRATEGIES: Mapping[StrategyName, Callable[[Means], Strategy]] = {
 }
 
 
-def strategies(means: Means) -> Mapping[StrategyName, Strategy]:
+def strategies(means: StrategyContext) -> Mapping[StrategyName, Strategy]:
     """All of them."""
     return {name: make(means) for name, make in STRATEGIES.items()}

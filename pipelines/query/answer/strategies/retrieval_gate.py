@@ -12,7 +12,17 @@ from contextlib import aclosing
 from time import perf_counter
 from typing import ClassVar
 
-from pipelines.query.answer.strategies.base import Library, Means, Piece, Task, ask, asked, cited, search, write
+from pipelines.query.answer.strategies.base import (
+    NumberedSources,
+    Piece,
+    StrategyContext,
+    Task,
+    ask,
+    asked,
+    cited,
+    search,
+    write,
+)
 from text.words import stems
 
 DECISION_TOKENS = 80
@@ -26,14 +36,14 @@ class RetrievalGate:
 
     searches: ClassVar = True
 
-    def __init__(self, means: Means) -> None:
+    def __init__(self, means: StrategyContext) -> None:
         self._means = means
 
     async def run(self, task: Task) -> AsyncGenerator[Piece, None]:
         decided, step = await ask(self._means, "decide", task, max_tokens=DECISION_TOKENS)
         yield decided.usage
         yield step
-        library = Library.of(task.retrieved.sources)
+        library = NumberedSources.of(task.retrieved.sources)
         if _NO.fullmatch(decided.text.strip()):
             messages = asked(self._means, "courtesy", task, asked=task.retrieved.request.question)
             writing = cited(self._means.model, messages, (), perf_counter())

@@ -12,7 +12,7 @@ from contextlib import aclosing
 from typing import ClassVar
 
 from pipelines.query.answer.prompt import fenced
-from pipelines.query.answer.strategies.base import Library, Means, Piece, Task, ask, search, write
+from pipelines.query.answer.strategies.base import NumberedSources, Piece, StrategyContext, Task, ask, search, write
 from pipelines.query.retrieve.widen import fit
 from schemas.query import Source
 from text.words import stems
@@ -30,11 +30,11 @@ class SelfAsk:
 
     searches: ClassVar = True
 
-    def __init__(self, means: Means) -> None:
+    def __init__(self, means: StrategyContext) -> None:
         self._means = means
 
     async def run(self, task: Task) -> AsyncGenerator[Piece, None]:
-        library = Library.of(task.retrieved.sources)
+        library = NumberedSources.of(task.retrieved.sources)
         notes: list[str] = []
         asked: set[tuple[str, ...]] = set()
         found: Sequence[Source] = ()

@@ -16,7 +16,7 @@ from time import perf_counter
 from typing import ClassVar
 
 from pipelines.query.answer.prompt import fenced
-from pipelines.query.answer.strategies.base import Library, Means, Piece, Task, ask, step, write
+from pipelines.query.answer.strategies.base import NumberedSources, Piece, StrategyContext, Task, ask, step, write
 from pipelines.query.answer.tools.calendar import Calendar
 from pipelines.query.answer.tools.pages import Pages
 from pipelines.query.answer.tools.registry import BadCall, MissingSlots, Said, Tools
@@ -33,13 +33,13 @@ class ToolCalls:
 
     searches: ClassVar = True
 
-    def __init__(self, means: Means) -> None:
+    def __init__(self, means: StrategyContext) -> None:
         self._means = means
 
     async def run(self, task: Task) -> AsyncGenerator[Piece, None]:
         calendar, pages = Calendar(task.now), Pages(self._means.finder, task.retrieved)
         tools = Tools([calendar.date_calculator, calendar.opening_hours, pages.page])
-        library = Library.of(task.retrieved.sources)
+        library = NumberedSources.of(task.retrieved.sources)
         notes: list[str] = []
         done: set[ToolCall] = set()
         for _ in range(ROUNDS):

@@ -31,7 +31,7 @@ from pipelines.runtime.dead_letters import describe
 from pipelines.runtime.errors import Permanent, Retryable
 from pipelines.runtime.record import Record
 from schemas.ingest import Chunk, Chunker, EmbeddedChunk, PageChunks
-from schemas.page import Attachment, PageChange, PageDocument, Place
+from schemas.page import Attachment, AttachmentPlace, PageChange, PageDocument
 from tests.making import NOON, no_attachments
 
 PDF = b"%PDF-1.4 "
@@ -105,7 +105,7 @@ async def test_each_page_of_a_file_has_a_place_of_its_own() -> None:
     url = "https://town.example/files/Fees%202026.pdf?v=2#x"
     read = await attachments({url: Got(PDF)}).read(page(Attachment(url=url)))
     assert [piece.text for piece in read.pieces] == ["Text of page 1.", "Text of page 2.", "Text of page 3."]
-    assert read.pieces[2].place == Place(
+    assert read.pieces[2].place == AttachmentPlace(
         file=0, title="Fees – Fees 2026.pdf · 3/3", url="https://town.example/files/Fees%202026.pdf?v=2#page=3"
     )
     assert (read.notes, read.failed) == ((), ())
@@ -207,12 +207,12 @@ def test_any_attachment_has_a_name(attachment: Attachment) -> None:
     assert name_of(attachment, 0).strip()
 
 
-PLACES = st.integers(0, 3).map(lambda n: Place(file=n // 2, title=f"t{n}", url=f"u{n}"))
+PLACES = st.integers(0, 3).map(lambda n: AttachmentPlace(file=n // 2, title=f"t{n}", url=f"u{n}"))
 TEXTS = st.text(alphabet="ab .\n", max_size=300)
 
 
 @given(TEXTS, st.lists(st.tuples(PLACES, TEXTS), max_size=5, unique_by=lambda each: each[0]))
-def test_cores_of_a_place_laid_end_to_end_are_its_text(own: str, attached: list[tuple[Place, str]]) -> None:
+def test_cores_of_a_place_laid_end_to_end_are_its_text(own: str, attached: list[tuple[AttachmentPlace, str]]) -> None:
     given = [Piece(place, text) for place, text in attached if text.strip()]
     chunks = chunk_page({"title": "T", "content": own}, CHUNKER, given)
     assert pieces_of(chunks) == given
@@ -225,7 +225,7 @@ def test_cores_of_a_place_laid_end_to_end_are_its_text(own: str, attached: list[
 def test_what_is_embedded_reaches_over_the_pages_of_a_file_and_never_from_file_to_file() -> None:
     cores = {0: ["a" * 10, "b" * 10], 1: ["c" * 10]}
     attached = [
-        Piece(Place(file=file, title="", url=f"#{n}"), text)
+        Piece(AttachmentPlace(file=file, title="", url=f"#{n}"), text)
         for file, texts in cores.items()
         for n, text in enumerate(texts)
     ]
@@ -270,7 +270,7 @@ async def test_a_page_without_attachments_is_the_same_bytes_as_ever() -> None:
 
 
 async def test_a_place_travels() -> None:
-    place = Place(file=1, title="Statute · 3/9", url="/s.pdf#page=3")
+    place = AttachmentPlace(file=1, title="Statute · 3/9", url="/s.pdf#page=3")
     chunk = Chunk(field="content", ord=4, text="x", place=place)
     assert Chunk.model_validate_json(chunk.model_dump_json()) == chunk
 
@@ -313,7 +313,7 @@ async def test_a_page_does_not_wait_for_a_server_that_is_away() -> None:
 
 
 async def test_attachments_never_make_a_page_too_large_for_the_bus() -> None:
-    place = Place(file=0, title="T" * 4_000, url="u")
+    place = AttachmentPlace(file=0, title="T" * 4_000, url="u")
     pieces = tuple(Piece(place, "x" * 90 + f" {n}") for n in range(3_000))
     [sent], error = await handled(Attached(pieces))
     assert error is None

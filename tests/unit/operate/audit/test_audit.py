@@ -11,7 +11,7 @@ from pipelines.ingest.accept import newer, reference
 from pipelines.operate.audit import audit as audit_module
 from pipelines.operate.audit import repair as repair_module
 from pipelines.operate.audit.audit import AuditStopped, Progress, audit
-from pipelines.operate.audit.drift import ChunkDocument, Document, Drift, HeadDocument, Winner
+from pipelines.operate.audit.index_diff import ChunkDocument, Document, HeadDocument, IndexDiff, Winner
 from pipelines.operate.audit.repair import Auditor, AuditRunning, LogLost, stretches
 from pipelines.runtime.record import Headers, Record
 from schemas.base import MAX_REVISION
@@ -19,7 +19,7 @@ from schemas.ingest import Failure, ReceiptEvent
 from schemas.keys import chunk_id, head_id
 from schemas.page import PageChange
 from schemas.topics import Topic
-from tests.drifting import SITE, World, changed, key_of, record
+from tests.index_diffs import SITE, World, changed, key_of, record
 from tests.making import NOON
 
 
@@ -255,11 +255,11 @@ async def test_an_index_that_was_replaced_meanwhile_does_not_count() -> None:
 async def test_a_full_disk_is_explained(monkeypatch: pytest.MonkeyPatch) -> None:
     town = Town(World.of(changed("a", 2)))
 
-    def full(self: Drift, records: Iterable[Record]) -> None:
+    def full(self: IndexDiff, records: Iterable[Record]) -> None:
         self._db.execute("PRAGMA max_page_count = 1")
         self._db.execute("CREATE TABLE more (x)")
 
-    monkeypatch.setattr(Drift, "add_records", full)
+    monkeypatch.setattr(IndexDiff, "add_records", full)
     with pytest.raises(AuditStopped, match=r"database or disk is full.*TMPDIR"):
         await town.auditor().audit(SITE)
 

@@ -6,7 +6,7 @@ import pytest
 
 from adapters.fakes import FakeIndex, FakePages
 from pipelines.ingest.index import Outcome, apply_part, index_part
-from pipelines.ingest.ports import Moved
+from pipelines.ingest.ports import IndexReplaced
 from schemas.head import Origin
 from tests.making import NOON, change, parts_of
 
@@ -28,7 +28,7 @@ class Moving(FakePages):
 async def test_nothing_is_said_of_an_index_that_is_not_live_any_more() -> None:
     pages = Moving(1)
     [part] = parts_of(change(1))
-    with pytest.raises(Moved):
+    with pytest.raises(IndexReplaced):
         await index_part(part, pages, lambda: NOON)
     outcome = await index_part(part, pages, lambda: NOON)
     assert outcome.receipt is not None

@@ -15,9 +15,8 @@ from adapters.llm.fake import FakeChat
 from pipelines.query.answer import pump
 from pipelines.query.answer.answering import QUOTING_TIME, Answering
 from pipelines.query.answer.ports import Finder
-from pipelines.query.answer.strategies.base import Means
+from pipelines.query.answer.strategies.base import StrategyContext
 from pipelines.query.answer.strategies.registry import strategies
-from pipelines.query.books import Books
 from pipelines.query.ports import (
     BadRequest,
     ChatModel,
@@ -34,6 +33,7 @@ from pipelines.query.ports import (
     ToolSpec,
 )
 from pipelines.query.publish import Publication
+from pipelines.query.site_prompts import SitePrompts
 from pipelines.query.translate import Translator
 from pipelines.runtime.errors import PagewireError, Retryable
 from pipelines.runtime.settings import StrategyName
@@ -46,8 +46,8 @@ from tests.asking import retrieved, source
 from wiring.settings import Settings, SiteSettings
 
 SETTINGS = Settings(sites={"town": SiteSettings(title="Town")}, llm_model="fake")
-BOOKS = Books()
-PHRASES = BOOKS.of("town").phrases
+SITE_PROMPTS = SitePrompts()
+PHRASES = SITE_PROMPTS.of("town").phrases
 POOL = source(1, "The pool opens daily at 9. It is closed on Sundays.")
 TICKETS = source(2, "A ticket costs 4 euros.", title="Tickets")
 
@@ -77,8 +77,8 @@ async def answer(
     pages: Finder | None = None,
 ) -> list[AnswerEvent]:
     sender = sender or FakeSender()
-    ways = strategies(Means(model, BOOKS, pages or NoPages())) if model else {}
-    answering = Answering(settings, BOOKS, ways, Translator(model, load("translate")) if model else None)
+    ways = strategies(StrategyContext(model, SITE_PROMPTS, pages or NoPages())) if model else {}
+    answering = Answering(settings, SITE_PROMPTS, ways, Translator(model, load("translate")) if model else None)
     to = Publication(sender, question.request, 1)
     await answering.answer(question, FakeEmbedder(), to, stopped or asyncio.Event())
     return [s.message for s in sender.sent if isinstance(s.message, AnswerEvent)]

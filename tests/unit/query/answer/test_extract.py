@@ -50,7 +50,7 @@ POOL = source(
     "# Swimming pool\n\nThe pool lies by the lake. It opens daily at 9. Dogs must stay outside. "
     "A ticket to the pool costs 4 euros.",
 )
-LIBRARY = source(2, "The library lends books and films. A library card costs 12 euros a year.")
+LIBRARY = source(2, "The library lends site_prompts and films. A library card costs 12 euros a year.")
 
 
 async def quoted(question: str, *sources: Source, limit: int = 3) -> tuple[str, list[tuple[int, str]]]:

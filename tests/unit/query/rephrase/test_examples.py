@@ -9,16 +9,16 @@ import pytest
 
 from adapters.elastic.client import ElasticsearchDown
 from adapters.embedders.fake import FakeEmbedder
-from pipelines.query.books import Books
 from pipelines.query.rephrase import examples as module
 from pipelines.query.rephrase.examples import SHOTS, Examples
+from pipelines.query.site_prompts import SitePrompts
 from pipelines.runtime.errors import Retryable
 from schemas.example import RephraseExample
 from schemas.query import Question, Turn
 from tests.asking import question
 
-BOOKS = Books()
-PROMPT = BOOKS.of("town").prompts["rephrase"]
+SITE_PROMPTS = SitePrompts()
+PROMPT = SITE_PROMPTS.of("town").prompts["rephrase"]
 DOGS = "How much is the tax for a second dog?"
 
 
@@ -62,7 +62,7 @@ async def picked(
     request: Question, *kept: RephraseExample, lang: str = "en", models: Models | None = None
 ) -> Sequence[str]:
     """Titles: the operator's examples are called by their id."""
-    chosen = await Examples(BOOKS, Store(*kept), models or Models(), 15).pick(request, lang)
+    chosen = await Examples(SITE_PROMPTS, Store(*kept), models or Models(), 15).pick(request, lang)
     return [example.title for example in chosen]
 
 
@@ -85,7 +85,7 @@ async def test_what_was_said_before_counts_as_well() -> None:
 @pytest.mark.parametrize("alone", [True, False])
 async def test_questions_to_leave_alone_and_questions_to_rewrite_are_both_shown(alone: bool) -> None:
     alike = [live(n, f"{DOGS} {n}", None if alone else f"{DOGS} {n}, in this town") for n in range(20)]
-    chosen = await Examples(BOOKS, Store(*alike), Models(), 15).pick(question(DOGS), "en")
+    chosen = await Examples(SITE_PROMPTS, Store(*alike), Models(), 15).pick(question(DOGS), "en")
     assert len(chosen) == SHOTS
     assert {module._left_alone(example) for example in chosen} == {True, False}
 
@@ -103,7 +103,7 @@ async def test_a_language_without_examples_gets_the_english_ones() -> None:
 
 async def test_an_example_added_to_a_running_system_is_used(monkeypatch: pytest.MonkeyPatch) -> None:
     store = Store()
-    examples = Examples(BOOKS, store, Models(), 15)
+    examples = Examples(SITE_PROMPTS, store, Models(), 15)
     assert all(e.title != "example-1" for e in await examples.pick(question(DOGS), "en"))
     store.kept.append(live(1, DOGS))
     await examples.pick(question(DOGS), "en")
@@ -116,7 +116,7 @@ async def test_examples_are_embedded_once_and_forgotten_when_there_are_too_many(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     models = Models()
-    examples = Examples(BOOKS, Store(), models, 15)
+    examples = Examples(SITE_PROMPTS, Store(), models, 15)
     for _ in range(3):
         await examples.pick(question(DOGS), "en")
     assert len(models.model.embedded) == len(PROMPT.examples["en"])
@@ -128,7 +128,7 @@ async def test_examples_are_embedded_once_and_forgotten_when_there_are_too_many(
 async def test_what_fails_costs_the_choice_and_not_the_answer() -> None:
     models, store = Models(), Store(live(1, DOGS))
     models.down = store.down = True
-    examples = Examples(BOOKS, store, models, 15)
+    examples = Examples(SITE_PROMPTS, store, models, 15)
     for _ in range(3):
         assert len(await examples.pick(question(DOGS), "en")) == SHOTS
     assert store.read == 1

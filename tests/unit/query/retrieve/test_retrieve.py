@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from adapters.embedders.fake import FakeEmbedder
-from pipelines.query.retrieve.ports import Candidates, Floors, Hit, IndexMoved
+from pipelines.query.retrieve.ports import Candidates, Floors, Hit, QueryModelOutdated
 from pipelines.query.retrieve.retrieve import FINE, NOTHING_FOUND, retrieve
 from pipelines.query.retrieve.search import DEPTH, Searcher
 from pipelines.query.retrieve.widen import passages
@@ -56,7 +56,7 @@ class FakeIndex:
     async def candidates(self, site: str, text: str, vector: Any, **how: Any) -> Candidates:
         if self.moves:
             self.moves -= 1
-            raise IndexMoved("another index is live")
+            raise QueryModelOutdated("another index is live")
         self.searches.append({"site": site, "text": text, "vector": vector, **how})
         dense = self._found.dense if vector is not None else []
         keyword = self._found.keyword if how["keyword_hits"] else []
@@ -197,7 +197,7 @@ async def test_a_promotion_in_between_costs_a_second_look_with_the_right_model()
 async def test_promotions_without_end_are_told() -> None:
     index = FakeIndex([hit(0, "a", cosine=0.8)])
     index.moves = 9
-    with pytest.raises(IndexMoved):
+    with pytest.raises(QueryModelOutdated):
         await searcher(index).search("town", "pool", kind="hybrid", size=3)
     assert index.moves == 7
 

@@ -10,12 +10,12 @@ import pytest
 
 from adapters.llm.fake import FakeChat
 from pipelines.query.answer.strategies import base, react, self_ask, tools
-from pipelines.query.answer.strategies.base import Library, Means, Task
+from pipelines.query.answer.strategies.base import NumberedSources, StrategyContext, Task
 from pipelines.query.answer.strategies.react import Action, action
 from pipelines.query.answer.strategies.registry import STRATEGIES, strategies
 from pipelines.query.answer.strategies.retrieval_gate import decision
-from pipelines.query.books import Books
 from pipelines.query.ports import ModelSilent, ToolCall
+from pipelines.query.site_prompts import SitePrompts
 from pipelines.runtime.settings import StrategyName
 from tests.asking import retrieved, source
 from tests.running import FERRY, MILL, MONDAY, POOL, Site, run
@@ -250,18 +250,18 @@ class TestTools:
 
 class TestLibrary:
     def test_a_number_once_given_stays(self) -> None:
-        library = Library.of([POOL, source(2, "Tickets.")])
+        library = NumberedSources.of([POOL, source(2, "Tickets.")])
         assert [s.n for s in library.add([FERRY, POOL, MILL])] == [3, 1, 4]
         assert [s.n for s in library.add([MILL])] == [4]
         assert [s.n for s in library.all] == [1, 2, 3, 4]
 
     def test_the_best_of_every_search_comes_first(self) -> None:
-        library = Library.of([POOL, source(2, "Tickets.")])
+        library = NumberedSources.of([POOL, source(2, "Tickets.")])
         library.add([FERRY, MILL])
         assert [s.n for s in library.ranked] == [1, 3, 2, 4]
 
     def test_an_empty_one_numbers_from_one(self) -> None:
-        assert [s.n for s in Library.of([]).add([FERRY, MILL])] == [1, 2]
+        assert [s.n for s in NumberedSources.of([]).add([FERRY, MILL])] == [1, 2]
 
 
 async def test_a_trace_is_no_copy_of_the_prompt() -> None:
@@ -271,7 +271,9 @@ async def test_a_trace_is_no_copy_of_the_prompt() -> None:
 async def test_leaving_a_strategy_hangs_up_on_the_model() -> None:
     model = FakeChat("notes", ["one ", "two ", "three "])
     task = Task(retrieved(POOL), site="Town", language="English", now=MONDAY, budget=6_000, history_messages=15)
-    async with aclosing(strategies(Means(model, Books(), Site()))["chain-of-thought"].run(task)) as pieces:
+    async with aclosing(
+        strategies(StrategyContext(model, SitePrompts(), Site()))["chain-of-thought"].run(task)
+    ) as pieces:
         async for piece in pieces:
             if getattr(piece, "text", "") == "one":
                 break

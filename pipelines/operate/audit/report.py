@@ -7,7 +7,7 @@ from typing import Literal
 
 from pydantic import Field, computed_field
 
-from pipelines.operate.audit.drift import Cause, Found, Kind
+from pipelines.operate.audit.index_diff import Cause, Difference, Kind
 from schemas.base import Wire
 
 
@@ -78,7 +78,7 @@ WORDS: Mapping[Cause, str] = {
 }
 
 
-def finding(found: Found) -> Finding:
+def finding(found: Difference) -> Finding:
     """In plain words."""
     return Finding(
         kind=found.kind,

@@ -1,7 +1,7 @@
-"""Books: what is said to the model and to visitors, per site: ours, and in their place the site's own files (SPEC D1).
+"""Site prompts: what is said to the model and to visitors, ours or, in its place, what a site's own files say (SPEC D1).
 
 prompts/answer.yaml, canned.yaml, examples/ ... ─┐
-the folder in the site's setting `prompts`  ─────┴─▶ Book, checked at start
+the folder in the site's setting `prompts`  ─────┴─▶ PromptSet, checked at start
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ SENTENCES = ("canned", "errors")
 
 
 @dataclass(frozen=True)
-class Book:
+class PromptSet:
     """Prompts by name, and our own sentences."""
 
     prompts: Mapping[str, Prompt]
@@ -33,7 +33,7 @@ class Book:
         return cls({name: load(name, overrides) for name in PROMPTS}, Phrases.load(overrides))
 
 
-class Books:
+class SitePrompts:
     """One per process.
 
     Args:
@@ -44,7 +44,7 @@ class Books:
     """
 
     def __init__(self, folders: Mapping[str, Path] | None = None) -> None:
-        self._ours = Book.load()
+        self._ours = PromptSet.load()
         self._own = {site: _own(site, folder) for site, folder in (folders or {}).items()}
 
     @classmethod
@@ -52,17 +52,17 @@ class Books:
         """Raises: SettingsError."""
         return cls({name: site.prompts for name, site in settings.sites.items() if site.prompts is not None})
 
-    def of(self, site: str) -> Book:
+    def of(self, site: str) -> PromptSet:
         return self._own.get(site, self._ours)
 
 
-def _own(site: str, folder: Path) -> Book:
+def _own(site: str, folder: Path) -> PromptSet:
     if not folder.is_dir():
         raise SettingsError(f"sites.{site}.prompts: no such folder: {folder}")
     known = {*PROMPTS, *SENTENCES}
     if unknown := sorted(file.name for file in folder.glob("*.yaml") if file.stem not in known):
         raise SettingsError(f"sites.{site}.prompts: {folder / unknown[0]} is none of {', '.join(sorted(known))}")
     try:
-        return Book.load(folder)
+        return PromptSet.load(folder)
     except PromptError as err:
         raise SettingsError(f"sites.{site}.prompts: {err}") from err

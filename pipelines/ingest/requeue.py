@@ -1,4 +1,4 @@
-"""Heal: send a change through the pipeline again.
+"""Requeue: send the change that won through the pipeline again.
 
 A late, older change that got into a compacted topic behind a newer one would outlive it there, since compaction keeps
 the last record of a key. The index stage, which sees both, sends the winner again; its second pass changes nothing but
@@ -25,7 +25,7 @@ log = logging.getLogger(__name__)
 REMEMBERED = 10_000  # pages
 
 
-class Healer:
+class Requeuer:
     """Sends changes again. One per process."""
 
     def __init__(self, changes: LogReader) -> None:
@@ -41,7 +41,7 @@ class Healer:
         if change is None or change.page_key != winner.page_key or change.revision != winner.revision:
             # Compacted away, so a later record of the page comes or came by; or another topic by now. The head guards
             # the index in any case, and the audit reports the log.
-            log.error("cannot heal %s: revision %d is not at %d/%d of %s any more", *_where(winner))
+            log.error("cannot requeue %s: revision %d is not at %d/%d of %s any more", *_where(winner))
             return
         await sender.send(CHANGES, change.page_key, change)
         self._sent[winner.page_key] = winner

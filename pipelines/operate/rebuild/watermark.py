@@ -1,4 +1,4 @@
-"""Barrier: wait until everything that is in the log by now has gone through the ingest stages, in both lanes.
+"""Watermark of the index: waits until what is in the log by now has gone through the ingest stages, in both lanes.
 
     end of cms.changes ─▶ chunk is past it ─▶ end of ingest.chunks ─▶ embed is past it
                                                                       ─▶ end of ingest.embeddings ─▶ index is past it
@@ -19,7 +19,7 @@ PATIENCE = 15.0  # seconds; a save takes one or two, and workers commit every fe
 POLL = 0.2  # seconds
 
 
-class Barrier:
+class IndexedWatermark:
     """Asks the broker."""
 
     def __init__(self, bus: Bus, patience: float = PATIENCE) -> None:

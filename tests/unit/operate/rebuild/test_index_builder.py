@@ -14,7 +14,7 @@ from pipelines.ingest.chunk import Piece
 from pipelines.ingest.documents.attachments import Attached
 from pipelines.ingest.embed import Embedding
 from pipelines.ingest.handlers import chunked
-from pipelines.operate.rebuild.fill import Filler, Target
+from pipelines.operate.rebuild.index_builder import BuildTarget, IndexBuilder
 from pipelines.runtime.errors import Permanent, Retryable, SettingsError
 from pipelines.runtime.indexes import IndexGone
 from pipelines.runtime.record import Record
@@ -23,7 +23,7 @@ from schemas.base import Message
 from schemas.head import Head, Origin
 from schemas.ingest import ChunkCounts, Chunker, PageEmbeddings
 from schemas.keys import page_key
-from schemas.page import Attachment, FieldName, Op, PageChange, PageDocument, Place
+from schemas.page import Attachment, AttachmentPlace, FieldName, Op, PageChange, PageDocument
 from schemas.rebuild import RebuildSource
 from tests.making import NOON, change, no_attachments, parts_of
 
@@ -43,12 +43,12 @@ class Bench:
         self.offset = 0
         self.filler = self.another(retry_for)
 
-    def another(self, retry_for: float = 0.0) -> Filler:
+    def another(self, retry_for: float = 0.0) -> IndexBuilder:
         """As after a kill."""
-        target = Target("town", "fake", self.model.fingerprint, 4, CHUNKER, self._model)
+        target = BuildTarget("town", "fake", self.model.fingerprint, 4, CHUNKER, self._model)
         policy = RetryPolicy(1, retry_for, first_wait=0.001)
         embedding = Embedding(self, self.live)  # type: ignore[arg-type]
-        return Filler(self.source, target, self.store, self.live, embedding, self, no_attachments, policy)
+        return IndexBuilder(self.source, target, self.store, self.live, embedding, self, no_attachments, policy)
 
     async def _model(self) -> FakeEmbedder:
         return self.model
@@ -79,7 +79,7 @@ class Bench:
         made = parts_of(change(revision, op, **more), {"content": list(texts)}, per_part, model)  # type: ignore[arg-type]
         return [self.record(part.change.page_key, part) for part in made]
 
-    async def fill(self, *records: Record, filler: Filler | None = None) -> None:
+    async def fill(self, *records: Record, filler: IndexBuilder | None = None) -> None:
         """One batch."""
         filler = filler or self.filler
         await filler.write(await filler.decode(records))
@@ -278,7 +278,7 @@ async def test_however_a_topic_is_cut_into_batches_and_repeated_its_highest_revi
 
 
 async def test_attachments_are_read_from_the_changes_and_never_again_from_the_chunks() -> None:
-    place = Place(file=0, title="Fees · 3/9", url="/fees.pdf#page=3")
+    place = AttachmentPlace(file=0, title="Fees · 3/9", url="/fees.pdf#page=3")
     reads: list[str] = []
 
     async def read(page: PageDocument) -> Attached:
@@ -289,8 +289,8 @@ async def test_attachments_are_read_from_the_changes_and_never_again_from_the_ch
         bench = Bench(source)  # type: ignore[arg-type]
         policy = RetryPolicy(1, 0)
         embedding = Embedding(bench, bench.live)  # type: ignore[arg-type]
-        target = Target("town", "fake", bench.model.fingerprint, 4, CHUNKER, bench._model)
-        filler = Filler(bench.source, target, bench.store, bench.live, embedding, bench, read, policy)
+        target = BuildTarget("town", "fake", bench.model.fingerprint, 4, CHUNKER, bench._model)
+        filler = IndexBuilder(bench.source, target, bench.store, bench.live, embedding, bench, read, policy)
         record = bench.change(1, "Own.")
         change = PageChange.decode(record.value)
         assert change.page

@@ -6,15 +6,15 @@ from pathlib import Path
 
 import pytest
 
-from pipelines.query.books import PROMPTS, SENTENCES, Books
+from pipelines.query.site_prompts import PROMPTS, SENTENCES, SitePrompts
 from pipelines.runtime.errors import SettingsError
 from prompts.loader import HERE
 from wiring.settings import Settings, SiteSettings
 
 
-def books(folder: Path | None) -> Books:
+def site_prompts(folder: Path | None) -> SitePrompts:
     sites = {"town": SiteSettings(prompts=folder), "village": SiteSettings()}
-    return Books.of_settings(Settings(sites=sites))
+    return SitePrompts.of_settings(Settings(sites=sites))
 
 
 def test_every_file_we_ship_is_known() -> None:
@@ -26,12 +26,12 @@ def test_a_sites_own_files_take_the_place_of_ours_for_that_site_only(tmp_path: P
     ours = (HERE / "courtesy.yaml").read_text(encoding="utf-8")
     (tmp_path / "courtesy.yaml").write_text(ours.replace("friendly", "cheerful"), encoding="utf-8")
     (tmp_path / "canned.yaml").write_text("lead-in: {en: 'We write:'}\n", encoding="utf-8")
-    found = books(tmp_path)
+    found = site_prompts(tmp_path)
     town, village = found.of("town"), found.of("village")
     assert "cheerful" in town.prompts["courtesy"].system[1].content
     assert (town.phrases.lead_in("en"), village.phrases.lead_in("en")) == ("We write:", "The website says:")
     assert town.prompts["answer"] == village.prompts["answer"]
-    assert books(None).of("town") == village
+    assert site_prompts(None).of("town") == village
 
 
 @pytest.mark.parametrize(
@@ -45,9 +45,9 @@ def test_a_sites_own_files_take_the_place_of_ours_for_that_site_only(tmp_path: P
 def test_a_mistake_names_site_and_file(tmp_path: Path, name: str, text: str, complaint: str) -> None:
     (tmp_path / name).write_text(text, encoding="utf-8")
     with pytest.raises(SettingsError, match=rf"sites\.town\.prompts: .*{complaint}"):
-        books(tmp_path)
+        site_prompts(tmp_path)
 
 
 def test_a_folder_that_is_not_there_is_a_mistake(tmp_path: Path) -> None:
     with pytest.raises(SettingsError, match=r"sites\.town\.prompts: no such folder"):
-        books(tmp_path / "none")
+        site_prompts(tmp_path / "none")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from pipelines.ingest.accept import newer
-from pipelines.operate.audit.drift import ChunkDocument, Drift, HeadDocument
+from pipelines.operate.audit.index_diff import ChunkDocument, HeadDocument, IndexDiff
 from pipelines.runtime.record import Record
 from schemas.keys import chunk_id, head_id, page_key, parse_page_key
 from schemas.page import PageChange, PageDocument
@@ -81,8 +81,8 @@ class World:
     def put(self, chunk: ChunkDocument) -> None:
         self.chunks[chunk.id] = chunk
 
-    def compared(self) -> Drift:
-        drift = Drift(SITE, "m", "c")
+    def compared(self) -> IndexDiff:
+        drift = IndexDiff(SITE, "m", "c")
         drift.add_records(self.log)
         drift.log_is_read()
         drift.add_documents(self.heads.values(), self.chunks.values())

@@ -1,4 +1,4 @@
-"""Drift: what the change log says and what an index holds, side by side in a temporary SQLite database.
+"""Index diff: what the change log says and what an index holds, side by side in a temporary SQLite database.
 
     cms.changes ─▶ log ─────────────┐ one row per page: the winner, where it stands, what stands on top
                                     ├─▶ judge ─▶ finding
@@ -14,7 +14,7 @@ import sqlite3
 from collections.abc import Iterable, Mapping
 from typing import Final, Literal, NamedTuple
 
-from pipelines.operate.audit import drift_sql as sql
+from pipelines.operate.audit import index_diff_sql as sql
 from pipelines.runtime.record import Record
 from schemas.base import WireError
 from schemas.keys import chunk_id, head_id
@@ -80,7 +80,7 @@ class ChunkDocument(NamedTuple):
     chunker: str
 
 
-class Found(NamedTuple):
+class Difference(NamedTuple):
     """One thing that is not as it should be, at one page."""
 
     page_key: str
@@ -109,7 +109,7 @@ class Document(NamedTuple):
     version: int
 
 
-class Drift:
+class IndexDiff:
     """One comparison of a site's log with one index. Close it."""
 
     def __init__(self, site: str, model: str | None, chunker: str | None) -> None:
@@ -224,9 +224,9 @@ class Drift:
         """Pages by kind of finding; a page may have several."""
         return dict(self._db.execute(sql.KINDS))
 
-    def findings(self, limit: int) -> list[Found]:
+    def findings(self, limit: int) -> list[Difference]:
         """The first ones, in the order of the pages' keys."""
-        return [Found(*row) for row in self._db.execute(sql.FINDINGS, (limit,))]
+        return [Difference(*row) for row in self._db.execute(sql.FINDINGS, (limit,))]
 
     def failed(self) -> int:
         """Pages whose change is a dead letter."""

@@ -7,8 +7,8 @@ from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 
 import pytest
 
-from pipelines.operate.rebuild.fill import Filler, Given, Tally
-from pipelines.operate.rebuild.follow import Follow
+from pipelines.operate.rebuild.catch_up import CatchUp
+from pipelines.operate.rebuild.index_builder import BuildTally, IndexBuilder, SourceMessage
 from pipelines.runtime.record import Record
 from schemas.rebuild import Rebuild
 from tests.making import NOON
@@ -35,21 +35,21 @@ class Topic:
             at += 2
 
 
-class FakeFiller(Filler):
+class FakeFiller(IndexBuilder):
     """Remembers offsets."""
 
     def __init__(self) -> None:
-        self.tally = Tally()
+        self.tally = BuildTally()
         self.written: list[int] = []
         self.stuck_at: int | None = None
         self.stuck = asyncio.Event()
         self.error: Exception | None = None
 
-    async def decode(self, batch: Sequence[Record]) -> dict[str, list[Given]]:
+    async def decode(self, batch: Sequence[Record]) -> dict[str, list[SourceMessage]]:
         return {str(record.offset): [] for record in batch}
 
     async def write(
-        self, pages: Mapping[str, Sequence[Given]], settled: Callable[[int], None] = lambda _: None
+        self, pages: Mapping[str, Sequence[SourceMessage]], settled: Callable[[int], None] = lambda _: None
     ) -> None:
         for offset in map(int, pages):
             if offset == self.stuck_at:
@@ -84,7 +84,7 @@ class Bench:
         self.filler = FakeFiller()
         self.puts: list[Rebuild] = []
         self.told: list[Rebuild] = []
-        self.follow = Follow(rebuild(**noted), topic, self.filler, self._put, self.told.append)
+        self.follow = CatchUp(rebuild(**noted), topic, self.filler, self._put, self.told.append)
 
     async def _put(self, noted: Rebuild) -> None:
         self.puts.append(noted)

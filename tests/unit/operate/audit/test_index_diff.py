@@ -11,18 +11,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipelines.operate.audit.drift import ChunkDocument, Document, Drift, HeadDocument
+from pipelines.operate.audit.index_diff import ChunkDocument, Document, HeadDocument, IndexDiff
 from schemas.keys import chunk_id, head_id
 from schemas.page import PageChange
-from tests.drifting import World, changed, id_of, key_of, record
+from tests.index_diffs import World, changed, id_of, key_of, record
 
 
 @pytest.fixture
-def compare() -> Iterator[Callable[[World], Drift]]:
+def compare() -> Iterator[Callable[[World], IndexDiff]]:
     """Compares, and closes in the end."""
-    opened: list[Drift] = []
+    opened: list[IndexDiff] = []
 
-    def compared(world: World) -> Drift:
+    def compared(world: World) -> IndexDiff:
         opened.append(world.compared())
         return opened[-1]
 
@@ -245,7 +245,7 @@ def test_any_single_harm_is_found(harm: Harm, history: list[PageChange], random:
         drift.close()
 
 
-Compare = Callable[[World], Drift]
+Compare = Callable[[World], IndexDiff]
 
 
 def test_other_sites_and_records_without_a_key_are_passed_over(compare: Compare) -> None:

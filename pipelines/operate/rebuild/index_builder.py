@@ -1,4 +1,4 @@
-"""Fill: put what a topic holds into one index, whatever else goes on.
+"""Index builder: puts what a topic holds into one index, whatever else goes on.
 
     cms.changes ───────▶ cut ──▶ embed ──┐
     ingest.chunks ─────────────▶ embed ──┼─▶ the index, by the same rules as the index stage
@@ -24,7 +24,7 @@ from pipelines.ingest.documents.attachments import NOTHING, Attached
 from pipelines.ingest.embed import Embedding
 from pipelines.ingest.handlers import chunked, now
 from pipelines.ingest.index import apply_part
-from pipelines.ingest.ports import ChunkAddress, HeadMoved, KnownPages, PageStore
+from pipelines.ingest.ports import ChunkAddress, HeadConflict, KnownPages, PageStore
 from pipelines.runtime.bus import LogReader
 from pipelines.runtime.embedder import Embedder
 from pipelines.runtime.errors import Permanent, Retryable, WrongUse
@@ -47,7 +47,7 @@ WEIGHT = 64 * 1024  # bytes decoded until others get their turn
 
 
 @dataclass(frozen=True)
-class Target:
+class BuildTarget:
     """What the index wants. `model` loads the embedder when it is first needed."""
 
     site: str
@@ -59,7 +59,7 @@ class Target:
 
 
 @dataclass
-class Tally:
+class BuildTally:
     """What was put in so far."""
 
     pages: int = 0
@@ -79,7 +79,7 @@ NOWHERE = Origin()
 
 
 @dataclass(frozen=True)
-class Given:
+class SourceMessage:
     """A message of the source topic; one of `whole`, `page`, `part`."""
 
     change: ChangeRef
@@ -89,7 +89,7 @@ class Given:
     origin: Origin = NOWHERE
 
 
-class Batched(PageStore):
+class BatchedPageStore(PageStore):
     """An index of which the heads of one batch are known, and which need not be searchable in between."""
 
     def __init__(self, store: PageStore, heads: Mapping[str, Head], shown: Mapping[str, Head]) -> None:
@@ -115,7 +115,7 @@ class Batched(PageStore):
         made = self._as_shown(head)
         try:
             written = await self._store.write(part, made)
-        except HeadMoved:
+        except HeadConflict:
             self._heads |= await self._store.heads([part.change.page_key])
             raise
         self._heads[part.change.page_key] = made  # its token is out of date now: found when it matters
@@ -146,13 +146,13 @@ class Batched(PageStore):
         )
 
 
-class Filler:
+class IndexBuilder:
     """Fills one index from one topic. One per rebuild."""
 
     def __init__(
         self,
         source: RebuildSource,
-        target: Target,
+        target: BuildTarget,
         store: PageStore,
         live: KnownPages,
         embedding: Embedding,
@@ -171,16 +171,16 @@ class Filler:
         self._policy = policy
         self._prefix = f"{target.site}:".encode()
         self._gate = asyncio.Semaphore(AT_ONCE)
-        self.tally = Tally()
+        self.tally = BuildTally()
 
-    def take(self) -> Tally:
+    def take(self) -> BuildTally:
         """What was put in since the last call."""
-        tally, self.tally = self.tally, Tally()
+        tally, self.tally = self.tally, BuildTally()
         return tally
 
-    async def decode(self, batch: Sequence[Record]) -> dict[str, list[Given]]:
+    async def decode(self, batch: Sequence[Record]) -> dict[str, list[SourceMessage]]:
         """The site's messages of a batch by page, oldest first. What cannot be decoded is a dead letter already."""
-        pages: dict[str, list[Given]] = {}
+        pages: dict[str, list[SourceMessage]] = {}
         weight = 0
         for record in batch:
             if not (record.key or b"").startswith(self._prefix):
@@ -199,7 +199,7 @@ class Filler:
         return pages
 
     async def write(
-        self, pages: Mapping[str, Sequence[Given]], settled: Callable[[int], None] = lambda _: None
+        self, pages: Mapping[str, Sequence[SourceMessage]], settled: Callable[[int], None] = lambda _: None
     ) -> None:
         """Put decoded messages into the index; returns when all are in, or known to be impossible.
 
@@ -213,7 +213,7 @@ class Filler:
         if not pages:
             return
         heads, shown = await self._patiently(lambda: self._look(list(pages)))
-        store = Batched(self._store, heads, shown)
+        store = BatchedPageStore(self._store, heads, shown)
         waiting = {key: [g for g in history if not self._there(g, heads.get(key))] for key, history in pages.items()}
         work = [self._page(key, history, store, settled) for key, history in waiting.items() if history]
         for problem in await asyncio.gather(*work, return_exceptions=True):
@@ -223,7 +223,7 @@ class Filler:
     async def _look(self, keys: list[str]) -> tuple[Mapping[str, Head], Mapping[str, Head]]:
         return await asyncio.gather(self._store.heads(keys), self._live.heads(self._target.site, keys))
 
-    def _there(self, given: Given, head: Head | None) -> bool:
+    def _there(self, given: SourceMessage, head: Head | None) -> bool:
         """Whether the index shows this change, or one that wins over it, as it is wanted."""
         if head is None or newer(given.change, head.change):
             return False
@@ -236,23 +236,27 @@ class Filler:
     def _fits(self, model: str, chunker: str) -> bool:
         return (model, chunker) == (self._target.fingerprint, self._target.chunker.fingerprint)
 
-    def _decode(self, record: Record) -> Given | None:
+    def _decode(self, record: Record) -> SourceMessage | None:
         match self._source:
             case "changes":
                 change = PageChange.decode(record.value)
                 ref = reference(change, record.partition, record.offset)
-                return Given(ref, whole=change, origin=Origin(changes=record.offset))
+                return SourceMessage(ref, whole=change, origin=Origin(changes=record.offset))
             case "chunks":
                 page = PageChunks.decode(record.value)
-                return Given(page.change, page=page, origin=Origin(changes=page.change.offset, chunks=record.offset))
+                return SourceMessage(
+                    page.change, page=page, origin=Origin(changes=page.change.offset, chunks=record.offset)
+                )
             case "embeddings":
                 part = PageEmbeddings.decode(record.value)
                 if part.superseded:
                     return None
                 origin = Origin(changes=part.change.offset, chunks=part.chunks_offset, embeddings=record.offset)
-                return Given(part.change, part=part, origin=origin)
+                return SourceMessage(part.change, part=part, origin=origin)
 
-    async def _page(self, key: str, history: Sequence[Given], store: PageStore, settled: Callable[[int], None]) -> None:
+    async def _page(
+        self, key: str, history: Sequence[SourceMessage], store: PageStore, settled: Callable[[int], None]
+    ) -> None:
         """Put in what wins; if that is impossible, what it would have won over."""
         async with self._gate:
             revisions = list(_revisions(history))
@@ -265,7 +269,7 @@ class Filler:
                     break
         settled(len(history))
 
-    async def _revision(self, key: str, revision: Sequence[Given], store: PageStore) -> bool:
+    async def _revision(self, key: str, revision: Sequence[SourceMessage], store: PageStore) -> bool:
         try:
             for given in revision:
                 await self._patiently(partial(self._put, given, store))
@@ -276,7 +280,7 @@ class Filler:
             return False
         return True
 
-    async def _put(self, given: Given, store: PageStore) -> None:
+    async def _put(self, given: SourceMessage, store: PageStore) -> None:
         for part in await self._parts(given):
             await apply_part(part, store, now, given.origin, None if part.parts == 1 else 0)
             self.tally.chunks += len(part.chunks)
@@ -284,7 +288,7 @@ class Filler:
                 self.tally.pages += 1
                 self.tally.embedded += part.embedded if part is not given.part else 0
 
-    async def _parts(self, given: Given) -> Sequence[PageEmbeddings]:
+    async def _parts(self, given: SourceMessage) -> Sequence[PageEmbeddings]:
         """The message as the index wants it."""
         change = given.change
         if change.op == "delete":
@@ -355,9 +359,9 @@ class Filler:
                 await asyncio.sleep(wait)
 
 
-def _revisions(history: Sequence[Given]) -> Iterator[list[Given]]:
+def _revisions(history: Sequence[SourceMessage]) -> Iterator[list[SourceMessage]]:
     """A page's messages by change, the winner last; messages of one change as they came."""
-    order: dict[tuple[int, bool], list[Given]] = {}
+    order: dict[tuple[int, bool], list[SourceMessage]] = {}
     for given in history:
         order.setdefault((given.change.revision, given.change.op == "delete"), []).append(given)
     for _, revision in sorted(order.items(), key=lambda item: item[0]):

@@ -6,7 +6,7 @@ import pytest
 
 from adapters.fakes import FakeSender
 from pipelines.ingest.accept import reference
-from pipelines.ingest.heal import Healer
+from pipelines.ingest.requeue import Requeuer
 from pipelines.runtime.errors import Retryable
 from pipelines.runtime.record import Record
 from schemas.page import PageChange, PageDocument
@@ -44,7 +44,7 @@ WINNER = reference(saved(5), partition=0, offset=1)
 
 async def test_the_winner_is_sent_again_as_it_stands_in_the_log() -> None:
     sender = FakeSender()
-    await Healer(FakeLog(saved(3), saved(5), saved(4))).send_again(WINNER, sender)
+    await Requeuer(FakeLog(saved(3), saved(5), saved(4))).send_again(WINNER, sender)
     assert [(s.topic, s.key, s.message) for s in sender.sent] == [(CHANGES, "town:en:fees", saved(5))]
 
 
@@ -55,9 +55,9 @@ async def test_what_is_not_the_winner_any_more_is_left_alone_and_reported(
     there: PageChange | None, caplog: pytest.LogCaptureFixture
 ) -> None:
     sender = FakeSender()
-    await Healer(FakeLog(saved(3), there, saved(4))).send_again(WINNER, sender)
+    await Requeuer(FakeLog(saved(3), there, saved(4))).send_again(WINNER, sender)
     assert sender.sent == []
-    assert "cannot heal town:en:fees: revision 5 is not at 0/1 of cms.changes" in caplog.text
+    assert "cannot requeue town:en:fees: revision 5 is not at 0/1 of cms.changes" in caplog.text
 
 
 async def test_a_log_that_cannot_be_read_is_tried_again() -> None:
@@ -66,4 +66,4 @@ async def test_a_log_that_cannot_be_read_is_tried_again() -> None:
             raise Retryable("no broker")
 
     with pytest.raises(Retryable):
-        await Healer(Away()).send_again(WINNER, FakeSender())
+        await Requeuer(Away()).send_again(WINNER, FakeSender())

@@ -1,4 +1,4 @@
-"""Follow: keep the index of one generation up to date from a topic, and note how far it got.
+"""Catch up: keep the index of one generation up to date from a topic, and note how far it got.
 
 read a batch ─▶ decode ─▶ write      while one batch is written, the next is read and decoded
                              └─▶ note of the offsets, every few seconds: a kill costs what came after
@@ -12,7 +12,7 @@ from contextlib import aclosing
 from datetime import UTC, datetime
 from time import monotonic
 
-from pipelines.operate.rebuild.fill import KEPT_FAILURES, Filler
+from pipelines.operate.rebuild.index_builder import KEPT_FAILURES, IndexBuilder
 from pipelines.runtime.bus import LogScan
 from schemas.rebuild import Rebuild, RebuildFailure
 
@@ -24,20 +24,20 @@ NEAR = 3.0  # seconds
 Report = Callable[[Rebuild], None]
 
 
-class Follow:
+class CatchUp:
     """For one task at a time; after a cancelled call the next goes on where the last note was."""
 
     def __init__(
         self,
         rebuild: Rebuild,
         scan: LogScan,
-        filler: Filler,
+        builder: IndexBuilder,
         put: Callable[[Rebuild], Awaitable[None]],
         report: Report,
     ) -> None:
         self._noted = rebuild
         self._scan = scan
-        self._filler = filler
+        self._builder = builder
         self._put = put
         self._report = report
         self._offsets = dict(rebuild.offsets)
@@ -75,12 +75,12 @@ class Follow:
         try:
             async with aclosing(self._scan.read(since=since, until=ends)) as batches:
                 async for records in batches:
-                    pages = await self._filler.decode(records)
+                    pages = await self._builder.decode(records)
                     if writing is not None:
                         await writing
                         await self._reach(reached)
                     reached |= {record.partition: record.offset + 1 for record in records}
-                    writing = asyncio.create_task(self._filler.write(pages, self._settle), name="fill")
+                    writing = asyncio.create_task(self._builder.write(pages, self._settle), name="fill")
             if writing is not None:
                 await writing
         finally:
@@ -92,7 +92,7 @@ class Follow:
     async def note(self, **update: object) -> Rebuild:
         """Put down where the rebuild is, with these fields changed."""
         self._noted = self._now(**update)
-        self._filler.take()
+        self._builder.take()
         self._at = monotonic()
         await self._put(self._noted)
         return self._noted
@@ -109,7 +109,7 @@ class Follow:
 
     def _now(self, **update: object) -> Rebuild:
         """The note, and what was done since."""
-        tally, before = self._filler.tally, self._noted
+        tally, before = self._builder.tally, self._noted
         done = sum(max(0, offset - self._begins.get(p, 0)) for p, offset in self._offsets.items())
         failed = (*before.failed, *(RebuildFailure(page_key=key, reason=reason) for key, reason in tally.failed))
         return before.model_copy(
