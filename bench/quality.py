@@ -32,7 +32,7 @@ from pipelines.evaluate.gate import paired_interval
 from pipelines.query.answer.extract import extract
 from pipelines.query.retrieve.fuse import fuse
 from pipelines.query.retrieve.ports import Candidate, Hit
-from pipelines.query.retrieve.search import Searcher, SearchResult, scored
+from pipelines.query.retrieve.search import Retrieval, Searcher, scored
 from pipelines.query.retrieve.widen import passages, wanted
 from text.sentences import plain
 from wiring.settings import Settings
@@ -151,7 +151,7 @@ class Searching:
     async def _around(self, hits: Sequence[Hit]) -> list[Hit]:
         return await self._chunks.chunks(hits[0].index, wanted(hits, self._settings.neighbours)) if hits else []
 
-    async def _rankings(self, found: SearchResult) -> Mapping[str, Sequence[Hit]]:
+    async def _rankings(self, found: Retrieval) -> Mapping[str, Sequence[Hit]]:
         return {
             OURS: found.hits,
             VECTORS: await self._read(fuse(found.candidates.dense, [], size=DEEP)),

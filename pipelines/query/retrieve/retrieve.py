@@ -11,7 +11,7 @@ from time import perf_counter
 
 from pipelines.query.retrieve.gate import Evidence, judge
 from pipelines.query.retrieve.ports import Chunks, Hit, Reranker, SearchEmbedder
-from pipelines.query.retrieve.search import Searcher, SearchResult
+from pipelines.query.retrieve.search import Retrieval, Searcher
 from pipelines.query.retrieve.widen import passages, wanted
 from pipelines.query.settings import QuerySettings
 from schemas.query import Gate, Grade, Rephrased, Retrieved, Source
@@ -101,7 +101,7 @@ async def reranked(question: str, hits: Sequence[Hit], reranker: Reranker) -> li
 
 
 async def _judged(
-    asked: Rephrased, found: SearchResult, model: SearchEmbedder, settings: QuerySettings
+    asked: Rephrased, found: Retrieval, model: SearchEmbedder, settings: QuerySettings
 ) -> tuple[Grade, Gate]:
     seen, hits = found.candidates, found.hits[: settings.content_hits]
     evidence = Evidence(asked.question, seen.dense, hits, seen.terms, seen.total)

@@ -33,7 +33,7 @@ ROOM = 1.5
 
 
 @dataclass(frozen=True)
-class SearchResult:
+class Retrieval:
     """The hits and all that the search knows about them."""
 
     hits: list[Hit]  # fused, best first
@@ -69,7 +69,7 @@ class Searcher:
 
     async def find(
         self, site: str, text: str, *, kind: SearchKind, size: int, groups: Iterable[str] = (), around: int = 0
-    ) -> SearchResult:
+    ) -> Retrieval:
         """The best chunks, at most `size`, and what they were chosen from.
 
         Args:
@@ -86,14 +86,14 @@ class Searcher:
 
     async def _find(
         self, site: str, text: str, kind: SearchKind, size: int, groups: Iterable[str], around: int
-    ) -> SearchResult:
+    ) -> Retrieval:
         model, found = await self._candidates(site, text, kind, max(size, DEPTH), groups)
         known = known_share(found.terms, found.total)
         best = fuse(found.dense, found.keyword, known, size=size)
         near = nearest(best, around, ceil(ROOM * self._settings.context_chars / self._settings.chunker.size))
         places = [*(each.place for each in best), *near]
         read = {hit.place: hit for hit in (await self._index.chunks(best[0].index, places) if best else ())}
-        return SearchResult(scored(best, read), found, model, [read[place] for place in near if place in read])
+        return Retrieval(scored(best, read), found, model, [read[place] for place in near if place in read])
 
     async def _candidates(
         self, site: str, text: str, kind: SearchKind, depth: int, groups: Iterable[str]

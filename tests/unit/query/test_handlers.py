@@ -25,7 +25,7 @@ from pipelines.query.rephrase.examples import Examples
 from pipelines.query.rephrase.handler import Rewriter, rephrase_handler
 from pipelines.query.retrieve.handler import retrieve_handler
 from pipelines.query.retrieve.ports import Candidates, Hit
-from pipelines.query.retrieve.search import SearchResult
+from pipelines.query.retrieve.search import Retrieval
 from pipelines.query.site_prompts import SitePrompts
 from pipelines.runtime.dead_letters import DeadLetter
 from pipelines.runtime.errors import Retryable
@@ -98,8 +98,8 @@ async def test_no_model_is_paid_for_short_questions_or_ones_nobody_waits_for(req
 
 async def test_a_question_gets_its_sources() -> None:
     class Nothing:
-        async def find(self, site: str, text: str, **how: Any) -> SearchResult:
-            return SearchResult([], Candidates([], [], [], 0), None, [])
+        async def find(self, site: str, text: str, **how: Any) -> Retrieval:
+            return Retrieval([], Candidates([], [], [], 0), None, [])
 
         async def chunks(self, site: str, addresses: Sequence[Any]) -> list[Hit]:
             return []
