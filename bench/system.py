@@ -19,11 +19,11 @@ from wiring.settings_file import load
 
 
 @contextmanager
-def home(sites: Sequence[str]) -> Iterator[Settings]:
+def home(sites: Sequence[str], languages: Sequence[str] = ("en",)) -> Iterator[Settings]:
     """Settings of a fresh instance with these sites; an engine that is configured in the environment is used."""
     with tempfile.TemporaryDirectory(prefix="pagewire-bench-") as folder:
         config = Path(folder) / "pagewire.yaml"
-        config.write_text(yaml.safe_dump({"sites": {site: {"languages": ["en"]} for site in sites}}))
+        config.write_text(yaml.safe_dump({"sites": {site: {"languages": list(languages)} for site in sites}}))
         os.environ |= {
             "PAGEWIRE_HOME": folder,
             "PAGEWIRE_CONFIG": str(config),
@@ -36,9 +36,11 @@ def home(sites: Sequence[str]) -> Iterator[Settings]:
 
 
 @asynccontextmanager
-async def system(sites: Sequence[str]) -> AsyncIterator[tuple[System, httpx.AsyncClient]]:
+async def system(
+    sites: Sequence[str], languages: Sequence[str] = ("en",)
+) -> AsyncIterator[tuple[System, httpx.AsyncClient]]:
     """A running system and a client that may do everything."""
-    with home(sites) as settings:
+    with home(sites, languages) as settings:
         async with running(settings) as started:
             key, _ = admin_key(started.settings)
             headers = {"Authorization": f"Bearer {key.get_secret_value()}"}

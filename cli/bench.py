@@ -299,6 +299,24 @@ def everything(data: Data) -> None:
     gate(data)
 
 
+@app.command()
+def visitors(
+    part: Annotated[
+        str, typer.Option(help="`tune` to look at, `hold-out` to report (its single answers are not shown), or `all`.")
+    ] = "tune",
+    show: Annotated[bool, typer.Option("--show", help="Print the questions that were not answered usefully.")] = False,
+) -> None:
+    """Everyday questions on the sample site: useful answers, wrong material, false refusals, per kind and language.
+
+    Example: pagewire bench visitors --part hold-out
+    """
+    from bench import visitors
+
+    if part not in ("tune", "hold-out", "all"):
+        raise typer.BadParameter("must be tune, hold-out or all", param_hint="--part")
+    visitors.main(part, show)  # type: ignore[arg-type]
+
+
 def _names(given: str) -> list[str]:
     return [name for name in given.split(",") if name]
 

@@ -1,0 +1,212 @@
+"""Everyday questions: what visitors ask in their own words, and whether what they were shown would do.
+
+sites/demo/visitors/*.yaml ─▶ asked over HTTP, turn by turn ─▶ judged by facts, pages and what must not be said ─▶ table
+
+The set is split by a seed into a part to tune on and a hold-out: of the hold-out only sums are shown, so that nobody
+chooses anything by it. Nothing here asks a model to judge.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Any, Literal
+
+import httpx
+import yaml
+from pydantic import BaseModel, ConfigDict
+from rich.progress import track
+
+from bench.report import interval, report
+from bench.system import system
+from cli.demo import sample_pages
+
+SITE = "demo"
+CASES = Path(__file__).resolve().parents[1] / "sites" / SITE / "visitors"
+LANGUAGES = ["de", "en"]  # of the sample site
+HOLD_OUT = 1 / 3
+SEED = 20_261_123  # of the split; another one would let tuned questions into the hold-out
+LONGEST = 600  # characters of a useful answer
+
+Part = Literal["tune", "hold-out", "all"]
+
+
+class Case(BaseModel):
+    """A question, and what makes an answer to it useful."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    id: str
+    kind: str
+    lang: str
+    question: str
+    history: tuple[str, ...] = ()  # the visitor's questions before it
+    now: datetime | None = None  # local time of the site that the answer hangs on
+    pages: tuple[str, ...] = ()  # any of them first is right
+    facts: tuple[tuple[str, ...], ...] = ()  # all to be said, each in one of its spellings
+    never: tuple[str, ...] = ()
+    expect: Literal["answer", "refuse", "courtesy"]
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class Shown:
+    """What a visitor was shown."""
+
+    answer: str
+    grade: int
+    pages: tuple[str, ...]  # of the sources, in their order
+    cited: tuple[str, ...]  # of those that were quoted
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """One case, judged. `page_first` is None where no page is expected."""
+
+    case: Case
+    useful: bool
+    wrong: bool  # material shown that answers something else, or nothing
+    refused: bool  # although the site says it
+    page_first: bool | None
+    length: int
+
+
+def cases(folder: Path = CASES) -> list[Case]:
+    """All of them, in a stable order. Raises: ValidationError."""
+    files = sorted(folder.glob("*.yaml"))
+    return [Case.model_validate(each) for file in files for each in yaml.safe_load(file.read_text(encoding="utf-8"))]
+
+
+def part_of(every: Sequence[Case], part: Part) -> list[Case]:
+    """The cases of one part: a third of each kind and language is held out, by the seed."""
+    if part == "all":
+        return list(every)
+    held: set[str] = set()
+    strata: dict[tuple[str, str], list[str]] = {}
+    for case in every:
+        strata.setdefault((case.lang if case.lang in LANGUAGES else "other", case.kind), []).append(case.id)
+    rng = random.Random(SEED)
+    for _, ids in sorted(strata.items()):
+        shuffled = sorted(ids)
+        rng.shuffle(shuffled)
+        whole, rest = divmod(len(ids) * HOLD_OUT, 1)
+        held.update(shuffled[: int(whole) + (rng.random() < rest)])
+    return [case for case in every if (case.id in held) == (part == "hold-out")]
+
+
+def judged(case: Case, shown: Shown) -> Verdict:
+    """Useful: all facts, nothing that must not be said, not too long; or rightly nothing."""
+    said = _folded(shown.answer)
+    broke = any(_folded(phrase) in said for phrase in case.never)
+    facts = all(any(_folded(spelling) in said for spelling in fact) for fact in case.facts)
+    page_first = None
+    if case.expect == "answer":
+        useful = facts and not broke and bool(shown.cited) and len(shown.answer) <= LONGEST
+        elsewhere = bool(shown.cited) and shown.cited[0] not in case.pages and not facts
+        wrong = bool(shown.cited) and (broke or elsewhere)
+        page_first = bool(shown.pages) and shown.pages[0] in case.pages
+    else:
+        wrong = broke or bool(shown.cited)
+        # A courtesy is an answer of its own: nothing was searched, so nothing was not found.
+        useful = not wrong and (case.expect == "refuse" or (shown.grade == 0 and not shown.pages))
+    refused = case.expect == "answer" and not shown.cited
+    return Verdict(case, useful, wrong, refused, page_first, len(shown.answer))
+
+
+def _folded(text: str) -> str:
+    """One space for any, also for those that keep figures and units together; case does not count."""
+    return re.sub(r"\s+", " ", text).casefold()
+
+
+def main(part: Part, show: bool) -> None:
+    """Ask every case of a part, print what came of it."""
+    every = cases()
+    wanted = [case for case in part_of(every, part) if case.now is None]
+    clocked = len(part_of(every, part)) - len(wanted)
+    verdicts = asyncio.run(_asked(wanted))
+    about = (
+        f"{len(verdicts)} everyday questions on the sample site ({part}), no model; {clocked} need a clock: not asked"
+    )
+    report("visitors", about, COLUMNS, _lines(verdicts), part=part, seed=SEED, verdicts=_kept(verdicts, part))
+    if show and part != "hold-out":
+        for verdict in verdicts:
+            if not verdict.useful:
+                flags = " ".join(name for name in ("wrong", "refused") if getattr(verdict, name))
+                print(f"{verdict.case.id:28} {flags:14} {verdict.case.question}")
+
+
+COLUMNS = ("of", "n", "useful", "95 %", "wrong material", "false refusals", "page first", "median length")
+
+
+def _lines(verdicts: Sequence[Verdict]) -> list[tuple[object, ...]]:
+    groups: dict[str, list[Verdict]] = {"all": list(verdicts)}
+    for verdict in verdicts:
+        lang = verdict.case.lang
+        groups.setdefault(f"in {lang if lang in LANGUAGES else 'other languages'}", []).append(verdict)
+    for verdict in sorted(verdicts, key=lambda each: each.case.kind):
+        groups.setdefault(verdict.case.kind, []).append(verdict)
+    return [_line(name, some) for name, some in groups.items()]
+
+
+def _line(name: str, verdicts: Sequence[Verdict]) -> tuple[object, ...]:
+    useful, low, high = interval([each.useful for each in verdicts])
+    answerable = [each for each in verdicts if each.case.expect == "answer"]
+    firsts = [each.page_first for each in verdicts if each.page_first is not None]
+    lengths = sorted(each.length for each in answerable if not each.refused)
+    return (
+        name,
+        len(verdicts),
+        useful,
+        f"{low:.2f}-{high:.2f}",
+        _share(each.wrong for each in verdicts),
+        _share(each.refused for each in answerable),
+        _share(firsts),
+        lengths[len(lengths) // 2] if lengths else "",
+    )
+
+
+def _share(flags: Iterable[bool]) -> float | str:
+    values = list(flags)
+    return sum(values) / len(values) if values else ""
+
+
+def _kept(verdicts: Iterable[Verdict], part: Part) -> list[Mapping[str, Any]]:
+    """Single verdicts for a look; of the hold-out none."""
+    if part != "tune":
+        return []
+    return [
+        {"id": each.case.id, "useful": each.useful, "wrong": each.wrong, "refused": each.refused} for each in verdicts
+    ]
+
+
+async def _asked(wanted: Sequence[Case]) -> list[Verdict]:
+    async with system([SITE], languages=LANGUAGES) as (started, client):
+        for page in sample_pages(started.url):
+            answer = await client.put(
+                f"/sites/{SITE}/pages/{page.id}?wait=searchable&timeout=120",
+                content=page.model_dump_json(exclude_none=True),
+                headers={"Content-Type": "application/json"},
+            )
+            assert answer.status_code == 200, answer.text
+        return [judged(case, await _shown(client, case)) for case in track(wanted, "asking")]
+
+
+async def _shown(client: httpx.AsyncClient, case: Case) -> Shown:
+    """The answer to the case's question, after the visitor's earlier ones in the same conversation."""
+    conversation: dict[str, str] = {}
+    for question in (*case.history, case.question):
+        response = await client.post(f"/sites/{SITE}/chat", json={"question": question, **conversation})
+        response.raise_for_status()
+        told = response.json()
+        conversation = {"conversation_id": told["conversation_id"]}
+    return Shown(
+        answer=told["answer"],
+        grade=told["grade"],
+        pages=tuple(source["page_id"] for source in told["sources"]),
+        cited=tuple(source["page_id"] for source in told["sources"] if source["cited"]),
+    )
