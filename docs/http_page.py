@@ -46,7 +46,7 @@ KEY="Authorization: Bearer $(cat .pagewire/admin.key)"
 
 **Who may.** `Authorization: Bearer KEY`. A key has scopes (`ingest`, `chat`, `admin`) and may be for one site
 ([keys](../howto/deploy.md#keys)); the admin key may everything. Where the scope is `chat`, a
-[visitor token](#post-v1sitessitevisitor-tokens) does as well. Every route of a site answers 404 `unknown-site` to
+[visitor token](#post-visitor-tokens) does as well. Every route of a site answers 404 `unknown-site` to
 callers who might use it, if there is no such site.
 
 **Bodies** are JSON, whatever `Content-Type` says, so that `curl -d` works. Fields that we do not know are refused.
@@ -122,7 +122,7 @@ def examples() -> Mapping[str, Any]:
 
 def _operation(name: str, operation: Mapping[str, Any]) -> str:
     told = examples().get(name, {})
-    parts = [f"### `{name}`\n", operation["description"] + "\n", f"{_who(operation)}\n"]
+    parts = [f"### {_title(name)}\n", f"`{name}`\n", operation["description"] + "\n", f"{_who(operation)}\n"]
     if parameters := operation.get("parameters"):
         parts += ["| parameter | in | type | |", "| --- | --- | --- | --- |"]
         parts += [_parameter(p) for p in parameters]
@@ -137,6 +137,12 @@ def _operation(name: str, operation: Mapping[str, Any]) -> str:
     if "call" in told:
         parts.append(_example(told))
     return "\n".join(parts)
+
+
+def _title(name: str) -> str:
+    """Short enough for a table of contents: without what the routes have in common."""
+    method, _, path = name.partition(" ")
+    return f"{method} {path.removeprefix('/v1').removeprefix('/sites/{site}').lstrip('/')}"
 
 
 def _who(operation: Mapping[str, Any]) -> str:

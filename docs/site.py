@@ -12,6 +12,7 @@ links that lead out of the site, and anything that a reader's browser would fetc
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 import tomllib
@@ -26,6 +27,7 @@ ROOT = Path(__file__).resolve().parents[1]
 BUILDER = Path(sys.executable).with_name("zensical")
 LOOPBACK = "127.0.0.1:8010"  # not the gateway's port
 BUILD_TIMEOUT = 120  # seconds
+COLOURS = re.compile(r"\x1b\[[0-9;]*m")
 # Of what a browser fetches by itself to show a page, the attribute that says where from.
 FETCHED = {"img": "src", "script": "src", "link": "href", "iframe": "src", "source": "src", "video": "src"}
 PASSIVE = {"canonical", "prev", "next", "alternate"}  # links in a page's head that nothing is fetched from
@@ -34,16 +36,25 @@ PASSIVE = {"canonical", "prev", "next", "alternate"}  # links in a page's head t
 def main() -> int:
     if "--serve" in sys.argv[1:]:
         return subprocess.run([BUILDER, "serve", "--dev-addr", LOOPBACK], cwd=ROOT, check=False).returncode  # noqa: S603
-    built = subprocess.run(  # noqa: S603 - our own command
-        [BUILDER, "build", "--strict", "--clean"], cwd=ROOT, check=False, timeout=BUILD_TIMEOUT
-    )
-    if built.returncode:
-        return built.returncode
+    if not _built():
+        return 1
     config = tomllib.loads((ROOT / "zensical.toml").read_text(encoding="utf-8"))["project"]
     wrong = [*unlisted(config["nav"], ROOT / config["docs_dir"]), *dead_ends(ROOT / config["site_dir"])]
     for line in wrong:
         print(line, file=sys.stderr)
     return 1 if wrong else 0
+
+
+def _built() -> bool:
+    command = [str(BUILDER), "build", "--strict", "--clean"]
+    built = subprocess.run(  # noqa: S603 - our own command
+        command, cwd=ROOT, check=False, timeout=BUILD_TIMEOUT, capture_output=True, text=True
+    )
+    if built.returncode:
+        # In colours whatever it writes to, and with the stack of its own command line behind it.
+        said = COLOURS.sub("", built.stdout + built.stderr).partition("Traceback (most recent call last)")[0]
+        print(said, file=sys.stderr)
+    return built.returncode == 0
 
 
 def unlisted(nav: Any, folder: Path) -> Iterator[str]:
