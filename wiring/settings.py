@@ -156,7 +156,7 @@ class Settings(_Strict):
         default=10.0,
         gt=0,
         le=40,
-        description="Seconds work may go on when a worker stops or loses partitions (FAUST.md: 10).",
+        description="Seconds work may go on when a worker stops or loses partitions.",
     )
     stall_timeout: float = Field(
         default=120.0,
@@ -176,16 +176,17 @@ class Settings(_Strict):
     metrics_port: int | None = Field(default=None, description="Prometheus port of a worker process; default: none.")
 
     # Ingest
-    content_limit: int = Field(
-        default=4 * 1024 * 1024, gt=0, description="Largest `content`, in UTF-8 bytes (CONTRACT 3)."
+    content_limit: int = Field(default=4 * 1024 * 1024, gt=0, description="Largest `content`, in UTF-8 bytes.")
+    chunk_mode: Literal["content", "fixed"] = Field(
+        default="content",
+        description="Where cores end: `content` at the text's own borders, `fixed` every `chunk_size` characters.",
     )
-    chunk_mode: Literal["content", "fixed"] = Field(default="content", description="Where cores end (SPEC A4).")
     chunk_size: int = Field(
         default=512, ge=32, le=20_000, description="Longest core in characters; see docs/decisions."
     )
-    chunk_overlap: float = Field(default=0.2, ge=0, lt=1, description="Share of each neighbour embedded too (SPEC A4).")
-    chunk_titled: bool = Field(default=False, description="Embed the title before each content chunk (SPEC A5).")
-    embedder: str = Field(default="lite", description="`lite`, `bge-m3` or `openai:MODEL` (SPEC A5).")
+    chunk_overlap: float = Field(default=0.2, ge=0, lt=1, description="Share of each neighbour embedded too.")
+    chunk_titled: bool = Field(default=False, description="Embed the title before each content chunk.")
+    embedder: str = Field(default="lite", description="`lite`, `bge-m3` or `openai:MODEL`.")
     bge_model: str = Field(
         default="BAAI/bge-m3", description="Local path, or name in the hub cache, of the bge-m3 weights."
     )
@@ -212,11 +213,11 @@ class Settings(_Strict):
     )
 
     # Query
-    content_hits: int = Field(default=10, ge=1, le=100, description="Content hits per question (SPEC B4).")
+    content_hits: int = Field(default=10, ge=1, le=100, description="Content hits per question.")
     gate: bool = Field(
         default=True,
         description="Answer a question that no page answers with a canned reply and the nearest pages, without asking "
-        "the model (SPEC B7).",
+        "the model.",
     )
     gate_threshold: float | None = Field(
         default=None,
@@ -229,12 +230,12 @@ class Settings(_Strict):
         default="none",
         pattern=r"^(none|bge:\S.*)$",
         description="`none`, or `bge:` and the folder of a bge reranker's weights: reads the best 20 hits again and "
-        "keeps `content_hits` (SPEC B6). For machines with a GPU.",
+        "keeps `content_hits`. For machines with a GPU.",
     )
-    neighbours: int = Field(default=2, ge=0, le=10, description="Chunks before and after a content hit (SPEC B5).")
-    short_question_words: int = Field(default=3, ge=0, description="Fewer words than this: keyword search (SPEC B3).")
+    neighbours: int = Field(default=2, ge=0, le=10, description="Chunks before and after a content hit.")
+    short_question_words: int = Field(default=3, ge=0, description="Fewer words than this: keyword search.")
     context_chars: int = Field(default=6_000, ge=200, description="Characters of sources an answer may read.")
-    history_messages: int = Field(default=15, ge=0, description="Messages of a conversation kept in mind (SPEC B1).")
+    history_messages: int = Field(default=15, ge=0, description="Messages of a conversation kept in mind.")
     question_patience: float = Field(
         default=20.0,
         gt=0,
@@ -246,7 +247,7 @@ class Settings(_Strict):
     )
 
     # Model
-    llm_model: str | None = Field(default=None, description="Chat model; none: answers quote the pages (SPEC B9).")
+    llm_model: str | None = Field(default=None, description="Chat model; none: answers quote the pages.")
     openai_api_key: SecretStr | None = Field(default=None, description="Also read from `OPENAI_API_KEY`.")
     openai_base_url: str | None = Field(
         default=None, pattern=r"^https?://\S+$", description="Also read from `OPENAI_BASE_URL`."

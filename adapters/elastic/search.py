@@ -38,7 +38,7 @@ MAX_FIELD_CHUNKS = 500  # of one field, when its full text is wanted
 
 @dataclass(frozen=True)
 class Floors:
-    """Least cosine of a hit; they belong to the embedder (SPEC B4)."""
+    """Least cosine of a hit; they belong to the embedder."""
 
     short: float
     content: float

@@ -18,7 +18,7 @@ Vectors = NDArray[np.float32]
 
 @dataclass(frozen=True)
 class EmbedderProfile:
-    """What cosines mean; it differs from model to model (SPEC B4, B7).
+    """What cosines mean; it differs from model to model.
 
     Floors are measured by `pagewire bench floors`: fewer than 0.5 % of the right hits fall below. The gate's weights
     are fitted by `pagewire bench gate --fit`.

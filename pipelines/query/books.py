@@ -1,4 +1,4 @@
-"""Books: what is said to the model and to visitors, per site: ours, and in their place the site's own files (SPEC D1).
+"""Books: what is said to the model and to visitors, per site: ours, and in their place the site's own files.
 
 prompts/answer.yaml, canned.yaml, examples/ ... ─┐
 the folder in the site's setting `prompts`  ─────┴─▶ Book, checked at start

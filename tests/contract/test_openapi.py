@@ -1,4 +1,4 @@
-"""The OpenAPI document tells the truth about the edge (CONTRACT 3)."""
+"""The OpenAPI document tells the truth about the edge."""
 
 from __future__ import annotations
 

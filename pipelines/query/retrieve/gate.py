@@ -1,10 +1,10 @@
-"""Gate: is there anything to answer from? Decided before a model is paid, from figures of the search (SPEC B7).
+"""Gate: is there anything to answer from? Decided before a model is paid, from figures of the search.
 
     evidence ─▶ signals ─▶ quick score ─ sure ──────────────────────────────────────┬─ yes ─▶ 0 fine, 1 narrow it down
        │                       └ not sure ─▶ a few sentences embedded ─▶ full score ┴─ no ──▶ 2..5: which, say D, E, SQ
        └▶ figures D, E, SQ ─▶ the original grades
 
-The original grades come from three figures alone, which say little with today's embedders (PEERS.md: they find a third
+The original grades come from three figures alone, which say little with today's embedders (alone they find a third
 of the questions whose paragraph is missing). They are kept to explain; what decides is a logistic regression over all
 that the search knows, with weights per embedder, fitted by `pagewire bench gate --fit`. A question in another language
 than the pages shares no words with them, so it has weights of its own, on the vectors alone. Stop words tell languages
@@ -40,7 +40,7 @@ UNKNOWN = 0.5  # share of the question that the index knows; less, without a sto
 
 @dataclass(frozen=True)
 class Thresholds:
-    """Of the figures. The defaults are the original's, for bge-m3 (SPEC B7)."""
+    """Of the figures. The defaults are those of the systems we re-create, for bge-m3."""
 
     near: float = 0.65  # D1: mean cosine distance up to which all is well
     far: float = 0.75  # D2: ... past which nothing is
@@ -174,7 +174,7 @@ def figures(found: Evidence, at: Thresholds) -> Gate:
 
 
 def grade_by_figures(distance: float, entropy: float, subject: float, *, hits: int, at: Thresholds) -> Grade:
-    """The original grades (SPEC B7)."""
+    """The grades of the systems we re-create, from three figures alone."""
     if not hits or distance > at.far:
         return 5 if not hits or entropy > at.scattered or subject < at.subject else 4
     if distance > at.near:
