@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 DATA ?= ../shared/data
 
-.PHONY: setup setup-bge setup-model setup-attachments setup-wagtail setup-widget demo test faults check fix docs bench lock wordpress-plugin widget pictures
+.PHONY: setup setup-bge setup-model setup-attachments setup-wagtail setup-widget demo test faults check fix docs docs-serve bench lock wordpress-plugin widget pictures
 
 setup: .venv/.installed
 
@@ -56,14 +56,20 @@ check: setup
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/python -m docs.generate --check
+	$(BIN)/python -m docs.site
 
 fix: setup
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-# Reference pages that follow from the code: settings, topics, commands, schemas.
+# Reference pages that follow from the code, then all pages as a website in site/.
 docs: setup
 	$(BIN)/python -m docs.generate
+	$(BIN)/python -m docs.site
+
+# The website on loopback, built again with every change.
+docs-serve: setup
+	$(BIN)/python -m docs.site --serve
 
 # All benchmarks; one: `.venv/bin/pagewire bench NAME`.
 bench: setup

@@ -40,7 +40,7 @@ CHUNKS = 50  # of a page, about
 FILL = 0.72  # a core's length as a share of its limit, about
 EDITS_A_PAGE = 15
 WHOLE_WAY = 6  # edits per text and size that go through all the functions
-TARGET = 6  # embeddings an edit costs at most (SPEC A5)
+TARGET = 6  # embeddings an edit should cost at most
 SEED = 20
 AT = datetime(2026, 1, 1, tzinfo=UTC)
 SAMPLE = Path(__file__).resolve().parents[1] / "sites" / "demo"

@@ -1,4 +1,4 @@
-"""How commands print and fail: tables for people, JSON for scripts, one line per error, exit codes of CONTRACT 7."""
+"""How commands print and fail: tables for people, JSON for scripts, one line per error, exit codes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Writes docs/reference from the code: settings, topics, commands, message schemas.
+"""Writes docs/reference from the code: settings, topics, commands, message schemas, HTTP, codes, metrics.
 
 python -m docs.generate            writes
 python -m docs.generate --check    exit code 1 when a page is stale
@@ -20,6 +20,7 @@ from pydantic.fields import FieldInfo
 
 from cli.main import app
 from connectors.cms.settings import KINDS
+from docs import codes_page, http_page, metrics_page
 from schemas.topics import TOPICS, dead_letter_topic
 from wiring.settings import ChatSettings, KeySettings, Settings, SiteSettings
 from wiring.settings_file import FILE_ONLY
@@ -39,6 +40,10 @@ def pages() -> Iterator[tuple[str, str]]:
     yield "settings.md", NOTE + _settings()
     yield "topics.md", NOTE + _topics()
     yield "commands.md", NOTE + _commands()
+    yield "http.md", NOTE + http_page.routes_page()
+    yield "http-schemas.md", NOTE + http_page.schemas_page()
+    yield "codes.md", NOTE + codes_page.page()
+    yield "metrics.md", NOTE + metrics_page.page()
     for topic in TOPICS:
         if topic.value:
             yield f"schemas/{topic.name}.json", json.dumps(topic.value.model_json_schema(), indent=2) + "\n"

@@ -1,4 +1,4 @@
-"""`answer.events`: one discriminated union, from the answer stage to the visitor's screen (CONTRACT 4)."""
+"""`answer.events`: one discriminated union, from the answer stage to the visitor's screen."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Conversations: what is kept of a visitor's questions and answers, and how it looks over HTTP (SPEC B11)."""
+"""Conversations: what is kept of a visitor's questions and answers, and how it looks over HTTP."""
 
 from __future__ import annotations
 

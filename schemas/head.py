@@ -1,4 +1,4 @@
-"""The head record: what the index holds of a page, and the durable guard of its order (CONTRACT 6)."""
+"""The head record: what the index holds of a page, and the durable guard of its order."""
 
 from __future__ import annotations
 

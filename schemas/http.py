@@ -1,4 +1,4 @@
-"""What goes over HTTP besides pages, receipts and answer events (CONTRACT 3)."""
+"""What goes over HTTP besides pages, receipts and answer events."""
 
 from __future__ import annotations
 

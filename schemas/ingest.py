@@ -148,7 +148,7 @@ class ReceiptEvent(Message):
 
 
 class Receipt(Wire):
-    """The receipt as an editor reads it (CONTRACT 3): the newest change and what can be found now."""
+    """The receipt as an editor reads it: the newest change and what can be found now."""
 
     page_key: str
     accepted_revision: Revision

@@ -1,4 +1,4 @@
-"""Dead letters as an operator sees them, over HTTP and as JSON of `pagewire dlq` (SPEC A8)."""
+"""Dead letters as an operator sees them, over HTTP and as JSON of `pagewire dlq`."""
 
 from __future__ import annotations
 

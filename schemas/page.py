@@ -1,4 +1,4 @@
-"""The page as a CMS hands it over (CONTRACT 3, PageDocument) and its change event (`cms.changes`)."""
+"""The page as a CMS hands it over (PageDocument) and its change event (`cms.changes`)."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ MAX_QUESTION = 4_000  # characters; longer is refused at the edge with a clear a
 
 RequestId = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_-]{8,64}$")]
 SearchMode = Literal["semantic", "keyword"]
-Grade = Annotated[int, Field(ge=0, le=5, description="0 fine ... 5 nothing to answer from (SPEC B7).")]
+Grade = Annotated[int, Field(ge=0, le=5, description="0 fine ... 5 nothing to answer from.")]
 
 
 class Turn(Wire):
@@ -71,7 +71,7 @@ class Source(Wire):
 
 
 class Gate(Wire):
-    """How the question gate came to its grade (SPEC B7)."""
+    """How the question gate came to its grade."""
 
     distance: float = Field(description="D: mean cosine distance of the vectors' hits.")
     entropy: float = Field(ge=0, le=1, description="E: of the hits over pages.")

@@ -12,7 +12,7 @@ from schemas.query import Question, Rephrased, Retrieved, Stop
 
 HOUR = 3_600_000  # milliseconds
 DAY = 24 * HOUR
-MAX_MESSAGE_BYTES = 8 * 1024 * 1024  # CONTRACT 5
+MAX_MESSAGE_BYTES = 8 * 1024 * 1024  # a page of the largest content fits, and files of it
 RECORD_OVERHEAD_BYTES = 1024 * 1024  # room for key, headers and framing on top of the largest value
 DLQ_SUFFIX = ".dlq"
 

@@ -79,7 +79,7 @@ class SampleSiteError(ValueError):
 
 @dataclass(frozen=True)
 class SamplePage:
-    """One page in one language, with the fields of a PageDocument (CONTRACT 3)."""
+    """One page in one language, with the fields of a PageDocument."""
 
     id: str
     lang: str
@@ -208,7 +208,7 @@ def load_pages(root: Path = DEMO) -> list[SamplePage]:
 
 
 def page_documents(root: Path, base_url: str) -> Iterator[dict[str, Any]]:
-    """The pages as PageDocuments (CONTRACT 3), ready for `PUT` or a bulk import.
+    """The pages as PageDocuments, ready for `PUT` or a bulk import.
 
     `base_url` is where the rendered site answers, without a slash at its end; `url` = base_url + path.
     """

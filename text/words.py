@@ -10,7 +10,7 @@ import re
 import unicodedata
 from math import ceil
 
-STEM = 5  # letters: cuts most endings of the European languages and keeps most words apart (PEERS.md)
+STEM = 5  # letters: cuts most endings of the European languages and keeps most words apart (XQuAD)
 
 _HAN_AND_KANA = (
     "\u3005-\u3007\u3040-\u30ff\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\uff66-\uff9f\U00020000-\U0003134f"

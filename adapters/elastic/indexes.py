@@ -1,4 +1,4 @@
-"""Indexes of a site: `pagewire-{site}-{generation}`; the alias `pagewire-{site}` names the live one (CONTRACT 6).
+"""Indexes of a site: `pagewire-{site}-{generation}`; the alias `pagewire-{site}` names the live one.
 
     pagewire-town ───────────────┐ live: what visitors search
     pagewire-town-000001         │            pagewire-town-000001.write
@@ -156,7 +156,7 @@ class Indexes:
         name = index_name(site, generation)
         base = mapping("001_site.json")
         properties = base["mappings"]["properties"] | {
-            # Stated because the default changes between versions (DESIGN 5).
+            # Stated because the default changes between versions.
             "embedding": {
                 "type": "dense_vector",
                 "dims": dims,

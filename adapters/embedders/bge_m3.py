@@ -35,7 +35,7 @@ class BgeM3Embedder:
 
     spec = "bge-m3"
     dims = DIMS
-    # SPEC B4 and B7, the original's; nobody has fitted a score yet, so the figures decide.
+    # The defaults of the systems we re-create; nobody has fitted a score yet, so the figures decide.
     profile = EmbedderProfile(short_floor=0.5, content_floor=0.2, gate=GateProfile(thresholds=Thresholds()))
 
     def __init__(self, model: str, nice: int = 0, slice_tokens: int | None = None) -> None:

@@ -1,4 +1,4 @@
-"""The frame every puller fits into: a list of what is public now, and the pages themselves (SPEC A11).
+"""The frame every puller fits into: a list of what is public now, and the pages themselves.
 
 inventory ─▶ sync:       fetch everything ─▶ intake, bulk lane
           └▶ reconcile:  compare with the change log ─▶ fetch what is missing or newer, delete what is gone

@@ -1,4 +1,4 @@
-"""Questions in, answers out: streamed, resumed, stopped, or whole (CONTRACT 3 and 4)."""
+"""Questions in, answers out: streamed, resumed, stopped, or whole."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Search without an answer (CONTRACT 3)."""
+"""Search without an answer."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Answer events as `text/event-stream` (CONTRACT 4; the format: WHATWG HTML, "Server-sent events").
+"""Answer events as `text/event-stream` (docs/reference/answer-stream.md; the format: WHATWG HTML).
 
     ports.Answers ─▶ Patient (waits without cancelling) ─▶ frames (heartbeat, deadline) ─▶ EventStream ─▶ visitor
 
@@ -26,7 +26,7 @@ from schemas.answer import Accepted, Done, Event, Failed
 
 log = structlog.get_logger(__name__)
 
-HEARTBEAT = 10.0  # seconds of silence before a comment (CONTRACT 4)
+HEARTBEAT = 10.0  # seconds of silence before a comment: proxies hang up on silence
 SEND_TIMEOUT = 30.0  # seconds a reader may leave full buffers alone
 HEADERS = {
     "Cache-Control": "no-cache",

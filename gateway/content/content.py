@@ -1,4 +1,4 @@
-"""Pages in: what a CMS pushes, and the receipts its editors read (CONTRACT 3)."""
+"""Pages in: what a CMS pushes, and the receipts its editors read."""
 
 from __future__ import annotations
 

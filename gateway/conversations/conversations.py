@@ -1,4 +1,4 @@
-"""A visitor's conversations: listed, read, renamed, deleted, taken back by a step, asked again (SPEC B11).
+"""A visitor's conversations: listed, read, renamed, deleted, taken back by a step, asked again.
 
 Each caller sees their own: a visitor by the token's visitor, a program by its key. Anybody else's is 404.
 """

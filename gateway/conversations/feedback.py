@@ -1,4 +1,4 @@
-"""What visitors say of answers (SPEC B11)."""
+"""What visitors say of answers."""
 
 from __future__ import annotations
 

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Annotated, cast
 
-from fastapi import Depends, Request
+from fastapi import Depends, Request, Security
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 
 from gateway.edge.auth import Caller, Keys
@@ -121,7 +121,8 @@ def _forbidden(detail: str, scope: Scope) -> Problem:
 
 
 TheEdge = Annotated[Edge, Depends(edge_of)]
-MayChat = Annotated[Caller, Depends(may("chat"))]
-MayChatSomewhere = Annotated[Caller, Depends(may("chat", any_site=True))]
-MayIngest = Annotated[Caller, Depends(may("ingest"))]
-MayAdmin = Annotated[Caller, Depends(may("admin"))]
+# `scopes` only tells the OpenAPI document what `may` insists on.
+MayChat = Annotated[Caller, Security(may("chat"), scopes=("chat",))]
+MayChatSomewhere = Annotated[Caller, Security(may("chat", any_site=True), scopes=("chat",))]
+MayIngest = Annotated[Caller, Security(may("ingest"), scopes=("ingest",))]
+MayAdmin = Annotated[Caller, Security(may("admin"), scopes=("admin",))]

@@ -16,7 +16,7 @@ from starlette.exceptions import HTTPException
 from gateway.edge.trace import trace_id
 from pipelines.runtime.errors import PagewireError, Retryable, UnknownSite
 
-RETRY_AFTER = 2  # seconds; Kafka and Elasticsearch restart in 3-4 s (DESIGN 3)
+RETRY_AFTER = 2  # seconds; the local Kafka and Elasticsearch restart in 3-4 s
 MAX_ERRORS = 20  # a document with more mistakes than this is not the page its author meant
 MAX_NAME = 100  # characters of a field's name that are repeated
 

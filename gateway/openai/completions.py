@@ -1,4 +1,4 @@
-"""OpenAI's chat completions over a site's pages, so that its clients and chat programs work unchanged (CONTRACT 3).
+"""OpenAI's chat completions over a site's pages, so that its clients and chat programs work unchanged.
 
     messages ─▶ last of the user = question, before it = history ─▶ the same log, stages and events as any question
 

@@ -1,4 +1,4 @@
-"""Audit and repair over HTTP: does the index hold what the change log says? (CONTRACT 3; SPEC A10)"""
+"""Audit and repair over HTTP: does the index hold what the change log says?"""
 
 from __future__ import annotations
 

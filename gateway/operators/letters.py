@@ -1,4 +1,4 @@
-"""Dead letters over HTTP, for the console and for scripts (CONTRACT 3; SPEC A8)."""
+"""Dead letters over HTTP, for the console and for scripts."""
 
 from __future__ import annotations
 

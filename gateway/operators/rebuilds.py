@@ -1,4 +1,4 @@
-"""Rebuilds over HTTP, for the console and for scripts (CONTRACT 3; SPEC A9)."""
+"""Rebuilds over HTTP, for the console and for scripts."""
 
 from __future__ import annotations
 

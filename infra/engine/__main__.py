@@ -20,7 +20,7 @@ EXIT_UNAVAILABLE = 3  # a needed service is not there
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Parse, do, print; the exit code (CONTRACT 7)."""
+    """Parse, do, print; the exit code (docs/reference/commands.md)."""
     options = _parser().parse_args(arguments)
     try:
         settings = EngineSettings(

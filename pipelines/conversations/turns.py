@@ -1,4 +1,4 @@
-"""Turns: what happens to a conversation's questions and answers, and how they look (SPEC B11)."""
+"""Turns: what happens to a conversation's questions and answers, and how they look."""
 
 from __future__ import annotations
 

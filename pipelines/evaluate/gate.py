@@ -1,4 +1,4 @@
-"""Quality gate: a rebuild may go live only if it does not find pages significantly worse than what is live (SPEC E6).
+"""Quality gate: a rebuild may go live only if it does not find pages significantly worse than what is live.
 
 questions ─┬─ the searcher of visitors, on the candidate ─▶ rank of the right page ┐
            └─ the same, on the live index ────────────────▶ rank of the right page ┴▶ paired bootstrap ─▶ verdict

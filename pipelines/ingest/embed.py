@@ -1,4 +1,4 @@
-"""Embed what is new, reuse what is known: a save without a text change costs no model call (SPEC A5)."""
+"""Embed what is new, reuse what is known: a save without a text change costs no model call."""
 
 from __future__ import annotations
 

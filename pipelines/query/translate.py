@@ -1,4 +1,4 @@
-"""Translate: what we say ourselves, for visitors whose language we have no sentence in (SPEC B13).
+"""Translate: what we say ourselves, for visitors whose language we have no sentence in.
 
     sentence ─▶ protected: ⟦1⟧ for links, addresses, numbers, {names}, the site's terms ─▶ model
                             ─▶ every mark there, once ─▶ put back ─▶ said

@@ -35,7 +35,7 @@ log = structlog.get_logger(__name__)
 
 EXIT_OK = 0
 EXIT_CRASHED = 1
-EXIT_NO_SERVICE = 3  # CONTRACT 2
+EXIT_NO_SERVICE = 3  # docs/reference/commands.md
 
 START_TIMEOUT = 60.0  # seconds for the broker to be there: containers start in any order
 START_POLL = 1.0  # seconds

@@ -1,4 +1,4 @@
-"""The OpenAPI document tells the truth about the edge (CONTRACT 3)."""
+"""The OpenAPI document tells the truth about the edge."""
 
 from __future__ import annotations
 
@@ -83,6 +83,16 @@ def test_every_operation_is_explained_and_says_how_it_refuses(document: dict[str
 def test_every_closed_door_is_marked(document: dict[str, Any]) -> None:
     for where, operation in operations(document).items():
         assert ("security" in operation) == (where[1] not in OPEN), where
+
+
+def test_the_scope_that_a_route_insists_on_is_told(document: dict[str, Any]) -> None:
+    told = {
+        where: op["security"][0].get("HTTPBearer") for where, op in operations(document).items() if "security" in op
+    }
+    assert told["put", PAGE] == ["ingest"]
+    assert told["post", "/v1/chat/completions"] == ["chat"]
+    for (_, path), scopes in told.items():
+        assert (scopes == ["admin"]) == path.startswith("/v1/admin"), path
 
 
 def test_every_reference_leads_somewhere(document: dict[str, Any]) -> None:

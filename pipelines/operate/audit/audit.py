@@ -1,4 +1,4 @@
-"""Audit: does an index hold what the change log says? (SPEC A10)
+"""Audit: does an index hold what the change log says?
 
     cms.changes up to now ─▶ ┐
                              ├─▶ drift ─▶ suspects ─▶ looked at again, until they agree or `settle` is over ─▶ findings

@@ -35,7 +35,7 @@ def checked(topic: Topic, key: bytes | None, value: bytes) -> bytes:
 
 
 def _key_of(message: Message) -> str:
-    """The key with which a message travels (CONTRACT 5)."""
+    """The key with which a message travels (docs/reference/topics.md)."""
     match message:
         case PageChange():
             return message.page_key

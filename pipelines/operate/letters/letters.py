@@ -1,4 +1,4 @@
-"""Dead letters for those who run it: list, show, edit, redrive, drop (SPEC A8).
+"""Dead letters for those who run it: list, show, edit, redrive, drop.
 
 ```
                      ┌ list, show: scans, one batch in memory at a time

@@ -1,4 +1,4 @@
-"""Answering: from sources to the events a visitor sees, by a model or by quoting (SPEC B8, B9).
+"""Answering: from sources to the events a visitor sees, by a model or by quoting.
 
 query.retrieved ─▶ rephrased, sources ─▶ token, citation ... ─▶ answer, done ─▶ answer.events
                           model there ─▶ the site's strategy writes

@@ -1,4 +1,4 @@
-"""Canned: what a visitor reads when the gate lets no answer through (SPEC B7). No model is asked, nothing is invented.
+"""Canned: what a visitor reads when the gate lets no answer through. No model is asked, nothing is invented.
 
 grade 2..5 ─▶ a sentence in the visitor's language ─▶ the pages that come closest
 """

@@ -1,4 +1,4 @@
-"""Cite: markers in the model's text become citation events, checked against the sources (SPEC B8).
+"""Cite: markers in the model's text become citation events, checked against the sources.
 
     "Open on Monday [1][7]. See " ─▶ Token "Open on Monday", Citation n=1 of it, Token ". See "     (there is no 7)
 

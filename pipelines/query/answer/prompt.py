@@ -1,4 +1,4 @@
-"""Answer: the messages from which a model writes the cited answer (SPEC B8)."""
+"""Answer: the messages from which a model writes the cited answer."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Examples: the worked examples that are most like the question at hand go into its prompt (SPEC B1).
+"""Examples: the worked examples that are most like the question at hand go into its prompt.
 
     prompts/examples/rephrase.*.yaml ─┐
     operators' own, added live ───────┴─▶ vectors, kept ─▶ nearest to the question ─▶ SHOTS examples, nearest last

@@ -1,4 +1,4 @@
-"""Follow-ups without a model: a question that leans on the one before is asked together with it (SPEC B1).
+"""Follow-ups without a model: a question that leans on the one before is asked together with it.
 
     "What does a library card cost?"   "And for children?"  ─▶  both, in one
     "What does a library card cost?"   "Where is the pool?" ─▶  the second alone

@@ -1,4 +1,4 @@
-"""Rephrase: one question that can be searched and answered without its conversation (SPEC B1-B3).
+"""Rephrase: one question that can be searched and answered without its conversation.
 
 question + history ─▶ search_mode ─ keyword ─────────────────────────────▶ as it is
                                   └ semantic ─▶ values ─▶ model ─▶ parsed ─▶ rewritten, or as it is
@@ -15,7 +15,7 @@ from schemas.query import MAX_QUESTION, Question, SearchMode, Turn
 from text.sentences import cut
 from text.words import count_words
 
-HISTORY_CHARS = 3_000 * 4  # SPEC B1: 3,000 tokens, at about four characters a token
+HISTORY_CHARS = 3_000 * 4  # 3,000 tokens, at about four characters a token
 OUTPUT_TOKENS = 200  # what a rewriting may cost
 MAX_REPHRASED = 600  # characters: longer is an answer or a list, not a question
 GROWTH = 4  # times the original plus room for what the conversation adds; more is an answer

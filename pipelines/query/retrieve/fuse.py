@@ -3,7 +3,7 @@
 Cosines and BM25 scores have nothing in common but their order and their spread, so each list is measured in its own
 standard deviations and the two are added. The keywords' part shrinks with the share of the question that the index
 has ever seen: a question in another language than the pages shares only a name or two with them, and ranking by those
-ruins what the vectors got right (PEERS.md: page@1 .91 falls to .77).
+ruins what the vectors got right (German questions on English pages, plain mixture: page@1 .91 falls to .77).
 
 The part is the square root of that share: half a question known is more than half a help.
 

@@ -1,10 +1,10 @@
-"""Gate: is there anything to answer from? Decided before a model is paid, from figures of the search (SPEC B7).
+"""Gate: is there anything to answer from? Decided before a model is paid, from figures of the search.
 
     evidence ─▶ signals ─▶ quick score ─ sure ──────────────────────────────────────┬─ yes ─▶ 0 fine, 1 narrow it down
        │                       └ not sure ─▶ a few sentences embedded ─▶ full score ┴─ no ──▶ 2..5: which, say D, E, SQ
        └▶ figures D, E, SQ ─▶ the original grades
 
-The original grades come from three figures alone, which say little with today's embedders (PEERS.md: they find a third
+The original grades come from three figures alone, which say little with today's embedders (alone they find a third
 of the questions whose paragraph is missing). They are kept to explain; what decides is a logistic regression over all
 that the search knows, with weights per embedder, fitted by `pagewire bench gate --fit`. A question in another language
 than the pages shares no words with them, so it has weights of its own, on the vectors alone. Stop words tell languages
@@ -120,7 +120,7 @@ def figures(found: Evidence, at: Thresholds) -> Gate:
 
 
 def grade_by_figures(distance: float, entropy: float, subject: float, *, hits: int, at: Thresholds) -> Grade:
-    """The original grades (SPEC B7)."""
+    """The grades of the systems we re-create, from three figures alone."""
     if not hits or distance > at.far:
         return 5 if not hits or entropy > at.scattered or subject < at.subject else 4
     if distance > at.near:

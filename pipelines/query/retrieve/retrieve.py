@@ -20,7 +20,7 @@ NOTHING_FOUND: Grade = 5
 FINE: Grade = 0
 
 
-RERANKED, KEPT = 20, 5  # hits read by the reranker, and left of them (SPEC B6)
+RERANKED, KEPT = 20, 5  # hits read by the reranker, and left of them
 
 
 async def retrieve(
@@ -56,7 +56,7 @@ async def retrieve(
         timings["gate"] = (perf_counter() - began) * 1000
     began = perf_counter()
     if keyword:
-        # The whole text of the fields that matched, as it stands (SPEC B3).
+        # The whole text of the fields that matched, as it stands.
         fields = dict.fromkeys((hit.index, hit.page_key, hit.field) for hit in hits)
         around = [chunk for place in fields for chunk in await chunks.field(*place)]
         sources = passages(hits, _same_revision(around, hits), settings.context_chars, whole_fields=True)
@@ -94,7 +94,7 @@ def _same_revision(chunks: Iterable[Hit], hits: Iterable[Hit]) -> list[Hit]:
 
 
 async def reranked(question: str, hits: Sequence[Hit], reranker: Reranker) -> list[Hit]:
-    """The hits that answer best, by a model that reads them together with the question (SPEC B6)."""
+    """The hits that answer best, by a model that reads them together with the question."""
     scores = await reranker.scores(question, [f"{hit.title}\n{hit.text}" for hit in hits])
     scored = [replace(hit, score=score) for hit, score in zip(hits, scores, strict=True)]
     return sorted(scored, key=lambda hit: (-hit.score, hit.place))[:KEPT]

@@ -1,4 +1,4 @@
-"""Search: hits for a question, best first, from both kinds of search over all five fields (SPEC B4, B6).
+"""Search: hits for a question, best first, from both kinds of search over all five fields.
 
 question ─┬─▶ by vector ───┬─▶ fuse ─▶ the best, and what is near them, are read ─▶ hits
           └─▶ by keywords ─┘

@@ -1,7 +1,7 @@
 """From hits to sources: what an answer may read, within a budget.
 
 A hit is one chunk. Its neighbours give it context, but reading them left to right before the next hit costs up to six
-points (PEERS.md); all hits before any neighbour is better, and taking each for what it is worth is best. A neighbour
+points (XQuAD); all hits before any neighbour is better, and taking each for what it is worth is best. A neighbour
 is worth what its hit is, less a standard deviation for each chunk that it is away:
 
     hits, best first            A3 2.1   B0 1.9   A7 0.4
@@ -81,7 +81,7 @@ def passages(
         hits: best first; no chunk twice.
         neighbours: any chunks near the hits; unconnected ones are left out.
         budget: characters. The first hit that does not fit is cut at a sentence end, what is worth less is dropped.
-        whole_fields: all hits first, then the best hit's field until that is whole, then the next (SPEC B3);
+        whole_fields: all hits first, then the best hit's field until that is whole, then the next;
             otherwise by worth.
     """
     taken: dict[ChunkKey, _Piece] = {}

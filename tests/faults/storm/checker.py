@@ -211,7 +211,7 @@ def _texts(chunks: Iterable[ChunkFound]) -> dict[FieldName, list[str]]:
 
 
 def _misfits(chunks: Sequence[ChunkFound]) -> list[ChunkFound]:
-    """Chunks whose vector is not that of their text and its neighbours' share (SPEC A4)."""
+    """Chunks whose vector is not that of their text and its neighbours' share."""
     texts = _texts(chunks)
     misfits = []
     for chunk in chunks:

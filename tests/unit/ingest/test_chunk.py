@@ -126,7 +126,7 @@ def test_repeated_rows_are_cut_between_rows() -> None:
 @pytest.mark.parametrize("longest", [3, 7], ids=["short paragraphs", "long paragraphs"])
 @pytest.mark.parametrize("size", [512, 1000])
 def test_an_edit_changes_few_embedded_texts(size: int, longest: int) -> None:
-    # SPEC A5: a one-sentence edit in a long page costs 3 embeddings in the median and 6 at worst.
+    # A one-sentence edit in a long page should cost 3 embeddings in the median and 6 at worst.
     rng = random.Random(20)
     costs: dict[str, list[int]] = {"insert": [], "change": [], "remove": []}
     for _ in range(8):

@@ -37,7 +37,7 @@ def test_the_topics_are_those_of_the_contract() -> None:
         "query.rephrased",
         "query.retrieved",
         "answer.events",
-        "answer.stops",  # ours: CONTRACT 5 says nothing of how a stop gets there
+        "answer.stops",  # how a stop gets to whoever writes the answer
     }
 
 

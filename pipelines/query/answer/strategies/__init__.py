@@ -1,1 +1,1 @@
-"""Ways to an answer; which one a site takes is its setting `strategy` (SPEC B12)."""
+"""Ways to an answer; which one a site takes is its setting `strategy`."""

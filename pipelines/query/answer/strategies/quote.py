@@ -1,4 +1,4 @@
-"""Quote: without a model, the best sentences of the pages (SPEC B9)."""
+"""Quote: without a model, the best sentences of the pages."""
 
 from __future__ import annotations
 
