@@ -7,8 +7,8 @@ from types import ModuleType
 
 from prometheus_client.metrics import MetricWrapperBase
 
+from gateway.edge import gauges
 from gateway.edge import metrics as edge
-from gateway.operators import gauges
 from pipelines.runtime import metrics as worker
 
 INTRODUCTION = """# Metrics

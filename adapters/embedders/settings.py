@@ -13,7 +13,7 @@ from pipelines.runtime.priority import PrioritySettings
 class EmbedderSettings(OpenAISettings, PrioritySettings):
     """The embedder of new indexes."""
 
-    embedder: str = Field(default="lite", description="`lite`, `bge-m3` or `openai:MODEL` (SPEC A5).")
+    embedder: str = Field(default="lite", description="`lite`, `bge-m3` or `openai:MODEL`.")
     bge_model: str = Field(
         default="BAAI/bge-m3", description="Local path, or name in the hub cache, of the bge-m3 weights."
     )

@@ -19,5 +19,5 @@ class OpenAISettings(SettingsGroup):
 class ModelSettings(OpenAISettings):
     """The chat model."""
 
-    llm_model: str | None = Field(default=None, description="Chat model; none: answers quote the pages (SPEC B9).")
+    llm_model: str | None = Field(default=None, description="Chat model; none: answers quote the pages.")
     llm_timeout: float = Field(default=30.0, gt=0, description="Seconds a model may be silent.")

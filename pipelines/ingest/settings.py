@@ -12,9 +12,7 @@ from pipelines.runtime.settings import SettingsGroup, SitesSettings
 class IntakeSettings(SitesSettings):
     """What the edge accepts."""
 
-    content_limit: int = Field(
-        default=4 * 1024 * 1024, gt=0, description="Largest `content`, in UTF-8 bytes (CONTRACT 3)."
-    )
+    content_limit: int = Field(default=4 * 1024 * 1024, gt=0, description="Largest `content`, in UTF-8 bytes.")
 
 
 class AttachmentSettings(SettingsGroup):

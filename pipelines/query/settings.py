@@ -11,11 +11,11 @@ from pipelines.runtime.settings import SitesSettings
 class QuerySettings(SitesSettings, ChunkerSettings):
     """The query stages."""
 
-    content_hits: int = Field(default=10, ge=1, le=100, description="Content hits per question (SPEC B4).")
+    content_hits: int = Field(default=10, ge=1, le=100, description="Content hits per question.")
     gate: bool = Field(
         default=True,
         description="Answer a question that no page answers with a canned reply and the nearest pages, without asking "
-        "the model (SPEC B7).",
+        "the model.",
     )
     gate_threshold: float | None = Field(
         default=None,
@@ -28,12 +28,12 @@ class QuerySettings(SitesSettings, ChunkerSettings):
         default="none",
         pattern=r"^(none|bge:\S.*)$",
         description="`none`, or `bge:` and the folder of a bge reranker's weights: reads the best 20 hits again and "
-        "keeps `content_hits` (SPEC B6). For machines with a GPU.",
+        "keeps `content_hits`. For machines with a GPU.",
     )
-    neighbours: int = Field(default=2, ge=0, le=10, description="Chunks before and after a content hit (SPEC B5).")
-    short_question_words: int = Field(default=3, ge=0, description="Fewer words than this: keyword search (SPEC B3).")
+    neighbours: int = Field(default=2, ge=0, le=10, description="Chunks before and after a content hit.")
+    short_question_words: int = Field(default=3, ge=0, description="Fewer words than this: keyword search.")
     context_chars: int = Field(default=6_000, ge=200, description="Characters of sources an answer may read.")
-    history_messages: int = Field(default=15, ge=0, description="Messages of a conversation kept in mind (SPEC B1).")
+    history_messages: int = Field(default=15, ge=0, description="Messages of a conversation kept in mind.")
     question_patience: float = Field(
         default=20.0,
         gt=0,

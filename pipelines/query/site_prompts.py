@@ -1,4 +1,4 @@
-"""Site prompts: what is said to the model and to visitors, ours, or in its place what a site's files say (SPEC D1).
+"""Site prompts: what is said to the model and to visitors, ours, or in its place what a site's files say.
 
 prompts/answer.yaml, canned.yaml, examples/ ... ─┐
 the folder in the site's setting `prompts`  ─────┴─▶ PromptSet, checked at start

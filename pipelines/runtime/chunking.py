@@ -13,12 +13,15 @@ from schemas.ingest import Chunker
 class ChunkerSettings(SettingsGroup):
     """The chunker of new indexes."""
 
-    chunk_mode: Literal["content", "fixed"] = Field(default="content", description="Where cores end (SPEC A4).")
+    chunk_mode: Literal["content", "fixed"] = Field(
+        default="content",
+        description="Where cores end: `content` at the text's own borders, `fixed` every `chunk_size` characters.",
+    )
     chunk_size: int = Field(
         default=512, ge=32, le=20_000, description="Longest core in characters; see docs/decisions."
     )
-    chunk_overlap: float = Field(default=0.2, ge=0, lt=1, description="Share of each neighbour embedded too (SPEC A4).")
-    chunk_titled: bool = Field(default=False, description="Embed the title before each content chunk (SPEC A5).")
+    chunk_overlap: float = Field(default=0.2, ge=0, lt=1, description="Share of each neighbour embedded too.")
+    chunk_titled: bool = Field(default=False, description="Embed the title before each content chunk.")
 
     @property
     def chunker(self) -> Chunker:

@@ -17,7 +17,7 @@ class WorkerSettings(KafkaSettings, RetrySettings, ListenSettings):
         default=10.0,
         gt=0,
         le=40,
-        description="Seconds work may go on when a worker stops or loses partitions (FAUST.md: 10).",
+        description="Seconds work may go on when a worker stops or loses partitions.",
     )
     stall_timeout: float = Field(
         default=120.0,

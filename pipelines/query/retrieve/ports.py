@@ -51,7 +51,7 @@ class Hit(Candidate):
 
 @dataclass(frozen=True)
 class Floors:
-    """Least cosine of a hit; they belong to the embedder (SPEC B4)."""
+    """Least cosine of a hit; they belong to the embedder."""
 
     short: float
     content: float
@@ -75,7 +75,7 @@ class QueryModelOutdated(Retryable):
 
 @dataclass(frozen=True)
 class Thresholds:
-    """Of the figures. The defaults are the original's, for bge-m3 (SPEC B7)."""
+    """Of the figures. The defaults are those of the systems we re-create, for bge-m3."""
 
     near: float = 0.65  # D1: mean cosine distance up to which all is well
     far: float = 0.75  # D2: ... past which nothing is
@@ -119,7 +119,7 @@ class GateProfile:
 
 @dataclass(frozen=True)
 class EmbedderProfile:
-    """What cosines mean; it differs from model to model (SPEC B4, B7).
+    """What cosines mean; it differs from model to model.
 
     Floors are measured by `pagewire bench floors`: fewer than 0.5 % of the right hits fall below. The gate's weights
     are fitted by `pagewire bench gate --fit`.
