@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 DATA ?= ../shared/data
 
-.PHONY: setup setup-bge setup-model setup-attachments setup-wagtail setup-widget demo test faults check fix docs docs-serve bench lock wordpress-plugin widget pictures
+.PHONY: setup setup-bge setup-model setup-attachments setup-wagtail setup-widget demo test faults check fix docs docs-serve bench dist release-check lock wordpress-plugin widget pictures
 
 setup: .venv/.installed
 
@@ -75,6 +75,17 @@ docs-serve: setup
 bench: setup
 	$(BIN)/pagewire bench all --data $(DATA)
 
+# What is released: wheel and source of Pagewire, and the Wagtail app's wheel. `dist/pagewire-*.whl` is one file.
+dist: setup
+	rm -f dist/pagewire-*.whl dist/pagewire-*.tar.gz dist/pagewire_wagtail-*.whl
+	$(BIN)/python -m build --outdir dist .
+	$(BIN)/python -m build --wheel --outdir dist connectors/cms/wagtail/app
+
+# Whether this commit can be tagged: clean tree, one version everywhere, what is in the wheel, and that it runs.
+release-check: dist wordpress-plugin
+	$(BIN)/python -m tests.package.release dist
+	$(BIN)/uvx twine@7.0.0 check --strict dist/*.whl dist/*.tar.gz
+
 # The plugin as a zip for Plugins > Add New > Upload Plugin; the same bytes wherever it is made.
 wordpress-plugin: setup
 	$(BIN)/python -m connectors.cms.wordpress.package dist
@@ -98,9 +109,11 @@ pictures: setup
 
 # Pins every version by hash, without naming a registry. Each lock keeps to those before it: all go into one environment.
 COMPILE := $(BIN)/uv pip compile --universal --generate-hashes --no-emit-index-url --no-header --python-version 3.11
-OURS := pyproject.toml --extra engine --extra crawl --group dev
+OURS := pyproject.toml --extra crawl --group dev
 lock: setup
 	$(COMPILE) $(OURS) -o requirements.lock
+	$(COMPILE) pyproject.toml --group build --excludes infra/docker/excludes.txt --constraint requirements.lock \
+		-o requirements-server.lock
 	$(COMPILE) $(OURS) --extra attachments --constraint requirements.lock -o requirements-attachments.lock
 	$(COMPILE) $(OURS) --extra bge --constraint requirements.lock --constraint requirements-attachments.lock \
 		-o requirements-bge.lock

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated
 
 import typer
+
+from cli.output import NOT_SO, complain
 
 app = typer.Typer(
     help="Benchmarks: each prints a table and writes .bench/NAME.json. They start a system of their own.",
@@ -271,8 +274,13 @@ def wordpress(
 ) -> None:
     """A real WordPress: a save until it is found, what the plugin costs the editor, the first sync.
 
+    From a checkout only: the WordPress is that of the tests.
+
     Example: pagewire bench wordpress --data xquad --posts 100
     """
+    if find_spec("tests") is None:
+        complain("bench wordpress runs from a checkout of Pagewire only: it uses the WordPress of its tests")
+        raise typer.Exit(NOT_SO)
     from bench import wordpress
 
     wordpress.main(data, saves, posts)

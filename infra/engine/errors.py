@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from pipelines.runtime.errors import Retryable
@@ -55,12 +56,27 @@ class PortTaken(EngineError):
 
 
 class UnsupportedPlatform(EngineError):
-    """No local engine can run here."""
+    """Pagewire does not run on this kind of machine; the message is that of `infra.platforms`."""
 
-    def __init__(self, reason: str) -> None:
+
+class EngineNotInstalled(EngineError):
+    """The packages of the local engine are not there, as in the image for production."""
+
+    def __init__(self, absent: Sequence[str]) -> None:
         super().__init__(
-            f"the local engine cannot run here: {reason}. Set PAGEWIRE_KAFKA and PAGEWIRE_ELASTICSEARCH to "
-            "servers you run, for example those of docker-compose.yml."
+            f"the local engine is not installed here ({', '.join(absent)} missing). Set PAGEWIRE_KAFKA and "
+            f"PAGEWIRE_ELASTICSEARCH to servers you run, or install it: `pip install {' '.join(absent)}`."
+        )
+
+
+class NoJava(EngineError):
+    """No Java that the servers run on."""
+
+    def __init__(self, minimum: int, too_old: Sequence[str], command: str) -> None:
+        super().__init__(
+            f"Kafka and Elasticsearch need Java {minimum} or newer, and there is "
+            f"{'only ' + ' and '.join(too_old) if too_old else 'none'}. Install one (`{command}`, or name its "
+            "folder by JAVA_HOME), or set PAGEWIRE_KAFKA and PAGEWIRE_ELASTICSEARCH to servers you run."
         )
 
 

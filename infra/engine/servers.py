@@ -16,6 +16,7 @@ from infra.engine.jars import (
     KAFKA_VERSION,
     pinned_jars,
 )
+from infra.engine.java import find
 from infra.engine.settings import EngineSettings
 from infra.running import HOST, url
 from schemas.topics import MAX_MESSAGE_BYTES, RECORD_OVERHEAD_BYTES
@@ -243,5 +244,10 @@ def _java_options(server: Server, heap: str) -> list[str]:
 
 def _write_run(server: Server, options: list[str], settings: dict[str, str]) -> None:
     (server.folder / "tmp").mkdir(exist_ok=True)
-    run: dict[str, Any] = {"server": server.key, "jvm": options, "settings": settings}
+    run: dict[str, Any] = {
+        "server": server.key,
+        "java": str(find().library),
+        "jvm": options,
+        "settings": settings,
+    }
     server.run_file.write_text(json.dumps(run, indent=1), encoding="utf-8")

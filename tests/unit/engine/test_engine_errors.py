@@ -8,19 +8,32 @@ import pytest
 
 from infra.engine import EngineError
 from infra.engine import errors as module
+from infra.platforms import refusal
 
 ERRORS = [
     module.RegistryUnreachable("g:a:1"),
     module.CorruptDownload("g:a:1"),
     module.DiskFull(Path("/home/me/.pagewire"), 512 * 2**20),
     module.PortTaken("Kafka", 19092),
-    module.UnsupportedPlatform("win32 is neither Linux nor macOS"),
+    module.UnsupportedPlatform(str(refusal("Windows", "AMD64"))),
+    module.EngineNotInstalled(["jgo", "jpype1"]),
+    module.NoJava(21, ["17 (PATH: /usr/lib/jvm/java-17)"], "apt-get install openjdk-21-jre-headless"),
     module.ServerDied("Kafka", Path("kafka.log"), "java.lang.OutOfMemoryError"),
     module.ServerNotReady("Kafka", 120, Path("kafka.log"), "waiting"),
     module.EngineRunning(Path("/home/me/.pagewire/engine")),
     module.InvalidEngineSetting("PAGEWIRE_ENGINE_ES_HEAP", "big", "write a size as 320m or 1g"),
 ]
-ADVICE = ("start again", "Start again", "starts afresh", "Set PAGEWIRE", "Free some", "stop it", "write a size")
+ADVICE = (
+    "start again",
+    "Start again",
+    "starts afresh",
+    "Set PAGEWIRE",
+    "Free some",
+    "stop it",
+    "write a size",
+    "install WSL",
+    "Install one",
+)
 
 
 def test_every_error_is_here() -> None:
@@ -36,4 +49,4 @@ def test_an_error_says_what_to_do(error: EngineError) -> None:
 
 def test_the_sizes_and_the_evidence_are_shown() -> None:
     assert "512 MiB" in str(ERRORS[2])
-    assert "OutOfMemoryError" in str(ERRORS[5])
+    assert "OutOfMemoryError" in str(ERRORS[7])

