@@ -79,14 +79,14 @@ _PROSE: dict[str, tuple[str, tuple[str, ...]]] = {
     "he": (
         "ספרייה עירונית",
         (
-            "הספרייה העירונית פתוחה בימים שני עד שישי. כרטיס קורא עולה שנים עשר אירו לשנה.",
+            "הספרייה העירונית פתוחה בימים שלישי עד שבת. כרטיס קורא עולה שמונה עשר אירו לשנה.",
             "ילדים ובני נוער עד גיל שמונה עשרה קוראים בחינם.",
         ),
     ),
     "en": (
         "Town library",
         (
-            "The town library is open from Monday to Friday. A library card costs twelve euros a year.",
+            "The town library is open from Tuesday to Saturday. A library card costs eighteen euros a year.",
             "Children and young people under eighteen read for free.",
         ),
     ),
