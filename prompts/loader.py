@@ -15,6 +15,7 @@ import hashlib
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar
 
@@ -137,7 +138,7 @@ def load(name: str, overrides: Path | None = None) -> Prompt:
     Raises:
         PromptError: naming the file and what is wrong with it.
     """
-    ours = _read(HERE / f"{name}.yaml", HERE / "examples", name)
+    ours = _ours(name)
     theirs = overrides / f"{name}.yaml" if overrides else None
     if overrides is None or theirs is None or not theirs.is_file():
         return ours
@@ -179,6 +180,12 @@ def fence(request_id: str) -> str:
     The same request always gets the same, so that a repeated request repeats its prompt.
     """
     return hashlib.sha256(f"fence {request_id}".encode()).hexdigest()[:16]
+
+
+@cache
+def _ours(name: str) -> Prompt:
+    """One of our own files, which no process sees change."""
+    return _read(HERE / f"{name}.yaml", HERE / "examples", name)
 
 
 def _read(path: Path, examples: Path, name: str) -> Prompt:

@@ -7,6 +7,7 @@ import os
 import shutil
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -74,5 +75,12 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
-    if session.config.stash.get(_absent, {}) and os.environ.get("CI") == "true":
+    if hasattr(session.config, "workeroutput"):  # one of several processes (pytest-xdist): the first one tells
+        session.config.workeroutput["absent"] = session.config.stash.get(_absent, {})
+    elif session.config.stash.get(_absent, {}) and os.environ.get("CI") == "true":
         session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node: Any, error: object) -> None:
+    node.config.stash[_absent] = getattr(node, "workeroutput", {}).get("absent", {})

@@ -448,6 +448,28 @@ async def test_only_what_came_after_the_assignment_is_fresh(
     assert not app.consumer.fresh("cms.changes", 0, 99)
 
 
+async def test_what_was_fetched_before_an_assignment_holds_up_no_commit_after_it(
+    app: SafeApp, thread: FakeThread, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A worker that was taken for dead is not told that its partitions went: others have finished what it had."""
+
+    async def assigned(self: object, assigned: set[TP], generation_id: int = 0) -> None: ...
+
+    monkeypatch.setattr(driver.Consumer, "on_partitions_assigned", assigned)
+    thread.ends = {A: 10}
+    thread.fetched = {A: [3, 4, 5]}
+    await app.consumer._getmany(active_partitions={A}, timeout=1.0)
+    app.consumer.finished(_record(4))
+    await app.consumer.on_partitions_assigned({A}, 2)
+    await app.consumer.commit()
+    assert thread.commits == []  # nothing was fetched since
+    thread.fetched = {A: [8]}
+    await app.consumer._getmany(active_partitions={A}, timeout=1.0)
+    app.consumer.finished(_record(8))
+    await app.consumer.commit()
+    assert thread.commits == [{A: 9}]
+
+
 async def test_the_end_of_an_assignment_drains_commits_and_forgets(
     app: SafeApp, thread: FakeThread, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -141,12 +141,20 @@ async def test_catching_up_is_given_up_in_time(settings: Settings, sender: Kafka
 
 
 async def test_a_closed_tail_hears_no_more(settings: Settings, sender: KafkaSender) -> None:
-    heard = Heard()
-    tail = LogTail(settings, ANSWERS, heard)
-    await tail.start()
-    await tail.aclose()
-    await say(sender, ids(0, 1)[0], "a")
-    assert heard.records == []
+    heard, still_heard = Heard(), Heard()
+    closed, still_open = LogTail(settings, ANSWERS, heard), LogTail(settings, ANSWERS, still_heard)
+    await closed.start()
+    await still_open.start()
+    try:
+        await say(sender, ids(0, 1)[0], "before")
+        await heard.until(1)
+        await closed.aclose()
+        await say(sender, ids(0, 1)[0], "after")
+        # By when one that is open has heard it, the closed one would have, too.
+        assert said(await still_heard.until(2)) == ["before", "after"]
+        assert said(heard.records) == ["before"]
+    finally:
+        await still_open.aclose()
     await LogTail(settings, ANSWERS, heard).aclose()  # never started
 
 

@@ -9,31 +9,45 @@ from dataclasses import replace
 from typing import Any, cast
 
 import pytest
-from elasticsearch import AsyncElasticsearch
+from elastic_transport import ApiResponseMeta, HttpHeaders, NodeConfig
+from elasticsearch import ApiError, AsyncElasticsearch
 
 from adapters.elastic import writer as module
-from adapters.elastic.client import ElasticsearchDown
+from adapters.elastic.client import ElasticsearchDown, ElasticsearchRefused
 from adapters.elastic.writer import Write, Writer
 from pipelines.runtime.record import Lane
 
 
 class Bulks:
-    """Elasticsearch's bulk API, as far as the writer knows it: `refuses(id, how often it was sent)`."""
+    """Elasticsearch's bulk API, as far as the writer knows it: `refuses(id, how often it was sent)`.
 
-    def __init__(self, refuses: Callable[[str, int], bool]) -> None:
+    Bulks of more than `longest` items are refused as a whole; `bulks`: the items of those that were taken.
+    """
+
+    def __init__(
+        self, refuses: Callable[[str, int], bool] = lambda id, times: False, status: int = 429, longest: int = 10_000
+    ) -> None:
         self.sent: Counter[str] = Counter()
+        self.bulks: list[list[str]] = []
+        self.free = asyncio.Event()  # bulks are answered while it is set
+        self.free.set()
         self._refuses = refuses
+        self._refusal = {"status": status, "error": {"type": "refused", "reason": "full"}}
+        self._longest = longest
 
     async def bulk(self, *, operations: Sequence[dict[str, Any]]) -> dict[str, Any]:
         await asyncio.sleep(0)
+        await self.free.wait()
+        ids = [line["index"]["_id"] for line in operations if "index" in line]
+        if len(ids) > self._longest:
+            meta = ApiResponseMeta(413, "1.1", HttpHeaders(), 0.1, NodeConfig("http", "localhost", 9200))
+            raise ApiError("too long", meta, {})
+        self.bulks.append(ids)
         items = []
-        for action in (line for line in operations if "index" in line):
-            id = action["index"]["_id"]
+        for id in ids:
             self.sent[id] += 1
             item: dict[str, Any] = {"_id": id, "status": 200}
-            if self._refuses(id, self.sent[id]):
-                item |= {"status": 429, "error": {"type": "es_rejected_execution_exception", "reason": "full"}}
-            items.append({"index": item})
+            items.append({"index": item | self._refusal if self._refuses(id, self.sent[id]) else item})
         return {"items": items}
 
 
@@ -50,8 +64,9 @@ def writes(*ids: str) -> list[Write]:
     return [Write("town", id, 1, {"text": id}) for id in ids]
 
 
-async def test_each_item_is_sent_until_it_is_taken_and_never_again() -> None:
-    bulks = Bulks(lambda id, times: times <= int(id) % 7)
+@pytest.mark.parametrize("status", [429, 503, 403], ids=["queue full", "no shard", "index block"])
+async def test_each_item_is_sent_until_it_is_taken_and_never_again(status: int) -> None:
+    bulks = Bulks(lambda id, times: times <= int(id) % 7, status)
     writer = writing(bulks)
     ids = [str(n) for n in range(40)]
     assert [written.id for written in await writer.write(writes(*ids))] == ids
@@ -81,9 +96,50 @@ async def test_its_patience_ends(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "ITEM_PATIENCE", 0.05)
     bulks = Bulks(lambda id, times: id == "refused")
     writer = writing(bulks)
-    with pytest.raises(ElasticsearchDown, match="es_rejected_execution_exception"):
+    with pytest.raises(ElasticsearchDown, match="refused: full"):
         await writer.write(writes("fine", "refused"))
     assert bulks.sent["fine"] == 1 < bulks.sent["refused"]
+    await writer.aclose()
+
+
+async def test_an_item_that_will_never_be_taken_is_told_at_once_and_holds_up_no_other() -> None:
+    bulks = Bulks(lambda id, times: id == "odd", status=400)
+    writer = writing(bulks)
+    with pytest.raises(ElasticsearchRefused, match="refused: full"):
+        await writer.write(writes("fine", "odd"))
+    assert bulks.sent == {"fine": 1, "odd": 1}
+    await writer.aclose()
+
+
+@pytest.mark.parametrize("limit", ["MAX_BULK_ITEMS", "MAX_BULK_CHARS"])
+async def test_however_much_waits_no_bulk_is_larger_than_it_may_be(monkeypatch: pytest.MonkeyPatch, limit: str) -> None:
+    pages = [writes(str(n)) for n in range(50)]
+    monkeypatch.setattr(module, limit, 10 if limit == "MAX_BULK_ITEMS" else sum(w.chars for [w] in pages[:10]))
+    bulks = Bulks()
+    bulks.free.clear()  # all wait for the first one
+    writer = writing(bulks)
+    writing_all = [asyncio.create_task(writer.write(page)) for page in pages]
+    await asyncio.sleep(0.01)
+    bulks.free.set()
+    await asyncio.gather(*writing_all)
+    assert max(map(len, bulks.bulks)) == 10
+    assert [id for ids in bulks.bulks for id in ids] == [str(n) for n in range(50)]
+    await writer.aclose()
+
+
+async def test_what_the_server_finds_too_long_is_sent_in_pieces_in_order() -> None:
+    bulks = Bulks(longest=3)
+    writer = writing(bulks)
+    ids = [str(n) for n in range(20)]
+    assert [written.id for written in await writer.write(writes(*ids))] == ids
+    assert [id for some in bulks.bulks for id in some] == ids
+    await writer.aclose()
+
+
+async def test_a_single_item_that_is_too_long_is_refused() -> None:
+    writer = writing(Bulks(longest=0))
+    with pytest.raises(ElasticsearchRefused, match="413"):
+        await writer.write(writes("long"))
     await writer.aclose()
 
 

@@ -92,7 +92,6 @@ def test_an_unknown_site_is_wrong_use(arguments: tuple[str, ...]) -> None:
         ("dlq", "list", "--json"),
         ("dlq", "drop", "cms.changes/0/1"),
         ("worker", "chunk"),
-        ("gateway", "--port", "0"),
     ],
     ids=" ".join,
 )

@@ -5,13 +5,11 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-import socket
 import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-import psutil
 import pytest
 
 from infra.engine.progress import SilentProgress
@@ -96,19 +94,6 @@ def test_another_process_with_the_recorded_id_is_not_taken_for_the_server(
     assert not stranger.alive
     write_state(root, {"kafka": stranger})
     assert living(root) == {}
-
-
-def test_a_port_counts_only_when_the_server_itself_listens_on_it(
-    root: Path, server_process: subprocess.Popen[bytes]
-) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as ours:
-        port = ours.getsockname()[1]
-        stranger = record_of(server_process, root, port)
-        assert not stranger.listens
-        own = ServerRecord(os.getpid(), port, "4.1.0", psutil.Process().cmdline()[-1])
-        assert own.listens
-    assert not own.listens
-    assert not ServerRecord(server_process.pid, port, "4.1.0", "gone").listens
 
 
 def test_discover_wants_both_servers(root: Path, server_process: subprocess.Popen[bytes]) -> None:

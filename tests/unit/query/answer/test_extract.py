@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Iterator, Sequence
+from functools import cache
 from itertools import chain, pairwise
 
 import numpy as np
@@ -189,6 +190,12 @@ async def test_two_short_lists_and_tables_do_not_run_into_each_other() -> None:
     assert all(f"\n>\n> {cited}" in text for _, cited in citations)
 
 
+@cache
+def demo_content(lang: str) -> dict[str, str]:
+    """Of the sample site's pages, by their ids."""
+    return {page.id: fields(page)["content"] for page in documents(DEMO / "pages" / lang)}
+
+
 @pytest.mark.parametrize(
     ("lang", "question", "amounts"),
     [
@@ -200,8 +207,7 @@ async def test_two_short_lists_and_tables_do_not_run_into_each_other() -> None:
     ],
 )
 async def test_the_dog_tax_is_quoted_with_all_its_amounts(lang: str, question: str, amounts: tuple[str, ...]) -> None:
-    pages = documents(DEMO / "pages" / lang)
-    content = {page.id: fields(page)["content"] for page in pages}
+    content = demo_content(lang)
     best = [source(n, content[name], lang=lang) for n, name in enumerate(("dog-tax", "water-supply", "wedding"), 1)]
     embedder = LiteEmbedder()
     try:

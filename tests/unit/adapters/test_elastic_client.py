@@ -1,0 +1,70 @@
+"""What Elasticsearch's refusals mean: which pass, so that the stage tries again, and which never will."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from elastic_transport import ApiResponseMeta, ConnectionTimeout, HttpHeaders, NodeConfig, TransportError
+from elastic_transport import ConnectionError as TransportConnectionError
+from elasticsearch import ApiError
+from elasticsearch.exceptions import HTTP_EXCEPTIONS
+
+from adapters.elastic.client import ElasticsearchDown, ElasticsearchRefused, explained
+from pipelines.runtime.errors import Permanent, Retryable
+
+# As a server writes them. The first: the disk is full up to its flood stage; the second: somebody closed the index to
+# writes; the third: a role without the right.
+FLOOD = "index [town] blocked by: [TOO_MANY_REQUESTS/12/disk usage exceeded flood-stage watermark];"
+READ_ONLY = "index [town] blocked by: [FORBIDDEN/8/index write (api)];"
+NO_RIGHT = "action [indices:data/write/index] is unauthorized for user [pagewire] on indices [town]"
+
+
+def refused(status: int, kind: str, reason: str = "") -> ApiError:
+    """The exception of the real client for such an answer."""
+    meta = ApiResponseMeta(status, "1.1", HttpHeaders(), 0.1, NodeConfig("http", "localhost", 9200))
+    error: dict[str, Any] = {"type": kind, "reason": reason}
+    body = {"error": {"root_cause": [error], **error}, "status": status}
+    return HTTP_EXCEPTIONS.get(status, ApiError)(message=kind, meta=meta, body=body)
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        refused(403, "cluster_block_exception", READ_ONLY),
+        refused(429, "cluster_block_exception", FLOOD),
+        refused(408, "timeout"),
+        refused(429, "es_rejected_execution_exception", "queue full"),
+        refused(500, "exception"),
+        refused(502, "bad gateway"),
+        refused(503, "no_shard_available_action_exception"),
+        refused(504, "gateway timeout"),
+        TransportConnectionError("away"),
+        ConnectionTimeout("late"),
+        TransportError("no node"),
+    ],
+    ids=lambda error: f"{error.meta.status} {error.message}" if isinstance(error, ApiError) else type(error).__name__,
+)
+def test_what_passes_is_tried_again(error: Exception) -> None:
+    assert issubclass(ElasticsearchDown, Retryable)
+    with pytest.raises(ElasticsearchDown, match="writing: "), explained("writing"):
+        raise error
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        refused(400, "mapper_parsing_exception", "failed to parse"),
+        refused(401, "security_exception", "missing authentication credentials"),
+        refused(403, "security_exception", NO_RIGHT),
+        refused(404, "index_not_found_exception", "no such index [town]"),
+        refused(409, "version_conflict_engine_exception"),
+        refused(413, "content too long"),
+    ],
+    ids=lambda error: f"{error.meta.status} {error.message}",
+)
+def test_what_never_passes_is_not(error: ApiError) -> None:
+    assert issubclass(ElasticsearchRefused, Permanent)
+    said = f"writing: Elasticsearch answered {error.meta.status}"
+    with pytest.raises(ElasticsearchRefused, match=said), explained("writing"):
+        raise error

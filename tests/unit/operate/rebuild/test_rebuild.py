@@ -1,0 +1,205 @@
+"""Promotion while editors go on saving: who is told that a save is searchable finds it, before and after the swap."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+
+from adapters.elastic.bundle import Elastic
+from adapters.elastic.indexes import IndexInfo
+from adapters.embedders.registry import Models
+from pipelines.operate.rebuild import rebuild as module
+from pipelines.operate.rebuild.barrier import Barrier
+from pipelines.operate.rebuild.fill import Filler, Given, Tally
+from pipelines.operate.rebuild.generations import unnoted
+from pipelines.operate.rebuild.rebuild import Rebuilder, TooSlow
+from pipelines.runtime.errors import Retryable
+from pipelines.runtime.record import Record
+from schemas.rebuild import Rebuild
+from wiring.settings import Settings, SiteSettings
+
+
+def info(generation: int) -> IndexInfo:
+    return IndexInfo(f"pagewire-town-{generation:06d}", "town", "fake", "fake-4", 4, "content-512-20")
+
+
+OLD, NEW = info(1), info(2)
+CANDIDATE = unnoted(NEW).model_copy(update={"state": "verified", "offsets": {0: 3}})
+PASSED = {0: 2}  # where the barrier found everything indexed
+
+
+class Town:
+    """A site with a live index and a candidate; an editor saves at every step that a promotion takes.
+
+    `log`: the revisions, by offset. `indexes`: what is in each. `told`: the saves that have a receipt.
+    """
+
+    def __init__(self) -> None:
+        self.log = [0, 1, 2]
+        self.indexes = {OLD.name: {0, 1, 2}, NEW.name: {0, 1, 2}}
+        self.live = OLD
+        self.held: set[str] = set()
+        self.told = {0, 1, 2}
+        self.notes = {NEW.name: CANDIDATE}
+        self.ends_are_there = asyncio.Event()
+        self.ends_are_there.set()
+        self.fails: str | None = None
+
+    def save(self) -> None:
+        """As the ingest stages do it: into the log, into the live index, and a receipt unless the index is held."""
+        revision = len(self.log)
+        self.log.append(revision)
+        self.indexes[self.live.name].add(revision)
+        if self.live.name not in self.held:
+            self.told.add(revision)
+
+    def found_by_visitors(self) -> set[int]:
+        return self.indexes[self.live.name]
+
+    # What a rebuild asks of Elasticsearch.
+
+    async def now(self, site: str) -> IndexInfo:
+        return self.live
+
+    async def generations(self, site: str) -> list[IndexInfo]:
+        return [index for index in (OLD, NEW) if index.name in self.indexes]
+
+    async def hold(self, index: IndexInfo, seconds: float) -> None:
+        self.save()
+        self.held.add(index.name)
+        self.save()
+
+    async def release(self, index: IndexInfo) -> None:
+        self.save()
+        self.held.discard(index.name)
+
+    async def searchable(self, index: IndexInfo) -> None:
+        self.save()
+
+    async def swap(self, site: str, index: IndexInfo) -> None:
+        self.save()
+        if self.fails == "swap":
+            raise Retryable("Elasticsearch does not answer")
+        self.live = index
+        assert self.told <= self.found_by_visitors(), "told as searchable, and not to be found"
+        self.save()
+
+    async def of_site(self, site: str) -> list[Rebuild]:
+        return list(self.notes.values())
+
+    async def put(self, rebuild: Rebuild) -> None:
+        self.save()
+        self.notes[rebuild.index] = rebuild
+
+    # What it asks of Kafka.
+
+    async def begins(self) -> dict[int, int]:
+        return {0: 0}
+
+    async def ends(self) -> dict[int, int]:
+        await self.ends_are_there.wait()
+        ends = {0: len(self.log)}
+        self.save()
+        return ends
+
+    async def read(
+        self, *, since: Mapping[int, int] | None = None, until: Mapping[int, int]
+    ) -> AsyncGenerator[list[Record], None]:
+        for offset in range((since or {}).get(0, 0), until[0]):
+            yield [Record("cms.changes", 0, offset, b"town:en:fees", b"")]
+
+    async def passed(self) -> dict[int, int] | None:
+        return PASSED
+
+    async def __aenter__(self) -> Town:
+        return self
+
+    async def __aexit__(self, *_: object) -> None: ...
+
+    async def aclose(self) -> None: ...
+
+    @property
+    def elastic(self) -> Elastic:
+        return cast(Elastic, SimpleNamespace(indexes=self, rebuilds=self, pages=SimpleNamespace(at=lambda index: None)))
+
+
+class FakeFiller(Filler):
+    """Puts revisions into the candidate."""
+
+    def __init__(self, town: Town) -> None:
+        self.tally = Tally()
+        self._town = town
+
+    async def decode(self, batch: Sequence[Record]) -> dict[str, list[Given]]:
+        return {str(record.offset): [] for record in batch}
+
+    async def write(
+        self, pages: Mapping[str, Sequence[Given]], settled: Callable[[int], None] = lambda _: None
+    ) -> None:
+        self._town.indexes[NEW.name] |= set(map(int, pages))
+
+
+@pytest.fixture
+def town(monkeypatch: pytest.MonkeyPatch) -> Town:
+    town = Town()
+
+    def instead(*_: Any, **__: Any) -> Any:
+        return town
+
+    for name in ("LogReader", "LogScan", "attachments_of"):
+        monkeypatch.setattr(module, name, instead)
+    monkeypatch.setattr(module, "Filler", lambda *_: FakeFiller(town))
+    return town
+
+
+@pytest.fixture
+def rebuilder(town: Town) -> Rebuilder:
+    settings = Settings(sites={"town": SiteSettings()})
+    return Rebuilder("town", settings, town.elastic, cast(Models, None), cast(Barrier, town))
+
+
+async def test_whoever_is_told_of_a_save_can_find_it_while_an_index_is_promoted(
+    town: Town, rebuilder: Rebuilder
+) -> None:
+    promoted = await rebuilder.promote()
+    assert (town.live, promoted.state) == (NEW, "live")
+    assert town.told <= town.found_by_visitors()
+    assert len(town.told) > 3  # some were told: it is not simply held all the time
+    assert OLD.name not in town.held
+
+
+async def test_what_was_replaced_is_kept_with_the_place_from_which_a_rollback_reads(
+    town: Town, rebuilder: Rebuilder
+) -> None:
+    await rebuilder.promote()
+    before = town.notes[OLD.name]
+    assert (before.state, before.follows, before.offsets) == ("previous", "changes", PASSED)
+
+
+async def test_a_candidate_that_does_not_catch_up_is_not_promoted_and_nothing_is_held(
+    town: Town, rebuilder: Rebuilder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "SWAP_BEFORE", 0.05)
+    hold = town.hold
+
+    async def hold_and_stall(index: IndexInfo, seconds: float) -> None:
+        await hold(index, seconds)
+        town.ends_are_there.clear()
+
+    monkeypatch.setattr(town, "hold", hold_and_stall)
+    with pytest.raises(TooSlow):
+        await rebuilder.promote()
+    assert (town.live, town.held) == (OLD, set())
+    assert town.told <= town.found_by_visitors()
+
+
+async def test_a_swap_that_fails_leaves_the_old_index_live_and_not_held(town: Town, rebuilder: Rebuilder) -> None:
+    town.fails = "swap"
+    with pytest.raises(Retryable):
+        await rebuilder.promote()
+    assert (town.live, town.held) == (OLD, set())
+    assert town.notes[NEW.name].state == "verified"
