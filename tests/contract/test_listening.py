@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 from cli.main import app
 from infra.engine.ports import any_free, choose, is_free
 from infra.engine.progress import PlainProgress, SilentProgress
-from infra.engine.state import ServerRecord
+from infra.running import ServerRecord
 from pipelines.runtime import logs
 
 

@@ -17,7 +17,7 @@ from adapters.embedders.base import Vectors
 from adapters.embedders.fake import FakeEmbedder
 from adapters.embedders.registry import Models
 from adapters.fakes import FakePages, FakeSender
-from pipelines.ingest.agents import chunked
+from pipelines.ingest.handlers import chunked
 from pipelines.runtime.record import Headers, Lane, Record
 from pipelines.runtime.stage import Stage
 from pipelines.worker.guard import Guard, RetryPolicy

@@ -5,22 +5,24 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from types import SimpleNamespace
-from typing import Any, cast
+from typing import cast
 
 import pytest
 
-from adapters.elastic.bundle import Elastic
-from adapters.elastic.indexes import IndexInfo
-from adapters.embedders.registry import Models
+from pipelines.ingest.documents.attachments import Attachments
 from pipelines.operate.rebuild import rebuild as module
-from pipelines.operate.rebuild.barrier import Barrier
-from pipelines.operate.rebuild.fill import Filler, Given, Tally
 from pipelines.operate.rebuild.generations import unnoted
-from pipelines.operate.rebuild.rebuild import Rebuilder, TooSlow
+from pipelines.operate.rebuild.index_builder import BuildTally, IndexBuilder, SourceMessage
+from pipelines.operate.rebuild.ports import GenerationStore, NamedEmbedders
+from pipelines.operate.rebuild.rebuild import Defaults, Rebuilder, TooSlow
+from pipelines.runtime.bus import Bus
 from pipelines.runtime.errors import Retryable
+from pipelines.runtime.indexes import IndexInfo
 from pipelines.runtime.record import Record
+from pipelines.runtime.retry import RetryPolicy
+from schemas.ingest import Chunker
 from schemas.rebuild import Rebuild
-from wiring.settings import Settings, SiteSettings
+from schemas.topics import Topic
 
 
 def info(generation: int) -> IndexInfo:
@@ -29,7 +31,8 @@ def info(generation: int) -> IndexInfo:
 
 OLD, NEW = info(1), info(2)
 CANDIDATE = unnoted(NEW).model_copy(update={"state": "verified", "offsets": {0: 3}})
-PASSED = {0: 2}  # where the barrier found everything indexed
+CHUNKER = Chunker.of("content-512-20")
+PASSED = {0: 2}  # where the watermark found everything indexed
 
 
 class Town:
@@ -95,7 +98,7 @@ class Town:
         self.save()
         self.notes[rebuild.index] = rebuild
 
-    # What it asks of Kafka.
+    # What it asks of Kafka; `read` is also what reads attachments, which no page has.
 
     async def begins(self) -> dict[int, int]:
         return {0: 0}
@@ -122,23 +125,31 @@ class Town:
 
     async def aclose(self) -> None: ...
 
+    def reader(self, topic: Topic) -> Town:
+        return self
+
+    def scan(self, topic: Topic) -> Town:
+        return self
+
     @property
-    def elastic(self) -> Elastic:
-        return cast(Elastic, SimpleNamespace(indexes=self, rebuilds=self, pages=SimpleNamespace(at=lambda index: None)))
+    def store(self) -> GenerationStore:
+        return cast(
+            GenerationStore, SimpleNamespace(indexes=self, rebuilds=self, pages=SimpleNamespace(at=lambda index: None))
+        )
 
 
-class FakeFiller(Filler):
+class FakeBuilder(IndexBuilder):
     """Puts revisions into the candidate."""
 
     def __init__(self, town: Town) -> None:
-        self.tally = Tally()
+        self.tally = BuildTally()
         self._town = town
 
-    async def decode(self, batch: Sequence[Record]) -> dict[str, list[Given]]:
+    async def decode(self, batch: Sequence[Record]) -> dict[str, list[SourceMessage]]:
         return {str(record.offset): [] for record in batch}
 
     async def write(
-        self, pages: Mapping[str, Sequence[Given]], settled: Callable[[int], None] = lambda _: None
+        self, pages: Mapping[str, Sequence[SourceMessage]], settled: Callable[[int], None] = lambda _: None
     ) -> None:
         self._town.indexes[NEW.name] |= set(map(int, pages))
 
@@ -146,20 +157,16 @@ class FakeFiller(Filler):
 @pytest.fixture
 def town(monkeypatch: pytest.MonkeyPatch) -> Town:
     town = Town()
-
-    def instead(*_: Any, **__: Any) -> Any:
-        return town
-
-    for name in ("LogReader", "LogScan", "attachments_of"):
-        monkeypatch.setattr(module, name, instead)
-    monkeypatch.setattr(module, "Filler", lambda *_: FakeFiller(town))
+    monkeypatch.setattr(module, "IndexBuilder", lambda *_: FakeBuilder(town))
     return town
 
 
 @pytest.fixture
 def rebuilder(town: Town) -> Rebuilder:
-    settings = Settings(sites={"town": SiteSettings()})
-    return Rebuilder("town", settings, town.elastic, cast(Models, None), cast(Barrier, town))
+    defaults = Defaults("fake", CHUNKER, RetryPolicy(tries=1, retry_for=0.0))
+    return Rebuilder(
+        "town", defaults, town.store, cast(NamedEmbedders, None), cast(Bus, town), lambda: cast(Attachments, town), town
+    )
 
 
 async def test_whoever_is_told_of_a_save_can_find_it_while_an_index_is_promoted(
