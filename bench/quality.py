@@ -33,7 +33,7 @@ from pipelines.query.answer.extract import extract
 from pipelines.query.retrieve.fuse import Candidate, Hit, fuse
 from pipelines.query.retrieve.search import Found, Searcher, scored
 from pipelines.query.retrieve.widen import passages, wanted
-from text.sentences import plain
+from text.markdown import plain
 from wiring.settings import Settings
 from wiring.settings import load as load_settings
 

@@ -11,7 +11,8 @@ import structlog
 
 from wiring.settings import Settings
 
-# Libraries that tell of the same outage ten times a second, and tell nothing new when all is well.
+# Libraries that tell of the same outage ten times a second, or of every line they read, and tell nothing new when all
+# is well.
 # Faust's services log under the module of the subclass, ours.
 CHATTY = (
     "uvicorn",
@@ -23,6 +24,7 @@ CHATTY = (
     "httpx",
     "httpcore",
     "openai",
+    "markdown_it",
 )
 # What a new broker says until it has made its own topics, a second after the first worker asked.
 EXPECTED = ("GroupCoordinatorNotAvailableError", "Marking the coordinator dead")

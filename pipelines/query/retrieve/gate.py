@@ -26,7 +26,8 @@ from numpy.typing import NDArray
 from pipelines.query.retrieve.fuse import Candidate, Hit, idf, known_share
 from schemas.query import Gate, Grade
 from text.language import spoken, stopwords
-from text.sentences import plain, split
+from text.markdown import plain
+from text.sentences import split
 from text.words import stems, words
 
 NEAREST = 10  # of the vectors' hits, whose distance is averaged

@@ -17,7 +17,8 @@ from typing import ClassVar, NamedTuple
 
 from pipelines.query.answer.strategies.base import Library, Means, Piece, Task, ask, search, shortened, step, write
 from schemas.query import Source
-from text.sentences import cut, plain, split
+from text.markdown import plain
+from text.sentences import cut, split
 from text.words import stems
 
 STEPS = 5
