@@ -26,13 +26,13 @@ from adapters.fakes import FakeIndex, FakePages
 from bench.report import percentile, report
 from bench.xquad import load
 from pipelines.ingest.agents import chunked
-from pipelines.ingest.documents.convert import to_markdown
 from pipelines.ingest.embed import Embedding, VectorCache
 from pipelines.ingest.index import index_part
 from pipelines.ingest.parts import plan
 from schemas.ingest import Chunker
 from schemas.page import PageChange, PageDocument
 from sites.render import page_documents
+from text.html import to_markdown
 from wiring.settings import Settings
 
 SITE = "edits"
