@@ -13,7 +13,7 @@ from typing import Self
 
 from pipelines.runtime.errors import SettingsError
 from prompts.loader import Prompt, PromptError, load
-from text.language import Phrases
+from prompts.phrases import Phrases
 from wiring.settings import Settings
 
 PROMPTS = ("answer", "courtesy", "decide", "react", "rephrase", "self-ask", "think", "tools", "translate")

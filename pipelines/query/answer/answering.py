@@ -28,9 +28,9 @@ from pipelines.query.ports import ContentFiltered, Embedder, ModelError
 from pipelines.query.publish import Publication
 from pipelines.query.translate import Translator, terms
 from pipelines.runtime.errors import PagewireError
+from prompts.phrases import Phrases
 from schemas.answer import Answered, Done, Failed, QuestionRephrased, SourcesFound, Step, Token, Usage
 from schemas.query import Question, Retrieved, Source
-from text.language import Phrases
 from wiring.settings import Settings, StrategyName
 
 log = structlog.get_logger(__name__)
