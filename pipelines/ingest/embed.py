@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Protocol
 
 import numpy as np
+from cachetools import LRUCache
 from numpy.typing import NDArray
 
 from pipelines.ingest.parts import Planned, parts, plan
@@ -52,22 +52,14 @@ class VectorCache:
     """The vectors used last, up to a number of bytes."""
 
     def __init__(self, limit: int = CACHE_BYTES) -> None:
-        self._limit = limit
-        self._size = 0
-        self._vectors: OrderedDict[str, Vector32] = OrderedDict()
+        self._vectors: LRUCache[str, Vector32] = LRUCache(limit, getsizeof=lambda vector: vector.nbytes)
 
     def get(self, embed_hash: str) -> Vector32 | None:
-        vector = self._vectors.get(embed_hash)
-        if vector is not None:
-            self._vectors.move_to_end(embed_hash)
-        return vector
+        return self._vectors.get(embed_hash)
 
     def put(self, embed_hash: str, vector: Vector32) -> None:
-        if embed_hash not in self._vectors:
-            self._size += vector.nbytes
-        self._vectors[embed_hash] = vector.copy()  # a row of a batch would keep the whole batch in memory
-        while self._size > self._limit:
-            self._size -= self._vectors.popitem(last=False)[1].nbytes
+        if vector.nbytes <= self._vectors.maxsize:
+            self._vectors[embed_hash] = vector.copy()  # a row of a batch would keep the whole batch in memory
 
 
 class Embedding:
