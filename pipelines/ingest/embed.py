@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Protocol
 
 import numpy as np
 from cachetools import LRUCache
+from more_itertools import chunked
 from numpy.typing import NDArray
 
 from pipelines.ingest.parts import Planned, parts, plan
@@ -95,7 +96,7 @@ class Embedding:
         planned = plan(page, model.fingerprint)
         vectors = await self._look_up(page.change.site, planned)
         missing = {p.embed_hash: p.text for p in planned if p.embed_hash not in vectors}
-        for wanted in _slices(list(missing), SLICE):
+        for wanted in chunked(missing, SLICE):
             made = await model.passages([missing[embed_hash] for embed_hash in wanted], urgent=self._urgent)
             for embed_hash, vector in zip(wanted, made, strict=True):
                 vectors[embed_hash] = vector
@@ -129,8 +130,3 @@ class Embedding:
                 found[p.embed_hash] = vector
         rest = list({p.embed_hash for p in planned} - found.keys())
         return found | dict(await self._known.vectors(site, rest))
-
-
-def _slices(items: Sequence[str], size: int) -> Iterator[Sequence[str]]:
-    for start in range(0, len(items), size):
-        yield items[start : start + size]

@@ -21,6 +21,8 @@ from functools import partial
 from heapq import heappush, heappushpop
 from typing import Protocol
 
+from more_itertools import chunked
+
 from adapters.kafka import broker, prefixed
 from adapters.kafka.scan import LogScan
 from pipelines.operate.letters.edit import checked
@@ -162,7 +164,7 @@ class Letters:
         async with aclosing(self._scan(filter, handled=False)) as batches:
             async for batch in batches:
                 letters = [found for found in batch if isinstance(found, _Found)]
-                for some in (letters[start : start + AT_ONCE] for start in range(0, len(letters), AT_ONCE)):
+                for some in chunked(letters, AT_ONCE):
                     results = await asyncio.gather(*map(handle, some), return_exceptions=True)
                     for error in (r for r in results if isinstance(r, BaseException)):
                         if not isinstance(error, Permanent):
