@@ -25,7 +25,6 @@ from adapters.embedders.fake import FakeEmbedder
 from adapters.fakes import FakeIndex, FakePages
 from bench.report import percentile, report
 from bench.xquad import load
-from pipelines.ingest.documents.convert import to_markdown
 from pipelines.ingest.embed import Embedding, VectorCache
 from pipelines.ingest.handlers import chunked
 from pipelines.ingest.index import index_part
@@ -33,6 +32,7 @@ from pipelines.ingest.parts import plan
 from schemas.ingest import Chunker
 from schemas.page import PageChange, PageDocument
 from sites.render import page_documents
+from text.html import to_markdown
 from wiring.settings import Settings
 
 SITE = "edits"

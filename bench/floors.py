@@ -9,6 +9,7 @@ import asyncio
 from pathlib import Path
 
 import numpy as np
+from more_itertools import chunked
 from numpy.typing import NDArray
 from rich.progress import track
 
@@ -78,7 +79,7 @@ async def _measure(
 
 
 async def _embed(model: Embedder, texts: list[str]) -> NDArray[np.float32]:
-    made = [await model.passages(texts[i : i + SLICE]) for i in track(range(0, len(texts), SLICE))]
+    made = [await model.passages(some) for some in track([*chunked(texts, SLICE)])]
     return np.concatenate(made)
 
 

@@ -34,7 +34,7 @@ from pipelines.query.retrieve.fuse import fuse
 from pipelines.query.retrieve.ports import Candidate, Hit
 from pipelines.query.retrieve.search import Retrieval, Searcher, scored
 from pipelines.query.retrieve.widen import passages, wanted
-from text.sentences import plain
+from text.markdown import plain
 from wiring.settings import Settings
 from wiring.settings_file import load as load_settings
 

@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from time import perf_counter
 
+from more_itertools import chunked
+
 from bench.report import report
 from bench.servers import servers
 from bench.synthetic import document
@@ -57,8 +59,8 @@ async def _costs(settings: Settings, keys: Sequence[str]) -> ChunkCounts:
     total = embedded = reused = 0
     async with Clients(settings) as clients:
         reader = await clients.receipts(waiting=False)
-        for start in range(0, len(keys), LOOK):
-            for receipt in (await reader.receipts(SITE, keys[start : start + LOOK])).values():
+        for some in chunked(keys, LOOK):
+            for receipt in (await reader.receipts(SITE, some)).values():
                 assert receipt.state == "searchable", receipt
                 total += receipt.chunks.total
                 embedded += receipt.chunks.embedded

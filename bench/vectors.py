@@ -14,6 +14,7 @@ from types import TracebackType
 from typing import Literal, Self
 
 import numpy as np
+from more_itertools import chunked
 from rich.progress import track
 
 from adapters.embedders.base import Embedder, Vectors
@@ -63,9 +64,8 @@ class KeptVectors:
     async def passages(self, texts: Sequence[str], *, urgent: bool = True) -> Vectors:
         """As the model embeds them: shape (len(texts), dims)."""
         missing = [text for text in dict.fromkeys(texts) if self._find("passage", text) is None]
-        starts: Sequence[int] = range(0, len(missing), SLICE)
-        for start in track(starts, description="embedding") if len(missing) > SEVERAL else starts:
-            some = missing[start : start + SLICE]
+        slices = [*chunked(missing, SLICE)]
+        for some in track(slices, description="embedding") if len(missing) > SEVERAL else slices:
             self._keep("passage", some, await self._model.passages(some, urgent=urgent))
         found = [self._find("passage", text) for text in texts]
         return np.stack([vector for vector in found if vector is not None])

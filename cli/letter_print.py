@@ -28,11 +28,11 @@ def _line(letter: DeadLetterSummary) -> list[object]:
         letter.id,
         letter.state,
         f"{letter.last_failed_at:%Y-%m-%d %H:%M:%S}",
-        plain(letter.stage or ""),
-        plain(letter.code),
-        plain(letter.key or ""),
+        printable(letter.stage or ""),
+        printable(letter.code),
+        printable(letter.key or ""),
         "" if letter.attempts is None else f"{letter.attempts}" + (f" ({letter.redrives}r)" if letter.redrives else ""),
-        " ".join(plain(letter.message).split())[:MAX_REASON],
+        " ".join(printable(letter.message).split())[:MAX_REASON],
     ]
 
 
@@ -54,17 +54,17 @@ def print_detail(found: DeadLetterDetail) -> None:
     }
     for name, fact in facts.items():
         if fact:
-            out.print(f"  {name:<12}  {escape(plain(str(fact)))}", soft_wrap=True)
+            out.print(f"  {name:<12}  {escape(printable(str(fact)))}", soft_wrap=True)
     out.print("\n[bold]headers[/]")
-    out.print(rows(table("name", "value"), [(plain(h.name), plain(h.value or "")) for h in found.headers]))
+    out.print(rows(table("name", "value"), [(printable(h.name), printable(h.value or "")) for h in found.headers]))
     out.print(f"\n[bold]value[/]  {letter.size:,} bytes")
     if found.problem is None:
-        value = plain(json.dumps(found.value, ensure_ascii=False, indent=2))
+        value = printable(json.dumps(found.value, ensure_ascii=False, indent=2))
         # Into a file or a pipe as it is: Syntax fills its lines up with spaces.
         out.print(Syntax(value, "json", word_wrap=True) if out.is_terminal else Text(value), soft_wrap=True)
     else:
-        out.print(f"[red]{escape(plain(found.problem))}[/]", soft_wrap=True)
-        out.print(Text(plain(found.text or "")), soft_wrap=True)
+        out.print(f"[red]{escape(printable(found.problem))}[/]", soft_wrap=True)
+        out.print(Text(printable(found.text or "")), soft_wrap=True)
     if found.diff is not None:
         _print_diff(found.diff)
 
@@ -72,13 +72,13 @@ def print_detail(found: DeadLetterDetail) -> None:
 def _print_diff(diff: RevisionDiff) -> None:
     out.print("\n[bold]against the last good revision[/]")
     if diff.note:
-        out.print(Text(plain(diff.note)), soft_wrap=True)
+        out.print(Text(printable(diff.note)), soft_wrap=True)
     elif not diff.lines:
         out.print("no difference in the page's fields")
     for line in diff.lines:
-        out.print(Text(plain(line), style=COLOURS.get(line[:1], "")), soft_wrap=True)
+        out.print(Text(printable(line), style=COLOURS.get(line[:1], "")), soft_wrap=True)
 
 
-def plain(text: str) -> str:
+def printable(text: str) -> str:
     """Without control characters: a letter's text must not steer the operator's terminal."""
     return "".join(c if c.isprintable() or c in "\n\t" else f"\\x{ord(c):02x}" for c in text)

@@ -15,10 +15,11 @@ import re
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from functools import cache, partial
+from math import inf
 from pathlib import Path
-from time import monotonic
 from typing import Any
 
+from cachetools import TTLCache
 from elasticsearch import AsyncElasticsearch, BadRequestError, NotFoundError
 
 from adapters.elastic.client import explained
@@ -50,7 +51,7 @@ class Indexes:
     def __init__(self, es: AsyncElasticsearch, *, shards: int = 1, replicas: int = 0) -> None:
         self._es = es
         self._size = {"number_of_shards": shards, "number_of_replicas": replicas}
-        self._known: dict[str, tuple[float, IndexInfo]] = {}
+        self._known: TTLCache[str, IndexInfo] = TTLCache(inf, INFO_TTL)
         self._looks: dict[str, Shared[IndexInfo | None]] = {}
 
     def target(self, site: str) -> str:
@@ -63,10 +64,7 @@ class Indexes:
         Raises:
             IndexUnfit: the alias is not what it must be. ElasticsearchDown.
         """
-        seen = self._known.get(site)
-        if seen and monotonic() - seen[0] < INFO_TTL:
-            return seen[1]
-        return await self.now(site)
+        return self._known.get(site) or await self.now(site)
 
     async def now(self, site: str) -> IndexInfo | None:
         """As `live`, by a look that begins after this call. Callers that come together share one."""
@@ -74,7 +72,7 @@ class Indexes:
         if info is None:  # that there is none is not remembered: the first save of a site makes one
             self._known.pop(site, None)
         else:
-            self._known[site] = (monotonic(), info)
+            self._known[site] = info
         return info
 
     async def _read(self, site: str) -> IndexInfo | None:

@@ -7,6 +7,7 @@ from typing import Any, Literal
 
 import numpy as np
 from elasticsearch import AsyncElasticsearch, NotFoundError
+from more_itertools import chunked
 
 from adapters.elastic.client import explained
 from adapters.elastic.indexes import RECEIPTS, Indexes
@@ -190,8 +191,7 @@ class Pages:
         if not names:
             return {}
         found: dict[str, Vector32] = {}
-        for start in range(0, len(hashes), MAX_LOOKUP):
-            wanted = list(hashes[start : start + MAX_LOOKUP])
+        for wanted in chunked(hashes, MAX_LOOKUP):
             with explained(f"looking up known vectors of site {site}"):
                 answer = await self._es.search(
                     index=names,

@@ -45,7 +45,7 @@ def readable(text: str) -> str:
 
 
 def slices(texts: Sequence[str], chars: int, count: int | None = None) -> Iterator[list[str]]:
-    """The texts in turn, a call's worth at a time.
+    """The texts in turn, a call's worth at a time. By hand: what pads them counts, which more-itertools cannot know.
 
     Args:
         texts: What a model is to embed.

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 import openai
+from more_itertools import constrained_batches
 
 from adapters.embedders.base import Vectors, readable, unit_vectors
 from pipelines.query.retrieve.ports import EmbedderProfile
@@ -57,7 +58,8 @@ class OpenAIEmbedder:
 
     async def passages(self, texts: Sequence[str], *, urgent: bool = True) -> Vectors:
         await self.start()
-        made = [await self._embed(some, PAGES_TIMEOUT, self._dims) for some in _batches(texts)]
+        batches = constrained_batches(texts, BATCH_CHARS, BATCH, strict=False)
+        made = [await self._embed(some, PAGES_TIMEOUT, self._dims) for some in batches]
         return np.concatenate([np.empty((0, self.dims), np.float32), *made])
 
     async def query(self, text: str) -> Vectors:
@@ -93,16 +95,3 @@ class OpenAIEmbedder:
         if status in (408, 409, 429) or status >= 500:
             return Retryable(f"the embeddings endpoint of {self.spec} is busy: HTTP {status}")
         return Permanent(f"the embeddings endpoint of {self.spec} refuses: HTTP {status}")
-
-
-def _batches(texts: Sequence[str]) -> Iterator[list[str]]:
-    batch: list[str] = []
-    chars = 0
-    for text in texts:
-        if batch and (len(batch) == BATCH or chars + len(text) > BATCH_CHARS):
-            yield batch
-            batch, chars = [], 0
-        batch.append(text)
-        chars += len(text)
-    if batch:
-        yield batch

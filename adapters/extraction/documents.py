@@ -21,8 +21,9 @@ from lxml import etree
 from lxml import html as lxml_html
 
 from pipelines.ingest.documents.attachments import Section, Sections
-from pipelines.ingest.documents.convert import plain, to_markdown
 from pipelines.ingest.documents.kinds import Kind
+from text.html import tidy, to_markdown
+from text.markdown import table
 
 SECTIONS = 2_000  # pages, slides or sheets that are read of one document
 UNPACKED = 200 * 1024 * 1024  # bytes that an office file may unpack to
@@ -46,7 +47,7 @@ def read(kind: Kind, data: bytes, limit: int) -> Sections:
         case "pdf":
             return _pdf(data, limit)
         case "text":
-            return _within([Section(plain(_decoded(data)))], 1, limit)
+            return _within([Section(tidy(_decoded(data)))], 1, limit)
         case "html":
             return _within([Section(to_markdown(_decoded(data)))], 1, limit)
         case "eml":
@@ -91,7 +92,7 @@ def _pdf(data: bytes, limit: int) -> Sections:
 
 
 def _page(page: Any) -> str:
-    text = reflowed(plain(page.extract_text()))
+    text = reflowed(tidy(page.extract_text()))
     if not text and (contents := page.get_contents()) is not None:
         contents.get_data()  # raises what `extract_text` keeps to itself: that it is a bomb
     return text
@@ -142,13 +143,13 @@ def _places(elements: Iterable[Any], by: str) -> list[tuple[Any, str]]:
 
 
 def _text(elements: Iterable[Any]) -> str:
-    return plain("\n\n".join(filter(None, map(_element, elements))))
+    return tidy("\n\n".join(filter(None, map(_element, elements))))
 
 
 def _element(element: Any) -> str:
-    table = getattr(element.metadata, "text_as_html", None)
-    if table:
-        return _table(lxml_html.fromstring(table))
+    as_html = getattr(element.metadata, "text_as_html", None)
+    if as_html:
+        return _table(lxml_html.fromstring(as_html))
     depth = element.metadata.category_depth
     text: str = element.text.strip()
     if text and element.category == "Title" and depth is not None and element.metadata.page_number is None:
@@ -156,16 +157,9 @@ def _element(element: Any) -> str:
     return text
 
 
-def _table(table: Any) -> str:
-    rows = [[" ".join(cell.text_content().split()) for cell in row.iter("td", "th")] for row in table.iter("tr")]
-    return _markdown([row for row in rows if any(row)])
-
-
-def _markdown(rows: Sequence[Sequence[str]]) -> str:
-    lines = ["| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |" for row in rows]
-    if lines:
-        lines.insert(1, "|" + " --- |" * len(rows[0]))
-    return "\n".join(lines)
+def _table(element: Any) -> str:
+    rows = [[" ".join(cell.text_content().split()) for cell in row.iter("td", "th")] for row in element.iter("tr")]
+    return table([row for row in rows if any(row)])
 
 
 def _mail(data: bytes) -> str:
@@ -179,12 +173,12 @@ def _odt(data: bytes) -> str:
     with zipfile.ZipFile(io.BytesIO(data)) as archive:
         root = etree.fromstring(archive.read("content.xml"), parser)
     body = root.find(f".//{_ODF % 'office'}text")
-    return plain("\n\n".join(_blocks(body))) if body is not None else ""
+    return tidy("\n\n".join(_blocks(body))) if body is not None else ""
 
 
 def _blocks(parent: Any) -> Iterator[str]:
     """Headings, paragraphs, list items and tables, in order."""
-    text, table = _ODF % "text", _ODF % "table"
+    text, tables = _ODF % "text", _ODF % "table"
     for node in parent:
         if node.tag == text + "h":
             level = node.get(text + "outline-level", "1")
@@ -195,9 +189,11 @@ def _blocks(parent: Any) -> Iterator[str]:
             yield "- " + "\n".join(_blocks(node))
         elif node.tag == text + "list":
             yield "\n".join(_blocks(node))
-        elif node.tag == table + "table":
-            rows = [[_flat(cell) for cell in row.iter(table + "table-cell")] for row in node.iter(table + "table-row")]
-            yield _markdown([row for row in rows if any(row)])
+        elif node.tag == tables + "table":
+            rows = [
+                [_flat(cell) for cell in row.iter(tables + "table-cell")] for row in node.iter(tables + "table-row")
+            ]
+            yield table([row for row in rows if any(row)])
         elif node.tag != text + "tracked-changes" and isinstance(node.tag, str):
             yield from _blocks(node)
 

@@ -59,6 +59,7 @@ class DocumentReader:
         self._turn = asyncio.Lock()
         self._child: asyncio.subprocess.Process | None = None
         self._retiring: asyncio.Task[None] | None = None
+        # Not of cachetools, which knows one size: documents and their characters are both limited.
         self._known: OrderedDict[bytes, Sections | Unread] = OrderedDict()
 
     @property

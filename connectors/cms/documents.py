@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import Any
 
 import yaml
-from markdown_it import MarkdownIt
 from pydantic import ValidationError
 
 from pipelines.runtime.errors import WrongUse
 from schemas.base import problems
 from schemas.page import PageDocument
+from text.markdown import to_html
 
 SUFFIXES = {".html", ".htm", ".md", ".markdown"}
 FRONT_MATTER = re.compile(r"\A---\s*\n(.*?)\n---\s*(?:\n|\Z)", re.DOTALL)
@@ -102,7 +102,7 @@ def html(path: Path, body: str) -> str:
     """The text of a file as HTML."""
     if path.suffix.lower() in (".html", ".htm"):
         return body
-    return str(MarkdownIt("gfm-like", {"linkify": False}).render(body))
+    return to_html(body)
 
 
 def _front_matter(text: str) -> dict[str, Any]:

@@ -80,7 +80,7 @@ class _Tally:
 async def _batches(
     lines: Lines, settings: Settings, tally: _Tally, revised: bool
 ) -> AsyncIterator[tuple[list[int], list[Change]]]:
-    """Good lines in batches; bad ones go to the tally."""
+    """Good lines in batches; bad ones go to the tally. By hand: more-itertools knows no asynchronous lines."""
     limit = body_limit(settings)
     numbers: list[int] = []
     changes: list[Change] = []

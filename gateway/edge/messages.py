@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import cache
 from typing import Literal
 
-from text.language import Phrases
+from prompts.phrases import Phrases
 
 Trouble = Literal["timeout", "unavailable", "internal"]
 

@@ -11,10 +11,11 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+
+from cachetools import FIFOCache
 
 from pipelines.ingest.ports import KnownPages
 from pipelines.ingest.settings import IntakeSettings
@@ -77,7 +78,7 @@ class Intake:
         self._pages = pages
         self._settings = settings
         self._now = now
-        self._last: OrderedDict[str, int] = OrderedDict()
+        self._last: FIFOCache[str, int] = FIFOCache(REMEMBERED)
 
     async def accept(self, site: str, changes: Sequence[Change], source: str, lane: Lane = "save") -> list[Acceptance]:
         """Put the changes into the log, in order; returns when the broker has them all.
@@ -119,9 +120,6 @@ class Intake:
             # Nothing comes after the highest revision, should a CMS have sent that: the last save takes its place.
             revision = min(max(round(change.accepted_at.timestamp() * 1000), last + 1), MAX_REVISION)
         self._last[key] = max(last, revision)
-        self._last.move_to_end(key)
-        if len(self._last) > REMEMBERED:
-            self._last.popitem(last=False)
         return change.model_copy(update={"revision": revision})
 
     async def _look(self, site: str, keys: set[str]) -> dict[str, ChangeRef]:

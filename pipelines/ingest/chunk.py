@@ -47,6 +47,9 @@ CodePoints = NDArray[np.uint64]
 
 _NEIGHBOURHOOD = 16  # characters on each side that a border's hash reads
 
+# Borders of its own, not those of text.markdown and text.sentences: every vector in every index is of a text between
+# them, so they never change, and they must be found in any text in linear time.
+
 # One or more line ends with blank lines between: ends where the next line with text starts.
 _LINE_END = re.compile(r"\n(?:[^\S\n]*\n)*")
 # As `convert` writes them: alone between blank lines. A comment in a code block rarely is.

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
+
+from cachetools import LRUCache
+from more_itertools import chunked
 
 from pipelines.ingest.parts import Planned, parts, plan
 from pipelines.ingest.ports import KnownPages
@@ -18,22 +20,14 @@ class VectorCache:
     """The vectors used last, up to a number of bytes."""
 
     def __init__(self, limit: int = CACHE_BYTES) -> None:
-        self._limit = limit
-        self._size = 0
-        self._vectors: OrderedDict[str, Vector32] = OrderedDict()
+        self._vectors: LRUCache[str, Vector32] = LRUCache(limit, getsizeof=lambda vector: vector.nbytes)
 
     def get(self, embed_hash: str) -> Vector32 | None:
-        vector = self._vectors.get(embed_hash)
-        if vector is not None:
-            self._vectors.move_to_end(embed_hash)
-        return vector
+        return self._vectors.get(embed_hash)
 
     def put(self, embed_hash: str, vector: Vector32) -> None:
-        if embed_hash not in self._vectors:
-            self._size += vector.nbytes
-        self._vectors[embed_hash] = vector.copy()  # a row of a batch would keep the whole batch in memory
-        while self._size > self._limit:
-            self._size -= self._vectors.popitem(last=False)[1].nbytes
+        if vector.nbytes <= self._vectors.maxsize:
+            self._vectors[embed_hash] = vector.copy()  # a row of a batch would keep the whole batch in memory
 
 
 class Embedding:
@@ -69,7 +63,7 @@ class Embedding:
         planned = plan(page, model.fingerprint)
         vectors = await self._look_up(page.change.site, planned)
         missing = {p.embed_hash: p.text for p in planned if p.embed_hash not in vectors}
-        for wanted in _slices(list(missing), SLICE):
+        for wanted in chunked(missing, SLICE):
             made = await model.passages([missing[embed_hash] for embed_hash in wanted], urgent=self._urgent)
             for embed_hash, vector in zip(wanted, made, strict=True):
                 vectors[embed_hash] = vector
@@ -103,8 +97,3 @@ class Embedding:
                 found[p.embed_hash] = vector
         rest = list({p.embed_hash for p in planned} - found.keys())
         return found | dict(await self._known.vectors(site, rest))
-
-
-def _slices(items: Sequence[str], size: int) -> Iterator[Sequence[str]]:
-    for start in range(0, len(items), size):
-        yield items[start : start + size]

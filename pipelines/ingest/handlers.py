@@ -6,10 +6,11 @@ cms.changes ─▶ chunk ─▶ ingest.chunks ─▶ embed ─▶ ingest.embeddi
 from __future__ import annotations
 
 import asyncio
-from collections import OrderedDict
 from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
 from typing import Any, TypeVar
+
+from cachetools import LRUCache
 
 from pipelines.ingest.accept import reference
 from pipelines.ingest.chunk import chunk_page
@@ -124,7 +125,7 @@ class FirstParts:
     """Where the first parts stand of the pages that this process has begun."""
 
     def __init__(self) -> None:
-        self._seen: OrderedDict[str, tuple[ChangeRef, int]] = OrderedDict()
+        self._seen: LRUCache[str, tuple[ChangeRef, int]] = LRUCache(BEGUN)
 
     def of(self, part: PageEmbeddings, offset: int) -> int | None:
         """As `index_part` wants it, for the part at this offset."""
@@ -132,8 +133,6 @@ class FirstParts:
             return None
         if part.part == 0:
             self._seen[part.change.page_key] = part.change, offset
-            if len(self._seen) > BEGUN:
-                self._seen.popitem(last=False)
         change, first = self._seen.get(part.change.page_key, (None, 0))
         return first if change == part.change else 0
 

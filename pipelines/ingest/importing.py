@@ -18,6 +18,8 @@ from pathlib import Path
 from time import monotonic
 from typing import Protocol
 
+from more_itertools import chunked
+
 from pipelines.ingest.accept import Acceptance, Change
 from pipelines.runtime.record import Lane
 from schemas.ingest import Receipt
@@ -85,6 +87,7 @@ def forget_all(home: Path) -> None:
 
 
 def _batches(pages: Iterable[PageDocument]) -> Iterator[list[PageDocument]]:
+    # Not more_itertools.constrained_batches: it keeps a full batch back until one page more has been read.
     batch: list[PageDocument] = []
     heavy = 0
     for page in pages:
@@ -152,7 +155,7 @@ async def settle(
         heard.clear()
         if not news and monotonic() - since > SILENCE:
             news = list(waiting)
-        for keys in _chunks(news, LOOK):
+        for keys in chunked(news, LOOK):
             for key, receipt in (await receipts.receipts(site, keys)).items():
                 if receipt.accepted_revision < waiting[key] or receipt.state == "queued":
                     continue
@@ -167,8 +170,3 @@ async def settle(
         yield progress, failures
         if waiting:
             await asyncio.sleep(POLL)
-
-
-def _chunks(keys: list[str], size: int) -> Iterator[list[str]]:
-    for start in range(0, len(keys), size):
-        yield keys[start : start + size]

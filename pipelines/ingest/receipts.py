@@ -6,9 +6,11 @@ ingest.receipts ─▶ Elasticsearch (newest event per page)      event + head r
 from __future__ import annotations
 
 import asyncio
-from collections import OrderedDict, defaultdict
+from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+
+from cachetools import FIFOCache
 
 from pipelines.ingest.ports import KnownPages
 from pipelines.runtime.bus import MakeTail
@@ -80,7 +82,7 @@ class ReceiptReader:
         self._waiting: dict[str, set[asyncio.Event]] = defaultdict(set)
         self._hearing: list[set[str]] = []
         # A receipt is in the topic before the index stage has stored it: an editor must not read "unknown" meanwhile.
-        self._recent: OrderedDict[str, ReceiptEvent] = OrderedDict()
+        self._recent: FIFOCache[str, ReceiptEvent] = FIFOCache(RECENT)
 
     async def start(self) -> None:
         """Raises: Retryable: no broker."""
@@ -153,9 +155,6 @@ class ReceiptReader:
             return  # the index stage, which reads the topic too, makes a dead letter of it
         key = event.change.page_key
         self._recent[key] = _newer(self._recent.get(key), event)
-        self._recent.move_to_end(key)
-        if len(self._recent) > RECENT:
-            self._recent.popitem(last=False)
         if event.state != "queued":
             for heard in self._hearing:
                 heard.add(key)

@@ -13,7 +13,8 @@ the copy gets there and is not behind them all, it is sent again.
 from __future__ import annotations
 
 import logging
-from collections import OrderedDict
+
+from cachetools import FIFOCache
 
 from pipelines.runtime.bus import LogReader
 from pipelines.runtime.stage import Sender
@@ -30,7 +31,7 @@ class Requeuer:
 
     def __init__(self, changes: LogReader) -> None:
         self._changes = changes
-        self._sent: OrderedDict[str, ChangeRef] = OrderedDict()  # the last one of each page
+        self._sent: FIFOCache[str, ChangeRef] = FIFOCache(REMEMBERED)  # the last one of each page
 
     async def send_again(self, winner: ChangeRef, sender: Sender) -> None:
         """Send a change again, as it stands in the log, unless its copy is on its way."""
@@ -45,9 +46,6 @@ class Requeuer:
             return
         await sender.send(CHANGES, change.page_key, change)
         self._sent[winner.page_key] = winner
-        self._sent.move_to_end(winner.page_key)
-        if len(self._sent) > REMEMBERED:
-            self._sent.popitem(last=False)
 
 
 def _where(winner: ChangeRef) -> tuple[str, int, int, int, str]:

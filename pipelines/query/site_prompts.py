@@ -14,7 +14,7 @@ from typing import Self
 from pipelines.runtime.errors import SettingsError
 from pipelines.runtime.settings import SitesSettings
 from prompts.loader import Prompt, PromptError, load
-from text.language import Phrases
+from prompts.phrases import Phrases
 
 PROMPTS = ("answer", "courtesy", "decide", "react", "rephrase", "self-ask", "think", "tools", "translate")
 SENTENCES = ("canned", "errors")

@@ -16,6 +16,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 
 import structlog
+from cachetools import LRUCache
 
 from pipelines.query.ports import ChatModel
 from pipelines.runtime.errors import PagewireError
@@ -96,7 +97,8 @@ class Translator:
     def __init__(self, model: ChatModel, prompt: Prompt) -> None:
         self._model = model
         self._prompt = prompt
-        self._known: dict[tuple[str, str], str] = {}  # marked text, language -> translation with its marks
+        # Marked text, language -> translation with its marks
+        self._known: LRUCache[tuple[str, str], str] = LRUCache(KEPT)
 
     async def into(self, lang: str, language: str, text: str, glossary: Glossary) -> str:
         """The text in another language; as it is where that cannot be had, or cannot be trusted.
@@ -112,8 +114,6 @@ class Translator:
             if said is None or whole is None or not _sound(said, marked):
                 log.warning("not translated", language=language, failed="model" if said is None else "check")
                 return text
-            if len(self._known) >= KEPT:
-                del self._known[next(iter(self._known))]
             self._known[marked, lang] = said
         return restored(said, kept) or text
 

@@ -13,7 +13,8 @@ from pydantic import Field
 
 from pipelines.runtime.settings import SettingsGroup
 
-# Libraries that tell of the same outage ten times a second, and tell nothing new when all is well.
+# Libraries that tell of the same outage ten times a second, or of every line they read, and tell nothing new when all
+# is well.
 # Faust's services log under the module of the subclass, ours.
 CHATTY = (
     "uvicorn",
@@ -25,6 +26,7 @@ CHATTY = (
     "httpx",
     "httpcore",
     "openai",
+    "markdown_it",
 )
 # What a new broker says until it has made its own topics, a second after the first worker asked.
 EXPECTED = ("GroupCoordinatorNotAvailableError", "Marking the coordinator dead")

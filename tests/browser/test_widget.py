@@ -14,7 +14,7 @@ from schemas.answer import Citation, Done, Token
 from tests.browser.conftest import Host, overflow
 from tests.browser.scripts import LIBRARY, source, written
 from tests.chromium import Browser
-from text.sentences import plain
+from text.markdown import plain
 from wiring.settings import ChatSettings, SiteSettings
 
 pytestmark = pytest.mark.browser

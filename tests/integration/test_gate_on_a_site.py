@@ -16,12 +16,12 @@ from pipelines.query.answer.canned import refused, reply
 from pipelines.query.retrieve.retrieve import retrieve
 from pipelines.query.retrieve.search import Searcher
 from pipelines.runtime.indexes import alias
+from prompts.phrases import Phrases
 from schemas.page import PageDocument
 from schemas.query import Rephrased, Retrieved
 from sites.content import DEMO, page_documents
 from tests.asking import question
 from tests.engine_fixture import Servers
-from text.language import Phrases
 from wiring.settings import Settings, SiteSettings
 
 pytestmark = pytest.mark.engine

@@ -2,7 +2,7 @@
 
 The text is what the page marks as `<main>`. Without that, trafilatura tells it from the frame around it; where it finds
 next to nothing, as on pages of links, all of the body is taken. Scripts, navigation, consent bars and the like are left
-out later, for every source alike (pipelines/ingest/documents/convert.py).
+out later, for every source alike (text/html.py).
 """
 
 from __future__ import annotations

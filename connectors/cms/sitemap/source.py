@@ -19,6 +19,7 @@ from datetime import UTC, datetime
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
+from more_itertools import chunked
 from pydantic import ValidationError
 
 from connectors.cms.fetching import Away, Fetched, Refused
@@ -117,8 +118,8 @@ class SitemapSource:
         level = [Location(start)]
         for _ in range(self._connector.max_depth + 1):
             following: list[Location] = []
-            for at in range(0, len(level), TOGETHER):
-                async for visit in self._visit_all(level[at : at + TOGETHER], seen):
+            for some in chunked(level, TOGETHER):
+                async for visit in self._visit_all(some, seen):
                     yield visit
                     for link in visit.links:
                         url = self._wanted(link)

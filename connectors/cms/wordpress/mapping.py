@@ -5,8 +5,6 @@ Whoever changes one of the two changes the other: tests/wordpress compares them 
 
 from __future__ import annotations
 
-import html
-import re
 from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
@@ -14,15 +12,11 @@ from urllib.parse import unquote
 
 from connectors.cms.frame import Listed
 from schemas.page import PageDocument
+from text.html import stripped
 
 # What is asked for; `_links` and `_embedded` bring the names of categories and tags.
 LISTED_FIELDS = "id,type,status,modified_gmt,content.protected,pagewire,lang"
 FIELDS = f"{LISTED_FIELDS},slug,link,title,excerpt,content,_links,_embedded"
-
-_UNSEEN = re.compile(r"<(script|style)[^>]*>.*?</\1>", re.DOTALL | re.IGNORECASE)
-_TAG = re.compile(r"</?[a-zA-Z!][^>]*>")
-_ENTITY = re.compile(r"&(?:#[0-9]+|#[xX][0-9a-fA-F]+|[a-zA-Z][a-zA-Z0-9]*);")
-_SPACE = re.compile(r"[ \t\r\n\f\xa0]+")
 
 
 def listed(post: Mapping[str, Any], default_lang: str) -> Listed | None:
@@ -45,7 +39,7 @@ def document(post: Mapping[str, Any], default_lang: str) -> PageDocument:
             "lang": lang(post, default_lang),
             "url": post["link"],
             "name": unquote(post["slug"]).replace("-", " ").strip(),
-            "title": plain(post["title"]["rendered"]),
+            "title": stripped(post["title"]["rendered"]),
             "description": _description(post, content),
             "keywords": _keywords(post),
             "content": content,
@@ -76,23 +70,17 @@ def revision(post: Mapping[str, Any]) -> int:
     return int(datetime.fromisoformat(f"{post['modified_gmt']}+00:00").timestamp()) * 1000 + 999
 
 
-def plain(text: str) -> str:
-    """HTML without tags and entities, white space as single spaces."""
-    seen = _TAG.sub("", _UNSEEN.sub("", text))
-    return _SPACE.sub(" ", _ENTITY.sub(lambda match: html.unescape(match[0]), seen)).strip(" ")
-
-
 def _description(post: Mapping[str, Any], content: str) -> str:
     """The excerpt that somebody wrote: what WordPress makes of the content's beginning is searched anyway."""
     if "description" in _told(post):
         return str(_told(post)["description"])
-    said = plain(post.get("excerpt", {}).get("rendered", ""))
+    said = stripped(post.get("excerpt", {}).get("rendered", ""))
     made = said.endswith("[…]") or _squeezed(content).startswith(_squeezed(said))
     return "" if made else said
 
 
 def _squeezed(text: str) -> str:
-    return "".join(plain(text).split())
+    return "".join(stripped(text).split())
 
 
 def _told(post: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -103,5 +91,5 @@ def _told(post: Mapping[str, Any]) -> Mapping[str, Any]:
 def _keywords(post: Mapping[str, Any]) -> list[str]:
     """Names of its categories, tags and whatever else sorts it, without the one that says nothing."""
     terms = (term for group in post.get("_embedded", {}).get("wp:term", ()) for term in group)
-    names = {plain(term["name"]) for term in terms if "name" in term and term.get("slug") != "uncategorized"}
+    names = {stripped(term["name"]) for term in terms if "name" in term and term.get("slug") != "uncategorized"}
     return sorted(names - {""})

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import Any
 
+from more_itertools import chunked
 from pydantic import ValidationError
 
 from connectors.cms.fetching import Away, Refused, SafeFetch
@@ -62,8 +63,8 @@ class WordPressSource:
             ones = [one for _, one in pairs]
             if route is None:  # of a kind that is not public any more: gone
                 continue
-            for start in range(0, len(ones), FETCHED_AT_ONCE):
-                async with aclosing(self._some(site, route, ones[start : start + FETCHED_AT_ONCE])) as pages:
+            for some in chunked(ones, FETCHED_AT_ONCE):
+                async with aclosing(self._some(site, route, some)) as pages:
                     async for page in pages:
                         yield page
 

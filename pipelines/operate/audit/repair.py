@@ -16,6 +16,8 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Protocol
 
+from more_itertools import chunked, split_when
+
 from pipelines.ingest.ports import KnownPages
 from pipelines.operate.audit.audit import SETTLE, Audit, Inventory, OpenLog, Report
 from pipelines.operate.audit.index_diff import Winner
@@ -154,8 +156,8 @@ async def _clear(audit: Audit, force: bool) -> int:
         after = pages[-1][0]
         documents = [document for _, strays in pages for document in strays]
         assert audit.index is not None, "what is deleted was read from an index"
-        for start in range(0, len(documents), BATCH):
-            await audit.index.delete(documents[start : start + BATCH])
+        for some in chunked(documents, BATCH):
+            await audit.index.delete(some)
         deleted += len(documents)
     return deleted
 
@@ -176,14 +178,7 @@ async def _send_again(audit: Audit, sender: Producer, force: bool) -> int:
 
 def stretches(winners: Sequence[Winner]) -> Iterator[list[Winner]]:
     """Winners, in the log's order, cut where partition or more than `GAP` records lie between two."""
-    stretch: list[Winner] = []
-    for winner in winners:
-        if stretch and (winner.partition != stretch[-1].partition or winner.offset - stretch[-1].offset > GAP):
-            yield stretch
-            stretch = []
-        stretch.append(winner)
-    if stretch:
-        yield stretch
+    return split_when(winners, lambda one, two: one.partition != two.partition or two.offset - one.offset > GAP)
 
 
 async def _send(sender: Producer, record: Record, winner: Winner) -> bool:

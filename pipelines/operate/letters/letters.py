@@ -20,6 +20,8 @@ from datetime import UTC, datetime
 from functools import partial
 from heapq import heappush, heappushpop
 
+from more_itertools import chunked
+
 from pipelines.ingest.ports import KnownPages
 from pipelines.operate.letters.edit import checked
 from pipelines.operate.letters.open_letters import BURYING, OpenLetters
@@ -154,7 +156,7 @@ class Letters:
         async with aclosing(self._scan(filter, handled=False)) as batches:
             async for batch in batches:
                 letters = [found for found in batch if isinstance(found, _FoundLetter)]
-                for some in (letters[start : start + AT_ONCE] for start in range(0, len(letters), AT_ONCE)):
+                for some in chunked(letters, AT_ONCE):
                     results = await asyncio.gather(*map(handle, some), return_exceptions=True)
                     for error in (r for r in results if isinstance(r, BaseException)):
                         if not isinstance(error, Permanent):

@@ -31,9 +31,9 @@ from pipelines.query.translate import Translator, terms
 from pipelines.runtime.embedder import Embedder
 from pipelines.runtime.errors import PagewireError
 from pipelines.runtime.settings import StrategyName
+from prompts.phrases import Phrases
 from schemas.answer import Answered, Done, Failed, QuestionRephrased, SourcesFound, Step, Token, Usage
 from schemas.query import Question, Retrieved, Source
-from text.language import Phrases
 
 log = structlog.get_logger(__name__)
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
+from prompts.phrases import Phrases
 from schemas.query import Grade, Retrieved, Source
-from text.language import Phrases
 
 CANDIDATES = 3  # pages
 NAMES = {2: "unclear", 3: "several", 4: "not-answered", 5: "nothing-found"}

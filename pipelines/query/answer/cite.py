@@ -13,7 +13,8 @@ from collections.abc import Iterable, Sequence
 
 from schemas.answer import Citation, Token
 from schemas.query import Source
-from text.sentences import last_start, plain, split
+from text.markdown import plain
+from text.sentences import last_start, split
 from text.words import stems
 
 # Share of a statement's words that a source's sentence must have to be called its origin.
@@ -25,6 +26,7 @@ _OPENS, _BETWEEN = r"[\[【［(（]", r"[ ,;，；、]{0,3}"  # of markers in br
 _MARKER = re.compile(rf"{_ONE}|{_OPENS} ?{_ONE}(?:{_BETWEEN}{_ONE}){{0,8}} ?[\]】］)）]")
 _UNFINISHED = re.compile(rf"{_BEGUN}|{_OPENS} ?(?:{_ONE}{_BETWEEN}){{0,9}}(?:{_BEGUN})?")
 _RANGE = re.compile(r"(\d+)(?:\s*[–-]\s*(\d+))?")
+# Not text.markdown: the statement is still being written, so nobody knows yet what its line will be.
 _LEAD = re.compile(r"(?:[\s>#*+•_,;:-]|\d{1,3}[.)](?:\s|\Z))*")  # of a statement: bullets, what joins it
 _WORDLESS = re.compile(r"\W*")
 _NO_SPACE_BEFORE = frozenset(".,;:!?…)]}»”。，！？、")

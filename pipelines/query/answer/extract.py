@@ -9,7 +9,6 @@ question, and what is far behind the best is not quoted. Figures: docs/reference
 from __future__ import annotations
 
 import math
-import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -22,7 +21,8 @@ from numpy.typing import NDArray
 from pipelines.runtime.embedder import Embedder
 from schemas.answer import Citation, Token
 from schemas.query import Source
-from text.sentences import Kind, Sentence, cut, plain, split
+from text.markdown import Kind, cells, plain
+from text.sentences import Sentence, cut, ended, split
 from text.words import stems
 
 READ = 5  # sources
@@ -38,9 +38,6 @@ MAX_EMBEDDED = 24
 # list that fits the question best says something wrong without the others.
 TOGETHER = 600
 LONGEST = 600  # characters quoted of one sentence
-
-_CELL = re.compile(r"\|((?:\\.|[^|\\])*)")
-_SENTENCE_END = re.compile(r"[.!?…؟۔。！？।][\"'”’“»)\]*_]*$")
 
 
 class Row(NamedTuple):
@@ -156,7 +153,7 @@ def _units(source: Source) -> Iterator[_Unit]:
         at += 1
         text = source.text[sentence.start : sentence.end]
         items = _items(sentences, at)
-        table = _table(sentences, at) if sentence.kind == "prose" and not _SENTENCE_END.search(text) else []
+        table = _table(sentences, at) if sentence.kind == "prose" and not ended(text) else []
         if sentence.kind == "heading":
             heading = text
         elif sentence.kind == "item" or (items and text.endswith(":")):
@@ -271,24 +268,19 @@ def _rows_after(candidate: Candidate, after: Candidate | None) -> bool:
 
 def _above(candidate: Candidate) -> str:
     if candidate.kind == "row":
-        return f"{candidate.above}\n> |{' --- |' * len(_cells(candidate.above))}\n> "
+        return f"{candidate.above}\n> |{' --- |' * len(cells(candidate.above))}\n> "
     return f"**{plain(candidate.above)}**\n>\n> "
 
 
 def _gap(row: Candidate) -> str:
     """A row that says that there are more."""
-    return f"|{' … |' * len(_cells(row.above or row.text))}"
+    return f"|{' … |' * len(cells(row.above or row.text))}"
 
 
 def _shortened(row: str, lang: str) -> str:
     """The row, still a row, of some `LONGEST` characters at most."""
     if len(row) <= LONGEST:
         return row
-    cells = _cells(row)
-    room = LONGEST // len(cells)
-    return f"|{'|'.join(f' {c} ' if len(c) <= room else f' {cut(c, room, lang)} … ' for c in cells)}|"
-
-
-def _cells(row: str) -> list[str]:
-    cells = [cell.strip() for cell in _CELL.findall(row)]
-    return cells if cells[-1] else cells[:-1]  # behind the last bar
+    found = cells(row)
+    room = LONGEST // len(found)
+    return f"|{'|'.join(f' {c} ' if len(c) <= room else f' {cut(c, room, lang)} … ' for c in found)}|"

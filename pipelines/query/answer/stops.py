@@ -33,7 +33,8 @@ class Stops:
         self._log = log
         self._tail = make_tail(self._deliver)
         # Request and site -> when, milliseconds since 1970; oldest first. A stop of another site counts for nothing,
-        # so it must not take the place of one that counts. No site: it was said before stops had one.
+        # so it must not take the place of one that counts. No site: it was said before stops had one. No cache of a
+        # library: what is forgotten moves `_complete_since`.
         self._recent: dict[tuple[bytes, str | None], int] = {}
         self._complete_since = 0  # from then on every stop is in `_recent`
         self._watched: dict[bytes, set[tuple[str, asyncio.Event]]] = {}

@@ -14,6 +14,7 @@ from typing import Protocol
 
 import numpy as np
 import structlog
+from cachetools import LRUCache
 
 from pipelines.query.rephrase.rewrite import conversation
 from pipelines.query.site_prompts import SitePrompts
@@ -54,8 +55,9 @@ class Examples:
         self._store = store
         self._models = models
         self._history_messages = history_messages
-        self._live: dict[str, tuple[float, list[RephraseExample]]] = {}  # site -> when read, what
-        self._vectors: dict[tuple[str, str], Matrix32] = {}  # model, text -> its vector
+        # Site -> when read, what. No TTLCache: where reading fails, what was read before is used on.
+        self._live: dict[str, tuple[float, list[RephraseExample]]] = {}
+        self._vectors: LRUCache[tuple[str, str], Matrix32] = LRUCache(KEPT_VECTORS)  # model, text -> its vector
 
     async def pick(self, request: Question, lang: str) -> Sequence[Example]:
         """At most SHOTS examples in the language (else in English), the one most like the question last.
@@ -103,20 +105,21 @@ class Examples:
     async def _ranked(self, request: Question, pool: Sequence[Example]) -> list[Example]:
         model = await self._models.for_site(request.site)
         texts = [_compared(e.variables.get("conversation", ""), e.variables.get("question", "")) for e in pool]
-        await self._embed(model, texts)
-        matrix = np.stack([self._vectors[model.fingerprint, text] for text in texts])
+        matrix = np.stack(await self._embedded(model, texts))
         asked = _compared(conversation(request.history[-1:], 2), request.question)
         likeness = matrix @ await model.query(asked)
         return [pool[i] for i in np.argsort(-likeness, kind="stable")]
 
-    async def _embed(self, model: Embedder, texts: Sequence[str]) -> None:
-        missing = [text for text in dict.fromkeys(texts) if (model.fingerprint, text) not in self._vectors]
-        if len(self._vectors) + len(missing) > KEPT_VECTORS:
-            self._vectors.clear()
-            missing = list(dict.fromkeys(texts))
-        if missing:
-            vectors = await model.passages(missing)
-            self._vectors |= {(model.fingerprint, text): vector for text, vector in zip(missing, vectors, strict=True)}
+    async def _embedded(self, model: Embedder, texts: Sequence[str]) -> list[Matrix32]:
+        """Their vectors; only of those that are not known is the model asked."""
+        known = {text: self._vectors.get((model.fingerprint, text)) for text in texts}
+        missing = [text for text, vector in known.items() if vector is None]
+        made = await model.passages(missing) if missing else ()
+        # A row of a batch would keep the whole batch in memory.
+        fresh = {text: vector.copy() for text, vector in zip(missing, made, strict=True)}
+        self._vectors.update({(model.fingerprint, text): vector for text, vector in fresh.items()})
+        found = {text: vector for text, vector in known.items() if vector is not None} | fresh
+        return [found[text] for text in texts]
 
 
 def _compared(said: str, question: str) -> str:

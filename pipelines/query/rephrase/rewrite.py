@@ -79,7 +79,7 @@ def values(request: Question, *, site: str, language: str, history_messages: int
 
 def parsed(output: str, original: str) -> str:
     """The question in what the model wrote; the original where there is none to be trusted."""
-    lines = [line for raw in output.splitlines() if (line := _plain(raw))]
+    lines = [line for raw in output.splitlines() if (line := _unwrapped(raw))]
     if len(lines) > 1 and lines[0].endswith(":"):  # "Here is the rewritten question:"
         lines = lines[1:]
     if len(lines) != 1:
@@ -90,7 +90,7 @@ def parsed(output: str, original: str) -> str:
     return question if fits else original
 
 
-def _plain(line: str) -> str:
+def _unwrapped(line: str) -> str:
     """Without the label, quotes and characters that models put around a question."""
     visible = "".join(ch if ch.isprintable() else " " for ch in line)
     return " ".join(_LABEL.sub("", visible.strip()).strip(_QUOTES).split())

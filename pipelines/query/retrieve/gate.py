@@ -24,7 +24,8 @@ from pipelines.query.retrieve.ports import Candidate, GateProfile, Hit, Threshol
 from pipelines.runtime.embedder import Embedder
 from schemas.query import Gate, Grade
 from text.language import spoken, stopwords
-from text.sentences import plain, split
+from text.markdown import plain
+from text.sentences import split
 from text.words import stems, words
 
 NEAREST = 10  # of the vectors' hits, whose distance is averaged

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from connectors.cms.wordpress.mapping import document, listed, plain, revision, type_and_number
+from connectors.cms.wordpress.mapping import document, listed, revision, type_and_number
 from connectors.cms.wordpress.package import pack
 
 
@@ -54,20 +54,6 @@ def test_what_not_everybody_may_read_is_not_listed() -> None:
     assert listed(post(), "en") is not None
     assert listed(post(content={"protected": True}), "en") is None
     assert listed(post(status="private"), "en") is None
-
-
-@pytest.mark.parametrize(
-    ("html", "text"),
-    [
-        ("3 < 4 &amp; 5 > 2", "3 < 4 & 5 > 2"),
-        ("a<br/>b<!-- c -->d", "abd"),
-        ("<style>p {}</style>x<SCRIPT>y</SCRIPT>", "x"),
-        ("&copy=1 AT&T; &#x41;&#66;", "&copy=1 AT&T; AB"),
-        ("  a\n\tb&nbsp;c ", "a b c"),
-    ],
-)
-def test_plain(html: str, text: str) -> None:
-    assert plain(html) == text
 
 
 def test_ids_lead_back_to_their_posts() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from adapters.fakes import FakeSender
+from pipelines.ingest import requeue as module
 from pipelines.ingest.accept import reference
 from pipelines.ingest.requeue import Requeuer
 from pipelines.runtime.errors import Retryable
@@ -67,3 +68,11 @@ async def test_a_log_that_cannot_be_read_is_tried_again() -> None:
 
     with pytest.raises(Retryable):
         await Requeuer(Away()).send_again(WINNER, FakeSender())
+
+
+async def test_a_winner_is_sent_again_once_as_long_as_its_page_is_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "REMEMBERED", 1)
+    requeuer, sender = Requeuer(FakeLog(saved(3), saved(5), saved(5, "other"))), FakeSender()
+    for winner in (WINNER, WINNER, reference(saved(5, "other"), partition=0, offset=2), WINNER):
+        await requeuer.send_again(winner, sender)
+    assert [sent.key for sent in sender.sent] == ["town:en:fees", "town:en:other", "town:en:fees"]

@@ -1,48 +1,10 @@
-"""What we say ourselves."""
+"""Which language a text is in."""
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
-from prompts.loader import PromptError
-from text.language import Phrases, language_of, spoken
-
-LANGUAGES = {"en", "de", "hu", "pl", "it", "es", "fr", "ro"}
-PHRASES = Phrases.load()
-
-
-def test_everything_is_said_in_every_language_of_the_widget() -> None:
-    for said in [*PHRASES.canned.values(), *PHRASES.errors.values()]:
-        assert set(said) == LANGUAGES
-
-
-def test_a_region_speaks_its_language_and_a_stranger_gets_english() -> None:
-    assert PHRASES.lead_in("de-AT") == PHRASES.lead_in("de") == "Auf der Website steht:"
-    assert PHRASES.nothing_found("xx") == PHRASES.nothing_found("en")
-
-
-def test_an_error_is_said_by_its_code_and_never_by_its_insides() -> None:
-    assert "Minute" in PHRASES.error("model-busy", "de")
-    assert PHRASES.error("KeyError: secret", "en") == "Something went wrong. Please ask again."
-
-
-def test_languages_have_names() -> None:
-    assert [PHRASES.name(tag) for tag in ("de", "pt-BR", "no", "tlh")] == ["German", "Portuguese", "Norwegian", "tlh"]
-
-
-def test_a_site_says_some_things_its_own_way(tmp_path: Path) -> None:
-    (tmp_path / "canned.yaml").write_text("lead-in:\n  de: 'Wir schreiben dazu:'\n", encoding="utf-8")
-    phrases = Phrases.load(tmp_path)
-    assert phrases.lead_in("de") == "Wir schreiben dazu:"
-    assert phrases.lead_in("fr") == PHRASES.lead_in("fr")
-
-
-def test_a_site_cannot_say_what_nobody_asks_for(tmp_path: Path) -> None:
-    (tmp_path / "canned.yaml").write_text("leadin:\n  de: x\n", encoding="utf-8")
-    with pytest.raises(PromptError, match=r"canned\.yaml.*'leadin'"):
-        Phrases.load(tmp_path)
+from text.language import language_of, spoken
 
 
 @pytest.mark.parametrize(

@@ -27,7 +27,8 @@ from pipelines.query.answer.strategies.base import (
     write,
 )
 from schemas.query import Source
-from text.sentences import cut, plain, split
+from text.markdown import plain
+from text.sentences import cut, split
 from text.words import stems
 
 STEPS = 5

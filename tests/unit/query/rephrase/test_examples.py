@@ -115,14 +115,25 @@ async def test_an_example_added_to_a_running_system_is_used(monkeypatch: pytest.
 async def test_examples_are_embedded_once_and_forgotten_when_there_are_too_many(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    english, german = len(PROMPT.examples["en"]), len(PROMPT.examples["de"])
     models = Models()
+    monkeypatch.setattr(module, "KEPT_VECTORS", english + german - 1)
     examples = Examples(SITE_PROMPTS, Store(), models, 15)
     for _ in range(3):
         await examples.pick(question(DOGS), "en")
-    assert len(models.model.embedded) == len(PROMPT.examples["en"])
-    monkeypatch.setattr(module, "KEPT_VECTORS", len(PROMPT.examples["en"]) + 1)
-    await examples.pick(question(DOGS), "de")
-    assert len(examples._vectors) == len(PROMPT.examples["de"])
+    assert len(models.model.embedded) == english
+    for _ in range(3):
+        await examples.pick(question(DOGS), "de")
+    assert len(models.model.embedded) == english + german
+    await examples.pick(question(DOGS), "en")
+    assert len(models.model.embedded) == english + german + 1  # the one that had to make room
+
+
+async def test_more_examples_than_are_remembered_are_chosen_from_all_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "KEPT_VECTORS", 1)
+    examples = Examples(SITE_PROMPTS, Store(live(1, DOGS)), Models(), 15)
+    for _ in range(2):
+        assert (await examples.pick(question(DOGS), "en"))[-1].title == "example-1"
 
 
 async def test_what_fails_costs_the_choice_and_not_the_answer() -> None:

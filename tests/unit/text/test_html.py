@@ -1,0 +1,212 @@
+from __future__ import annotations
+
+import random
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from text import html_tree
+from text.html import one_line, stripped, tidy, to_markdown
+
+KEPT = [
+    ("<h1>A</h1><p>b</p><h3>C</h3>", "# A\n\nb\n\n### C"),
+    ("<h6>A</h6><h2> </h2>", "###### A"),
+    ("<p>a <b>b</b> <em>c</em> <code>d_e*f</code></p>", "a **b** *c* `d_e*f`"),
+    ("<p>one<br>two</p>", "one\ntwo"),
+    ("<p>soft\n   wrapped\ttext</p>", "soft wrapped text"),
+    ("<ul><li>a<ul><li>b</li></ul></li><li>c</li></ul>", "- a\n  - b\n- c"),
+    ("<ol start=3><li>a<li>b<li value=9>c</ol>", "3. a\n4. b\n9. c"),
+    ("<blockquote><p>a</p><p>b</p></blockquote>", "> a\n>\n> b"),
+    ('<p><a href="/a b?x=(1)">text</a></p>', "[text](/a%20b?x=%281%29)"),
+    ('<a href="#top">top</a> <a href="javascript:x()">js</a> <a>none</a>', "top js none"),
+    ('<a href="/x"><img src="i.png" alt="A cat"></a> <img src="j.png">', "[A cat](/x)"),
+    (
+        "<table><tr><th>a<th>b</tr><tr><td>1|2<td><p>3</p><p>4</p></tr></table>",
+        "| a | b |\n| --- | --- |\n| 1\\|2 | 3 4 |",
+    ),
+    ("<table><tbody><tr><td>a<td>b</tbody></table>", "| a | b |\n| --- | --- |"),
+    ("<table role=presentation><tr><td><h2>A</h2><p>b</p></table>", "## A\n\nb"),
+    ('<pre><code class="language-py">if x:\n    y()\n</code></pre>', "```py\nif x:\n    y()\n```"),
+    ('<pre class="lang-sh">a\n\nb</pre>', "```sh\na\n\nb\n```"),
+    ("<pre>```\nx\n```</pre>", "````\n```\nx\n```\n````"),
+    ("<main>a<aside>b</aside></main>", "a\n\nb"),
+    ("<details><summary>Question?</summary>Answer.</details>", "Question?\n\nAnswer."),
+    ("<h2><button>Question?</button></h2><p>Answer.</p>", "## Question?\n\nAnswer."),
+    ("<article><header><h1>A</h1></header>b<footer>c</footer></article>", "# A\n\nb\n\nc"),
+    ("<x-card>a</x-card><x-card>b</x-card>", "a b"),
+    ('<body class="cookie-bar-shown"><p>a</p></body>', "a"),
+    ('<div class="cookie-recipes">Cookies with chocolate</div>', "Cookies with chocolate"),
+    ('<div class="has-cookie-banner">page</div>', "page"),
+    ('<h2 id="cookie-notice">Cookie notice</h2>', "## Cookie notice"),
+    ('<div class="menu">Soup of the day</div>', "Soup of the day"),
+    ("<form id=aspnetForm><h1>A</h1><p>b</p><input></form>", "# A\n\nb"),
+    ('<div hidden="until-found">a</div>', "a"),
+    ("<p>a&nbsp;b &amp; c&shy;d \u200be\ufefff</p>", "a b & cd ef"),
+    ("<p>می\u200cخواهم</p>", "می\u200cخواهم"),
+    ("<p>e\u0301</p>", "é"),
+    ('<?xml version="1.0" encoding="utf-8"?><p>a</p>', "a"),
+]
+DROPPED = [
+    "<script>a()</script>",
+    "<style>a {}</style>",
+    "<template>a</template>",
+    "<noscript>a</noscript>",
+    "<nav>a</nav>",
+    "<header>a</header>",
+    "<footer>a</footer>",
+    '<div role="navigation">a</div>',
+    '<div role="banner">a</div>',
+    '<div role="contentinfo">a</div>',
+    '<div role="dialog">a</div>',
+    '<div id="CookieBanner">a</div>',
+    '<div class="x cookie-consent">a</div>',
+    '<div id="onetrust-consent-sdk">a</div>',
+    '<div class="cmplz-cookiebanner">a</div>',
+    '<section class="gdpr_popup"><p>a</p></section>',
+    '<div class="navbar">a</div>',
+    '<p class="skip-link">a</p>',
+    "<form>a <input value=b><button>c</button></form>",
+    "<button>a</button>",
+    "<select><option>a</select>",
+    "<textarea>a</textarea>",
+    "<svg><title>a</title></svg>",
+    "<iframe>a</iframe>",
+    "<p hidden>a</p>",
+    '<p aria-hidden="true">a</p>',
+    '<p style="color: red; display : none">a</p>',
+    '<p style="visibility:hidden">a</p>',
+    "<!-- a -->",
+    "<title>a</title>",
+]
+
+
+@pytest.mark.parametrize(("html", "markdown"), KEPT)
+def test_content_keeps_its_form(html: str, markdown: str) -> None:
+    assert to_markdown(html) == markdown
+
+
+@pytest.mark.parametrize("html", DROPPED)
+def test_what_is_no_content_is_left_out(html: str) -> None:
+    assert to_markdown(f"<p>before</p>{html}<p>after</p>") == "before\n\nafter"
+
+
+def test_nothing_leaks_from_inside_what_is_left_out() -> None:
+    assert to_markdown("<nav><div><p>a<b>b</b></p><ul><li>c</ul></div><table><tr><td>d</table></nav><p>e</p>") == "e"
+
+
+@pytest.mark.parametrize(
+    ("text", "kept"),
+    [
+        ("plain text", "plain text"),
+        ("two\n\nparagraphs", "two\n\nparagraphs"),
+        ("1 < 2 and 3 > 2, <3", "1 < 2 and 3 > 2, <3"),
+        ("*stars* and snake_case", "*stars* and snake_case"),
+        ("AT&amp;T &#252;ber AT&T", "AT&T über AT&T"),
+        ("a\r\nb\x00c\x07", "a\nbc"),
+        ("broken \ud83d half", "broken \ufffd half"),
+        ("", ""),
+    ],
+)
+def test_text_without_tags_stays_itself(text: str, kept: str) -> None:
+    assert to_markdown(text) == kept
+
+
+@given(st.text())
+@settings(max_examples=200, deadline=None)
+def test_any_text_without_mark_up_keeps_its_words(text: str) -> None:
+    plain = "".join(c for c in text if c.isalnum() or c in " \n")
+    assert to_markdown(plain).split() == to_markdown(f"<p>{plain}</p>").split()
+
+
+TAGS = st.sampled_from(
+    ["a", "b", "br", "button", "code", "dd", "div", "dl", "dt", "form", "h1", "header", "hr", "i", "img", "li", "main"]
+)
+MORE_TAGS = st.sampled_from(
+    ["nav", "ol", "p", "pre", "script", "section", "span", "table", "tbody", "td", "th", "thead", "tr", "ul", "x-y"]
+)
+RARE_TAGS = st.sampled_from(["o:p", "textarea", "title", "html", "body", "head", "svg", "math", "select", "h99999999"])
+SCRAPS = st.sampled_from(
+    ["<", ">", "&", "&#x;", "&#0;", "&#xd800;", "<!--", "-->", "<![CDATA[", "]]>", "<?xml ", "<!", "</", '"', "'", "\0"]
+)
+ODD = st.sampled_from(["<a href='", '<ol start="-1">', '<li value="99999999999">', '<td colspan="99999">', "\ud800"])
+NAMES = st.one_of(TAGS, MORE_TAGS, RARE_TAGS)
+SOUP = st.lists(
+    st.one_of(
+        NAMES.map(lambda tag: f"<{tag}>"),
+        NAMES.map(lambda tag: f"</{tag}>"),
+        SCRAPS,
+        ODD,
+        st.text(st.characters(), max_size=5),
+    ),
+    max_size=60,
+).map("".join)
+
+
+@given(SOUP)
+@example("<h" + "9" * 5000 + ">")
+@example("<?xml <a>")
+@example("<p/><!DOCTYPE html><p></p></p></html><p>")
+@settings(max_examples=300, deadline=None)
+def test_any_mark_up_becomes_clean_text(html: str) -> None:
+    markdown = to_markdown(html)
+    assert "\x00" not in markdown
+    assert "\r" not in markdown
+    assert "\n\n\n" not in markdown
+    assert markdown == markdown.strip()
+    markdown.encode()  # no lone surrogates
+
+
+@pytest.mark.parametrize("tag", ["div", "b", "ul><li", "blockquote", "table><tr><td", "span", "section", "x-y"])
+def test_ten_thousand_levels_are_no_problem(tag: str) -> None:
+    markdown = to_markdown(f"<p>before</p>{f'<{tag}>' * 10_000}deep<p>after</p>")
+    assert "before" in markdown
+    assert "deep" in markdown
+    assert "after" in markdown
+    assert len(markdown) < 50_000
+
+
+def test_deep_indentation_does_not_multiply_the_text() -> None:
+    html = "<ul><li>word" * 2_000
+    assert len(to_markdown(html)) < 4 * len(html)
+
+
+def test_more_elements_than_a_page_has_lose_their_form_not_their_text(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(html_tree, "MAX_ELEMENTS", 10)
+    assert to_markdown("<ul>" + "<li>w" * 10) == "- w\n" * 8 + "w w"
+
+
+def test_a_long_word_stays_whole() -> None:
+    word = "".join(random.Random(1).choices("abc", k=10_000))
+    assert to_markdown(f"<p>{word}</p>") == word
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        ("Town &amp; <b>country</b>", "Town & country"),
+        ("Vector<int> &lt;explained&gt;", "Vector<int> <explained>"),
+        ("<p>One</p><p>Two<br>three</p><script>x()</script>", "One Two three"),
+        (" a\r\n\u00a0b\x00 ", "a b"),
+    ],
+)
+def test_a_short_field_is_one_line_without_mark_up(text: str, line: str) -> None:
+    assert one_line(text) == line
+
+
+def test_text_that_is_no_html_gets_the_same_form() -> None:
+    assert tidy("<b>a</b>\u00a0 \r\n\r\n\r\n\r\nb&amp;\x00 ") == "<b>a</b>\n\nb&amp;"
+
+
+@pytest.mark.parametrize(
+    ("html", "text"),
+    [
+        ("3 < 4 &amp; 5 > 2", "3 < 4 & 5 > 2"),
+        ("a<br/>b<!-- c -->d", "abd"),
+        ("<style>p {}</style>x<SCRIPT>y</SCRIPT>", "x"),
+        ("&copy=1 AT&T; &#x41;&#66;", "&copy=1 AT&T; AB"),
+        ("  a\n\tb&nbsp;c ", "a b c"),
+    ],
+)
+def test_stripped_is_what_wordpress_makes_of_it(html: str, text: str) -> None:
+    assert stripped(html) == text

@@ -1,0 +1,144 @@
+"""HTML to text: the one place where it is done.
+
+    HTML ─content_tree─▶ tree of what is content ─markdownify─▶ Markdown ─tidy─▶ text
+
+HTML is written by strangers: nothing here raises or recurses without bound, and nothing that ingest calls takes more
+than linear time, whatever comes in.
+"""
+
+from __future__ import annotations
+
+import html
+import re
+import unicodedata
+from typing import Any
+
+from bs4 import Tag
+from markdownify import MarkdownConverter
+
+from text.html_tree import content_tree
+
+_TAG = re.compile(r"<(?:[a-zA-Z][a-zA-Z0-9:-]*[\s/>]|/[a-zA-Z]|!)")
+# A title such as "Vector<int> explained" is text; these in a title are mark-up.
+_TITLE_TAG = re.compile(
+    r"</?(?:a|abbr|b|big|br|center|code|div|em|font|h[1-6]|i|img|li|mark|p|s|small|span|strong|sub|sup|u|ul|wbr)"
+    r"(?:\s[^<>]*)?/?>",
+    re.IGNORECASE,
+)
+_ENTITY = re.compile(r"&(?:#[0-9]{1,7}|#[xX][0-9a-fA-F]{1,6}|[a-zA-Z][a-zA-Z0-9]{1,31});")
+# As in WordPress's plugin.
+_SCRIPT = re.compile(r"<(script|style)[^>]*>.*?</\1>", re.DOTALL | re.IGNORECASE)
+_ANY_TAG = re.compile(r"</?[a-zA-Z!][^>]*>")
+_ANY_ENTITY = re.compile(r"&(?:#[0-9]+|#[xX][0-9a-fA-F]+|[a-zA-Z][a-zA-Z0-9]*);")
+_SPACE = re.compile(r"[ \t\r\n\f\xa0]+")
+# Not for eyes: controls but tab and line end, lone surrogates, soft hyphens, zero-width spaces, byte order marks.
+# Joiners (U+200C, U+200D) and direction marks stay: Persian, emoji and mixed texts need them.
+_UNSEEN = re.compile("[\x00-\x08\x0b\x0e-\x1f\x7f-\x84\x86-\x9f\u00ad\u200b\u2060\ufeff]")
+_SURROGATE = re.compile("[\ud800-\udfff]")
+_LINE_END = re.compile("\r\n?|[\x0b\x0c\x85\u2028\u2029]")
+_ODD_SPACE = re.compile("[\u00a0\u1680\u2000-\u200a\u202f\u205f\u3000]")
+_BLANK_LINES = re.compile(r"\n{3,}")
+_NO_TARGET = re.compile(r"\s*(?:#|javascript:|data:|vbscript:|$)", re.IGNORECASE)
+_BACKTICKS = re.compile("`{3,20}")
+
+
+def to_markdown(content: str) -> str:
+    """HTML to Markdown; text without a single tag stays itself, entities resolved.
+
+    Headings, lists, tables, links and code keep their form, images become their alternative text. Left out:
+    scripts, styles, navigation, a page's own header and footer, consent bars, forms, hidden elements. Returns
+    NFC, with neither control characters nor lone surrogates, lines ended by one line feed.
+    """
+    text = _clean(content)
+    text = _Markdown().convert_soup(content_tree(text)) if _TAG.search(text) else _ENTITY.sub(_unescape, text)
+    return tidy(text)
+
+
+def tidy(text: str) -> str:
+    """Text that is no HTML, in the form that `to_markdown` gives."""
+    text = unicodedata.normalize("NFC", _ODD_SPACE.sub(" ", _LINE_END.sub("\n", _clean(text))))
+    return _BLANK_LINES.sub("\n\n", "\n".join(line.rstrip() for line in text.split("\n"))).strip()
+
+
+def stripped(text: str) -> str:
+    """HTML without tags and entities, white space as single spaces.
+
+    As WordPress's own functions do it and its plugin too (class-pages.php): a post is the same document by both ways.
+    For pullers only: it takes the square of the scripts that nobody closed.
+    """
+    seen = _ANY_TAG.sub("", _SCRIPT.sub("", text))
+    return _SPACE.sub(" ", _ANY_ENTITY.sub(_unescape, seen)).strip(" ")
+
+
+def one_line(text: str) -> str:
+    """A short field: one line, no mark-up."""
+    text = _clean(text)
+    if _TITLE_TAG.search(text):
+        text = _Markdown(convert=["p", "div", "br", "li"]).convert_soup(content_tree(text))
+    else:
+        text = _ENTITY.sub(_unescape, text)
+    return " ".join(tidy(text).split())
+
+
+def _unescape(entity: re.Match[str]) -> str:
+    return html.unescape(entity[0])
+
+
+def _clean(text: str) -> str:
+    return _UNSEEN.sub("", _SURROGATE.sub("\ufffd", text))
+
+
+class _Markdown(MarkdownConverter):
+    """markdownify's rules, less those that take quadratic time or show what only a browser needs."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(heading_style="atx", bullets="-", escape_asterisks=False, escape_underscores=False, **options)
+
+    def convert_a(self, el: Tag, text: str, parent_tags: set[str]) -> str:
+        target = str(el.get("href", ""))
+        if _NO_TARGET.match(target) or "\n" in text.strip() or "_noformat" in parent_tags:
+            return text
+        label = text.strip()
+        if not label or label == target:
+            return text
+        target = re.sub(r"[\s()<>]", lambda odd: f"%{ord(odd[0]):02X}", target.strip())
+        return text.replace(label, f"[{label}]({target})", 1)
+
+    def convert_br(self, el: Tag, text: str, parent_tags: set[str]) -> str:
+        return " " if "_inline" in parent_tags else "\n"
+
+    def convert_form(self, el: Tag, text: str, parent_tags: set[str]) -> str:
+        return f"\n\n{text.strip()}\n\n"
+
+    def convert_hN(self, n: int, el: Tag, text: str, parent_tags: set[str]) -> str:  # noqa: N802
+        title = " ".join(text.split())
+        return title if not title or "_inline" in parent_tags else f"\n\n{'#' * n} {title}\n\n"
+
+    def convert_img(self, el: Tag, text: str, parent_tags: set[str]) -> str:
+        return " ".join(str(el.get("alt", "")).split())
+
+    def convert_li(self, el: Tag, text: str, parent_tags: set[str]) -> str:
+        text = text.strip()
+        if not text:
+            return "\n"
+        bullet = f"{el['number']}. " if "number" in el.attrs else "- "
+        indent = "\n" + " " * len(bullet)
+        return bullet + indent.join(text.split("\n")) + "\n"
+
+    def convert_pre(self, el: Tag, text: str, parent_tags: set[str]) -> str:
+        text = text.strip("\n")
+        if not text.strip() or "_inline" in parent_tags:
+            return text
+        fence = max(_BACKTICKS.findall(text), default="``") + "`"
+        return f"\n\n{fence}{el.get('language', '')}\n{text}\n{fence}\n\n"
+
+    def convert_td(self, el: Tag, text: str, parent_tags: set[str]) -> str:
+        return " " + " ".join(text.replace("|", "\\|").split()) + " |"
+
+    convert_th = convert_td
+
+    def convert_tr(self, el: Tag, text: str, parent_tags: set[str]) -> str:
+        if "first" not in el.attrs:
+            return f"|{text}\n"
+        cells = sum(isinstance(child, Tag) and child.name in ("td", "th") for child in el.children)
+        return f"|{text}\n|{' --- |' * cells}\n"

@@ -1,0 +1,176 @@
+"""Markdown: its blocks, its plain text, and HTML made of it. The one place that knows how a page's text is written.
+
+Most of what is read here are fragments: a passage begins in the middle of a table, a quotation is half of an emphasis.
+markdown-it finds the blocks. Rows of tables and items of office files' lists are found line by line in what it calls
+paragraphs: it knows a table by its header alone, and fills up short rows at a cost that grows with their square.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Literal
+
+from markdown_it import MarkdownIt
+from markdown_it.token import Token
+
+# Quotations in each other, or twice the lists. Each reads all lines of those around it again; what is deeper is read
+# line by line, which finds its items as well.
+MAX_NESTING = 8
+LONGEST_NUMBER = 3  # digits of an item's number: "1998. Then came the pool." begins with a year
+
+Kind = Literal["prose", "item", "row", "heading", "code"]
+
+
+@dataclass(frozen=True)
+class Block:
+    """`text[start:end]` of the text, without the white space around it.
+
+    A paragraph, or its lines between hard line breaks; a list item's first paragraph; a table's row; a heading; what is
+    inside a block of code.
+    """
+
+    start: int
+    end: int
+    kind: Kind
+    # Start and end of the table's header row, on the rows below it.
+    header: tuple[int, int] | None = None
+
+
+# Left out: indented code, headings by underlining, HTML and link definitions. No page that we convert has them, and the
+# text of others means something else by four spaces or a line of dashes.
+_RULES = ("blockquote", "fence", "heading", "hr", "list")
+_LEAVES = frozenset(("paragraph_open", "heading_open", "fence", "hr"))
+_LINE_END = re.compile(r"\n")
+_ITEM = re.compile(rf"[ \t]*(?:[-*+•]|\d{{1,{LONGEST_NUMBER}}}[.)])[ \t]+")
+_ROW = re.compile(r"[ \t]*\|")
+_SEPARATOR = re.compile(r"^[ \t]*\|(?:[ \t]*:?-+:?[ \t]*\|)+[ \t]*$", re.MULTILINE)  # below a table's header
+_HARD_BREAKS = ("  \n", "\\\n")
+_CELL = re.compile(r"\|((?:\\.|[^|\\])*)")
+_LINK = re.compile(r"!?\[([^\]]*)\]\([^)\s]*(?:\s+\"[^\"]*\")?\)")
+_LINE_MARK = re.compile(r"^[ \t]*(?:#{1,6}[ \t]+|[-*+•][ \t]+|\d{1,3}[.)][ \t]+|>[ \t]?)+", re.MULTILINE)
+_EMPHASIS = re.compile(r"(?<!\\)\*+|(?<!\\)`+|(?<![\w\\])_+|(?<!\\)_+(?!\w)|~~")
+_ESCAPE = re.compile(r"\\([^\w\s])")
+
+
+def blocks(text: str) -> Iterator[Block]:
+    """In order. Rules, the lines below tables' headers and fences are in none of them; every word is in one."""
+    starts = [0, *(end.end() for end in _LINE_END.finditer(text)), len(text)]
+    done = 0  # lines that have been read
+    begins_item = False
+    for token in _tokens(text):
+        if token.type in ("list_item_open", "list_item_close"):
+            begins_item = token.nesting == 1 and len(token.info) <= LONGEST_NUMBER
+        if token.map is None or token.type not in _LEAVES:
+            continue
+        first, last = token.map
+        yield from _skipped(text, starts, done, first)
+        match token.type:
+            case "paragraph_open":
+                yield from _lines(text, starts, first, last, "item" if begins_item else "prose")
+            case "heading_open":
+                yield from _block(text, starts[first], starts[last], "item" if begins_item else "heading")
+            case "fence":
+                inside = token.content.count("\n") + (token.content[-1:] not in ("", "\n"))
+                yield from _block(text, starts[first + 1], starts[first + 1 + inside], "code")
+        done, begins_item = last, False
+    yield from _skipped(text, starts, done, len(starts) - 1)
+
+
+def plain(markdown: str) -> str:
+    """The words as a reader sees them, on one line: for comparing, embedding and finding them on the page.
+
+    Not by markdown-it: where emphasis or a link is cut in two, as in many a sentence, it sees asterisks and brackets.
+    """
+    text = _LINK.sub(r"\1", _SEPARATOR.sub("", markdown))
+    text = _LINE_MARK.sub("", text)
+    text = _EMPHASIS.sub("", text.replace("|", " "))
+    return " ".join(_ESCAPE.sub(r"\1", text).split())
+
+
+def cells(row: str) -> list[str]:
+    """Of a table's row, as they are written there."""
+    found = [cell.strip() for cell in _CELL.findall(row)]
+    return found if found[-1] else found[:-1]  # behind the last bar
+
+
+def table(rows: Sequence[Sequence[str]]) -> str:
+    """Rows of cells, the first of them the header, as a table; nothing of no rows."""
+    lines = ["| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |" for row in rows]
+    if lines:
+        lines.insert(1, "|" + " --- |" * len(rows[0]))
+    return "\n".join(lines)
+
+
+def to_html(markdown: str) -> str:
+    """A document as a page's HTML."""
+    return str(_renderer().render(markdown))
+
+
+@cache
+def _parser() -> MarkdownIt:
+    return MarkdownIt("zero", {"maxNesting": MAX_NESTING}).enable(_RULES)
+
+
+@cache
+def _renderer() -> MarkdownIt:
+    return MarkdownIt("gfm-like", {"linkify": False})
+
+
+def _tokens(text: str) -> Sequence[Token]:
+    """Of blocks alone: nothing is looked for inside a paragraph."""
+    parser = _parser()
+    return parser.block.parse(text.replace("\r", " "), parser, {}, []) or ()
+
+
+def _skipped(text: str, starts: Sequence[int], first: int, last: int) -> Iterator[Block]:
+    """What is nested too deep for the parser."""
+    if any(map(str.isalnum, text[starts[first] : starts[last]])):
+        yield from _lines(text, starts, first, last, "prose")
+
+
+def _lines(text: str, starts: Sequence[int], first: int, last: int, kind: Kind) -> Iterator[Block]:
+    """A paragraph, or what there is of tables and of lists that are not written as Markdown's."""
+    begin: int | None = None  # of the block that is being read
+    previous_row: tuple[int, int] | None = None
+    header: tuple[int, int] | None = None
+    for n in range(first, last):
+        at, line = starts[n], text[starts[n] : starts[n + 1]]
+        row, item = _ROW.match(line), _ITEM.match(line) or (n == first and kind == "item")
+        rule = _is_rule(line)
+        if begin is not None and (row or item or rule or not line.strip()):
+            yield from _block(text, begin, at, kind)
+            begin = None
+        if rule:
+            header = previous_row
+        elif row:
+            previous_row = trimmed(text, at, starts[n + 1])
+            yield Block(*previous_row, "row", header)
+        else:
+            previous_row = header = None
+            if begin is None and line.strip():
+                begin, kind = at, "item" if item else "prose"
+            if begin is not None and line.endswith(_HARD_BREAKS):
+                yield from _block(text, begin, starts[n + 1], kind)
+                begin = None
+    if begin is not None:
+        yield from _block(text, begin, starts[last], kind)
+
+
+def _is_rule(line: str) -> bool:
+    """Whether a line is drawn there, above a table's rows or elsewhere."""
+    return ("---" in line and not line.strip(" \t\n|:-")) or _SEPARATOR.match(line) is not None
+
+
+def _block(text: str, start: int, end: int, kind: Kind) -> Iterator[Block]:
+    start, end = trimmed(text, start, end)
+    if start < end:
+        yield Block(start, end, kind)
+
+
+def trimmed(text: str, start: int, end: int) -> tuple[int, int]:
+    """`text[start:end]` without the white space around it."""
+    piece = text[start:end]
+    return start + len(piece) - len(piece.lstrip()), end - (len(piece) - len(piece.rstrip()))
