@@ -26,9 +26,9 @@ from adapters.fakes import FakeIndex, FakePages
 from bench.report import percentile, report
 from bench.xquad import load
 from pipelines.ingest.embed import Embedding, VectorCache
+from pipelines.ingest.embedding_plan import plan
 from pipelines.ingest.handlers import chunked
 from pipelines.ingest.index import index_part
-from pipelines.ingest.parts import plan
 from schemas.ingest import Chunker
 from schemas.page import PageChange, PageDocument
 from sites.render import page_documents

@@ -30,8 +30,8 @@ from adapters.embedders.bge_m3 import MAX_TOKENS, BgeM3Embedder
 from bench import checkpoint, synthetic, xquad
 from bench.ingest import embedded_texts
 from bench.report import percentile, report
+from pipelines.ingest.embedding_plan import plan
 from pipelines.ingest.handlers import chunked
-from pipelines.ingest.parts import plan
 from wiring.settings import Settings
 
 INTERVAL = 0.1  # seconds between two questions

@@ -18,8 +18,8 @@ from rich.progress import track
 from bench.report import report
 from bench.system import resident, system
 from bench.xquad import Corpus, load
+from pipelines.ingest.embedding_plan import plan
 from pipelines.ingest.handlers import chunked
-from pipelines.ingest.parts import plan
 from schemas.ingest import Chunker
 from schemas.page import PageChange, PageDocument
 from wiring.clients import Clients

@@ -28,7 +28,7 @@ from bench.system import home
 from bench.vectors import KeptVectors
 from bench.website import OneModel, publish
 from bench.xquad import Asked, Corpus, load
-from pipelines.evaluate.gate import paired_interval
+from pipelines.evaluate.quality_gate import paired_interval
 from pipelines.query.answer.extract import extract
 from pipelines.query.retrieve.fuse import fuse
 from pipelines.query.retrieve.ports import Candidate, Hit

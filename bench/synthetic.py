@@ -21,8 +21,8 @@ from rich.progress import track
 
 from adapters.kafka import KafkaSender
 from adapters.kafka.sender import Outgoing
+from pipelines.ingest.embedding_plan import parts, plan
 from pipelines.ingest.handlers import chunked
-from pipelines.ingest.parts import parts, plan
 from schemas.ingest import EmbeddedChunk, PageChunks, PageEmbeddings
 from schemas.keys import part_key
 from schemas.page import PageChange, PageDocument

@@ -10,9 +10,9 @@ from datetime import UTC, datetime
 
 from adapters.elastic.bundle import Elastic
 from bench.vectors import KeptVectors
+from pipelines.ingest.embedding_plan import parts, plan
 from pipelines.ingest.handlers import chunked
 from pipelines.ingest.index import index_part
-from pipelines.ingest.parts import parts, plan
 from schemas.ingest import EmbeddedChunk
 from schemas.page import PageChange, PageDocument
 from wiring.settings import Settings

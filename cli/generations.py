@@ -26,7 +26,7 @@ from cli.work import FollowParent, started
 from pipelines.operate.audit import audit as audits
 from pipelines.operate.rebuild.generations import generations
 from pipelines.runtime.indexes import IndexUnfit
-from pipelines.runtime.priority import give_way
+from pipelines.runtime.niceness import give_way
 from schemas.rebuild import Generation, Rebuild
 from wiring.clients import Clients
 from wiring.settings import Settings

@@ -21,8 +21,8 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from cli.letter_print import print_detail, print_list
 from cli.output import NOT_SO, complain, err, explained, out, print_json
-from pipelines.operate.letters.edit import BadValue
-from pipelines.operate.letters.letters import DEFAULT_LIMIT, Letters
+from pipelines.operate.dead_letters.edit import BadValue
+from pipelines.operate.dead_letters.letters import DEFAULT_LIMIT, Letters
 from pipelines.runtime.errors import PagewireError, Retryable, WrongUse
 from schemas.letters import DeadLetterCounts, DeadLetterDetail, DeadLetterFilter, DeadLetterSummary
 from wiring.clients import Clients

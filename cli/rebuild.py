@@ -11,13 +11,13 @@ import typer
 from cli.generations import Bars, Json, Site, at_work, run
 from cli.output import NOT_SO, err, out, print_json, rows, table
 from cli.work import FollowParent, ready
-from pipelines.evaluate.gate import Case, GateReport, compare, load_cases
+from pipelines.evaluate.quality_gate import Case, GateReport, compare, load_cases
 from pipelines.operate.audit.report import AuditReport
 from pipelines.operate.rebuild.generations import history
 from schemas.ingest import Chunker
 from schemas.rebuild import Rebuild, RebuildSource
 from wiring.clients import Clients
-from wiring.pinned import pinned
+from wiring.index_search import pinned
 from wiring.settings import Settings
 
 FINDINGS = 20  # told of an audit

@@ -24,7 +24,7 @@ from cli.output import complain, err, explained, out
 from gateway.edge.keys import admin_key
 from infra.supervise import Child, ChildFailed
 from pipelines.runtime import logs
-from pipelines.runtime.priority import NICEST
+from pipelines.runtime.niceness import NICEST
 from wiring.settings import Settings
 from wiring.settings_file import load
 

@@ -14,8 +14,8 @@ from gateway.ports import Acceptance, Change, Followed, Ports
 from pipelines.conversations.ask import BadPosition, UnknownAnswer
 from pipelines.operate.audit.index_diff import Kind
 from pipelines.operate.audit.report import AuditReport, RepairReport
-from pipelines.operate.letters.edit import BadValue
-from pipelines.operate.letters.letters import LetterHandled, LetterUnreadable, UnknownLetter
+from pipelines.operate.dead_letters.edit import BadValue
+from pipelines.operate.dead_letters.letters import LetterHandled, LetterUnreadable, UnknownLetter
 from pipelines.operate.rebuild.rebuild import NothingThere, StillLive
 from pipelines.runtime.errors import PagewireError
 from pipelines.runtime.record import Lane

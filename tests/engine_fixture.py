@@ -20,7 +20,7 @@ from typing import TypeVar
 import pytest
 
 from infra.engine import EngineSettings, PlainProgress, start
-from infra.engine.ports import any_free
+from infra.engine.free_ports import any_free
 
 T = TypeVar("T")
 

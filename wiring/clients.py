@@ -24,8 +24,8 @@ from pipelines.conversations.ask import Asker
 from pipelines.ingest.accept import Intake
 from pipelines.ingest.receipts import ReceiptReader
 from pipelines.operate.audit.repair import Auditor
-from pipelines.operate.letters.letters import Letters
-from pipelines.operate.letters.open_letters import OpenLetters
+from pipelines.operate.dead_letters.letters import Letters
+from pipelines.operate.dead_letters.open_letters import OpenLetters
 from pipelines.operate.rebuild.catch_up import Report
 from pipelines.operate.rebuild.rebuild import Rebuilder
 from pipelines.operate.status import StatusReader

@@ -14,7 +14,7 @@ from contextlib import AsyncExitStack
 from adapters.elastic.bundle import Elastic
 from adapters.embedders.registry import Models
 from pipelines.runtime.errors import SettingsError
-from pipelines.runtime.priority import thread_gives_way
+from pipelines.runtime.niceness import thread_gives_way
 from pipelines.runtime.record import LANES, Lane
 from pipelines.runtime.stage import Stage
 from pipelines.runtime.stages import INGEST, QUERY, STAGES

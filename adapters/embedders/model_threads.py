@@ -9,7 +9,7 @@ import threading
 from collections.abc import Callable, Iterable
 from typing import Any, TypeVar
 
-from pipelines.runtime.priority import thread_gives_way
+from pipelines.runtime.niceness import thread_gives_way
 
 Piece = TypeVar("Piece")
 Result = TypeVar("Result")
@@ -22,7 +22,7 @@ class ModelThreads:
     def __init__(self, name: str, nice: int = 0, count: int = 1) -> None:
         """
         Args:
-            nice: gives way to other processes by so much (pipelines.runtime.priority).
+            nice: gives way to other processes by so much (pipelines.runtime.niceness).
             count: calls at once. Models use all cores by themselves: more than one pays only where a call leaves
                 some of them idle.
         """

@@ -7,7 +7,7 @@ import re
 from pydantic import Field, field_validator
 
 from adapters.llm.settings import OpenAISettings
-from pipelines.runtime.priority import PrioritySettings
+from pipelines.runtime.niceness import PrioritySettings
 
 
 class EmbedderSettings(OpenAISettings, PrioritySettings):

@@ -11,7 +11,7 @@ from aiokafka import AIOKafkaConsumer, TopicPartition
 from aiokafka.admin import AIOKafkaAdminClient
 from aiokafka.errors import GroupCoordinatorNotAvailableError
 
-from adapters.kafka.client import REQUEST_TIMEOUT, answer, bootstrap_servers, close
+from adapters.kafka.client import REQUEST_TIMEOUT, bootstrap_servers, close, from_broker
 from adapters.kafka.settings import KafkaSettings
 
 COORDINATOR_POLL = 0.2  # seconds
@@ -36,8 +36,8 @@ class Broker:
 
     async def start(self) -> None:
         """Raises: Retryable."""
-        await answer(self._admin.start(), "connect")
-        await answer(self._reader.start(), "connect")
+        await from_broker(self._admin.start(), "connect")
+        await from_broker(self._reader.start(), "connect")
 
     async def stop(self) -> None:
         await close(self._admin.close())
@@ -45,29 +45,31 @@ class Broker:
 
     async def topics(self) -> dict[str, set[int]]:
         """Topics and their partitions. Raises: Retryable."""
-        found = await answer(self._admin.describe_topics(None), "list topics")
+        found = await from_broker(self._admin.describe_topics(None), "list topics")
         return {topic["topic"]: {p["partition"] for p in topic["partitions"]} for topic in found}
 
     async def ends(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
         """Offsets the next messages will get. Raises: Retryable."""
         wanted = list(partitions)
-        return await answer(self._reader.end_offsets(wanted), "read end offsets") if wanted else {}
+        return await from_broker(self._reader.end_offsets(wanted), "read end offsets") if wanted else {}
 
     async def begins(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
         """Offsets of the oldest messages kept. Raises: Retryable."""
         wanted = list(partitions)
-        return await answer(self._reader.beginning_offsets(wanted), "read begin offsets") if wanted else {}
+        return await from_broker(self._reader.beginning_offsets(wanted), "read begin offsets") if wanted else {}
 
     async def committed(self, group: str) -> dict[TopicPartition, int]:
         """Where the group would go on; partitions without a commit are absent. Raises: Retryable."""
         coordinator = await self._coordinator(group)
-        found = await answer(self._admin.list_consumer_group_offsets(group, coordinator), f"read offsets of {group}")
+        found = await from_broker(
+            self._admin.list_consumer_group_offsets(group, coordinator), f"read offsets of {group}"
+        )
         return {tp: at.offset for tp, at in found.items() if at.offset >= 0}
 
     async def members(self, group: str) -> int:
         """Raises: Retryable."""
         coordinator = await self._coordinator(group)
-        (groups,) = await answer(self._admin.describe_consumer_groups([group], coordinator), f"describe {group}")
+        (groups,) = await from_broker(self._admin.describe_consumer_groups([group], coordinator), f"describe {group}")
         return sum(len(described["members"]) for described in groups.to_object()["groups"])
 
     async def _coordinator(self, group: str) -> int:
@@ -78,7 +80,7 @@ class Broker:
                 except GroupCoordinatorNotAvailableError:  # a new broker makes its offsets topic at the first ask
                     await asyncio.sleep(COORDINATOR_POLL)
 
-        return await answer(ask(), f"find the coordinator of {group}")
+        return await from_broker(ask(), f"find the coordinator of {group}")
 
     async def behind(self, group: str, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
         """Messages a group has not finished, per partition (compacted ones count). Raises: Retryable."""

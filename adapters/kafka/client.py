@@ -46,7 +46,7 @@ def partition_of(key: bytes, partitions: int) -> int:
     return int((murmur2(key) & 0x7FFFFFFF) % partitions)
 
 
-async def answer(question: Awaitable[Value], what: str) -> Value:
+async def from_broker(question: Awaitable[Value], what: str) -> Value:
     """The broker's answer; `what` completes "cannot ..." for the error.
 
     Raises:

@@ -12,7 +12,7 @@ from typing import Self
 
 from aiokafka import AIOKafkaConsumer, TopicPartition
 
-from adapters.kafka.client import REQUEST_TIMEOUT, answer, bootstrap_servers, close, prefixed
+from adapters.kafka.client import REQUEST_TIMEOUT, bootstrap_servers, close, from_broker, prefixed
 from adapters.kafka.log import record_of
 from adapters.kafka.settings import KafkaSettings
 from pipelines.runtime.record import Record
@@ -45,11 +45,11 @@ class LogScan:
     async def __aenter__(self) -> Self:
         """Raises: Retryable: no broker, or no such topic."""
         try:
-            await answer(self._consumer.start(), "connect")
+            await from_broker(self._consumer.start(), "connect")
             first = TopicPartition(self._topic, 0)
             self._consumer.assign([first])  # a client knows only the topics it was made to ask about
             self._consumer.pause(first)  # nothing is wanted yet, and a fetch at the end would hold up the next one
-            await answer(self._consumer.beginning_offsets([first]), f"describe {self._topic}")
+            await from_broker(self._consumer.beginning_offsets([first]), f"describe {self._topic}")
             numbers = sorted(self._consumer.partitions_for_topic(self._topic) or [0])
             self._partitions = [TopicPartition(self._topic, number) for number in numbers]
             self._consumer.assign(self._partitions)
@@ -66,12 +66,14 @@ class LogScan:
 
     async def begins(self) -> dict[int, int]:
         """Offsets of the oldest records kept. Raises: Retryable."""
-        found = await answer(self._consumer.beginning_offsets(self._partitions), f"read the begins of {self._topic}")
+        found = await from_broker(
+            self._consumer.beginning_offsets(self._partitions), f"read the begins of {self._topic}"
+        )
         return {tp.partition: offset for tp, offset in found.items()}
 
     async def ends(self) -> dict[int, int]:
         """Offsets the next records will get. Raises: Retryable."""
-        found = await answer(self._consumer.end_offsets(self._partitions), f"read the ends of {self._topic}")
+        found = await from_broker(self._consumer.end_offsets(self._partitions), f"read the ends of {self._topic}")
         return {tp.partition: offset for tp, offset in found.items()}
 
     async def read(
@@ -96,7 +98,7 @@ class LogScan:
         self._consumer.resume(*self._consumer.paused())
         self._consumer.pause(*(tp for tp in self._partitions if tp not in left))
         while left:
-            fetched = await answer(
+            fetched = await from_broker(
                 self._consumer.getmany(*left, timeout_ms=POLL_MS, max_records=batch), f"read {self._topic}"
             )
             records = [record_of(m) for tp, messages in fetched.items() for m in messages if m.offset < left[tp]]
@@ -104,6 +106,6 @@ class LogScan:
                 yield records
             for tp in list(left):
                 # The position, not the last record's offset: the last ones may be compacted away.
-                if await answer(self._consumer.position(tp), f"read {self._topic}") >= left[tp]:
+                if await from_broker(self._consumer.position(tp), f"read {self._topic}") >= left[tp]:
                     del left[tp]
                     self._consumer.pause(tp)

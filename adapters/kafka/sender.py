@@ -12,7 +12,7 @@ import structlog
 from aiokafka import AIOKafkaProducer
 from aiokafka.errors import KafkaError, MessageSizeTooLargeError, RecordTooLargeError
 
-from adapters.kafka.client import REQUEST_TIMEOUT, answer, bootstrap_servers, close, partition_of, prefixed
+from adapters.kafka.client import REQUEST_TIMEOUT, bootstrap_servers, close, from_broker, partition_of, prefixed
 from adapters.kafka.settings import KafkaSettings
 from pipelines.runtime.errors import Retryable, TooLarge
 from pipelines.runtime.record import TRACE_HEADER, Headers, Lane, in_lane
@@ -96,7 +96,7 @@ class KafkaSender:
             request_timeout_ms=int(REQUEST_TIMEOUT * 1000),
         )
         try:
-            await answer(producer.start(), "start a producer")
+            await from_broker(producer.start(), "start a producer")
         except BaseException:
             await close(producer.stop())
             raise
@@ -160,7 +160,7 @@ class KafkaSender:
         topic = outgoing.topic
         partition = None
         if outgoing.partition_key is not None:
-            known = await answer(
+            known = await from_broker(
                 self._running().partitions_for(prefixed(self._settings, topic)), f"describe {topic.name}"
             )
             partition = partition_of(outgoing.partition_key.encode(), len(known))

@@ -10,7 +10,7 @@ from aiokafka.admin import AIOKafkaAdminClient, NewTopic
 from aiokafka.admin.config_resource import ConfigResource, ConfigResourceType
 from aiokafka.errors import InvalidReplicationFactorError, TopicAlreadyExistsError, for_code
 
-from adapters.kafka.client import REQUEST_TIMEOUT, answer, close, prefixed
+from adapters.kafka.client import REQUEST_TIMEOUT, close, from_broker, prefixed
 from adapters.kafka.settings import KafkaSettings
 from pipelines.runtime.errors import Retryable, TopicMismatch
 from schemas.topics import Topic, all_topics
@@ -31,11 +31,11 @@ async def ensure_topics(bootstrap: str, settings: KafkaSettings) -> list[str]:
     """
     admin = AIOKafkaAdminClient(bootstrap_servers=bootstrap, request_timeout_ms=int(REQUEST_TIMEOUT * 1000))
     try:
-        await answer(admin.start(), "connect")
+        await from_broker(admin.start(), "connect")
         wanted = {prefixed(settings, topic): topic for topic in all_topics()}
         existing = {
             topic["topic"]: len(topic["partitions"])
-            for topic in await answer(admin.describe_topics(None), "list topics")
+            for topic in await from_broker(admin.describe_topics(None), "list topics")
         }
         missing = [name for name in wanted if name not in existing]
         created = await _create(admin, settings, {name: wanted[name] for name in missing})
@@ -54,7 +54,7 @@ async def _create(admin: Any, settings: KafkaSettings, topics: Mapping[str, Topi
         NewTopic(name, settings.partitions, settings.replication, topic_configs=topic.config)
         for name, topic in topics.items()
     ]
-    outcome = await answer(admin.create_topics(new), "create topics")
+    outcome = await from_broker(admin.create_topics(new), "create topics")
     created = []
     for name, code, *message in outcome.topic_errors:
         error = for_code(code)
@@ -82,7 +82,7 @@ def _check_partitions(settings: KafkaSettings, counts: Mapping[str, int | None])
 async def _check_configs(admin: Any, topics: Mapping[str, Topic]) -> None:
     if not topics:
         return
-    described = await answer(
+    described = await from_broker(
         admin.describe_configs([ConfigResource(ConfigResourceType.TOPIC, name) for name in topics]),
         "read topic settings",
     )
@@ -106,7 +106,7 @@ async def _check_configs(admin: Any, topics: Mapping[str, Topic]) -> None:
             changes.append(ConfigResource(ConfigResourceType.TOPIC, name, own | wrong))
             log.info("topic settings corrected", topic=name, **{k.replace(".", "_"): v for k, v in wrong.items()})
     if changes:
-        for part in await answer(admin.alter_configs(changes), "change topic settings"):
+        for part in await from_broker(admin.alter_configs(changes), "change topic settings"):
             for error_code, message, _, name in part.resources:
                 if error_code:
                     raise TopicMismatch(f"settings of topic {name} cannot be changed: {message}")

@@ -24,7 +24,7 @@ from pathlib import Path
 
 import psutil
 
-from infra.engine import jars, java, ports, probes
+from infra.engine import jars, java, probes
 from infra.engine.errors import (
     CorruptDownload,
     EngineError,
@@ -177,11 +177,11 @@ def _spawn(server: Server, settings: EngineSettings, others: State, detach: bool
     """Start the server's process; it does not serve yet."""
     taken = {record.port for record in others.values()}
     if server.key == "kafka":
-        port = ports.choose(server.name, settings.kafka_port, taken, progress)
-        controller_port = ports.any_free({port, settings.es_port, *taken})
+        port = free_ports.choose(server.name, settings.kafka_port, taken, progress)
+        controller_port = free_ports.any_free({port, settings.es_port, *taken})
         prepare_kafka(server, settings, port, controller_port)
     else:
-        port = ports.choose(server.name, settings.es_port, taken, progress)
+        port = free_ports.choose(server.name, settings.es_port, taken, progress)
         prepare_elasticsearch(server, settings, port)
     server.log.parent.mkdir(exist_ok=True)
     if server.log.exists():

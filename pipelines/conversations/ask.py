@@ -19,7 +19,7 @@ from contextlib import aclosing, contextmanager
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from pipelines.conversations.backlog import Backlog
+from pipelines.conversations.replay import Replay
 from pipelines.runtime.bus import LogReader, MakeTail
 from pipelines.runtime.errors import Permanent
 from pipelines.runtime.record import Record
@@ -129,7 +129,7 @@ class Asker:
     def __init__(self, sender: Sender, reader: LogReader, make_tail: MakeTail) -> None:
         self._sender = sender
         self._tail = make_tail(self._deliver)
-        self._backlog = Backlog(reader, self._tail.position)
+        self._replay = Replay(reader, self._tail.position)
         self._listeners: dict[bytes, set[_Listener]] = {}
 
     async def start(self) -> None:
@@ -137,7 +137,7 @@ class Asker:
         await self._tail.start()
 
     async def aclose(self) -> None:
-        await self._backlog.aclose()
+        await self._replay.aclose()
         await self._tail.aclose()
 
     def here(self, request_id: str) -> str:
@@ -187,7 +187,7 @@ class Asker:
     async def recorded(self, site: str, request_id: str, position: str) -> AsyncGenerator[Followed, None]:
         """What the log holds after `position` now, without waiting for more. Raises: as `resume`."""
         start = self._place(request_id, position)
-        backlog = self._backlog.of_key(request_id.encode(), start.partition, max(0, start.offset))
+        backlog = self._replay.of_key(request_id.encode(), start.partition, max(0, start.offset))
         async with aclosing(backlog) as records, aclosing(_in_order(site, records, start)) as events:
             async for followed in events:
                 yield followed
@@ -217,7 +217,7 @@ class Asker:
             if listener.overrun:
                 listener.overrun = False
                 # Everything from here on reaches the listener, so log and tail meet without a gap.
-                async with aclosing(self._backlog.of_key(key, partition, start)) as backlog:
+                async with aclosing(self._replay.of_key(key, partition, start)) as backlog:
                     async for record in backlog:
                         start = record.offset + 1
                         yield record

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from cachetools import LRUCache
 from more_itertools import chunked
 
-from pipelines.ingest.parts import Planned, parts, plan
+from pipelines.ingest.embedding_plan import Planned, parts, plan
 from pipelines.ingest.ports import KnownPages
 from pipelines.runtime.embedder import Embedder, SiteEmbedders
 from schemas.ingest import EmbeddedChunk, PageChunks, PageEmbeddings, Vector32

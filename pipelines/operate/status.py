@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from time import monotonic
 from typing import Protocol
 
-from pipelines.operate.letters.open_letters import OpenLetters
+from pipelines.operate.dead_letters.open_letters import OpenLetters
 from pipelines.runtime.bus import BrokerView, Bus
 from pipelines.runtime.errors import Retryable
 from pipelines.runtime.indexes import IndexUnfit

@@ -12,7 +12,7 @@ from uuid import uuid4
 
 import pytest
 
-from infra.engine.ports import any_free
+from infra.engine.free_ports import any_free
 from tests.acceptance.system import PAGEWIRE, START_TIMEOUT, Started
 from tests.engine_fixture import Servers
 

@@ -15,9 +15,9 @@ from adapters.kafka.bus import KafkaBus
 from adapters.kafka.log import LogReader
 from gateway.fakes import FakeLetters
 from gateway.ports import Letters as Port
-from pipelines.operate.letters.edit import BadValue
-from pipelines.operate.letters.letters import LetterHandled, Letters, LetterUnreadable, UnknownLetter
-from pipelines.operate.letters.open_letters import OpenLetters
+from pipelines.operate.dead_letters.edit import BadValue
+from pipelines.operate.dead_letters.letters import LetterHandled, Letters, LetterUnreadable, UnknownLetter
+from pipelines.operate.dead_letters.open_letters import OpenLetters
 from pipelines.runtime.dead_letters import DeadLetter, to_headers
 from schemas.head import Head
 from schemas.letters import DeadLetterCounts, DeadLetterFilter

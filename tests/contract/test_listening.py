@@ -14,7 +14,7 @@ import pytest
 from typer.testing import CliRunner
 
 from cli.main import app
-from infra.engine.ports import any_free, choose, is_free
+from infra.engine.free_ports import any_free, choose, is_free
 from infra.engine.progress import PlainProgress, SilentProgress
 from infra.running import ServerRecord
 from pipelines.runtime import logs

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from infra.engine import EngineSettings, SilentProgress, jars
 from infra.engine.engine import SERVER_PROCESS
-from infra.engine.ports import any_free
+from infra.engine.free_ports import any_free
 from infra.engine.probes import kafka_serves
 from infra.engine.servers import kafka_server, prepare_kafka
 

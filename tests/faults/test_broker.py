@@ -11,7 +11,7 @@ from aiokafka.admin.config_resource import ConfigResource, ConfigResourceType
 
 from adapters.kafka import Outgoing, broker, ensure_topics, prefixed
 from adapters.kafka.bus import KafkaBus
-from pipelines.operate.letters.open_letters import OpenLetters
+from pipelines.operate.dead_letters.open_letters import OpenLetters
 from pipelines.runtime.errors import Retryable, TooLarge, TopicMismatch
 from schemas.topics import CHANGES, CHUNKS, EMBEDDINGS, MAX_MESSAGE_BYTES, REQUESTS, all_topics
 from tests.faults.own_kafka import OwnKafka

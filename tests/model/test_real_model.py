@@ -18,7 +18,7 @@ import httpx
 import openai
 import pytest
 
-from infra.engine.ports import any_free
+from infra.engine.free_ports import any_free
 from tests.acceptance.system import Instance, eventually, streamed
 from tests.acceptance.test_story import put
 from tests.engine_fixture import Servers

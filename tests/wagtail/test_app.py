@@ -12,7 +12,7 @@ import pytest
 from pydantic import SecretStr
 
 from connectors.cms.push import signed_headers
-from infra.engine.ports import any_free
+from infra.engine.free_ports import any_free
 from tests.acceptance.system import eventually
 from tests.wagtail.peer import Editor, Wagtail
 from tests.wordpress.receiver import SECRET, Receiver, receiving, result

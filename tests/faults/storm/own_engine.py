@@ -16,7 +16,7 @@ from pathlib import Path
 
 from infra.engine import EngineSettings, SilentProgress, jars
 from infra.engine.engine import SERVER_PROCESS
-from infra.engine.ports import any_free
+from infra.engine.free_ports import any_free
 from infra.engine.probes import elasticsearch_serves, kafka_serves
 from infra.engine.servers import Server, elasticsearch_server, kafka_server, prepare_elasticsearch, prepare_kafka
 

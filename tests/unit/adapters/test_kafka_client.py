@@ -8,13 +8,13 @@ import pytest
 from aiokafka.errors import KafkaConnectionError
 
 from adapters.kafka import client as kafka_client
-from adapters.kafka.client import answer, close
+from adapters.kafka.client import close, from_broker
 from pipelines.runtime.errors import Retryable
 
 
 async def test_a_cancellation_in_the_moment_of_the_answer_is_not_forgotten() -> None:
     broker: asyncio.Future[str] = asyncio.get_running_loop().create_future()
-    asking = asyncio.create_task(answer(broker, "ask"))
+    asking = asyncio.create_task(from_broker(broker, "ask"))
     await asyncio.sleep(0)
     broker.set_result("here")
     asking.cancel()
@@ -41,9 +41,9 @@ async def test_no_answer_in_time_and_an_error_are_said_in_our_words(monkeypatch:
         raise KafkaConnectionError("away")
 
     with pytest.raises(Retryable, match="cannot ask: KafkaConnectionError"):
-        await answer(fails(), "ask")
+        await from_broker(fails(), "ask")
     monkeypatch.setattr(kafka_client, "REQUEST_TIMEOUT", 0.01)
     with pytest.raises(Retryable, match="cannot ask: TimeoutError"):
-        await answer(asyncio.sleep(60), "ask")
+        await from_broker(asyncio.sleep(60), "ask")
     monkeypatch.setattr(kafka_client, "CLOSE_TIMEOUT", 0.01)
     await close(asyncio.sleep(60))

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from bench.synthetic import CHUNKS_A_PAGE, Model, change, embeddings
+from pipelines.ingest.embedding_plan import plan
 from pipelines.ingest.handlers import chunked
-from pipelines.ingest.parts import plan
 from schemas.ingest import Chunker, PageChunks
 
 CHUNKER = Chunker(mode="content", size=512, overlap=0.2)

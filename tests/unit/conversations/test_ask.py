@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from adapters.fakes import FakeSender
 from pipelines.conversations import ask as module
-from pipelines.conversations import backlog
+from pipelines.conversations import replay
 from pipelines.conversations.ask import Asker, BadPosition, Followed, Position, UnknownAnswer
 from pipelines.runtime.errors import Retryable
 from pipelines.runtime.record import Record
@@ -219,7 +219,7 @@ async def test_after_the_final_event_nothing_follows() -> None:
 
 
 async def test_a_long_log_is_read_piece_by_piece(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(backlog, "STRETCH", 2)
+    monkeypatch.setattr(replay, "STRETCH", 2)
     bench = Bench()
     bench.log.write(Token(text="a"), Token(text="b"), Token(text="c"), Token(text="d"), Done())
     bench.log.deliver()

@@ -26,7 +26,7 @@ from pipelines.ingest.documents.attachments import (
     name_of,
 )
 from pipelines.ingest.documents.kinds import Kind
-from pipelines.ingest.parts import plan
+from pipelines.ingest.embedding_plan import plan
 from pipelines.runtime.dead_letters import describe
 from pipelines.runtime.errors import Permanent, Retryable
 from pipelines.runtime.record import Record

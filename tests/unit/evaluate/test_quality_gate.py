@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from pipelines.evaluate.gate import (
+from pipelines.evaluate.quality_gate import (
     BadQuestions,
     Case,
     FoundPage,

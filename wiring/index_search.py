@@ -8,7 +8,7 @@ from elasticsearch import AsyncElasticsearch
 
 from adapters.elastic.search import Pinned, SiteSearch
 from adapters.embedders.registry import Models
-from pipelines.evaluate.gate import DEPTH, Ask, FoundPage
+from pipelines.evaluate.quality_gate import DEPTH, Ask, FoundPage
 from pipelines.query.rephrase.rewrite import search_mode
 from pipelines.query.retrieve.ports import SearchEmbedder
 from pipelines.query.retrieve.search import Searcher

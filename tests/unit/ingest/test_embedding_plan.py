@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 import numpy as np
 
 from pipelines.ingest.chunk import chunk_page
-from pipelines.ingest.parts import Planned, embed_hash, parts, plan
+from pipelines.ingest.embedding_plan import Planned, embed_hash, parts, plan
 from schemas.ingest import Chunker, EmbeddedChunk, PageChunks, PageEmbeddings
 from schemas.page import ChangeRef, FieldName, Op, PageMeta
 

@@ -12,7 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from adapters.embedders.model_threads import SAVE, ModelThreads
-from pipelines.runtime.priority import NICEST, thread_gives_way
+from pipelines.runtime.niceness import NICEST, thread_gives_way
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="niceness of threads")
 
@@ -68,7 +68,7 @@ def test_the_nicest_computes_when_nobody_else_does() -> None:
 
 PROCESS = """
 import os
-from pipelines.runtime.priority import AUTOGROUP, give_way
+from pipelines.runtime.niceness import AUTOGROUP, give_way
 
 def session():
     # Empty for a session that began before the kernel had groups: it shares the root's.

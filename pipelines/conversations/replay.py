@@ -1,4 +1,4 @@
-"""Backlog: what readers of `answer.events` have missed, read for all of them together.
+"""Replay: what readers of `answer.events` have missed, read for all of them together.
 
 A gateway that starts again is met by everybody whose stream broke, within a second or two. They have missed about the
 same stretch of the log; whoever comes while it is being read is served by that reading.
@@ -15,7 +15,7 @@ from pipelines.runtime.record import Record
 STRETCH = 1_000  # records of all answers in a partition, read at once and held only until they are looked through
 
 
-class Backlog:
+class Replay:
     """One per process. `position` says where a partition's tail stands: what is before it can be read."""
 
     def __init__(self, reader: LogReader, position: Callable[[int], int]) -> None:

@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipelines.ingest.accept import reference
-from pipelines.operate.letters.edit import BadValue, checked
-from pipelines.operate.letters.view import MAX_TEXT, compare, detail, page_of_key, summary
+from pipelines.operate.dead_letters.edit import BadValue, checked
+from pipelines.operate.dead_letters.view import MAX_TEXT, compare, detail, page_of_key, summary
 from pipelines.runtime.dead_letters import Unreadable
 from pipelines.runtime.errors import Retryable
 from pipelines.runtime.record import Record
