@@ -24,7 +24,7 @@ from pathlib import Path
 
 import psutil
 
-from infra.engine import jars, java, probes
+from infra.engine import free_ports, jars, java, probes
 from infra.engine.errors import (
     CorruptDownload,
     EngineError,
