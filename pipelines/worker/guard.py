@@ -12,9 +12,8 @@ A dead letter that cannot be written is tried for ever: the record is not acknow
 from __future__ import annotations
 
 import asyncio
-import random
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime
 from time import monotonic
 from typing import Protocol
@@ -25,6 +24,7 @@ from pipelines.runtime import metrics
 from pipelines.runtime.dead_letters import DeadLetter, describe, to_headers
 from pipelines.runtime.errors import PagewireError, Permanent, Retryable
 from pipelines.runtime.record import Headers, Lane, Record
+from pipelines.runtime.retry import RetryPolicy
 from pipelines.runtime.stage import Handler, Sender, Stage
 from pipelines.worker.in_flight import Work
 from schemas.base import Message, WireError
@@ -52,21 +52,6 @@ class Bus(Protocol):
     ) -> None: ...
 
     async def send_bytes(self, topic: Topic, key: bytes | None, value: bytes | None, headers: Headers) -> None: ...
-
-
-@dataclass(frozen=True)
-class RetryPolicy:
-    """How long and how often. Seconds."""
-
-    tries: int
-    retry_for: float
-    first_wait: float = 0.2
-    longest_wait: float = 15.0  # an outage's end is noticed this late at most
-
-    def wait(self, failures: int) -> float:
-        """Exponential with jitter: between half and all of first_wait * 2^(failures-1), capped."""
-        longest = min(self.longest_wait, self.first_wait * 2.0 ** min(failures - 1, 30))
-        return random.uniform(longest / 2, longest)  # noqa: S311 - spreads load, guards no secret
 
 
 class RecordSender:

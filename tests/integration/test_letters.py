@@ -26,8 +26,9 @@ from pipelines.operate.letters.open_letters import OpenLetters
 from pipelines.runtime.dead_letters import Mark, describe, from_headers, mark_headers, original_headers, to_headers
 from pipelines.runtime.errors import Permanent, Retryable
 from pipelines.runtime.record import Headers, Record
+from pipelines.runtime.retry import RetryPolicy
 from pipelines.runtime.stage import Sender, Stage
-from pipelines.worker.guard import Guard, RetryPolicy
+from pipelines.worker.guard import Guard
 from pipelines.worker.in_flight import Work
 from schemas.head import Head
 from schemas.keys import part_key

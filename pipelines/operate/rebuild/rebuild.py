@@ -31,7 +31,7 @@ from pipelines.operate.rebuild.fill import Filler, Target
 from pipelines.operate.rebuild.follow import Follow, Report
 from pipelines.operate.rebuild.generations import History, history, unnoted
 from pipelines.runtime.errors import PagewireError, Permanent, SettingsError
-from pipelines.worker.guard import RetryPolicy
+from pipelines.runtime.retry import RetryPolicy
 from schemas.ingest import Chunker
 from schemas.rebuild import Rebuild, RebuildSource
 from schemas.topics import CHANGES, CHUNKS, EMBEDDINGS, Topic

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from pipelines.ingest.embed import PageModel
 from pipelines.operate.rebuild.fill import Filler, Target
 from pipelines.runtime.record import LANES
-from pipelines.worker.guard import RetryPolicy
+from pipelines.runtime.retry import RetryPolicy
 from schemas.page import Op
 from schemas.rebuild import RebuildSource
 from schemas.topics import CHANGES, CHUNKS, EMBEDDINGS

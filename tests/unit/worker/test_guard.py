@@ -12,9 +12,10 @@ from prometheus_client import REGISTRY
 from pipelines.runtime.dead_letters import DeadLetter, from_headers, original_headers
 from pipelines.runtime.errors import Permanent, Retryable
 from pipelines.runtime.record import LANE_HEADER, LANES, Headers, Lane, Record, in_lane, lane_of
+from pipelines.runtime.retry import RetryPolicy
 from pipelines.runtime.stage import Handler, Sender, Stage
 from pipelines.worker import guard as module
-from pipelines.worker.guard import Guard, RetryPolicy
+from pipelines.worker.guard import Guard
 from pipelines.worker.in_flight import Work
 from schemas.base import Message, WireError
 from schemas.topics import ANSWERS, CHANGES, CHUNKS, RECEIPTS, Topic

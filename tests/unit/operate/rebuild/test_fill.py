@@ -18,7 +18,7 @@ from pipelines.ingest.embed import Embedding
 from pipelines.operate.rebuild.fill import Filler, Target
 from pipelines.runtime.errors import Permanent, Retryable, SettingsError
 from pipelines.runtime.record import Record
-from pipelines.worker.guard import RetryPolicy
+from pipelines.runtime.retry import RetryPolicy
 from schemas.base import Message
 from schemas.head import Head, Origin
 from schemas.ingest import ChunkCounts, Chunker, PageEmbeddings
