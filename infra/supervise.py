@@ -65,7 +65,7 @@ class Child:
                 pause = FIRST_PAUSE
             log.error("%s ended with exit code %d; starting it again in %.1f s", self.name, code, pause)
             await asyncio.sleep(pause)
-            pause = min(2 * pause, LONGEST_PAUSE)
+            pause = min(2 * pause, LONGEST_PAUSE)  # not pipelines.runtime.retry: nothing here knows the pipelines
 
     async def _once(self) -> int:
         self._process = await asyncio.create_subprocess_exec(

@@ -10,7 +10,6 @@ A lone save is written at once; an import fills its bulks by itself. Nothing her
 from __future__ import annotations
 
 import asyncio
-import random
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -23,6 +22,7 @@ from elasticsearch import ApiError, AsyncElasticsearch
 from adapters.elastic.client import TRANSIENT, ElasticsearchDown, ElasticsearchRefused, explained
 from pipelines.runtime.errors import Retryable
 from pipelines.runtime.record import Lane
+from pipelines.runtime.retry import backoff
 from schemas.head import Token
 
 MAX_BULK_ITEMS = 500
@@ -30,8 +30,8 @@ MAX_BULK_CHARS = 4_000_000  # of text; vectors come on top, well below Elasticse
 # Only refused items are sent again, so each try is nearer to the end; a new start by the stage would write all again.
 # Well below a stage's time limit, even when the last try waits for its answer in vain (REQUEST_TIMEOUT).
 ITEM_PATIENCE = 12.0  # seconds
-ITEM_BACKOFF = 0.2  # seconds, doubled per try, with jitter
-LONGEST_BACKOFF = 2.0  # seconds
+ITEM_BACKOFF = 0.5  # seconds at most before the second try, doubled per try
+LONGEST_BACKOFF = 2.5  # seconds
 
 
 class IndexMissing(Retryable):
@@ -142,7 +142,7 @@ class Writer:
             pending = [i for i in pending if isinstance(results[i], ElasticsearchDown)]
             if not pending or monotonic() > patience:
                 break
-            await asyncio.sleep(_backoff(attempt))
+            await asyncio.sleep(backoff(attempt, ITEM_BACKOFF, LONGEST_BACKOFF))
         written = []
         for i in range(len(writes)):
             result = results[i]
@@ -214,10 +214,6 @@ class Writer:
         except (ElasticsearchDown, ElasticsearchRefused) as err:
             return [err] * len(writes)
         return [_result(next(iter(item.values()))) for item in answer["items"]]
-
-
-def _backoff(attempt: int) -> float:
-    return min(LONGEST_BACKOFF, ITEM_BACKOFF * 2.0**attempt) * random.uniform(0.5, 1.5)  # noqa: S311 - jitter
 
 
 def _result(item: dict[str, Any]) -> Result:

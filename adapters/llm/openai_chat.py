@@ -9,8 +9,6 @@ import asyncio
 import contextlib
 from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
 from dataclasses import asdict
-from datetime import UTC, datetime
-from email.utils import parsedate_to_datetime
 from typing import Any
 
 import openai
@@ -35,6 +33,7 @@ from pipelines.query.ports import (
     ToolCall,
     ToolSpec,
 )
+from pipelines.runtime.retry import retry_after
 from prompts.loader import ChatMessage
 from schemas.answer import Usage
 
@@ -227,9 +226,7 @@ class OpenAIChat:
             raise ModelSilent(f"{self._model}: silent for {self._silence:g} s") from err
         except openai.APIStatusError as err:
             kind, said = _of_status(err), f"{self._model}: {err.status_code} {_reason(err)}"
-            raise (
-                RateLimited(said, _retry_after(err.response.headers)) if kind is RateLimited else kind(said)
-            ) from err
+            raise (RateLimited(said, retry_after(err.response.headers)) if kind is RateLimited else kind(said)) from err
         except openai.APIConnectionError as err:
             raise broken(f"{self._model}: {_reason(err)}") from err
         except openai.APIError as err:  # an error event inside the stream
@@ -285,20 +282,6 @@ def _said(err: openai.APIError) -> str:
     """The server's words. Servers made with FastAPI have them where OpenAI's client does not look."""
     detail = err.body.get("detail") if isinstance(err.body, Mapping) else None
     return f"{err.message} - {detail}" if detail else err.message
-
-
-def _retry_after(headers: Mapping[str, str]) -> float | None:
-    """Seconds from now; RFC 9110 allows a number of them or a date."""
-    said = headers.get("retry-after", "")
-    with contextlib.suppress(ValueError):
-        return max(0.0, float(said))
-    try:
-        at = parsedate_to_datetime(said)
-    except (ValueError, OverflowError):
-        return None
-    # Without a zone it is UTC (RFC 5322, "-0000").
-    at = at if at.tzinfo else at.replace(tzinfo=UTC)
-    return max(0.0, (at - datetime.now(UTC)).total_seconds())
 
 
 def _joined(before: ToolCall | None, piece: _CallPiece) -> ToolCall:

@@ -20,9 +20,8 @@ import zlib
 from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from email.message import Message
-from email.utils import parsedate_to_datetime
 from types import TracebackType
 from typing import Self
 
@@ -31,6 +30,7 @@ import httpx
 
 from connectors.cms.addresses import Walls
 from pipelines.runtime.errors import Permanent, Retryable
+from pipelines.runtime.retry import http_date, retry_after
 
 LIMIT = 20 * 1024 * 1024  # bytes of a body, unpacked
 TIMEOUT = 60.0  # seconds for all of it: redirects, the one wait, the last byte
@@ -102,7 +102,7 @@ class Fetched:
     @property
     def date(self) -> datetime | None:
         """The server's clock."""
-        return _date(self.headers.get("date", ""))
+        return http_date(self.headers.get("date", ""))
 
 
 class SafeFetch:
@@ -192,7 +192,7 @@ class SafeFetch:
                     return Fetched(str(here), status, await _read(body, said, limit, here), said)
                 if status == 304 and own:
                     return Fetched(str(here), status, b"", said)
-                pause = _retry_after(said)
+                pause = retry_after(said)
             if status in _REDIRECT and "location" in said:
                 redirects += 1
                 if redirects > REDIRECTS:
@@ -324,25 +324,6 @@ async def _read(body: AsyncIterator[bytes], said: Mapping[str, str], limit: int,
     if unpack and not unpack.eof:
         raise Away(f"{shown(url)}: the packed answer ends too early")
     return bytes(read)
-
-
-def _retry_after(said: Mapping[str, str]) -> float | None:
-    """Seconds to wait (RFC 9110, 10.2.3: a number, or a date by the server's clock)."""
-    text = said.get("retry-after", "").strip()
-    if text.isdecimal():
-        return float(text[:9])
-    until = _date(text)
-    if until is None:
-        return None
-    return max(0.0, (until - (_date(said.get("date", "")) or datetime.now(UTC))).total_seconds())
-
-
-def _date(text: str) -> datetime | None:
-    try:
-        found = parsedate_to_datetime(text)
-    except ValueError:
-        return None
-    return found if found.tzinfo else found.replace(tzinfo=UTC)
 
 
 def _origin(url: httpx.URL) -> tuple[str, str, int | None]:

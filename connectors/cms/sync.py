@@ -7,7 +7,6 @@ What is sent twice all the same is the same revision and changes nothing.
 
 from __future__ import annotations
 
-import asyncio
 import fcntl
 import logging
 from collections.abc import Awaitable, Callable, Iterator, Sequence
@@ -24,6 +23,7 @@ from pipelines.ingest.accept import Acceptance, Change
 from pipelines.ingest.importing import BATCH, BATCH_BYTES, FOLDER, Accepts, weight
 from pipelines.runtime.errors import Permanent, Retryable
 from pipelines.runtime.record import Lane
+from pipelines.runtime.retry import patiently
 from schemas.keys import page_key
 from schemas.page import PageDocument
 
@@ -158,7 +158,7 @@ async def take_inventory(source: Source, own: OwnThread[Ledger], report: Report)
         await own.do(own.thing.add_listed, batch)
         report(Progress("inventory", count + len(batch), count + len(batch)))
 
-    await patiently(once)
+    await patiently(once, _pause)
 
 
 class Courier:
@@ -206,7 +206,7 @@ class Courier:
             if batch:
                 await send(batch)
 
-        await patiently(once)
+        await patiently(once, _pause)
         self.outcome.left_out += len(open_pages)
         await settled([one.listed for one in open_pages.values()])
 
@@ -217,7 +217,7 @@ class Courier:
         async def once() -> None:
             self.outcome.take_deletes(await self._intake.accept(self._site, changes, self._name, self._lane))
 
-        await patiently(once)
+        await patiently(once, _pause)
 
     async def _accept(self, pages: Sequence[PageDocument]) -> list[Acceptance]:
         changes = [Change("upsert", page) for page in pages]
@@ -242,18 +242,13 @@ def _at_least(page: PageDocument, wanted: Wanted | None) -> PageDocument:
     return page.model_copy(update={"revision": wanted.least})
 
 
-async def patiently(work: Callable[[], Awaitable[None]]) -> None:
-    """Do it again after a pause, a few times, while a service is away. Raises: Retryable."""
-    for pause in (*PAUSES, None):
-        try:
-            return await work()
-        except Retryable as err:
-            asked = getattr(err, "retry_after", None) or 0.0
-            if pause is None or asked > LONGEST_PAUSE:
-                raise
-            log.warning("trying again: %s", err)
-            await asyncio.sleep(max(pause, asked))
-    raise AssertionError("the last try returns or raises")
+def _pause(err: Retryable, failures: int) -> float | None:
+    """A few times, while a service is away; for as long as it asks for."""
+    asked = getattr(err, "retry_after", None) or 0.0
+    if failures > len(PAUSES) or asked > LONGEST_PAUSE:
+        return None
+    log.warning("trying again: %s", err)
+    return max(PAUSES[failures - 1], asked)
 
 
 @contextmanager

@@ -35,7 +35,7 @@ MANIFEST = Path(__file__).with_name("jars.json")
 
 DOWNLOADS_AT_ONCE = 8
 TRIES = 3  # per jar: a registry's hiccup must not end a start
-RETRY_PAUSE = 0.5  # seconds, doubled per try
+RETRY_PAUSE = 0.5  # seconds, doubled per try; not pipelines.runtime.retry: the engine starts without the pipelines
 HTTP_TIMEOUT = 30  # seconds without a byte
 STALE_INCOMING = 3600.0  # seconds after which a download folder belongs to a process that was killed
 SPARE_BYTES = 64 * 2**20  # free space to leave beside the jars

@@ -1,14 +1,34 @@
-"""How long a message is tried before it is a dead letter."""
+"""How long to wait before the next try, and how often to try: the one place.
+
+Our own few lines: stamina retries functions that raise, with waits of its own. Here a failed try may be a part of an
+answer (adapters.elastic.writer), has to be counted and told of (pipelines.worker.guard), or says itself how long to
+wait (Retry-After).
+"""
 
 from __future__ import annotations
 
+import asyncio
 import random
+import re
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+from math import inf
+from typing import TypeVar
+
+from pipelines.runtime.errors import Retryable
+
+Value = TypeVar("Value")
+# Seconds until the next try, after the last failure and so many of them; None: no more tries.
+Pause = Callable[[Retryable, int], float | None]
+
+_SECONDS = re.compile(r"\d+(?:\.\d*)?")
 
 
 @dataclass(frozen=True)
 class RetryPolicy:
-    """How long and how often. Seconds."""
+    """How long and how often a message is tried before it is a dead letter. Seconds."""
 
     tries: int
     retry_for: float
@@ -16,6 +36,54 @@ class RetryPolicy:
     longest_wait: float = 15.0  # an outage's end is noticed this late at most
 
     def wait(self, failures: int) -> float:
-        """Exponential with jitter: between half and all of first_wait * 2^(failures-1), capped."""
-        longest = min(self.longest_wait, self.first_wait * 2.0 ** min(failures - 1, 30))
-        return random.uniform(longest / 2, longest)  # noqa: S311 - spreads load, guards no secret
+        """Before the next try, after so many failures."""
+        return backoff(failures, self.first_wait, self.longest_wait)
+
+
+def doubled(failures: int, first: float, longest: float = inf) -> float:
+    """Seconds: `first` after the first failure, twice as long after each further one, at most `longest`."""
+    return min(longest, first * 2.0 ** min(failures - 1, 30))
+
+
+def backoff(failures: int, first: float, longest: float) -> float:
+    """Between half and all of what is `doubled`: what failed together must not come back together."""
+    whole = doubled(failures, first, longest)
+    return random.uniform(whole / 2, whole)  # noqa: S311 - spreads load, guards no secret
+
+
+async def patiently(work: Callable[[], Awaitable[Value]], pause: Pause) -> Value:
+    """Do it until it works. Raises: Retryable: the one after which there is no more try."""
+    failures = 0
+    while True:
+        try:
+            return await work()
+        except Retryable as err:
+            failures += 1
+            wait = pause(err, failures)
+            if wait is None:
+                raise
+        await asyncio.sleep(wait)
+
+
+def retry_after(headers: Mapping[str, str]) -> float | None:
+    """Seconds that a server asks for (RFC 9110, 10.2.3): a number, or a date by its own clock. None: it does not say.
+
+    Args:
+        headers: of its answer, in small letters or for any spelling.
+    """
+    said = headers.get("retry-after", "").strip()
+    if _SECONDS.fullmatch(said):
+        return float(said)
+    until = http_date(said)
+    if until is None:
+        return None
+    return max(0.0, (until - (http_date(headers.get("date", "")) or datetime.now(UTC))).total_seconds())
+
+
+def http_date(text: str) -> datetime | None:
+    """When, as servers write it; None for what is no date."""
+    try:
+        found = parsedate_to_datetime(text)
+    except (ValueError, OverflowError):
+        return None
+    return found if found.tzinfo else found.replace(tzinfo=UTC)  # "-0000" (RFC 5322)

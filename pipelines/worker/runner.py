@@ -23,7 +23,7 @@ from prometheus_client import start_http_server
 
 from adapters.kafka import KafkaSender, bootstrap_servers, ensure_topics
 from pipelines.runtime.errors import PagewireError, Retryable, SettingsError
-from pipelines.runtime.retry import RetryPolicy
+from pipelines.runtime.retry import Pause, RetryPolicy, patiently
 from pipelines.runtime.stage import Stage
 from pipelines.worker.faust_app import SafeApp
 from pipelines.worker.guard import Guard
@@ -187,7 +187,7 @@ class _Process:
         for stage in self._stages:
             self._set_up.append(stage)  # first: a setup that failed half-way may have things to close
             if stage.setup is not None:
-                await _patiently(stage.setup, stage.name)
+                await patiently(stage.setup, _at_start(stage.name))
         try:
             async with asyncio.timeout(JOIN_TIMEOUT):
                 await asyncio.gather(*(app.start() for app in self._apps))
@@ -239,17 +239,18 @@ class _Watched:
         return self._app.in_flight.busy()
 
 
-async def _patiently(setup: Callable[[], Awaitable[None]], name: str) -> None:
-    """Set up once its services are there. Raises: Retryable: not within START_TIMEOUT."""
+def _at_start(name: str | None = None) -> Pause:
+    """For START_TIMEOUT from now on. `name`: of the stage that waits, where it is to be told."""
     deadline = asyncio.get_running_loop().time() + START_TIMEOUT
-    while True:
-        try:
-            return await setup()
-        except Retryable as err:
-            if asyncio.get_running_loop().time() + START_POLL > deadline:
-                raise
+
+    def pause(err: Retryable, failures: int) -> float | None:
+        if asyncio.get_running_loop().time() + START_POLL > deadline:
+            return None
+        if name is not None:
             log.warning("waiting for a service", stage=name, error=str(err))
-            await asyncio.sleep(START_POLL)
+        return START_POLL
+
+    return pause
 
 
 async def _crash(app: SafeApp) -> str:
@@ -276,15 +277,6 @@ async def _within(seconds: float, ending: Coroutine[object, object, object], wha
 
 
 async def _broker_with_topics(settings: WorkerSettings) -> None:
-    deadline = asyncio.get_running_loop().time() + START_TIMEOUT
-    while True:
-        try:
-            created = await ensure_topics(bootstrap_servers(settings), settings)
-        except Retryable:
-            if asyncio.get_running_loop().time() >= deadline:
-                raise
-            await asyncio.sleep(START_POLL)
-        else:
-            if created:
-                log.info("topics created", topics=created)
-            return
+    created = await patiently(lambda: ensure_topics(bootstrap_servers(settings), settings), _at_start())
+    if created:
+        log.info("topics created", topics=created)

@@ -295,6 +295,16 @@ async def test_many_texts_go_in_batches_and_come_back_in_order() -> None:
     assert {request["dimensions"] for request in requests} == {8}
 
 
+async def test_long_texts_go_in_smaller_batches(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("adapters.embedders.openai_api.BATCH_CHARS", 10)
+    async with endpoint() as (url, requests):
+        model = OpenAIEmbedder("m", base_url=url, api_key=None, dims=32)
+        await model.passages(["one", "two", "three", "a text longer than that", "four"])
+        await model.aclose()
+    sent = [request["input"] for request in requests]
+    assert sent == [["one", "two"], ["three"], ["a text longer than that"], ["four"]]
+
+
 async def test_dimensions_are_learned_from_the_first_answer() -> None:
     async with endpoint() as (url, requests):
         model = OpenAIEmbedder("m", base_url=url, api_key=None)

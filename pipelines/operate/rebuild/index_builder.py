@@ -14,7 +14,6 @@ import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TypeVar
 
 import structlog
 
@@ -30,7 +29,7 @@ from pipelines.runtime.embedder import Embedder
 from pipelines.runtime.errors import Permanent, Retryable, WrongUse
 from pipelines.runtime.indexes import IndexGone
 from pipelines.runtime.record import Record
-from pipelines.runtime.retry import RetryPolicy
+from pipelines.runtime.retry import Pause, RetryPolicy, patiently
 from schemas.base import WireError
 from schemas.head import Head, Origin
 from schemas.ingest import Chunker, PageChunks, PageEmbeddings
@@ -38,8 +37,6 @@ from schemas.page import ChangeRef, PageChange, PageDocument
 from schemas.rebuild import RebuildSource
 
 log = structlog.get_logger(__name__)
-
-Value = TypeVar("Value")
 
 AT_ONCE = 16  # pages made side by side
 KEPT_FAILURES = 20
@@ -212,7 +209,7 @@ class IndexBuilder:
         """
         if not pages:
             return
-        heads, shown = await self._patiently(lambda: self._look(list(pages)))
+        heads, shown = await patiently(lambda: self._look(list(pages)), self._pause())
         store = BatchedPageStore(self._store, heads, shown)
         waiting = {key: [g for g in history if not self._there(g, heads.get(key))] for key, history in pages.items()}
         work = [self._page(key, history, store, settled) for key, history in waiting.items() if history]
@@ -272,7 +269,7 @@ class IndexBuilder:
     async def _revision(self, key: str, revision: Sequence[SourceMessage], store: PageStore) -> bool:
         try:
             for given in revision:
-                await self._patiently(partial(self._put, given, store))
+                await patiently(partial(self._put, given, store), self._pause())
         except WrongUse:
             raise
         except (Permanent, WireError) as err:
@@ -341,22 +338,18 @@ class IndexBuilder:
                 return change
         return None
 
-    async def _patiently(self, work: Callable[[], Awaitable[Value]]) -> Value:
-        """Do it until it works. Raises: Retryable: for longer than `retry_for`. IndexGone, Permanent, WireError."""
-        failures = 0
+    def _pause(self) -> Pause:
+        """As the policy says, for `retry_for` from now on; an index that is gone does not come back."""
         deadline = asyncio.get_running_loop().time() + self._policy.retry_for
-        while True:
-            try:
-                return await work()
-            except IndexGone:
-                raise
-            except Retryable as err:
-                failures += 1
-                wait = self._policy.wait(failures)
-                if asyncio.get_running_loop().time() + wait > deadline:
-                    raise
-                log.warning("try failed", again_in=round(wait, 2), error=str(err))
-                await asyncio.sleep(wait)
+
+        def pause(err: Retryable, failures: int) -> float | None:
+            wait = self._policy.wait(failures)
+            if isinstance(err, IndexGone) or asyncio.get_running_loop().time() + wait > deadline:
+                return None
+            log.warning("try failed", again_in=round(wait, 2), error=str(err))
+            return wait
+
+        return pause
 
 
 def _revisions(history: Sequence[SourceMessage]) -> Iterator[list[SourceMessage]]:

@@ -15,6 +15,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from pipelines.query.ports import ContextTooLong, ModelCut, ModelDown, ModelError, ModelSilent, RateLimited
+from pipelines.runtime.retry import doubled
 
 BUSY_TRIES = 3  # more than these are a queue, not a peak
 BUSY_WAIT = 1.0  # seconds, where the server does not say; doubled every time
@@ -41,7 +42,7 @@ def remedy(failures: Sequence[ModelError], seconds_left: float) -> Remedy | None
     found: Remedy | None = None
     match last:
         case RateLimited() if before < BUSY_TRIES:
-            found = Remedy(last.retry_after if last.retry_after is not None else BUSY_WAIT * 2**before)
+            found = Remedy(last.retry_after if last.retry_after is not None else doubled(before + 1, BUSY_WAIT))
         case ModelSilent() | ModelCut():
             pass  # the visitor has waited long enough
         case ModelDown() if before == 0:

@@ -211,6 +211,7 @@ def _release(holder: str, **learned: Any) -> None:
 
 def _failed(holder: str, err: Away) -> float:
     failures = CourierState.objects.get(pk=1).failures
+    # Not pipelines.runtime.retry: this app is installed without Pagewire.
     pause = min(2.0**failures, LONGEST_PAUSE) if err.retry_after is None else err.retry_after
     if failures == 0:  # once an outage
         log.warning("%s; everything is kept and sent later", err)
