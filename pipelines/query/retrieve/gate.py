@@ -1,4 +1,4 @@
-"""Gate: is there anything to answer from? Decided before a model is paid, from figures of the search.
+"""Gate: is there anything to answer from? Decided from figures of the search, before the answer's model is asked.
 
     evidence ─▶ signals ─▶ quick score ─ sure ──────────────────────────────────────┬─ yes ─▶ 0 fine, 1 narrow it down
        │                       └ not sure ─▶ a few sentences embedded ─▶ full score ┴─ no ──▶ 2..5: which, say D, E, SQ
