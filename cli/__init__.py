@@ -1,0 +1,1 @@
+"""The command `pagewire`: parses and prints; the work is done by what it calls."""

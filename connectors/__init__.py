@@ -1,0 +1,1 @@
+"""Connectors: where a site's pages come from."""

@@ -13,6 +13,13 @@ MAX_QUESTION = 4_000  # characters; longer is refused at the edge with a clear a
 
 RequestId = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_-]{8,64}$")]
 SearchMode = Literal["semantic", "keyword"]
+# What the gate says of a question:
+#   0 fine: the pages answer it
+#   1 they answer it, but the hits are spread over many pages: narrowing it down would help
+#   2 unclear: too few of its words say what it is about
+#   3 several things may be meant
+#   4 there are pages near it, but none says it
+#   5 nothing was found that is near it
 Grade = Annotated[int, Field(ge=0, le=5, description="0 fine ... 5 nothing to answer from.")]
 
 

@@ -1,0 +1,1 @@
+"""Texts of any kind: languages, sentences, words, HTML, Markdown, differences."""

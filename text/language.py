@@ -1,4 +1,4 @@
-"""Which language a text is in, by the words that say nothing: `prompts/stopwords.yaml`."""
+"""Which language a text is in, told by its stop words, which `prompts/stopwords.yaml` lists."""
 
 from __future__ import annotations
 

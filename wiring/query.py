@@ -18,7 +18,8 @@ from pipelines.query.answer.strategies.finder import PageFinder
 from pipelines.query.answer.strategies.registry import strategies
 from pipelines.query.giving_up import apology, asked, impatient, rephrased, retrieved
 from pipelines.query.rephrase.examples import Examples
-from pipelines.query.rephrase.handler import Rewriter, rephrase_handler
+from pipelines.query.rephrase.handler import rephrase_handler
+from pipelines.query.rephrase.rewrite import Rewriter
 from pipelines.query.retrieve.handler import retrieve_handler
 from pipelines.query.retrieve.search import Searcher
 from pipelines.query.site_prompts import SitePrompts

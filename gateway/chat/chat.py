@@ -54,8 +54,8 @@ async def chat(site: str, caller: MayChat, edge: TheEdge, request: Request) -> R
         await edge.conversations.begin(owner_of(caller, site), question, edge.ports.answers.here(question.request_id))
     else:
         question = question.model_copy(update={"conversation_id": asked.conversation_id})
-        question = await continuing(edge, caller, question)
-    return await answered(edge, request, caller, question)
+        question = await continue_conversation(edge, caller, question)
+    return await ask(edge, request, caller, question)
 
 
 def new_question(edge: Edge, caller: Caller, site: str, text: str, lang: Lang | None = None) -> Question:
@@ -73,7 +73,9 @@ def new_question(edge: Edge, caller: Caller, site: str, text: str, lang: Lang | 
     )
 
 
-async def continuing(edge: Edge, caller: Caller, question: Question, replaces: str | None = None) -> Question:
+async def continue_conversation(
+    edge: Edge, caller: Caller, question: Question, replaces: str | None = None
+) -> Question:
     """The question with the history of its conversation, which has kept it.
 
     Raises:
@@ -87,11 +89,11 @@ async def continuing(edge: Edge, caller: Caller, question: Question, replaces: s
     return question.model_copy(update={"history": said})
 
 
-async def answered(edge: Edge, request: Request, caller: Caller, question: Question) -> Response:
+async def ask(edge: Edge, request: Request, caller: Caller, question: Question) -> Response:
     """Ask a question that its conversation has kept: the response, streamed or whole."""
     deadline = asyncio.get_running_loop().time() + edge.settings.question_timeout
     owner = owner_of(caller, question.site)
-    events = Patient(edge.conversations.following(owner, question, edge.ports.answers.ask(question)))
+    events = Patient(edge.conversations.follow(owner, question, edge.ports.answers.ask(question)))
     if not wants_stream(", ".join(request.headers.getlist("accept"))):
         return JSONResponse((await whole(events, question, deadline)).model_dump(mode="json"))
     await events.begin(FIRST_EVENT_WAIT)

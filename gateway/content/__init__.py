@@ -1,0 +1,1 @@
+"""Pages over HTTP: single saves, bulk, webhooks, and the receipts that editors read."""

@@ -70,7 +70,7 @@ async def take_webhook(
         delivery.verify(secret, body)
     except BadSignature as err:
         raise Problem(401, err.code, str(err)) from None
-    if body.count(b"\n") > BATCH_LINES:
+    if sum(bool(line.strip()) for line in body.split(b"\n")) > BATCH_LINES:
         raise Problem(413, "too-large", f"the limit is {BATCH_LINES} lines")
     return await accept_lines(
         _lines(body), site, edge.ports.intake, edge.settings, source=connector, lane=lane, revised=True

@@ -1,0 +1,1 @@
+"""A visitor's conversations over HTTP, and what they say of answers."""

@@ -11,7 +11,7 @@ from typing import Annotated
 
 from fastapi import APIRouter, Path, Query, Request, Response
 
-from gateway.chat.chat import answered, continuing, new_question
+from gateway.chat.chat import ask, continue_conversation, new_question
 from gateway.edge.bodies import parse, read_body
 from gateway.edge.edge import Edge, MayChat, TheEdge, owner_of
 from gateway.edge.openapi import event_stream, request_body
@@ -96,8 +96,8 @@ async def regenerate(
     last = await edge.conversations.last(owner_of(caller, site), conversation_id)
     question = new_question(edge, caller, site, last.question, last.lang)
     question = question.model_copy(update={"conversation_id": conversation_id})
-    question = await continuing(edge, caller, question, replaces=last.request_id)
-    return await answered(edge, request, caller, question)
+    question = await continue_conversation(edge, caller, question, replaces=last.request_id)
+    return await ask(edge, request, caller, question)
 
 
 async def _let_go(edge: Edge, site: str, turn: StoredTurn | None) -> None:

@@ -1,0 +1,1 @@
+"""What every route needs: keys, tokens, rates, bodies, problem documents."""

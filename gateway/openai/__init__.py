@@ -1,0 +1,1 @@
+"""OpenAI's chat completions, answered from a site's pages."""

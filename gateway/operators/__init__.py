@@ -1,0 +1,1 @@
+"""Operators' routes: health, status, dead letters, rebuilds, audits."""

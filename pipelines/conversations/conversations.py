@@ -174,24 +174,24 @@ class Conversations:
             return said
         raise ConversationChanged("the conversation is written by others all the time; try again")
 
-    async def following(
+    async def follow(
         self, owner: ConversationOwner, question: Question, events: AsyncGenerator[Followed, None]
     ) -> AsyncGenerator[Followed, None]:
         """The events; when the answer's end comes by, it is kept before it is handed on.
 
         A question that the log did not take is taken back: nobody will answer it.
         """
-        outcome, begun = Outcome(), False
+        outcome, heard = Outcome(), False
         async with aclosing(events):
             try:
                 async for followed in events:
-                    begun = True
+                    heard = True
                     before, outcome = outcome, outcome.after(followed.event.event)
                     if outcome.end is not None and outcome.end is not before.end:
                         await self._note(owner, question, partial(completed, outcome=outcome))
                     yield followed
             except Retryable:
-                if not begun:
+                if not heard:
                     await self._note(owner, question, partial(changed_turn, removed=True))
                 raise
 

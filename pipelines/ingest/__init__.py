@@ -1,0 +1,1 @@
+"""From a save to a searchable page: accept, chunk, embed, index, receipts."""

@@ -3,8 +3,9 @@
     webhook / push / import ─▶ accept ─▶ cms.changes (and a `queued` receipt)
 
 The revision decides between old and new, never arrival. A change without one gets milliseconds since 1970, strictly
-growing per page. A change that is older than what the index shows is not put into the log at all; the rare one that
-slips past this look (a race, Elasticsearch away) loses at the index stage, which puts the winner back.
+growing per page. A change that is older than the newest one known, accepted (receipts) or shown (heads), is not put
+into the log at all; the rare one that slips past this look (a race, Elasticsearch away) loses at the index stage,
+which puts the winner back.
 """
 
 from __future__ import annotations

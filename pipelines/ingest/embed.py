@@ -43,7 +43,9 @@ class Embedding:
         self._urgent = urgent
 
     async def embed(self, page: PageChunks, chunks_offset: int = 0) -> list[PageEmbeddings]:
-        """The parts of the page's embeddings, and a marker for each part that only its last revision had.
+        """The parts of the page's embeddings, and a tombstone for each part that its last revision had and it has not.
+
+        In the compacted topic a part stays until its key is written again: the tombstone, an empty part, does that.
 
         Args:
             chunks_offset: Where `page` stands in ingest.chunks.

@@ -34,7 +34,7 @@ BEGUN = 1_000  # pages in parts that are under way in one process
 # A larger page is converted in a thread: it may take seconds. A small one takes a few milliseconds, and in a thread
 # ten times as many: the parser lets go of the interpreter's lock at every tag, and waits for the loop to do so, too.
 AT_ONCE = 10_000  # bytes
-# Of a page whose attachments' server is away, about ten seconds; meanwhile later saves of the page wait.
+# Tries of a page whose attachments' server does not answer, some ten seconds in all; later saves of the page wait.
 AWAY_TRIES = 6
 CHUNKS_ROOM = MAX_MESSAGE_BYTES - 256 * 1024  # headers and the rest of the batch
 
@@ -48,7 +48,13 @@ def now() -> datetime:
 def chunk_handler(
     chunker_of: Callable[[str], Awaitable[Chunker]], read: Callable[[PageDocument], Awaitable[Attached]]
 ) -> Handler:
-    """A change becomes chunks, cut as the site's live index wants them; `read` gives the text of its attachments."""
+    """A change becomes chunks, cut as the site's live index wants them; `read` gives the text of its attachments.
+
+    A page does not wait for its attachments. When their server does not answer, the page goes on without them at the
+    first try, and is tried again for them; a try that gets them sends the page once more, with their text. What could
+    not be read in the end makes the message a dead letter (`Unread`), although the page itself is searchable: no
+    receipt says `failed`, and a redrive reads the attachments again.
+    """
 
     async def handle(record: Record, sender: Sender) -> None:
         change = _keyed(record, PageChange.decode(record.value))
@@ -181,7 +187,8 @@ Keyed = TypeVar("Keyed", PageChange, ChangeRef)
 
 
 def _keyed(record: Record, change: Keyed) -> Keyed:
-    """The change, if the record's key is that of its page: else it would pass others of the page unordered.
+    """The change, if the record's key is that of its page: with another key nothing would keep the page's changes in
+    order.
 
     Raises:
         WireError: naming both.

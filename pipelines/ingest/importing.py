@@ -1,5 +1,6 @@
 """Import: many pages through the same door as a single save, in the lane that saves overtake; resumable, with progress.
 
+For pages that are at hand, such as those of a file; what a connector lists is brought in by connectors/cms/sync.py.
 A cursor file remembers how many pages of a source the broker has confirmed; an interrupted import goes on there. What
 is sent twice all the same is the same revision and changes nothing.
 """

@@ -93,10 +93,22 @@ async def _apply(
     origin: Origin,
     first_part: int | None,
 ) -> Outcome | None:
-    """One try; None when the head has changed since the look at it. Raises: HeadConflict: when it did at the last."""
+    """One try; None when another writer has changed the head since it was read, so that the caller reads it again.
+
+    What the head remembers, by an example; offsets in cms.changes, where compaction keeps a page's last record:
+
+        offset  change      the page's head after it
+        10      revision 7  7, at 10
+        11      revision 5  7, at 10; a loser at 11, which would outlive 7 in the log: 7 is sent again
+        12      revision 7  7, at 12; the loser at 11 stands before it, so compaction keeps the winner
+
+    Raises:
+        HeadConflict: another writer changed it in the moment of our writing.
+        Retryable, Permanent: from the store.
+    """
     change = part.change
     if before is not None and _wins(before.change, change):
-        # We may have been here before, and died before the newer one's chunks replaced all of ours.
+        # An earlier try may have written chunks of ours before it died; the winner replaced only those it has, too.
         return await _lost(part, origin, before, store, now)
     last = part.part == part.parts - 1
     if change.op == "upsert" and (part.model, part.chunker) != (store.model, store.chunker):
@@ -113,7 +125,7 @@ async def _apply(
         await store.write(part, None)
         await store.remove(change, gone)
     if not await store.write(part.model_copy(update={"chunks": ()}) if gone else part, head):
-        # A newer change has begun to write; it will find our head when it gets to its own.
+        # A newer change has written chunks, but not its head yet: until it does, ours stands in the index.
         return Outcome(ReceiptEvent(change=change, state="superseded", at=now()))
     await store.refresh()
     if change.op == "delete" and (strays := await store.strays(change)):
@@ -130,7 +142,11 @@ async def _apply(
 
 
 async def _overwritten(part: PageEmbeddings, store: PageStore, origin: Origin) -> Outcome:
-    """A marker for a part that the winner does not have; if it has it, the marker came too late."""
+    """Take note of a tombstone: an empty part that overwrites, in the topic, one that the page's revision lacks.
+
+    Where the change that the index shows does have a part of this number, the tombstone may stand behind it in the
+    topic and outlive it there: then that change is sent again, as for a loser.
+    """
     key = part.change.page_key
     while shown := (await store.heads([key])).get(key):
         if part.part >= shown.parts or newer(part.change, shown.change):
@@ -151,12 +167,14 @@ def _wins(a: ChangeRef, b: ChangeRef) -> bool:
 async def _lost(
     part: PageEmbeddings, origin: Origin, winner: Head, store: PageStore, now: Callable[[], datetime]
 ) -> Outcome:
-    """A newer change was there before this one: nothing of it stays, and it is not left on top of a topic."""
+    """A newer change was there first: this one's chunks go, and where it stands behind the winner in a topic, the
+    winner is sent again.
+    """
     change = part.change
-    # What we wrote over the winner's was refused; what we wrote beside it goes.
+    # Elasticsearch refused our chunks where the winner has one of the same id; the others are removed here.
     if left := _addresses(part.counts, but=winner.counts):
         await store.remove(change, left)
-        await store.refresh()  # the winner's may have made ours visible
+        await store.refresh()  # the winner's refresh may have made them visible
     head = _having_met(winner, change, origin)
     if head.outlived and head != winner:
         await store.write(part.model_copy(update={"chunks": ()}), head)
@@ -192,7 +210,7 @@ def _head(
     removed: int,
     now: Callable[[], datetime],
 ) -> Head:
-    # Each part has a key of its own in the topic: a loser behind the first one outlives that.
+    # Each part has a key of its own in the topic, so each must stand behind the losers: what counts is the first one.
     origin = end if first_part is None else end.model_copy(update={"embeddings": first_part})
     losers = Origin()
     if before is not None and before.change.partition == part.change.partition:

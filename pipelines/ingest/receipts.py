@@ -42,9 +42,10 @@ def receipt(event: ReceiptEvent | None, head: Head | None) -> Receipt | None:
             notes=event.notes if event and event.change.revision == head.change.revision else (),
         )
     live = head is not None and head.state == "live"
-    # Its own head is there a moment before it can be found, and what can be found at that moment nobody knows.
+    # A head is written before the refresh: in between either revision may be what is found, so none is named.
     shown = head if head and live and head.change.revision != event.change.revision else None
-    # The index does not show this change yet. If the event says otherwise, an older index has come back since.
+    # The index does not show this change (yet). An event that says it is searchable was written before a rollback
+    # or a promotion made an index live that has not got it: then it is queued again.
     state: ReceiptState = "queued"
     if event.state == "failed" or (event.state == "deleted" and not live):
         state = event.state

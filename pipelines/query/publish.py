@@ -1,4 +1,4 @@
-"""Publish: the one writer of an answer's events.
+"""Publish: all events of an answer go through here. A second worker's carry another attempt, and the later one wins.
 
 Events of an attempt are numbered without gaps. A request whose answer was begun by a worker that died is begun again
 as the next attempt, announced by `restart`; one that was answered to the end is left alone.

@@ -15,7 +15,7 @@ class QuerySettings(SitesSettings, ChunkerSettings):
     gate: bool = Field(
         default=True,
         description="Answer a question that no page answers with a canned reply and the nearest pages, without asking "
-        "the model.",
+        "the answer's model; strategies that search themselves ask it all the same.",
     )
     gate_threshold: float | None = Field(
         default=None,

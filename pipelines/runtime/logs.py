@@ -1,4 +1,4 @@
-"""Structured logs of every process: one line an event, with stage, record and trace. Never message contents."""
+"""Log lines (not Kafka's logs) of every process: one an event, with stage, record and trace, never message contents."""
 
 from __future__ import annotations
 

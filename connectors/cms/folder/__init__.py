@@ -1,0 +1,1 @@
+"""Pages that are files in a folder."""

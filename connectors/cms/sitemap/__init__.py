@@ -1,0 +1,1 @@
+"""Pages of any website, found by its sitemap or by following its links."""

@@ -1,0 +1,1 @@
+"""Documents into text: HTML into Markdown, and the attachments of a page."""

@@ -1,0 +1,1 @@
+"""The audit: what index and change log do not agree on, and its repair."""

@@ -1,0 +1,1 @@
+"""The rebuild: a new index of a site beside the live one, verified, then promoted."""

@@ -1,4 +1,7 @@
-"""Canned: what a visitor reads when the gate lets no answer through. No model is asked, nothing is invented.
+"""Canned: what a visitor reads when the gate lets no answer through. Nothing is invented.
+
+The answer's model is not asked; the translator may be, to say the sentence in a language that we have no words in.
+Strategies that search for themselves run whatever the gate says, and end here when they, too, find nothing.
 
 grade 2..5 ─▶ a sentence in the visitor's language ─▶ the pages that come closest
 """

@@ -1,0 +1,1 @@
+"""The rephrase stage: a question becomes one that needs no conversation."""

@@ -6,15 +6,28 @@ question + history ─▶ search_mode ─ keyword ──────────
 
 from __future__ import annotations
 
+import asyncio
 import re
 from collections.abc import Sequence
-from typing import Literal, NamedTuple
+from dataclasses import dataclass
+from typing import Literal, NamedTuple, Protocol
 
-from prompts.loader import fence
+import structlog
+
+from pipelines.query.ports import ChatModel
+from pipelines.query.rephrase.follow_up import continued
+from pipelines.query.settings import QuerySettings
+from pipelines.query.site_prompts import SitePrompts
+from pipelines.query.translate import terms_back
+from pipelines.runtime.errors import PagewireError
+from prompts.loader import Example, fence
 from schemas.query import MAX_QUESTION, Question, SearchMode, Turn
 from text.sentences import cut
 from text.words import count_words
 
+logger = structlog.get_logger(__name__)
+
+PATIENCE = 10.0  # seconds a rewriting may take: without it the answer is a little worse, but it comes
 HISTORY_CHARS = 3_000 * 4  # 3,000 tokens, at about four characters a token
 OUTPUT_TOKENS = 200  # what a rewriting may cost
 MAX_REPHRASED = 600  # characters: longer is an answer or a list, not a question
@@ -29,6 +42,22 @@ class Message(NamedTuple):
 
     role: Literal["visitor", "assistant"]
     text: str
+
+
+class ExamplePicker(Protocol):
+    """Worked examples for the prompt (examples.Examples)."""
+
+    async def pick(self, request: Question, lang: str) -> Sequence[Example]:
+        """Examples in the site's language `lang`, the one most like the question last."""
+        ...
+
+
+@dataclass(frozen=True)
+class Rewriter:
+    """What questions are rewritten with."""
+
+    model: ChatModel
+    examples: ExamplePicker
 
 
 def search_mode(question: str, short_words: int) -> SearchMode:
@@ -94,3 +123,37 @@ def _unwrapped(line: str) -> str:
     """Without the label, quotes and characters that models put around a question."""
     visible = "".join(ch if ch.isprintable() else " " for ch in line)
     return " ".join(_LABEL.sub("", visible.strip()).strip(_QUOTES).split())
+
+
+async def rewrite(
+    request: Question, settings: QuerySettings, site_prompts: SitePrompts, rewriter: Rewriter | None
+) -> str:
+    """The question as the model puts it; without a rewriter, or when it fails, together with the earlier questions it
+    leans on.
+    """
+    if rewriter is None:
+        return continued(request.question, request.history)
+    site, prompt_set = settings.site(request.site), site_prompts.of(request.site)
+    lang = site.languages[0]
+    asks = values(
+        request,
+        site=site.title or request.site,
+        language=prompt_set.phrases.name(lang),
+        history_messages=settings.history_messages,
+        terms=terms_back(site.glossary, request.question),
+    )
+    try:
+        async with asyncio.timeout(PATIENCE):
+            shots = await rewriter.examples.pick(request, lang)
+            messages = prompt_set.prompts["rephrase"].messages(asks, lang, shots)
+            completion = await rewriter.model.complete(messages, max_tokens=OUTPUT_TOKENS)
+    except TimeoutError:
+        logger.warning("not rephrased", code="timeout", seconds=PATIENCE)
+        return continued(request.question, request.history)
+    except PagewireError as err:
+        logger.warning("not rephrased", code=err.code, error=str(err))
+        return continued(request.question, request.history)
+    if completion.cut:  # half a question asks for something else
+        logger.warning("not rephrased", code="cut", tokens=OUTPUT_TOKENS)
+        return continued(request.question, request.history)
+    return parsed(completion.text, request.question)

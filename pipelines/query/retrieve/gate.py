@@ -1,14 +1,15 @@
-"""Gate: is there anything to answer from? Decided before a model is paid, from figures of the search.
+"""Gate: is there anything to answer from? Decided from figures of the search, before the answer's model is asked.
 
     evidence ─▶ signals ─▶ quick score ─ sure ──────────────────────────────────────┬─ yes ─▶ 0 fine, 1 narrow it down
-       │                       └ not sure ─▶ a few sentences embedded ─▶ full score ┴─ no ──▶ 2..5: which, say D, E, SQ
-       └▶ figures D, E, SQ ─▶ the original grades
+       │                       └ not sure ─▶ a few sentences embedded ─▶ full score ┴─ no ──▶ 2..5: by the figures
+       └▶ three figures (distance D, entropy E, subject SQ) ─▶ grade by figures
 
-The original grades come from three figures alone, which say little with today's embedders (alone they find a third
-of the questions whose paragraph is missing). They are kept to explain; what decides is a logistic regression over all
-that the search knows, with weights per embedder, fitted by `pagewire bench gate --fit`. A question in another language
-than the pages shares no words with them, so it has weights of its own, on the vectors alone. Stop words tell languages
-apart: right for .998 of XQuAD's questions.
+The grades 0 to 5 and the three figures are those of an earlier method, which graded by the figures alone. With today's
+embedders they say little (alone they find a third of the questions whose paragraph is missing), so they only say why a
+question cannot be answered. Whether it can, says a logistic regression over all that the search knows, with weights per
+embedder, fitted by `pagewire bench gate --fit`. A question in another language than the pages shares no words with
+them, so it has weights of its own, on the vectors alone. Stop words tell languages apart: right for .998 of XQuAD's
+questions.
 """
 
 from __future__ import annotations
@@ -111,7 +112,7 @@ def foreign(found: Evidence) -> bool:
 
 
 def figures(found: Evidence, at: Thresholds) -> Gate:
-    """The original's three figures and its grade."""
+    """The three figures, and the grade that they give alone."""
     cosines = [hit.cosine for hit in found.dense[:NEAREST] if hit.cosine is not None]
     distance = 1 - sum(cosines) / len(cosines) if cosines else 1.0
     heard = spoken(found.question)
@@ -121,7 +122,7 @@ def figures(found: Evidence, at: Thresholds) -> Gate:
 
 
 def grade_by_figures(distance: float, entropy: float, subject: float, *, hits: int, at: Thresholds) -> Grade:
-    """The grades of the systems we re-create, from three figures alone."""
+    """The grade by distance, entropy and subject alone, as the earlier method had it."""
     if not hits or distance > at.far:
         return 5 if not hits or entropy > at.scattered or subject < at.subject else 4
     if distance > at.near:

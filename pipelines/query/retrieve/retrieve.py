@@ -61,7 +61,7 @@ async def retrieve(
         around = [chunk for place in fields for chunk in await chunks.field(*place)]
         sources = passages(hits, _same_revision(around, hits), settings.context_chars, whole_fields=True)
     else:
-        sources = await widened(hits, found.near, chunks, settings)
+        sources = await widen(hits, found.near, chunks, settings)
     return Retrieved(
         request=asked.request,
         question=asked.question,
@@ -73,7 +73,7 @@ async def retrieve(
     )
 
 
-async def widened(
+async def widen(
     hits: Sequence[Hit], near: Sequence[Hit], chunks: Chunks, settings: QuerySettings
 ) -> tuple[Source, ...]:
     """Sources of the hits and of what is near them; what else stands around them is read if there is room for it."""

@@ -79,7 +79,7 @@ class Bench:
                     raise event
                 yield followed(asked.request_id, event)
 
-        return [f.event.event.type async for f in self.conversations.following(OWNER, asked, source())]
+        return [f.event.event.type async for f in self.conversations.follow(OWNER, asked, source())]
 
     async def states(self) -> list[str]:
         return [turn.state for turn in (await self.conversations.get(OWNER, ID)).turns]
@@ -95,7 +95,7 @@ async def test_who_follows_to_the_end_keeps_the_answer_before_handing_it_on() ->
         for event in (QuestionRephrased(question="R", mode="semantic"), Token(text="Da"), answer("Daily."), Done()):
             yield followed(asked.request_id, event)
 
-    async for seen in bench.conversations.following(OWNER, asked, source()):
+    async for seen in bench.conversations.follow(OWNER, asked, source()):
         if isinstance(seen.event.event, Answered):
             kept = await bench.states()
     assert kept == ["answered"]

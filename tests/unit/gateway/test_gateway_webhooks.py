@@ -208,7 +208,13 @@ async def test_more_than_five_hundred_lines_are_too_many(sender: httpx.AsyncClie
     assert (await sender.post(HOOK, content=body, headers=signed(body))).json()["accepted"] == 500
     body += ndjson(upsert("p500"))
     assert_problem(await sender.post(HOOK, content=body, headers=signed(body)), 413, "too-large")
+    assert_problem(await sender.post(HOOK, content=body[:-1], headers=signed(body[:-1])), 413, "too-large")
     assert "town:en:p500" not in fakes.pages.changes
+
+
+async def test_empty_lines_are_no_lines(sender: httpx.AsyncClient) -> None:
+    body = b"\n\r\n".join(ndjson(upsert(f"p{n}")) for n in range(500))
+    assert (await sender.post(HOOK, content=body, headers=signed(body))).json()["accepted"] == 500
 
 
 async def test_a_body_over_the_limit_is_not_read_to_its_end(sender: httpx.AsyncClient) -> None:

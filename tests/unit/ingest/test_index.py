@@ -161,22 +161,22 @@ async def test_positions_in_different_partitions_say_nothing() -> None:
 
 
 @pytest.mark.parametrize(("part", "at", "hides"), [(1, 11, True), (1, 9, False), (2, 11, False)])
-async def test_a_marker_that_hides_a_part_of_the_winner_brings_it_back(part: int, at: int, hides: bool) -> None:
+async def test_a_tombstone_that_hides_a_part_of_the_winner_brings_it_back(part: int, at: int, hides: bool) -> None:
     pages = FakePages()
     winner = parts_of(change(5, offset=7), {"content": ["a", "b"]}, per_part=1)
     await apply(pages, *winner, at=10)
     [late] = parts_of(change(4, offset=6), {"content": ["c"]})
-    marker = late.model_copy(update={"part": part, "superseded": True, "chunks": ()})
-    assert await apply(pages, marker, at=at) == Outcome(again=winner[0].change if hides else None)
+    tombstone = late.model_copy(update={"part": part, "superseded": True, "chunks": ()})
+    assert await apply(pages, tombstone, at=at) == Outcome(again=winner[0].change if hides else None)
     assert len(pages.index.texts(KEY)) == 2
 
 
-async def test_a_marker_of_the_revision_that_is_about_to_win_hides_nothing() -> None:
+async def test_a_tombstone_of_the_revision_that_is_about_to_win_hides_nothing() -> None:
     pages = FakePages()
     await apply(pages, *parts_of(change(4), {"content": ["a", "b"]}, per_part=1))
     [part] = parts_of(change(5), {"content": ["c"]})
-    marker = part.model_copy(update={"part": 1, "superseded": True, "chunks": ()})
-    assert await apply(pages, marker, at=11) == Outcome()
+    tombstone = part.model_copy(update={"part": 1, "superseded": True, "chunks": ()})
+    assert await apply(pages, tombstone, at=11) == Outcome()
 
 
 # What if we die, or are overtaken, between two steps?

@@ -20,9 +20,10 @@ from pipelines.query.answer.stops import Stops
 from pipelines.query.giving_up import apology, impatient
 from pipelines.query.ports import Completion
 from pipelines.query.publish import CLOCK_SKEW_MS
-from pipelines.query.rephrase import handler as rephrase_handler_module
+from pipelines.query.rephrase import rewrite as rewrite_module
 from pipelines.query.rephrase.examples import Examples
-from pipelines.query.rephrase.handler import Rewriter, rephrase_handler
+from pipelines.query.rephrase.handler import rephrase_handler
+from pipelines.query.rephrase.rewrite import Rewriter
 from pipelines.query.retrieve.handler import retrieve_handler
 from pipelines.query.retrieve.ports import Candidates, Hit
 from pipelines.query.retrieve.search import Retrieval
@@ -214,7 +215,7 @@ class Hangs(FakeChat):
 
 
 async def test_a_model_that_never_answers_does_not_hold_the_question_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rephrase_handler_module, "PATIENCE", 0.01)
+    monkeypatch.setattr(rewrite_module, "PATIENCE", 0.01)
     assert (await rephrased(asked(), Hangs())).question == "When is the pool open?"
 
 
