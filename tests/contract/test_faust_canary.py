@@ -11,6 +11,7 @@ import asyncio
 import inspect
 from collections.abc import AsyncIterator, Callable, Mapping
 from importlib.metadata import version
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -25,6 +26,7 @@ from faust.transport.drivers import aiokafka as driver
 from faust.types import TP
 from mode import Service
 
+from adapters.kafka.sender import MAX_RECORD_BYTES
 from pipelines.runtime.record import LANE_HEADER, Lane, Record
 from pipelines.runtime.stage import Stage, by_record_key
 from pipelines.worker import faust_app
@@ -282,7 +284,13 @@ def _record(offset: int, partition: int = 0) -> Record:
 
 
 @pytest.fixture
-async def app(request: pytest.FixtureRequest) -> AsyncIterator[SafeApp]:
+def failures() -> list[BaseException]:
+    """What the app told its owner; a test that expects some takes them out."""
+    return []
+
+
+@pytest.fixture
+async def app(request: pytest.FixtureRequest, failures: list[BaseException]) -> AsyncIterator[SafeApp]:
     """`lane` of the stage: the test's parameter, else none."""
 
     async def handle(record: Record, sender: object) -> None:
@@ -300,7 +308,6 @@ async def app(request: pytest.FixtureRequest) -> AsyncIterator[SafeApp]:
             failed=failures.append,
         )
 
-    failures: list[BaseException] = []
     settings = Settings(kafka="127.0.0.1:9", drain_timeout=0.01, static_membership="pod-0")
     lane: Lane | None = getattr(request, "param", None)
     app = SafeApp(Stage("canary", {CHANGES: handle}, lane=lane), settings, in_flight, failures.append)
@@ -327,13 +334,58 @@ async def test_faust_takes_our_parts(app: SafeApp) -> None:
     assert app.conf.id == "pagewire-canary"
     assert app.conf.consumer_group_instance_id == "pod-0-canary"
     assert app.conf.stream_wait_empty
+    # Topics are ours to make (adapters/kafka/topics.py), and a worker opens no port that nobody asked for.
+    assert not app.conf.topic_allow_declare
+    assert not app.conf.web_enabled
+
+
+class Stream:
+    """Faust's stream of a topic: these messages, then its end."""
+
+    def __init__(self, *messages: object) -> None:
+        self._messages = messages
+
+    def noack(self) -> Stream:
+        return self
+
+    async def events(self) -> AsyncIterator[SimpleNamespace]:
+        for message in self._messages:
+            yield SimpleNamespace(message=message)
+
+
+async def test_each_topic_has_an_agent_that_hands_on_what_is_in_it(
+    app: SafeApp, thread: FakeThread, failures: list[BaseException], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def assigned(self: object, assigned: set[TP], generation_id: int = 0) -> None: ...
+
+    monkeypatch.setattr(driver.Consumer, "on_partitions_assigned", assigned)
+    thread.ends = {A: 8, B: 8}
+    await app.consumer.on_partitions_assigned({A, B}, 1)
+    [agent] = app.agents.values()
+    assert agent.channel.topics == ("cms.changes",)
+    handed_on: list[Record] = []
+    monkeypatch.setattr(app, "in_flight", SimpleNamespace(put=handed_on.append, drain=app.in_flight.drain))
+    older = SimpleNamespace(
+        topic="cms.changes", partition=1, offset=7, key=b"k", value=b"v", headers=[("own", b"1")], timestamp=5.001
+    )
+    newer = SimpleNamespace(
+        topic="cms.changes", partition=0, offset=8, key=None, value=None, headers=None, timestamp=None
+    )
+    with pytest.raises(RuntimeError, match="ended"):
+        await agent.fun(Stream(older, newer))
+    assert handed_on == [
+        Record("cms.changes", 1, 7, b"k", b"v", (("own", b"1"),), timestamp_ms=5001),
+        Record("cms.changes", 0, 8, None, None, fresh=True),
+    ]
+    # Faust would restart the agent and go on behind what was lost; the worker ends instead.
+    assert "the stream of cms.changes ended" in str(failures.pop())
 
 
 async def test_the_consumer_is_made_with_our_sizes_and_times(app: SafeApp) -> None:
     made = app.consumer._thread._create_worker_consumer(app.transport)
     try:
         assert (made._fetch_max_wait_ms, made._fetch_max_bytes) == (faust_app.FETCH_WAIT_MS, 2 * faust_app.FETCH_BYTES)
-        assert made._max_partition_fetch_bytes == faust_app.FETCH_BYTES
+        assert made._max_partition_fetch_bytes == faust_app.FETCH_BYTES >= MAX_RECORD_BYTES  # of what we send
         assert made._group_instance_id == "pod-0-canary"
         assert made._rebalance_timeout_ms == 60_000
         assert made._max_poll_interval_ms == 24 * 3600 * 1000
@@ -434,11 +486,15 @@ async def test_what_faust_itself_acknowledges_counts_for_nothing(app: SafeApp, t
 async def test_only_what_came_after_the_assignment_is_fresh(
     app: SafeApp, thread: FakeThread, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def assigned(self: object, assigned: set[TP], generation_id: int = 0) -> None: ...
+    faust_told: list[tuple[set[TP], int]] = []
+
+    async def assigned(self: object, assigned: set[TP], generation_id: int = 0) -> None:
+        faust_told.append((assigned, generation_id))
 
     monkeypatch.setattr(driver.Consumer, "on_partitions_assigned", assigned)
     thread.ends = {A: 10}
-    await app.consumer.on_partitions_assigned({A}, 1)
+    await app.consumer.on_partitions_assigned({A}, 7)
+    assert faust_told == [({A}, 7)]  # by the generation, Faust knows a rebalance that is out of date
     assert app.assigned.is_set()
     assert not app.consumer.fresh("cms.changes", 0, 9)
     assert app.consumer.fresh("cms.changes", 0, 10)

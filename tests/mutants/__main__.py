@@ -9,7 +9,7 @@ import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from hashlib import sha256
@@ -43,12 +43,22 @@ class Reach:
     seconds: Sequence[float]
     lines: Mapping[str, Mapping[str, Sequence[int]]]
 
-    def of(self, mutant: Mutant) -> list[int]:
-        """The tests that can notice it: what runs at import is noticed by all that run anything of the module."""
-        lines = self.lines.get(mutant.source.path, {})
-        statement = mutant.statement
-        wanted = map(str, statement.lines) if statement.in_function else lines.keys()
-        return sorted({test for line in wanted for test in lines.get(line, ())})
+    def of(self, mutant: Mutant, files: Sequence[Source]) -> list[int]:
+        """The tests that can notice it.
+
+        What runs at import is noticed by all that run anything of the module; where nobody does, for it holds nothing
+        but constants, by those that run anything of a module that imports it.
+        """
+        source, statement = mutant.source, mutant.statement
+        if statement.in_function:
+            return self.running(source, statement.lines)
+        importers = [other for other in files if other.imports(source.module)]
+        return self.running(source) or sorted({test for other in importers for test in self.running(other)})
+
+    def running(self, source: Source, lines: Container[int] | None = None) -> list[int]:
+        """The tests that run these lines, by default any."""
+        known = self.lines.get(source.path, {})
+        return sorted({test for line in known if lines is None or int(line) in lines for test in known[line]})
 
 
 @dataclass(frozen=True)
@@ -125,8 +135,7 @@ def _kill(process: subprocess.Popen[bytes]) -> None:
 def control(files: Sequence[Source], known: Reach) -> None:
     """Each file as it is, as if it were a mutant, must survive. Raises: Broken."""
     for source in files[:: max(1, len(files) // 4)]:
-        tests = sorted({test for found in known.lines.get(source.path, {}).values() for test in found})
-        if tests and (outcome := run(source, source.text, tests, known)) != "survived":
+        if (tests := known.running(source)) and (outcome := run(source, source.text, tests, known)) != "survived":
             raise Broken(f"{source.path} without any defect is {outcome}")
 
 
@@ -195,6 +204,7 @@ def main() -> None:
     files = {name: sources(name) for name in packages}
     counts = {name: sum(map(len, found)) for name, found in files.items()}
     sizes = sample(counts, asked.sample)
+    every = [source for name in PACKAGES for source in (files[name] if name in files else sources(name))]
     control([source for found in files.values() for source in found], known)
 
     state = STATE / f"tried-{asked.sample or 'all'}-{asked.seed}.ndjson"
@@ -209,7 +219,7 @@ def main() -> None:
                 one = old.get(mutant.id)
                 if one is None or not still_true(one, mutant.source, tests):
                     begun = monotonic()
-                    reached_by = known.of(mutant)
+                    reached_by = known.of(mutant, every)
                     outcome = run(mutant.source, mutant.text, reached_by, known) if reached_by else "unreached"
                     took = round(monotonic() - begun, 1)
                     one = Tried(mutant.id, mutant.source.digest, tests, outcome, len(reached_by), took)

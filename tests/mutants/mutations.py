@@ -43,6 +43,14 @@ class Source:
         assert isinstance(changed, libcst.Module)
         return changed.code
 
+    def imports(self, module: str) -> bool:
+        """Whether this file imports that module."""
+        names: set[str] = set()
+        for node in ast.walk(ast.parse(self.text)):
+            if isinstance(node, ast.ImportFrom) and node.module:
+                names |= {node.module, *(f"{node.module}.{alias.name}" for alias in node.names)}
+        return module in names
+
     @cached_property
     def statements(self) -> Mapping[int, Statement]:
         """The innermost statement of each line."""

@@ -112,6 +112,16 @@ def test_a_hard_cut_keeps_what_is_read_as_one_character(cluster: str) -> None:
         assert core == cluster * (len(core) // len(cluster))
 
 
+def test_a_hard_cut_parts_no_flag() -> None:
+    """A flag is two letters; which two belong together is told by where the row of them begins."""
+    rng = random.Random(1)
+    for _ in range(50):
+        flags = "".join(chr(rng.randint(0x1F1E6, 0x1F1FF)) for _ in range(60))
+        cores = chunk_field(flags, content(33))
+        assert len(cores) > 1
+        assert [len(core) % 2 for core in cores] == [0] * len(cores)
+
+
 def test_hard_cuts_come_even_without_any_place_to_cut() -> None:
     cores = chunk_field("e" + "\u0301" * 500, content(100))
     assert max(map(len, cores)) == 100

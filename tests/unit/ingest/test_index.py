@@ -273,6 +273,16 @@ async def test_a_newer_revision_in_between_leaves_nothing_of_ours_and_is_healed_
     assert pages.index.texts(KEY) == {("content", 0): (9, "Revision 9.")}
 
 
+async def test_a_newer_revision_that_has_only_begun_to_write_wins_too() -> None:
+    pages = FakePages()
+    first, last = parts_of(change(5), {"content": ["a", "b"]}, per_part=1)
+    pages.index = Overtaken(lambda: apply(pages, first))
+    told = receipt(await apply(pages, *parts_of(change(3), {"content": ["Old.", "Beside."]})))
+    assert (told.state, told.change.revision) == ("superseded", 3)
+    assert receipt(await apply(pages, last)).state == "searchable"
+    assert pages.index.texts(KEY) == {("content", 0): (5, "a"), ("content", 1): (5, "b")}
+
+
 async def test_a_part_that_is_late_by_a_whole_revision_is_taken_back() -> None:
     """A paused worker goes on with the first part of a page that was settled and replaced meanwhile."""
     pages = FakePages()
@@ -323,7 +333,7 @@ async def test_from_an_index_that_is_about_to_be_replaced_comes_no_receipt() -> 
     assert receipt(await apply(pages, *late)).state == "superseded"
 
 
-def misfit(revision: int, **fingerprints: str) -> list[PageEmbeddings]:
+def misfit(revision: int, **fingerprints: object) -> list[PageEmbeddings]:
     return [
         part.model_copy(update=fingerprints)
         for part in parts_of(change(revision, offset=3), {"content": ["a", "b"]}, per_part=1)
@@ -344,8 +354,9 @@ async def test_what_the_rebuild_has_put_in_already_is_not_made_again_but_the_edi
     pages = FakePages()
     shown = parts_of(change(2, offset=3), {"content": ["a", "b", "c"]})
     await apply(pages, *shown, at=5)
-    outcome = await apply(pages, *misfit(2, model=OTHER_MODEL))
+    outcome = await apply(pages, *misfit(2, model=OTHER_MODEL, notes=("rules.pdf is not searchable",)))
     assert (receipt(outcome).state, receipt(outcome).chunks.total) == ("searchable", 3)
+    assert receipt(outcome).notes == ("rules.pdf is not searchable",)
     assert outcome.again is None
 
 

@@ -80,6 +80,17 @@ async def test_a_model_rewrites_the_question() -> None:
     assert (made.question, made.mode) == ("When does the indoor pool open on Sundays?", "semantic")
 
 
+async def test_what_the_visitor_calls_a_thing_is_rewritten_into_what_the_site_calls_it() -> None:
+    model, sender = FakeChat("Wann öffnet das Hallenbad?"), FakeSender()
+    glossary = {"Hallenbad": {"en": "indoor pool"}, "Bürgeramt": {"en": "office"}}
+    settings = Settings(sites={"town": SiteSettings(title="Town", glossary=glossary)})
+    request = asked("When does the indoor pool open?")
+    await agents.rephrase_handler(settings, BOOKS, rewriter(model))(record(request), sender)
+    prompt = "\n".join(message.content for message in model.asked[0])
+    assert "indoor pool: Hallenbad" in prompt
+    assert "Bürgeramt" not in prompt
+
+
 @pytest.mark.parametrize(
     "model",
     [None, FakeChat(Retryable("busy")), FakeChat(Completion("When does the indoor pool", Usage(), cut=True))],

@@ -19,6 +19,7 @@ from pipelines.worker.guard import Guard
 from pipelines.worker.in_flight import Work
 from schemas.base import Message, WireError
 from schemas.topics import ANSWERS, CHANGES, CHUNKS, RECEIPTS, Topic
+from tests import skipping_time
 
 
 class Note(Message):
@@ -34,6 +35,7 @@ class FakeBus:
     failures: list[BaseException] = field(default_factory=list)
     hangs: bool = False
     sent: list[tuple[Topic, str, str | None]] = field(default_factory=list)
+    messages: list[tuple[Message, str | None]] = field(default_factory=list)  # and their partition keys
     lanes: list[Lane] = field(default_factory=list)
     buried: list[tuple[Topic, bytes | None, bytes | None, Headers]] = field(default_factory=list)
 
@@ -50,6 +52,7 @@ class FakeBus:
         if self.hangs:
             await asyncio.Event().wait()
         self.sent.append((topic, key, trace_id))
+        self.messages.append((message, partition_key))
         self.lanes.append(lane)
 
     async def send_bytes(self, topic: Topic, key: bytes | None, value: bytes | None, headers: Headers) -> None:
@@ -246,6 +249,41 @@ async def test_on_dead_comes_after_the_dead_letter_and_cannot_do_harm(monkeypatc
     await bench.run(handler, monkeypatch)
     assert told == [(RECORD, "refused", 1)]
     assert bench.bus.sent == [(CHUNKS, "k", RECORD.trace_id)]
+
+
+def test_whoever_is_told_of_a_dead_letter_cannot_hold_up_what_comes_after(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def on_dead(record: Record, letter: DeadLetter, sender: Sender) -> None:
+        await asyncio.Event().wait()
+
+    async def buried() -> float:
+        handler, _ = failing(Permanent("no"))
+        begun = asyncio.get_running_loop().time()
+        await Bench(on_dead=on_dead).run(handler, monkeypatch)
+        return asyncio.get_running_loop().time() - begun
+
+    assert skipping_time.run(buried()) < 60
+
+
+async def test_a_message_goes_out_as_its_handler_gave_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def handler(record: Record, sender: Sender) -> None:
+        await sender.send(CHUNKS, "k", Note(text="a"))
+        await sender.send(CHUNKS, "k#1", Note(text="b"), partition_key="k")
+
+    bench = Bench()
+    await bench.run(handler, monkeypatch)
+    assert bench.bus.messages == [(Note(text="a"), None), (Note(text="b"), "k")]
+
+
+async def test_odd_bytes_and_signs_stop_no_record_from_coming_to_its_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Keys that are no UTF-8, errors that quote half a character: what cannot be told is told as well as can be."""
+    bench = Bench()
+    handler, given = failing(Retryable("later"), Permanent("half of \ud83d"))
+    odd = replace(RECORD, key=b"\xff\xfe", headers=(("own", None), ("odd", b"\xff")))
+    await bench.run(handler, monkeypatch, odd)
+    ((_, key, value, headers),) = bench.bus.buried
+    assert (key, value, original_headers(headers)) == (odd.key, odd.value, odd.headers)
+    assert bench.letter.message == "half of ?"
+    assert len(given) == 2
 
 
 async def test_a_cancellation_nobody_asked_for_is_an_error_like_others(monkeypatch: pytest.MonkeyPatch) -> None:

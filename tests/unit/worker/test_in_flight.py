@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import defaultdict
+from contextlib import suppress
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -13,6 +14,7 @@ from pipelines.runtime.stage import by_record_key
 from pipelines.worker import in_flight as module
 from pipelines.worker.in_flight import InFlight, Work
 from pipelines.worker.offsets import OffsetBook
+from tests import skipping_time
 
 
 class Workshop:
@@ -156,6 +158,36 @@ async def test_a_swallowed_cancellation_does_not_count_either() -> None:
     await shop.in_flight.drain(0.01)
     assert not shop.running  # it returned, as if all were well
     assert shop.finished == []
+
+
+def test_work_that_does_not_end_at_all_holds_up_no_rebalance_and_never_counts() -> None:
+    ends = asyncio.Event()
+
+    async def obstinate(work: Work) -> None:
+        while not ends.is_set():
+            with suppress(asyncio.CancelledError):
+                await ends.wait()
+
+    finished: list[Record] = []
+    in_flight = InFlight(
+        window=4, order_key=by_record_key, work=obstinate, finished=finished.append, failed=lambda err: None
+    )
+
+    async def drained() -> float:
+        in_flight.put(record(0))
+        await asyncio.sleep(0)
+        begun = asyncio.get_running_loop().time()
+        await in_flight.drain(10.0)
+        seconds = asyncio.get_running_loop().time() - begun
+        assert in_flight.running == 0
+        in_flight.open()
+        ends.set()
+        for _ in range(5):
+            await asyncio.sleep(0)
+        return seconds
+
+    assert 10.0 <= skipping_time.run(drained()) <= 10.0 + 5.0  # a broker waits for a minute: see REBALANCE
+    assert finished == []
 
 
 async def test_it_opens_again_for_a_new_assignment() -> None:
