@@ -85,7 +85,7 @@ async def test_what_the_visitor_calls_a_thing_is_rewritten_into_what_the_site_ca
     glossary = {"Hallenbad": {"en": "indoor pool"}, "Bürgeramt": {"en": "office"}}
     settings = Settings(sites={"town": SiteSettings(title="Town", glossary=glossary)})
     request = asked("When does the indoor pool open?")
-    await agents.rephrase_handler(settings, BOOKS, rewriter(model))(record(request), sender)
+    await rephrase_handler(settings, SITE_PROMPTS, rewriter(model))(record(request), sender)
     prompt = "\n".join(message.content for message in model.asked[0])
     assert "indoor pool: Hallenbad" in prompt
     assert "Bürgeramt" not in prompt

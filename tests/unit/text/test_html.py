@@ -67,6 +67,8 @@ DROPPED = [
     '<div class="navbar">a</div>',
     '<p class="skip-link">a</p>',
     "<form>a <input value=b><button>c</button></form>",
+    "<form><h2>a</h2><label>b</label><input></form>",
+    "<form><p>a</p><input></form>",
     "<button>a</button>",
     "<select><option>a</select>",
     "<textarea>a</textarea>",

@@ -8,7 +8,7 @@ from typing import Any
 from adapters.elastic.search import Candidates, Floors
 from adapters.embedders.fake import FakeEmbedder
 from pipelines.query.answer.strategies.finder import PageFinder
-from pipelines.query.retrieve.fuse import Hit
+from pipelines.query.retrieve.ports import Hit
 from pipelines.query.retrieve.search import Searcher
 from schemas.page import FieldName
 from schemas.query import Retrieved
