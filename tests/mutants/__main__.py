@@ -46,14 +46,13 @@ class Reach:
     def of(self, mutant: Mutant, files: Sequence[Source]) -> list[int]:
         """The tests that can notice it.
 
-        What runs at import is noticed by all that run anything of the module; where nobody does, for it holds nothing
-        but constants, by those that run anything of a module that imports it.
+        A constant or a class is made when its module is imported, and used here and in the modules that import it.
         """
         source, statement = mutant.source, mutant.statement
         if statement.in_function:
             return self.running(source, statement.lines)
-        importers = [other for other in files if other.imports(source.module)]
-        return self.running(source) or sorted({test for other in importers for test in self.running(other)})
+        users = [other for other in files if other is source or other.imports(source.module)]
+        return sorted({test for user in users for test in self.running(user)})
 
     def running(self, source: Source, lines: Container[int] | None = None) -> list[int]:
         """The tests that run these lines, by default any."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from types import SimpleNamespace
 from typing import Any
 
@@ -19,11 +19,16 @@ from pipelines.runtime.stage import Handler, Sender, Stage
 from pipelines.worker import runner as module
 from pipelines.worker.in_flight import InFlight
 from pipelines.worker.runner import EXIT_CRASHED, EXIT_NO_SERVICE, EXIT_OK, run_stages
+from schemas.base import Message
 from schemas.topics import CHANGES, CHUNKS, Topic
 from tests import skipping_time
 from wiring.settings import Settings
 
 SETTINGS = Settings(kafka="127.0.0.1:9", topic_prefix="p.")
+
+
+class Note(Message):
+    """Any message."""
 
 
 class Exited(BaseException):
@@ -41,6 +46,7 @@ class World:
         self.never_stops: set[str] = set()
         self.stalls = asyncio.Event()
         self.watched: Sequence[Any] = ()
+        self.sent: list[tuple[Topic, str]] = []
 
     def stage(
         self,
@@ -137,7 +143,9 @@ class FakeSender:
 
     def __init__(self, world: World) -> None:
         self.world = world
-        self.sent: list[Mapping[str, Any]] = []
+
+    async def send(self, topic: Topic, key: str, message: Message, **options: Any) -> None:
+        self.world.sent.append((topic, key))
 
     async def start(self) -> None:
         self.world.events.append("sender started")
@@ -193,6 +201,7 @@ def test_records_get_to_the_handler_of_their_topic_and_none_after_the_end(world:
 
     async def handler(record: Record, sender: Sender) -> None:
         handled.append(record)
+        await sender.send(CHUNKS, "k", Note())
 
     first = Record("p.cms.changes", 0, 1, b"k", b"v")
 
@@ -203,6 +212,7 @@ def test_records_get_to_the_handler_of_their_topic_and_none_after_the_end(world:
     assert world.run(world.stage("chunk", handler), on_ready=give) == EXIT_OK
     app = world.apps["chunk"]
     assert handled == app.done == [first]
+    assert world.sent == [(CHUNKS, "k")]
     app.in_flight.put(Record("p.cms.changes", 0, 2, b"k", b"v"))
     assert app.in_flight.running == 0
 

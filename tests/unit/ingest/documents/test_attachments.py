@@ -199,6 +199,7 @@ async def test_files_come_from_the_permitted_folder_alone(tmp_path: Path) -> Non
     read = await attachments(folder=folder).read(page(*(Attachment(path=p, media_type="text/plain") for p in paths)))
     assert [(piece.place.file, piece.text) for piece in read.pieces] == [(0, "Hello")]
     assert len(read.failed) == 7
+    assert "its path leads out of the folder" in read.failed[1]
     assert not any("secret" in each.partition(":")[2] for each in read.failed)
 
 
@@ -304,6 +305,7 @@ async def test_a_page_does_not_wait_for_a_server_that_is_away() -> None:
     away = Attached(notes=("x",), failed=("x",), away=True)
     [sent], error = await handled(away, 1)
     assert isinstance(error, AttachmentsAway)
+    assert error.code == "attachments-away"
     assert len(sent.chunks) == 2
     sent_again, error = await handled(away, 2)
     assert sent_again == []
