@@ -111,10 +111,10 @@ def test_a_follow_up_is_searched_with_the_question_before_and_a_new_topic_alone(
 
 
 def test_a_question_without_a_language_is_answered_in_its_own(system: System) -> None:
-    put(system.site, "sled", "<p>Der Schlitten kostet 3 Euro am Tag.</p>", title="Schlittenverleih", lang="de")
+    put(system.site, "ladder", "<p>Die Leiter kostet 3 Euro am Tag.</p>", title="Leiterverleih", lang="de")
     for question, lead_in in [
-        ("Was kostet der Schlitten am Tag?", "Auf der Website steht"),
-        ("What is the price of a sled for the day?", "The website says"),
+        ("Was kostet die Leiter am Tag?", "Auf der Website steht"),
+        ("What is the price of a ladder for the day?", "The website says"),
     ]:
         answer = system.site.post("/chat", json={"question": question}).json()["answer"]
         assert answer.startswith(lead_in), answer
