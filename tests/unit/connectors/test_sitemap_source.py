@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import gzip
+import itertools
+import time
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -88,8 +90,10 @@ def web() -> FakeWeb:
 
 
 @pytest.fixture
-async def made(web: FakeWeb, tmp_path: Path) -> AsyncIterator[Any]:
-    """Makes sources; each is a new run of the command."""
+async def made(web: FakeWeb, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Any]:
+    """Makes sources; each is a new run of the command, and begins after all that the last one did."""
+    milliseconds = itertools.count(int(time.time() * 1000))
+    monkeypatch.setattr(SitemapSource, "_clock", staticmethod(lambda: next(milliseconds)))
     async with OwnThread(lambda: Visits(tmp_path / "crawls" / "visits.db")) as own:
 
         def make(path: str = "/", **more: Any) -> SitemapSource:
