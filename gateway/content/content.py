@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
 from typing import Annotated, Any, ClassVar, Literal
 
 from fastapi import APIRouter, Query, Request, Response
@@ -16,7 +15,6 @@ from gateway.edge.openapi import request_body
 from gateway.edge.problems import Problem
 from gateway.ports import Acceptance, Change
 from pipelines.ingest.accept import check_size
-from pipelines.runtime.errors import Retryable
 from schemas.base import Lang, PageId, Revision
 from schemas.http import AcceptedChange, BulkLine, BulkResult
 from schemas.ingest import Receipt
@@ -129,10 +127,7 @@ async def _accepted(acceptance: Acceptance, edge: Edge, wait: str | None, timeou
     headers = {SUPERSEDED_HEADER: "true"} if acceptance.superseded else {}
     if wait is not None:
         seconds = edge.settings.receipt_timeout if timeout is None else timeout
-        receipt = None
-        # With Elasticsearch away nobody can say when; the change is accepted all the same.
-        with suppress(Retryable):
-            receipt = await edge.ports.receipts.settled(acceptance.page_key, acceptance.revision, seconds)
+        receipt = await edge.ports.receipts.settled(acceptance.page_key, acceptance.revision, seconds)
         if receipt is not None:
             return JSONResponse(receipt.model_dump(mode="json"), headers=headers)
     change = AcceptedChange(page_key=acceptance.page_key, revision=acceptance.revision)

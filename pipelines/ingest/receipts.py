@@ -8,12 +8,13 @@ from __future__ import annotations
 import asyncio
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 from cachetools import FIFOCache
 
 from pipelines.ingest.ports import KnownPages
 from pipelines.runtime.bus import MakeTail
+from pipelines.runtime.errors import Retryable
 from pipelines.runtime.record import Record
 from schemas.base import WireError
 from schemas.head import Head
@@ -22,6 +23,9 @@ from schemas.keys import page_key, parse_page_key
 
 RECENT = 10_000  # receipts kept in mind
 CATCH_UP = 1.0  # seconds that a look waits for the topic before a page is called unknown
+# Seconds until who waits looks again by itself. The event comes once, and the look it asks for may meet Elasticsearch
+# in a bad moment, or the index that was live a moment ago (adapters.elastic.indexes.INFO_TTL).
+LOOK_AGAIN = 2.5
 
 
 def receipt(event: ReceiptEvent | None, head: Head | None) -> Receipt | None:
@@ -126,7 +130,7 @@ class ReceiptReader:
         """The receipt once this revision or a newer one can be found, is deleted or has failed.
 
         Returns:
-            None when that takes longer than `timeout` seconds.
+            None when that takes longer than `timeout` seconds, or Elasticsearch was away for so long.
         """
         arrived = asyncio.Event()
         self._waiting[page_key].add(arrived)
@@ -144,10 +148,13 @@ class ReceiptReader:
         site = parse_page_key(key).site
         while True:
             arrived.clear()  # before the look: what comes during it asks for another one
-            now = (await self.receipts(site, [key])).get(key)
-            if now and now.accepted_revision >= revision and now.state != "queued":
-                return now
-            await arrived.wait()
+            with suppress(Retryable):
+                now = (await self.receipts(site, [key])).get(key)
+                if now and now.accepted_revision >= revision and now.state != "queued":
+                    return now
+            with suppress(TimeoutError):
+                async with asyncio.timeout(LOOK_AGAIN):
+                    await arrived.wait()
 
     def _deliver(self, record: Record) -> None:
         try:

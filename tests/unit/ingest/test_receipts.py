@@ -338,12 +338,41 @@ async def test_several_may_wait_for_the_same_page() -> None:
     assert [r and r.searchable_revision for r in await asyncio.gather(*waiting)] == [5, 5, 5]
 
 
-async def test_without_elasticsearch_waiting_says_so() -> None:
-    class Away(Watched):
+async def test_who_waits_looks_again_after_a_look_at_the_index_that_was_live_before(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    class Outdated(Watched):
         async def heads(self, site: str, page_keys: Iterable[str]) -> Mapping[str, Head]:
-            raise Retryable("away")
+            return await super().heads(site, page_keys) if self.looked > 1 else {}
 
-    bench = Bench(Away())
-    with pytest.raises(Retryable):
-        await bench.reader.settled(KEY, 5, timeout=60)
+    monkeypatch.setattr(module, "LOOK_AGAIN", 0.01)
+    bench = Bench(Outdated())
+    bench.deliver(await bench.index(5))  # the one event; none comes after the first look
+    settled = await bench.reader.settled(KEY, 5, timeout=60)
+    assert settled is not None
+    assert settled.state == "searchable"
+
+
+async def test_elasticsearch_may_be_away_for_a_while(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Away(Watched):
+        away = True
+
+        async def heads(self, site: str, page_keys: Iterable[str]) -> Mapping[str, Head]:
+            if self.away:
+                raise Retryable("away")
+            return await super().heads(site, page_keys)
+
+    monkeypatch.setattr(module, "LOOK_AGAIN", 0.01)
+    pages = Away()
+    bench = Bench(pages)
+    assert await bench.reader.settled(KEY, 5, timeout=0.05) is None
     assert bench.reader._waiting == {}
+    pages.away = False
+    bench.deliver(await bench.index(5))
+    pages.away = True
+    waiting = asyncio.create_task(bench.reader.settled(KEY, 5, timeout=60))
+    assert await goes_on(waiting)
+    pages.away = False
+    settled = await waiting
+    assert settled is not None
+    assert settled.state == "searchable"
