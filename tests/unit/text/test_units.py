@@ -1,0 +1,95 @@
+"""What of a page can be quoted by itself, and what has to be known to understand it."""
+
+from __future__ import annotations
+
+import pytest
+
+from text.units import Unit, leans, units
+
+PAGE = """The library lends books. It is closed on Mondays.
+
+## Fees
+
+A card costs, for a year:
+
+- Adults: **€12**
+- Children: nothing
+
+### Late books
+
+| Item | Per day |
+| --- | --- |
+| Book | €0.20 |
+| Film | €1 |
+
+Whoever pays late gets a letter. After that the card is blocked. Then we wait.
+"""
+
+
+def found(said: str, page: str = PAGE, lang: str = "en") -> Unit:
+    [unit] = [unit for unit in units(page, lang) if said in unit.said.rpartition(". ")[2] or unit.said == said]
+    return unit
+
+
+def test_each_stands_where_it_says() -> None:
+    for unit in units(PAGE, "en"):
+        assert PAGE[unit.start : unit.end] == unit.text
+
+
+def test_in_reading_order_and_headings_are_none() -> None:
+    said = [unit.said for unit in units(PAGE, "en")]
+    assert said[0] == "The library lends books."
+    assert not {"Fees", "Late books", "Item Per day"} & set(said)
+    starts = [(unit.start, unit.end) for unit in units(PAGE, "en")]
+    assert starts == sorted(starts)
+
+
+def test_an_item_knows_its_headings_and_what_introduces_it() -> None:
+    item = found("Children: nothing")
+    assert (item.kind, item.headings, item.intro) == ("item", ("Fees",), "A card costs, for a year:")
+    assert item.block == found("Adults: €12").start
+    assert item.sense("Library") == "Library. Fees. A card costs, for a year:. Children: nothing"
+
+
+def test_a_row_says_each_cell_after_its_column() -> None:
+    row = found("Item: Film; Per day: €1")
+    assert (row.kind, row.headings, row.header) == ("row", ("Fees", "Late books"), "| Item | Per day |")
+    assert row.block == found("Item: Book; Per day: €0.20").block
+
+
+def test_a_sentence_that_leans_comes_with_the_one_before_it_or_not_at_all() -> None:
+    said = [unit.said for unit in units(PAGE, "en")]
+    assert "It is closed on Mondays." not in said
+    assert "The library lends books. It is closed on Mondays." in said
+    assert "Whoever pays late gets a letter. After that the card is blocked." in said
+    assert "Whoever pays late gets a letter. After that the card is blocked. Then we wait." in said
+
+
+def test_a_paragraph_leans_on_no_other() -> None:
+    assert [unit.said for unit in units("One.\n\nIt rains.", "en")] == ["One.", "It rains."]
+
+
+def test_a_table_without_a_header_and_two_tables_in_a_row() -> None:
+    page = "| a | 1 |\n| b | 2 |\n\ntext\n\n| h | k |\n| --- | --- |\n| c | 3 |"
+    rows = [unit for unit in units(page, "en") if unit.kind == "row"]
+    assert [row.said for row in rows] == ["a 1", "b 2", "h: c; k: 3"]
+    assert rows[0].block == rows[1].block != rows[2].block
+
+
+def test_what_has_no_word_is_none() -> None:
+    assert units("***\n\n- –\n\n| --- |\n", "en") == []
+
+
+@pytest.mark.parametrize(
+    ("sentence", "lang", "expected"),
+    [
+        ("After that, you pay.", "en", True),
+        ("This page is about fees.", "en", False),
+        ("Danach zahlen Sie.", "de-AT", True),
+        ("Sie zahlen 12 Euro.", "de", False),
+        ("Danach zahlen Sie.", "en", False),
+        ("It is.", "xx", False),
+    ],
+)
+def test_whether_a_sentence_leans_is_told_by_its_beginning(sentence: str, lang: str, expected: bool) -> None:
+    assert leans(sentence, lang) is expected

@@ -1,0 +1,133 @@
+"""Units: what of a page can be quoted by itself, each with what a reader has to know to understand it.
+
+    ## Fees                                    unit                       above      intro
+    A card costs, for a year:           ─▶     "- Adults: €12"            Fees       A card costs, for a year:
+    - Adults: €12                              "- Children: nothing"      Fees       A card costs, for a year:
+    - Children: nothing                        "It is not transferable."  -          -     with the sentence before
+
+A unit is a sentence, a list item or a table's row. A sentence that leans on the one before ("After that ...") is no
+unit without it. What a unit says to a search is its `sense`: the page's title and the headings above it belong to it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+from itertools import groupby
+
+from prompts.loader import table
+from text.markdown import Kind, cells, plain
+from text.sentences import Sentence, ended, split
+from text.words import words
+
+LONGEST_INTRO = 300  # characters of what introduces a list or a table
+MOST_LEANING = 2  # sentences that may stand before one that leans on them
+
+
+@dataclass(frozen=True)
+class Unit:
+    """`text[start:end]`, Markdown as on the page."""
+
+    start: int
+    end: int
+    kind: Kind
+    text: str
+    headings: tuple[str, ...] = ()  # above it, the outermost first; plain text
+    intro: str = ""  # Markdown: the sentence that introduces its list or table
+    header: str = ""  # Markdown: of a row, its table's header row
+    block: int = 0  # start of the list or table that it is part of; its own start where it is part of none
+
+    @property
+    def said(self) -> str:
+        """Its own words as a reader hears them: of a row each cell after its column's name."""
+        if not self.header:
+            return plain(self.text)
+        names, found = (map(plain, cells(row)) for row in (self.header, self.text))
+        return "; ".join(f"{name}: {cell}" if name else cell for name, cell in zip(names, found, strict=False) if cell)
+
+    def sense(self, title: str) -> str:
+        """What it says where it stands, for an embedder."""
+        return ". ".join(part for part in (title, *self.headings, plain(self.intro), self.said) if part)
+
+
+def units(text: str, lang: str = "") -> list[Unit]:
+    """Everything in a page's text that can be quoted, in reading order."""
+    return list(_joined(_alone(text, lang), text, lang))
+
+
+def leans(sentence: str, lang: str) -> bool:
+    """Whether a sentence can hardly be understood without the one before it: by how it begins."""
+    openers = _openers().get(lang.partition("-")[0].lower(), ())
+    return f"{' '.join(words(sentence[:80]))} ".startswith(openers) if openers else False
+
+
+def _alone(text: str, lang: str) -> Iterator[Unit]:
+    """Sentence by sentence, item by item, row by row."""
+    headings: dict[int, str] = {}
+    intro = ""
+    for (kind, _), group in groupby(_numbered(split(text, lang)), key=lambda each: (each[0].kind, each[1])):
+        blocks = [sentence for sentence, _ in group]
+        first = blocks[0]
+        if kind == "heading":
+            line = text[first.start : first.end]
+            level = len(line) - len(line.lstrip("#")) or 6
+            headings = {each: said for each, said in headings.items() if each < level} | {level: plain(line)}
+            intro = ""
+            continue
+        above = tuple(headings[level] for level in sorted(headings))
+        heads = {sentence.header for sentence in blocks if sentence.header}
+        for sentence in blocks:
+            if (sentence.start, sentence.end) in heads:
+                continue
+            header = text[slice(*sentence.header)] if sentence.header else ""
+            said = text[sentence.start : sentence.end]
+            if not any(ch.isalnum() for ch in said):
+                continue
+            listed = kind in ("item", "row")
+            block = first.start if listed else sentence.start
+            yield Unit(sentence.start, sentence.end, kind, said, above, intro if listed else "", header, block)
+        last = text[blocks[-1].start : blocks[-1].end]
+        introduces = kind == "prose" and (last.rstrip().endswith((":", "：")) or not ended(last))
+        intro = last if introduces and len(last) <= LONGEST_INTRO else ""
+
+
+def _numbered(sentences: Sequence[Sentence]) -> Iterator[tuple[Sentence, int]]:
+    """Each with a number: sentences of prose one each, those of a list or a table the same."""
+    number = 0
+    for before, sentence in zip([None, *sentences], sentences, strict=False):
+        together = before is not None and before.kind == sentence.kind and sentence.kind in ("item", "row")
+        if together and before and sentence.kind == "row" and sentence.header != before.header:
+            together = sentence.header == (before.start, before.end)  # the header itself has none
+        number += not together
+        yield sentence, number
+
+
+def _joined(alone: Iterator[Unit], text: str, lang: str) -> Iterator[Unit]:
+    """Leaning sentences together with what they lean on; what introduces a list is no unit of its own."""
+    before: Unit | None = None
+    joined = 0
+    for unit in alone:
+        same = before is not None and before.kind == unit.kind == "prose" and before.headings == unit.headings
+        if (
+            before
+            and same
+            and joined < MOST_LEANING
+            and "\n\n" not in text[before.end : unit.start]
+            and leans(unit.text, lang)
+        ):
+            yield replace(before, end=unit.end, text=text[before.start : unit.end])
+            before = replace(before, end=unit.end, text=text[before.start : unit.end])
+            joined += 1
+            continue
+        yield unit
+        before, joined = unit, 0
+
+
+@cache
+def _openers() -> dict[str, tuple[str, ...]]:
+    """By language: words that a sentence begins with which leans on the one before."""
+    return {
+        lang: tuple(f"{' '.join(words(opener))} " for opener in said.split(","))
+        for lang, said in table("leaning").items()
+    }
