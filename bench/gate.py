@@ -180,21 +180,33 @@ def threshold(answerable: Sequence[float], refused: float) -> float:
 
 
 def regression(samples: Sequence[Sample], names: Sequence[str]) -> Calibration:
+    """`logistic` of the samples. Both answers weigh the same in all."""
+    given = np.array([[sample.signals[name] for name in names] for sample in samples])
+    good = np.array([sample.kind == "answerable" for sample in samples], dtype=float)
+    return logistic(given, good, names, _weights(samples, good), RIDGE)
+
+
+def logistic(
+    given: NDArray[np.float64],
+    good: NDArray[np.float64],
+    names: Sequence[str],
+    weights: NDArray[np.float64] | None = None,
+    ridge: float = 5.0,
+) -> Calibration:
     """Logistic regression with a ridge, by Newton's method.
 
-    Both answers weigh the same in all.
+    Args:
+        given: a row a sample, a column a signal. good: 1 or 0 a sample. weights: of the samples, as a rule 1.
     """
-    given = np.array([[sample.signals[name] for name in names] for sample in samples])
     mean, spread = given.mean(axis=0), given.std(axis=0) + 1e-9
     scaled = np.c_[(given - mean) / spread, np.ones(len(given))]
-    good = np.array([sample.kind == "answerable" for sample in samples], dtype=float)
-    weights = _weights(samples, good)
-    ridge = np.diag([RIDGE] * len(names) + [0.0])
+    weigh = np.ones(len(given)) if weights is None else weights
+    penalty = np.diag([ridge] * len(names) + [0.0])
     beta: NDArray[np.float64] = np.zeros(len(names) + 1)
     for _ in range(50):
         chance = 1 / (1 + np.exp(-scaled @ beta))
-        slope = scaled.T @ (weights * (chance - good)) + ridge @ beta
-        curve = (scaled * (weights * chance * (1 - chance))[:, None]).T @ scaled + ridge
+        slope = scaled.T @ (weigh * (chance - good)) + penalty @ beta
+        curve = (scaled * (weigh * chance * (1 - chance))[:, None]).T @ scaled + penalty
         step = np.linalg.solve(curve, slope)
         beta -= step
         if np.abs(step).max() < 1e-9:

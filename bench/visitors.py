@@ -186,14 +186,19 @@ def _kept(verdicts: Iterable[Verdict], part: Part) -> list[Mapping[str, Any]]:
 
 async def _asked(wanted: Sequence[Case]) -> list[Verdict]:
     async with system([SITE], languages=LANGUAGES) as (started, client):
-        for page in sample_pages(started.url):
-            answer = await client.put(
-                f"/sites/{SITE}/pages/{page.id}?wait=searchable&timeout=120",
-                content=page.model_dump_json(exclude_none=True),
-                headers={"Content-Type": "application/json"},
-            )
-            assert answer.status_code == 200, answer.text
+        await fill(started.url, client)
         return [judged(case, await _shown(client, case)) for case in track(wanted, "asking")]
+
+
+async def fill(url: str, client: httpx.AsyncClient) -> None:
+    """The sample site's pages, all searchable."""
+    for page in sample_pages(url):
+        answer = await client.put(
+            f"/sites/{SITE}/pages/{page.id}?wait=searchable&timeout=120",
+            content=page.model_dump_json(exclude_none=True),
+            headers={"Content-Type": "application/json"},
+        )
+        assert answer.status_code == 200, answer.text
 
 
 async def _shown(client: httpx.AsyncClient, case: Case) -> Shown:

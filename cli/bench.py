@@ -325,6 +325,17 @@ def visitors(
     visitors.main(part, show)  # type: ignore[arg-type]
 
 
+@app.command()
+def sureness() -> None:
+    """Fit how sure an embedder's best sentence is, on the tuned part of the everyday questions.
+
+    Example: pagewire bench sureness
+    """
+    from bench import sureness as bench
+
+    bench.main()
+
+
 def _names(given: str) -> list[str]:
     return [name for name in given.split(",") if name]
 

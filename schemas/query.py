@@ -23,6 +23,9 @@ SearchMode = Literal["semantic", "keyword"]
 Grade = Annotated[int, Field(ge=0, le=5, description="0 fine ... 5 nothing to answer from.")]
 
 
+SureOf = Literal["unit", "page", "nothing"]
+
+
 class Turn(Wire):
     """An earlier question of the conversation and its answer."""
 
@@ -89,6 +92,30 @@ class Gate(Wire):
     signals: dict[str, float] = Field(default_factory=dict, description="What the score was computed from.")
 
 
+class Evidence(Wire):
+    """A unit of a source (text.units): what can be quoted, and how well it fits the question."""
+
+    n: int = Field(ge=1, description="Of the source.")
+    start: int = Field(ge=0, description="In the page's content: tells the order of units.")
+    text: str = Field(description="Markdown, as on the page.")
+    kind: Literal["prose", "item", "row", "code"]
+    headings: tuple[str, ...] = Field(default=(), description="Above it, the outermost first.")
+    intro: str = Field(default="", description="What introduces its list or table; Markdown.")
+    header: str = Field(default="", description="Of a row: its table's header row; Markdown.")
+    block: int = Field(ge=0, description="Where its list or table begins; its own start where it is in none.")
+    of: int = Field(default=1, ge=1, description="Units of its list or table.")
+    score: float = Field(description="Comparable within one question.")
+
+
+class Sure(Wire):
+    """How sure the search is that the best evidence is right."""
+
+    of: SureOf = Field(description="What is sure enough to be shown where no model writes.")
+    unit: float | None = Field(default=None, description="Chance that the best unit answers; null: not calibrated.")
+    page: float | None = Field(default=None, description="Chance that its page does.")
+    signals: dict[str, float] = Field(default_factory=dict, description="What the chances were computed from.")
+
+
 class Retrieved(Message):
     """`query.retrieved`: the sources an answer may use."""
 
@@ -98,4 +125,6 @@ class Retrieved(Message):
     grade: Grade
     sources: tuple[Source, ...]
     gate: Gate | None = None
+    evidence: tuple[Evidence, ...] = Field(default=(), description="Best first; none of an index made without units.")
+    sure: Sure | None = Field(default=None, description="Null where there is no evidence.")
     timings_ms: dict[str, float] = Field(default_factory=dict)

@@ -68,7 +68,8 @@ def retrieve_stage(settings: Settings, elastic: Elastic, models: Models) -> Stag
     log, site_prompts = LogReader(settings, ANSWERS), SitePrompts.of_settings(settings)
     searcher = Searcher(elastic.search, models, settings)
     reranker = make_reranker(settings.reranker, settings.nice)
-    handler = retrieve_handler(settings, searcher, elastic.search, reranker)
+    writes = settings.llm_model is not None
+    handler = retrieve_handler(settings, searcher, elastic.search, reranker, writes=writes)
 
     async def setup() -> None:
         if reranker is not None:

@@ -176,9 +176,12 @@ class Answering:
         made.strategy, made.extractive, made.cut = "quote", True, False
         # What the strategy has found since is more than the gate knew.
         if made.sources and not (refuses and made.sources == retrieved.sources):
-            quoted = replace(task, retrieved=retrieved.model_copy(update={"sources": made.sources}))
+            # Evidence names the sources by number: what a strategy has found since has other numbers.
+            found = {"sources": made.sources} | ({} if made.sources == retrieved.sources else {"evidence": ()})
+            quoted = replace(task, retrieved=retrieved.model_copy(update=found))
             lead_in = await self._said(phrases.lead_in(retrieved.request.lang), retrieved.request)
-            async with aclosing(Quote(embedder, lead_in).run(quoted)) as pieces:
+            about = await self._said(phrases.about(retrieved.request.lang), retrieved.request)
+            async with aclosing(Quote(embedder, lead_in, about).run(quoted)) as pieces:
                 async for piece in pieces:
                     if stopped.is_set():
                         return None

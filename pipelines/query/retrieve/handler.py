@@ -19,13 +19,18 @@ logger = structlog.get_logger(__name__)
 
 
 def retrieve_handler(
-    settings: QuerySettings, searcher: Searcher, chunks: Chunks, reranker: Reranker | None = None
+    settings: QuerySettings,
+    searcher: Searcher,
+    chunks: Chunks,
+    reranker: Reranker | None = None,
+    *,
+    writes: bool = False,
 ) -> Handler:
     """A question gets the passages that may answer it."""
 
     async def handle(record: Record, sender: Sender) -> None:
         asked = Rephrased.decode(record.value)
-        found = await retrieve(asked, searcher, chunks, settings, reranker)
+        found = await retrieve(asked, searcher, chunks, settings, reranker, writes=writes)
         await sender.send(RETRIEVED, asked.request.conversation_id, found)
         took = {name: round(ms) for name, ms in found.timings_ms.items()}
         logger.info("retrieved", grade=found.grade, sources=len(found.sources), ms=took)

@@ -118,6 +118,19 @@ class GateProfile:
 
 
 @dataclass(frozen=True)
+class SurenessProfile:
+    """What makes the best unit of a search sure (pipelines.query.retrieve.evidence), and what is sure enough.
+
+    Fitted by `pagewire bench sureness` on the tuned part of the everyday questions.
+    """
+
+    unit: Calibration  # chance that the best unit answers
+    page: Calibration  # ... that its page does
+    least_unit: float  # to show the unit
+    least_page: float  # to show what fits best on the page
+
+
+@dataclass(frozen=True)
 class EmbedderProfile:
     """What cosines mean; it differs from model to model.
 
@@ -128,6 +141,7 @@ class EmbedderProfile:
     short_floor: float  # name, title, description, keywords: the one best hit
     content_floor: float  # content
     gate: GateProfile = field(default_factory=GateProfile)  # uncalibrated: knows only "nothing found"
+    sureness: SurenessProfile | None = None  # None: not calibrated
 
 
 class Reranker(Protocol):

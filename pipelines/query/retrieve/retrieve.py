@@ -1,6 +1,6 @@
 """Retrieve: the sources an answer may read, and whether there is an answer in them.
 
-query.rephrased ─▶ retrieve: hits in five fields + keywords ─▶ (reranker) ─▶ gate ─▶ neighbours ─▶ query.retrieved
+query.rephrased ─▶ hits in five fields + keywords ─▶ (reranker) ─▶ gate ─▶ evidence ─▶ neighbours ─▶ query.retrieved
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from time import perf_counter
 
+from pipelines.query.retrieve.evidence import Findings, graded, sureness, weigh
 from pipelines.query.retrieve.gate import Evidence, judge
 from pipelines.query.retrieve.ports import Chunks, Hit, Reranker, SearchEmbedder
 from pipelines.query.retrieve.search import Retrieval, Searcher
@@ -21,12 +22,22 @@ FINE: Grade = 0
 
 
 RERANKED, KEPT = 20, 5  # hits read by the reranker, and left of them
+LOOKED_INTO = 20  # hits whose units are measured
 
 
 async def retrieve(
-    asked: Rephrased, searcher: Searcher, chunks: Chunks, settings: QuerySettings, reranker: Reranker | None = None
+    asked: Rephrased,
+    searcher: Searcher,
+    chunks: Chunks,
+    settings: QuerySettings,
+    reranker: Reranker | None = None,
+    *,
+    writes: bool = False,
 ) -> Retrieved:
     """Search, judge and widen.
+
+    Args:
+        writes: whether a model writes the answer: it may find in the sources what no unit says by itself.
 
     Raises:
         UnknownSite, Retryable. Permanent: of the reranker.
@@ -37,12 +48,15 @@ async def retrieve(
     found = await searcher.find(
         request.site,
         asked.question,
-        kind="keyword" if keyword else "hybrid",
-        size=max(RERANKED, settings.content_hits) if reranker else settings.content_hits,
+        kind="hybrid",
+        size=max(LOOKED_INTO, RERANKED if reranker else 0, settings.content_hits),
         groups=request.groups,
-        around=0 if keyword or reranker else settings.neighbours,
+        around=0 if reranker else settings.neighbours,
+        lang=request.lang,
     )
     hits = found.hits
+    if keyword and any(hit.bm25 is not None for hit in hits):
+        hits = [hit for hit in hits if hit.bm25 is not None]  # by its words as they stand, where the index has them
     timings = {"search": (perf_counter() - began) * 1000}
     if reranker is not None and not keyword:
         began = perf_counter()
@@ -50,10 +64,21 @@ async def retrieve(
         timings["rerank"] = (perf_counter() - began) * 1000
     grade: Grade = FINE if hits else NOTHING_FOUND
     gate = None
-    if settings.gate and found.model is not None:
+    if settings.gate and found.model is not None and not keyword:
         began = perf_counter()
         grade, gate = await _judged(asked, found, found.model, settings)
         timings["gate"] = (perf_counter() - began) * 1000
+    began = perf_counter()
+    findings = Findings(())
+    if found.vector is not None and reranker is None:
+        seen = found.candidates
+        findings = weigh(asked.question, found.vector, hits, found.near, seen.terms, seen.total)
+        hits = findings.ordered(hits)
+    hits = hits[: settings.content_hits]
+    sure = sureness(findings, found.model.profile.sureness) if found.model is not None else None
+    if sure is not None and settings.gate and hits:
+        grade = graded(grade, sure, writes)
+    timings["evidence"] = (perf_counter() - began) * 1000
     began = perf_counter()
     if keyword:
         # The whole text of the fields that matched, as it stands.
@@ -69,6 +94,8 @@ async def retrieve(
         grade=grade,
         sources=sources,
         gate=gate,
+        evidence=findings.cited(sources),
+        sure=sure,
         timings_ms=asked.timings_ms | timings | {"widen": (perf_counter() - began) * 1000},
     )
 

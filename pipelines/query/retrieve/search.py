@@ -6,11 +6,11 @@ question ─┬─▶ by vector ───┬─▶ fuse ─▶ the best, and wha
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from math import ceil
 
-from pipelines.query.retrieve.fuse import fuse, known_share
+from pipelines.query.retrieve.fuse import fuse, known_share, standing
 from pipelines.query.retrieve.ports import (
     Candidate,
     Candidates,
@@ -25,11 +25,16 @@ from pipelines.query.retrieve.ports import (
 from pipelines.query.retrieve.widen import nearest
 from pipelines.query.settings import QuerySettings
 from schemas.http import SearchHit, SearchKind
+from schemas.ingest import Vector32
+from schemas.keys import parse_page_key
 
 # Both lists are this deep before they are fused: a hit that is 20th in one may be the best of both together.
 DEPTH = 30
 # Read at once, in so many times the characters that an answer may read: some chunks are short, some are not there.
 ROOM = 1.5
+# A page in another language than the visitor's must fit that much better, in standard deviations of the fused score.
+FOREIGN = 0.5
+MOST_LANGUAGES = 3  # of a site, for which the lists are made longer: each page may be there in each
 
 
 @dataclass(frozen=True)
@@ -40,6 +45,23 @@ class Retrieval:
     candidates: Candidates
     model: SearchEmbedder | None  # None: searched by keywords alone
     near: list[Hit]  # the hits' neighbours that an answer will most likely read
+    vector: Vector32 | None = None  # of the question; None: searched by keywords alone
+
+
+def in_language(candidates: Sequence[Candidate], lang: str) -> list[Candidate]:
+    """Best first: without translations of pages that were found in this language, and what is in others behind."""
+    addresses = [parse_page_key(each.page_key) for each in candidates]
+    own = {address.page_id for address in addresses if address.lang == lang}
+    kept = [
+        (each if address.lang == lang else replace(each, score=_behind(each.score)))
+        for each, address in zip(candidates, addresses, strict=True)
+        if address.lang == lang or address.page_id not in own
+    ]
+    return sorted(kept, key=lambda each: (-each.score, each.place))
+
+
+def _behind(score: float) -> float:
+    return 1 / (1 + math.exp(FOREIGN - standing(score)))
 
 
 def scored(candidates: Iterable[Candidate], read: Mapping[ChunkKey, Hit]) -> list[Hit]:
@@ -68,43 +90,57 @@ class Searcher:
         return (await self.find(site, text, kind=kind, size=size, groups=groups)).hits
 
     async def find(
-        self, site: str, text: str, *, kind: SearchKind, size: int, groups: Iterable[str] = (), around: int = 0
+        self,
+        site: str,
+        text: str,
+        *,
+        kind: SearchKind,
+        size: int,
+        groups: Iterable[str] = (),
+        around: int = 0,
+        lang: str | None = None,
     ) -> Retrieval:
         """The best chunks, at most `size`, and what they were chosen from.
 
         Args:
             around: chunks on each side of a hit that may be read with it.
+            lang: the visitor's, which pages had better be in.
 
         Raises:
             UnknownSite, Retryable.
         """
         self._settings.site(site)
         try:
-            return await self._find(site, text, kind, size, groups, around)
+            return await self._find(site, text, kind, size, groups, around, lang)
         except QueryModelOutdated:  # a rebuild was promoted between two looks at the index
-            return await self._find(site, text, kind, size, groups, around)
+            return await self._find(site, text, kind, size, groups, around, lang)
 
     async def _find(
-        self, site: str, text: str, kind: SearchKind, size: int, groups: Iterable[str], around: int
+        self, site: str, text: str, kind: SearchKind, size: int, groups: Iterable[str], around: int, lang: str | None
     ) -> Retrieval:
-        model, found = await self._candidates(site, text, kind, max(size, DEPTH), groups)
+        languages = self._settings.site(site).languages
+        prefers = lang if lang in languages and len(languages) > 1 else None
+        depth = max(size, DEPTH) * (len(languages[:MOST_LANGUAGES]) if prefers else 1)
+        model, vector, found = await self._candidates(site, text, kind, depth, groups)
         known = known_share(found.terms, found.total)
-        best = fuse(found.dense, found.keyword, known, size=size)
-        near = nearest(best, around, ceil(ROOM * self._settings.context_chars / self._settings.chunker.size))
+        best = fuse(found.dense, found.keyword, known, size=None if prefers else size)
+        if prefers:
+            best = in_language(best, prefers)[:size]
+        near = nearest(best, around, math.ceil(ROOM * self._settings.context_chars / self._settings.chunker.size))
         places = [*(each.place for each in best), *near]
         read = {hit.place: hit for hit in (await self._index.chunks(best[0].index, places) if best else ())}
-        return Retrieval(scored(best, read), found, model, [read[place] for place in near if place in read])
+        return Retrieval(scored(best, read), found, model, [read[place] for place in near if place in read], vector)
 
     async def _candidates(
         self, site: str, text: str, kind: SearchKind, depth: int, groups: Iterable[str]
-    ) -> tuple[SearchEmbedder | None, Candidates]:
+    ) -> tuple[SearchEmbedder | None, Vector32 | None, Candidates]:
         model, vector, floors, fingerprint = None, None, Floors(0.0, 0.0), ""
         if kind != "keyword":
             model = await self._models.for_site(site)
             vector = await model.query(text)
             floors = Floors(model.profile.short_floor, model.profile.content_floor)
             fingerprint = model.fingerprint
-        return model, await self._index.candidates(
+        found = await self._index.candidates(
             site,
             text,
             vector,
@@ -114,6 +150,7 @@ class Searcher:
             keyword_hits=depth if kind != "vector" else 0,
             groups=groups,
         )
+        return model, vector, found
 
     async def search(
         self, site: str, query: str, *, kind: SearchKind, size: int, groups: Iterable[str] = ()

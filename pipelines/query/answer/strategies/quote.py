@@ -1,4 +1,8 @@
-"""Quote: without a model, the best sentences of the pages."""
+"""Quote: without a model, what the pages say in their own words, as far as that is sure.
+
+The evidence was measured with the search. Where there is none (an index made before units, sources that a strategy has
+found since), the sentences of the sources are embedded here.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +10,7 @@ from collections.abc import AsyncGenerator
 from time import perf_counter
 
 from pipelines.query.answer.extract import extract
+from pipelines.query.answer.quotation import answering, describing
 from pipelines.query.answer.strategies.base import Piece, Task, step
 from pipelines.runtime.embedder import Embedder
 
@@ -17,15 +22,27 @@ class Quote:
 
     Args:
         lead_in: what comes before a quotation, in the visitor's language.
+        about: what comes before a passage of a page that is about the question, as far as one can tell.
     """
 
-    def __init__(self, embedder: Embedder, lead_in: str) -> None:
+    def __init__(self, embedder: Embedder, lead_in: str, about: str) -> None:
         self._embedder = embedder
         self._lead_in = lead_in
+        self._about = about
 
     async def run(self, task: Task) -> AsyncGenerator[Piece, None]:
         """Nothing where there is nothing to quote. Raises: Retryable: the embedder is away."""
         began = perf_counter()
+        retrieved = task.retrieved
+        if retrieved.evidence:
+            if retrieved.sure is not None and retrieved.sure.of != "unit":
+                quotation = describing(retrieved.evidence, self._about)
+            else:
+                quotation = answering(retrieved.evidence, self._lead_in)
+            for event in quotation.events:
+                yield event
+            yield step("quote", task.question, f"{len(quotation.citations)} units", began)
+            return
         # A title says that its page is about the question, but answers nothing.
         sources = task.retrieved.sources
         worth = [source for source in sources if source.field in QUOTABLE] or sources

@@ -1,0 +1,145 @@
+"""How sure is the best unit of a search? Fits an embedder's `SurenessProfile` on the everyday questions.
+
+tuned part of sites/demo/visitors ─▶ retrieve ─▶ signals; what would be quoted ─ judged ─▶ two logistic regressions
+
+Printed are weights to paste, and for thresholds what would come of them: each question judged by weights that were
+fitted on the others (five folds).
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from itertools import product
+
+import numpy as np
+from numpy.typing import NDArray
+from rich.progress import track
+
+from bench.gate import logistic
+from bench.report import report
+from bench.system import system
+from bench.visitors import LANGUAGES, SITE, Case, Shown, Verdict, cases, fill, judged, part_of
+from pipelines.query.answer.quotation import Quotation, answering, describing
+from pipelines.query.rephrase.follow_up import continued
+from pipelines.query.rephrase.rewrite import search_mode
+from pipelines.query.retrieve.ports import Calibration
+from pipelines.query.retrieve.retrieve import retrieve
+from schemas.query import Evidence, Question, Rephrased, Retrieved, Turn
+from text.language import language_of
+from wiring.clients import Clients
+
+FOLDS, SEED = 5, 1
+THRESHOLDS = (0.4, 0.5, 0.6, 0.7, 0.8)
+LEAD_IN = "The website says:"
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Sample:
+    """A question, what the search knows of it, and what its two kinds of answer would be worth."""
+
+    case: Case
+    signals: dict[str, float]
+    unit: Verdict
+    page: Verdict
+    page_right: bool
+
+
+def main() -> None:
+    """Print weights for pipelines.query.retrieve.ports.SurenessProfile, and what thresholds would give."""
+    samples = asyncio.run(_samples())
+    names = list(samples[0].signals)
+    values = np.array([[each.signals[name] for name in names] for each in samples])
+    answers = np.array([each.case.expect == "answer" for each in samples])
+    good = answers & np.array([each.unit.useful for each in samples])
+    right = answers & np.array([each.page_right for each in samples])
+    for said, label in (("unit", good), ("page", right)):
+        fitted = logistic(values, label.astype(float), names)
+        print(f"{said}={_rounded(fitted)}")
+    unit, page = _across(values, good, names), _across(values, right, names)
+    lines = [(u, p, *_outcome(samples, unit >= u, page >= p)) for u, p in product(THRESHOLDS, THRESHOLDS)]
+    about = f"{len(samples)} everyday questions (tune), each judged by weights fitted on others"
+    report("sureness", about, ("unit", "page", "useful", "wrong material", "false refusals", "pages"), lines)
+
+
+async def _samples() -> list[Sample]:
+    wanted = [case for case in part_of(cases(), "tune") if case.now is None and case.expect != "courtesy"]
+    async with system([SITE], languages=LANGUAGES) as (started, client):
+        await fill(started.url, client)
+        async with Clients(started.settings) as clients:
+            searcher = clients.searcher()
+
+            async def look(case: Case) -> Retrieved:
+                asked = _rephrased(case, started.settings.short_question_words)
+                return await retrieve(asked, searcher, searcher.index, started.settings)
+
+            found = [(case, await look(case)) for case in track(wanted, "asking")]
+    return [_sample(case, retrieved) for case, retrieved in found if retrieved.evidence and retrieved.sure]
+
+
+def _rephrased(case: Case, short: int) -> Rephrased:
+    history = tuple(Turn(question=question, answer="") for question in case.history)
+    now = datetime.now(UTC)
+    request = Question(
+        request_id="bench-sureness",
+        conversation_id="bench-sureness",
+        site=SITE,
+        lang=language_of(case.question, LANGUAGES),
+        question=case.question,
+        history=history,
+        asked_at=now,
+        deadline=now + timedelta(minutes=5),
+    )
+    mode = search_mode(case.question, short)
+    question = continued(case.question, history) if mode == "semantic" else case.question
+    return Rephrased(request=request, question=question, mode=mode)
+
+
+def _sample(case: Case, retrieved: Retrieved) -> Sample:
+    assert retrieved.sure is not None
+    unit, page = (_verdict(case, retrieved, write) for write in (answering, describing))
+    right = retrieved.sources[0].page_id in case.pages
+    return Sample(case, dict(retrieved.sure.signals), unit, page, right)
+
+
+def _verdict(case: Case, retrieved: Retrieved, write: Callable[[Sequence[Evidence], str], Quotation]) -> Verdict:
+    quotation = write(retrieved.evidence, LEAD_IN)
+    pages = {source.n: source.page_id for source in retrieved.sources}
+    cited = tuple(pages[citation.n] for citation in quotation.citations)
+    return judged(case, Shown(quotation.text, 0, tuple(pages.values()), cited))
+
+
+def _across(values: Floats, label: NDArray[np.bool_], names: Sequence[str]) -> Floats:
+    """The chance of each, by weights fitted on the other folds."""
+    fold = np.random.default_rng(SEED).integers(0, FOLDS, len(label))
+    chances = np.zeros(len(label))
+    for k in range(FOLDS):
+        fitted = logistic(values[fold != k], label[fold != k].astype(float), names)
+        for i in np.flatnonzero(fold == k):
+            chances[i] = fitted.score(dict(zip(names, values[i].tolist(), strict=True)))
+    return chances
+
+
+def _outcome(
+    samples: Sequence[Sample], unit: NDArray[np.bool_], page: NDArray[np.bool_]
+) -> tuple[float, float, float, float]:
+    useful = wrong = refused = pages = 0
+    for each, sure, near in zip(samples, unit, page, strict=True):
+        if not sure and not near:
+            useful += each.case.expect == "refuse"
+            refused += each.case.expect == "answer"
+            continue
+        verdict = each.unit if sure else each.page
+        useful += verdict.useful
+        wrong += verdict.wrong
+        pages += not sure
+    answerable = sum(each.case.expect == "answer" for each in samples)
+    return useful / len(samples), wrong / len(samples), refused / answerable, pages / len(samples)
+
+
+def _rounded(fitted: Calibration) -> Calibration:
+    return Calibration(round(fitted.bias, 3), {name: round(weight, 3) for name, weight in fitted.weights.items()})

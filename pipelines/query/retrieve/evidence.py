@@ -1,0 +1,237 @@
+"""Evidence: the units of what was found, measured against the question once. The order of the pages, the gate and the
+quotation all read this.
+
+    hits and their neighbours ─▶ units ─▶ cosine of the sense, words shared, standing of the chunk ─▶ best first
+                                                                          └▶ how sure of the unit, of the page
+
+A unit's vector was made with its page (text.units), so nothing but the question is embedded here. Figures, and how the
+weights were chosen: docs/reference/quality.md.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from pipelines.query.retrieve.fuse import idf, standing
+from pipelines.query.retrieve.ports import ChunkKey, Hit, HitUnit, SurenessProfile
+from schemas.ingest import Vector32
+from schemas.query import Evidence, Grade, Source, Sure, SureOf
+from text.language import stopwords
+from text.likeness import likeness
+from text.words import stems, words
+
+TOP = 10  # of the best units that tell how sure the best one is
+FINE: Grade = 0
+UNCLEAR: Grade = 2  # from here on there is no answer
+NOT_SAID: Grade = 4
+KEPT = 24  # units handed on, and all of the lists and tables that
+LEADING = 4  # of the best are part of
+APART = 1.0  # standard deviations of the fused score that a chunk's distance from its hit costs
+FAR = 2  # chunks from a hit
+
+# Of the sum by which units are ordered: fitted on the tuned part of the everyday questions, five times over.
+COSINE, SHARED, OWN, STANDING, PAGE, LISTED = 80.0, 3.0, 1.5, 0.45, 0.45, 0.5
+
+
+@dataclass(frozen=True)
+class Weighed:
+    """A unit and how well it fits the question."""
+
+    hit: Hit
+    unit: HitUnit
+    cosine: float
+    shared: float  # of the question's words, in the unit's sense, 0..1
+    standing: float  # of its chunk, in standard deviations of the search's hits
+    page: float  # the same, of the page's best hit
+    score: float
+
+    @property
+    def place(self) -> tuple[str, int, str]:
+        return self.hit.page_key, self.unit.start, self.unit.text
+
+
+@dataclass(frozen=True)
+class Weights:
+    """The question's words that say something, and how much each says."""
+
+    terms: Mapping[str, float]
+
+    @classmethod
+    def of(cls, question: str, known: Iterable[tuple[str, int]], total: int) -> Weights:
+        """
+        Args:
+            known: the question's stems and in how many of `total` chunks each is.
+        """
+        having = dict(known)
+        empty = frozenset[str]().union(*stopwords().values())
+        said = dict.fromkeys(words(question))
+        telling = [word for word in said if word not in empty] or list(said)
+        return cls({word: idf(having.get("".join(stems(word)[:1]), 0), total) for word in telling})
+
+    def share(self, likest: Mapping[str, float]) -> float:
+        """How much of the question is there. `likest`: of each of its words, how like the likest word there is."""
+        total = sum(self.terms.values()) or 1.0
+        return sum(weight * likest.get(word, 0.0) for word, weight in self.terms.items()) / total
+
+
+@dataclass(frozen=True)
+class Findings:
+    """All units, best first."""
+
+    units: Sequence[Weighed]
+
+    @cached_property
+    def signals(self) -> dict[str, float]:
+        """What tells how sure the best unit and its page are."""
+        if not self.units:
+            return {}
+        best = self.units[0]
+        scores = np.array([each.score for each in self.units])
+        other = next((each.score for each in self.units if each.hit.page_key != best.hit.page_key), float(scores[-1]))
+        top = self.units[:TOP]
+        return {
+            "cosine": best.cosine,
+            "shared": best.shared,
+            "standing": best.standing,
+            "page": best.page,
+            "margin": min(best.score - other, 5.0),
+            "ahead": float((best.score - scores.mean()) / (scores.std() + 1e-6)),
+            "pages": sum(each.hit.page_key == best.hit.page_key for each in top) / len(top),
+            "mean": float(np.mean([each.cosine for each in self.units])),
+        }
+
+    def ordered(self, hits: Sequence[Hit]) -> list[Hit]:
+        """The hits, those first whose page has the best unit; hits of a page among themselves by their best unit."""
+        page: dict[str, float] = {}
+        chunk: dict[ChunkKey, float] = {}
+        for each in self.units:
+            page.setdefault(each.hit.page_key, each.score)
+            chunk.setdefault(each.hit.place, each.score)
+        least = -1e9
+        return sorted(hits, key=lambda hit: (-page.get(hit.page_key, least), -chunk.get(hit.place, least)))
+
+    def cited(self, sources: Sequence[Source]) -> tuple[Evidence, ...]:
+        """The best units that stand in one of the sources, each with its number."""
+        sizes = Counter((each.hit.page_key, each.unit.block) for each in self.units)
+        best = {(each.hit.page_key, each.unit.block) for each in self.units[:LEADING]}
+        told = []
+        for rank, each in enumerate(self.units):
+            unit, block = each.unit, (each.hit.page_key, each.unit.block)
+            if unit.kind == "heading" or (rank >= KEPT and block not in best):
+                continue
+            source = next((s for s in sources if s.url == each.hit.url and unit.text in s.text), None)
+            if source is not None:
+                told.append(
+                    Evidence(
+                        n=source.n,
+                        start=unit.start,
+                        text=unit.text,
+                        kind=unit.kind,
+                        headings=unit.headings,
+                        intro=unit.intro,
+                        header=unit.header,
+                        block=unit.block,
+                        of=sizes[block],
+                        score=each.score,
+                    )
+                )
+        return tuple(told)
+
+
+def weigh(
+    question: str,
+    vector: Vector32,
+    hits: Sequence[Hit],
+    near: Sequence[Hit],
+    terms: Sequence[tuple[str, int]],
+    total: int,
+) -> Findings:
+    """Measure every unit of the hits and of what is near them.
+
+    Args:
+        vector: of the question.
+        hits: fused, best first. near: chunks around them. terms, total: as the search knows the question's words.
+    """
+    pages: dict[str, float] = {}
+    for hit in hits:
+        pages.setdefault(hit.page_key, standing(hit.score))
+    own = {hit.place: standing(hit.score) for hit in hits if hit.field == "content"}
+    read = [hit for hit in {hit.place: hit for hit in (*near, *hits)}.values() if hit.units]
+    units = [(hit, unit) for hit in read for unit in hit.units]
+    if not units:
+        return Findings(())
+    cosines = np.stack([unit.vector for _, unit in units]) @ vector
+    weights = Weights.of(question, terms, total)
+    said = [frozenset(words(_said(unit))) for _, unit in units]
+    above = [frozenset(words(" ".join((hit.title, *unit.headings, unit.intro)))) for hit, unit in units]
+    likest = {word: likeness(word, frozenset().union(*said, *above)) for word in weights.terms}
+    weighed = []
+    for (hit, unit), cosine, mine, context in zip(units, cosines.tolist(), said, above, strict=True):
+        at = own.get(hit.place, _beside(hit, hits))
+        within = _likest(likest, mine)
+        around = {word: max(like, within[word]) for word, like in _likest(likest, context).items()}
+        shared, alone = weights.share(around), weights.share(within)
+        page = pages.get(hit.page_key, at)
+        score = COSINE * cosine + SHARED * shared + OWN * alone + STANDING * at + PAGE * page
+        weighed.append(Weighed(hit, unit, cosine, shared, at, page, score + LISTED * (unit.kind in ("item", "row"))))
+    return Findings(sorted(weighed, key=lambda each: (-each.score, each.place)))
+
+
+def _said(unit: HitUnit) -> str:
+    return f"{unit.header} {unit.text}"
+
+
+def _likest(likest: Mapping[str, Mapping[str, float]], there: frozenset[str]) -> dict[str, float]:
+    """Of each of the question's words, how like it the likest word there is."""
+    return {
+        word: max((like for other, like in likes.items() if other in there), default=0.0)
+        for word, likes in likest.items()
+    }
+
+
+def _beside(chunk: Hit, hits: Sequence[Hit]) -> float:
+    """A neighbour stands as its nearest hit does, less for each chunk between them."""
+    beside = [
+        standing(hit.score) - APART * (abs(hit.ord - chunk.ord) if hit.field == "content" else chunk.ord + 1)
+        for hit in hits
+        if hit.page_key == chunk.page_key
+    ]
+    return max(beside, default=-FAR)
+
+
+def sureness(found: Findings, profile: SurenessProfile | None) -> Sure | None:
+    """How sure the best unit and its page are; None where there are no units.
+
+    Args:
+        profile: None: nobody measured it for this embedder, so the gate alone decides.
+    """
+    signals = found.signals
+    if not signals:
+        return None
+    if profile is None:
+        return Sure(of="unit", signals=signals)
+    unit, page = profile.unit.score(signals), profile.page.score(signals)
+    of: SureOf = "nothing"
+    if unit >= profile.least_unit:
+        of = "unit"
+    elif page >= profile.least_page:
+        of = "page"
+    return Sure(of=of, unit=unit, page=page, signals=signals)
+
+
+def graded(grade: Grade, sure: Sure, writes: bool) -> Grade:
+    """The gate's grade, corrected by what the units say.
+
+    Args:
+        writes: a model writes, which may find what no unit says alone; it is only kept from nothing that is sure.
+    """
+    if sure.unit is None:
+        return grade
+    if sure.of != "nothing":
+        return grade if grade < UNCLEAR else FINE
+    return grade if writes or grade >= UNCLEAR else NOT_SAID
