@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from pipelines.ingest.ports import HeadConflict
+from pipelines.ingest.unit_plan import KnownUnits
 from pipelines.runtime.record import Lane
 from schemas.base import Message
 from schemas.head import Head
@@ -44,6 +45,8 @@ class _Doc:
     chunk: EmbeddedChunk | None = None  # None with no head either: deleted, the version still guards
     head: Head | None = None
     page_key: str = ""
+    title: str = ""
+    model: str = ""
 
 
 class FakeIndex:
@@ -62,7 +65,13 @@ class FakeIndex:
     async def write(self, part: PageEmbeddings, head: Head | None) -> bool:
         change = part.change
         key, revision = change.page_key, change.revision
-        docs = {chunk_id(key, c.field, c.ord): _Doc(revision, chunk=c, page_key=key) for c in part.chunks}
+        title = part.meta.title if part.meta else ""
+        docs = {
+            chunk_id(key, c.field, c.ord): _Doc(
+                revision, chunk=c, page_key=key, title=c.place.title if c.place else title, model=part.model
+            )
+            for c in part.chunks
+        }
         written = [self._put(id, doc) for id, doc in docs.items()]
         if head is not None:
             self._put_head(head)
@@ -128,6 +137,13 @@ class FakePages:
         wanted = set(hashes)
         chunks = [doc.chunk for doc in self.index.docs.values() if doc.chunk]
         return {chunk.embed_hash: chunk.vector for chunk in chunks if chunk.embed_hash in wanted}
+
+    async def units(self, site: str, page_key: str, model: str) -> list[KnownUnits]:
+        return [
+            KnownUnits(doc.title, doc.chunk.units, doc.chunk.unit_vectors)
+            for doc in self.index.docs.values()
+            if doc.chunk and (doc.page_key, doc.model) == (page_key, model)
+        ]
 
     async def put_receipt(self, event: ReceiptEvent, lane: Lane = "save") -> None:
         key = event.change.page_key

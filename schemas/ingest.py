@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import AwareDatetime, Field, PlainSerializer, PlainValidator, WithJsonSchema
+from pydantic import AwareDatetime, Field, PlainSerializer, PlainValidator, WithJsonSchema, model_validator
 
 from schemas.base import Message, Revision, Wire
 from schemas.page import AttachmentPlace, ChangeRef, FieldName, PageMeta
@@ -34,6 +34,23 @@ Vector = Annotated[
     PlainSerializer(_vector_out, return_type=str),
     WithJsonSchema({"type": "string", "contentEncoding": "base64", "description": "little-endian float32"}),
 ]
+
+
+def _bytes_in(value: Any) -> bytes:
+    if isinstance(value, str):
+        value = base64.b64decode(value, validate=True)
+    if not isinstance(value, bytes):
+        raise ValueError("bytes, in base64")
+    return value
+
+
+CompactVectors = Annotated[
+    bytes,
+    PlainValidator(_bytes_in),
+    PlainSerializer(lambda value: base64.b64encode(value).decode(), return_type=str),
+    WithJsonSchema({"type": "string", "contentEncoding": "base64", "description": "int8, row by row"}),
+]
+UnitKind = Literal["prose", "item", "row", "heading", "code"]
 
 
 class Chunk(Wire):
@@ -81,11 +98,43 @@ class PageChunks(Message):
     notes: tuple[str, ...] = Field(default=(), description="What an editor should know, for example what was left out.")
 
 
+class ChunkUnit(Wire):
+    """A sentence, list item or table row of the content, as text.units cuts it: what can be quoted by itself."""
+
+    start: int = Field(ge=0, description="In the page's content, or in the text at its place in an attachment.")
+    text: str = Field(description="Markdown, as it stands there; it may end in the next chunk.")
+    kind: UnitKind
+    headings: tuple[str, ...] = Field(
+        default=(), exclude_if=lambda headings: not headings, description="Above it, the outermost first; plain text."
+    )
+    intro: str = Field(
+        default="",
+        exclude_if=lambda intro: not intro,
+        description="Markdown: the sentence that introduces its list or table.",
+    )
+    header: str = Field(
+        default="", exclude_if=lambda header: not header, description="Markdown: of a row, its table's header row."
+    )
+    block: int = Field(
+        ge=0, description="Start of the list or table that it is part of; its own where it is part of none."
+    )
+
+
 class EmbeddedChunk(Chunk):
-    """A chunk with its vector."""
+    """A chunk with its vector, and of content the units that start in it with theirs."""
 
     embed_hash: str = Field(description="Hash of embedded text, chunker and model: equal means reusable.")
     vector: Vector
+    units: tuple[ChunkUnit, ...] = Field(default=(), exclude_if=lambda units: not units)
+    unit_vectors: CompactVectors = Field(
+        default=b"", exclude_if=lambda vectors: not vectors, description="One per unit (schemas.compact)."
+    )
+
+    @model_validator(mode="after")
+    def _a_vector_per_unit(self) -> Self:
+        if len(self.unit_vectors) != len(self.units) * self.vector.size:
+            raise ValueError("unit_vectors: not one per unit, of as many dimensions as the chunk's")
+        return self
 
 
 class PageEmbeddings(Message):

@@ -38,6 +38,12 @@ SWAP_TIMEOUT = "5s"
 REFRESH = "1s"  # of an index that is searched; one that is being built refreshes when asked
 
 
+def units_mapping() -> dict[str, Any]:
+    """What an index made before there were units lacks; it may be added at any time."""
+    properties: dict[str, Any] = mapping("001_site.json")["mappings"]["properties"]
+    return {"units": properties["units"]}
+
+
 @cache
 def mapping(file: str) -> dict[str, Any]:
     """A numbered mapping file of infra/elasticsearch."""
@@ -285,6 +291,7 @@ def _info(site: str, name: str, body: Mapping[str, Any]) -> IndexInfo:
             chunker=meta["chunker"],
             held_until=datetime.fromisoformat(until) if until else None,
             created_at=datetime.fromisoformat(created) if (created := meta.get("created")) else None,
+            units="units" in body["mappings"].get("properties", {}),
         )
     except KeyError as err:
         raise IndexUnfit(f"index {name} does not say what it holds (no {err} in _meta): not made by Pagewire") from err

@@ -9,11 +9,13 @@ import numpy as np
 from elasticsearch import AsyncElasticsearch, NotFoundError
 from more_itertools import chunked
 
+from adapters.elastic import chunk_units
 from adapters.elastic.client import explained
-from adapters.elastic.indexes import RECEIPTS, Indexes
+from adapters.elastic.indexes import RECEIPTS, Indexes, units_mapping
 from adapters.elastic.sharing import Documents
 from adapters.elastic.writer import IndexMissing, Write, Writer, Written
 from pipelines.ingest.ports import HeadConflict
+from pipelines.ingest.unit_plan import KnownUnits
 from pipelines.runtime.indexes import IndexGone, IndexInfo, alias
 from pipelines.runtime.record import Lane
 from schemas.head import Head, Token
@@ -24,6 +26,7 @@ from schemas.page import ChangeRef, FieldName
 from text.words import stems
 
 MAX_LOOKUP = 1_000  # hashes a search
+UNITS_LOOKUP = 500  # chunks a search; some 8 KB each
 
 
 class PageIndex:
@@ -60,6 +63,8 @@ class PageIndex:
 
         False when a newer chunk is there. Raises: HeadConflict: another head is; chunks may have been written.
         """
+        if not self.info.units and any(chunk.units for chunk in part.chunks):
+            await self._add_units()
         writes = [self._chunk(part, chunk) for chunk in part.chunks]
         if head is not None:
             writes.append(self._head(head))
@@ -101,6 +106,14 @@ class PageIndex:
         except IndexMissing as err:
             raise self._gone() from err
 
+    async def _add_units(self) -> None:
+        """To the mapping of an index that an older version made: it takes no field that it does not know."""
+        with explained(f"adding units to the mapping of {self.info.name}"):
+            try:
+                await self._es.indices.put_mapping(index=self.info.name, properties=units_mapping())
+            except NotFoundError as err:
+                raise self._gone() from err
+
     def _gone(self) -> IndexGone:
         return IndexGone(f"index {self.info.name} is gone")
 
@@ -126,6 +139,8 @@ class PageIndex:
             "model": part.model,
             "chunker": part.chunker,
         }
+        if chunk.units:
+            document["units"] = chunk_units.stored(chunk)
         if meta and meta.groups is not None:
             # An empty list would read as "no restriction"; no group has an empty name.
             document["groups"] = meta.groups or ("",)
@@ -204,6 +219,29 @@ class Pages:
             for hit in answer["hits"]["hits"]:
                 source = hit["_source"]
                 found[source["embed_hash"]] = np.asarray(source["embedding"], dtype=np.float32)
+        return found
+
+    async def units(self, site: str, page_key: str, model: str) -> list[KnownUnits]:
+        """What the page's chunks hold of units, in any index of the site with this model."""
+        found: list[KnownUnits] = []
+        for name in [info.name for info in await self._indexes.generations(site) if info.model == model]:
+            last: dict[str, Any] = {}
+            while True:
+                with explained(f"looking up known units of {page_key}"):
+                    answer = await self._es.search(
+                        index=name,
+                        ignore_unavailable=True,
+                        query={"bool": {"filter": [{"term": {"page_key": page_key}}, {"term": {"field": "content"}}]}},
+                        source_includes=["title", "units"],
+                        sort=["ord"],
+                        size=UNITS_LOOKUP,
+                        **last,
+                    )
+                hits = answer["hits"]["hits"]
+                found += [KnownUnits(hit["_source"]["title"], *chunk_units.read(hit["_source"])) for hit in hits]
+                if len(hits) < UNITS_LOOKUP:
+                    break
+                last = {"search_after": hits[-1]["sort"]}
         return found
 
     async def put_receipt(self, event: ReceiptEvent, lane: Lane = "save") -> None:

@@ -12,9 +12,11 @@ from typing import Any, Protocol
 
 from elasticsearch import AsyncElasticsearch, BadRequestError, NotFoundError
 
+from adapters.elastic import chunk_units
 from adapters.elastic.client import TRANSIENT, ElasticsearchDown, ElasticsearchRefused, explained
-from pipelines.query.retrieve.ports import Candidate, Candidates, Floors, Hit, QueryModelOutdated
+from pipelines.query.retrieve.ports import Candidate, Candidates, Floors, Hit, HitUnit, QueryModelOutdated
 from pipelines.runtime.indexes import IndexGone, IndexInfo
+from schemas.compact import expand
 from schemas.ingest import Vector32
 from schemas.keys import chunk_id
 from schemas.page import FIELDS, FieldName
@@ -23,7 +25,7 @@ from text.words import stems, words
 SHORT_FIELDS: tuple[FieldName, ...] = tuple(f for f in FIELDS if f != "content")
 # Where a candidate stands, from columns instead of the stored document.
 PLACE: dict[str, Any] = {"_source": False, "stored_fields": "_none_", "docvalue_fields": ["page_key", "field", "ord"]}
-SOURCE = ["page_key", "page_id", "lang", "revision", "title", "url", "field", "ord", "text"]
+SOURCE = ["page_key", "page_id", "lang", "revision", "title", "url", "field", "ord", "text", "units"]
 # HNSW looks at this many candidates per shard: recall against time (Elasticsearch's own default is 1.5 x k).
 MIN_CANDIDATES = 100
 # Boosts beside the stems, from the runs recorded in pipelines/query/retrieve/fuse.py.
@@ -264,4 +266,7 @@ def _candidate(found: dict[str, Any], cosine: float | None = None, bm25: float |
 
 
 def _hit(found: dict[str, Any]) -> Hit:
-    return Hit(**found["_source"], index=found["_index"])
+    units, vectors = chunk_units.read(found["_source"])
+    rows = expand(vectors, len(units))
+    own = tuple(HitUnit(**vars(unit), vector=row) for unit, row in zip(units, rows, strict=True))
+    return Hit(**found["_source"] | {"units": own}, index=found["_index"])

@@ -26,7 +26,8 @@ from pipelines.runtime.retry import backoff
 from schemas.head import Token
 
 MAX_BULK_ITEMS = 500
-MAX_BULK_CHARS = 4_000_000  # of text; vectors come on top, well below Elasticsearch's 100 MB
+MAX_BULK_CHARS = 4_000_000  # of text and units; chunks' vectors come on top, well below Elasticsearch's 100 MB
+EACH_UNIT = 200  # characters: names of fields, headings
 # Only refused items are sent again, so each try is nearer to the end; a new start by the stage would write all again.
 # Well below a stage's time limit, even when the last try waits for its answer in vain (REQUEST_TIMEOUT).
 ITEM_PATIENCE = 12.0  # seconds
@@ -78,7 +79,11 @@ class Write:
 
     @property
     def chars(self) -> int:
-        return len(self.document.get("text", "")) + 300 if self.document else 100
+        if not self.document:
+            return 100
+        units = self.document.get("units") or {}
+        said = sum(EACH_UNIT + len(unit["text"]) + len(unit.get("header", "")) for unit in units.get("said", ()))
+        return len(self.document.get("text", "")) + said + len(units.get("vectors", "")) + 300
 
     def lines(self) -> list[dict[str, Any]]:
         """The item as the bulk API wants it."""

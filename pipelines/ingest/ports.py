@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Protocol, TypeVar
 
+from pipelines.ingest.unit_plan import KnownUnits
 from pipelines.runtime.errors import Retryable
 from schemas.head import Head
 from schemas.ingest import PageEmbeddings, ReceiptEvent, Vector32
@@ -95,4 +96,8 @@ class KnownPages(Protocol):
 
     async def vectors(self, site: str, hashes: Sequence[str]) -> Mapping[str, Vector32]:
         """Vectors that are there already, by the hash of what was embedded."""
+        ...
+
+    async def units(self, site: str, page_key: str, model: str) -> Sequence[KnownUnits]:
+        """What the page's chunks hold of units, as far as it can be found; `model` is that of their vectors."""
         ...

@@ -35,6 +35,7 @@ class IndexInfo:
     chunker: str  # fingerprint
     held_until: datetime | None = None  # a promotion is under way: no receipt is given before
     created_at: datetime | None = None
+    units: bool = True  # its mapping knows them; those of before do not until a chunk with units comes
 
     @property
     def generation(self) -> int:

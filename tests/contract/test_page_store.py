@@ -16,7 +16,7 @@ from adapters.fakes import FakePages
 from pipelines.ingest.ports import HeadConflict
 from pipelines.runtime.indexes import alias
 from schemas.head import Head
-from schemas.ingest import ReceiptEvent
+from schemas.ingest import ChunkUnit, PageEmbeddings, ReceiptEvent
 from schemas.page import ChangeRef, Op
 from tests.engine_fixture import Servers
 from tests.making import DIMS, NOON, change, parts_of
@@ -66,6 +66,22 @@ async def bench(request: pytest.FixtureRequest) -> AsyncIterator[Bench]:
         await elastic.indexes.ensure_receipts()
         yield Bench(site, elastic.pages, await elastic.pages.live(site, **MADE_FOR))  # type: ignore[arg-type]
         await elastic.es.indices.delete(index=f"{alias(site)}-000001")
+
+
+def with_units(part: PageEmbeddings) -> PageEmbeddings:
+    """Each chunk of the content is one unit."""
+    chunks = [
+        chunk.model_copy(
+            update={
+                "units": (ChunkUnit(start=n, text=chunk.text, kind="item", headings=("Fees", "Cards"), block=3),),
+                "unit_vectors": bytes((n, 0, 127, 255)),
+            }
+        )
+        if chunk.field == "content"
+        else chunk
+        for n, chunk in enumerate(part.chunks)
+    ]
+    return part.model_copy(update={"chunks": tuple(chunks)})
 
 
 def head(ref: ChangeRef, **counts: int) -> Head:
@@ -125,6 +141,19 @@ async def test_known_vectors_come_back_as_they_were(bench: Bench) -> None:
     known = await bench.pages.vectors(bench.site, ["one/fake-4", "nothing/fake-4"])
     assert list(known) == ["one/fake-4"]
     np.testing.assert_allclose(known["one/fake-4"], part.chunks[0].vector, rtol=1e-6)
+
+
+async def test_known_units_come_back_as_they_were(bench: Bench) -> None:
+    part = with_units(*parts_of(bench.change(1), {"title": ["Fees"], "content": ["One.", "Two.", "Three."]}))
+    await bench.index.write(part, None)
+    await bench.index.refresh()
+    found = await bench.pages.units(bench.site, part.change.page_key, "fake-4")
+    kept = {unit.text: (each.title, unit, each.vectors) for each in found for unit in each.units}
+    assert kept == {
+        chunk.text: ("Fees", chunk.units[0], chunk.unit_vectors) for chunk in part.chunks if chunk.field == "content"
+    }
+    assert not await bench.pages.units(bench.site, part.change.page_key, "another model")
+    assert not await bench.pages.units(bench.site, change(page_id="other", site=bench.site).page_key, "fake-4")
 
 
 async def test_remove_takes_only_what_is_not_newer(bench: Bench) -> None:

@@ -9,10 +9,12 @@ import numpy as np
 import pytest
 
 from adapters.elastic.bundle import Elastic
-from pipelines.query.retrieve.ports import Candidate, Floors
+from adapters.elastic.indexes import mapping, units_mapping
+from pipelines.query.retrieve.ports import Candidate, Floors, HitUnit
 from pipelines.runtime.indexes import alias
+from schemas.compact import compact
 from schemas.head import Head
-from schemas.ingest import EmbeddedChunk, PageEmbeddings, Vector32
+from schemas.ingest import ChunkUnit, EmbeddedChunk, PageEmbeddings, Vector32
 from schemas.keys import page_key
 from schemas.page import FieldName, PageMeta
 from tests.engine_fixture import Servers
@@ -52,11 +54,21 @@ class Bench:
         texts: Mapping[FieldName, Sequence[tuple[str, float]]],
         groups: tuple[str, ...] | None = None,
         title: str = "",
+        units: tuple[ChunkUnit, ...] = (),
     ) -> None:
-        """Chunks with their text and cosine to the question, by field."""
+        """Chunks with their text and cosine to the question, by field; the `units` of each of the content's."""
         ref = change(1, page_id=page_id, site=self.site)
+        vectors = b"".join(compact([at(1 - n / 10) for n in range(len(units))]))
         chunks = [
-            EmbeddedChunk(field=field, ord=ord, text=text, embed_hash=f"{page_id}/{field}/{ord}", vector=at(cosine))
+            EmbeddedChunk(
+                field=field,
+                ord=ord,
+                text=text,
+                embed_hash=f"{page_id}/{field}/{ord}",
+                vector=at(cosine),
+                units=units if field == "content" else (),
+                unit_vectors=vectors if field == "content" else b"",
+            )
             for field, cores in texts.items()
             for ord, (text, cosine) in enumerate(cores)
         ]
@@ -213,3 +225,44 @@ async def test_a_field_is_read_whole_and_in_order(bench: Bench) -> None:
     await bench.save("other", {"content": [("other", 0.5)]})
     whole = await bench.search.field(bench.index, page_key(bench.site, "en", "pool"), "content")
     assert [h.text for h in whole] == [text for text, _ in texts]
+
+
+ROW = ChunkUnit(start=7, text="| 5 | 6 |", kind="row", headings=("Fees", "Cards"), header="| a | b |", block=2)
+ITEM = ChunkUnit(start=40, text="- Adults", kind="item", intro="It costs:", block=40)
+
+
+async def test_hits_bring_the_units_of_their_chunk_with_their_vectors(bench: Bench) -> None:
+    await bench.save("fees", {"title": [("Fees", 0.5)], "content": [("It costs:", 0.9)]}, units=(ROW, ITEM))
+    key = f"{bench.site}:en:fees"
+    places: list[tuple[str, FieldName, int]] = [(key, "title", 0), (key, "content", 0)]
+    title, content = await bench.search.chunks(bench.index, places)
+    assert title.units == ()
+    for hit in (content, *await bench.search.field(bench.index, key, "content")):
+        assert hit.units == (
+            HitUnit(**{**dict(ROW), "vector": QUESTION}),
+            HitUnit(**{**dict(ITEM), "vector": QUESTION}),
+        )
+        assert [float(unit.vector @ QUESTION) for unit in hit.units] == pytest.approx([1.0, 0.9], abs=0.01)
+
+
+async def test_what_units_say_is_not_searched(bench: Bench) -> None:
+    await bench.save("fees", {"content": [("Nothing of the kind.", 0.9)]}, units=(ITEM,))
+    found = await bench.search.candidates(bench.site, "adults", None, floors=ALL, content_hits=1, keyword_hits=5)
+    assert found.keyword == []
+
+
+async def test_an_index_made_before_there_were_units_gives_none_and_takes_them(bench: Bench) -> None:
+    before = {**units_mapping()}
+    site_mapping = mapping("001_site.json")["mappings"]["properties"]
+    del site_mapping["units"]  # as an older version had it
+    try:
+        await bench.save("old", {"content": [("It costs:", 0.9)]})
+    finally:
+        site_mapping |= before
+    [old] = await bench.search.field(bench.index, f"{bench.site}:en:old", "content")
+    assert old.units == ()
+    assert not (await bench.elastic.indexes.now(bench.site)).units  # type: ignore[union-attr]
+    await bench.save("new", {"content": [("It costs:", 0.9)]}, units=(ROW,))
+    [new] = await bench.search.field(bench.index, f"{bench.site}:en:new", "content")
+    assert [unit.text for unit in new.units] == [ROW.text]
+    assert (await bench.elastic.indexes.now(bench.site)).units  # type: ignore[union-attr]

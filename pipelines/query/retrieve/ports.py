@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Protocol
 
 from pipelines.runtime.embedder import Embedder
 from pipelines.runtime.errors import Retryable
-from schemas.ingest import Vector32
+from schemas.ingest import UnitKind, Vector32
 from schemas.page import FieldName
 
 ChunkKey = tuple[str, FieldName, int]  # page key, field, ord
@@ -33,6 +34,23 @@ class Candidate:
 
 
 @dataclass(frozen=True, kw_only=True)
+class HitUnit:
+    """A sentence, list item or table row of a content chunk (text.units.Unit) with its vector.
+
+    Its text may end in the next chunk, its heading and its table's header stand in one before.
+    """
+
+    start: int  # in the page's content, or in the text at its place in an attachment
+    text: str  # Markdown, as on the page
+    kind: UnitKind
+    headings: tuple[str, ...] = ()  # above it, the outermost first; plain text
+    intro: str = ""  # Markdown: the sentence that introduces its list or table
+    header: str = ""  # Markdown: of a row, its table's header row
+    block: int = 0  # start of the list or table that it is part of; its own start where it is part of none
+    vector: Vector32 = dataclasses.field(compare=False, repr=False)  # of length 1; its sense, as a passage
+
+
+@dataclass(frozen=True, kw_only=True)
 class Hit(Candidate):
     """A chunk that was found and read, or read as a neighbour of one. `text` is its core."""
 
@@ -42,6 +60,7 @@ class Hit(Candidate):
     url: str
     text: str
     revision: int
+    units: tuple[HitUnit, ...] = dataclasses.field(default=(), compare=False, repr=False)  # that start in it, in order
 
     @property
     def shown(self) -> tuple[str, str]:
@@ -140,7 +159,7 @@ class EmbedderProfile:
 
     short_floor: float  # name, title, description, keywords: the one best hit
     content_floor: float  # content
-    gate: GateProfile = field(default_factory=GateProfile)  # uncalibrated: knows only "nothing found"
+    gate: GateProfile = dataclasses.field(default_factory=GateProfile)  # uncalibrated: knows only "nothing found"
     sureness: SurenessProfile | None = None  # None: not calibrated
 
 

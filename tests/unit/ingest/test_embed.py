@@ -13,6 +13,7 @@ from pipelines.ingest import embed as module
 from pipelines.ingest.embed import Embedding, VectorCache
 from pipelines.ingest.index import index_part
 from pipelines.runtime.errors import Retryable
+from schemas.compact import expand
 from schemas.head import Head
 from schemas.ingest import Chunk, Chunker, PageChunks, PageEmbeddings, Vector32
 from schemas.page import FieldName, Op, PageMeta
@@ -42,7 +43,8 @@ class Bench:
             await index_part(part, self.pages, lambda: NOON)
 
 
-def page(*texts: str, revision: int = 1, op: Op = "upsert", field: FieldName = "content") -> PageChunks:
+def page(*texts: str, revision: int = 1, op: Op = "upsert", field: FieldName = "description") -> PageChunks:
+    """Without units, unless it is content."""
     chunks = [Chunk(field=field, ord=ord, text=text) for ord, text in enumerate(texts)]
     meta = None if op == "delete" else PageMeta(title="Fees", url="/fees")
     return PageChunks(change=change(revision, op), meta=meta, chunker=CHUNKER, chunks=chunks)
@@ -52,7 +54,7 @@ async def test_a_new_page_is_embedded_chunk_by_chunk() -> None:
     bench = Bench()
     [part] = await bench.embed(page("one", "two"))
     assert bench.model.embedded == ["one", "two"]
-    assert (part.embedded, part.reused, part.counts) == (2, 0, {"content": 2})
+    assert (part.embedded, part.reused, part.counts) == (2, 0, {"description": 2})
     assert (part.embedder, part.model, part.dims) == ("fake", "fake-1-64", 64)
     assert [c.text for c in part.chunks] == ["one", "two"]
     np.testing.assert_array_equal(part.chunks[1].vector, (await bench.model.passages(["two"]))[0])
@@ -178,6 +180,93 @@ async def test_no_part_is_superseded_when_this_revision_has_as_many() -> None:
     bench = Bench()
     await bench.index(page("one"))
     assert len(await bench.embed(page("two", revision=2))) == 1
+
+
+SAID = "The pool opens at nine. Water is heated.\n\n", "Dogs stay outside."
+SENSES = ["Fees. The pool opens at nine.", "Fees. Water is heated.", "Fees. Dogs stay outside."]
+
+
+def content(*texts: str, revision: int = 1) -> PageChunks:
+    return page(*texts, revision=revision, field="content")
+
+
+async def test_units_are_embedded_by_what_they_say_where_they_stand() -> None:
+    bench = Bench()
+    [part] = await bench.embed(content(*SAID))
+    assert bench.model.embedded == [*SAID, *SENSES]
+    assert [[unit.text for unit in chunk.units] for chunk in part.chunks] == [
+        ["The pool opens at nine.", "Water is heated."],
+        ["Dogs stay outside."],
+    ]
+    for chunk, senses in zip(part.chunks, (SENSES[:2], SENSES[2:]), strict=True):
+        vectors = expand(chunk.unit_vectors, len(chunk.units))
+        np.testing.assert_allclose((vectors * await bench.model.passages(senses)).sum(axis=1), 1, atol=1e-3)
+    assert (part.embedded, part.reused) == (2, 0)  # of chunks
+
+
+@pytest.mark.parametrize("restarted", [False, True], ids=["in this process", "by the index alone"])
+async def test_one_changed_sentence_costs_one_unit(restarted: bool) -> None:
+    first = Bench()
+    await first.index(content(*SAID))
+    bench = Bench(first.pages) if restarted else first
+    changed = SAID[0].replace("nine", "ten")
+    [part] = await bench.embed(content(changed, SAID[1], revision=2))
+    assert bench.model.embedded == [changed, "Fees. The pool opens at ten."]
+    again = expand(part.chunks[1].unit_vectors, 1)
+    np.testing.assert_allclose((again * await bench.model.passages(SENSES[2:])).sum(), 1, atol=1e-3)
+
+
+async def test_a_save_without_a_change_of_text_costs_no_unit_and_keeps_the_vectors_byte_for_byte() -> None:
+    first = Bench()
+    await first.index(content(*SAID))
+    kept = [doc.chunk.unit_vectors for doc in first.pages.index.docs.values() if doc.chunk]
+    second = Bench(first.pages)
+    [part] = await second.embed(content(*SAID, revision=2))
+    assert second.model.embedded == []
+    assert [chunk.unit_vectors for chunk in part.chunks] == kept
+
+
+async def test_vectors_of_units_by_another_model_are_not_taken() -> None:
+    bench = Bench()
+    await bench.index(content(*SAID))
+    bench.model = FakeEmbedder(version="2")
+    await bench.embed(content(*SAID, revision=2))
+    assert bench.model.embedded == [*SAID, *SENSES]
+
+
+async def test_an_index_from_before_units_gets_them_with_the_next_save_for_no_new_vector_of_a_chunk() -> None:
+    first = Bench()
+    for part in await first.embed(content(*SAID)):
+        bare = [chunk.model_copy(update={"units": (), "unit_vectors": b""}) for chunk in part.chunks]
+        await index_part(part.model_copy(update={"chunks": tuple(bare)}), first.pages, lambda: NOON)
+    second = Bench(first.pages)
+    await second.embed(content(*SAID, revision=2))
+    assert second.model.embedded == SENSES
+
+
+async def test_units_paid_for_before_a_failure_are_not_paid_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Flaky(FakeEmbedder):
+        calls = 0
+
+        async def passages(self, texts: Sequence[str], *, urgent: bool = True) -> Vector32:
+            self.calls += 1
+            if self.calls == 5:  # of two chunks and three units
+                raise Retryable("endpoint away")
+            return await super().passages(texts, urgent=urgent)
+
+    monkeypatch.setattr(module, "SLICE", 1)
+    bench = Bench(model=Flaky())
+    with pytest.raises(Retryable):
+        await bench.embed(content(*SAID))
+    await bench.embed(content(*SAID))
+    assert bench.model.embedded == SENSES[2:]
+
+
+async def test_the_units_of_a_long_page_are_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    [short] = await Bench().embed(content(*SAID))
+    monkeypatch.setattr(module, "AT_ONCE", 0)
+    [long] = await Bench().embed(content(*SAID))
+    assert short.chunks[0].units == long.chunks[0].units
 
 
 def vector(*values: float) -> Vector32:
