@@ -75,7 +75,7 @@ async def _samples() -> list[Sample]:
 
             async def look(case: Case) -> Retrieved:
                 asked = _rephrased(case, started.settings.short_question_words)
-                return await retrieve(asked, searcher, searcher.index, started.settings)
+                return await retrieve(asked, searcher, searcher.chunks, started.settings)
 
             found = [(case, await look(case)) for case in track(wanted, "asking")]
     return [_sample(case, retrieved) for case, retrieved in found if retrieved.evidence and retrieved.sure]

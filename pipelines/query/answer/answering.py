@@ -180,7 +180,7 @@ class Answering:
             found = {"sources": made.sources} | ({} if made.sources == retrieved.sources else {"evidence": ()})
             quoted = replace(task, retrieved=retrieved.model_copy(update=found))
             lead_in = await self._said(phrases.lead_in(retrieved.request.lang), retrieved.request)
-            about = await self._said(phrases.about(retrieved.request.lang), retrieved.request)
+            about = await self._said(phrases.say("about", retrieved.request.lang), retrieved.request)
             async with aclosing(Quote(embedder, lead_in, about).run(quoted)) as pieces:
                 async for piece in pieces:
                     if stopped.is_set():

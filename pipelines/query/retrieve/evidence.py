@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -33,6 +33,7 @@ KEPT = 24  # units handed on, and all of the lists and tables that
 LEADING = 4  # of the best are part of
 APART = 1.0  # standard deviations of the fused score that a chunk's distance from its hit costs
 FAR = 2  # chunks from a hit
+LEAST = -1e9  # of a chunk without units
 
 # Of the sum by which units are ordered: fitted on the tuned part of the everyday questions, five times over.
 COSINE, SHARED, OWN, STANDING, PAGE, LISTED = 80.0, 3.0, 1.5, 0.45, 0.45, 0.5
@@ -105,15 +106,23 @@ class Findings:
             "mean": float(np.mean([each.cosine for each in self.units])),
         }
 
-    def ordered(self, hits: Sequence[Hit]) -> list[Hit]:
-        """The hits, those first whose page has the best unit; hits of a page among themselves by their best unit."""
+    def ordered(self, hits: Sequence[Hit], size: int) -> list[Hit]:
+        """The best `size` chunks: those first whose page has the best unit, of a page those with its best units.
+
+        A chunk that was only read as a neighbour may be among them. The scores stay those of the hits, in their order.
+        """
         page: dict[str, float] = {}
         chunk: dict[ChunkKey, float] = {}
         for each in self.units:
             page.setdefault(each.hit.page_key, each.score)
             chunk.setdefault(each.hit.place, each.score)
-        least = -1e9
-        return sorted(hits, key=lambda hit: (-page.get(hit.page_key, least), -chunk.get(hit.place, least)))
+        found = {hit.place: hit for hit in (*(each.hit for each in self.units[:TOP]), *hits)}
+        best = sorted(
+            found.values(), key=lambda hit: (-page.get(hit.page_key, LEAST), -chunk.get(hit.place, LEAST), hit.place)
+        )
+        scores = sorted((hit.score for hit in hits), reverse=True)
+        filled = scores + scores[-1:] * (len(best) - len(scores))
+        return [replace(hit, score=score) for hit, score in zip(best, filled, strict=True)][:size]
 
     def cited(self, sources: Sequence[Source]) -> tuple[Evidence, ...]:
         """The best units that stand in one of the sources, each with its number."""

@@ -69,24 +69,25 @@ async def retrieve(
         grade, gate = await _judged(asked, found, found.model, settings)
         timings["gate"] = (perf_counter() - began) * 1000
     began = perf_counter()
+    near = list(found.near)
+    if keyword:
+        # The whole text of the fields that matched, as it stands.
+        fields = dict.fromkeys((hit.index, hit.page_key, hit.field) for hit in hits[: settings.content_hits])
+        near += _same_revision([chunk for place in fields for chunk in await chunks.field(*place)], hits)
     findings = Findings(())
     if found.vector is not None and reranker is None:
         seen = found.candidates
-        findings = weigh(asked.question, found.vector, hits, found.near, seen.terms, seen.total)
-        hits = findings.ordered(hits)
-    hits = hits[: settings.content_hits]
+        findings = weigh(asked.question, found.vector, hits, near, seen.terms, seen.total)
+        hits = findings.ordered(hits, settings.content_hits)
     sure = sureness(findings, found.model.profile.sureness) if found.model is not None else None
     if sure is not None and settings.gate and hits:
         grade = graded(grade, sure, writes)
     timings["evidence"] = (perf_counter() - began) * 1000
     began = perf_counter()
     if keyword:
-        # The whole text of the fields that matched, as it stands.
-        fields = dict.fromkeys((hit.index, hit.page_key, hit.field) for hit in hits)
-        around = [chunk for place in fields for chunk in await chunks.field(*place)]
-        sources = passages(hits, _same_revision(around, hits), settings.context_chars, whole_fields=True)
+        sources = passages(hits, near, settings.context_chars, whole_fields=True)
     else:
-        sources = await widen(hits, found.near, chunks, settings)
+        sources = await widen(hits[: settings.content_hits], near, chunks, settings)
     return Retrieved(
         request=asked.request,
         question=asked.question,

@@ -15,6 +15,7 @@ from pipelines.query.retrieve.ports import (
     Candidate,
     Candidates,
     ChunkKey,
+    Chunks,
     Floors,
     Hit,
     QueryModelOutdated,
@@ -80,6 +81,11 @@ class Searcher:
         self._index = index
         self._models = models
         self._settings = settings
+
+    @property
+    def chunks(self) -> Chunks:
+        """Those of the index that is searched."""
+        return self._index
 
     async def hits(self, site: str, text: str, *, kind: SearchKind, size: int, groups: Iterable[str] = ()) -> list[Hit]:
         """The best chunks, at most `size`.

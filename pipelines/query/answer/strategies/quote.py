@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator
 from time import perf_counter
 
+from pipelines.query.answer.canned import candidates
 from pipelines.query.answer.extract import extract
 from pipelines.query.answer.quotation import answering, describing
 from pipelines.query.answer.strategies.base import Piece, Task, step
@@ -36,7 +37,9 @@ class Quote:
         retrieved = task.retrieved
         if retrieved.evidence:
             if retrieved.sure is not None and retrieved.sure.of != "unit":
-                quotation = describing(retrieved.evidence, self._about)
+                best = [source for source in retrieved.sources if source.n == retrieved.evidence[0].n]
+                links = [f" [{title}](<{url}>)" for title, url in candidates(best)]
+                quotation = describing(retrieved.evidence, self._about + "".join(links))
             else:
                 quotation = answering(retrieved.evidence, self._lead_in)
             for event in quotation.events:
