@@ -98,7 +98,22 @@ async def test_the_steps_of_an_answer_are_told_to_a_key_and_not_to_a_visitor(
     for headers in ({}, bearer(token.json()["token"])):
         response = await client.post(CHAT, json={"question": "When?"}, headers=STREAM | headers)
         told.append(next(e.data.get("trace") for e in parse_sse(response.text) if e.event == "answer"))
-    assert told == [[step.model_dump(mode="json")], None]
+        told.append((await client.post(CHAT, json={"question": "When?"}, headers=headers)).json().get("trace"))
+    steps = [step.model_dump(mode="json")]
+    assert told == [steps, steps, None, None]
+
+
+async def test_whole_or_streamed_an_answer_tells_the_same(client: httpx.AsyncClient, fakes: FakePorts) -> None:
+    fakes.answers.script = full_script
+    whole = (await client.post(CHAT, json={"question": "When?"})).json()
+    stream = parse_sse((await client.post(CHAT, json={"question": "When?"}, headers=STREAM)).text)
+    told = {e.event: e.data for e in stream}
+    assert whole["mode"] == told["rephrased"]["mode"]
+    assert whole["grade"] == told["sources"]["grade"]
+    in_both = told["answer"].keys() & whole.keys()
+    assert told["answer"].keys() - in_both == {"text"}
+    assert {name: whole[name] for name in in_both} == {name: told["answer"][name] for name in in_both}
+    assert whole["answer"] == told["answer"]["text"]
 
 
 async def test_the_whole_answer_as_json(client: httpx.AsyncClient, fakes: FakePorts) -> None:
