@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from schemas.answer import Citation
-from schemas.base import Lang, SiteId
+from schemas.base import GivenLang, SiteId
 from schemas.query import Source
 
 MAX_MESSAGES = 1_000
@@ -49,7 +49,7 @@ class CompletionRequest(_Theirs):
     stream: bool = False
     stream_options: StreamOptions | None = None
     n: Literal[1] | None = Field(default=None, description="There is one answer.")
-    lang: Lang | None = Field(default=None, description="Ours: language to answer in; default: as in chat.")
+    lang: GivenLang | None = Field(default=None, description="Ours: language to answer in; default: as in chat.")
 
 
 class CompletionUsage(BaseModel):

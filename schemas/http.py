@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 from pydantic import AwareDatetime, Field, StringConstraints
 
 from schemas.answer import Citation, Step, Usage
-from schemas.base import Lang, PageId, Revision, Wire
+from schemas.base import GivenLang, Lang, PageId, Revision, Wire
 from schemas.page import FieldName, Group, PageDocument
 from schemas.query import MAX_QUESTION, Grade, RequestId, SearchMode, Source
 
@@ -80,7 +80,7 @@ class ChatRequest(Wire):
     conversation_id: RequestId | None = Field(
         default=None, description="The conversation it continues, as an earlier answer named it; default: a new one."
     )
-    lang: Lang | None = Field(
+    lang: GivenLang | None = Field(
         default=None,
         description="Language to answer in; default: the question's, where its words tell it, else the site's first.",
     )

@@ -87,6 +87,17 @@ async def test_a_stream_has_every_event_in_order_with_its_id(client: httpx.Async
     assert (question.deadline - question.asked_at).total_seconds() == 90
 
 
+@pytest.mark.parametrize(("written", "lang"), [("EN", "en"), ("De", "de"), ("en_US", "en-US"), ("pt-BR", "pt-BR")])
+async def test_a_language_may_be_written_as_websites_write_it(
+    client: httpx.AsyncClient, fakes: FakePorts, written: str, lang: str
+) -> None:
+    assert (await client.post(CHAT, json={"question": "When?", "lang": written})).status_code == 200
+    completion = {"model": "town", "messages": [{"role": "user", "content": "When?"}], "lang": written}
+    assert (await client.post("/v1/chat/completions", json=completion)).status_code == 200
+    assert [question.lang for question in fakes.answers.asked] == [lang, lang]
+    assert_problem(await client.post(CHAT, json={"question": "When?", "lang": "english"}), 422, "invalid")
+
+
 async def test_the_steps_of_an_answer_are_told_to_a_key_and_not_to_a_visitor(
     client: httpx.AsyncClient, fakes: FakePorts
 ) -> None:
