@@ -45,7 +45,9 @@ class CompletionRequest(_Theirs):
     """The last message of the user is the question, what was said before it its history."""
 
     model: SiteId
-    messages: Annotated[tuple[ChatMessage, ...], Field(min_length=1, max_length=MAX_MESSAGES)]
+    messages: Annotated[tuple[ChatMessage, ...], Field(min_length=1, max_length=MAX_MESSAGES)] = Field(
+        description="Of the history the newest that is read is taken; from visitors only what they asked."
+    )
     stream: bool = False
     stream_options: StreamOptions | None = None
     n: Literal[1] | None = Field(default=None, description="There is one answer.")
