@@ -27,6 +27,7 @@ from connectors.cms.sync import Progress, sync
 from pipelines.ingest.importing import Cursor, send, settle
 from pipelines.ingest.receipts import ReceiptReader
 from pipelines.runtime import logs
+from schemas.base import language_tag
 from schemas.ingest import Receipt
 from schemas.keys import page_key
 from schemas.page import PageDocument
@@ -173,7 +174,7 @@ def receipt(
     with explained():
         settings = load()
         default = settings.site(site).languages[0]
-        found = asyncio.run(_receipt(settings, site, lang or default, page))
+        found = asyncio.run(_receipt(settings, site, language_tag(lang or default), page))
     if found is None:
         err.print(f"page {page!r} of site {site} was never accepted", markup=False)
         raise typer.Exit(NOT_SO)

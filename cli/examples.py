@@ -12,6 +12,7 @@ import typer
 
 from adapters.elastic.examples import ElasticExamples
 from cli.output import NOT_SO, complain, explained, out, print_json, rows, table
+from schemas.base import language_tag
 from schemas.example import RephraseExample
 from schemas.query import Turn
 from wiring.clients import Clients
@@ -44,7 +45,7 @@ def add(
         example = RephraseExample(
             id=token_urlsafe(9),
             site=site,
-            lang=lang or languages[0],
+            lang=language_tag(lang or languages[0]),
             history=(Turn(question=before, answer=answer),) if before else (),
             question=question,
             output=output,

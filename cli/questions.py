@@ -16,6 +16,7 @@ from pipelines.conversations.ask import Followed
 from pipelines.runtime import logs
 from pipelines.runtime.errors import Retryable, WrongUse
 from schemas.answer import Answered, Citation, Done, Failed, QuestionRephrased, Restart, Token
+from schemas.base import language_tag
 from schemas.http import SearchHit, SearchKind
 from schemas.query import Question
 from wiring.clients import Clients
@@ -64,7 +65,7 @@ async def ask_once(
         request_id=token_urlsafe(16),
         conversation_id=token_urlsafe(16),
         site=site,
-        lang=lang or default,
+        lang=language_tag(lang or default),
         question=question,
         asked_at=at,
         deadline=at + timedelta(seconds=settings.question_timeout),

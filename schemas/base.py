@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from typing import Annotated, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints, ValidationError
 
 SCHEMA_VERSION: Literal[1] = 1
 # Elasticsearch external versions are signed 64-bit; receipts spend two bits on their rank.
 MAX_REVISION = 2**60 - 1
+
+_KEPT_TAG = re.compile(r"[a-z]{2,3}(?:-[A-Za-z0-9]{1,8})*")
+_WRITTEN_TAG = re.compile(r"[A-Za-z]{2,3}(?:[-_][A-Za-z0-9]{1,8})*")
 
 SiteId = Annotated[
     str,
@@ -17,7 +21,7 @@ SiteId = Annotated[
 ]
 Lang = Annotated[
     str,
-    StringConstraints(pattern=r"^[a-z]{2,3}(?:-[A-Za-z0-9]{2,8})*$"),
+    StringConstraints(pattern=f"^{_KEPT_TAG.pattern}$"),
     Field(description="BCP 47 language tag with a lower-case primary language, for example `de` or `pt-BR`."),
 ]
 PageId = Annotated[
@@ -29,6 +33,31 @@ PageId = Annotated[
 Revision = Annotated[
     int,
     Field(ge=0, le=MAX_REVISION, description="Order of a page's changes; the highest wins, whenever it arrives."),
+]
+
+
+def language_tag(written: str) -> str:
+    """A language as we keep it, out of what clients write: `DE` -> `de`, `en_us` -> `en-US` (RFC 5646, 2.1.1).
+
+    What we can keep as it stands is left alone, also Django's `pt-br`: the keys of its pages have it in them.
+    """
+    if _KEPT_TAG.fullmatch(written) or not _WRITTEN_TAG.fullmatch(written):
+        return written
+    primary, *others = written.lower().replace("_", "-").split("-")
+    tag = [primary]
+    for subtag in others:
+        if any(len(before) == 1 for before in tag):  # extensions and private use
+            tag.append(subtag)
+        else:
+            tag.append({2: subtag.upper(), 4: subtag.capitalize()}.get(len(subtag), subtag))
+    return "-".join(tag)
+
+
+GivenLang = Annotated[
+    str,
+    StringConstraints(pattern=f"^{_WRITTEN_TAG.pattern}$"),
+    AfterValidator(language_tag),
+    Field(description="BCP 47 language tag, for example `de` or `pt-BR`; `DE` and `pt_BR` are understood as these."),
 ]
 
 

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from schemas.answer import Citation
-from schemas.base import Lang, SiteId
+from schemas.base import GivenLang, SiteId
 from schemas.query import Source
 
 MAX_MESSAGES = 1_000
@@ -45,11 +45,13 @@ class CompletionRequest(_Theirs):
     """The last message of the user is the question, what was said before it its history."""
 
     model: SiteId
-    messages: Annotated[tuple[ChatMessage, ...], Field(min_length=1, max_length=MAX_MESSAGES)]
+    messages: Annotated[tuple[ChatMessage, ...], Field(min_length=1, max_length=MAX_MESSAGES)] = Field(
+        description="Of the history the newest that is read is taken; from visitors only what they asked."
+    )
     stream: bool = False
     stream_options: StreamOptions | None = None
     n: Literal[1] | None = Field(default=None, description="There is one answer.")
-    lang: Lang | None = Field(default=None, description="Ours: language to answer in; default: as in chat.")
+    lang: GivenLang | None = Field(default=None, description="Ours: language to answer in; default: as in chat.")
 
 
 class CompletionUsage(BaseModel):

@@ -6,10 +6,10 @@ from typing import Annotated, Literal
 
 from pydantic import AwareDatetime, Field, StringConstraints
 
-from schemas.answer import Citation, Usage
-from schemas.base import Lang, PageId, Revision, Wire
+from schemas.answer import Citation, Step, Usage
+from schemas.base import GivenLang, Lang, PageId, Revision, Wire
 from schemas.page import FieldName, Group, PageDocument
-from schemas.query import MAX_QUESTION, Grade, RequestId, Source
+from schemas.query import MAX_QUESTION, Grade, RequestId, SearchMode, Source
 
 SearchKind = Literal["hybrid", "vector", "keyword"]
 
@@ -80,7 +80,7 @@ class ChatRequest(Wire):
     conversation_id: RequestId | None = Field(
         default=None, description="The conversation it continues, as an earlier answer named it; default: a new one."
     )
-    lang: Lang | None = Field(
+    lang: GivenLang | None = Field(
         default=None,
         description="Language to answer in; default: the question's, where its words tell it, else the site's first.",
     )
@@ -93,6 +93,7 @@ class ChatResponse(Wire):
     conversation_id: RequestId
     question: str
     rephrased: str
+    mode: SearchMode | None = Field(description="How `rephrased` was searched; null: it was not.")
     grade: Grade
     answer: str
     sources: tuple[Source, ...]
@@ -100,6 +101,10 @@ class ChatResponse(Wire):
     extractive: bool
     stopped: bool = Field(description="The visitor stopped it: the answer is what came before.")
     cut: bool = Field(description="The model's own token limit ended it: the answer ends in …")
+    strategy: str = Field(description="What was asked to answer: a strategy's name, or `quote`.")
+    trace: tuple[Step, ...] = Field(
+        default=(), description="The steps, in order; of very many only the first. Visitors do not get it."
+    )
     usage: Usage
     timings_ms: dict[str, float]
 

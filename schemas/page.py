@@ -6,7 +6,7 @@ from typing import Annotated, Literal, Self, get_args
 
 from pydantic import AwareDatetime, Field, StringConstraints, model_validator
 
-from schemas.base import Lang, Message, PageId, Revision, SiteId, Wire
+from schemas.base import GivenLang, Lang, Message, PageId, Revision, SiteId, Wire
 from schemas.keys import page_key
 
 FieldName = Literal["name", "title", "description", "keywords", "content"]
@@ -42,7 +42,7 @@ class PageDocument(Wire):
     """A page with its five searchable fields."""
 
     id: PageId
-    lang: Lang | None = Field(default=None, description="Default: the site's first language.")
+    lang: GivenLang | None = Field(default=None, description="Default: the site's first language.")
     url: Annotated[str, StringConstraints(max_length=4_000)] = ""
     name: ShortText = ""
     title: ShortText = ""

@@ -10,6 +10,7 @@ from schemas.base import Lang, Message, PageId, Revision, SiteId, Wire
 from schemas.page import FieldName
 
 MAX_QUESTION = 4_000  # characters; longer is refused at the edge with a clear answer
+MAX_HISTORY = 3_000 * 4  # characters of what was said before: 3,000 tokens, at about four characters a token
 
 RequestId = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_-]{8,64}$")]
 SearchMode = Literal["semantic", "keyword"]

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import base64
 import hmac
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from hashlib import sha256
@@ -27,6 +28,7 @@ VERSION = "v1"
 WINDOW = 300  # seconds either way, for slow deliveries and clocks that are off
 LONGEST = 1_000  # characters of a header; eight signatures fit
 MOST_SIGNATURES = 8
+_SIGNATURE = re.compile(rf"{VERSION},[A-Za-z0-9+/]{{43}}=")  # 32 bytes
 
 
 class BadSignature(Permanent):
@@ -63,20 +65,54 @@ class Delivery:
                 f"too old, or too far ahead: {TIMESTAMP} is more than {WINDOW} s from the time here; "
                 "compare the two clocks"
             )
-        given = signature.split(" ")[:MOST_SIGNATURES]
-        return cls(id, timestamp, tuple(one.encode("utf-8", "replace") for one in given))
+        given = [one for one in signature.split(" ")[:MOST_SIGNATURES] if _SIGNATURE.fullmatch(one)]
+        if not given:
+            raise BadSignature(f"wrong: none in {SIGNATURE} is `{VERSION},` and the base64 of 32 bytes")
+        return cls(id, timestamp, tuple(one.encode() for one in given))
+
+    def verification(self, secret: SecretStr) -> Verification:
+        """Of its body, which is handed to it as it comes."""
+        return Verification(self.signatures, _signing(secret, self.id, self.timestamp))
 
     def verify(self, secret: SecretStr, body: bytes) -> None:
         """Raises: BadSignature: none of the signatures is that of `body`."""
-        expected = sign(secret, self.id, self.timestamp, body).encode()
+        verification = self.verification(secret)
+        verification.update(body)
+        verification.finish()
+
+
+class Verification:
+    """Whether a body is what was signed."""
+
+    def __init__(self, signatures: tuple[bytes, ...], signed: hmac.HMAC) -> None:
+        self._signatures = signatures
+        self._signed = signed
+
+    def update(self, piece: bytes) -> None:
+        """The next piece of the body."""
+        self._signed.update(piece)
+
+    def finish(self) -> None:
+        """Raises: BadSignature: none of the signatures is that of the body."""
+        expected = _encoded(self._signed).encode()
         # Each is compared, in constant time.
-        if True not in [hmac.compare_digest(given, expected) for given in self.signatures]:
+        if True not in [hmac.compare_digest(given, expected) for given in self._signatures]:
             raise BadSignature("wrong: another secret, or another body than was signed")
 
 
 def sign(secret: SecretStr, id: str, timestamp: str, body: bytes) -> str:
     """The signature of a delivery, as its header carries it."""
-    signed = hmac.new(signing_key(secret), f"{id}.{timestamp}.".encode("utf-8", "replace") + body, sha256)
+    signed = _signing(secret, id, timestamp)
+    signed.update(body)
+    return _encoded(signed)
+
+
+def _signing(secret: SecretStr, id: str, timestamp: str) -> hmac.HMAC:
+    """What signs a delivery, before its body."""
+    return hmac.new(signing_key(secret), f"{id}.{timestamp}.".encode("utf-8", "replace"), sha256)
+
+
+def _encoded(signed: hmac.HMAC) -> str:
     return f"{VERSION},{base64.b64encode(signed.digest()).decode()}"
 
 

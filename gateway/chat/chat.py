@@ -95,10 +95,10 @@ async def ask(edge: Edge, request: Request, caller: Caller, question: Question) 
     owner = owner_of(caller, question.site)
     events = Patient(edge.conversations.follow(owner, question, edge.ports.answers.ask(question)))
     if not wants_stream(", ".join(request.headers.getlist("accept"))):
-        return JSONResponse((await whole(events, question, deadline)).model_dump(mode="json"))
+        answer = await whole(events, question, deadline)
+        return JSONResponse(answer.model_dump(mode="json", exclude=None if caller.sees_trace else {"trace"}))
     await events.begin(FIRST_EVENT_WAIT)
-    traced = caller.visitor is None
-    return EventStream(events, frames(events, question.request_id, question.lang, deadline, traced=traced))
+    return EventStream(events, frames(events, question.request_id, question.lang, deadline, traced=caller.sees_trace))
 
 
 def wants_stream(accept: str) -> bool:
@@ -148,8 +148,8 @@ async def resume(
         return Response(status_code=204)
     deadline = asyncio.get_running_loop().time() + edge.settings.question_timeout
     lang = edge.settings.site(site).languages[0]
-    traced = caller.visitor is None
-    return EventStream(events, frames(events, request_id, lang, deadline, position, accepted, traced=traced))
+    told = frames(events, request_id, lang, deadline, position, accepted, traced=caller.sees_trace)
+    return EventStream(events, told)
 
 
 @router.delete("/answers/{request_id}", status_code=202, response_class=Response)
@@ -207,6 +207,7 @@ async def whole(events: Patient, question: Question, deadline: float) -> ChatRes
         conversation_id=question.conversation_id,
         question=question.question,
         rephrased=rephrased.question if rephrased else question.question,
+        mode=rephrased.mode if rephrased else None,
         grade=sources.grade if sources else 0,
         answer=answer.text,
         sources=answer.sources,
@@ -214,6 +215,8 @@ async def whole(events: Patient, question: Question, deadline: float) -> ChatRes
         stopped=answer.stopped,
         cut=answer.cut,
         citations=answer.citations,
+        strategy=answer.strategy,
+        trace=answer.trace,
         usage=answer.usage,
         timings_ms=answer.timings_ms,
     )

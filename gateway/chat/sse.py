@@ -92,7 +92,7 @@ def frame(event: Event, id: str, *, traced: bool = True) -> bytes:
     """One SSE event. JSON has no raw line breaks, so one `data` line holds it.
 
     Args:
-        traced: with the steps that led to an answer, which are an operator's business.
+        traced: with the steps that led to an answer, for a reader who may see them (`Caller.sees_trace`).
     """
     data = event.model_dump_json(exclude={"type"} if traced else {"type", "trace"})
     return f"id: {id}\nevent: {event.type}\ndata: {data}\n\n".encode()

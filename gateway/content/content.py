@@ -15,7 +15,7 @@ from gateway.edge.openapi import request_body
 from gateway.edge.problems import Problem
 from gateway.ports import Acceptance, Change
 from pipelines.ingest.accept import check_size
-from schemas.base import Lang, PageId, Revision
+from schemas.base import GivenLang, PageId, Revision
 from schemas.http import AcceptedChange, BulkLine, BulkResult
 from schemas.ingest import Receipt
 from schemas.page import PageDocument
@@ -48,7 +48,7 @@ Timeout = Annotated[
     float | None,
     Query(ge=0, le=LONGEST_WAIT, description="Seconds to wait at most; default: `receipt_timeout`."),
 ]
-OptionalLang = Annotated[Lang | None, Query(description="Default: the site's first language.")]
+OptionalLang = Annotated[GivenLang | None, Query(description="Default: the site's first language.")]
 
 SETTLED: dict[int | str, dict[str, Any]] = {
     200: {"model": Receipt, "description": "`wait=searchable`: the change is settled; see `state`."}

@@ -1,6 +1,9 @@
 """Webhooks: a CMS hands over its changes, signed (connectors/cms/push.py).
 
-headers ─▶ whole body, within a limit ─▶ signature ─▶ lines ─▶ intake
+site, connector, headers, announced length ─▶ body, within limits ─▶ signature ─▶ lines ─▶ intake
+
+Anybody may send here, and who it was is known only when the body has been read. So all that can be refused by the
+headers is refused before, and a body may be no larger than a page in the log.
 """
 
 from __future__ import annotations
@@ -21,6 +24,9 @@ from gateway.edge.edge import Edge, TheEdge
 from gateway.edge.openapi import request_body
 from gateway.edge.problems import Problem
 from schemas.http import BulkLine, BulkResult
+from schemas.topics import MAX_MESSAGE_BYTES
+
+LIMIT = MAX_MESSAGE_BYTES  # of a delivery: as large as a page in the log may be; who escapes umlauts gets there sooner
 
 router = APIRouter(prefix="/v1/sites/{site}", tags=["content"])
 
@@ -59,15 +65,16 @@ async def take_webhook(
     webhook_timestamp: WebhookTimestamp = None,
     lane: InLane = "save",
 ) -> BulkResult:
-    """Changes of a connector, one JSON object a line, in order, 500 lines at most. Each needs its revision, so that a
-    delivery that comes twice changes nothing. Good lines are accepted whatever the bad ones are; after any other answer
-    than 200 send everything again later. An empty body is a test of the connection.
+    """Changes of a connector, one JSON object a line, in order, 500 lines and 8 MiB at most. Each needs its revision,
+    so that a delivery that comes twice changes nothing. Good lines are accepted whatever the bad ones are; after any
+    other answer than 200 send everything again later. An empty body is a test of the connection.
     """
     secret = _secret(edge, site, connector)
     try:
         delivery = Delivery.of(request.headers, time.time())
-        body = await read_body(request, body_limit(edge.settings))
-        delivery.verify(secret, body)
+        verification = delivery.verification(secret)
+        body = await read_body(request, min(LIMIT, body_limit(edge.settings)), verification.update)
+        verification.finish()
     except BadSignature as err:
         raise Problem(401, err.code, str(err)) from None
     if sum(bool(line.strip()) for line in body.split(b"\n")) > BATCH_LINES:

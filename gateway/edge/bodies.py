@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from typing import TypeVar
 
 from fastapi import Request
@@ -16,23 +16,33 @@ from pydantic import BaseModel, ValidationError
 from gateway.edge.problems import Problem, invalid
 
 STALL_TIMEOUT = 30.0  # seconds between two pieces of a body
+BODY_TIMEOUT = 120.0  # seconds for a whole one: 16 MiB at 1.1 Mbit/s; who sends a byte now and then is let go
 Model = TypeVar("Model", bound=BaseModel)
 
 
-async def read_body(request: Request, limit: int) -> bytes:
+async def read_body(request: Request, limit: int, seen: Callable[[bytes], object] | None = None) -> bytes:
     """The whole body.
 
+    Args:
+        seen: is given each piece as it comes.
+
     Raises:
-        Problem: 413 as soon as it is known to be over `limit` bytes; 408 when it stalls.
+        Problem: 413 as soon as it is known to be over `limit` bytes; 408 when it stalls, or takes too long.
     """
     announced = request.headers.get("content-length", "")
     if announced.isdecimal() and int(announced) > limit:
         raise too_large(limit)
     body = bytearray()
-    async for piece in _pieces(request):
-        body += piece
-        if len(body) > limit:
-            raise too_large(limit)
+    try:
+        async with asyncio.timeout(BODY_TIMEOUT):
+            async for piece in _pieces(request):
+                body += piece
+                if len(body) > limit:
+                    raise too_large(limit)
+                if seen is not None:
+                    seen(piece)
+    except TimeoutError:
+        raise _too_slow(f"the body was not complete after {BODY_TIMEOUT:.0f} s") from None
     return bytes(body)
 
 
@@ -93,6 +103,11 @@ def too_large(limit: int) -> Problem:
     return Problem(413, "too-large", f"the limit is {limit:,} bytes")
 
 
+def _too_slow(detail: str) -> Problem:
+    """408, after which nothing of the rest is read (RFC 9110, 15.5.9)."""
+    return Problem(408, "body-stalled", detail, headers={"Connection": "close"})
+
+
 async def _pieces(request: Request) -> AsyncIterator[bytes]:
     stream = request.stream()
     while True:
@@ -100,7 +115,7 @@ async def _pieces(request: Request) -> AsyncIterator[bytes]:
             async with asyncio.timeout(STALL_TIMEOUT):
                 piece = await anext(stream, None)
         except TimeoutError:
-            raise Problem(408, "body-stalled", f"no data for {STALL_TIMEOUT:.0f} s") from None
+            raise _too_slow(f"no data for {STALL_TIMEOUT:.0f} s") from None
         if piece is None:
             return
         yield piece

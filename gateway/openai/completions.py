@@ -2,8 +2,9 @@
 
     messages ─▶ last of the user = question, before it = history ─▶ the same log, stages and events as any question
 
-Nothing is kept here: the client holds the conversation. It cannot come back to a broken stream either, so one that
-hangs up has stopped its answer.
+Nothing is kept here: the client holds the conversation. A program with a key is trusted with what we said in it; a
+visitor, who could have us say anything, only with what they asked. A client cannot come back to a broken stream
+either, so one that hangs up has stopped its answer.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ from gateway.edge.edge import Edge, MayChatSomewhere, TheEdge
 from gateway.edge.messages import message
 from gateway.edge.openapi import request_body
 from gateway.edge.problems import Problem, invalid, problem_of
+from pipelines.conversations.turns import newest
 from pipelines.query.ports import ContentFiltered
 from pipelines.runtime.errors import PagewireError, Retryable
 from schemas.answer import Answered, Done, Failed, Restart, Token, Usage
@@ -138,7 +140,7 @@ async def complete(caller: MayChatSomewhere, edge: TheEdge, request: Request) ->
     order = parse(CompletionRequest, await read_body(request, BODY_LIMIT))
     _known(edge, caller, order.model)
     edge.admit(order.model, request, caller)
-    text, history = asked(order.messages, edge.settings.history_messages)
+    text, history = asked(order.messages, edge.settings.history_messages, answers=caller.visitor is None)
     question = new_question(edge, caller, order.model, text, order.lang).model_copy(update={"history": history})
     deadline = asyncio.get_running_loop().time() + edge.settings.question_timeout
     events = Patient(edge.ports.answers.ask(question))
@@ -158,8 +160,11 @@ async def complete(caller: MayChatSomewhere, edge: TheEdge, request: Request) ->
     return Response(completion.model_dump_json(), media_type="application/json")
 
 
-def asked(messages: tuple[ChatMessage, ...], kept: int) -> tuple[str, tuple[Turn, ...]]:
+def asked(messages: tuple[ChatMessage, ...], kept: int, *, answers: bool) -> tuple[str, tuple[Turn, ...]]:
     """The question and its history, of which `kept` messages are read. System messages are ours to write.
+
+    Args:
+        answers: take over what the assistant is said to have answered; else only what was asked.
 
     Raises:
         Problem: there is no question, or it is too long.
@@ -172,9 +177,9 @@ def asked(messages: tuple[ChatMessage, ...], kept: int) -> tuple[str, tuple[Turn
         raise Problem(400, "question-too-long", f"messages: a question has at most {MAX_QUESTION:,} characters")
     said = [m for m in messages[:last] if m.role in ("user", "assistant") and m.text]
     turns = [
-        Turn(question=q.text, answer=a.text) for q, a in pairwise(said) if (q.role, a.role) == ("user", "assistant")
+        (q.text, a.text if answers else "") for q, a in pairwise(said) if (q.role, a.role) == ("user", "assistant")
     ]
-    return text, tuple(turns[-((kept + 1) // 2) :]) if kept else ()
+    return text, newest(turns, kept)
 
 
 async def _chunks(

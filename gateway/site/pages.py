@@ -12,6 +12,7 @@ from fastapi import APIRouter, Query, Response
 
 from gateway.edge.edge import TheEdge
 from gateway.site.assets import add_assets
+from schemas.base import language_tag
 from wiring.settings import Settings
 
 # The script builds its page with createElement and constructed style sheets, so nothing inline is needed.
@@ -49,6 +50,7 @@ def _index(page: Template, settings: Settings, examples: Examples, site: str, la
     """Raises: UnknownSite."""
     chosen = settings.site(site)
     languages = chosen.languages
+    lang = language_tag(lang or "")
     if lang not in languages:
         lang = languages[0]
     links = [_language_link(site, other, other == lang) for other in languages] if len(languages) > 1 else []

@@ -16,7 +16,8 @@ from schemas.conversation import (
     ConversationSummary,
     StoredTurn,
 )
-from schemas.query import Question, Turn
+from schemas.query import MAX_HISTORY, MAX_QUESTION, Question, Turn
+from text.sentences import cut
 
 KEPT_TURNS = 100  # of a conversation; the oldest fall off
 TITLE_CHARS = 80  # of the first question
@@ -128,13 +129,33 @@ def last_turn(conversation: Conversation) -> StoredTurn | None:
 
 
 def history(conversation: Conversation, messages: int) -> tuple[Turn, ...]:
-    """What was said, at most so many messages of it: questions without an answer say nothing."""
-    said = [
-        Turn(question=turn.question, answer=turn.answer)
-        for turn in conversation.turns
-        if turn.answer and not turn.removed
-    ]
-    return tuple(said[-((messages + 1) // 2) :]) if messages else ()
+    """What was said, as much of it as is read: questions without an answer say nothing."""
+    said = [(turn.question, turn.answer) for turn in conversation.turns if turn.answer and not turn.removed]
+    return newest(said, messages)
+
+
+def newest(said: Sequence[tuple[str, str]], messages: int) -> tuple[Turn, ...]:
+    """The newest questions with their answers, oldest first: as much as rewriting and answering read.
+
+    At most `messages` messages and `MAX_HISTORY` characters; the oldest that is kept may be cut at its end.
+    """
+    kept: list[Turn] = []
+    left = MAX_HISTORY
+    for question, answer in reversed(said[-((messages + 1) // 2) :] if messages else []):
+        asked = _cut(question, min(left, MAX_QUESTION))
+        answered = _cut(answer, left - len(asked))
+        if not asked:
+            break
+        kept.append(Turn(question=asked, answer=answered))
+        left -= len(asked) + len(answered)
+        if answered != answer:
+            break
+    return tuple(reversed(kept))
+
+
+def _cut(text: str, limit: int) -> str:
+    """As `cut`, which would look for the end of every sentence in a megabyte."""
+    return cut(text[: 2 * MAX_HISTORY], limit)
 
 
 def shown(conversation: Conversation) -> ConversationDetail:

@@ -524,3 +524,96 @@ async def test_every_language_fits_320_pixels(browser: Browser, url: str, fakes:
         assert not re.search(r"undefined|\{\w+\}", said), lang
         await page.evaluate("document.querySelector('pagewire-chat').close()")
     assert browser.complaints == []
+
+
+class Late:
+    """A middleware that keeps back what the gateway says of one conversation until it is let go."""
+
+    def __init__(self) -> None:
+        self.kept_back = ""
+        self.waiting = asyncio.Event()
+        self.go = asyncio.Event()
+
+    def __call__(self, app: Any) -> Any:
+        async def handler(scope: Any, receive: Any, send: Any) -> None:
+            if self.kept_back and scope.get("path", "").endswith(f"/conversations/{self.kept_back}"):
+                self.waiting.set()
+                await self.go.wait()
+            await app(scope, receive, send)
+
+        return handler
+
+
+async def two_conversations(page: Any, fakes: FakePorts) -> list[str]:
+    """Their ids; the second one is shown."""
+    await ask(page, "What does a card cost?")
+    await page.get_by_role("button", name="New conversation").click()
+    await ask(page, "Where is the pool?")
+    return [question.conversation_id for question in fakes.answers.asked]
+
+
+async def choose(page: Any, title: str) -> None:
+    await page.get_by_role("button", name="Your conversations").click()
+    await page.get_by_role("button", name=title, exact=True).click()
+
+
+async def test_of_two_conversations_opened_quickly_the_last_one_is_shown_and_goes_on(
+    browser: Browser, host: Host, fakes: FakePorts
+) -> None:
+    fakes.answers.script = written("So it is.")
+    late = Late()
+    async with host.serving(mode="page", around=late) as url:
+        page = await browser.open(url)
+        first, second = await two_conversations(page, fakes)
+        late.kept_back = first
+        await choose(page, "What does a card cost?")
+        await asyncio.wait_for(late.waiting.wait(), 10)
+        await choose(page, "Where is the pool?")
+        await page.locator(".turn .actions button").first.wait_for()
+        async with page.expect_response(f"**/conversations/{first}"):
+            late.go.set()
+        await ask(page, "And on Sundays?")
+        asked = fakes.answers.asked[-1]
+        assert (asked.question, asked.conversation_id) == ("And on Sundays?", second)
+        assert await page.locator(".turn .question [dir]").all_inner_texts() == [
+            "Where is the pool?",
+            "And on Sundays?",
+        ]
+
+
+async def test_a_question_asked_before_the_chosen_conversation_is_there_belongs_to_it(
+    browser: Browser, host: Host, fakes: FakePorts
+) -> None:
+    fakes.answers.script = written("So it is.")
+    late = Late()
+    async with host.serving(mode="page", around=late) as url:
+        page = await browser.open(url)
+        first, _ = await two_conversations(page, fakes)
+        late.kept_back = first
+        await choose(page, "What does a card cost?")
+        await asyncio.wait_for(late.waiting.wait(), 10)
+        await ask(page, "And for children?")
+        assert fakes.answers.asked[-1].conversation_id == first
+        async with page.expect_response(f"**/conversations/{first}"):
+            late.go.set()
+        await ask(page, "And for dogs?")
+        assert fakes.answers.asked[-1].conversation_id == first
+        assert [turn.question for turn in fakes.answers.asked[-1].history][:2] == [
+            "What does a card cost?",
+            "And for children?",
+        ]
+
+
+@pytest.mark.parametrize(
+    ("written_as", "lang"), [("EN", "en"), ("De", "de"), ("en_US", "en-US"), ("english", "en"), ("", "en")]
+)
+async def test_a_page_may_write_its_language_as_it_likes(
+    browser: Browser, host: Host, fakes: FakePorts, written_as: str, lang: str
+) -> None:
+    fakes.answers.script = written("So it is.")
+    async with host.serving(mode="page", lang=written_as) as url:
+        page = await browser.open(url)
+        await page.get_by_role("textbox").fill("When?")
+        await page.keyboard.press("Enter")
+        await page.locator(".turn .actions button").first.wait_for()
+        assert [question.lang for question in fakes.answers.asked] == [lang]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import subprocess
 from collections.abc import Iterator
@@ -156,6 +157,63 @@ def test_a_renamed_and_a_deleted_term_change_their_pages(wordpress: WordPress, r
     wordpress.rest.delete(f"/categories/{term}", params={"force": "true"})
     sent(wordpress)
     assert receiver.pages[f"post-{post['id']}"].keywords == ()
+
+
+def shows(pattern: int, **more: object) -> str:
+    """The block that shows a synced pattern, as the editor writes it."""
+    return f"<!-- wp:block {json.dumps({'ref': pattern, **more}, separators=(',', ':'))} /-->"
+
+
+def pattern(wordpress: WordPress, title: str, content: str) -> int:
+    made = wordpress.rest.post("/blocks", json={"title": title, "content": content, "status": "publish"})
+    assert made.status_code == 201, made.text
+    return int(made.json()["id"])
+
+
+def test_a_synced_pattern_changes_the_pages_that_show_it(wordpress: WordPress, receiver: Receiver) -> None:
+    fee = pattern(wordpress, "Fee", "<p>A card costs 4 euros.</p>")
+    box = pattern(wordpress, "Box", f"<h2>Fees</h2>{shows(fee)}")
+    direct = wordpress.create(title="Direct", content=f"<p>Read.</p>{shows(fee, overridden=True)}")["id"]
+    nested = wordpress.create("pages", title="Nested", content=shows(box))["id"]
+    event = wordpress.create("event", title="Reading", content=shows(fee))["id"]
+    hidden = wordpress.create(title="Hidden", content=shows(fee), status="draft")["id"]
+    others = [
+        wordpress.create(title="Longer number", content=shows(int(f"{fee}0")))["id"],
+        wordpress.create(title="Another", content="<p>A card costs 4 euros.</p>")["id"],
+    ]
+    sent(wordpress)
+    showing = {f"post-{direct}", f"page-{nested}", f"event-{event}"}
+    for change, says in (
+        ({"content": "<p>A card costs 7 euros.</p>"}, "7 euros"),
+        ({"status": "draft"}, ""),
+        ({"status": "publish"}, "7 euros"),
+    ):
+        receiver.deliveries.clear()
+        wordpress.rest.post(f"/blocks/{fee}", json=change).raise_for_status()
+        sent(wordpress)
+        assert {line.page.id for delivery in receiver.deliveries for line in delivery} == showing, change
+        for id in showing:
+            assert says in receiver.pages[id].content
+            assert ("euros" in receiver.pages[id].content) == bool(says)
+        assert receiver.lanes[-1] == "bulk"
+    receiver.deliveries.clear()
+    wordpress.rest.delete(f"/blocks/{fee}", params={"force": "true"}).raise_for_status()
+    sent(wordpress)
+    assert {line.page.id for delivery in receiver.deliveries for line in delivery} == showing
+    assert all("euros" not in receiver.pages[id].content for id in showing)
+    assert not {f"post-{id}" for id in (hidden, *others)} & showing
+
+
+def test_patterns_that_hold_each_other_end(wordpress: WordPress, receiver: Receiver) -> None:
+    one = pattern(wordpress, "One", "<p>Round</p>")
+    two = pattern(wordpress, "Two", shows(one))
+    post = wordpress.create(title="Circle", content=shows(two))["id"]
+    sent(wordpress)
+    receiver.deliveries.clear()
+    wordpress.rest.post(f"/blocks/{one}", json={"content": f"<p>and round</p>{shows(two)}"}).raise_for_status()
+    sent(wordpress)
+    assert [line.page.id for delivery in receiver.deliveries for line in delivery] == [f"post-{post}"]
+    assert "and round" in receiver.pages[f"post-{post}"].content
 
 
 def test_an_editor_in_wp_admin(wordpress: WordPress, receiver: Receiver) -> None:

@@ -21,7 +21,7 @@ import { ConversationsPanel } from "./conversations-panel";
 import type { ChatEvents, ChatContext } from "./context";
 import { store, stored } from "./storage";
 import { Talk } from "./talk";
-import { type Say, wordsFor } from "./words";
+import { languageOf, type Say, wordsFor } from "./words";
 
 const MAX_QUESTION = 4_000; // characters; the gateway's limit
 const SPOKEN_FOR = 15_000; // ms that what was announced stays, so that nobody reads the answer twice
@@ -58,7 +58,7 @@ export class PagewireChat extends HTMLElement implements ChatContext {
       console.warn("pagewire-chat: the attribute `site` is missing");
       return;
     }
-    this.lang = this.getAttribute("lang") || document.documentElement.lang || "en";
+    this.lang = languageOf(this.getAttribute("lang"), document.documentElement.lang);
     this.say = wordsFor(this.lang);
     const gateway = this.getAttribute("gateway") || PagewireChat.home;
     this.client = new AnswerClient(new URL("v1", new URL(gateway, document.baseURI)).href, site);

@@ -30,6 +30,7 @@ export class Talk {
   #key: string;
   #running: AbortController | null = null; // of the answer that is arriving
   #last: Turn | null = null;
+  #shown = 0; // counts what was shown in place of something else
 
   /** `changed` is called when an answer begins or ends, and when the conversation does. */
   constructor(
@@ -77,16 +78,18 @@ export class Talk {
   /** Show a conversation that was begun before, and go on reading where an answer is under way. */
   async open(id: string): Promise<void> {
     this.#clear();
+    store(this.#key, id); // what is asked before it is there belongs to it as well
+    const shown = this.#shown;
     let turns;
     try {
       ({ turns } = await this.context.client.conversation(id));
     } catch (error) {
-      if (error instanceof AskError && error.code === "unknown-conversation") store(this.#key, null);
+      if (this.id === id && error instanceof AskError && error.code === "unknown-conversation") store(this.#key, null);
       return; // asking still works; the gateway knows what was said
     }
-    if (this.busy) return; // the visitor was faster
-    store(this.#key, id);
+    if (!this.empty) return; // the visitor has asked already
     for (const kept of turns) {
+      if (shown !== this.#shown) return; // the visitor has opened another one, or begun one
       const turn = this.#begin(kept.question);
       if (kept.state === "pending") {
         turn.requestId = kept.request_id;
@@ -115,6 +118,7 @@ export class Talk {
     this.#running = null;
     this.list.replaceChildren();
     this.#last = null;
+    this.#shown += 1;
     this.changed();
   }
 
@@ -199,7 +203,7 @@ export class Talk {
         turn.offer(); // once is enough
         toQuestion();
         await client.undo(id).catch(() => {}); // what is there is shown next
-        await this.open(id);
+        if (this.id === id) await this.open(id);
       }),
       ...(turn.answered ? feedback(this.context, turn) : []),
     );

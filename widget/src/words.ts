@@ -26,6 +26,19 @@ export interface Say {
   readonly dir: "ltr" | "rtl";
 }
 
+/** The first of these that is a language tag, as the gateway takes it: `DE` and `en_US` are what pages say, too. */
+export function languageOf(...written: (string | null)[]): string {
+  for (const tag of written) {
+    try {
+      const [known = ""] = Intl.getCanonicalLocales(tag?.trim().replace(/_/g, "-") ?? "");
+      if (/^[a-z]{2,3}(-|$)/.test(known)) return known;
+    } catch {
+      // None.
+    }
+  }
+  return "en";
+}
+
 export function wordsFor(wanted: string): Say {
   const [primary = ""] = wanted.toLowerCase().split(/[-_]/);
   const lang = primary in WORDS ? primary : "en";

@@ -19,6 +19,7 @@ import yaml
 from connectors.cms.documents import SUFFIXES, split
 from connectors.cms.frame import Listed
 from pipelines.runtime.errors import Retryable
+from schemas.base import language_tag
 from schemas.page import PageDocument
 
 HEAD = 64 * 1024  # bytes in which front matter ends
@@ -135,7 +136,7 @@ class Scanner:
         revision = max(_changed(times[one]) for one in (path, *attachments))
         if isinstance(own, int) and own >= 0:
             revision = own
-        return Page(str(said_id), str(said_lang)), Entry(path, revision, tuple(attachments), problem)
+        return Page(str(said_id), language_tag(str(said_lang))), Entry(path, revision, tuple(attachments), problem)
 
     def _files(self) -> Iterator[tuple[Path, os.stat_result]]:
         """Files in a stable order. Raises: FolderGone: a part of it cannot be listed, so nobody knows what is there."""

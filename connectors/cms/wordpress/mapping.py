@@ -11,6 +11,7 @@ from typing import Any
 from urllib.parse import unquote
 
 from connectors.cms.frame import Listed
+from schemas.base import language_tag
 from schemas.page import PageDocument
 from text.html import stripped
 
@@ -62,7 +63,7 @@ def type_and_number(page_id: str) -> tuple[str, int]:
 
 def lang(post: Mapping[str, Any], default: str) -> str:
     """What the plugin says, or Polylang, else the site's."""
-    return str(_told(post).get("lang") or post.get("lang") or default)
+    return language_tag(str(_told(post).get("lang") or post.get("lang") or default))
 
 
 def revision(post: Mapping[str, Any]) -> int:

@@ -21,14 +21,13 @@ from pipelines.query.site_prompts import SitePrompts
 from pipelines.query.translate import terms_back
 from pipelines.runtime.errors import PagewireError
 from prompts.loader import Example, fence
-from schemas.query import MAX_QUESTION, Question, SearchMode, Turn
+from schemas.query import MAX_HISTORY, MAX_QUESTION, Question, SearchMode, Turn
 from text.sentences import cut
 from text.words import count_words
 
 logger = structlog.get_logger(__name__)
 
 PATIENCE = 10.0  # seconds a rewriting may take: without it the answer is a little worse, but it comes
-HISTORY_CHARS = 3_000 * 4  # 3,000 tokens, at about four characters a token
 OUTPUT_TOKENS = 200  # what a rewriting may cost
 MAX_REPHRASED = 600  # characters: longer is an answer or a list, not a question
 GROWTH = 4  # times the original plus room for what the conversation adds; more is an answer
@@ -65,7 +64,7 @@ def search_mode(question: str, short_words: int) -> SearchMode:
     return "keyword" if count_words(question) < short_words else "semantic"
 
 
-def recent(history: Sequence[Turn], messages: int, chars: int = HISTORY_CHARS) -> list[Message]:
+def recent(history: Sequence[Turn], messages: int, chars: int = MAX_HISTORY) -> list[Message]:
     """The newest messages, oldest first: at most `messages`, together at most `chars` characters.
 
     The oldest that is kept may be cut at its end.

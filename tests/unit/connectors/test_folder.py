@@ -77,6 +77,11 @@ async def test_a_suffix_says_the_language_when_the_site_has_it(folder: Path) -> 
     assert set(await pages(folder)) == {"en about", "de about", "en about.v2", "en de"}
 
 
+async def test_front_matter_says_the_language_as_websites_write_it(folder: Path) -> None:
+    put(folder / "about.md", "---\nlang: pt_BR\n---\n")
+    assert set(await pages(folder)) == {"pt-BR about"}
+
+
 async def test_front_matter_of_other_tools_is_understood(folder: Path) -> None:
     put(
         folder / "post.md",

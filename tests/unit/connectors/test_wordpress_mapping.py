@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from connectors.cms.frame import Listed
 from connectors.cms.wordpress.mapping import document, listed, revision, type_and_number
 from connectors.cms.wordpress.package import pack
 
@@ -34,6 +35,11 @@ def test_a_post_is_a_page() -> None:
     assert page.revision == 1795293005999
     assert page.changed_at is not None
     assert page.changed_at.isoformat() == "2026-11-21T20:30:05+00:00"
+
+
+def test_a_language_is_written_as_we_do_in_list_and_page() -> None:
+    assert listed(post(lang="pt_BR"), "de") == Listed("post-12", "pt-BR", 1795293005999)
+    assert document(post(lang="pt_BR"), "de").lang == "pt-BR"
 
 
 @pytest.mark.parametrize(

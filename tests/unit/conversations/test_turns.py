@@ -19,12 +19,13 @@ from pipelines.conversations.turns import (
     history,
     is_open,
     last_turn,
+    newest,
     shown,
     summary,
 )
 from schemas.answer import Answered, Citation, Failed, QuestionRephrased, SourcesFound
 from schemas.conversation import Conversation, ConversationSummary
-from schemas.query import Question
+from schemas.query import MAX_HISTORY, MAX_QUESTION, Question, Turn
 from tests.asking import NOON, question, source
 
 OWNER = ConversationOwner("town", "visitor:v1")
@@ -120,6 +121,26 @@ def test_of_a_long_history_the_newest_messages_are_kept(messages: int, turns: in
         conversation = ended(conversation, n, answer(f"answer {n}"))
     said = history(conversation, messages)
     assert [turn.answer for turn in said] == [f"answer {n}" for n in range(41 - turns, 41)]
+
+
+def test_the_history_is_no_longer_than_what_is_read_of_it() -> None:
+    conversation = asked(10)
+    for n in range(1, 11):
+        conversation = ended(conversation, n, answer("Word by word it goes on. " * 120 + f"The end of {n}."))
+    said = history(conversation, 15)
+    assert [turn.question for turn in said] == [f"Question {n}?" for n in (7, 8, 9, 10)]
+    assert sum(len(turn.question) + len(turn.answer) for turn in said) <= MAX_HISTORY
+    assert [turn.answer.endswith(f"The end of {n}.") for n, turn in enumerate(said, 7)] == [False, True, True, True]
+    assert said[0].answer.endswith("it goes on.")
+
+
+def test_a_question_of_the_history_is_as_long_as_a_question_may_be() -> None:
+    [turn] = newest([("too long " * MAX_HISTORY, "y " * MAX_HISTORY)], 15)
+    assert MAX_QUESTION - 10 < len(turn.question) <= MAX_QUESTION
+    assert MAX_HISTORY - 20 < len(turn.question) + len(turn.answer) <= MAX_HISTORY
+    assert newest([("x" * (MAX_QUESTION + 1), "One word is no question."), ("And?", "So.")], 15) == (
+        Turn(question="And?", answer="So."),
+    )
 
 
 def test_a_conversation_of_200_questions_keeps_the_newest_100() -> None:

@@ -87,6 +87,17 @@ async def test_a_stream_has_every_event_in_order_with_its_id(client: httpx.Async
     assert (question.deadline - question.asked_at).total_seconds() == 90
 
 
+@pytest.mark.parametrize(("written", "lang"), [("EN", "en"), ("De", "de"), ("en_US", "en-US"), ("pt-BR", "pt-BR")])
+async def test_a_language_may_be_written_as_websites_write_it(
+    client: httpx.AsyncClient, fakes: FakePorts, written: str, lang: str
+) -> None:
+    assert (await client.post(CHAT, json={"question": "When?", "lang": written})).status_code == 200
+    completion = {"model": "town", "messages": [{"role": "user", "content": "When?"}], "lang": written}
+    assert (await client.post("/v1/chat/completions", json=completion)).status_code == 200
+    assert [question.lang for question in fakes.answers.asked] == [lang, lang]
+    assert_problem(await client.post(CHAT, json={"question": "When?", "lang": "english"}), 422, "invalid")
+
+
 async def test_the_steps_of_an_answer_are_told_to_a_key_and_not_to_a_visitor(
     client: httpx.AsyncClient, fakes: FakePorts
 ) -> None:
@@ -98,7 +109,22 @@ async def test_the_steps_of_an_answer_are_told_to_a_key_and_not_to_a_visitor(
     for headers in ({}, bearer(token.json()["token"])):
         response = await client.post(CHAT, json={"question": "When?"}, headers=STREAM | headers)
         told.append(next(e.data.get("trace") for e in parse_sse(response.text) if e.event == "answer"))
-    assert told == [[step.model_dump(mode="json")], None]
+        told.append((await client.post(CHAT, json={"question": "When?"}, headers=headers)).json().get("trace"))
+    steps = [step.model_dump(mode="json")]
+    assert told == [steps, steps, None, None]
+
+
+async def test_whole_or_streamed_an_answer_tells_the_same(client: httpx.AsyncClient, fakes: FakePorts) -> None:
+    fakes.answers.script = full_script
+    whole = (await client.post(CHAT, json={"question": "When?"})).json()
+    stream = parse_sse((await client.post(CHAT, json={"question": "When?"}, headers=STREAM)).text)
+    told = {e.event: e.data for e in stream}
+    assert whole["mode"] == told["rephrased"]["mode"]
+    assert whole["grade"] == told["sources"]["grade"]
+    in_both = told["answer"].keys() & whole.keys()
+    assert told["answer"].keys() - in_both == {"text"}
+    assert {name: whole[name] for name in in_both} == {name: told["answer"][name] for name in in_both}
+    assert whole["answer"] == told["answer"]["text"]
 
 
 async def test_the_whole_answer_as_json(client: httpx.AsyncClient, fakes: FakePorts) -> None:

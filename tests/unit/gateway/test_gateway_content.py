@@ -81,6 +81,16 @@ async def test_delete_takes_language_and_revision(client: httpx.AsyncClient, fak
     assert (change.op, change.page.revision) == ("delete", 9)
 
 
+async def test_a_page_is_the_same_however_its_language_is_written(client: httpx.AsyncClient) -> None:
+    for written in ("DE", "de", "De"):
+        saved = await client.put(f"{PAGES}/fees", json={"id": "fees", "lang": written, "title": "Gebühren"})
+        assert saved.json()["page_key"] == "town:de:fees"
+        assert (await client.get(f"{PAGES}/fees/receipt?lang={written}")).json()["page_key"] == "town:de:fees"
+        gone = await client.delete(f"{PAGES}/fees?lang={written}&wait=searchable")
+        assert (gone.status_code, gone.json()["page_key"]) == (200, "town:de:fees")
+    assert_problem(await client.get(f"{PAGES}/fees/receipt?lang=german"), 422, "invalid")
+
+
 async def test_delete_also_in_a_language_the_site_no_longer_has(client: httpx.AsyncClient) -> None:
     assert (await client.delete(f"{PAGES}/fees?lang=it")).status_code == 202
 

@@ -123,6 +123,7 @@ async def test_the_chat_page_is_the_first_sites(stranger: httpx.AsyncClient) -> 
 
 async def test_the_chat_page_of_another_site_and_language(stranger: httpx.AsyncClient) -> None:
     german = (await stranger.get("/?lang=de")).text
+    assert (await stranger.get("/?lang=DE")).text == german
     assert '<html lang="de" dir="ltr">' in german
     assert 'hreflang="de" lang="de" aria-current="true"' in german
     assert '<html lang="fr" dir="ltr">' in (await stranger.get("/?site=other&lang=xx")).text

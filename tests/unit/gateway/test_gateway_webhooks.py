@@ -17,8 +17,11 @@ from structlog.contextvars import merge_contextvars
 from structlog.testing import capture_logs
 
 from gateway.app import create_app
+from gateway.edge.bodies import BODY_TIMEOUT, STALL_TIMEOUT
 from gateway.fakes import FakePages, FakePorts
 from pipelines.runtime.errors import Retryable, TooLarge
+from schemas.topics import MAX_MESSAGE_BYTES
+from tests import skipping_time
 from tests.edge import assert_problem, edge_settings
 from tests.signing import OLD_SECRET, SECRET, signature, signed
 from wiring.settings import Settings
@@ -232,12 +235,73 @@ async def test_a_body_over_the_limit_is_not_read_to_its_end(sender: httpx.AsyncC
     assert read < 100
 
 
-async def test_who_sends_no_signature_sends_its_body_in_vain(sender: httpx.AsyncClient) -> None:
+@pytest.mark.parametrize(
+    ("path", "change", "status", "code"),
+    [
+        (HOOK, {"webhook-signature": ""}, 401, "bad-signature"),
+        (HOOK, {"webhook-signature": "v1,bm90IGFuIEhNQUM="}, 401, "bad-signature"),
+        (HOOK, {"webhook-signature": "v1," + "!" * 44}, 401, "bad-signature"),
+        (HOOK, {"webhook-signature": "v2," + "A" * 43 + "="}, 401, "bad-signature"),
+        (HOOK, {"webhook-timestamp": "1"}, 401, "bad-signature"),
+        ("/v1/sites/nowhere/webhooks/blog", {}, 404, "unknown-connector"),
+        ("/v1/sites/town/webhooks/none", {}, 404, "unknown-connector"),
+        (HOOK, {"content-length": "1000000000"}, 413, "too-large"),
+    ],
+)
+async def test_what_the_headers_refuse_is_refused_unread(
+    sender: httpx.AsyncClient, path: str, change: dict[str, str], status: int, code: str
+) -> None:
     async def body() -> AsyncIterator[bytes]:
         raise AssertionError("the body was read")
         yield b""
 
-    assert_problem(await sender.post(HOOK, content=body()), 401, "bad-signature")
+    assert_problem(await sender.post(path, content=body(), headers=signed(BODY) | change), status, code)
+
+
+async def test_a_signature_is_checked_however_the_body_comes(sender: httpx.AsyncClient, fakes: FakePorts) -> None:
+    async def pieces() -> AsyncIterator[bytes]:
+        for at in range(len(BODY)):
+            yield BODY[at : at + 1]
+
+    assert (await sender.post(HOOK, content=pieces(), headers=signed(BODY))).json()["accepted"] == 1
+    assert_problem(await sender.post(HOOK, content=pieces(), headers=signed(BODY[:-1])), 401, "bad-signature")
+    assert len(fakes.pages.changes["town:en:fees"]) == 1
+
+
+async def test_a_delivery_is_no_larger_than_a_page_in_the_log(fakes: FakePorts, tmp_path: Path) -> None:
+    sites = {"town": {"languages": ["en"], "connectors": CONNECTORS["town"]}}
+    roomy = edge_settings(tmp_path, sites=sites, content_limit=50 * 1024 * 1024)
+    fits, over = b" " * MAX_MESSAGE_BYTES, b" " * (MAX_MESSAGE_BYTES + 1)
+    async with httpx.AsyncClient(
+        transport=httpx.ASGITransport(create_app(roomy, fakes.ports)), base_url="http://gateway.test"
+    ) as client:
+        assert (await client.post(HOOK, content=fits, headers=signed(fits))).status_code == 200
+        assert_problem(await client.post(HOOK, content=over, headers=signed(over)), 413, "too-large")
+
+
+@pytest.mark.parametrize(
+    ("pause", "after", "why"),
+    [(29.0, BODY_TIMEOUT, "not complete after 120 s"), (3600.0, STALL_TIMEOUT, "no data for 30 s")],
+)
+def test_a_body_that_drips_is_let_go(
+    settings_: Settings, fakes: FakePorts, pause: float, after: float, why: str
+) -> None:
+    async def dripping() -> AsyncIterator[bytes]:
+        while True:
+            yield b" "
+            await asyncio.sleep(pause)
+
+    async def post() -> tuple[httpx.Response, float]:
+        transport = httpx.ASGITransport(create_app(settings_, fakes.ports))
+        async with httpx.AsyncClient(transport=transport, base_url="http://gateway.test") as client:
+            begin = asyncio.get_running_loop().time()
+            response = await client.post(HOOK, content=dripping(), headers=signed(b""))
+            return response, asyncio.get_running_loop().time() - begin
+
+    response, seconds = skipping_time.run(post())
+    assert why in assert_problem(response, 408, "body-stalled")["detail"]
+    assert response.headers["connection"] == "close"
+    assert seconds == pytest.approx(after, abs=5)
 
 
 async def test_neither_secret_nor_signature_nor_content_is_logged(sender: httpx.AsyncClient) -> None:

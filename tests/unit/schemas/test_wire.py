@@ -27,7 +27,7 @@ from schemas.answer import (
     Token,
     Usage,
 )
-from schemas.base import MAX_REVISION, Message, WireError, problems
+from schemas.base import MAX_REVISION, Message, WireError, language_tag, problems
 from schemas.head import Head
 from schemas.http import BulkLine, ChatRequest
 from schemas.ingest import Chunk, ChunkCounts, Chunker, EmbeddedChunk, Failure, PageChunks, PageEmbeddings, ReceiptEvent
@@ -163,10 +163,43 @@ def test_ids_of_any_cms_are_taken(id: str) -> None:
     assert PageDocument(id=id).id == id
 
 
-@pytest.mark.parametrize("lang", ["", "DE", "german", "de_AT", "d", "de-", "de\n"])
+@pytest.mark.parametrize("lang", ["", "german", "d", "de-", "de_", "de\n", "de AT", "de-österr"])
 def test_what_is_no_language_tag_is_refused(lang: str) -> None:
-    with pytest.raises(ValidationError):
-        PageDocument(id="a", lang=lang)
+    for give in (lambda: PageDocument(id="a", lang=lang), lambda: ChatRequest(question="When?", lang=lang)):
+        with pytest.raises(ValidationError):
+            give()
+    assert language_tag(lang) == lang
+
+
+@pytest.mark.parametrize(
+    ("written", "tag"),
+    [
+        ("de", "de"),
+        ("DE", "de"),
+        ("De", "de"),
+        ("en_US", "en-US"),
+        ("en_us", "en-US"),
+        ("EN-us", "en-US"),
+        ("zh_hant_tw", "zh-Hant-TW"),
+        ("sr-Cyrl", "sr-Cyrl"),
+        ("GSW_CH", "gsw-CH"),
+        ("es_419", "es-419"),
+        ("de_DE_FORMAL", "de-DE-formal"),
+        ("EN-US-X-TWAIN", "en-US-x-twain"),
+        ("de-DE-u-co-phonebk", "de-DE-u-co-phonebk"),
+        # What could be kept before is left alone: it stands in the keys of pages.
+        ("pt-br", "pt-br"),
+        ("zh-hans", "zh-hans"),
+    ],
+)
+def test_a_language_is_understood_however_clients_write_it(written: str, tag: str) -> None:
+    page = PageDocument(id="a", lang=written)
+    assert page.lang == ChatRequest(question="When?", lang=written).lang == tag
+    # It fits the messages as well, and stays what it is on the way through them.
+    change = PageChange(
+        op="upsert", site="t", lang=tag, page_id="a", revision=1, accepted_at=NOON, source="push", page=page
+    )
+    assert PageChange.decode(change.encode()) == change
 
 
 @pytest.mark.parametrize("site", ["", "Town", "-town", "a" * 64, "town/x", "town.receipts", "*"])

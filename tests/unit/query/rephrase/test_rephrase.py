@@ -7,7 +7,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipelines.query.rephrase.rewrite import (
-    HISTORY_CHARS,
     MAX_REPHRASED,
     conversation,
     parsed,
@@ -16,7 +15,7 @@ from pipelines.query.rephrase.rewrite import (
     values,
 )
 from prompts.loader import load
-from schemas.query import Turn
+from schemas.query import MAX_HISTORY, Turn
 from tests.asking import question
 
 
@@ -55,7 +54,7 @@ def test_of_two_hundred_turns_the_newest_are_kept() -> None:
     kept = recent(turns(*((f"Question {n}?", "Word. " * 400) for n in range(200))), messages=15)
     assert kept[-2].text == "Question 199?"
     assert len(kept) <= 15
-    assert sum(len(m.text) for m in kept) <= HISTORY_CHARS
+    assert sum(len(m.text) for m in kept) <= MAX_HISTORY
 
 
 @given(

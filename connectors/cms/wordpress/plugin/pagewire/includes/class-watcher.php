@@ -17,6 +17,9 @@ defined( 'ABSPATH' ) || exit;
  */
 final class Watcher {
 
+	// What WordPress calls the type of synced patterns, which were reusable blocks before.
+	const PATTERN = 'wp_block';
+
 	/**
 	 * Which post types are chosen.
 	 *
@@ -71,7 +74,7 @@ final class Watcher {
 	public function register() {
 		add_action( 'wp_after_insert_post', array( $this, 'saved' ), 10, 4 );
 		add_action( 'before_delete_post', array( $this, 'deleting' ), 10, 2 );
-		add_action( 'after_delete_post', array( $this, 'deleted' ) );
+		add_action( 'after_delete_post', array( $this, 'deleted' ), 10, 2 );
 		add_action( 'edited_term', array( $this, 'term_edited' ), 10, 3 );
 		add_action( 'delete_term', array( $this, 'term_deleted' ), 10, 5 );
 		// The addresses of all pages change.
@@ -89,6 +92,9 @@ final class Watcher {
 	 * @param WP_Post|null $before  As it was.
 	 */
 	public function saved( $post_id, $post, $update, $before ) {
+		if ( self::PATTERN === $post->post_type ) {
+			$this->add( $this->showing( $post_id ), Queue::BULK );
+		}
 		if ( ! $this->concerns( $post ) && ! ( $before && $this->concerns( $before ) ) ) {
 			return;
 		}
@@ -126,9 +132,13 @@ final class Watcher {
 	/**
 	 * A post is deleted: the pages below it moved up, without an event of their own. Again, for what was read in between.
 	 *
-	 * @param int $post_id Its id.
+	 * @param int     $post_id Its id.
+	 * @param WP_Post $post    As it was.
 	 */
-	public function deleted( $post_id ) {
+	public function deleted( $post_id, $post ) {
+		if ( self::PATTERN === $post->post_type ) {
+			$this->add( $this->showing( $post_id ), Queue::BULK );
+		}
 		if ( ! empty( $this->below[ $post_id ] ) ) {
 			$this->add( $this->below[ $post_id ] );
 		}
@@ -220,6 +230,44 @@ final class Watcher {
 					$before[ $child ] = true;
 					$layer[]          = $child;
 					$found[]          = $child;
+				}
+			}
+		}
+		return $found;
+	}
+
+	/**
+	 * All posts that show a synced pattern, also through patterns that hold it: nothing says that they changed. One that
+	 * only has the same words in its text is found, too, and is sent as it is.
+	 *
+	 * @param int $pattern A synced pattern.
+	 * @return int[]
+	 */
+	private function showing( $pattern ) {
+		global $wpdb;
+		$found  = array();
+		$layer  = array( $pattern );
+		$before = array( $pattern => true );
+		while ( $layer ) {
+			$like = array();
+			foreach ( $layer as $held ) {
+				foreach ( array( ',', '}' ) as $after ) { // 12 is no part of 123.
+					$like[] = $wpdb->prepare( 'post_content LIKE %s', '%<!-- wp:block {%"ref":' . (int) $held . $after . '%' );
+				}
+			}
+			// phpcs:ignore WordPress.DB -- every value is prepared above.
+			$holders = $wpdb->get_results( "SELECT ID, post_type FROM {$wpdb->posts} WHERE post_status = 'publish' AND (" . implode( ' OR ', $like ) . ')' );
+			$layer   = array();
+			foreach ( $holders as $holder ) {
+				$id = (int) $holder->ID;
+				if ( isset( $before[ $id ] ) ) { // Broken sites have circles.
+					continue;
+				}
+				$before[ $id ] = true;
+				if ( self::PATTERN === $holder->post_type ) {
+					$layer[] = $id;
+				} else {
+					$found[] = $id;
 				}
 			}
 		}
