@@ -12,7 +12,14 @@ import numpy as np
 
 from adapters.embedders.base import Vectors, readable, slices, unit_vectors
 from adapters.embedders.model_threads import BULK, QUESTION, SAVE, ModelThreads
-from pipelines.query.retrieve.ports import Calibration, EmbedderProfile, GateProfile, Scores, Thresholds
+from pipelines.query.retrieve.ports import (
+    Calibration,
+    EmbedderProfile,
+    GateProfile,
+    Scores,
+    SurenessProfile,
+    Thresholds,
+)
 
 # What one call may take: a chunk of the default size, or several short texts. Whoever is more urgent waits for one
 # call at most, a quarter of a second on two cores. Sixteen short texts are not faster than four, nor four chunks
@@ -72,6 +79,39 @@ GATE = GateProfile(
 )
 
 
+# Fitted by `pagewire bench sureness`; figures in docs/reference/quality.md.
+SURENESS = SurenessProfile(
+    unit=Calibration(
+        bias=-19.82,
+        weights={
+            "cosine": 15.001,
+            "shared": 0.396,
+            "standing": 0.181,
+            "page": 0.285,
+            "margin": 0.107,
+            "ahead": 0.421,
+            "pages": 0.079,
+            "mean": 5.554,
+        },
+    ),
+    page=Calibration(
+        bias=-23.192,
+        weights={
+            "cosine": 8.309,
+            "shared": -0.2,
+            "standing": -0.123,
+            "page": 0.358,
+            "margin": 0.304,
+            "ahead": 0.414,
+            "pages": 1.721,
+            "mean": 16.21,
+        },
+    ),
+    least_unit=0.6,
+    least_page=0.6,
+)
+
+
 class LiteEmbedder:
     """`lite`. Implements `Embedder`."""
 
@@ -80,7 +120,7 @@ class LiteEmbedder:
     dims = 384
     # 0.5 % of the right hits are below: content .784 (English), .795 (German), .742 (German questions, English pages);
     # titles .753, .732, .732. Random pairs: .745, .762, .724 in the median.
-    profile = EmbedderProfile(short_floor=0.73, content_floor=0.74, gate=GATE)
+    profile = EmbedderProfile(short_floor=0.73, content_floor=0.74, gate=GATE, sureness=SURENESS)
 
     def __init__(self, nice: int = 0) -> None:
         """`nice`: gives way to other processes by so much."""
