@@ -92,6 +92,7 @@ SURENESS = SurenessProfile(
             "ahead": 0.421,
             "pages": 0.079,
             "mean": 5.554,
+            "known": 0.0,
         },
     ),
     page=Calibration(
@@ -105,6 +106,7 @@ SURENESS = SurenessProfile(
             "ahead": 0.414,
             "pages": 1.721,
             "mean": 16.21,
+            "known": 0.0,
         },
     ),
     least_unit=0.6,

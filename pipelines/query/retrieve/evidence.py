@@ -17,7 +17,7 @@ from functools import cached_property
 
 import numpy as np
 
-from pipelines.query.retrieve.fuse import idf, standing
+from pipelines.query.retrieve.fuse import idf, known_share, standing
 from pipelines.query.retrieve.ports import ChunkKey, Hit, HitUnit, SurenessProfile
 from schemas.ingest import Vector32
 from schemas.query import Evidence, Grade, Source, Sure, SureOf
@@ -85,6 +85,7 @@ class Findings:
     """All units, best first."""
 
     units: Sequence[Weighed]
+    known: float = 0.0  # share of the question that the index knows; little of one in another language
 
     @cached_property
     def signals(self) -> dict[str, float]:
@@ -104,6 +105,7 @@ class Findings:
             "ahead": float((best.score - scores.mean()) / (scores.std() + 1e-6)),
             "pages": sum(each.hit.page_key == best.hit.page_key for each in top) / len(top),
             "mean": float(np.mean([each.cosine for each in self.units])),
+            "known": self.known,
         }
 
     def ordered(self, hits: Sequence[Hit], size: int) -> list[Hit]:
@@ -116,10 +118,9 @@ class Findings:
         for each in self.units:
             page.setdefault(each.hit.page_key, each.score)
             chunk.setdefault(each.hit.place, each.score)
-        found = {hit.place: hit for hit in (*(each.hit for each in self.units[:TOP]), *hits)}
-        best = sorted(
-            found.values(), key=lambda hit: (-page.get(hit.page_key, LEAST), -chunk.get(hit.place, LEAST), hit.place)
-        )
+        found = {hit.place: hit for hit in (*hits, *(each.hit for each in self.units[:TOP]))}
+        # Stable: without units they stay as they were.
+        best = sorted(found.values(), key=lambda hit: (-page.get(hit.page_key, LEAST), -chunk.get(hit.place, LEAST)))
         scores = sorted((hit.score for hit in hits), reverse=True)
         filled = scores + scores[-1:] * (len(best) - len(scores))
         return [replace(hit, score=score) for hit, score in zip(best, filled, strict=True)][:size]
@@ -188,7 +189,7 @@ def weigh(
         page = pages.get(hit.page_key, at)
         score = COSINE * cosine + SHARED * shared + OWN * alone + STANDING * at + PAGE * page
         weighed.append(Weighed(hit, unit, cosine, shared, at, page, score + LISTED * (unit.kind in ("item", "row"))))
-    return Findings(sorted(weighed, key=lambda each: (-each.score, each.place)))
+    return Findings(sorted(weighed, key=lambda each: (-each.score, each.place)), known_share(terms, total))
 
 
 def _said(unit: HitUnit) -> str:

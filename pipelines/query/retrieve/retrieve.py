@@ -69,7 +69,7 @@ async def retrieve(
         grade, gate = await _judged(asked, found, found.model, settings)
         timings["gate"] = (perf_counter() - began) * 1000
     began = perf_counter()
-    near = list(found.near)
+    near = _same_revision(found.near, hits)
     if keyword:
         # The whole text of the fields that matched, as it stands.
         fields = dict.fromkeys((hit.index, hit.page_key, hit.field) for hit in hits[: settings.content_hits])

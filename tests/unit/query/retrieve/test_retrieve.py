@@ -100,7 +100,7 @@ async def test_a_hit_is_widened_by_its_neighbours() -> None:
     assert source.text == "The pool. Open daily. Closed on Monday."
     assert (retrieved.grade, retrieved.mode, retrieved.question) == (FINE, "semantic", "Is the pool open?")
     assert retrieved.request == question()
-    assert list(retrieved.timings_ms) == ["rephrase", "search", "gate", "widen"]
+    assert list(retrieved.timings_ms) == ["rephrase", "search", "gate", "evidence", "widen"]
 
 
 async def test_only_what_fits_is_read_and_the_rest_when_there_is_room_for_it() -> None:
@@ -144,10 +144,14 @@ async def test_a_short_question_is_looked_up_by_its_words_and_reads_whole_fields
     retrieved = await found(index, "keyword")
     assert [s.text for s in retrieved.sources] == ["Part 0. Part 1. Part 2. Part 3. Part 4."]
     assert index.fields == [(PAGE, "content")]
-    assert index.wanted == [[(PAGE, "content", 3)]]  # no neighbours
     [how] = index.searches
-    assert how["vector"] is None
+    assert how["vector"] is not None  # for its evidence, and for words that the index has not got
     assert how["keyword_hits"] == DEPTH
+
+
+async def test_a_short_question_whose_words_no_page_has_is_looked_up_by_its_meaning() -> None:
+    [source] = (await found(FakeIndex([hit(9, "Swimming.", cosine=0.9)]), "keyword")).sources
+    assert source.text == "Swimming."
 
 
 async def test_a_field_with_several_hits_is_read_once() -> None:

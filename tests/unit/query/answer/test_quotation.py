@@ -1,0 +1,87 @@
+"""What is shown of the evidence where no model writes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pipelines.query.answer.quotation import MOST, Quotation, answering, describing
+from schemas.query import Evidence
+from text.markdown import plain
+
+LEAD_IN = "The website says:"
+
+
+def said(
+    text: str, score: float = 10.0, *, n: int = 1, start: int = 0, block: int | None = None, **more: Any
+) -> Evidence:
+    kind = more.pop("kind", "prose")
+    return Evidence(
+        n=n, start=start, text=text, kind=kind, block=start if block is None else block, score=score, **more
+    )
+
+
+def whole(quotation: Quotation) -> str:
+    """The text; each citation is where it says, and quotes what stands there."""
+    for citation in quotation.citations:
+        assert citation.quote == plain(quotation.text[citation.start : citation.end])
+    return quotation.text
+
+
+def test_the_sentence_that_fits_alone_where_nothing_else_does() -> None:
+    evidence = [said("Open daily."), said("Bring a towel.", 5.0, start=20)]
+    assert whole(answering(evidence, LEAD_IN)) == "The website says:\n\n> Open daily."
+
+
+def test_what_fits_nearly_as_well_comes_after_it() -> None:
+    evidence = [said("Open daily."), said("Closed in May.", 9.0, n=2)]
+    assert whole(answering(evidence, LEAD_IN)) == "The website says:\n\n> Open daily.\n\n> Closed in May."
+
+
+def test_of_a_table_the_rows_that_fit_and_that_there_are_more() -> None:
+    row = {"kind": "row", "header": "| Day | Hours |", "block": 5, "of": 7, "headings": ("Pool", "Opening hours")}
+    evidence = [said("| Sunday | 9–18 |", 10, start=40, **row), said("| Saturday | 8–18 |", 8, start=20, **row)]
+    assert whole(answering(evidence, LEAD_IN)).splitlines() == [
+        LEAD_IN,
+        "",
+        "> **Opening hours**",
+        ">",
+        "> | Day | Hours |",
+        "> | --- | --- |",
+        "> | Saturday | 8–18 |",
+        "> | Sunday | 9–18 |",
+        "> | … | … |",
+    ]
+
+
+def test_no_more_rows_are_told_of_than_there_are() -> None:
+    row = {"kind": "row", "block": 5, "of": 1}
+    assert "…" not in whole(answering([said("| Sunday | 9–18 |", **row)], LEAD_IN))
+
+
+def test_items_come_after_what_introduces_them() -> None:
+    item = {"kind": "item", "intro": "A card costs:", "block": 5, "of": 2}
+    evidence = [said("- Children: nothing", start=30, **item), said("- Adults: €12", 9, start=10, **item)]
+    assert whole(answering(evidence, LEAD_IN)) == (
+        "The website says:\n\n> A card costs:\n>\n> - Adults: €12\n> - Children: nothing"
+    )
+
+
+def test_a_sentence_is_not_quoted_again_with_the_one_that_leans_on_it() -> None:
+    evidence = [said("It rains. Then it stops."), said("It rains.", 9.9)]
+    assert whole(answering(evidence, LEAD_IN)).count("It rains.") == 1
+
+
+def test_it_stays_short() -> None:
+    evidence = [said("word " * 40 + f"{n}.", 10 - n / 10, start=300 * n) for n in range(5)]
+    assert len(answering(evidence, LEAD_IN).citations) == 1
+    short = [said(f"Fact {n}.", 10 - n / 10, start=30 * n) for n in range(9)]
+    assert len(answering(short, LEAD_IN).citations) == MOST
+    endless = answering([said("word " * 1_000)], LEAD_IN).text
+    assert len(endless) < 700
+    assert endless.endswith("…")
+
+
+def test_a_page_is_described_by_what_fits_best_on_it_alone() -> None:
+    evidence = [said("Open daily."), said("Elsewhere.", 9.9, n=2), said("Bring a towel.", 2.0, start=20)]
+    text = whole(describing(evidence, "This page comes closest: [Pool](</pool>)"))
+    assert text == "This page comes closest: [Pool](</pool>)\n\n> Open daily.\n>\n> Bring a towel."

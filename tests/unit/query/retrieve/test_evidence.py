@@ -1,0 +1,144 @@
+"""The units of what was found, measured against the question once."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from pipelines.query.retrieve.evidence import Findings, graded, sureness, weigh
+from pipelines.query.retrieve.ports import Calibration, Hit, HitUnit, SurenessProfile
+from schemas.query import Source, Sure, SureOf
+
+QUESTION = np.array([1.0, 0.0], np.float32)
+TERMS = [("pool", 3), ("open", 2)]
+
+
+def towards(cosine: float) -> Any:
+    return np.array([cosine, (1 - cosine**2) ** 0.5], np.float32)
+
+
+def unit(text: str, cosine: float, start: int = 0, **fields: Any) -> HitUnit:
+    return HitUnit(start=start, text=text, kind=fields.pop("kind", "prose"), vector=towards(cosine), **fields)
+
+
+def hit(page: str, ord: int, score: float, *units: HitUnit, lang: str = "en") -> Hit:
+    return Hit(
+        page_key=f"town:{lang}:{page}",
+        page_id=page,
+        lang=lang,
+        title="",
+        url=f"/{lang}/{page}",
+        field="content",
+        ord=ord,
+        text=" ".join(each.text for each in units),
+        revision=1,
+        score=score,
+        units=units,
+    )
+
+
+def found(*hits: Hit, near: tuple[Hit, ...] = (), question: str = "When is the pool open?") -> Findings:
+    return weigh(question, QUESTION, hits, near, TERMS, 10)
+
+
+def texts(findings: Findings) -> list[str]:
+    return [each.unit.text for each in findings.units]
+
+
+def test_the_unit_comes_first_that_means_the_same() -> None:
+    assert texts(found(hit("a", 0, 0.5, unit("Far.", 0.5)), hit("b", 0, 0.5, unit("Near.", 0.9)))) == ["Near.", "Far."]
+
+
+def test_words_of_the_question_count_in_a_compound_and_misspelled_too() -> None:
+    same = [unit("Nothing at all.", 0.8), unit("The townmuseum is closed.", 0.8, start=20)]
+    assert texts(found(hit("a", 0, 0.5, *same), question="Is the museum open?"))[0] == "The townmuseum is closed."
+    assert texts(found(hit("a", 0, 0.5, *same), question="townmusuem?"))[0] == "The townmuseum is closed."
+
+
+def test_words_of_the_headings_belong_to_it() -> None:
+    same = [unit("Daily from nine.", 0.8, headings=("Bus",)), unit("Daily at ten.", 0.8, start=9, headings=("Pool",))]
+    assert texts(found(hit("a", 0, 0.5, *same)))[0] == "Daily at ten."
+
+
+def test_of_two_that_say_the_same_the_one_of_the_better_chunk_is_first() -> None:
+    better = found(hit("a", 0, 0.4, unit("Worse.", 0.8)), hit("b", 0, 0.9, unit("Better.", 0.8)))
+    assert texts(better) == ["Better.", "Worse."]
+
+
+def test_pages_are_ordered_by_their_best_unit_and_scores_stay_in_order() -> None:
+    first = hit("a", 0, 0.9, unit("Far.", 0.4))
+    second = hit("b", 3, 0.6, unit("Far, too.", 0.4))
+    neighbour = hit("b", 4, 0.0, unit("Near.", 0.95))
+    ordered = found(first, second, near=(neighbour,)).ordered([first, second], 2)
+    assert [(each.page_id, each.ord) for each in ordered] == [("b", 4), ("b", 3)]
+    assert [each.score for each in ordered] == [0.9, 0.6]
+
+
+def test_hits_without_units_keep_their_order() -> None:
+    hits = [hit("b", 0, 0.9), hit("a", 0, 0.6)]
+    assert not found(*hits).units
+    assert [each.page_id for each in found(*hits).ordered(hits, 5)] == ["b", "a"]
+
+
+def test_evidence_names_the_source_that_it_stands_in() -> None:
+    rows = [unit(f"| {n} | x |", 0.5 + n / 10, n, kind="row", header="| n | k |", block=7) for n in range(3)]
+    findings = found(hit("a", 0, 0.5, *rows), hit("b", 0, 0.5, unit("Not among the sources.", 0.99)))
+    source = Source(
+        n=4, page_id="a", lang="en", title="", url="/en/a", field="content", ord=0, text=rows[0].text + rows[2].text,
+        score=0.5, revision=1,
+    )  # fmt: skip
+    told = findings.cited([source])
+    assert [(each.n, each.text, each.header, each.of) for each in told] == [
+        (4, "| 2 | x |", "| n | k |", 3),
+        (4, "| 0 | x |", "| n | k |", 3),
+    ]
+
+
+def test_translations_are_other_pages() -> None:
+    findings = found(hit("a", 0, 0.5, unit("Same.", 0.9), lang="de"))
+    english = Source(
+        n=1, page_id="a", lang="en", title="", url="/en/a", field="content", ord=0, text="Same.", score=0.5, revision=1
+    )
+    assert findings.cited([english]) == ()
+
+
+PROFILE = SurenessProfile(
+    unit=Calibration(-8.0, {"cosine": 10.0}), page=Calibration(-5.0, {"cosine": 10.0}), least_unit=0.6, least_page=0.6
+)
+
+
+@pytest.mark.parametrize(("cosine", "of"), [(0.95, "unit"), (0.7, "page"), (0.3, "nothing")])
+def test_how_sure_the_best_unit_is_is_told_by_its_signals(cosine: float, of: SureOf) -> None:
+    sure = sureness(found(hit("a", 0, 0.5, unit("Said.", cosine))), PROFILE)
+    assert sure is not None
+    assert sure.of == of
+    assert sure.signals["cosine"] == pytest.approx(cosine)
+
+
+def test_nobody_knows_for_an_embedder_that_was_not_calibrated() -> None:
+    sure = sureness(found(hit("a", 0, 0.5, unit("Said.", 0.1))), None)
+    assert sure is not None
+    assert (sure.of, sure.unit) == ("unit", None)
+    assert sureness(found(hit("a", 0, 0.5)), PROFILE) is None
+
+
+@pytest.mark.parametrize(
+    ("grade", "of", "writes", "expected"),
+    [
+        (0, "unit", False, 0),
+        (1, "page", False, 1),
+        (4, "unit", False, 0),  # the gate refused what the units say
+        (4, "page", True, 0),
+        (0, "nothing", False, 4),  # nothing is sure enough to be quoted
+        (0, "nothing", True, 0),  # a model may find it all the same
+        (5, "nothing", False, 5),
+    ],
+)
+def test_the_gate_is_corrected_by_what_the_units_say(grade: int, of: SureOf, writes: bool, expected: int) -> None:
+    assert graded(grade, Sure(of=of, unit=0.5, page=0.5), writes) == expected
+
+
+def test_without_a_calibration_the_gate_alone_decides() -> None:
+    assert graded(4, Sure(of="unit"), False) == 4

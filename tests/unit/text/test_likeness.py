@@ -1,0 +1,35 @@
+"""Which words of a page are taken for a word of the question."""
+
+from __future__ import annotations
+
+import pytest
+
+from text.likeness import likeness
+
+
+@pytest.mark.parametrize(
+    ("word", "like"),
+    [
+        ("parking", "parking"),
+        ("ausweis", "personalausweis"),  # a part of a compound
+        ("sperrmüllabfuhr", "sperrmüll"),  # the other way round
+        ("hundestoier", "hundesteuer"),  # misspelled
+        ("geöffnet", "geöffneten"),  # inflected
+        ("openning", "opening"),
+    ],
+)
+def test_the_same_word_in_another_shape_is_like_it(word: str, like: str) -> None:
+    assert 0.6 < likeness(word, [like])[like] <= 1.0
+
+
+@pytest.mark.parametrize(
+    ("word", "other"),
+    [("permit", "parking"), ("car", "scar"), ("tax", "tex"), ("museum", "muster"), ("day", "may")],
+)
+def test_another_word_is_not(word: str, other: str) -> None:
+    assert likeness(word, [other]) == {}
+
+
+def test_the_same_word_is_likest() -> None:
+    likes = likeness("ausweis", ["ausweis", "ausweise", "personalausweis"])
+    assert likes["ausweis"] == 1.0 > likes["ausweise"] > likes["personalausweis"]
