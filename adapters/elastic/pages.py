@@ -120,7 +120,7 @@ class PageIndex:
             "field": chunk.field,
             "ord": chunk.ord,
             "text": chunk.text,
-            "stems": " ".join(stems(chunk.text)),
+            "stems": " ".join(stems(chunk.text, change.lang if self.info.by_language else "")),
             "embedding": chunk.vector,
             "embed_hash": chunk.embed_hash,
             "model": part.model,

@@ -33,10 +33,13 @@ class Asked:
     async def termvectors(self, **options: Any) -> dict[str, Any]:
         return {"term_vectors": {}}
 
+    async def search(self, **options: Any) -> dict[str, Any]:
+        return {"aggregations": {"languages": {"buckets": [{"key": lang} for lang in ("de-AT", "hu", "th")]}}}
 
-async def matches(question: str) -> list[str]:
+
+async def matches(question: str, by_language: bool = True) -> list[str]:
     asked = Asked()
-    info = cast(IndexInfo, SimpleNamespace(name="town-1"))
+    info = cast(IndexInfo, SimpleNamespace(name="town-1", by_language=by_language))
     search = SiteSearch(cast(AsyncElasticsearch, asked), Pinned(info))
     await search.candidates("town", question, None, floors=Floors(0, 0), content_hits=1, keyword_hits=5)
     return asked.matches
@@ -58,7 +61,14 @@ async def test_the_longest_questions_stay_within_what_every_server_takes(questio
 
 
 async def test_a_question_of_usual_length_is_asked_as_it_stands() -> None:
-    assert await matches("When does Anna's pool open?") == [
-        "when does anna s pool open",
-        *(word for word in ("When", "does", "Anna's", "pool", "open?") for _ in ("text", "title")),
+    assert await matches("When does Anna's pool opened?", by_language=False) == [
+        "when does anna s pool opene",
+        *(word for word in ("When", "does", "Anna's", "pool", "opened?") for _ in ("text", "title")),
     ]
+
+
+async def test_a_question_is_read_in_its_language_and_in_those_of_the_pages() -> None:
+    [stems, *_] = await matches("What are your opening hours?")
+    assert {"open", "hour", "opening"} <= set(stems.split())
+    [stems, *_] = await matches("Meldebestätigung")
+    assert {"meld", "bestat"} <= set(stems.split())
