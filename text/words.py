@@ -113,6 +113,12 @@ def stems_of_words(text: str, lang: str = "") -> list[tuple[str, ...]]:
     return [_stems(word, spoken) for word in words(text if text.isascii() else unicodedata.normalize("NFKC", text))]
 
 
+def ready(langs: Iterable[str]) -> None:
+    """Load the dictionaries of these languages, which takes a second or two: they are loaded when first needed."""
+    for lang in langs:
+        stems("dictionary", lang)
+
+
 def readings(text: str, langs: Iterable[str]) -> list[list[tuple[str, ...]]]:
     """What each distinct word of a question may be in an index, if the question is in one of these languages."""
     by_lang = [stems_of_words(text, lang) for lang in langs]
