@@ -45,7 +45,8 @@ def language_of(question: str, languages: Sequence[str]) -> str:
     Args:
         languages: the site's, the first of which it is where nothing speaks for another.
     """
-    heard = spoken(question)
+    told = identified(question) if not (heard := spoken(question)) else None
+    heard = frozenset((told,)) if told else heard
     ours = (lang for lang in languages if lang.partition("-")[0] in heard)
     return next(ours, min(heard) if len(heard) == 1 else languages[0])
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 import threading
 import unicodedata
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from functools import lru_cache
 
 from icu4py.breakers import WordBreaker
@@ -19,7 +19,9 @@ from Stemmer import Stemmer
 from text.compounds import parts
 from text.folding import UNSEEN, fold
 
-# What `stems` of a language means, kept with every index. Counts up when pages are to be analysed anew.
+BEGINNING = "-"  # behind the first letters of a word, which no word has
+
+# What `indexed` makes of a text, kept with every index. Counts up when pages are to be analysed anew.
 ANALYSIS = "snowball-1"
 STEM = 5  # letters, where there is no stemmer: cuts most endings and keeps most words apart (XQuAD)
 
@@ -38,6 +40,7 @@ _APOSTROPHE = re.compile("['’]")
 # All but ASCII's letters and digits, as blanks: most text is ASCII, and is cut a lot faster without an expression.
 _ASCII_CUT = bytes(byte if chr(byte).isalnum() else ord(" ") for byte in range(128)).ljust(256)
 _UNSPACED = re.compile(f"[{_HAN_AND_KANA}{_SOUTH_EAST_ASIAN}]")
+_STRETCH = re.compile(f"(?P<han>[{_HAN_AND_KANA}]+)|[{_SOUTH_EAST_ASIAN}]+")
 _HANGUL = re.compile("[\u1100-\u11ff\u3130-\u318f\uac00-\ud7a3]")
 _ARABIC = re.compile("[\u0620-\u064a\u066e-\u06d3]")
 # What is written together with the word behind it: "and", "the", "in", "as", "to". Snowball takes off the article
@@ -85,13 +88,17 @@ def count_words(text: str) -> int:
 
 def words(text: str) -> list[str]:
     """The words, case folded, in order, split at apostrophes; of scripts without spaces as ICU's dictionaries say."""
+    return _cut(text, _in_dictionary)
+
+
+def _cut(text: str, unspaced: Callable[[str], list[str]]) -> list[str]:
     if text.isascii():
         return text.lower().encode().translate(_ASCII_CUT).decode().split()
     found: list[str] = []
     for match in _WORD.finditer(text.translate(UNSEEN)):
         word = match.group().casefold()
         if match.lastgroup:
-            found.extend(_in_dictionary(word))
+            found.extend(unspaced(word))
         else:
             found.extend(part for part in _APOSTROPHE.split(word) if part)
     return found
@@ -108,9 +115,10 @@ def stems(text: str, lang: str = "") -> list[str]:
 
 
 def stems_of_words(text: str, lang: str = "") -> list[tuple[str, ...]]:
-    """`stems`, word by word: as many as `words` finds, whatever the language."""
+    """`stems`, word by word: as many for one language as for another."""
     spoken = lang.partition("-")[0].lower()
-    return [_stems(word, spoken) for word in words(text if text.isascii() else unicodedata.normalize("NFKC", text))]
+    plain = text if text.isascii() else unicodedata.normalize("NFKC", text)
+    return [_stems(word, spoken) for word in _cut(plain, _comparable)]
 
 
 def ready(langs: Iterable[str]) -> None:
@@ -119,9 +127,22 @@ def ready(langs: Iterable[str]) -> None:
         stems("dictionary", lang)
 
 
+def indexed(text: str, lang: str) -> list[str]:
+    """What an index holds of a page: its stems, and its words' first letters for questions in other languages."""
+    return [*stems(text, lang), *(stem for word in _beginnings(text) for stem in word)]
+
+
+def _beginnings(text: str) -> list[tuple[str, ...]]:
+    """The words' first letters, marked as such."""
+    return [tuple(stem + BEGINNING for stem in word) for word in stems_of_words(text)]
+
+
 def readings(text: str, langs: Iterable[str]) -> list[list[tuple[str, ...]]]:
-    """What each distinct word of a question may be in an index, if the question is in one of these languages."""
-    by_lang = [stems_of_words(text, lang) for lang in langs]
+    """What each distinct word of a question may be in an index, if the question is in one of these languages.
+
+    Without any language, the words' first letters: many a name and many a foreign word begins alike in two languages.
+    """
+    by_lang = [stems_of_words(text, lang) for lang in langs] or [_beginnings(text)]
     return [list(dict.fromkeys(each)) for each in dict.fromkeys(zip(*by_lang, strict=True))]
 
 
@@ -144,8 +165,24 @@ def _stems(word: str, lang: str) -> tuple[str, ...]:
         return (fold(word)[:STEM],)
     found = parts(fold(word), lang)
     if len(found) > 1:
-        return tuple(fold(_STEMMERS.stem(part, lang)) for part in found)
+        # The whole word as well: who asks for "Wirtshaus" does not ask for any house.
+        return (fold(_STEMMERS.stem(word, lang)), *(fold(_STEMMERS.stem(part, lang)) for part in found))
     return (fold(_STEMMERS.stem(word, lang)),)
+
+
+def _comparable(run: str) -> list[str]:
+    """Chinese and Japanese in pairs of signs: dictionaries cut a word otherwise beside another, and pairs never do.
+
+    Keywords alone on XQuAD's Chinese pages, page@1 .983; .975 with ICU's words. Thai is better by words (.970; .965).
+    """
+    found: list[str] = []
+    for stretch in _STRETCH.finditer(run):
+        signs = stretch.group()
+        if stretch["han"] and len(signs) > 1:
+            found.extend(signs[i : i + 2] for i in range(len(signs) - 1))
+        else:
+            found.extend(_in_dictionary(signs))
+    return found
 
 
 def _in_dictionary(run: str) -> list[str]:

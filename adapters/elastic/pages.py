@@ -21,7 +21,7 @@ from schemas.http import SiteStatus
 from schemas.ingest import EmbeddedChunk, PageEmbeddings, ReceiptEvent, Vector32
 from schemas.keys import chunk_id, head_id
 from schemas.page import ChangeRef, FieldName
-from text.words import stems
+from text.words import indexed, stems
 
 MAX_LOOKUP = 1_000  # hashes a search
 
@@ -120,7 +120,7 @@ class PageIndex:
             "field": chunk.field,
             "ord": chunk.ord,
             "text": chunk.text,
-            "stems": " ".join(stems(chunk.text, change.lang if self.info.by_language else "")),
+            "stems": " ".join(indexed(chunk.text, change.lang) if self.info.by_language else stems(chunk.text)),
             "embedding": chunk.vector,
             "embed_hash": chunk.embed_hash,
             "model": part.model,

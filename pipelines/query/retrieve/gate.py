@@ -27,7 +27,7 @@ from schemas.query import Gate, Grade
 from text.language import spoken, stopwords
 from text.markdown import plain
 from text.sentences import split
-from text.words import stems, words
+from text.words import indexed, stems, words
 
 NEAREST = 10  # of the vectors' hits, whose distance is averaged
 READ = 5  # best hits that are looked into
@@ -63,7 +63,7 @@ class Evidence:
         """How much of the question (of its rare words) is in a text of that language, 0..1."""
         least = idf(round(RARE * self.total), self.total) if rare else 0.0
         weights = {term: weight for term, weight in self.weights.items() if weight >= least}
-        there = weights.keys() & set(stems(text, lang if self.by_language else ""))
+        there = weights.keys() & set(indexed(text, lang) if self.by_language else stems(text))
         return sum(weights[term] for term in there) / (sum(weights.values()) or 1.0)
 
 

@@ -33,7 +33,10 @@ def test_stop_words_tell_the_language(question: str, lang: str) -> None:
         ("What is the dog tax?", ("de",), "en"),
         ("Hundesteuer Kranichmünde", ("de", "en"), "de"),
         ("Hundesteuer in Kranichmünde", ("de", "en"), "de"),
-        ("犬の税金はいくらですか？", ("de", "en"), "de"),
+        ("犬の税金はいくらですか？", ("de", "en"), "ja"),
+        ("Öffnungszeiten Hallenbad", ("en", "de-AT"), "de-AT"),
+        ("Коли відкрита бібліотека?", ("de", "en"), "uk"),
+        ("sauna", ("de", "en"), "de"),
     ],
 )
 def test_a_question_without_a_language_is_heard_for_one(

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from text.words import count_words, readings, stems, stems_of_words, words
+from text.words import count_words, indexed, readings, stems, stems_of_words, words
 
 
 @pytest.mark.parametrize(
@@ -86,6 +86,13 @@ def test_stems_forget_what_a_language_does_to_its_words(lang: str, one: str, oth
     assert stems(one, lang) == stems(other, lang) != []
 
 
+def test_chinese_and_japanese_are_compared_by_pairs() -> None:
+    assert stems("图书馆 A", "zh") == ["图书", "书馆", "a"]
+    assert stems("书") == ["书"]
+    assert stems("ホテル", "ja") == ["ホテ", "テル"]
+    assert stems("ห้องสมุด", "th") == ["ห้อง", "สมุด"]
+
+
 def test_korean_syllables_stay_whole() -> None:
     assert stems("서울시청은", "ko") == ["서울", "울시", "시청", "청은"]
     assert set(stems("서울시청")) & set(stems("서울대학교")) == {"서울"}
@@ -102,5 +109,7 @@ def test_stems_are_found_word_by_word(text: str) -> None:
 def test_a_word_is_read_in_every_language_that_it_may_be_in() -> None:
     assert readings("opening Freibadgebühr opening", ["en", "de", "en-GB"]) == [
         [("open",), ("opening",)],
-        [("freibadgebuhr",), ("freibad", "gebuhr")],
+        [("freibadgebuhr",), ("freibadgebuhr", "freibad", "gebuhr")],
     ]
+    assert readings("opening 图书馆", []) == [[("openi-",)], [("图书-",)], [("书馆-",)]]
+    assert indexed("opening", "en") == ["open", "openi-"]
