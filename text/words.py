@@ -137,12 +137,15 @@ def _beginnings(text: str) -> list[tuple[str, ...]]:
     return [tuple(stem + BEGINNING for stem in word) for word in stems_of_words(text)]
 
 
-def readings(text: str, langs: Iterable[str]) -> list[list[tuple[str, ...]]]:
+def readings(text: str, langs: Iterable[str], *, beginnings: bool = False) -> list[list[tuple[str, ...]]]:
     """What each distinct word of a question may be in an index, if the question is in one of these languages.
 
-    Without any language, the words' first letters: many a name and many a foreign word begins alike in two languages.
+    Args:
+        beginnings: the words' first letters as well: many a name and many a foreign word begins alike in two languages.
     """
-    by_lang = [stems_of_words(text, lang) for lang in langs] or [_beginnings(text)]
+    by_lang = [stems_of_words(text, lang) for lang in langs]
+    if beginnings:
+        by_lang.append(_beginnings(text))
     return [list(dict.fromkeys(each)) for each in dict.fromkeys(zip(*by_lang, strict=True))]
 
 

@@ -164,17 +164,19 @@ class SiteSearch:
     async def _readings(self, text: str, index: str) -> list[list[tuple[str, ...]]]:
         """The question's words as the index may hold them: in its own language, and in those of the pages.
 
-        A question of two words may be in any language, and pages in another than their tag says. Of a question in a
-        language that no page is in, words' first letters count: on XQuAD's English pages German questions then have
-        page@1 .931 instead of .923 by what English would make of their words. Without `index` they
-        are words' first letters, as indexes had them that are from before there were languages.
+        A question of two words may be in any language, and pages in another than their tag says: words' first letters
+        count as well where nobody can tell the question's language, and alone where no page is in it. On XQuAD's
+        English pages German questions have page@1 .931 by them, .923 by what English would make of their words.
+        Without `index` that is all there is, as indexes had it that are from before there were languages.
         """
         if not index:
             return readings(text, [""])
         there = await self._spoken(index)
         heard = identified(text)
         same = [lang for lang in there if lang.partition("-")[0] == heard]
-        return readings(text, dict.fromkeys([*same, *there[:MAX_LANGUAGES]]) if same or not heard else ())
+        if heard and not same:
+            return readings(text, (), beginnings=True)
+        return readings(text, dict.fromkeys([*same, *there[:MAX_LANGUAGES]]), beginnings=not heard)
 
     async def _spoken(self, index: str) -> list[str]:
         """The languages of an index, that of most chunks first."""

@@ -77,3 +77,20 @@ async def test_a_question_is_read_in_its_language_and_in_those_of_the_pages() ->
 async def test_a_question_in_a_language_that_no_page_is_in_is_asked_by_first_letters() -> None:
     [stems, *_] = await matches("Mikor nyit ki a könyvtár vasárnap?")
     assert stems == "mikor- nyit- ki- a- konyv- vasar-"
+
+
+async def test_of_a_words_readings_the_one_counts_that_the_index_knows() -> None:
+    """And of a compound that it does not have, the parts."""
+
+    class Knows(Asked):
+        async def termvectors(self, *, doc: dict[str, str], **options: Any) -> dict[str, Any]:
+            having = {"hour": 3, "freibad": 2, "gebuhr": 5}
+            terms = {stem: {"doc_freq": having.get(stem, 0)} for stem in doc["stems"].split()}
+            return {"term_vectors": {"stems": {"terms": terms, "field_statistics": {"doc_count": 9}}}}
+
+    info = cast(IndexInfo, SimpleNamespace(name="town-1", by_language=True))
+    search = SiteSearch(cast(AsyncElasticsearch, Knows()), Pinned(info))
+    asked = "Freibadgebühr hours xyzzy"
+    found = await search.candidates("town", asked, None, floors=Floors(0, 0), content_hits=1, keyword_hits=5)
+    assert dict(found.terms) == {"freibad": 2, "gebuhr": 5, "hour": 3, "xyzzy": 0}
+    assert (found.total, found.by_language) == (9, True)

@@ -111,5 +111,5 @@ def test_a_word_is_read_in_every_language_that_it_may_be_in() -> None:
         [("open",), ("opening",)],
         [("freibadgebuhr",), ("freibadgebuhr", "freibad", "gebuhr")],
     ]
-    assert readings("opening 图书馆", []) == [[("openi-",)], [("图书-",)], [("书馆-",)]]
+    assert readings("opening 图书馆", [], beginnings=True) == [[("openi-",)], [("图书-",)], [("书馆-",)]]
     assert indexed("opening", "en") == ["open", "openi-"]
