@@ -92,7 +92,7 @@ async def collect(
 async def _evidence(searcher: Searcher, site: str, question: str, settings: Settings) -> Evidence:
     found = await searcher.find(site, question, kind="hybrid", size=settings.content_hits)
     seen = found.candidates
-    return Evidence(question, seen.dense, found.hits, seen.terms, seen.total)
+    return Evidence(question, seen.dense, found.hits, seen.terms, seen.total, seen.by_language)
 
 
 def sample_variants() -> dict[str, tuple[Sequence[PageDocument], Sequence[tuple[str, Kind]]]]:

@@ -1,6 +1,10 @@
 """Where a sentence ends: for quoting one, for citing one, and for cutting a source at one.
 
 A block of Markdown that is no prose is one unit, and nothing is joined across blocks (text.markdown).
+
+Thai and Lao have no mark for the end of a sentence. There is a space where one ends, but between clauses, too: a piece
+between spaces that is long enough to say something stands for a sentence. ICU, which finds the words, is no help here:
+to it a Thai paragraph is one sentence, and "z. B." two.
 """
 
 from __future__ import annotations
@@ -10,6 +14,9 @@ from collections.abc import Iterator
 
 from text.markdown import Block, blocks, trimmed
 
+# Characters: Thai or Lao that is shorter goes on behind a space. XQuAD's paragraphs make 6.7 pieces of 100 characters
+# so (English: 4.9 sentences of 144), and .97 of its answers stand in one piece; with 60 it is .96, with 40 .95.
+SPACED = 80
 LONG_ITEM = 300  # characters: a longer list item is several sentences, quoted one by one
 
 Sentence = Block  # or a part of one, of the same kind
@@ -31,9 +38,13 @@ _ABBREVIATION_BEFORE_NUMBER = re.compile(
     r"abs|abt|art|aufl|est|fig|gen|kap|max|med|min|mind|nos?|nr|num|núm|op|pag|pág|par|pos|pp|rep|vol|kb|ok"
     r"|jan|febr?|mar|märz|mart|apr|avr|abr|mai|jun|juin|jul|juil|aug|août|ago|sept?|okt|oct|ott|nov|dez|dec|dic"
 )
-# A full stop, what closes with it, and white space; the full-width and Indic ones need no white space.
-_STOP = re.compile(r"(?:(?P<dot>\.)|[.!?…؟۔]+)[\"'”’“»)\]*_]*(?=\s)|[。！？]+[」』”’）]*|।(?=\s)")
-_END = re.compile(r"[.!?…؟۔。！？।][\"'”’“»)\]*_]*$")
+# A full stop, what closes with it, and white space, which East Asia's, Burma's and Cambodia's do without. Those of
+# India, Tibet, Armenia and Ethiopia are as ours.
+_STOP = re.compile(
+    r"(?:(?P<dot>\.)|[.!?…؟۔।॥།։።]+)[\"'”’“»)\]*_]*(?=\s)|[。！？｡．။។៕]+[」』”’）*_]*"
+    r"|(?<=[\u0e00-\u0eff])(?P<space>\s+)(?=[\u0e00-\u0eff])"
+)
+_END = re.compile(r"[.!?…؟۔।॥།։።。！？｡．။។៕][\"'”’“»」』）)\]*_]*$")
 
 
 def split(text: str, lang: str = "") -> list[Sentence]:
@@ -86,6 +97,8 @@ def _prose(text: str, start: int, end: int, lang: str) -> Iterator[tuple[int, in
 
 
 def _ends_sentence(text: str, begin: int, stop: re.Match[str], lang: str) -> bool:
+    if stop["space"] is not None:
+        return stop.start() - begin >= SPACED
     follows = text[stop.end() : stop.end() + 8].lstrip()[:1]
     if follows.islower():
         return False

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+
 from adapters.elastic.bundle import Elastic
 from adapters.embedders.registry import Models
 from adapters.extraction.reader import DocumentReader
@@ -15,6 +17,7 @@ from pipelines.runtime.stage import Stage
 from schemas.ingest import Chunker
 from schemas.keys import page_of_part
 from schemas.topics import CHANGES, CHUNKS, EMBEDDINGS, RECEIPTS
+from text import words
 from wiring.settings import Settings
 
 # Seconds. A page of 4 MiB is some 4,000 chunks; the lite model makes 8 a second on two cores.
@@ -68,6 +71,11 @@ def embed_stage(elastic: Elastic, models: Models, lane: Lane = "save") -> Stage:
 
 def index_stage(settings: Settings, elastic: Elastic, lane: Lane = "save") -> Stage:
     log = LogReader(settings, CHANGES)
+
+    async def setup() -> None:
+        await elastic.indexes.ensure_receipts()
+        await asyncio.to_thread(words.ready, settings.spoken)
+
     return Stage(
         name="index",
         lane=lane,
@@ -77,6 +85,6 @@ def index_stage(settings: Settings, elastic: Elastic, lane: Lane = "save") -> St
         },
         order_key=by_page,
         on_dead=handlers.failed_receipt("index", handlers.change_of_part),
-        setup=elastic.indexes.ensure_receipts,
+        setup=setup,
         teardown=log.aclose,
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -27,6 +28,8 @@ from pipelines.query.translate import Translator
 from pipelines.runtime.stage import Stage
 from prompts.loader import load
 from schemas.topics import ANSWERS, REPHRASED, REQUESTS, RETRIEVED, STOPS
+from text import words
+from text.language import identified
 from wiring.settings import Settings
 
 if TYPE_CHECKING:
@@ -75,6 +78,8 @@ def retrieve_stage(settings: Settings, elastic: Elastic, models: Models) -> Stag
         if reranker is not None:
             await reranker.start()
         await models.warm()
+        await asyncio.to_thread(words.ready, settings.spoken)
+        await asyncio.to_thread(identified, "")  # its model takes a moment to load, which no visitor is to wait for
 
     async def teardown() -> None:
         await log.aclose()

@@ -137,6 +137,11 @@ class Settings(
                 raise ValueError(f"keys: {key.name!r} is for the unknown site {key.site!r}")
         return self
 
+    @property
+    def spoken(self) -> frozenset[str]:
+        """The languages of all sites."""
+        return frozenset(lang for site in self.sites.values() for lang in site.languages)
+
     def site(self, name: str) -> SiteSettings:
         """Raises: UnknownSite."""
         super().site(name)

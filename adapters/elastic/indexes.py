@@ -25,6 +25,7 @@ from elasticsearch import AsyncElasticsearch, BadRequestError, NotFoundError
 from adapters.elastic.client import explained
 from adapters.elastic.sharing import Shared
 from pipelines.runtime.indexes import WRITE_SUFFIX, IndexGone, IndexInfo, IndexUnfit, alias, index_name
+from text.words import ANALYSIS
 
 MAPPINGS = Path(__file__).resolve().parents[2] / "infra" / "elasticsearch"
 RECEIPTS = "pagewire.receipts"  # a dot, which no site id has
@@ -32,7 +33,7 @@ REBUILDS = "pagewire.rebuilds"
 CONVERSATIONS = "pagewire.conversations"
 EXAMPLES = "pagewire.examples"
 INFO_TTL = 2.0  # seconds until a reader notices by itself that another index was promoted
-FORMAT = 1  # of what is in an index; counts up when older software must not touch it
+FORMAT = 2  # of what is in an index; counts up when older software must not touch it
 NO_AUTO_CREATE = "pagewire-no-auto-create"  # the index template that says so
 SWAP_TIMEOUT = "5s"
 REFRESH = "1s"  # of an index that is searched; one that is being built refreshes when asked
@@ -175,6 +176,7 @@ class Indexes:
             "model": model,
             "dims": dims,
             "chunker": chunker,
+            "analysis": ANALYSIS,
             "created": datetime.now(UTC).isoformat(timespec="seconds"),
             "source": source,
         }
@@ -292,6 +294,7 @@ def _info(site: str, name: str, body: Mapping[str, Any]) -> IndexInfo:
             held_until=datetime.fromisoformat(until) if until else None,
             created_at=datetime.fromisoformat(created) if (created := meta.get("created")) else None,
             units="units" in body["mappings"].get("properties", {}),
+            analysis=meta.get("analysis", ""),
         )
     except KeyError as err:
         raise IndexUnfit(f"index {name} does not say what it holds (no {err} in _meta): not made by Pagewire") from err

@@ -23,7 +23,7 @@ from schemas.http import SiteStatus
 from schemas.ingest import EmbeddedChunk, PageEmbeddings, ReceiptEvent, Vector32
 from schemas.keys import chunk_id, head_id
 from schemas.page import ChangeRef, FieldName
-from text.words import stems
+from text.words import indexed, stems
 
 MAX_LOOKUP = 1_000  # hashes a search
 UNITS_LOOKUP = 500  # chunks a search; some 8 KB each
@@ -133,7 +133,7 @@ class PageIndex:
             "field": chunk.field,
             "ord": chunk.ord,
             "text": chunk.text,
-            "stems": " ".join(stems(chunk.text)),
+            "stems": " ".join(indexed(chunk.text, change.lang) if self.info.by_language else stems(chunk.text)),
             "embedding": chunk.vector,
             "embed_hash": chunk.embed_hash,
             "model": part.model,

@@ -6,10 +6,11 @@ Most candidates only help to order the others, and their texts are what a search
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from cachetools import TTLCache
 from elasticsearch import AsyncElasticsearch, BadRequestError, NotFoundError
 
 from adapters.elastic import chunk_units
@@ -20,7 +21,8 @@ from schemas.compact import expand
 from schemas.ingest import Vector32
 from schemas.keys import chunk_id
 from schemas.page import FIELDS, FieldName
-from text.words import stems, words
+from text.language import identified
+from text.words import readings, words
 
 SHORT_FIELDS: tuple[FieldName, ...] = tuple(f for f in FIELDS if f != "content")
 # Where a candidate stands, from columns instead of the stored document.
@@ -31,9 +33,13 @@ MIN_CANDIDATES = 100
 # Boosts beside the stems, from the runs recorded in pipelines/query/retrieve/fuse.py.
 WORDS = 0.5
 TITLE = 0.5
-# Words of a question that count, if it has more: each is up to six clauses, of which Elasticsearch takes 1,024 in one
-# query, or more where it has more memory.
-MAX_WORDS = 150
+# Words of a question that count, if it has more: each is up to six clauses beside its stems. Elasticsearch takes 1,024
+# clauses in one query, or more where it has more memory.
+MAX_WORDS = 100
+MAX_STEMS = 300
+MAX_LANGUAGES = 3  # of an index, in which a question is read besides its own; the ones that most chunks are in
+KNOWN_LANGUAGES = 50  # of an index, its own among them or not
+LANGUAGES_TTL = 60.0  # seconds until a new language of a site is noticed
 MAX_FIELD_CHUNKS = 500  # of one field, when its full text is wanted
 
 
@@ -88,6 +94,7 @@ class SiteSearch:
     def __init__(self, es: AsyncElasticsearch, indexes: Where) -> None:
         self._es = es
         self._indexes = indexes
+        self._languages: TTLCache[str, list[str]] = TTLCache(1_000, LANGUAGES_TTL)
 
     async def candidates(
         self,
@@ -112,16 +119,17 @@ class SiteSearch:
         """
         visible = visible_to(groups)
         target = {"index": self._indexes.target(site)}
+        live = await self._indexes.live(site) if keyword_hits else None
+        by_language = live is not None and live.by_language
+        asked = await self._readings(text, live.name if live and by_language else "") if keyword_hits else []
         searches: list[dict[str, Any]] = []
         if vector is not None:
             searches += [target, _knn(vector, floors, content_hits, visible)]
         if keyword_hits:
-            searches += [target, _keywords(text, keyword_hits, visible)]
+            searches += [target, _keywords(text, asked, keyword_hits, visible)]
         with explained(f"searching site {site}"):
             try:
-                found, known = await asyncio.gather(
-                    self._es.msearch(searches=searches), self._words(site, text if keyword_hits else "")
-                )
+                found, known = await asyncio.gather(self._es.msearch(searches=searches), self._words(site, asked))
             except NotFoundError:
                 found = None
             except BadRequestError:
@@ -136,7 +144,8 @@ class SiteSearch:
             dense = [_candidate(h, cosine=cosine_of(h["_score"])) for h in await self._of_model(site, model, responses)]
             del responses[0]
         keyword = [_candidate(h, bm25=h["_score"]) for h in _hits(responses[0])] if keyword_hits else []
-        return Candidates(dense, keyword, *known)
+        terms, total = known
+        return Candidates(dense, keyword, terms, total, by_language)
 
     async def _of_model(self, site: str, model: str, responses: list[dict[str, Any]]) -> list[dict[str, Any]]:
         """The hits by vector, if the index that was searched is one of the vector's model.
@@ -154,13 +163,50 @@ class SiteSearch:
                 raise QueryModelOutdated(f"another index of site {site} is live than a moment ago")
         return _hits(vectors)
 
-    async def _words(self, site: str, text: str) -> tuple[list[tuple[str, int]], int]:
-        """The index's own terms of `text` with their document frequency, and the number of documents."""
-        if not text:
+    async def _readings(self, text: str, index: str) -> list[list[tuple[str, ...]]]:
+        """The question's words as the index may hold them: in its own language, and in those of the pages.
+
+        A question of two words may be in any language, and pages in another than their tag says: words' first letters
+        count as well where nobody can tell the question's language, and alone where no page is in it. On XQuAD's
+        English pages German questions have page@1 .931 by them, .923 by what English would make of their words.
+        Without `index` that is all there is, as indexes had it that are from before there were languages.
+        """
+        if not index:
+            return readings(text, [""])
+        there = await self._spoken(index)
+        heard = identified(text)
+        same = [lang for lang in there if lang.partition("-")[0] == heard]
+        if heard and not same:
+            return readings(text, (), beginnings=True)
+        return readings(text, dict.fromkeys([*same, *there[:MAX_LANGUAGES]]), beginnings=not heard)
+
+    async def _spoken(self, index: str) -> list[str]:
+        """The languages of an index, that of most chunks first."""
+        if index not in self._languages:
+            with explained(f"looking up the languages of {index}"):
+                answer = await self._es.search(
+                    index=index,
+                    size=0,
+                    query={"term": {"kind": "chunk"}},
+                    aggs={"languages": {"terms": {"field": "lang", "size": KNOWN_LANGUAGES}}},
+                    ignore_unavailable=True,
+                )
+            buckets = answer.get("aggregations", {}).get("languages", {}).get("buckets", [])
+            if not buckets:
+                return []
+            self._languages[index] = [bucket["key"] for bucket in buckets]
+        return self._languages[index]
+
+    async def _words(self, site: str, asked: Sequence[Sequence[tuple[str, ...]]]) -> tuple[list[tuple[str, int]], int]:
+        """The index's own terms of a question with their document frequency, and the number of documents.
+
+        Of a word's readings the one that the index knows best.
+        """
+        if not asked:
             return [], 0
         answer = await self._es.termvectors(
             index=self._indexes.target(site),
-            doc={"stems": stems_of(text)},
+            doc={"stems": " ".join(_stems(asked))},
             fields=["stems"],
             term_statistics=True,
             field_statistics=True,
@@ -171,8 +217,10 @@ class SiteSearch:
         vectors = answer["term_vectors"].get("stems")
         if not vectors:
             return [], 0
-        terms = [(term, stats.get("doc_freq", 0)) for term, stats in vectors["terms"].items()]
-        return terms, vectors["field_statistics"]["doc_count"]
+        having = {term: stats.get("doc_freq", 0) for term, stats in vectors["terms"].items()}
+        heard = (max(word, key=lambda stems: _known(stems, having)) for word in asked)
+        terms = dict.fromkeys(stem for stems in heard for stem in _counting(stems, having))
+        return [(term, having.get(term, 0)) for term in terms], vectors["field_statistics"]["doc_count"]
 
     async def chunks(self, index: str, addresses: Sequence[tuple[str, FieldName, int]]) -> list[Hit]:
         """Chunks of an index by page key, field and position, as a search sees them; what does not exist is missing.
@@ -226,29 +274,42 @@ def _knn(vector: Vector32, floors: Floors, content_hits: int, visible: dict[str,
     return {"knn": clauses, "size": content_hits + len(SHORT_FIELDS), **PLACE}
 
 
-def _keywords(text: str, size: int, visible: dict[str, Any]) -> dict[str, Any]:
-    # Beginnings of words, so that "Hunde" finds "Hund" in any language and on any server: language analysers are a
-    # module that not every server has. The words as they stand count as well, and the page's title a little.
+def _keywords(
+    text: str, asked: Sequence[Sequence[tuple[str, ...]]], size: int, visible: dict[str, Any]
+) -> dict[str, Any]:
+    # Stems, made by ourselves so that "Hunde" finds "Hund" on any server: language analysers are a module that not
+    # every server has. The words as they stand count as well, and the page's title a little.
     # A clause for each word: Lucene makes one flat disjunction of them, in which it passes over what cannot be among
     # the best. Around a boosted match of several words it builds a nested one, and takes twice as long.
     found = words(text)
     if len(found) > MAX_WORDS:
         text = " ".join(list(dict.fromkeys(found))[:MAX_WORDS])
-    asked: list[dict[str, Any]] = [{"match": {"stems": stems_of(text)}}]
+    clauses: list[dict[str, Any]] = [{"match": {"stems": " ".join(_stems(asked)[:MAX_STEMS])}}]
     for word in text.split():
-        asked.append({"match": {"text": {"query": word, "boost": WORDS}}})
-        asked.append({"match": {"title": {"query": word, "boost": TITLE}}})
+        clauses.append({"match": {"text": {"query": word, "boost": WORDS}}})
+        clauses.append({"match": {"title": {"query": word, "boost": TITLE}}})
     return {
-        "query": {"bool": {"should": asked, "minimum_should_match": 1, "filter": [visible]}},
+        "query": {"bool": {"should": clauses, "minimum_should_match": 1, "filter": [visible]}},
         "size": size,
         "track_total_hits": False,  # counting them would mean to look at all
         **PLACE,
     }
 
 
-def stems_of(text: str) -> str:
-    """Text as the field `stems` holds it."""
-    return " ".join(stems(text))
+def _stems(asked: Iterable[Sequence[tuple[str, ...]]]) -> list[str]:
+    """Of all readings, each once."""
+    return list(dict.fromkeys(stem for word in asked for reading in word for stem in reading))
+
+
+def _counting(reading: Sequence[str], having: Mapping[str, int]) -> Sequence[str]:
+    """Without a compound that the index does not have: it is known by its parts."""
+    compound = len(reading) > 1 and len(reading[0]) > len(reading[1])
+    return reading[1:] if compound and not having.get(reading[0]) else reading
+
+
+def _known(reading: Sequence[str], having: Mapping[str, int]) -> float:
+    """Share of a word's parts that the index has."""
+    return sum(having.get(stem, 0) > 0 for stem in reading) / len(reading)
 
 
 def _hits(response: dict[str, Any]) -> list[dict[str, Any]]:

@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 
 from pipelines.runtime.errors import Retryable
 from schemas.ingest import Chunker
+from text.words import ANALYSIS
 
 WRITE_SUFFIX = ".write"
 
@@ -36,6 +37,7 @@ class IndexInfo:
     held_until: datetime | None = None  # a promotion is under way: no receipt is given before
     created_at: datetime | None = None
     units: bool = True  # its mapping knows them; those of before do not until a chunk with units comes
+    analysis: str = ""  # text.words.ANALYSIS of the software that made it; empty before there was one
 
     @property
     def generation(self) -> int:
@@ -48,6 +50,11 @@ class IndexInfo:
     @property
     def held(self) -> bool:
         return self.held_until is not None and datetime.now(UTC) < self.held_until
+
+    @property
+    def by_language(self) -> bool:
+        """Whether its stems are those of the pages' languages; else they are words' first letters, whatever those."""
+        return self.analysis == ANALYSIS
 
     @property
     def cut(self) -> Chunker:

@@ -27,7 +27,7 @@ from schemas.query import Gate, Grade
 from text.language import spoken, stopwords
 from text.markdown import plain
 from text.sentences import split
-from text.words import stems, words
+from text.words import indexed, stems, words
 
 NEAREST = 10  # of the vectors' hits, whose distance is averaged
 READ = 5  # best hits that are looked into
@@ -47,6 +47,7 @@ class Evidence:
     hits: Sequence[Hit]  # fused, best first
     terms: Sequence[tuple[str, int]]  # the question's stems, each with the number of chunks that have it
     total: int  # chunks in the index
+    by_language: bool = False  # whether the terms are stems of their language
 
     @cached_property
     def known(self) -> float:
@@ -58,11 +59,11 @@ class Evidence:
         """The question's stems and how much each says."""
         return {term: idf(having, self.total) for term, having in self.terms}
 
-    def share(self, text: str, *, rare: bool = False) -> float:
-        """How much of the question (of its rare words) is in a text, 0..1."""
+    def share(self, text: str, lang: str, *, rare: bool = False) -> float:
+        """How much of the question (of its rare words) is in a text of that language, 0..1."""
         least = idf(round(RARE * self.total), self.total) if rare else 0.0
         weights = {term: weight for term, weight in self.weights.items() if weight >= least}
-        there = weights.keys() & set(stems(text))
+        there = weights.keys() & set(indexed(text, lang) if self.by_language else stems(text))
         return sum(weights[term] for term in there) / (sum(weights.values()) or 1.0)
 
 
@@ -154,13 +155,14 @@ def signals(found: Evidence) -> dict[str, float]:
     cosines = [hit.cosine for hit in found.dense if hit.cosine is not None and hit.field == "content"][:NEAREST]
     asked = _grams(found.question)
     leaders = found.hits[:READ]
+    lang = found.hits[0].lang if found.hits else ""
     return {
         "top": max(cosines, default=0.0),  # cosine
         "mean": sum(cosines) / len(cosines) if cosines else 0.0,
         "known": found.known,
-        "together": found.share(" ".join(f"{hit.title} {hit.text}" for hit in found.hits[:TOGETHER])),
-        "hit": max((found.share(hit.text) for hit in leaders), default=0.0),
-        "rare": max((found.share(hit.text, rare=True) for hit in leaders), default=0.0),
+        "together": found.share(" ".join(f"{hit.title} {hit.text}" for hit in found.hits[:TOGETHER]), lang),
+        "hit": max((found.share(hit.text, hit.lang) for hit in leaders), default=0.0),
+        "rare": max((found.share(hit.text, hit.lang, rare=True) for hit in leaders), default=0.0),
         "letters": max((len(asked & _grams(hit.text)) / (len(asked) or 1) for hit in leaders), default=0.0),
     }
 
@@ -182,7 +184,9 @@ def sentences(found: Evidence) -> list[tuple[str, float]]:
         for sentence in split(hit.text, hit.lang) if hit.field == "content" else ():
             text = plain(hit.text[sentence.start : sentence.end])
             if any(ch.isalnum() for ch in text):
-                pool.setdefault(text, (found.share(text) - 0.05 * rank, found.share(f"{hit.title} {text}")))
+                pool.setdefault(
+                    text, (found.share(text, hit.lang) - 0.05 * rank, found.share(f"{hit.title} {text}", hit.lang))
+                )
     best = sorted(pool.items(), key=lambda each: -each[1][0])[:SENTENCES]
     return [(text, share) for text, (_, share) in best]
 

@@ -84,6 +84,7 @@ class Candidates:
     keyword: list[Candidate]
     terms: list[tuple[str, int]]  # the question's terms and the number of chunks that have them
     total: int  # chunks
+    by_language: bool = False  # whether the terms are stems of their language (text.words)
 
 
 class QueryModelOutdated(Retryable):

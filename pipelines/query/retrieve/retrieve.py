@@ -132,5 +132,5 @@ async def _judged(
     asked: Rephrased, found: Retrieval, model: SearchEmbedder, settings: QuerySettings
 ) -> tuple[Grade, Gate]:
     seen, hits = found.candidates, found.hits[: settings.content_hits]
-    evidence = Evidence(asked.question, seen.dense, hits, seen.terms, seen.total)
+    evidence = Evidence(asked.question, seen.dense, hits, seen.terms, seen.total, seen.by_language)
     return await judge(evidence, model.profile.gate, model, settings.gate_threshold)

@@ -33,10 +33,13 @@ class Asked:
     async def termvectors(self, **options: Any) -> dict[str, Any]:
         return {"term_vectors": {}}
 
+    async def search(self, **options: Any) -> dict[str, Any]:
+        return {"aggregations": {"languages": {"buckets": [{"key": lang} for lang in ("de-AT", "en", "th")]}}}
 
-async def matches(question: str) -> list[str]:
+
+async def matches(question: str, by_language: bool = True) -> list[str]:
     asked = Asked()
-    info = cast(IndexInfo, SimpleNamespace(name="town-1"))
+    info = cast(IndexInfo, SimpleNamespace(name="town-1", by_language=by_language))
     search = SiteSearch(cast(AsyncElasticsearch, asked), Pinned(info))
     await search.candidates("town", question, None, floors=Floors(0, 0), content_hits=1, keyword_hits=5)
     return asked.matches
@@ -53,12 +56,41 @@ def terms(text: str) -> int:
     ids=["latin", "repeated", "han", "han in words"],
 )
 async def test_the_longest_questions_stay_within_what_every_server_takes(question: str) -> None:
-    asked = await matches(question[:4_000])
-    assert 0 < sum(map(terms, asked)) <= CLAUSES
+    stems, *asked = await matches(question[:4_000])
+    assert 0 < len(stems.split()) + sum(map(terms, asked)) <= CLAUSES
 
 
 async def test_a_question_of_usual_length_is_asked_as_it_stands() -> None:
-    assert await matches("When does Anna's pool open?") == [
-        "when does anna s pool open",
-        *(word for word in ("When", "does", "Anna's", "pool", "open?") for _ in ("text", "title")),
+    assert await matches("When does Anna's pool opened?", by_language=False) == [
+        "when does anna s pool opene",
+        *(word for word in ("When", "does", "Anna's", "pool", "opened?") for _ in ("text", "title")),
     ]
+
+
+async def test_a_question_is_read_in_its_language_and_in_those_of_the_pages() -> None:
+    [stems, *_] = await matches("What are your opening hours?")
+    assert {"open", "hour", "opening"} <= set(stems.split())
+    [stems, *_] = await matches("Meldebestätigung")
+    assert {"meld", "bestat"} <= set(stems.split())
+
+
+async def test_a_question_in_a_language_that_no_page_is_in_is_asked_by_first_letters() -> None:
+    [stems, *_] = await matches("Mikor nyit ki a könyvtár vasárnap?")
+    assert stems == "mikor- nyit- ki- a- konyv- vasar-"
+
+
+async def test_of_a_words_readings_the_one_counts_that_the_index_knows() -> None:
+    """And of a compound that it does not have, the parts."""
+
+    class Knows(Asked):
+        async def termvectors(self, *, doc: dict[str, str], **options: Any) -> dict[str, Any]:
+            having = {"hour": 3, "freibad": 2, "gebuhr": 5}
+            terms = {stem: {"doc_freq": having.get(stem, 0)} for stem in doc["stems"].split()}
+            return {"term_vectors": {"stems": {"terms": terms, "field_statistics": {"doc_count": 9}}}}
+
+    info = cast(IndexInfo, SimpleNamespace(name="town-1", by_language=True))
+    search = SiteSearch(cast(AsyncElasticsearch, Knows()), Pinned(info))
+    asked = "Freibadgebühr hours xyzzy"
+    found = await search.candidates("town", asked, None, floors=Floors(0, 0), content_hits=1, keyword_hits=5)
+    assert dict(found.terms) == {"freibad": 2, "gebuhr": 5, "hour": 3, "xyzzy": 0}
+    assert (found.total, found.by_language) == (9, True)

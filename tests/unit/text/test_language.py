@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from text.language import language_of, spoken
+from text.language import identified, language_of, spoken
 
 
 @pytest.mark.parametrize(
@@ -33,10 +33,37 @@ def test_stop_words_tell_the_language(question: str, lang: str) -> None:
         ("What is the dog tax?", ("de",), "en"),
         ("Hundesteuer Kranichmünde", ("de", "en"), "de"),
         ("Hundesteuer in Kranichmünde", ("de", "en"), "de"),
-        ("犬の税金はいくらですか？", ("de", "en"), "de"),
+        ("犬の税金はいくらですか？", ("de", "en"), "ja"),
+        ("Öffnungszeiten Hallenbad", ("en", "de-AT"), "de-AT"),
+        ("Коли відкрита бібліотека?", ("de", "en"), "uk"),
+        ("sauna", ("de", "en"), "de"),
     ],
 )
 def test_a_question_without_a_language_is_heard_for_one(
     question: str, languages: tuple[str, ...], expected: str
 ) -> None:
     assert language_of(question, languages) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "lang"),
+    [
+        ("Öffnungszeiten", "de"),
+        ("opening hours", "en"),
+        ("könyvtár", "hu"),
+        ("Kiedy jest otwarta biblioteka?", "pl"),
+        ("Kütüphane ne zaman açık?", "tr"),
+        ("Коли відкрита бібліотека?", "uk"),
+        ("ห้องสมุด", "th"),
+        ("도서관", "ko"),
+        ("ספרייה", "he"),
+        ("المكتبة", "ar"),
+        ("图书馆几点开门？", "zh"),
+        ("図書館は何時に開きますか", "ja"),
+        ("sauna", None),
+        ("1234", None),
+        ("", None),
+    ],
+)
+def test_letters_tell_the_language(text: str, lang: str | None) -> None:
+    assert identified(text) == lang

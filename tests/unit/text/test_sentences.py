@@ -49,11 +49,25 @@ def test_a_full_stop_inside_a_sentence_does_not_end_it(lang: str, text: str) -> 
         ("zh", "图书馆九点开门。周日休息。", ["图书馆九点开门。", "周日休息。"]),
         ("hi", "यह खुला है। वह बंद है।", ["यह खुला है।", "वह बंद है।"]),
         ("ar", "هل هو مفتوح؟ نعم.", ["هل هو مفتوح؟", "نعم."]),
+        ("ja", "「九時に開く。」と言う。日曜は休み。", ["「九時に開く。」", "と言う。", "日曜は休み。"]),
+        ("my", "စာကြည့်တိုက်ဖွင့်သည်။ပိတ်သည်။", ["စာကြည့်တိုက်ဖွင့်သည်။", "ပိတ်သည်။"]),
+        ("km", "បណ្ណាល័យបើក។ បិទ។", ["បណ្ណាល័យបើក។", "បិទ។"]),
+        ("ur", "لائبریری کھلی ہے۔ آج بند ہے۔", ["لائبریری کھلی ہے۔", "آج بند ہے۔"]),
+        ("hy", "Բաց է։ Փակ է։", ["Բաց է։", "Փակ է։"]),
+        ("am", "ክፍት ነው። ዝግ ነው።", ["ክፍት ነው።", "ዝግ ነው።"]),
+        ("he", "הספרייה פתוחה. היא סגורה.", ["הספרייה פתוחה.", "היא סגורה."]),
         ("en", "A line\nbreaks here. Next.", ["A line\nbreaks here.", "Next."]),
     ],
 )
 def test_sentences_end_where_a_reader_ends_them(lang: str, text: str, sentences: list[str]) -> None:
     assert said(text, lang) == sentences
+
+
+def test_thai_ends_a_sentence_at_a_space_once_it_has_said_something() -> None:
+    clause = "ห้องสมุดเปิดทุกวันจันทร์ถึงวันศุกร์"
+    text = " ".join([clause] * 7)
+    assert said(text, "th") == [" ".join([clause] * n) for n in (3, 3, 1)]
+    assert said("ห้องสมุด เปิด 9.30 น. ทุกวัน", "th") == ["ห้องสมุด เปิด 9.30 น. ทุกวัน"]
 
 
 PAGE = """# Library of St. Ives

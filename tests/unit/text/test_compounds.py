@@ -1,0 +1,47 @@
+"""Which words German compounds are made of."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from text.compounds import parts
+
+
+@pytest.mark.parametrize(
+    ("word", "found"),
+    [
+        ("personalausweisgebuhr", "personal ausweis gebuhr"),
+        ("offnungszeiten", "offnung zeiten"),
+        ("strassenbahn", "strassen bahn"),
+        ("kindergarten", "kinder garten"),
+        ("sperrmull", "sperr mull"),  # a verb first
+        ("schwimmbad", "schwimm bad"),
+        ("ordnungsamt", "ordnung amt"),  # not "samt"
+        ("burgeramt", "burger amt"),
+        ("bewohnerparkausweis", "bewohner park ausweis"),
+        ("hundesteuersatzung", "hunde steuer satzung"),
+    ],
+)
+def test_compounds_are_split(word: str, found: str) -> None:
+    assert [part.removesuffix("s") for part in parts(word, "de")] == [part.removesuffix("s") for part in found.split()]
+
+
+@pytest.mark.parametrize(
+    "word", ["freitag", "station", "wirtschaft", "information", "universitat", "regierung", "krankheit", "kita", "x"]
+)
+def test_what_is_no_compound_stays_whole(word: str) -> None:
+    assert parts(word, "de") == (word,)
+
+
+def test_languages_that_do_not_join_words_are_left_alone() -> None:
+    assert parts("personalausweisgebuhr", "en") == ("personalausweisgebuhr",)
+
+
+@settings(deadline=None)  # the first one loads a dictionary
+@given(st.text("abegilnorstu", max_size=80))
+def test_parts_stand_in_the_word_in_order(word: str) -> None:
+    at = 0
+    for part in parts(word, "de"):
+        at = word.index(part, at) + len(part)
