@@ -2,7 +2,7 @@
  * The chat's element: a button with a panel in the corner of a page, or a part of a page (`mode="page"`).
  *
  *   ┌ panel ───────────────────────┐
- *   │ head: title, past, new, close│      ConversationsPanel   in place of the conversation
+ *   │ head: title, past, new, sizes│      ConversationsPanel   in place of the conversation
  *   │ scroller: welcome, Talk      │      Talk                 questions and answers
  *   │ form: question               │
  *   │ disclaimer                   │
@@ -26,7 +26,7 @@ import { type Say, wordsFor } from "./words";
 const MAX_QUESTION = 4_000; // characters; the gateway's limit
 const SPOKEN_FOR = 15_000; // ms that what was announced stays, so that nobody reads the answer twice
 const SIZES = ["wide", "full"] as const; // of the panel, beyond its usual one
-const NARROW = "(max-width: 32em)"; // as in chat.css: there the panel covers the page
+const NARROW = "(max-width: 32em), (max-height: 28em)"; // as in chat.css: there the panel covers the page
 
 type Size = (typeof SIZES)[number];
 

@@ -115,18 +115,19 @@ export class Talk {
     const { scroller } = this;
     const height = scroller.clientHeight;
     const { paddingTop, paddingBottom } = getComputedStyle(scroller);
+    const [above, below] = [Number.parseFloat(paddingTop), Number.parseFloat(paddingBottom)];
+    const hidden = Math.max(0, turn.asked.offsetHeight - height * LONGEST_QUESTION);
     // Room for the answer below the question, so that it can be at the top at all.
     for (const { style } of this.list.children as Iterable<HTMLElement>) style.minBlockSize = "";
-    turn.node.style.minBlockSize = `${height - Number.parseFloat(paddingTop) - Number.parseFloat(paddingBottom)}px`;
+    turn.node.style.minBlockSize = `${height - above - below + hidden}px`;
     if (scroller.clientHeight > height) {
       // A part of a page that grows with what is in it: the page itself scrolls.
       turn.node.style.minBlockSize = "";
-      turn.node.scrollIntoView({ block: "start" });
+      turn.node.scrollIntoView({ block: "nearest" });
       return;
     }
     const question = turn.node.getBoundingClientRect().top - scroller.getBoundingClientRect().top;
-    const hidden = Math.max(0, turn.asked.offsetHeight - height * LONGEST_QUESTION);
-    scroller.scrollTop += question - Number.parseFloat(paddingTop) + hidden;
+    scroller.scrollTop += question - above + hidden;
   }
 
   /** Begin a new one. */
