@@ -216,6 +216,21 @@ async def test_a_connection_that_never_was_is_told_and_can_be_tried_again(
     assert await page.locator(".turn").count() == 1
 
 
+async def test_a_connection_that_never_was_is_tried_again_by_itself_when_the_network_is_back(
+    browser: Browser, url: str, fakes: FakePorts, wrapped: list[Any]
+) -> None:
+    wrapped.append(BreaksOff("POST", pieces=0, times=1))
+    page = await browser.open(url)
+    await page.get_by_role("textbox").fill("How much?")
+    await page.keyboard.press("Enter")
+    await page.locator(".trouble", has_text="The connection was lost.").wait_for()
+    await page.get_by_role("link", name="de").focus()
+    await page.evaluate("dispatchEvent(new Event('online'))")
+    await page.locator(".text", has_text="The library opens at nine.").wait_for()
+    assert await page.locator(".turn").count() == 1
+    assert await page.evaluate("document.activeElement.lang") == "de"
+
+
 async def test_a_restart_forgets_the_tokens_so_far(browser: Browser, url: str, fakes: FakePorts) -> None:
     fakes.answers.script = lambda _: [
         Token(text="Half an answer that "),

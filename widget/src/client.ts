@@ -13,6 +13,7 @@ import type { ChatRequest, ConversationDetail, ConversationList, Event, Feedback
 
 const PAUSES = [300, 1_000, 2_000, 4_000, 8_000]; // ms before each new try without any progress; then the last again
 const TRIES = 20; // some two minutes
+const STOP_PATIENCE = 5_000; // ms until the next question is asked, whether the gateway has let go of the last or not
 const TOKEN_MARGIN = 30_000; // ms of a visitor token's life that are not relied upon
 const CODES: Record<number, string> = { 403: "forbidden", 429: "too-many-requests", 502: "unavailable", 504: "unavailable" };
 
@@ -69,9 +70,9 @@ export class AnswerClient {
     yield* this.#follow(() => this.#fetch(`answers/${requestId}/events`, { signal }), signal, requestId);
   }
 
-  /** Nobody wants more of this answer. Its stream goes on to its end, which is near. */
+  /** Nobody wants more of this answer: its stream ends soon. */
   async stop(requestId: string): Promise<void> {
-    await this.#fetch(`answers/${requestId}`, { method: "DELETE" });
+    await this.#fetch(`answers/${requestId}`, { method: "DELETE", signal: AbortSignal.timeout(STOP_PATIENCE) });
   }
 
   async rate(requestId: string, order: FeedbackOrder): Promise<void> {

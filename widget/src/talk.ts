@@ -208,14 +208,18 @@ export class Talk {
   }
 
   #fail(turn: Turn, { code, message, wait }: Trouble): void {
-    const retry = () => this.#last === turn && !this.busy && this.#retry(turn, code);
-    turn.fail(message, textButton(this.context.say("retry"), retry), wait);
-    if (code === "network") window.addEventListener("online", retry, { once: true });
+    const again = textButton(this.context.say("retry"), () => {
+      this.context.toQuestion(); // the button goes away
+      this.#retry(turn, code);
+    });
+    turn.fail(message, again, wait);
+    // By itself it leaves the focus where it is: the visitor may be reading the page.
+    const byItself = () => this.#last === turn && !this.busy && this.#retry(turn, code);
+    if (code === "network") window.addEventListener("online", byItself, { once: true });
   }
 
-  #retry(turn: Turn, code?: string): void {
+  #retry(turn: Turn, code: string): void {
     turn.node.remove();
-    this.context.toQuestion();
     if (code !== "network" || !turn.requestId) {
       void this.ask(turn.question);
       return;
