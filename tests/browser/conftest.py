@@ -143,3 +143,8 @@ async def overflow(page: Page) -> list[int]:
         }"""
     )
     return found
+
+
+async def chips(page: Page) -> list[str]:
+    """The sources of the answers, as they are shown: number and title."""
+    return [" ".join((await chip.inner_text()).split()) for chip in await page.locator(".chip").all()]

@@ -14,8 +14,8 @@ from tests.chromium import Browser
 pytestmark = [pytest.mark.browser, pytest.mark.node]
 
 WORDS = {
-    "en": ("Ask a question", "Sources", "Show the passage", "Not helpful", "Your conversations", "Rename"),
-    "de": ("Frage stellen", "Quellen", "Textstelle zeigen", "Nicht hilfreich", "Ihre Gespräche", "umbenennen"),
+    "en": ("Ask a question", "Sources", "Not helpful", "Your conversations", "Rename"),
+    "de": ("Frage stellen", "Quellen", "Nicht hilfreich", "Ihre Gespräche", "umbenennen"),
 }
 
 
@@ -37,7 +37,7 @@ async def violations(page: Any) -> list[str]:
 async def test_closed_open_with_an_answer_and_with_the_list(
     browser: Browser, host: Host, fakes: FakePorts, lang: str, scheme: str
 ) -> None:
-    opener, sources, passage, unhelpful, past, rename = WORDS[lang]
+    opener, sources, unhelpful, past, rename = WORDS[lang]
     fakes.answers.script = LIBRARY
     async with host.serving(lang=lang, theme=scheme, examples="A?\nB?", privacy="/privacy") as url:
         page = await browser.open(url)
@@ -47,7 +47,7 @@ async def test_closed_open_with_an_answer_and_with_the_list(
         await page.get_by_role("textbox").fill("?")
         await page.keyboard.press("Enter")
         await page.get_by_role("heading", name=sources).wait_for()
-        await page.get_by_text(passage).first.click()
+        await page.locator(".chip").first.click()
         await page.get_by_role("button", name=unhelpful).click()
         await page.locator(".comment textarea").wait_for()
         assert await violations(page) == []

@@ -14,7 +14,7 @@ from gateway.fakes import FakePorts
 from pipelines.runtime.errors import Retryable
 from schemas.answer import Answered, Citation, Done, Failed, QuestionRephrased, Restart, SourcesFound, Token
 from schemas.query import Question, Source
-from tests.browser.conftest import overflow
+from tests.browser.conftest import chips, overflow
 from tests.browser.scripts import source
 from tests.chromium import Browser
 
@@ -73,21 +73,20 @@ async def test_a_question_by_keyboard_alone(browser: Browser, url: str, fakes: F
     # The numbers stand where the citations end, in spite of Markdown and of characters outside the BMP.
     text = await page.locator(".text").evaluate("node => node.textContent")
     assert text == ("🏛 The card costs 12 euros a year.1 🇭🇺 It is freefor everybody under 18.1bring your identity card2")
-    # Only sources that the answer uses are shown, with the sentence.
-    listed = page.locator(".sources li")
-    assert [await item.inner_text() for item in await listed.all()] == [
-        "Town library\nThe card costs 12 euros.",
-        "Office",
-    ]
+    # Only sources that the answer uses are shown.
+    assert await chips(page) == ["1 Town library", "2 Office"]
     assert await page.get_by_text("Quoted word for word").is_visible()
     # Screen readers get the answer once, whole.
-    assert "12 euros" in await page.get_by_role("status").inner_text()
+    await page.get_by_role("status").filter(has_text="12 euros").wait_for()
     # On by keyboard: the first number is a link that opens the page at the sentence.
     assert await field.evaluate("field => field.getRootNode().activeElement === field")
-    for _ in range(6):  # past the five buttons below the answer
+    for _ in range(7):  # past the five buttons below the answer, and the source whose passage is not known
         await page.keyboard.press("Shift+Tab")
-    focused = await page.evaluate("document.querySelector('pagewire-chat').shadowRoot.activeElement.textContent")
-    assert focused == "Office"
+    focused = "document.querySelector('pagewire-chat').shadowRoot.activeElement"
+    assert await page.evaluate(f"{focused}.textContent") == "1Town library"
+    await page.keyboard.press("Enter")
+    assert await page.evaluate(f"{focused}.ariaExpanded") == "true"
+    assert await page.locator(".passage mark").all_inner_texts() == ["The ", "card", " costs 12 euros.", LONG_QUOTE]
     hrefs = [await link.get_attribute("href") for link in await page.locator("sup a").all()]
     assert hrefs[0] == f"{url}/pages/library#:~:text=The%20card%20costs%2012%20euros."
     assert hrefs[2] == f"{url}/pages/office"
@@ -113,7 +112,7 @@ async def test_it_fits_320_pixels_and_can_be_read(
     # With the second button in the head, beside a long title and two languages.
     assert await page.get_by_role("button", name="Neues Gespräch").is_visible()
     assert await overflow(page) == [0, 0, 0]
-    for part in (".question", ".text p", ".sources a", ".sources h2", ".disclaimer", "h1"):
+    for part in (".question", ".text p", ".chip .title", ".chip .number", ".sources h2", ".disclaimer", "h1"):
         assert await page.locator(part).first.evaluate(CONTRAST) >= 4.5, part
     assert browser.complaints == []
 
@@ -217,6 +216,21 @@ async def test_a_connection_that_never_was_is_told_and_can_be_tried_again(
     assert await page.locator(".turn").count() == 1
 
 
+async def test_a_connection_that_never_was_is_tried_again_by_itself_when_the_network_is_back(
+    browser: Browser, url: str, fakes: FakePorts, wrapped: list[Any]
+) -> None:
+    wrapped.append(BreaksOff("POST", pieces=0, times=1))
+    page = await browser.open(url)
+    await page.get_by_role("textbox").fill("How much?")
+    await page.keyboard.press("Enter")
+    await page.locator(".trouble", has_text="The connection was lost.").wait_for()
+    await page.get_by_role("link", name="de").focus()
+    await page.evaluate("dispatchEvent(new Event('online'))")
+    await page.locator(".text", has_text="The library opens at nine.").wait_for()
+    assert await page.locator(".turn").count() == 1
+    assert await page.evaluate("document.activeElement.lang") == "de"
+
+
 async def test_a_restart_forgets_the_tokens_so_far(browser: Browser, url: str, fakes: FakePorts) -> None:
     fakes.answers.script = lambda _: [
         Token(text="Half an answer that "),
@@ -233,7 +247,7 @@ async def test_a_restart_forgets_the_tokens_so_far(browser: Browser, url: str, f
     assert await page.get_by_text("Half an answer").count() == 0
     # The stop button lets go of it.
     await page.get_by_role("button", name="Stop answering").click()
-    await page.locator(".trouble", has_text="Stopped.").wait_for()
+    await page.locator(".note", has_text="Stopped.").wait_for()
     assert await page.get_by_role("button", name="Send question").is_visible()
     assert await page.locator(".text").inner_text() == "A whole one."
 
@@ -289,7 +303,7 @@ async def test_nothing_in_an_answer_is_obeyed(browser: Browser, url: str, fakes:
     assert await page.locator(".turn img, .turn script, .turn b").count() == 0
     hrefs = await page.locator(".turn a").evaluate_all("links => links.map((link) => link.href)")
     assert hrefs == ["https://a.example/b_(c)"]
-    assert await page.locator(".sources li").all_inner_texts() == ["<b>Evil</b>", "No URL"]
+    assert await chips(page) == ["1 <b>Evil</b>", "2 No URL"]
     assert browser.complaints == []
 
 
@@ -342,7 +356,8 @@ async def test_asking_again_and_taking_back(browser: Browser, url: str, fakes: F
     await page.locator(".text", has_text="Another answer.").wait_for(state="detached")
     await page.locator(".text", has_text="Answer to First?").wait_for()
     assert await page.locator(".question [dir]").all_inner_texts() == ["First?"]
-    await page.get_by_role("button", name="Not helpful").click()
+    async with page.expect_response(lambda answer: answer.url.endswith("/feedback")):
+        await page.get_by_role("button", name="Not helpful").click()
     await page.locator('button[aria-pressed="true"]', has_text="Not helpful").wait_for()
     [kept] = fakes.conversations.kept.values()
     assert kept.conversation.turns[0].feedback is not None
@@ -369,7 +384,10 @@ async def test_earlier_conversations_are_opened_and_deleted(browser: Browser, ur
     assert not await page.get_by_role("textbox").is_hidden()
     await page.get_by_role("button", name="What does the card cost?", exact=True).click()
     await page.get_by_role("heading", name="Sources").wait_for()
-    assert await page.locator(".sources li a").all_inner_texts() == ["Town library", "Office"]
+    assert await chips(page) == ["1 Town library", "2 Office"]
+    # Of a kept answer the passage is not known; the cited sentences are.
+    await page.locator(".chip", has_text="Town library").click()
+    assert await page.locator(".passage blockquote").inner_text() == f"The card costs 12 euros.\n\n{LONG_QUOTE}"
     await ask(page, "And for children?")
     assert [turn.question for turn in fakes.answers.asked[-1].history] == ["What does the card cost?"]
     await past.click()
@@ -391,7 +409,7 @@ async def test_a_reload_mid_answer_reads_on(browser: Browser, url: str, fakes: F
     await page.locator(".text", has_text="Half an answer").wait_for()
     assert await page.locator(".question [dir]").all_inner_texts() == ["How much?"]
     await page.get_by_role("button", name="Stop answering").click()
-    await page.locator(".trouble", has_text="Stopped.").wait_for()
+    await page.locator(".note", has_text="Stopped.").wait_for()
     assert len(fakes.answers.asked) == 1
     assert browser.complaints == []
 
@@ -404,11 +422,18 @@ MARKDOWN = {
     ),
     "2*3*4 snake_case_name * a *": "<p>2*3*4 snake_case_name * a *</p>",
     "**b *i* b**": "<p><strong>b <em>i</em> b</strong></p>",
+    "**b\nb** c": "<p><strong>b<br>b</strong> c</p>",
+    "> **b\n> b**": "<blockquote><p>**b<br>b**</p></blockquote>",
     "**not yet closed": "<p>**not yet closed</p>",
     r"\*a\* 1\. \\": "<p>*a* 1. \\</p>",
     "## Fees\ntext": '<p class="heading">Fees</p><p>text</p>',
     "- a\n- b\n\n1. c\n2. d": '<ul><li>a</li><li>b</li></ul><ol start="1"><li>c</li><li>d</li></ol>',
     "3. c": '<ol start="3"><li>c</li></ol>',
+    "- a\n  - b\n    1. c\n  - d\n- e": (
+        '<ul><li>a<ul><li>b<ol start="1"><li>c</li></ol></li><li>d</li></ul></li><li>e</li></ul>'
+    ),
+    "- a\n1. b": '<ul><li>a</li></ul><ol start="1"><li>b</li></ol>',
+    "1998. Then came the pool.": "<p>1998. Then came the pool.</p>",
     "> a\n> b": "<blockquote><p>a<br>b</p></blockquote>",
     "```py\n<b>*x*</b>\n```\nafter": "<pre><code>&lt;b&gt;*x*&lt;/b&gt;</code></pre><p>after</p>",
     "```\nx": "<pre><code>x</code></pre>",

@@ -68,8 +68,7 @@ async def test_a_picture(browser: Browser, demo: str, tmp_path: Path, name: str)
     await page.locator(".turn .actions button").first.wait_for()
     assert picture.says in await page.locator(".turn .answer").inner_text()
     if picture.opened:
-        await page.locator("summary").first.click()
-    await page.locator(".scroller").evaluate("node => (node.scrollTop = 0)")
+        await page.locator(".chip").first.click()
     target = Path(os.environ.get("PICTURES") or tmp_path) / f"{name}.png"
     await page.screenshot(path=target)
     assert target.stat().st_size > 10_000

@@ -2,7 +2,7 @@
  * The chat's element: a button with a panel in the corner of a page, or a part of a page (`mode="page"`).
  *
  *   ┌ panel ───────────────────────┐
- *   │ head: title, past, new, close│      ConversationsPanel   in place of the conversation
+ *   │ head: title, past, new, sizes│      ConversationsPanel   in place of the conversation
  *   │ scroller: welcome, Talk      │      Talk                 questions and answers
  *   │ form: question               │
  *   │ disclaimer                   │
@@ -25,7 +25,10 @@ import { languageOf, type Say, wordsFor } from "./words";
 
 const MAX_QUESTION = 4_000; // characters; the gateway's limit
 const SPOKEN_FOR = 15_000; // ms that what was announced stays, so that nobody reads the answer twice
-const NARROW = "(max-width: 32em)"; // as in chat.css: there the panel covers the page
+const SIZES = ["wide", "full"] as const; // of the panel, beyond its usual one
+const NARROW = "(max-width: 32em), (max-height: 28em)"; // as in chat.css: there the panel covers the page
+
+type Size = (typeof SIZES)[number];
 
 let sheet: CSSStyleSheet | null = null;
 
@@ -38,6 +41,8 @@ export class PagewireChat extends HTMLElement implements ChatContext {
   #talk!: Talk;
   #past!: ConversationsPanel;
   #openKey = "";
+  #sizeKey = "";
+  #sizers = new Map<Size, HTMLButtonElement>();
   #shownBefore = false;
   #before: HTMLElement | null = null; // what had the focus before the panel opened
   #heading = element("h1", { id: "heading" });
@@ -63,6 +68,7 @@ export class PagewireChat extends HTMLElement implements ChatContext {
     const gateway = this.getAttribute("gateway") || PagewireChat.home;
     this.client = new AnswerClient(new URL("v1", new URL(gateway, document.baseURI)).href, site);
     this.#openKey = `pagewire-open:${this.client.url}`;
+    this.#sizeKey = `pagewire-size:${this.client.url}`;
     this.#talk = new Talk(this, this.#scroller, () => this.#changed());
     this.#past = new ConversationsPanel(this, (id) => this.#choose(id), (id) => id === this.#talk.id && this.#talk.forget());
     const root = this.attachShadow({ mode: "open" });
@@ -108,10 +114,10 @@ export class PagewireChat extends HTMLElement implements ChatContext {
     this.emit("close", {});
   }
 
-  /** Ask as the visitor would. Nothing happens while an answer is arriving. */
+  /** Ask as the visitor would. An answer that is still arriving is stopped. */
   ask(text: string): void {
     const question = text.trim().slice(0, MAX_QUESTION);
-    if (!question || this.#talk.busy) return;
+    if (!question) return;
     this.open();
     this.#browse(false);
     void this.#talk.ask(question);
@@ -156,6 +162,7 @@ export class PagewireChat extends HTMLElement implements ChatContext {
     this.#panel.append(this.#head(), this.#body(), this.#form(), this.#disclaimer(), this.#live);
     frame.append(this.#panel);
     if (this.#floats) {
+      this.#resize(stored<Size>(this.#sizeKey));
       this.#launcher = iconButton("chat", say("open"), () =>
         this.#panel.hasAttribute("open") ? this.close() : this.open(),
       );
@@ -174,26 +181,51 @@ export class PagewireChat extends HTMLElement implements ChatContext {
     dialog.addEventListener("keydown", (event) => {
       if (event.key !== "Escape" || event.isComposing) return;
       event.preventDefault();
-      this.close();
+      this.#leave();
     });
     dialog.addEventListener("cancel", (event) => {
       event.preventDefault(); // the "back" of a phone
-      this.close();
+      this.#leave();
     });
-    matchMedia(NARROW).addEventListener("change", () => {
-      if (!dialog.open) return;
-      const focused = this.shadowRoot?.activeElement;
-      dialog.close();
-      this.#show(dialog);
-      if (focused instanceof HTMLElement) focused.focus();
-    });
+    matchMedia(NARROW).addEventListener("change", () => this.#showAgain(dialog));
     return dialog;
+  }
+
+  /** One thing at a time: first the full screen, where it is the visitor's choice; then the panel. */
+  #leave(): void {
+    if (this.#size === "full" && !matchMedia(NARROW).matches) this.#resize(null);
+    else this.close();
   }
 
   /** Where it covers the page it keeps the focus; beside the page it does not, nor does it take it by itself. */
   #show(dialog: HTMLDialogElement): void {
-    if (matchMedia(NARROW).matches) dialog.showModal();
+    if (matchMedia(NARROW).matches || this.#size === "full") dialog.showModal();
     else dialog.open = true;
+  }
+
+  /** Whether it covers the page has changed. What had the focus keeps it, and the view stays where it was. */
+  #showAgain(dialog: HTMLDialogElement): void {
+    if (!dialog.open) return;
+    const focused = this.shadowRoot?.activeElement;
+    const { scrollTop } = this.#scroller;
+    dialog.close();
+    this.#show(dialog);
+    this.#scroller.scrollTop = scrollTop;
+    if (focused instanceof HTMLElement) focused.focus({ preventScroll: true });
+  }
+
+  get #size(): Size | null {
+    return SIZES.find((size) => this.#panel.classList.contains(size)) ?? null;
+  }
+
+  #resize(wanted: Size | null): void {
+    for (const size of SIZES) {
+      this.#panel.classList.toggle(size, size === wanted);
+      this.#sizers.get(size)!.ariaPressed = String(size === wanted);
+    }
+    store(this.#sizeKey, wanted);
+    if (this.#panel instanceof HTMLDialogElement) this.#showAgain(this.#panel);
+    this.#talk.show();
   }
 
   #head(): HTMLElement {
@@ -214,7 +246,14 @@ export class PagewireChat extends HTMLElement implements ChatContext {
       this.#restart,
       element("slot", { name: "end" }),
     );
-    if (this.#floats) head.append(iconButton("close", say("close"), () => this.close()));
+    if (!this.#floats) return head;
+    for (const [size, icon] of [["wide", "wider"], ["full", "full"]] as const) {
+      const sizer = iconButton(icon, say(icon), () => this.#resize(this.#size === size ? null : size));
+      sizer.classList.add("size");
+      this.#sizers.set(size, sizer);
+      head.append(sizer);
+    }
+    head.append(iconButton("close", say("close"), () => this.close()));
     return head;
   }
 
@@ -241,11 +280,11 @@ export class PagewireChat extends HTMLElement implements ChatContext {
       // While an input method is composing, Enter picks a word.
       if (event.key !== "Enter" || event.shiftKey || event.isComposing) return;
       event.preventDefault();
-      if (!this.#talk.busy) form.requestSubmit();
+      this.#send(); // also while an answer is arriving
     });
     form.addEventListener("submit", (event) => {
       event.preventDefault();
-      if (this.#talk.busy) void this.#talk.stop();
+      if (this.#talk.busy) this.#talk.stop();
       else this.#send();
     });
     return form;
@@ -304,9 +343,14 @@ export class PagewireChat extends HTMLElement implements ChatContext {
   #browse(open: boolean): void {
     this.#past.node.hidden = !open;
     this.#opener.setAttribute("aria-expanded", String(open));
-    if (!open) return;
+    if (!open) {
+      this.#talk.show();
+      return;
+    }
     this.#past.fill().catch((error: unknown) => {
       this.#past.fail(this.say(error instanceof AskError && error.status ? "unavailable" : "network"));
+      const again = () => this.#past.node.hidden || this.#browse(true);
+      window.addEventListener("online", again, { once: true });
     });
   }
 

@@ -4,18 +4,20 @@
  *   ask ─▶ POST chat ─▶ events ··connection lost·· GET answers/{id}/events (Last-Event-ID) ─▶ the rest ─▶ done
  *   stop ─▶ DELETE answers/{id} ─▶ the stream ends with what is there
  *
- * The events are those of the gateway's answer stream; "reconnecting" is our own.
+ * The events are those of the gateway's answer stream; "reconnecting" and "offline" are our own.
  */
 
 import { readEvents } from "./sse";
 import { store, stored } from "./storage";
 import type { ChatRequest, ConversationDetail, ConversationList, Event, FeedbackOrder, VisitorToken } from "./wire";
 
-const PAUSES = [300, 1_000, 2_000, 4_000, 8_000]; // ms before each new try without any progress
+const PAUSES = [300, 1_000, 2_000, 4_000, 8_000]; // ms before each new try without any progress; then the last again
+const TRIES = 20; // some two minutes
+const STOP_PATIENCE = 5_000; // ms until the next question is asked, whether the gateway has let go of the last or not
 const TOKEN_MARGIN = 30_000; // ms of a visitor token's life that are not relied upon
 const CODES: Record<number, string> = { 403: "forbidden", 429: "too-many-requests", 502: "unavailable", 504: "unavailable" };
 
-export type Followed = Event | { type: "reconnecting" };
+export type Followed = Event | { type: "reconnecting" | "offline" };
 
 /** The gateway refused, or could not be reached: `code` is a problem document's, or "network". */
 export class AskError extends Error {
@@ -23,6 +25,7 @@ export class AskError extends Error {
     readonly code: string,
     readonly status = 0,
     readonly requestId = "", // of the answer that is in the way, with "answer-under-way"
+    readonly wait = 0, // seconds that the gateway asks us to wait
   ) {
     super(code);
   }
@@ -67,9 +70,9 @@ export class AnswerClient {
     yield* this.#follow(() => this.#fetch(`answers/${requestId}/events`, { signal }), signal, requestId);
   }
 
-  /** Nobody wants more of this answer. Its stream goes on to its end, which is near. */
+  /** Nobody wants more of this answer: its stream ends soon. */
   async stop(requestId: string): Promise<void> {
-    await this.#fetch(`answers/${requestId}`, { method: "DELETE" });
+    await this.#fetch(`answers/${requestId}`, { method: "DELETE", signal: AbortSignal.timeout(STOP_PATIENCE) });
   }
 
   async rate(requestId: string, order: FeedbackOrder): Promise<void> {
@@ -93,9 +96,9 @@ export class AnswerClient {
     await this.#fetch(`conversations/${id}`, { method: "DELETE" });
   }
 
-  /** Take back the last question and its answer. */
-  async undo(id: string): Promise<void> {
-    await this.#fetch(`conversations/${id}/undo`, { method: "POST" });
+  /** Take back the last question and its answer; what is left. */
+  async undo(id: string): Promise<ConversationDetail> {
+    return (await this.#fetch(`conversations/${id}/undo`, { method: "POST" })).json();
   }
 
   async *#follow(
@@ -106,6 +109,10 @@ export class AnswerClient {
     let failures = 0;
     let resumable = false;
     for (;;) {
+      if (!navigator.onLine) {
+        yield { type: "offline" };
+        await online(signal);
+      }
       try {
         for await (const { id, event } of readEvents(await open(), signal)) {
           failures = 0;
@@ -122,11 +129,12 @@ export class AnswerClient {
         // A refusal is final, unless the gateway we come back to is only just starting.
         if (signal.aborted || (error instanceof AskError && !(resumable && error.status >= 502))) throw error;
       }
+      // Without a network the question did not get out, as a rule: it is asked as soon as there is one again.
+      if (!navigator.onLine) continue;
       // Before the first event nothing can be resumed, and asking twice would answer twice.
-      if (!resumable || failures === PAUSES.length) throw new AskError("network");
+      if (!resumable || failures === TRIES) throw new AskError("network");
       yield { type: "reconnecting" };
-      await online(signal);
-      await pause(PAUSES[failures++] ?? 0, signal);
+      await pause(PAUSES[Math.min(failures++, PAUSES.length - 1)]!, signal);
     }
   }
 
@@ -173,7 +181,9 @@ async function checked(response: Response): Promise<Response> {
   if (response.ok) return response;
   // A proxy before the gateway answers in words of its own.
   const problem = (await response.json().catch(() => ({}))) as { code?: string; request_id?: string };
-  throw new AskError(problem.code ?? CODES[response.status] ?? "failed", response.status, problem.request_id);
+  const code = problem.code ?? CODES[response.status] ?? "failed";
+  const wait = Number(response.headers.get("Retry-After")) || 0; // a proxy may name a date: then it is not said
+  throw new AskError(code, response.status, problem.request_id, wait);
 }
 
 /** Until the browser has a network at all: trying without one only uses up the tries. */

@@ -21,10 +21,11 @@ export class ConversationsPanel {
   async fill(): Promise<void> {
     const { say, client, subheading } = this.context;
     const list = await client.conversations();
-    const parts = DAYS.filter((day) => list[day].length).flatMap((day) => [
-      element(subheading, { textContent: say(day), tabIndex: -1 }),
-      element("ul", {}, ...list[day].map((one) => this.#line(one))),
-    ]);
+    const parts = DAYS.flatMap((day) => {
+      const lines = list[day].filter(({ turns }) => turns > 0); // the others were taken back
+      if (!lines.length) return [];
+      return [element(subheading, { textContent: say(day), tabIndex: -1 }), element("ul", {}, ...lines.map((one) => this.#line(one)))];
+    });
     this.node.replaceChildren(...(parts.length ? parts : [this.#sentence(say("nothingPast"), "")]));
   }
 

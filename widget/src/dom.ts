@@ -5,6 +5,8 @@ const SVG = "http://www.w3.org/2000/svg";
 const ICONS = {
   chat: "M4 5.5A2.5 2.5 0 0 1 6.5 3h11A2.5 2.5 0 0 1 20 5.5v8a2.5 2.5 0 0 1-2.5 2.5H11l-4.6 4.1A.85.85 0 0 1 5 19.5V16A2.5 2.5 0 0 1 4 13.5z",
   close: "m6 6 12 12M18 6 6 18",
+  wider: "M8 7l-5 5 5 5M16 7l5 5-5 5M3 12h18",
+  full: "M4 9V4h5M15 4h5v5M20 15v5h-5M9 20H4v-5",
   send: "M12 19V5m-6 6 6-6 6 6",
   stop: "M7.5 7.5h9v9h-9z",
   past: "M4 6h16M4 12h16M4 18h10",

@@ -24,19 +24,24 @@ export function feedback(context: ChatContext, turn: Turn): HTMLElement[] {
     context.emit("feedback", { request_id: turn.requestId, rating, comment });
     return true;
   };
-  const press = () => {
-    for (const [rating, button] of buttons) button.ariaPressed = String(turn.feedback?.rating === rating);
+  const press = (rating = turn.feedback?.rating) => {
+    for (const [one, button] of buttons) button.ariaPressed = String(one === rating);
   };
   const rate = async (rating: Rating) => {
-    if (!(await send(rating, null))) return;
-    press();
-    context.announce(context.say("thanks"));
-    below.replaceChildren(commentForm(context, async (comment) => {
-      if (!(await send(rating, comment))) return;
+    press(rating);
+    const form = commentForm(context, async (comment) => {
+      if (!(await send(rating, comment))) return false;
       below.replaceChildren(element("p", { textContent: context.say("thanks") }));
       context.announce(context.say("thanks"));
       buttons.get(rating)?.focus();
-    }));
+      return true;
+    });
+    below.replaceChildren(form);
+    form.scrollIntoView({ block: "nearest" });
+    // What was wrong is worth a word; who is content is not asked for more than they want to say.
+    if (rating === "down") form.querySelector("textarea")?.focus({ preventScroll: true });
+    if (await send(rating, null)) context.announce(context.say("thanks"));
+    else press();
   };
   buttons.set("up", textButton(context.say("helpful"), () => void rate("up")));
   buttons.set("down", textButton(context.say("unhelpful"), () => void rate("down")));
@@ -44,15 +49,22 @@ export function feedback(context: ChatContext, turn: Turn): HTMLElement[] {
   return [...buttons.values(), below];
 }
 
-function commentForm(context: ChatContext, send: (comment: string) => void): HTMLFormElement {
+/** `send`: whether it could be sent; otherwise the visitor is told, and what they wrote stays. */
+function commentForm(context: ChatContext, send: (comment: string) => Promise<boolean>): HTMLFormElement {
   const field = element("textarea", { rows: 2, maxLength: MAX_COMMENT, dir: "auto" });
   const label = element("label", {}, context.say("comment"), field);
-  const form = element("form", {}, label, element("button", { type: "submit", textContent: context.say("commentSend") }));
-  form.addEventListener("submit", (event) => {
+  const submit = element("button", { type: "submit", textContent: context.say("commentSend") });
+  const trouble = element("p", { className: "trouble", hidden: true, textContent: context.say("network") });
+  const form = element("form", {}, label, submit, trouble);
+  form.addEventListener("submit", async (event) => {
     event.preventDefault();
     const comment = field.value.trim();
-    if (comment) send(comment);
-    else field.focus();
+    if (!comment) {
+      field.focus();
+      return;
+    }
+    trouble.hidden = await send(comment);
+    if (!trouble.hidden) context.announce(context.say("network"));
   });
   return form;
 }

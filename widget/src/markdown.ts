@@ -22,10 +22,12 @@ const INLINE = new RegExp(
   "gsu",
 );
 
-/** An absolute URL that is safe to follow, or null. */
-export function safeUrl(href: string): string | null {
+const ITEM = /^(\s*)([-*+]|\d{1,3}[.)])\s+/; // its indent, its mark
+
+/** An absolute URL that is safe to follow, or null. `base`: address of the page that it stands on, if not this one. */
+export function safeUrl(href: string, base = ""): string | null {
   try {
-    const url = new URL(href, document.baseURI);
+    const url = new URL(href, new URL(base, document.baseURI));
     return SAFE_SCHEMES.has(url.protocol) ? url.href : null;
   } catch {
     return null;
@@ -43,8 +45,8 @@ interface Line {
   at: number;
 }
 
-/** Markdown as nodes. `marks` come in ascending order. */
-export function renderMarkdown(source: string, marks: readonly Mark[] = []): DocumentFragment {
+/** Markdown as nodes. `marks` come in ascending order; `base`: address of the page that its links are relative to. */
+export function renderMarkdown(source: string, marks: readonly Mark[] = [], base = ""): DocumentFragment {
   const lines: Line[] = [];
   let at = 0;
   for (const text of source.split("\n")) {
@@ -52,7 +54,7 @@ export function renderMarkdown(source: string, marks: readonly Mark[] = []): Doc
     at += text.length + 1;
   }
   const fragment = document.createDocumentFragment();
-  const writer = new Writer(marks);
+  const writer = new Writer(marks, base);
   writer.blocks(fragment, lines);
   writer.flush(fragment.lastElementChild ?? fragment, Infinity);
   return fragment;
@@ -62,7 +64,10 @@ class Writer {
   #marks: readonly Mark[];
   #next = 0;
 
-  constructor(marks: readonly Mark[]) {
+  constructor(
+    marks: readonly Mark[],
+    private readonly base: string,
+  ) {
     this.#marks = marks;
   }
 
@@ -88,19 +93,19 @@ class Writer {
         i = this.#run(lines, i, /^\s{0,3}>\s?/, (inner) =>
           this.blocks(added(parent, element("blockquote")), inner),
         );
-      } else if (/^\s*[-*+]\s+/.test(text)) {
-        i = this.#run(lines, i, /^\s*[-*+]\s+/, (items) => this.#list(added(parent, element("ul")), items));
-      } else if (/^\s*\d{1,9}[.)]\s+/.test(text)) {
-        const start = Number.parseInt(text, 10);
-        i = this.#run(lines, i, /^\s*\d{1,9}[.)]\s+/, (items) => this.#list(added(parent, element("ol", { start })), items));
+      } else if (ITEM.test(text)) {
+        i = this.#list(parent, lines, i);
       } else if (/^\s*\|.*\|\s*$/.test(text)) {
         i = this.#run(lines, i, /^\s*(?=\|)/, (rows) => this.#table(parent, rows));
       } else {
         const paragraph = added(parent, element("p"));
-        this.#line(paragraph, text, at);
-        for (i += 1; i < lines.length && continues(lines[i]!.text); i += 1) {
-          paragraph.append(element("br"));
-          this.#line(paragraph, lines[i]!.text, lines[i]!.at);
+        for (let first = i; i === first || (i < lines.length && continues(lines[i]!.text)); ) {
+          if (i > first) paragraph.append(element("br"));
+          const { text: begun, at } = lines[i]!;
+          let text = begun;
+          // Emphasis may go on in the next line, unless a quotation's mark stands between them.
+          for (i += 1; lines[i]?.at === at + text.length + 1 && continues(lines[i]!.text); i += 1) text += `\n${lines[i]!.text}`;
+          this.#line(paragraph, text, at);
         }
       }
     }
@@ -127,8 +132,27 @@ class Writer {
     return i;
   }
 
-  #list(list: ParentNode, items: readonly Line[]): void {
-    for (const { text, at } of items) this.#line(added(list, element("li")), text, at);
+  /** The list that begins at line `i`, with the lists in it; returns the line after it. */
+  #list(parent: ParentNode, lines: readonly Line[], i: number): number {
+    const [, indent = "", bullet = ""] = lines[i]!.text.match(ITEM)!;
+    const ordered = /\d/.test(bullet);
+    const list = added(parent, ordered ? element("ol", { start: Number.parseInt(bullet, 10) }) : element("ul"));
+    let item: HTMLElement | null = null;
+    while (i < lines.length) {
+      const { text, at } = lines[i]!;
+      const [lead, space = "", mark = ""] = text.match(ITEM) ?? [];
+      if (lead === undefined) break;
+      if (item && space.length > indent.length + 1) {
+        i = this.#list(item, lines, i); // a list in the item above
+        continue;
+      }
+      // Less far in it belongs to a list around this one; with other marks it begins another list.
+      if (space.length + 1 < indent.length || /\d/.test(mark) !== ordered) break;
+      item = added(list, element("li"));
+      this.#line(item, text.slice(lead.length), at + lead.length);
+      i += 1;
+    }
+    return i;
   }
 
   #table(parent: ParentNode, rows: readonly Line[]): void {
@@ -164,9 +188,9 @@ class Writer {
       else if (code) parent.append(element("code", { textContent: code }));
       else if (strong) this.#inline(added(parent, element("strong")), strong, start + 2);
       else if (em) this.#inline(added(parent, element("em")), em, start + 1);
-      else if (url || auto) parent.append(link((url || auto)!, url || auto));
+      else if (url || auto) parent.append(link((url || auto)!, this.base, url || auto));
       else if (match[0].startsWith("!")) this.#text(parent, label ?? "", start + 2);
-      else this.#inline(added(parent, link(framed ?? href ?? "")), label ?? "", start + 1);
+      else this.#inline(added(parent, link(framed ?? href ?? "", this.base)), label ?? "", start + 1);
       last = match.index + match[0].length;
     }
     this.#text(parent, text.slice(last), at + last);
@@ -176,11 +200,11 @@ class Writer {
     let done = 0;
     for (let mark = this.#marks[this.#next]; mark && mark.at < at + text.length; mark = this.#marks[this.#next]) {
       const cut = Math.max(mark.at - at, 0);
-      parent.append(text.slice(done, cut));
+      parent.append(...lineBreaks(text.slice(done, cut)));
       this.flush(parent, at + cut);
       done = cut;
     }
-    parent.append(text.slice(done));
+    parent.append(...lineBreaks(text.slice(done)));
   }
 }
 
@@ -189,12 +213,16 @@ function added<T extends Node>(parent: ParentNode, node: T): T {
   return node;
 }
 
-function continues(text: string): boolean {
-  return text.trim() !== "" && !/^\s{0,3}(?:#{1,6}\s|>|[-*+]\s|\d{1,9}[.)]\s|\||`{3}|~{3})/.test(text);
+function lineBreaks(text: string): (Node | string)[] {
+  return text.split("\n").flatMap((line, i) => (i ? [element("br"), line] : [line]));
 }
 
-function link(href: string, text = ""): HTMLElement {
-  const safe = safeUrl(href);
+function continues(text: string): boolean {
+  return text.trim() !== "" && !/^\s{0,3}(?:#{1,6}\s|>|[-*+]\s|\d{1,3}[.)]\s|\||`{3}|~{3})/.test(text);
+}
+
+function link(href: string, base: string, text = ""): HTMLElement {
+  const safe = safeUrl(href, base);
   if (safe === null) return element("span", {}, text);
   return element("a", { href: safe, target: "_blank", rel: "noopener noreferrer" }, text);
 }

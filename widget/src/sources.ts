@@ -1,7 +1,11 @@
-/** Where an answer comes from: links that open the page at the sentence, and the passage with the sentence marked. */
+/**
+ * Where an answer comes from: links that open the page at the sentence, and chips that open the passage, rendered as
+ * on its page, with the decisive sentence marked.
+ */
 
 import { element } from "./dom";
-import { safeUrl } from "./markdown";
+import { renderMarkdown, safeUrl } from "./markdown";
+import { markQuotes } from "./quotes";
 import type { Say } from "./words";
 import type { Citation, CitedSource, Source } from "./wire";
 
@@ -11,6 +15,28 @@ const LONG_QUOTE = 90; // characters from which a text fragment is given by its 
 /** As an answer comes; of a kept one, its passage is not known. */
 export type ShownSource = (Source | CitedSource) & { text?: string };
 
+/** A source under the number that the reader sees, which is not that of the wire. */
+export interface NumberedSource {
+  number: number;
+  source: ShownSource;
+  quotes: readonly string[];
+}
+
+/** The sources that an answer cites, numbered from 1 in the order in which it cites them. */
+export function numbered(
+  sources: readonly ShownSource[],
+  citations: readonly Citation[],
+  cited: readonly ShownSource[] = [],
+): NumberedSource[] {
+  const inOrder = [...citations].sort((a, b) => a.end - b.end);
+  const order = new Set([...inOrder.map(({ n }) => n), ...cited.map(({ n }) => n)]);
+  const known = [...order].flatMap((n) => sources.find((source) => source.n === n) ?? []);
+  return known.map((source, at) => {
+    const quotes = inOrder.flatMap(({ n, quote }) => (n === source.n && quote ? [quote] : []));
+    return { number: at + 1, source, quotes: [...new Set(quotes)] };
+  });
+}
+
 export function sourceLink(source: ShownSource, quote: string | null, text: string): HTMLElement {
   const url = source.url ? safeUrl(source.url) : null;
   if (url === null) return element("span", {}, text);
@@ -18,44 +44,73 @@ export function sourceLink(source: ShownSource, quote: string | null, text: stri
   return element("a", { href, target: "_blank", rel: "noopener", dir: "auto" }, text);
 }
 
-/** A box of sources. `numbered`: as the answer cites them. */
-export function sourceList(
-  say: Say,
-  title: HTMLElement,
-  sources: readonly ShownSource[],
-  citations: readonly Citation[],
-  numbered: boolean,
-): HTMLElement {
-  const items = sources.map((source) => {
-    const quote = citations.find((citation) => citation.n === source.n && citation.quote)?.quote ?? null;
-    const link = sourceLink(source, quote, source.title || source.page_id);
-    link.lang = source.lang;
-    const item = element("li", {}, link);
-    if (numbered) item.value = source.n;
-    if (quote) item.append(element("q", { textContent: plain(quote), lang: source.lang, dir: "auto" }));
-    // A passage that is nothing but the quote has been shown.
-    const more = source.text && plain(source.text) !== plain(quote ?? "");
-    if (numbered && source.text && more) item.append(passage(say, source.text, quote, source));
-    return item;
-  });
-  return element("section", { className: `sources ${numbered ? "cited" : "related"}` }, title, element("ol", {}, ...items));
+/** Pages that the answer does not cite. */
+export function relatedPages(title: HTMLElement, pages: readonly ShownSource[]): HTMLElement {
+  const items = pages.map((page) => element("li", {}, titleLink(page, null)));
+  return element("section", { className: "sources related" }, title, element("ul", {}, ...items));
 }
 
-/** The passage that was read, with the cited sentence marked. */
-function passage(say: Say, text: string, quote: string | null, { n, title, lang }: ShownSource): HTMLElement {
-  const found = quote ? find(text, quote) : null;
-  const parts: (Node | string)[] = found
-    ? [plain(text.slice(0, found.start)), " ", element("mark", {}, plain(text.slice(found.start, found.end))), " ", plain(text.slice(found.end))]
-    : [plain(text)];
-  // It scrolls by itself, also for the keyboard.
-  const body = element("blockquote", { tabIndex: 0, lang, dir: "auto" }, ...parts);
-  body.ariaLabel = say("source", { n, title });
-  const details = element("details", {}, element("summary", { textContent: say("passage") }), body);
-  details.addEventListener("toggle", () => {
-    const mark = body.querySelector("mark");
-    if (mark && details.open) body.scrollTop = mark.offsetTop - body.offsetTop - body.clientHeight / 3;
+/** One chip for each source; below them the passage of the one that is pressed. */
+export function citedSources(say: Say, title: HTMLElement, sources: readonly NumberedSource[]): HTMLElement {
+  const passages = new Map<HTMLButtonElement, HTMLElement>();
+  const open = (pressed: HTMLButtonElement) => {
+    for (const [chip, passage] of passages) {
+      passage.hidden = chip !== pressed || !passage.hidden;
+      chip.ariaExpanded = String(!passage.hidden);
+      if (!passage.hidden) reveal(passage);
+    }
+  };
+  const items = sources.map((one) => {
+    const { source, quotes } = one;
+    const label = () => [
+      element("span", { className: "number", textContent: String(one.number) }),
+      element("span", { className: "title", textContent: name(source), lang: source.lang, dir: "auto" }),
+    ];
+    if (!source.text && !quotes.length) {
+      const link = sourceLink(source, null, "");
+      link.replaceChildren(...label());
+      link.className = "chip";
+      return element("li", {}, link);
+    }
+    const chip = element("button", { type: "button", className: "chip", title: name(source), ariaExpanded: "false" }, ...label());
+    chip.addEventListener("click", () => open(chip));
+    passages.set(chip, passage(say, one));
+    return element("li", {}, chip);
   });
-  return details;
+  const list = element("ol", {}, ...items);
+  return element("section", { className: "sources cited" }, title, list, ...passages.values());
+}
+
+function name(source: ShownSource): string {
+  return source.title || source.page_id;
+}
+
+function titleLink(source: ShownSource, quote: string | null): HTMLElement {
+  const link = sourceLink(source, quote, name(source));
+  link.lang = source.lang;
+  return link;
+}
+
+/** What was read of the page; of a kept answer the cited sentences only. */
+function passage(say: Say, { number, source, quotes }: NumberedSource): HTMLElement {
+  // It scrolls by itself, also for the keyboard.
+  const body = element("blockquote", { className: "prose", tabIndex: 0, lang: source.lang, dir: "auto" });
+  body.append(renderMarkdown(source.text || quotes.join("\n\n"), [], source.url));
+  markQuotes(body, quotes);
+  body.ariaLabel = say("source", { n: number, title: name(source) });
+  const where = element("p", { className: "where" }, titleLink(source, quotes[0] ?? null));
+  return element("div", { className: "passage", hidden: true }, where, body);
+}
+
+/** Into view, with the first marked sentence in the upper third of what can be seen of the passage. */
+function reveal(passage: HTMLElement): void {
+  const body = passage.querySelector("blockquote");
+  const mark = body?.querySelector("mark");
+  if (body && mark) {
+    const above = mark.getBoundingClientRect().top - body.getBoundingClientRect().top;
+    body.scrollTop += above - body.clientHeight / 3;
+  }
+  passage.scrollIntoView({ block: "nearest" });
 }
 
 /** Where the quote stands, whatever white space and Markdown of lists and tables is between its words. */

@@ -12,8 +12,7 @@ import { store, stored } from "./storage";
 import { Turn } from "./turn";
 import type { Word } from "./words";
 
-const STOP_PATIENCE = 5_000; // ms until a stopped answer that does not end is let go
-const NEAR_THE_END = 80; // pixels from the end within which the view follows the answer
+const LONGEST_QUESTION = 0.4; // of the view: of a longer question the end is shown, so that there is room for its answer
 const REASONS: Record<string, Word> = {
   "network": "network",
   "too-many-requests": "busy",
@@ -25,12 +24,19 @@ const REASONS: Record<string, Word> = {
   "forbidden": "refused",
 };
 
+interface Trouble {
+  code: string;
+  message: string;
+  wait: number; // seconds until asking again can help; 0: not known
+}
+
 export class Talk {
   readonly list = element("ol", { className: "turns" });
   #key: string;
   #running: AbortController | null = null; // of the answer that is arriving
   #last: Turn | null = null;
   #shown = 0; // counts what was shown in place of something else
+  #stopping: Promise<void> = Promise.resolve(); // until the gateway knows that nobody wants the answer any more
 
   /** `changed` is called when an answer begins or ends, and when the conversation does. */
   constructor(
@@ -55,24 +61,27 @@ export class Talk {
     return stored<string>(this.#key);
   }
 
+  /** What is asked last is what is wanted: an answer that is still arriving is stopped. */
   async ask(question: string): Promise<void> {
     const { client, lang } = this.context;
+    if (this.busy) this.stop();
     this.context.emit("question", { question });
-    await this.#follow(this.#begin(question), (signal) =>
-      client.ask({ question, lang, conversation_id: this.id }, signal),
-    );
+    const turn = this.#begin(question);
+    await this.#follow(turn, async (signal) => {
+      await this.#stopping;
+      return client.ask({ question, lang, conversation_id: this.id }, signal);
+    });
   }
 
-  /** Let the answer end with what is there; let go of one that does not. */
-  async stop(): Promise<void> {
+  /** The answer ends here, at once; the gateway is told. */
+  stop(): void {
     const running = this.#running;
-    const requestId = this.#last?.requestId;
-    if (!running || !requestId) {
-      running?.abort();
-      return;
-    }
-    setTimeout(() => running.abort(), STOP_PATIENCE);
-    await this.context.client.stop(requestId).catch(() => running.abort());
+    const turn = this.#last;
+    if (!running || !turn) return;
+    running.abort();
+    const { client } = this.context;
+    if (turn.requestId) this.#stopping = client.stop(turn.requestId).catch(() => {}); // then it goes on unread
+    this.#end(turn, null, true);
   }
 
   /** Show a conversation that was begun before, and go on reading where an answer is under way. */
@@ -85,6 +94,10 @@ export class Talk {
       ({ turns } = await this.context.client.conversation(id));
     } catch (error) {
       if (this.id === id && error instanceof AskError && error.code === "unknown-conversation") store(this.#key, null);
+      else if (!navigator.onLine) {
+        const again = (): void => void (this.id === id && this.empty && this.open(id));
+        window.addEventListener("online", again, { once: true });
+      }
       return; // asking still works; the gateway knows what was said
     }
     if (!this.empty) return; // the visitor has asked already
@@ -96,9 +109,31 @@ export class Talk {
         await this.#resume(turn);
       } else {
         turn.restore(kept);
-        this.#offer();
+        this.#offer(turn);
       }
     }
+  }
+
+  /** The last question to the top of the view, where it stays while its answer grows. */
+  show(): void {
+    const turn = this.#last;
+    if (!turn) return;
+    const { scroller } = this;
+    const height = scroller.clientHeight;
+    const { paddingTop, paddingBottom } = getComputedStyle(scroller);
+    const [above, below] = [Number.parseFloat(paddingTop), Number.parseFloat(paddingBottom)];
+    const hidden = Math.max(0, turn.asked.offsetHeight - height * LONGEST_QUESTION);
+    // Room for the answer below the question, so that it can be at the top at all.
+    for (const { style } of this.list.children as Iterable<HTMLElement>) style.minBlockSize = "";
+    turn.node.style.minBlockSize = `${height - above - below + hidden}px`;
+    if (scroller.clientHeight > height) {
+      // A part of a page that grows with what is in it: the page itself scrolls.
+      turn.node.style.minBlockSize = "";
+      turn.node.scrollIntoView({ block: "nearest" });
+      return;
+    }
+    const question = turn.node.getBoundingClientRect().top - scroller.getBoundingClientRect().top;
+    scroller.scrollTop += question - above + hidden;
   }
 
   /** Begin a new one. */
@@ -110,12 +145,13 @@ export class Talk {
 
   /** Stop reading; the answer goes on and is there when it is wanted. */
   leave(): void {
+    if (this.busy) this.#last?.end();
     this.#running?.abort();
+    this.#running = null;
   }
 
   #clear(): void {
     this.leave();
-    this.#running = null;
     this.list.replaceChildren();
     this.#last = null;
     this.#shown += 1;
@@ -123,49 +159,54 @@ export class Talk {
   }
 
   #begin(question: string): Turn {
-    const turn = new Turn(question, this.context.say, this.context.subheading);
-    if (this.#last) this.#last.offer(...(this.#last.answered ? [this.#copying(this.#last)] : []));
+    const turn = new Turn(question, this.context);
+    const before = this.#last;
     this.#last = turn;
+    if (before) this.#offer(before);
     this.list.append(turn.node);
     this.changed();
-    this.scroller.scrollTop = this.scroller.scrollHeight;
+    this.show();
     return turn;
   }
 
   #resume(turn: Turn): Promise<void> {
-    return this.#follow(turn, (signal) => this.context.client.resume(turn.requestId, signal));
+    return this.#follow(turn, async (signal) => this.context.client.resume(turn.requestId, signal));
   }
 
   /** Show an answer as it comes. `open`: its events, given a signal that ends them. */
-  async #follow(turn: Turn, open: (signal: AbortSignal) => AsyncIterable<Followed>): Promise<void> {
-    const { say, announce, emit } = this.context;
+  async #follow(turn: Turn, open: (signal: AbortSignal) => Promise<AsyncIterable<Followed>>): Promise<void> {
+    const { say, announce } = this.context;
     const running = new AbortController();
     this.#running = running;
     this.changed();
     announce(say("searching"));
-    let trouble: { code: string; message: string } | null = null;
+    let trouble: Trouble | null = null;
     let stopped = false;
     try {
-      for await (const event of open(running.signal)) {
+      for await (const event of await open(running.signal)) {
+        if (running.signal.aborted) return;
         if (event.type === "answer") stopped = event.stopped;
         if (event.type === "accepted") store(this.#key, event.conversation_id);
-        if (event.type === "error") trouble = event;
-        if (event.type === "reconnecting") announce(say("reconnecting"));
-        this.#keepInView(() => turn.show(event));
+        if (event.type === "error") trouble = { code: event.code, message: event.message, wait: 0 };
+        if (event.type === "reconnecting" || event.type === "offline") announce(say(event.type));
+        turn.show(event);
       }
     } catch (error) {
       trouble = this.#explained(error);
     }
-    if (this.#last !== turn) return; // the visitor has gone on to something else
-    stopped ||= running.signal.aborted;
-    this.#keepInView(() => {
-      if (stopped) turn.fail(say("stopped"));
-      else if (trouble) turn.fail(trouble.message, textButton(say("retry"), () => this.#retry(turn, trouble?.code)));
-      else turn.end();
-    });
+    if (running.signal.aborted) return; // stopped, or the visitor has gone on to something else
+    this.#end(turn, trouble, stopped);
+  }
+
+  /** The answer is there, or nothing more of it comes. */
+  #end(turn: Turn, trouble: Trouble | null, stopped: boolean): void {
+    const { announce, emit } = this.context;
     this.#running = null;
+    if (stopped) turn.stop();
+    else if (trouble) this.#fail(turn, trouble);
+    else turn.end();
     this.changed();
-    this.#offer();
+    this.#offer(turn);
     announce(turn.spoken);
     if (trouble && !stopped) emit("error", { code: trouble.code, message: trouble.message });
     else if (turn.requestId) {
@@ -173,9 +214,19 @@ export class Talk {
     }
   }
 
-  #retry(turn: Turn, code?: string): void {
+  #fail(turn: Turn, { code, message, wait }: Trouble): void {
+    const again = textButton(this.context.say("retry"), () => {
+      this.context.toQuestion(); // the button goes away
+      this.#retry(turn, code);
+    });
+    turn.fail(message, again, wait);
+    // By itself it leaves the focus where it is: the visitor may be reading the page.
+    const byItself = () => this.#last === turn && !this.busy && this.#retry(turn, code);
+    if (code === "network") window.addEventListener("online", byItself, { once: true });
+  }
+
+  #retry(turn: Turn, code: string): void {
     turn.node.remove();
-    this.context.toQuestion();
     if (code !== "network" || !turn.requestId) {
       void this.ask(turn.question);
       return;
@@ -186,27 +237,42 @@ export class Talk {
     void this.#resume(again);
   }
 
-  /** Below the last answer: copy, ask again, take back, say whether it helped. */
-  #offer(): void {
-    const turn = this.#last;
+  /** Below an answer: copy, say whether it helped; below the last one also ask again, take back. */
+  #offer(turn: Turn): void {
     const id = this.id;
-    if (!turn?.requestId || !id) return;
+    if (!turn.requestId || !id) return;
     const { client, say, toQuestion } = this.context;
+    const again = textButton(say("regenerate"), () => {
+      turn.node.remove();
+      toQuestion();
+      void this.#follow(this.#begin(turn.question), async (signal) => {
+        await this.#stopping;
+        return client.regenerate(id, signal);
+      });
+    });
+    const undo = textButton(say("undo"), async () => {
+      turn.offer(); // once is enough
+      toQuestion();
+      await this.#takeBack(id);
+    });
     turn.offer(
-      ...(turn.answered ? [this.#copying(turn)] : []),
-      textButton(say("regenerate"), () => {
-        turn.node.remove();
-        toQuestion();
-        void this.#follow(this.#begin(turn.question), (signal) => client.regenerate(id, signal));
-      }),
-      textButton(say("undo"), async () => {
-        turn.offer(); // once is enough
-        toQuestion();
-        await client.undo(id).catch(() => {}); // what is there is shown next
-        if (this.id === id) await this.open(id);
-      }),
-      ...(turn.answered ? feedback(this.context, turn) : []),
+      ...(turn.answered && window.isSecureContext ? [this.#copying(turn)] : []), // elsewhere nothing can be copied
+      ...(turn === this.#last ? [again, undo] : []),
+      ...(turn.answered ? (turn.rating ??= feedback(this.context, turn)) : []), // once: a comment may be half written
     );
+  }
+
+  /** A conversation of which nothing is left goes, too. */
+  async #takeBack(id: string): Promise<void> {
+    const { client } = this.context;
+    await this.#stopping;
+    const left = await client.undo(id).catch(() => null);
+    if (left?.turns.length !== 0) {
+      if (this.id === id) await this.open(id); // what is there is shown
+      return;
+    }
+    if (this.id === id) this.forget();
+    await client.remove(id).catch(() => {}); // the list leaves out what is empty
   }
 
   #copying(turn: Turn): HTMLButtonElement {
@@ -222,21 +288,9 @@ export class Talk {
     });
   }
 
-  #explained(error: unknown): { code: string; message: string } {
-    const code = error instanceof AskError ? error.code : "network"; // fetch itself failed
-    const status = error instanceof AskError ? error.status : 0;
+  #explained(error: unknown): Trouble {
+    const { code, status, wait } = error instanceof AskError ? error : new AskError("network"); // fetch itself failed
     const word = REASONS[code] ?? (status >= 502 ? "unavailable" : "failed");
-    return { code, message: this.context.say(word) };
-  }
-
-  /** Follows the growing answer, unless the visitor has scrolled up to read. */
-  #keepInView(change: () => void): void {
-    const { scrollHeight, scrollTop, clientHeight } = this.scroller;
-    const following = scrollHeight - scrollTop - clientHeight < NEAR_THE_END;
-    change();
-    if (!following) return;
-    requestAnimationFrame(() => {
-      this.scroller.scrollTop = this.scroller.scrollHeight;
-    });
+    return { code, message: this.context.say(word), wait: status === 429 ? wait : 0 };
   }
 }

@@ -1,42 +1,50 @@
 /** One question and its answer on the screen: what each event of the answer stream does to it. */
 
 import type { Followed } from "./client";
+import type { ChatContext } from "./context";
+import { writtenOut } from "./copying";
 import { element } from "./dom";
 import { renderMarkdown, safeUrl } from "./markdown";
-import { type ShownSource, sourceLink, sourceList } from "./sources";
+import { type NumberedSource, type ShownSource, citedSources, numbered, relatedPages, sourceLink } from "./sources";
 import type { AskedTurn, Citation, Feedback } from "./wire";
-import type { Say } from "./words";
 
 const RELATED = 3; // pages offered when the answer cites none
+const LONG = 8_000; // ms without news after which the visitor is told that it takes long
+const SECOND = 1_000; // ms
+const UNITS = [["hour", 3_600], ["minute", 60], ["second", 1]] as const; // in seconds
 
 export class Turn {
   readonly node: HTMLLIElement;
+  readonly asked = element("p", { className: "question" });
   requestId = "";
   feedback: Feedback | null = null;
+  rating: HTMLElement[] | null = null; // where the visitor says whether it helped
   #status = element("p", { className: "status" });
-  #text = element("div", { className: "text", dir: "auto" });
+  #text = element("div", { className: "text prose", dir: "auto" });
   #foot = element("div", { className: "foot" });
   #actions = element("div", { className: "actions", hidden: true });
   #trouble = "";
   #answer = "";
   #citations: Citation[] = [];
   #sources: ShownSource[] = [];
-  #cited: ShownSource[] = [];
+  #cited: ShownSource[] = []; // as the gateway says; while the answer arrives, its citations tell
   #frame = 0;
+  #patience = 0; // the timer of a long wait
 
-  /** `heading`: the element of its headings. */
   constructor(
     readonly question: string,
-    private readonly say: Say,
-    private readonly heading: "h2" | "h3",
+    private readonly context: ChatContext,
   ) {
-    const asked = element("span", { className: "hidden", textContent: `${say("youAsked")} ` });
-    const said = element("span", { dir: "auto", textContent: question });
+    const { say } = context;
+    this.asked.append(
+      element("span", { className: "hidden", textContent: `${say("youAsked")} ` }),
+      element("span", { dir: "auto", textContent: question }),
+    );
     this.node = element(
       "li",
       { className: "turn busy" },
-      element("p", { className: "question" }, asked, said),
-      element("div", { className: "answer" }, this.#status, this.#text, this.#foot, this.#actions),
+      this.asked,
+      element("div", { className: "answer" }, this.#text, this.#status, this.#foot, this.#actions),
     );
     this.status(say("searching"));
   }
@@ -55,14 +63,22 @@ export class Turn {
 
   /** The answer to paste elsewhere, with its sources. */
   get copied(): string {
-    const sources = this.#cited.map(({ n, title, url }) => `[${n}] ${title} ${safeUrl(url) ?? ""}`.trim());
-    return [this.#answer, ...(sources.length ? [sources.join("\n")] : [])].join("\n\n");
+    const sources = this.#numbered().map(
+      ({ number, source }) => `[${number}] ${source.title} ${safeUrl(source.url) ?? ""}`.trim(),
+    );
+    return [writtenOut(this.#text), ...(sources.length ? [sources.join("\n")] : [])].join("\n\n");
   }
 
-  /** What is going on; empty when text is arriving. */
+  /** What is going on; empty when nothing is. Where it goes on for long, the visitor is told so, once. */
   status(text: string): void {
-    this.#status.textContent = text;
+    clearTimeout(this.#patience);
+    if (text !== this.#status.textContent) this.#status.textContent = text;
     this.#status.hidden = !text;
+    if (!text) return;
+    this.#patience = setTimeout(() => {
+      this.#status.textContent = `${text} ${this.context.say("long")}`;
+      this.context.announce(this.#status.textContent);
+    }, LONG);
   }
 
   /** Show what was asked and answered before. */
@@ -70,8 +86,8 @@ export class Turn {
     this.requestId = kept.request_id;
     this.feedback = kept.feedback;
     if (kept.answer) this.#complete(kept.answer, kept.citations, kept.sources, kept.sources, kept.extractive);
-    if (kept.state === "failed" || (kept.state === "answered" && !kept.answer)) this.fail(this.say("failed"));
-    else if (kept.state === "stopped") this.fail(this.say("stopped"));
+    if (kept.state === "failed" || (kept.state === "answered" && !kept.answer)) this.fail(this.context.say("failed"));
+    else if (kept.state === "stopped") this.stop();
     else this.end();
   }
 
@@ -83,7 +99,7 @@ export class Turn {
 
   /** Show one event of the stream. */
   show(event: Followed): void {
-    const say = this.say;
+    const { say } = this.context;
     switch (event.type) {
       case "accepted":
         this.requestId = event.request_id;
@@ -97,7 +113,7 @@ export class Turn {
         break;
       case "token":
         this.#answer += event.text;
-        this.status("");
+        this.status(say("writing"));
         this.#draw();
         break;
       case "citation":
@@ -113,6 +129,9 @@ export class Turn {
       case "reconnecting":
         this.status(say("reconnecting"));
         break;
+      case "offline":
+        this.status(say("offline"));
+        break;
       case "answer":
         this.#complete(event.text, event.citations, event.sources, event.sources.filter(({ cited }) => cited), event.extractive);
         break;
@@ -126,11 +145,37 @@ export class Turn {
     this.status("");
   }
 
-  /** End with a plain sentence, and with a way on where there is one. */
-  fail(message: string, way?: HTMLElement): void {
+  /** End where it is: the visitor wants no more of it. */
+  stop(): void {
+    this.end();
+    const stopped = element("p", { className: "note", textContent: this.context.say("stopped") });
+    this.#trouble = this.context.say("stopped");
+    this.#foot.replaceChildren(...(this.#numbered().length ? this.#footnotes(false) : []), stopped);
+  }
+
+  /** End with a plain sentence, and with a way on where there is one: after `wait` seconds, if that is known. */
+  fail(message: string, way?: HTMLElement, wait = 0): void {
     this.end();
     this.#trouble = message;
-    this.#foot.append(element("p", { className: "trouble" }, message, ...(way ? [" ", way] : [])));
+    const sentence = element("p", { className: "trouble" }, message, " ");
+    this.#foot.append(sentence);
+    if (wait <= 0) {
+      if (way) sentence.append(way);
+      return;
+    }
+    const rest = element("span");
+    sentence.append(rest);
+    const until = Date.now() + wait * SECOND;
+    const count = () => {
+      const left = Math.ceil((until - Date.now()) / SECOND);
+      rest.textContent = this.context.say("askAgain", { when: fromNow(left, this.context.say.lang) });
+      if (left > 0 && this.node.isConnected) return;
+      clearInterval(timer);
+      rest.replaceWith(...(way ? [way] : []));
+    };
+    const timer = setInterval(count, SECOND);
+    count();
+    this.#trouble = `${message} ${rest.textContent}`;
   }
 
   #complete(
@@ -158,10 +203,11 @@ export class Turn {
     cancelAnimationFrame(this.#frame);
     this.#frame = 0;
     const position = utf16Positions(this.#answer);
+    const sources = new Map(this.#numbered().map((one) => [one.source.n, one]));
     const marks = this.#citations
       .flatMap((citation) => {
-        const node = this.#mark(citation);
-        return node ? [{ at: position(citation.end), node }] : [];
+        const cited = sources.get(citation.n);
+        return cited ? [{ at: position(citation.end), node: this.#mark(citation, cited) }] : [];
       })
       .sort((a, b) => a.at - b.at);
     const fresh = [...renderMarkdown(this.#answer, marks).childNodes];
@@ -172,34 +218,44 @@ export class Turn {
     this.#text.append(...fresh.slice(kept));
   }
 
+  /** Only sources that are known: a number nobody can follow is worse than none. */
+  #numbered(): NumberedSource[] {
+    return numbered(this.#sources, this.#citations, this.#cited);
+  }
+
   /** The raised number that leads to the cited sentence. */
-  #mark({ n, quote }: Citation): HTMLElement | null {
-    const source = this.#sources.find((candidate) => candidate.n === n);
-    if (!source) return null; // a number nobody can follow is worse than none
-    const link = sourceLink(source, quote, String(n));
-    if (link instanceof HTMLAnchorElement) link.ariaLabel = this.say("source", { n, title: source.title });
+  #mark({ quote }: Citation, { number, source }: NumberedSource): HTMLElement {
+    const link = sourceLink(source, quote, String(number));
+    if (link instanceof HTMLAnchorElement) link.ariaLabel = this.context.say("source", { n: number, title: source.title });
     link.title = source.title;
     return element("sup", {}, link);
   }
 
   #footnotes(extractive: boolean): HTMLElement[] {
+    const { say, subheading } = this.context;
     const notes: HTMLElement[] = [];
     if (extractive && this.#citations.length) {
-      notes.push(element("p", { className: "note", textContent: this.say("quoted") }));
+      notes.push(element("p", { className: "note", textContent: say("quoted") }));
     }
-    const heading = (textContent: string) => element(this.heading, { textContent });
-    if (this.#cited.length) {
-      notes.push(sourceList(this.say, heading(this.say("sources")), this.#cited, this.#citations, true));
+    const cited = this.#numbered();
+    if (cited.length) {
+      notes.push(citedSources(say, element(subheading, { textContent: say("sources") }), cited));
       return notes;
     }
     const pages = [...new Map(this.#sources.map((source) => [source.url, source])).values()].slice(0, RELATED);
     // A canned reply names its pages itself.
     const linked = new Set([...this.#text.querySelectorAll("a")].map(({ href }) => href));
     if (pages.length && !pages.some(({ url }) => linked.has(safeUrl(url) ?? ""))) {
-      notes.push(sourceList(this.say, heading(this.say("related")), pages, [], false));
+      notes.push(relatedPages(element(subheading, { textContent: say("related") }), pages));
     }
     return notes;
   }
+}
+
+/** "in 12 seconds", "in 5 hours". */
+function fromNow(seconds: number, lang: string): string {
+  const [unit, size] = UNITS.find(([, size]) => seconds >= 2 * size) ?? UNITS[2];
+  return new Intl.RelativeTimeFormat(lang).format(Math.ceil(Math.max(seconds, 0) / size), unit);
 }
 
 /** Positions count Unicode characters on the wire, and UTF-16 units in this language. */
