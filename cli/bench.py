@@ -332,7 +332,7 @@ def citations(
     ] = "report",
     show: Annotated[bool, typer.Option("--show", help="Print the sentences that were judged wrongly.")] = False,
 ) -> None:
-    """True and false sentences against the passages they cite: precision and recall of "not borne out". Needs no system.
+    """True and false sentences against the passages they cite: which are found not to be borne out. Needs no system.
 
     Example: pagewire bench citations --part tune --show
     """

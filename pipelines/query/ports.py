@@ -55,6 +55,12 @@ class ModelSlow(ModelError, Retryable):
     code = "model-slow"
 
 
+class ModelUnfounded(ModelError, Permanent):
+    """Of what the model wrote its sources bear nothing out."""
+
+    code = "model-unfounded"
+
+
 class ContentFiltered(ModelError, Permanent):
     """The model's provider does not want to answer this."""
 

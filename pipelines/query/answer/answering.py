@@ -21,7 +21,7 @@ from pipelines.query.answer.canned import refused, reply
 from pipelines.query.answer.cite import used_sources
 from pipelines.query.answer.pump import StrategyFailed, pumped
 from pipelines.query.answer.remedies import remedy
-from pipelines.query.answer.strategies.base import CutShort, Piece, Strategy, Task
+from pipelines.query.answer.strategies.base import CutShort, LeftOut, Piece, Strategy, Task
 from pipelines.query.answer.strategies.quote import Quote
 from pipelines.query.ports import ContentFiltered, ModelError
 from pipelines.query.publish import Publication
@@ -49,6 +49,7 @@ class _Made:
     strategy: str = "quote"
     extractive: bool = True
     cut: bool = False
+    left_out: int = 0
     usage: Usage = field(default_factory=Usage)
     trace: list[Step] = field(default_factory=list)
 
@@ -121,6 +122,7 @@ class Answering:
             extractive=made.extractive,
             stopped=stopped.is_set(),
             cut=made.cut,
+            left_out=made.left_out,
             strategy=made.strategy,
             trace=tuple(made.trace),
             usage=made.usage,
@@ -134,6 +136,7 @@ class Answering:
             cited=[source.page_id for source in sources if source.cited],
             stopped=answered.stopped,
             cut=answered.cut,
+            left_out=made.left_out,
             ms=round(ms),
         )
 
@@ -173,7 +176,7 @@ class Answering:
                 # What a visitor needs is on the pages: quote them. What was streamed so far is taken back.
                 log.warning("the model failed, quoting instead", code=failure.code, error=str(failure))
                 await to.restart()
-        made.strategy, made.extractive, made.cut = "quote", True, False
+        made.strategy, made.extractive, made.cut, made.left_out = "quote", True, False, 0
         # What the strategy has found since is more than the gate knew.
         if made.sources and not (refuses and made.sources == retrieved.sources):
             quoted = replace(task, retrieved=retrieved.model_copy(update={"sources": made.sources}))
@@ -202,7 +205,7 @@ class Answering:
         """Run the strategy, again where that may help. Returns: what failed in the end."""
         failures: list[ModelError] = []
         while not stopped.is_set():
-            made.cut = False
+            made.cut, made.left_out = False, 0
             seconds = (task.retrieved.request.deadline - datetime.now(UTC)).total_seconds() - QUOTING_TIME
             try:
                 async with aclosing(pumped(strategy.run(task), stopped, seconds)) as pieces:
@@ -238,6 +241,8 @@ async def _publish(piece: Piece, made: _Made, to: Publication) -> None:
             made.spent(piece)
         case CutShort():
             made.cut = True
+        case LeftOut():
+            made.left_out = piece.sentences
         case SourcesFound():
             made.sources = piece.sources
             await to.put(piece)
