@@ -39,6 +39,7 @@ log = structlog.get_logger(__name__)
 
 QUOTING_TIME = 5.0  # seconds of the visitor's time that the model does not get: quoting needs some
 TRACE_STEPS = 40
+LONGER = 4  # times the tokens of a model that had not begun to answer when they were spent
 
 
 @dataclass
@@ -152,8 +153,9 @@ class Answering:
             site=site.title or request.site,
             language=self._phrases(request).name(request.lang),
             now=datetime.now(site.zone),
-            budget=self._settings.context_chars,
+            budget=site.context_chars or self._settings.context_chars,
             history_messages=self._settings.history_messages,
+            room=site.answer_tokens or self._settings.answer_tokens,
             terms=terms(site.glossary, request.lang, shown),
         )
 
@@ -222,11 +224,15 @@ class Answering:
             again = remedy(failures, seconds)
             if again is None:
                 return failure
-            log.info("asking the model again", code=failure.code, wait=again.wait, shorter=again.shorter)
+            log.info(
+                "asking the model again", code=failure.code, wait=again.wait, shorter=again.shorter, longer=again.longer
+            )
             if to.text:
                 await to.restart()
             if again.shorter:
                 task = replace(task, budget=task.budget // 2, history_messages=0)
+            if again.longer:
+                task = replace(task, room=task.room * LONGER)
             with suppress(TimeoutError):
                 async with asyncio.timeout(again.wait):
                     await stopped.wait()

@@ -21,7 +21,7 @@ from pipelines.query.answer import prompt as answer
 from pipelines.query.answer.grounding import Grounds
 from pipelines.query.answer.ports import Finder
 from pipelines.query.answer.sift import Sifter
-from pipelines.query.ports import ChatModel, Completion, ModelSilent, ModelUnfounded, ToolSpec
+from pipelines.query.ports import ChatModel, Completion, ModelSilent, ModelThoughtOut, ModelUnfounded, ToolSpec
 from pipelines.query.rephrase.rewrite import conversation
 from pipelines.query.site_prompts import SitePrompts
 from prompts.loader import ChatMessage, Prompt, fence
@@ -60,6 +60,7 @@ class Task:
     now: datetime  # where the site is
     budget: int  # characters of source text
     history_messages: int
+    room: int = answer.OUTPUT_TOKENS  # tokens of the answer
     terms: str = ""  # what the site calls things in that language
 
     @property
@@ -228,7 +229,7 @@ async def write(
     request = task.retrieved.request
     known = (f"{task.today:%A}, {task.today.isoformat()}", task.site, task.terms, *facts)
     grounds = Grounds(chat.sources, f"{task.question}\n\n{request.question}", request.lang, known)
-    async with aclosing(cited(means.model, chat.messages, chat.sources, began, grounds, request.lang)) as pieces:
+    async with aclosing(cited(means.model, chat.messages, chat.sources, began, task, grounds)) as pieces:
         async for piece in pieces:
             yield piece
 
@@ -238,8 +239,8 @@ async def cited(
     messages: Sequence[ChatMessage],
     sources: Sequence[Source],
     began: float,
+    task: Task,
     grounds: Grounds | None = None,
-    lang: str = "",
 ) -> AsyncGenerator[Piece, None]:
     """What the model writes, its markers turned into citations, without what these do not bear out.
 
@@ -249,9 +250,9 @@ async def cited(
     Raises:
         ModelError.
     """
-    sifter = Sifter(sources, grounds if sources else None, lang)
+    sifter = Sifter(sources, grounds if sources else None, task.retrieved.request.lang)
     cut = False
-    async with aclosing(model.stream(messages, max_tokens=answer.OUTPUT_TOKENS)) as deltas:
+    async with aclosing(model.stream(messages, max_tokens=task.room)) as deltas:
         async for delta in deltas:
             for event in sifter.feed(delta.text):
                 yield event
@@ -265,6 +266,8 @@ async def cited(
         yield step("model", "check", _reasons(sifter), began)
         if not sifter.citations:
             raise ModelUnfounded(f"nothing that its sources bear out: {_reasons(sifter)}")
+    if not sifter.text and cut:
+        raise ModelThoughtOut(f"{task.room} tokens were not enough for its first word")
     if not sifter.text:
         raise ModelSilent("it wrote nothing")
     if cut:

@@ -119,6 +119,23 @@ async def test_a_model_answers_with_citations() -> None:
     assert final.timings_ms["answer"] >= 0
 
 
+async def test_a_model_that_was_still_thinking_is_given_more_room_once() -> None:
+    class Thinks(FakeChat):
+        room: list[int | None] = []  # noqa: RUF012 - one test, one class
+
+        async def stream(
+            self, messages: Sequence[ChatMessage], *, max_tokens: int | None = None, tools: Sequence[ToolSpec] = ()
+        ) -> AsyncGenerator[Delta, None]:
+            self.room.append(max_tokens)
+            async for delta in super().stream(messages, max_tokens=max_tokens, tools=tools):
+                yield delta
+
+    model = Thinks(cut(""), "Closed [1].")
+    assert answered(await answer(asked(POOL), model)).text == "Closed."
+    assert model.room == [800, 3_200]
+    assert answered(await answer(asked(POOL), FakeChat(cut("")))).extractive
+
+
 async def test_what_its_source_does_not_bear_out_is_never_shown() -> None:
     model = FakeChat(["A ticket costs ", "99 euros [2]. It is ", "closed on Sundays [1]."])
     events = await answer(asked(POOL, TICKETS), model)
@@ -246,7 +263,6 @@ class Breaks(FakeChat):
         messages: Sequence[ChatMessage],
         *,
         max_tokens: int | None = None,
-        temperature: float = 0.0,
         tools: Sequence[ToolSpec] = (),
     ) -> AsyncGenerator[Delta, None]:
         for word in self.said:
@@ -343,7 +359,6 @@ class Endless(FakeChat):
         messages: Sequence[ChatMessage],
         *,
         max_tokens: int | None = None,
-        temperature: float = 0.0,
         tools: Sequence[ToolSpec] = (),
     ) -> AsyncGenerator[Delta, None]:
         try:
