@@ -112,6 +112,8 @@ def _unsaid(said: Sentence, told: Sequence[Passage], asked: Passage) -> Doubt | 
         counted = figure.spelled and figure.unit is None  # three ways:
         if counted and (max(figure.numbers) < COUNTED or said.text.rstrip().endswith(":")):
             continue
+        if figure.kind == "weekday" and said.whole.denies:
+            continue  # closed on a day that the hours do not name
         if figure.kind == "weekday":
             borne = any(passage.any_day or figure.times <= passage.days for passage in told)
         elif figure.kind == "address":
@@ -134,7 +136,12 @@ def _of_something_else(said: Sentence, passages: Sequence[Passage], *, words: bo
             if not homes:
                 continue
             other_days = all(home.days and not home.days & mine.days for home in homes)
-            rivals = [clause for clause in theirs if _has_alike(clause, figure) and not _has(clause, figure)]
+            # One whose own figure the sentence says as well is no rival: 80 euros instead of 95.
+            rivals = [
+                clause
+                for clause in theirs
+                if _has_alike(clause, figure) and not any(_has(clause, other) for other in mine.figures)
+            ]
             nearer = words and any(all(_nearer(mine, rival, home) for home in homes) for rival in rivals)
             if nearer or (figure.kind == "time" and mine.days and other_days):
                 return Doubt("belongs", said.text[figure.start : figure.end])
@@ -153,7 +160,8 @@ def _nearer(mine: Clause, rival: Clause, home: Clause) -> bool:
     """Whether a clause shares words with the rival that are not at home, and hardly any the other way round."""
     there = len(mine.subject & (rival.subject - home.subject))
     here = len(mine.subject & (home.subject - rival.subject))
-    return there > 0 and (here == 0 or there >= here + NEARER)
+    # A figure without words of its own goes on with those before it: at 15:30 and 16:30.
+    return bool(home.subject) and there > 0 and (here == 0 or there >= here + NEARER)
 
 
 def _no_such_code(said: Sentence, told: Sequence[Passage]) -> Doubt | None:
@@ -223,5 +231,7 @@ def _opposite(said: Sentence, passages: Sequence[Passage]) -> Doubt | None:
 def _alike(mine: Clause, theirs: Iterable[Clause]) -> Iterator[tuple[float, Clause]]:
     for other in theirs:
         shared = len(mine.saying & other.saying)
-        if shared >= SHARED:
+        # Not open on Sundays is not the opposite of open on weekdays.
+        same_days = not mine.days or bool(mine.days & other.days)
+        if shared >= SHARED and same_days:
             yield shared / len(mine.saying), other

@@ -39,6 +39,10 @@ def doubt(
         ("Today is Monday, 23 November.", DOGS),
         ("| Monday to Friday | 6:30 - 21:00 |", HOURS),
         ("More at http://site.example/page.", DOGS),
+        ("It is not open on Sundays.", HOURS),
+        ("It isn't open on Sundays.", "It is open on Mon-Fri 9.30-17.00."),
+        ("Pupils pay 6 euros instead of 12 euros.", CARD),
+        ("Lessons on Tuesdays begin at 3:30 pm or 4:30 pm.", "Lessons begin on Tuesdays at 15:30 and 16:30."),
     ],
 )
 def test_borne_out(sentence: str, passage: str) -> None:
