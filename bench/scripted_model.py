@@ -90,7 +90,7 @@ class _Model:
         began = monotonic()
         for number in range(self._tokens):
             await asyncio.sleep(max(0.0, began + number * self._interval - monotonic()))
-            await _send(response, _chunk({"delta": {"content": f"word{number} "}}))
+            await _send(response, _chunk({"delta": {"content": f"Word{number}. "}}))
 
     async def _together(self) -> None:
         begin = self._begin

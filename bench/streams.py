@@ -76,7 +76,7 @@ async def _run(streams: int, tokens: int, interval: float) -> None:
             before = resident(gateway)
             direct = await _direct(model, order, streams)
             through, peak = await _watched(gateway, lambda: _through(started, client, order, streams))
-    words = [f"word{n}" for n in range(tokens)]
+    words = [f"Word{n}." for n in range(tokens)]
     assert all(text.split() == words for text in (*direct.texts, *through.texts)), "a stream was not whole"
     lines: list[tuple[object, ...]] = [
         (name, *(round(value, 1) for value in (run.quantile(50), run.quantile(99), run.worst)))

@@ -336,6 +336,24 @@ def sureness() -> None:
     bench.main()
 
 
+@app.command()
+def citations(
+    part: Annotated[
+        str, typer.Option(help="`tune` to look at, `report` to report (its single sentences are not shown), or `all`.")
+    ] = "report",
+    show: Annotated[bool, typer.Option("--show", help="Print the sentences that were judged wrongly.")] = False,
+) -> None:
+    """True and false sentences against the passages they cite: which are found not to be borne out. Needs no system.
+
+    Example: pagewire bench citations --part tune --show
+    """
+    from bench import citations
+
+    if part not in ("tune", "report", "all"):
+        raise typer.BadParameter("must be tune, report or all", param_hint="--part")
+    citations.main(part, show)  # type: ignore[arg-type]
+
+
 def _names(given: str) -> list[str]:
     return [name for name in given.split(",") if name]
 

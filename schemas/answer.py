@@ -75,6 +75,10 @@ class Answered(Wire):
     extractive: bool = Field(description="True when no model wrote it: the text quotes the pages.")
     stopped: bool = Field(default=False, description="True when the visitor stopped it: the text is what came before.")
     cut: bool = Field(default=False, description="True when the model's own token limit ended it: the text ends in …")
+    left_out: int = Field(
+        default=0,
+        description="Sentences that the model wrote and the sources it cites do not bear out: not in the text.",
+    )
     strategy: str = Field(default="", description="What was asked to answer: a strategy's name, or `quote`.")
     trace: tuple[Step, ...] = Field(default=(), description="The steps, in order; of very many only the first.")
     usage: Usage = Usage()

@@ -33,26 +33,41 @@ from text.language import identified
 from wiring.settings import Settings
 
 if TYPE_CHECKING:
-    from adapters.llm.openai_chat import OpenAIChat
+    from adapters.llm.guarded import GuardedChat
 
 AT_ONCE = 64  # answers a partition: they wait for the model most of the time
 LAST_WORDS = 15.0  # seconds to quote after the deadline struck, and to be confirmed by the broker
 
 
-def chat_model(settings: Settings) -> OpenAIChat | None:
-    """The configured model, or None: answers quote the pages."""
+def chat_model(settings: Settings, name: str | None = None) -> GuardedChat | None:
+    """The configured model, or None: answers quote the pages.
+
+    Args:
+        name: of another one on the same server; what happens when it fails is the same.
+    """
     if settings.llm_model is None:
         return None
-    from adapters.llm.openai_chat import (
-        OpenAIChat,  # its client takes a second to load, which most instances never need
-    )
+    # The client takes a second to load, which most instances never need.
+    from adapters.llm.guarded import GuardedChat
+    from adapters.llm.openai_chat import OpenAIChat
 
-    return OpenAIChat.of(settings)
+    def guarded(name: str, fallback: GuardedChat | None = None) -> GuardedChat:
+        return GuardedChat(
+            OpenAIChat.named(name, settings),
+            name,
+            at_once=settings.llm_at_once,
+            failures=settings.llm_failures,
+            rest=settings.llm_rest,
+            fallback=fallback,
+        )
+
+    fallback = guarded(settings.llm_fallback_model) if settings.llm_fallback_model else None
+    return guarded(name or settings.llm_model, fallback)
 
 
 def rephrase_stage(settings: Settings, elastic: Elastic, models: Models) -> Stage:
     log, site_prompts = LogReader(settings, ANSWERS), SitePrompts.of_settings(settings)
-    model = chat_model(settings)
+    model = chat_model(settings, settings.llm_small_model)
     rewriter = None
     if model is not None:
         store = ElasticExamples(elastic.es, elastic.indexes)
@@ -101,8 +116,9 @@ def answer_stage(settings: Settings, elastic: Elastic, models: Models) -> Stage:
     stops = Stops(stop_log, partial(LogTail, settings, STOPS))
     model = chat_model(settings)
     finder = PageFinder(Searcher(elastic.search, models, settings), elastic.search, settings)
+    small = chat_model(settings, settings.llm_small_model) if settings.llm_small_model else model
     ways = strategies(StrategyContext(model, site_prompts, finder)) if model else {}
-    answering = Answering(settings, site_prompts, ways, Translator(model, load("translate")) if model else None)
+    answering = Answering(settings, site_prompts, ways, Translator(small, load("translate")) if small else None)
 
     async def setup() -> None:
         await models.warm()
@@ -112,6 +128,8 @@ def answer_stage(settings: Settings, elastic: Elastic, models: Models) -> Stage:
         await stops.aclose()
         await stop_log.aclose()
         await _close(log, model)
+        if small is not None and small is not model:
+            await small.aclose()
 
     handler = answer_handler(answering, models, log, stops)
     return Stage(
@@ -126,7 +144,7 @@ def answer_stage(settings: Settings, elastic: Elastic, models: Models) -> Stage:
     )
 
 
-async def _close(log: LogReader, model: OpenAIChat | None) -> None:
+async def _close(log: LogReader, model: GuardedChat | None) -> None:
     await log.aclose()
     if model is not None:
         await model.aclose()

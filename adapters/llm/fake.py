@@ -28,7 +28,6 @@ class FakeChat:
         messages: Sequence[ChatMessage],
         *,
         max_tokens: int | None = None,
-        temperature: float = 0.0,
         tools: Sequence[ToolSpec] = (),
     ) -> AsyncGenerator[Delta, None]:
         self.asked.append(tuple(messages))
@@ -56,10 +55,12 @@ class FakeChat:
         messages: Sequence[ChatMessage],
         *,
         max_tokens: int | None = None,
-        temperature: float = 0.0,
         tools: Sequence[ToolSpec] = (),
     ) -> Completion:
-        stream = self.stream(messages, max_tokens=max_tokens, temperature=temperature, tools=tools)
+        stream = self.stream(messages, max_tokens=max_tokens, tools=tools)
         deltas = [delta async for delta in stream]
         last = deltas[-1]
         return Completion("".join(d.text for d in deltas), last.usage or Usage(), last.calls, last.cut)
+
+    async def aclose(self) -> None:
+        """There is nothing to close."""

@@ -88,19 +88,27 @@ class OpenAIChat:
     Args:
         client: without retries of its own: the stage retries, and two retriers multiply.
         silence: seconds the server may send nothing before it counts as down.
+        thinking: tokens that the model may think, on top of every limit of what it may say.
     """
 
-    def __init__(self, client: AsyncOpenAI, model: str, *, silence: float) -> None:
+    def __init__(
+        self, client: AsyncOpenAI, model: str, *, silence: float, temperature: float = 0.0, thinking: int = 0
+    ) -> None:
         self._client = client
         self._model = model
         self._silence = silence
+        self._temperature = temperature
+        self._thinking = thinking
         self._refused: dict[str, str | None] = {}  # parameter -> what to send instead
 
     @classmethod
     def of(cls, settings: ModelSettings) -> OpenAIChat | None:
         """The model that is configured, or None."""
-        if settings.llm_model is None:
-            return None
+        return None if settings.llm_model is None else cls.named(settings.llm_model, settings)
+
+    @classmethod
+    def named(cls, model: str, settings: ModelSettings) -> OpenAIChat:
+        """A model of the server that is configured."""
         key = settings.openai_api_key.get_secret_value() if settings.openai_api_key else NO_KEY
         client = AsyncOpenAI(
             api_key=key,
@@ -109,7 +117,13 @@ class OpenAIChat:
             max_retries=0,
             http_client=DefaultAioHttpClient(timeout=None),  # half the CPU for each token of the default client's
         )
-        return cls(client, settings.llm_model, silence=settings.llm_timeout)
+        return cls(
+            client,
+            model,
+            silence=settings.llm_timeout,
+            temperature=settings.llm_temperature,
+            thinking=settings.llm_thinking_tokens,
+        )
 
     async def aclose(self) -> None:
         await self._client.close()
@@ -119,12 +133,11 @@ class OpenAIChat:
         messages: Sequence[ChatMessage],
         *,
         max_tokens: int | None = None,
-        temperature: float = 0.0,
         tools: Sequence[ToolSpec] = (),
     ) -> Completion:
         """Raises: as `stream`."""
         text, last = "", Delta()
-        async for delta in self.stream(messages, max_tokens=max_tokens, temperature=temperature, tools=tools):
+        async for delta in self.stream(messages, max_tokens=max_tokens, tools=tools):
             text += delta.text
             last = delta
         return Completion(text, last.usage or Usage(), last.calls, last.cut)
@@ -134,7 +147,6 @@ class OpenAIChat:
         messages: Sequence[ChatMessage],
         *,
         max_tokens: int | None = None,
-        temperature: float = 0.0,
         tools: Sequence[ToolSpec] = (),
     ) -> AsyncGenerator[Delta, None]:
         """The text as it comes, without what the model thinks aloud first, then the usage and the tools called.
@@ -143,9 +155,9 @@ class OpenAIChat:
             RateLimited, ModelDown, ModelSilent, ModelCut: worth another try.
             ContentFiltered, ContextTooLong, ModelDenied, BadRequest: not worth one.
         """
-        options: dict[str, Any] = {"temperature": temperature, "stream_options": {"include_usage": True}}
+        options: dict[str, Any] = {"temperature": self._temperature, "stream_options": {"include_usage": True}}
         if max_tokens is not None:
-            options["max_tokens"] = max_tokens
+            options["max_tokens"] = max_tokens + self._thinking
         if tools:
             options["tools"] = [{"type": "function", "function": asdict(tool)} for tool in tools]
         usage = Usage(model=self._model)

@@ -21,3 +21,27 @@ class ModelSettings(OpenAISettings):
 
     llm_model: str | None = Field(default=None, description="Chat model; none: answers quote the pages.")
     llm_timeout: float = Field(default=30.0, gt=0, description="Seconds a model may be silent.")
+    llm_small_model: str | None = Field(
+        default=None,
+        description="A cheaper model of the same server, for rephrasing questions and translating our own sentences; "
+        "default: `llm_model`.",
+    )
+    llm_fallback_model: str | None = Field(
+        default=None,
+        description="Another model of the same server, asked where the first one fails before its first word.",
+    )
+    llm_temperature: float = Field(default=0.0, ge=0, le=2, description="0 says the same to the same question.")
+    llm_thinking_tokens: int = Field(
+        default=0,
+        ge=0,
+        description="Tokens on top of every limit, for models that think first and whose servers count that.",
+    )
+    llm_at_once: int = Field(default=64, ge=1, description="Calls that one process has open at once; the others wait.")
+    llm_failures: int = Field(
+        default=10,
+        ge=1,
+        description="Failures in a row (the server away, silent or cutting off) after which a model is left alone.",
+    )
+    llm_rest: float = Field(
+        default=30.0, gt=0, description="Seconds for which it is left alone; then one call tries it."
+    )

@@ -43,6 +43,12 @@ class ModelSilent(ModelDown):
     code = "model-silent"
 
 
+class ModelThoughtOut(ModelError, Retryable):
+    """The model's token limit came before its first word: it was still thinking. With a larger limit it may answer."""
+
+    code = "model-thought-out"
+
+
 class ModelCut(ModelDown):
     """The model's stream broke off in the middle."""
 
@@ -53,6 +59,12 @@ class ModelSlow(ModelError, Retryable):
     """The model wrote on when the visitor's time was nearly over."""
 
     code = "model-slow"
+
+
+class ModelUnfounded(ModelError, Permanent):
+    """Of what the model wrote its sources bear nothing out."""
+
+    code = "model-unfounded"
 
 
 class ContentFiltered(ModelError, Permanent):
@@ -132,7 +144,6 @@ class ChatModel(Protocol):
         messages: Sequence[ChatMessage],
         *,
         max_tokens: int | None = None,
-        temperature: float = 0.0,
         tools: Sequence[ToolSpec] = (),
     ) -> AsyncGenerator[Delta, None]:
         """The answer in pieces; the last Delta, and only that, has `usage`. Closing the iterator stops the model."""
@@ -143,7 +154,6 @@ class ChatModel(Protocol):
         messages: Sequence[ChatMessage],
         *,
         max_tokens: int | None = None,
-        temperature: float = 0.0,
         tools: Sequence[ToolSpec] = (),
     ) -> Completion:
         """The answer at once."""

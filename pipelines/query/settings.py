@@ -33,6 +33,9 @@ class QuerySettings(SitesSettings, ChunkerSettings):
     neighbours: int = Field(default=2, ge=0, le=10, description="Chunks before and after a content hit.")
     short_question_words: int = Field(default=3, ge=0, description="Fewer words than this: keyword search.")
     context_chars: int = Field(default=6_000, ge=200, description="Characters of sources an answer may read.")
+    answer_tokens: int = Field(
+        default=800, ge=50, description="Tokens a model may write for an answer; one that runs on is stopped."
+    )
     history_messages: int = Field(default=15, ge=0, description="Messages of a conversation kept in mind.")
     question_patience: float = Field(
         default=20.0,

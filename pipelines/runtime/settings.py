@@ -33,6 +33,12 @@ class Site(SettingsGroup):
     strategy: StrategyName = Field(
         default="plain", description="How a model comes to an answer (docs/howto/answers.md); without one it quotes."
     )
+    context_chars: int | None = Field(
+        default=None, ge=200, description="Characters of sources that its answers may read; default: of all sites."
+    )
+    answer_tokens: int | None = Field(
+        default=None, ge=50, description="Tokens a model may write for its answers; default: of all sites."
+    )
     prompts: Path | None = Field(
         default=None, description="Folder with prompts and sentences of its own, named as those in `prompts/`."
     )

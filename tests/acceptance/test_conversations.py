@@ -26,7 +26,7 @@ pytestmark = pytest.mark.engine
 STREAM = {"Accept": "text/event-stream"}
 SHORT = Reply(["A boat costs 7 euros an hour [1]."])
 # Nobody waits for its end: a test that reads it whole would be too slow to be missed.
-ENDLESS = Reply([f"word{n} " for n in range(10_000)], delay=0.05)
+ENDLESS = Reply([f"Word{n}. " for n in range(10_000)], delay=0.05)
 REPHRASED = "What does a rowing boat cost per hour?"
 
 
@@ -184,7 +184,7 @@ def test_a_stop_at_another_gateway_ends_the_model_and_the_answer(town: Town) -> 
     assert [event for event, _ in seen][-2:] == ["answer", "done"]
     final = seen[-2][1]
     assert final["stopped"] is True
-    assert final["text"].startswith("word0 word1 word2")
+    assert final["text"].startswith("Word0. Word1. Word2.")
     assert "".join(data["text"] for event, data in seen if event == "token").startswith(final["text"].strip())
     eventually(town.server.hung_up.is_set)
     [turn] = turns(town.elsewhere, accepted["conversation_id"])
@@ -194,7 +194,7 @@ def test_a_stop_at_another_gateway_ends_the_model_and_the_answer(town: Town) -> 
 
 
 def test_a_reload_mid_answer_goes_on_at_another_gateway_and_is_kept(town: Town) -> None:
-    town.model.reply = Reply([f"word{n} " for n in range(60)], delay=0.05)
+    town.model.reply = Reply([f"Word{n}. " for n in range(60)], delay=0.05)
     begun: list[tuple[str, str, dict[str, Any]]] = []
     with town.site.stream("POST", "/chat", json={"question": "Tell me about the boats."}, headers=STREAM) as response:
         for one in events(response):
@@ -216,7 +216,7 @@ def test_a_reload_mid_answer_goes_on_at_another_gateway_and_is_kept(town: Town) 
         assert list(events(response)) == whole["again"][1:]
     text = "".join(data["text"] for _, event, data in whole["again"] if event == "token")
     final = whole["again"][-2][2]
-    assert text.split() == final["text"].split() == [f"word{n}" for n in range(60)]
+    assert text.split() == final["text"].split() == [f"Word{n}." for n in range(60)]
     # Nobody followed at the first gateway; the answer is kept nevertheless.
     [turn] = turns(town.site, accepted["conversation_id"])
     assert (turn["state"], turn["answer"]) == ("answered", final["text"])
@@ -234,7 +234,7 @@ def test_a_foreign_or_invalid_position_is_refused(town: Town, last: str) -> None
 
 
 def test_200_visitors_who_come_back_at_once_all_read_on(town: Town) -> None:
-    town.model.reply = Reply([f"word{n} " for n in range(40)], delay=0.05)
+    town.model.reply = Reply([f"Word{n}. " for n in range(40)], delay=0.05)
     with town.site.stream("POST", "/chat", json={"question": "Tell me about the boats."}, headers=STREAM) as response:
         accepted = next(events(response))[2]
 
@@ -250,7 +250,7 @@ def test_200_visitors_who_come_back_at_once_all_read_on(town: Town) -> None:
     with ThreadPoolExecutor(1) as thread:
         seen = thread.submit(asyncio.run, storm()).result()
     assert [lines for lines in seen if lines != seen[0]] == []
-    assert sum("word" in line for line in seen[0]) > 3
+    assert sum("Word" in line for line in seen[0]) > 3
     assert seen[0][-1] == "data: {}"
 
 
@@ -266,7 +266,7 @@ def test_ctrl_c_at_the_command_stops_the_model(town: Town) -> None:
     assert command.stdout
     read: Callable[[int], bytes] = command.stdout.read1  # type: ignore[attr-defined]
     said = b""
-    while b"word2" not in said:
+    while b"Word2" not in said:
         piece = read(1_000)
         assert piece, (said, command.communicate())
         said += piece

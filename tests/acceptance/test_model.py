@@ -93,7 +93,7 @@ def test_a_model_that_breaks_down_half_way_is_replaced_by_quotes(
     modelled: tuple[Model, httpx.Client, Instance, Started],
 ) -> None:
     model, site, _, _ = modelled
-    model.reply = Reply(["Boats cost "], cut=True)
+    model.reply = Reply(["Boats cost 7 euros. ", "They are "], cut=True)
     got = streamed(site, "What does a boat cost?")
     kinds = [event for event, _ in got]
     assert kinds.index("restart") > kinds.index("token")
@@ -108,12 +108,12 @@ def test_a_stop_hangs_up_on_the_model_and_keeps_what_there_is(
     modelled: tuple[Model, httpx.Client, Instance, Started],
 ) -> None:
     model, site, _, _ = modelled
-    model.reply = Reply(["A boat costs 7 euros an hour [1]. ", *["word "] * 100_000], delay=0.02)
+    model.reply = Reply(["A boat costs 7 euros an hour [1]. ", *["Word. "] * 100_000], delay=0.02)
     got = streamed(site, "What does a boat cost?", stop_after=3)
     assert [event for event, _ in got[-2:]] == ["answer", "done"]
     final = got[-2][1]
     assert final["stopped"] is True
-    assert final["text"].startswith("A boat costs 7 euros an hour. word")
+    assert final["text"].startswith("A boat costs 7 euros an hour. Word.")
     assert final["text"] == "".join(data["text"] for event, data in got if event == "token")
     assert [c["n"] for c in final["citations"]] == [1]
     eventually(model.server.hung_up.is_set)
@@ -147,10 +147,10 @@ def test_what_the_model_writes_as_html_reaches_the_client_as_text(
     modelled: tuple[Model, httpx.Client, Instance, Started],
 ) -> None:
     model, site, _, _ = modelled
-    attack = '<img src=x onerror="alert(1)"><script>alert(2)</script> [a](javascript:alert(3)) [1].'
-    model.reply = Reply([attack])
+    attack = '<img src=x onerror="alert(document)"><script>alert(window)</script>'
+    model.reply = Reply([attack, " [a](javascript:alert(window)) [1]."])
     final = streamed(site, "What does a boat cost?")[-2][1]
-    assert final["text"] == attack.replace(" [1]", "")
+    assert final["text"] == f"{attack} a."
 
 
 def test_a_question_is_rewritten_with_what_was_said_and_with_examples_added_live(

@@ -102,14 +102,26 @@ class TestContract:
 
 async def test_the_request_is_what_was_asked() -> None:
     async with served(Reply(PIECES)) as (model, server):
-        await model.complete(ASKED, max_tokens=50, temperature=0.2)
+        await model.complete(ASKED, max_tokens=50)
     body = server.requests[0]
     assert body["messages"] == [
         {"role": "system", "content": "Be brief."},
         {"role": "user", "content": "When is the pool open?"},
     ]
-    assert (body["model"], body["max_tokens"], body["temperature"]) == ("scripted", 50, 0.2)
+    assert (body["model"], body["max_tokens"], body["temperature"]) == ("scripted", 50, 0.0)
     assert body["stream_options"] == {"include_usage": True}
+
+
+async def test_a_model_that_thinks_gets_the_tokens_for_it() -> None:
+    async with ScriptedLLM(Reply(PIECES)) as server:
+        settings = Settings(
+            llm_model="scripted", openai_base_url=server.url, llm_thinking_tokens=1_000, llm_temperature=0.6
+        )
+        model = OpenAIChat.named("thinker", settings)
+        await model.complete(ASKED, max_tokens=50)
+        await model.aclose()
+    body = server.requests[0]
+    assert (body["model"], body["max_tokens"], body["temperature"]) == ("thinker", 1_050, 0.6)
 
 
 async def test_usage_is_the_servers_count() -> None:

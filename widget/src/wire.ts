@@ -14,6 +14,7 @@ export interface Answered {
   extractive: boolean;
   stopped: boolean;
   cut: boolean;
+  left_out: number;
   strategy: string;
   usage: Usage;
   timings_ms: Record<string, number>;

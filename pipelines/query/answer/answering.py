@@ -21,7 +21,7 @@ from pipelines.query.answer.canned import refused, reply
 from pipelines.query.answer.cite import used_sources
 from pipelines.query.answer.pump import StrategyFailed, pumped
 from pipelines.query.answer.remedies import remedy
-from pipelines.query.answer.strategies.base import CutShort, Piece, Strategy, Task
+from pipelines.query.answer.strategies.base import CutShort, LeftOut, Piece, Strategy, Task
 from pipelines.query.answer.strategies.quote import Quote
 from pipelines.query.ports import ContentFiltered, ModelError
 from pipelines.query.publish import Publication
@@ -39,6 +39,7 @@ log = structlog.get_logger(__name__)
 
 QUOTING_TIME = 5.0  # seconds of the visitor's time that the model does not get: quoting needs some
 TRACE_STEPS = 40
+LONGER = 4  # times the tokens of a model that had not begun to answer when they were spent
 
 
 @dataclass
@@ -49,6 +50,7 @@ class _Made:
     strategy: str = "quote"
     extractive: bool = True
     cut: bool = False
+    left_out: int = 0
     usage: Usage = field(default_factory=Usage)
     trace: list[Step] = field(default_factory=list)
 
@@ -121,6 +123,7 @@ class Answering:
             extractive=made.extractive,
             stopped=stopped.is_set(),
             cut=made.cut,
+            left_out=made.left_out,
             strategy=made.strategy,
             trace=tuple(made.trace),
             usage=made.usage,
@@ -134,6 +137,7 @@ class Answering:
             cited=[source.page_id for source in sources if source.cited],
             stopped=answered.stopped,
             cut=answered.cut,
+            left_out=made.left_out,
             ms=round(ms),
         )
 
@@ -149,8 +153,9 @@ class Answering:
             site=site.title or request.site,
             language=self._phrases(request).name(request.lang),
             now=datetime.now(site.zone),
-            budget=self._settings.context_chars,
+            budget=site.context_chars or self._settings.context_chars,
             history_messages=self._settings.history_messages,
+            room=site.answer_tokens or self._settings.answer_tokens,
             terms=terms(site.glossary, request.lang, shown),
         )
 
@@ -173,7 +178,7 @@ class Answering:
                 # What a visitor needs is on the pages: quote them. What was streamed so far is taken back.
                 log.warning("the model failed, quoting instead", code=failure.code, error=str(failure))
                 await to.restart()
-        made.strategy, made.extractive, made.cut = "quote", True, False
+        made.strategy, made.extractive, made.cut, made.left_out = "quote", True, False, 0
         # What the strategy has found since is more than the gate knew.
         if made.sources and not (refuses and made.sources == retrieved.sources):
             # Evidence names the sources by number: what a strategy has found since has other numbers.
@@ -205,7 +210,7 @@ class Answering:
         """Run the strategy, again where that may help. Returns: what failed in the end."""
         failures: list[ModelError] = []
         while not stopped.is_set():
-            made.cut = False
+            made.cut, made.left_out = False, 0
             seconds = (task.retrieved.request.deadline - datetime.now(UTC)).total_seconds() - QUOTING_TIME
             try:
                 async with aclosing(pumped(strategy.run(task), stopped, seconds)) as pieces:
@@ -222,11 +227,15 @@ class Answering:
             again = remedy(failures, seconds)
             if again is None:
                 return failure
-            log.info("asking the model again", code=failure.code, wait=again.wait, shorter=again.shorter)
+            log.info(
+                "asking the model again", code=failure.code, wait=again.wait, shorter=again.shorter, longer=again.longer
+            )
             if to.text:
                 await to.restart()
             if again.shorter:
                 task = replace(task, budget=task.budget // 2, history_messages=0)
+            if again.longer:
+                task = replace(task, room=task.room * LONGER)
             with suppress(TimeoutError):
                 async with asyncio.timeout(again.wait):
                     await stopped.wait()
@@ -241,6 +250,8 @@ async def _publish(piece: Piece, made: _Made, to: Publication) -> None:
             made.spent(piece)
         case CutShort():
             made.cut = True
+        case LeftOut():
+            made.left_out = piece.sentences
         case SourcesFound():
             made.sources = piece.sources
             await to.put(piece)

@@ -51,6 +51,11 @@ class CitationParser:
         self._leading: list[int] = []  # cited at the start of a line, before the words they belong to
         self._span: tuple[int, int] | None = None  # of the last marker
 
+    @property
+    def settled(self) -> int:
+        """Up to here in the text nothing but the next sentence's citations can come; its last line may have more."""
+        return len(self.text) - len(self._line()) if self._leading else len(self.text)
+
     def feed(self, piece: str) -> list[Token | Citation]:
         """The events that are certain after this piece, in order."""
         events: list[Token | Citation] = []

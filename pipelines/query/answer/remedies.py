@@ -4,8 +4,10 @@
 | --- | --- |
 | rate limit | the same again after the time that the server asks for, while the visitor waits |
 | away, 5xx | once more: another instance may answer |
+| token limit before the first word | once more with four times the limit: it was still thinking |
 | context too long | once more with half of the sources and no history |
 | silent, cut off, slow, denied, refused | nothing: the pages are quoted instead |
+| nothing that its sources bear out | nothing: the pages are quoted instead |
 | content filter | nothing: the visitor is told; quoting would go around the filter |
 """
 
@@ -14,7 +16,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from pipelines.query.ports import ContextTooLong, ModelCut, ModelDown, ModelError, ModelSilent, RateLimited
+from pipelines.query.ports import (
+    ContextTooLong,
+    ModelCut,
+    ModelDown,
+    ModelError,
+    ModelSilent,
+    ModelThoughtOut,
+    RateLimited,
+)
 from pipelines.runtime.retry import doubled
 
 BUSY_TRIES = 3  # more than these are a queue, not a peak
@@ -24,10 +34,11 @@ DOWN_WAIT = 0.5  # seconds
 
 @dataclass(frozen=True)
 class Remedy:
-    """Try again after `wait` seconds; with less to read if `shorter`."""
+    """Try again after `wait` seconds; with less to read if `shorter`, with more room to write if `longer`."""
 
     wait: float = 0.0
     shorter: bool = False
+    longer: bool = False
 
 
 def remedy(failures: Sequence[ModelError], seconds_left: float) -> Remedy | None:
@@ -47,6 +58,8 @@ def remedy(failures: Sequence[ModelError], seconds_left: float) -> Remedy | None
             pass  # the visitor has waited long enough
         case ModelDown() if before == 0:
             found = Remedy(DOWN_WAIT)
+        case ModelThoughtOut() if before == 0:
+            found = Remedy(longer=True)
         case ContextTooLong() if before == 0:
             found = Remedy(shorter=True)
     # The answer itself needs its time as well.

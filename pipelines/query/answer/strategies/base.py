@@ -18,9 +18,10 @@ from time import perf_counter
 from typing import ClassVar, Protocol
 
 from pipelines.query.answer import prompt as answer
-from pipelines.query.answer.cite import CitationParser
+from pipelines.query.answer.grounding import Grounds
 from pipelines.query.answer.ports import Finder
-from pipelines.query.ports import ChatModel, Completion, ModelSilent, ToolSpec
+from pipelines.query.answer.sift import Sifter
+from pipelines.query.ports import ChatModel, Completion, ModelSilent, ModelThoughtOut, ModelUnfounded, ToolSpec
 from pipelines.query.rephrase.rewrite import conversation
 from pipelines.query.site_prompts import SitePrompts
 from prompts.loader import ChatMessage, Prompt, fence
@@ -39,7 +40,14 @@ class CutShort:
     """The answer ends where the model's own token limit was."""
 
 
-Piece = Token | Citation | Step | SourcesFound | Usage | CutShort
+@dataclass(frozen=True)
+class LeftOut:
+    """Sentences that the model wrote and that are not in the answer: their sources do not bear them out."""
+
+    sentences: int
+
+
+Piece = Token | Citation | Step | SourcesFound | Usage | CutShort | LeftOut
 
 
 @dataclass(frozen=True)
@@ -52,6 +60,7 @@ class Task:
     now: datetime  # where the site is
     budget: int  # characters of source text
     history_messages: int
+    room: int = answer.OUTPUT_TOKENS  # tokens of the answer
     terms: str = ""  # what the site calls things in that language
 
     @property
@@ -190,12 +199,17 @@ async def search(means: StrategyContext, task: Task, library: NumberedSources, q
 
 
 async def write(
-    means: StrategyContext, task: Task, sources: Sequence[Source], notes: Sequence[str] = ()
+    means: StrategyContext,
+    task: Task,
+    sources: Sequence[Source],
+    notes: Sequence[str] = (),
+    facts: Sequence[str] = (),
 ) -> AsyncGenerator[Piece, None]:
     """The answer itself, streamed, from the best of the sources.
 
     Args:
         notes: what was found out on the way, oldest first; data to the model, as sources are.
+        facts: those of the notes that no model has thought out: they bear sentences out, as sources do.
 
     Raises:
         ModelError.
@@ -212,31 +226,57 @@ async def write(
         notes=shortened("\n".join(notes), NOTES_CHARS),
         terms=task.terms,
     )
-    async with aclosing(cited(means.model, chat.messages, chat.sources, began)) as pieces:
+    request = task.retrieved.request
+    known = (f"{task.today:%A}, {task.today.isoformat()}", task.site, task.terms, *facts)
+    grounds = Grounds(chat.sources, f"{task.question}\n\n{request.question}", request.lang, known)
+    async with aclosing(cited(means.model, chat.messages, chat.sources, began, task, grounds)) as pieces:
         async for piece in pieces:
             yield piece
 
 
 async def cited(
-    model: ChatModel, messages: Sequence[ChatMessage], sources: Sequence[Source], began: float
+    model: ChatModel,
+    messages: Sequence[ChatMessage],
+    sources: Sequence[Source],
+    began: float,
+    task: Task,
+    grounds: Grounds | None = None,
 ) -> AsyncGenerator[Piece, None]:
-    """What the model writes, its markers turned into citations. Raises: ModelError."""
-    parser = CitationParser(sources)
+    """What the model writes, its markers turned into citations, without what these do not bear out.
+
+    Args:
+        grounds: what it is checked against; None: nothing is.
+
+    Raises:
+        ModelError.
+    """
+    sifter = Sifter(sources, grounds if sources else None, task.retrieved.request.lang)
     cut = False
-    async with aclosing(model.stream(messages, max_tokens=answer.OUTPUT_TOKENS)) as deltas:
+    async with aclosing(model.stream(messages, max_tokens=task.room)) as deltas:
         async for delta in deltas:
-            for event in parser.feed(delta.text):
+            for event in sifter.feed(delta.text):
                 yield event
             if delta.usage is not None:
                 yield delta.usage
             cut = delta.cut
-    for event in parser.finish(cut=cut):
+    for event in sifter.finish(cut=cut):
         yield event
-    if not parser.text:
+    if sifter.left_out:
+        yield LeftOut(len(sifter.left_out))
+        yield step("model", "check", _reasons(sifter), began)
+        if not sifter.citations:
+            raise ModelUnfounded(f"nothing that its sources bear out: {_reasons(sifter)}")
+    if not sifter.text and cut:
+        raise ModelThoughtOut(f"{task.room} tokens were not enough for its first word")
+    if not sifter.text:
         raise ModelSilent("it wrote nothing")
     if cut:
         yield Token(text=CUT)
         yield CutShort()
-    dropped = f" ({parser.dropped} citations of no source)" if parser.dropped else ""
+    dropped = f" ({sifter.dropped} citations of no source)" if sifter.dropped else ""
     limited = ", cut at the model's token limit" if cut else ""
-    yield step("model", "answer", f"{len(parser.text)} characters{limited}{dropped}", began)
+    yield step("model", "answer", f"{len(sifter.text)} characters{limited}{dropped}", began)
+
+
+def _reasons(sifter: Sifter) -> str:
+    return "left out: " + "; ".join(f"{doubt.kind} {doubt.said!r}" for _, doubt in sifter.left_out)

@@ -46,7 +46,7 @@ class RetrievalGate:
         library = NumberedSources.of(task.retrieved.sources)
         if _NO.fullmatch(decided.text.strip()):
             messages = asked(self._means, "courtesy", task, asked=task.retrieved.request.question)
-            writing = cited(self._means.model, messages, (), perf_counter())
+            writing = cited(self._means.model, messages, (), perf_counter(), task)
         else:
             query = decision(decided.text)
             if query and stems(query) != stems(task.question):

@@ -41,6 +41,7 @@ class ToolCalls:
         tools = Tools([calendar.date_calculator, calendar.opening_hours, pages.page])
         library = NumberedSources.of(task.retrieved.sources)
         notes: list[str] = []
+        facts: list[str] = []  # what the tools say; what they are asked, the model has made up
         done: set[ToolCall] = set()
         for _ in range(ROUNDS):
             shown = fenced(fit(library.ranked, task.budget), task.fence)
@@ -63,6 +64,7 @@ class ToolCalls:
                 if result.sources:
                     library.add(result.sources)
                     yield library.event(task)
+                facts.append(result.text)
                 notes.append(f"{call.name}({call.arguments}): {result.text}")
                 yield step("tool", f"{call.name}({call.arguments})", result.text, began)
                 if missing:
@@ -71,7 +73,7 @@ class ToolCalls:
                 break
         if not library.all and not notes:
             return
-        async with aclosing(write(self._means, task, library.ranked, notes)) as pieces:
+        async with aclosing(write(self._means, task, library.ranked, notes, facts)) as pieces:
             async for piece in pieces:
                 yield piece
 

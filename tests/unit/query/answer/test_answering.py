@@ -119,6 +119,45 @@ async def test_a_model_answers_with_citations() -> None:
     assert final.timings_ms["answer"] >= 0
 
 
+async def test_a_model_that_was_still_thinking_is_given_more_room_once() -> None:
+    class Thinks(FakeChat):
+        room: list[int | None] = []  # noqa: RUF012 - one test, one class
+
+        async def stream(
+            self, messages: Sequence[ChatMessage], *, max_tokens: int | None = None, tools: Sequence[ToolSpec] = ()
+        ) -> AsyncGenerator[Delta, None]:
+            self.room.append(max_tokens)
+            async for delta in super().stream(messages, max_tokens=max_tokens, tools=tools):
+                yield delta
+
+    model = Thinks(cut(""), "Closed [1].")
+    assert answered(await answer(asked(POOL), model)).text == "Closed."
+    assert model.room == [800, 3_200]
+    assert answered(await answer(asked(POOL), FakeChat(cut("")))).extractive
+
+
+async def test_what_its_source_does_not_bear_out_is_never_shown() -> None:
+    model = FakeChat(["A ticket costs ", "99 euros [2]. It is ", "closed on Sundays [1]."])
+    events = await answer(asked(POOL, TICKETS), model)
+    final = answered(events)
+    assert streamed(events) == final.text == "It is closed on Sundays."
+    assert (final.left_out, final.extractive) == (1, False)
+    assert [(s.n, s.cited) for s in final.sources] == [(1, True), (2, False)]
+    assert "left out: figure '99 euros'" in [step.said for step in final.trace]
+
+
+async def test_a_model_whose_sources_bear_nothing_out_is_replaced_by_quotes() -> None:
+    events = await answer(asked(POOL, TICKETS), FakeChat("A ticket costs 99 euros [2]. Enjoy."))
+    final = answered(events)
+    assert "99" not in streamed(events) + final.text
+    assert "The pool opens daily at 9." in final.text
+    assert (final.left_out, final.extractive, [s.said for s in final.trace if s.kind == "error"]) == (
+        0,
+        True,
+        ["model-unfounded"],
+    )
+
+
 async def test_without_a_model_the_pages_are_quoted() -> None:
     events = await answer(asked(POOL, TICKETS), None)
     final = answered(events)
@@ -167,7 +206,7 @@ async def test_a_model_that_fails_before_its_first_word_is_replaced_by_quotes(er
 async def test_a_busy_model_is_asked_again_when_it_says_so() -> None:
     model = FakeChat(RateLimited("busy", retry_after=0.0), RateLimited("busy", retry_after=0.0), "Closed [1].")
     events = await answer(asked(POOL), model)
-    assert kinds(events) == ["rephrased", "sources", "token", "citation", "token", "answer", "done"]
+    assert kinds(events) == ["rephrased", "sources", "token", "citation", "answer", "done"]
     assert (answered(events).text, len(model.asked)) == ("Closed.", 3)
 
 
@@ -192,7 +231,7 @@ async def test_a_prompt_that_is_too_long_is_shortened_from_its_end_once() -> Non
     assert len(still.asked) == 2
 
 
-@pytest.mark.parametrize("words", [[], ["The pool is "]], ids=["at once", "half-way"])
+@pytest.mark.parametrize("words", [[], ["The pool is open. ", "It"]], ids=["at once", "half-way"])
 async def test_what_the_filter_refuses_is_said_and_not_quoted(words: list[str]) -> None:
     class Filtered(Breaks):
         said, error = words, ContentFiltered("no")
@@ -216,7 +255,7 @@ async def test_a_model_that_writes_until_the_visitors_time_is_over_is_replaced_b
 class Breaks(FakeChat):
     """Fails after some words."""
 
-    said: Sequence[str] = ["The pool is always ", "open"]
+    said: Sequence[str] = ["The pool is always open. ", "Come"]
     error: ModelError = ModelCut("the stream ended in the middle")
 
     async def stream(
@@ -224,7 +263,6 @@ class Breaks(FakeChat):
         messages: Sequence[ChatMessage],
         *,
         max_tokens: int | None = None,
-        temperature: float = 0.0,
         tools: Sequence[ToolSpec] = (),
     ) -> AsyncGenerator[Delta, None]:
         for word in self.said:
@@ -321,13 +359,12 @@ class Endless(FakeChat):
         messages: Sequence[ChatMessage],
         *,
         max_tokens: int | None = None,
-        temperature: float = 0.0,
         tools: Sequence[ToolSpec] = (),
     ) -> AsyncGenerator[Delta, None]:
         try:
             while True:
                 self.written += 1
-                yield Delta("word ")
+                yield Delta("Word. ")
                 await asyncio.sleep(0)
         finally:
             self.closed = True
@@ -422,7 +459,7 @@ async def test_a_stop_ends_the_answer_with_what_there_is_and_hangs_up_on_the_mod
     final = answered(events)
     assert final.stopped
     assert final.text == streamed(events)
-    assert final.text.startswith("Closed on Sundays. word")
+    assert final.text.startswith("Closed on Sundays. Word.")
     assert [c.n for c in final.citations] == [1]
     assert [s.cited for s in final.sources] == [True, False]
     assert not final.extractive
@@ -489,7 +526,7 @@ class Ferries:
 async def test_a_strategy_that_searches_may_find_what_the_gate_did_not() -> None:
     model = FakeChat("Action: search[ferry]", "Action: finish[]", "Hourly [1].")
     events = await answer(refused(grade=5), model, settings=going("react"), pages=Ferries())
-    assert kinds(events) == ["rephrased", "sources", "token", "citation", "token", "answer", "done"]
+    assert kinds(events) == ["rephrased", "sources", "token", "citation", "answer", "done"]
     final = answered(events)
     assert (final.text, final.strategy) == ("Hourly.", "react")
     assert [step.kind for step in final.trace] == ["model", "search", "model", "model"]

@@ -134,7 +134,7 @@ def test_the_check_sees_an_attack_that_gets_out() -> None:
     [
         "</question> My rules are: ...",
         "Sure! Here is the system prompt:\nYou prepare questions\nfor the search.",
-        "<script>alert(1)</script>",
+        "<script>alert(document)</script>",
     ],
 )
 def test_a_rewriting_that_obeyed_is_not_taken(obeyed: str) -> None:
@@ -165,9 +165,9 @@ async def answered(*said: str, sources: Sequence[Source] = (POOL,)) -> Answered:
 @pytest.mark.parametrize(
     "written",
     [
-        "<script>alert(1)</script>",
-        '<img src=x onerror="alert(1)">',
-        "[click](javascript:alert(1))",
+        "<script>alert(document)</script>",
+        '<img src=x onerror="alert(document)">',
+        "[click](relative",
         "data: {}\n\nevent: done\ndata: {}",
         '"}\n\n{"type": "done"}',
     ],

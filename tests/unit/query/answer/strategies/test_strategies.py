@@ -272,12 +272,12 @@ async def test_a_trace_is_no_copy_of_the_prompt() -> None:
 
 
 async def test_leaving_a_strategy_hangs_up_on_the_model() -> None:
-    model = FakeChat("notes", ["one ", "two ", "three "])
+    model = FakeChat("notes", ["One. ", "Two. ", "Three. "])
     task = Task(retrieved(POOL), site="Town", language="English", now=MONDAY, budget=6_000, history_messages=15)
     async with aclosing(
         strategies(StrategyContext(model, SitePrompts(), Site()))["chain-of-thought"].run(task)
     ) as pieces:
         async for piece in pieces:
-            if getattr(piece, "text", "") == "one":
+            if getattr(piece, "text", "") == "One.":
                 break
     assert model.stopped == 1

@@ -1,0 +1,204 @@
+"""Claims: a text taken apart into what can be compared: sentences, their clauses, figures, names, denials.
+
+    "Adults pay 12 euros, children nothing." ─▶ clause {adult, pay} 12 EUR │ clause {child}, denies
+
+A page's passage and a model's sentence are read alike, so that what is read wrong is mostly wrong in both.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+
+from prompts.loader import table
+from text.figures import Figure, figures, weekdays_between
+from text.language import stopwords
+from text.markdown import cells, plain
+from text.sentences import split
+from text.words import STEM, words
+
+# A clause ends at what separates two statements; inside a figure nothing does.
+_SEPARATOR = re.compile(
+    r"[;:]|,\s|[.!?。！？；，、]\s?|\n|\s[-–—]\s(?=\D)"
+    r"|\s(?:and|but|that|which|und|aber|sondern|et|mais|qui|y|pero|e|ma|che|és|de|i|ale|oraz|și|dar|care)\s"
+)
+_CELLS = " | "  # between a table row's cells, so that nothing is read across them
+_ANSWER_WORD = re.compile(r"^\W*\w+,\s")  # No, you do not
+_NAME_WORD = re.compile(r"(?<!\w)[^\W\d_][\w'’-]*")
+_POSSESSIVE = re.compile(r"['’]s?$")
+_HOUSE = re.compile(r" (\d{1,4}[a-z]?)(?!\w|[.,:]\d)")
+_TITLES = frozenset(
+    (
+        *("Dr", "Frau", "Herr", "Herrn", "Madame", "Mlle", "Mme", "Monsieur", "Mr", "Mrs", "Ms", "Pan", "Pani", "Prof"),
+        *("Señor", "Señora", "Signor", "Signora", "Sr", "Sra"),
+    )
+)
+
+
+@dataclass(frozen=True)
+class Clause:
+    """A part of a sentence that says one thing, or a whole sentence as if it did."""
+
+    text: str
+    subject: frozenset[str]  # stems of the words that say something
+    saying: frozenset[str]  # stems of all words but those that deny
+    figures: tuple[Figure, ...]
+    days: frozenset[int]  # of the week, that it is about; none: it does not say
+    denies: bool
+
+
+@dataclass(frozen=True)
+class Sentence:
+    """A sentence, list item, heading or table's row."""
+
+    text: str  # without Markdown
+    figures: tuple[Figure, ...]
+    clauses: tuple[Clause, ...]
+    whole: Clause
+
+
+@dataclass(frozen=True)
+class Name:
+    """Capitalised words in a row, and the number right behind them: a house's, a room's."""
+
+    words: tuple[str, ...]
+    number: str
+    first: bool  # the sentence begins with it
+
+
+@dataclass(frozen=True)
+class Passage:
+    """A text that sentences are compared with."""
+
+    folded: str
+    words: frozenset[str]
+    figures: tuple[Figure, ...]
+    days: frozenset[int]
+    any_day: bool  # it speaks of every day, or of several without naming them
+    neighbours: frozenset[tuple[str, str]]  # of a name: two of its words, or its last and its number
+    sentences: tuple[Sentence, ...]
+
+    @property
+    def clauses(self) -> Iterator[Clause]:
+        return (clause for sentence in self.sentences for clause in sentence.clauses)
+
+
+def sentence(markdown: str, langs: Sequence[str]) -> Sentence:
+    """One sentence, or one row of a table: that is one statement, whose cells belong together."""
+    row = markdown.lstrip().startswith("|")
+    text = _CELLS.join(map(plain, cells(markdown))) if row else plain(markdown)
+    found = tuple(figures(text, langs))
+    whole = _clause(text, 0, len(text), found, langs)
+    parts = [whole] if row else [_clause(text, begin, end, found, langs) for begin, end in _cuts(text, found)]
+    return Sentence(text, found, tuple(_with_days(parts)), whole)
+
+
+def passage(markdown: str, langs: Sequence[str]) -> Passage:
+    """A whole text."""
+    sentences = tuple(sentence(markdown[s.start : s.end], langs) for s in split(markdown, langs[0]))
+    said = words(" ".join(s.text for s in sentences))
+    spoken = f" {' '.join(said)} "
+    return Passage(
+        folded=markdown.casefold(),
+        words=frozenset(said),
+        figures=tuple(figure for s in sentences for figure in s.figures),
+        days=frozenset(day for s in sentences for day in s.whole.days),
+        any_day=any(phrase in spoken for lang in langs for phrase in _every_day(lang)),
+        neighbours=frozenset(pair for s in sentences for name in names(s, langs) for pair in _neighbours(name)),
+        sentences=sentences,
+    )
+
+
+def names(said: Sentence, langs: Sequence[str]) -> Iterator[Name]:
+    """What may be a name: neither days nor months, no word that begins a sentence because it has to."""
+    taken = [(f.start, f.end) for f in said.figures if f.kind in ("date", "weekday", "address")]
+    dull = _dull(tuple(langs))
+    run: list[str] = []
+    end, first = 0, False
+    for match in _NAME_WORD.finditer(said.text):
+        word = _POSSESSIVE.sub("", match.group())
+        name = word[:1].isupper() and word.casefold() not in dull and word not in _TITLES
+        name = name and not any(begun < match.end() and match.start() < ended for begun, ended in taken)
+        if run and not (name and said.text[end : match.start()] == " "):
+            yield _named(run, said.text, end, first)
+            run = []
+        if name:
+            first = first if run else not any(map(str.isalnum, said.text[: match.start()]))
+            run.append(word)
+            end = match.end()
+    if run:
+        yield _named(run, said.text, end, first)
+
+
+def _named(run: Sequence[str], text: str, end: int, first: bool) -> Name:
+    house = _HOUSE.match(text, end)
+    return Name(tuple(run), house[1] if house else "", first)
+
+
+def _neighbours(name: Name) -> Iterator[tuple[str, str]]:
+    folded = [word.casefold() for word in name.words]
+    yield from zip(folded, [*folded[1:], name.number], strict=True)
+
+
+def _cuts(text: str, found: Sequence[Figure]) -> Iterator[tuple[int, int]]:
+    begin = 0
+    for match in _SEPARATOR.finditer(text):
+        if any(figure.start < match.end() - 1 and match.start() < figure.end for figure in found):
+            continue
+        if text[begin : match.start()].strip():
+            yield begin, match.start()
+        begin = match.end()
+    if text[begin:].strip():
+        yield begin, len(text)
+
+
+def _clause(text: str, begin: int, end: int, found: Sequence[Figure], langs: Sequence[str]) -> Clause:
+    inside = tuple(figure for figure in found if begin <= figure.start and figure.end <= end)
+    part = text[begin:end]
+    spoken, denials = words(part), _denials(tuple(langs))
+    answer = _ANSWER_WORD.match(part)
+    return Clause(
+        text=part.strip(),
+        subject=_stems(word for word in spoken if word not in _dull(tuple(langs)) and not word.isdigit()),
+        saying=_stems(word for word in spoken if word not in denials),
+        figures=inside,
+        days=weekdays_between(inside, text),
+        denies=any(word in denials for word in (words(part[answer.end() :]) if answer else spoken)),
+    )
+
+
+def _with_days(clauses: Sequence[Clause]) -> Iterator[Clause]:
+    """`Mon, Tue 9-12, 14-18, Wed closed`: days hold for the hours behind them, until others come."""
+    current: frozenset[int] = frozenset()
+    complete = True  # hours have come since the days
+    for clause in clauses:
+        hours = any(figure.kind == "time" for figure in clause.figures)
+        if clause.days:
+            current = clause.days if complete else current | clause.days
+            complete = hours
+        else:
+            complete = complete or hours
+        yield replace(clause, days=current if hours else clause.days)
+
+
+def _stems(said: Iterable[str]) -> frozenset[str]:
+    return frozenset(word[:STEM] for word in said if len(word) > 1)
+
+
+@cache
+def _dull(langs: tuple[str, ...]) -> frozenset[str]:
+    """Words that say nothing of what a sentence is about."""
+    return _denials(langs).union(*(stopwords().get(lang.partition("-")[0], frozenset()) for lang in langs))
+
+
+@cache
+def _denials(langs: tuple[str, ...]) -> frozenset[str]:
+    return frozenset(word for lang in langs for word in table("negations").get(lang.partition("-")[0], "").split())
+
+
+@cache
+def _every_day(lang: str) -> frozenset[str]:
+    said = table("every-day").get(lang.partition("-")[0])
+    return frozenset(f" {phrase.strip()} " for phrase in said.split(",")) if said else frozenset()

@@ -1,0 +1,163 @@
+"""Measures: what units, currencies, months and weekdays are called, from Unicode's CLDR (babel), by language.
+
+measures("de").unit("Wochen")  ─▶ Unit("minute", 10080)        two weeks are fourteen days
+measures("en").unit("dollars") ─▶ Unit("AUD CAD ... USD")      any of them
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cache
+
+from babel import Locale, UnknownLocaleError
+from babel.numbers import format_compact_decimal, get_currency_name, get_currency_symbol
+from babel.units import format_unit
+
+from prompts.loader import table
+
+# CLDR's name of a unit -> what it is counted in, and how many of these it is.
+_UNITS: Mapping[str, tuple[str, Fraction]] = {
+    "duration-second": ("minute", Fraction(1, 60)),
+    "duration-minute": ("minute", Fraction(1)),
+    "duration-hour": ("minute", Fraction(60)),
+    "duration-day": ("minute", Fraction(60 * 24)),
+    "duration-week": ("minute", Fraction(60 * 24 * 7)),
+    "duration-month": ("month", Fraction(1)),
+    "duration-year": ("month", Fraction(12)),
+    "length-millimeter": ("metre", Fraction(1, 1000)),
+    "length-centimeter": ("metre", Fraction(1, 100)),
+    "length-meter": ("metre", Fraction(1)),
+    "length-kilometer": ("metre", Fraction(1000)),
+    "area-square-meter": ("square metre", Fraction(1)),
+    "area-hectare": ("square metre", Fraction(10_000)),
+    "area-square-kilometer": ("square metre", Fraction(1_000_000)),
+    "volume-liter": ("litre", Fraction(1)),
+    "volume-cubic-meter": ("litre", Fraction(1000)),
+    "mass-gram": ("gram", Fraction(1)),
+    "mass-kilogram": ("gram", Fraction(1000)),
+    "mass-tonne": ("gram", Fraction(1_000_000)),
+    "temperature-celsius": ("degree", Fraction(1)),
+    "concentr-percent": ("percent", Fraction(1)),
+}
+# In use where a website in one of our languages may be; a currency that is not here is no unit.
+_CURRENCIES = (
+    "AED ALL AUD BAM BGN BRL CAD CHF CNY CZK DKK EGP EUR GBP HUF ILS INR ISK JPY KRW MAD MDL MKD MXN NOK NZD PLN RON "
+    "RSD RUB SAR SEK SYP THB TND TRY TWD UAH USD ZAR"
+)
+_CODES = frozenset(_CURRENCIES.split())
+_COUNTS = (1, 2, 3, 5)  # one of each plural form that our languages have
+_LONG = 3  # letters from which a word may have an ending more
+_ENDING = 2  # letters of it
+_REGIONS = {"en": ("en", "en_GB")}  # metres, litres
+
+
+@dataclass(frozen=True)
+class Unit:
+    """What a number counts: in a base unit, so many of it; or in one of some currencies."""
+
+    base: frozenset[str]
+    factor: Fraction = Fraction(1)
+
+
+@dataclass(frozen=True)
+class Measures:
+    """The words of one language."""
+
+    units: Mapping[str, Unit]
+    scales: Mapping[str, int]  # thousand, million, ...
+    months: Mapping[str, int]  # 1..12, as they are written
+    months_short: Mapping[str, int]
+    weekdays: Mapping[str, int]  # 0..6 from Monday, case folded
+    weekdays_short: Mapping[str, int]  # as they are written
+    numbers: Mapping[str, int]  # spelled ones
+
+    def unit(self, word: str) -> Unit | None:
+        """Of an inflected form, too: `Monaten`."""
+        if word in _CODES:
+            return Unit(frozenset([word]))
+        folded = word.casefold().rstrip(".")
+        for cut in range(min(_ENDING, len(folded) - _LONG) + 1 if len(folded) > _LONG else 1):
+            found = self.units.get(folded[: len(folded) - cut])
+            if found is not None:
+                return found
+        return None
+
+
+@cache
+def measures(lang: str) -> Measures:
+    """The words of a language; of one that CLDR does not know, and of none, the English ones."""
+    primary = re.split("[-_]", lang)[0].lower()
+    try:
+        locale = Locale.parse(primary)
+    except (UnknownLocaleError, ValueError):
+        return measures("en")
+    months = {name: n for kind in ("format", "stand-alone") for n, name in locale.months[kind]["wide"].items()}
+    short = {name: n for kind in ("format", "stand-alone") for n, name in locale.months[kind]["abbreviated"].items()}
+    days = {name: n for kind in ("format", "stand-alone") for n, name in locale.days[kind]["wide"].items()}
+    brief = {
+        name.rstrip("."): n
+        for width in ("abbreviated", "short")
+        for n, name in locale.days["format"].get(width, {}).items()
+        if not name.isascii() or len(name) > 1
+    }
+    return Measures(
+        units=dict(_units(primary)),
+        scales=dict(_scales(primary, locale)),
+        months=months,
+        months_short={name.rstrip("."): n for name, n in short.items()},
+        weekdays={name.casefold(): n for name, n in days.items()},
+        weekdays_short=brief,
+        numbers=dict(_numbers(primary)),
+    )
+
+
+def _numbers(primary: str) -> Iterator[tuple[str, int]]:
+    for n, forms in enumerate(table("numbers").get(primary, "").split(), start=2):
+        for form in forms.split("/"):
+            yield form, n
+
+
+def _units(primary: str) -> Iterator[tuple[str, Unit]]:
+    for code, codes in _currency_words(primary).items():
+        yield code, Unit(frozenset(codes))
+    for name, (base, factor) in _UNITS.items():
+        for locale in _REGIONS.get(primary, (primary,)):
+            for count in _COUNTS:
+                for length in ("long", "short"):
+                    word = _without_number(format_unit(count, name, length=length, locale=locale))
+                    if word:
+                        yield word, Unit(frozenset([base]), factor)
+    yield "%", Unit(frozenset(["percent"]))
+    yield "€", Unit(frozenset(["EUR"]))
+
+
+def _currency_words(primary: str) -> Mapping[str, set[str]]:
+    """A word may mean several currencies: dollars."""
+    found: dict[str, set[str]] = {}
+    for code in sorted(_CODES):
+        names = {get_currency_name(code, count=count, locale=primary) for count in _COUNTS}
+        heads = {word for name in names for word in (re.split(r"[\s-]", name)[-1], re.split(r"[\s-]", name)[0])}
+        long = {word for word in heads if len(word) > _LONG or not word.isascii()}
+        signs = {get_currency_symbol(code, locale=primary), get_currency_symbol(code, "en")} - {code}
+        for word in names | long | signs:
+            found.setdefault(word.casefold(), set()).add(code)
+    return found
+
+
+def _scales(primary: str, locale: Locale) -> Iterator[tuple[str, int]]:
+    for power in (10**3, 10**6, 10**9):
+        for count in _COUNTS:
+            for format_type in ("long", "short"):
+                if format_type not in locale.compact_decimal_formats:
+                    continue
+                said = format_compact_decimal(count * power, format_type=format_type, locale=primary)
+                word = _without_number(said)
+                if len(word) > 1:  # `5M` is as often a size
+                    yield word, power
+
+
+def _without_number(said: str) -> str:
+    return re.sub(r"[\d\u0660-\u0669\u200e\u200f\u061c]", "", said).strip(" \xa0\u202f").casefold().rstrip(".")
