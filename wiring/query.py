@@ -14,6 +14,7 @@ from pipelines.query.answer.answering import Answering
 from pipelines.query.answer.handler import answer_handler
 from pipelines.query.answer.stops import Stops
 from pipelines.query.answer.strategies.base import StrategyContext
+from pipelines.query.answer.strategies.courtesy import Courtesy
 from pipelines.query.answer.strategies.finder import PageFinder
 from pipelines.query.answer.strategies.registry import strategies
 from pipelines.query.giving_up import apology, asked, impatient, rephrased, retrieved
@@ -95,8 +96,14 @@ def answer_stage(settings: Settings, elastic: Elastic, models: Models) -> Stage:
     stops = Stops(stop_log, partial(LogTail, settings, STOPS))
     model = chat_model(settings)
     finder = PageFinder(Searcher(elastic.search, models, settings), elastic.search, settings)
-    ways = strategies(StrategyContext(model, site_prompts, finder)) if model else {}
-    answering = Answering(settings, site_prompts, ways, Translator(model, load("translate")) if model else None)
+    means = StrategyContext(model, site_prompts, finder) if model else None
+    answering = Answering(
+        settings,
+        site_prompts,
+        strategies(means) if means else {},
+        Translator(model, load("translate")) if model else None,
+        Courtesy(means) if means else None,
+    )
 
     async def setup() -> None:
         await models.warm()

@@ -106,7 +106,7 @@ export interface FeedbackOrder {
 export interface QuestionRephrased {
   type: "rephrased";
   question: string;
-  mode: "semantic" | "keyword";
+  mode: "semantic" | "keyword" | "courtesy";
 }
 
 export interface Restart {

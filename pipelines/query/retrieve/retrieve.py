@@ -26,13 +26,23 @@ RERANKED, KEPT = 20, 5  # hits read by the reranker, and left of them
 async def retrieve(
     asked: Rephrased, searcher: Searcher, chunks: Chunks, settings: QuerySettings, reranker: Reranker | None = None
 ) -> Retrieved:
-    """Search, judge and widen.
+    """Search, judge and widen; of a courtesy nothing is searched.
 
     Raises:
         UnknownSite, Retryable. Permanent: of the reranker.
     """
-    began = perf_counter()
     request = asked.request
+    if asked.courtesy is not None:
+        return Retrieved(
+            request=request,
+            question=asked.question,
+            mode=asked.mode,
+            courtesy=asked.courtesy,
+            grade=FINE,
+            sources=(),
+            timings_ms=asked.timings_ms,
+        )
+    began = perf_counter()
     keyword = asked.mode == "keyword"
     found = await searcher.find(
         request.site,
