@@ -11,6 +11,7 @@ from adapters.embedders.registry import Models
 from adapters.kafka.log import LogReader, LogTail
 from adapters.reranker import make_reranker
 from pipelines.query.answer.answering import Answering
+from pipelines.query.answer.clock import clock_of
 from pipelines.query.answer.handler import answer_handler
 from pipelines.query.answer.stops import Stops
 from pipelines.query.answer.strategies.base import StrategyContext
@@ -103,6 +104,7 @@ def answer_stage(settings: Settings, elastic: Elastic, models: Models) -> Stage:
         strategies(means) if means else {},
         Translator(model, load("translate")) if model else None,
         Courtesy(means) if means else None,
+        clock_of(settings.clock),
     )
 
     async def setup() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from pydantic import Field
 
 from pipelines.runtime.chunking import ChunkerSettings
@@ -34,6 +36,11 @@ class QuerySettings(SitesSettings, ChunkerSettings):
     short_question_words: int = Field(default=3, ge=0, description="Fewer words than this: keyword search.")
     context_chars: int = Field(default=6_000, ge=200, description="Characters of sources an answer may read.")
     history_messages: int = Field(default=15, ge=0, description="Messages of a conversation kept in mind.")
+    clock: Path | None = Field(
+        default=None,
+        description="For benchmarks and tests: a file with the time that answers take for now, as ISO 8601, the site's "
+        "own where it names no zone. It is read for every answer. Default: the machine's clock.",
+    )
     question_patience: float = Field(
         default=20.0,
         gt=0,

@@ -19,6 +19,7 @@ import structlog
 
 from pipelines.query.answer.canned import refused, reply
 from pipelines.query.answer.cite import used_sources
+from pipelines.query.answer.clock import Clock, SystemClock
 from pipelines.query.answer.pump import StrategyFailed, pumped
 from pipelines.query.answer.remedies import remedy
 from pipelines.query.answer.strategies.base import CutShort, Piece, Strategy, Task
@@ -80,12 +81,14 @@ class Answering:
         strategies: Mapping[StrategyName, Strategy],
         translator: Translator | None = None,
         courteous: Strategy | None = None,
+        clock: Clock | None = None,
     ) -> None:
         self._settings = settings
         self._translator = translator
         self._prompts = site_prompts
         self._strategies = strategies
         self._courteous = courteous
+        self._clock = clock or SystemClock()
 
     async def answer(self, retrieved: Retrieved, embedder: Embedder, to: Publication, stopped: asyncio.Event) -> None:
         """Publish the whole answer, `rephrased` to `done`.
@@ -151,7 +154,7 @@ class Answering:
             retrieved,
             site=site.title or request.site,
             language=self._phrases(request).name(request.lang),
-            now=datetime.now(site.zone),
+            now=self._clock.now(site.zone),
             budget=self._settings.context_chars,
             history_messages=self._settings.history_messages,
             terms=terms(site.glossary, request.lang, shown),
