@@ -18,7 +18,7 @@ def site_prompts(folder: Path | None) -> SitePrompts:
 
 
 def test_every_file_we_ship_is_known() -> None:
-    tables = {"languages", "stopwords", "follow-ups", "courtesies"}
+    tables = {"languages", "stopwords", "follow-ups", "courtesies", "days"}
     assert {file.stem for file in HERE.glob("*.yaml")} - tables == {*PROMPTS, *SENTENCES}
 
 
