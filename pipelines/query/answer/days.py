@@ -72,7 +72,7 @@ class _Words:
 
     def has(self, name: str, text: str) -> bool:
         """Whether a folded text holds one of a list's words."""
-        return any(_found(word, text, self.spaced) for word in self.listed[name])
+        return _any(sorted(self.listed[name], key=len, reverse=True), self.spaced).search(text) is not None
 
 
 def asked_day(question: str, now: datetime, lang: str) -> date | None:
@@ -207,7 +207,12 @@ def _through(words: _Words) -> re.Pattern[str]:
 
 
 def _joined(words: _Words) -> re.Pattern[str]:
-    to = "|".join(map(re.escape, sorted(words.listed["to"], key=len, reverse=True)))
+    return _joined_of(words.listed["to"])
+
+
+@cache
+def _joined_of(words: frozenset[str]) -> re.Pattern[str]:
+    to = "|".join(map(re.escape, sorted(words, key=len, reverse=True)))
     return re.compile(rf"\.?\s*(?:,|&|\+|und|and|et|e|y|i|en|ve|și|és|та|и|{to})\s*")
 
 
@@ -232,26 +237,35 @@ def _dates(folded: str, words: _Words) -> Iterator[tuple[int, int, int | None]]:
         )
         if 1 <= parts[0] <= 31 and 1 <= parts[1] <= 12:
             yield parts[0], parts[1], parts[2] or None
-    months = "|".join(map(re.escape, sorted(words.months, key=len, reverse=True)))
-    before = rf"(?<![\d.:])(?P<day>\d{{1,2}})(?:\.|st|nd|rd|th|er|º)?\s*(?:de |of |די )?(?P<month>{months})(?!\w)"
-    after = rf"(?<!\w)(?P<month>{months})\s+(?P<day>\d{{1,2}})(?:st|nd|rd|th)?(?![\d:.])"
-    year = r"(?:,?\s*(?:de )?(?P<year>\d{4}))?"
-    for pattern in (before + year, after + year):
-        for match in re.finditer(pattern, folded):
+    for pattern in _written(tuple(words.months)):
+        for match in pattern.finditer(folded):
             if 1 <= int(match["day"]) <= 31:
                 yield int(match["day"]), words.months[match["month"]], int(match["year"]) if match["year"] else None
 
 
+@cache
+def _written(names: Sequence[str]) -> tuple[re.Pattern[str], re.Pattern[str]]:
+    """Dates with the name of a month: "3 October 2027", "October 3rd"."""
+    months = "|".join(map(re.escape, sorted(names, key=len, reverse=True)))
+    before = rf"(?<![\d.:])(?P<day>\d{{1,2}})(?:\.|st|nd|rd|th|er|º)?\s*(?:de |of |די )?(?P<month>{months})(?!\w)"
+    after = rf"(?<!\w)(?P<month>{months})\s+(?P<day>\d{{1,2}})(?:st|nd|rd|th)?(?![\d:.])"
+    year = r"(?:,?\s*(?:de )?(?P<year>\d{4}))?"
+    return re.compile(before + year), re.compile(after + year)
+
+
 def _nth(folded: str, words: _Words) -> Iterator[int]:
-    """Which of a month's weekdays are meant: an ordinal right before a weekday, in a text about months or not."""
-    names = "|".join(map(re.escape, sorted(words.weekdays, key=len, reverse=True)))
-    for word, n in words.ordinals.items():
-        if re.search(rf"(?<!\w){re.escape(word)}\s+(?:\w+\s+(?:und|and)\s+\w+\s+)?(?:{names})", folded):
-            yield n
+    """Which of a month's weekdays are meant: an ordinal before a weekday."""
+    for match in _ordinals(tuple(words.ordinals), tuple(words.weekdays)).finditer(folded):
+        yield words.ordinals[match[1]]
+        if match[2]:
+            yield words.ordinals[match[2]]
 
 
-def _found(word: str, text: str, spaced: bool) -> bool:
-    return re.search(rf"(?<!\w){re.escape(word)}(?!\w)", text) is not None if spaced else word in text
+@cache
+def _ordinals(ordinals: Sequence[str], weekdays: Sequence[str]) -> re.Pattern[str]:
+    """ "First Saturday", "first and third Saturday"."""
+    which, names = ("|".join(map(re.escape, sorted(each, key=len, reverse=True))) for each in (ordinals, weekdays))
+    return re.compile(rf"(?<!\w)({which or '(?!)'})\s+(?:(?:and|und|et|e|y|i|en)\s+({which or '(?!)'})\s+)?(?:{names})")
 
 
 def _ends(text: str, word: str, spaced: bool) -> bool:

@@ -123,6 +123,7 @@ def test_which_weekday_of_a_month() -> None:
     assert not said_days("first Saturday in the month", "en").holds(date(2026, 11, 28))
     assert said_days("am letzten Samstag im Monat", "de").holds(date(2026, 11, 28))
     assert said_days("jeden ersten Samstag", "de").holds(SATURDAY)
+    assert said_days("jeden ersten und dritten Samstag", "de").nth == {1, 3}
 
 
 def test_a_season_is_kept_to() -> None:
