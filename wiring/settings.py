@@ -6,9 +6,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Literal, Self
+from typing import Annotated, Literal, Self
 
-from pydantic import Field, SecretStr, field_validator, model_validator
+from pydantic import Field, SecretStr, StringConstraints, field_validator, model_validator
 
 from adapters.elastic.settings import ElasticSettings
 from adapters.embedders.settings import EmbedderSettings
@@ -19,10 +19,12 @@ from pipelines.query.settings import QuerySettings
 from pipelines.runtime.logs import LogSettings
 from pipelines.runtime.settings import HomeSettings, ListenSettings, SettingsGroup
 from pipelines.worker.settings import WorkerSettings
-from schemas.base import SiteId
+from schemas.base import Lang, SiteId
 from schemas.page import Group
+from schemas.query import MAX_QUESTION
 
 Scope = Literal["ingest", "chat", "admin"]
+ExampleQuestion = Annotated[str, StringConstraints(min_length=1, max_length=MAX_QUESTION, strip_whitespace=True)]
 
 
 class ChatSettings(SettingsGroup):
@@ -37,6 +39,11 @@ class ChatSettings(SettingsGroup):
         ge=1,
         description="Questions that all visitors together may ask in a day (UTC) through one gateway process; after "
         "them 429 `daily-budget`. Programs with a key are not counted. Default: no limit.",
+    )
+    examples: dict[Lang, tuple[ExampleQuestion, ...]] = Field(
+        default_factory=dict,
+        description="Questions to begin with, by language: the chat page at `/` offers them, `pagewire check` asks "
+        "them.",
     )
 
 

@@ -22,6 +22,7 @@ from typing import NamedTuple, get_args
 
 from prompts.loader import sentences
 from schemas.query import CourtesyKind
+from text.language import stopwords
 from text.plausible import gibberish
 
 GREETING = 6  # words of a greeting, at most, that no comma divides from a question
@@ -194,6 +195,12 @@ def _begins(words: Words, openings: Sequence[Words]) -> bool:
     return any(words[: len(opening)] == opening for opening in openings)
 
 
+@cache
+def _empty() -> frozenset[str]:
+    """The stop words of all languages."""
+    return frozenset(folded(word) for empty in stopwords().values() for word in empty)
+
+
 def _language(clauses: Sequence[_Clause], lang: str) -> str:
     """The visitor's own where it is said so in that, else the one that most of it is in."""
     heard_in = [clause.langs for clause in clauses if clause.langs]
@@ -214,14 +221,17 @@ def _between(said: str, clauses: Sequence[_Clause], first: int, last: int) -> st
 
 
 def _greeted(clause: _Clause) -> int:
-    """Where the clause begins, after a greeting at its front; only where two words or more come after that."""
+    """Where the clause begins, after a greeting at its front; only where two words or more come after that, and they
+    say something: not in "good day to you".
+    """
     words = tuple(token.word for token in clause.tokens)
     if clause.kind is None:
         for length in range(min(len(words) - 2, GREETING), 0, -1):
             for phrases in _phrases().values():
                 said = phrases.said.issuperset(words[:length])
                 covered = _covered(words[:length], phrases.kinds, frozenset()) if said else ()
-                if covered and all("greeting" in kinds for kinds in covered):
+                rest = words[length:]
+                if covered and all("greeting" in kinds for kinds in covered) and not _empty().issuperset(rest):
                     return clause.tokens[length].start
     return clause.tokens[0].start
 
