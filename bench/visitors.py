@@ -23,7 +23,7 @@ from pydantic import BaseModel, ConfigDict
 from rich.progress import track
 
 from bench.report import interval, report
-from bench.system import system
+from bench.system import CLOCK, system
 from cli.demo import sample_pages
 
 SITE = "demo"
@@ -126,11 +126,11 @@ def _folded(text: str) -> str:
 def main(part: Part, show: bool) -> None:
     """Ask every case of a part, print what came of it."""
     every = cases()
-    wanted = [case for case in part_of(every, part) if case.now is None]
-    clocked = len(part_of(every, part)) - len(wanted)
+    wanted = part_of(every, part)
     verdicts = asyncio.run(_asked(wanted))
+    clocked = sum(case.now is not None for case in wanted)
     about = (
-        f"{len(verdicts)} everyday questions on the sample site ({part}), no model; {clocked} need a clock: not asked"
+        f"{len(verdicts)} everyday questions on the sample site ({part}), no model; {clocked} at a time of their own"
     )
     report("visitors", about, COLUMNS, _lines(verdicts), part=part, seed=SEED, verdicts=_kept(verdicts, part))
     if show and part != "hold-out":
@@ -187,7 +187,12 @@ def _kept(verdicts: Iterable[Verdict], part: Part) -> list[Mapping[str, Any]]:
 async def _asked(wanted: Sequence[Case]) -> list[Verdict]:
     async with system([SITE], languages=LANGUAGES) as (started, client):
         await fill(started.url, client)
-        return [judged(case, await _shown(client, case)) for case in track(wanted, "asking")]
+        clock = started.settings.home / CLOCK
+        verdicts = []
+        for case in track(wanted, "asking"):
+            clock.write_text(case.now.isoformat() if case.now else "", encoding="utf-8")
+            verdicts.append(judged(case, await _shown(client, case)))
+        return verdicts
 
 
 async def fill(url: str, client: httpx.AsyncClient) -> None:

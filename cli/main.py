@@ -10,6 +10,7 @@ import typer
 from cli import (
     audit,
     bench,
+    check,
     connectors,
     content,
     demo,
@@ -45,6 +46,7 @@ app.command("watch")(connectors.watch)
 app.command("receipt")(content.receipt)
 app.command("search")(questions.search)
 app.command("ask")(questions.ask)
+app.command("check")(check.check)
 app.command("status")(status.status)
 app.command("audit")(audit.audit)
 app.command("rebuild")(rebuild.rebuild)

@@ -13,7 +13,9 @@ MAX_QUESTION = 4_000  # characters; longer is refused at the edge with a clear a
 MAX_HISTORY = 3_000 * 4  # characters of what was said before: 3,000 tokens, at about four characters a token
 
 RequestId = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_-]{8,64}$")]
-SearchMode = Literal["semantic", "keyword"]
+SearchMode = Literal["semantic", "keyword", "courtesy"]  # courtesy: nothing is searched
+# What a visitor says that needs no look at the website; about: who or what the chat is, conversation: what was said.
+CourtesyKind = Literal["greeting", "thanks", "goodbye", "insult", "gibberish", "about", "conversation"]
 # What the gate says of a question:
 #   0 fine: the pages answer it
 #   1 they answer it, but the hits are spread over many pages: narrowing it down would help
@@ -61,6 +63,7 @@ class Rephrased(Message):
     request: Question
     question: str
     mode: SearchMode
+    courtesy: CourtesyKind | None = Field(default=None, description="Of a courtesy; null: something is asked.")
     timings_ms: dict[str, float] = Field(default_factory=dict)
 
 
@@ -123,6 +126,7 @@ class Retrieved(Message):
     request: Question
     question: str
     mode: SearchMode
+    courtesy: CourtesyKind | None = Field(default=None, description="Of a courtesy; null: something is asked.")
     grade: Grade
     sources: tuple[Source, ...]
     gate: Gate | None = None

@@ -12,9 +12,11 @@ from adapters.embedders.registry import Models
 from adapters.kafka.log import LogReader, LogTail
 from adapters.reranker import make_reranker
 from pipelines.query.answer.answering import Answering
+from pipelines.query.answer.clock import clock_of
 from pipelines.query.answer.handler import answer_handler
 from pipelines.query.answer.stops import Stops
 from pipelines.query.answer.strategies.base import StrategyContext
+from pipelines.query.answer.strategies.courtesy import Courtesy
 from pipelines.query.answer.strategies.finder import PageFinder
 from pipelines.query.answer.strategies.registry import strategies
 from pipelines.query.giving_up import apology, asked, impatient, rephrased, retrieved
@@ -117,8 +119,15 @@ def answer_stage(settings: Settings, elastic: Elastic, models: Models) -> Stage:
     model = chat_model(settings)
     finder = PageFinder(Searcher(elastic.search, models, settings), elastic.search, settings)
     small = chat_model(settings, settings.llm_small_model) if settings.llm_small_model else model
-    ways = strategies(StrategyContext(model, site_prompts, finder)) if model else {}
-    answering = Answering(settings, site_prompts, ways, Translator(small, load("translate")) if small else None)
+    means = StrategyContext(model, site_prompts, finder) if model else None
+    answering = Answering(
+        settings,
+        site_prompts,
+        strategies(means) if means else {},
+        Translator(small, load("translate")) if small else None,
+        Courtesy(means) if means else None,
+        clock_of(settings.clock),
+    )
 
     async def setup() -> None:
         await models.warm()

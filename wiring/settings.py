@@ -6,9 +6,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Literal, Self
+from typing import Annotated, Literal, Self
 
-from pydantic import Field, SecretStr, field_validator, model_validator
+from pydantic import Field, SecretStr, StringConstraints, field_validator, model_validator
 
 from adapters.elastic.settings import ElasticSettings
 from adapters.embedders.settings import EmbedderSettings
@@ -19,10 +19,12 @@ from pipelines.query.settings import QuerySettings
 from pipelines.runtime.logs import LogSettings
 from pipelines.runtime.settings import HomeSettings, ListenSettings, SettingsGroup
 from pipelines.worker.settings import WorkerSettings
-from schemas.base import SiteId
+from schemas.base import Lang, SiteId
 from schemas.page import Group
+from schemas.query import MAX_QUESTION
 
 Scope = Literal["ingest", "chat", "admin"]
+ExampleQuestion = Annotated[str, StringConstraints(min_length=1, max_length=MAX_QUESTION, strip_whitespace=True)]
 
 
 class ChatSettings(SettingsGroup):
@@ -37,6 +39,11 @@ class ChatSettings(SettingsGroup):
         ge=1,
         description="Questions that all visitors together may ask in a day (UTC) through one gateway process; after "
         "them 429 `daily-budget`. Programs with a key are not counted. Default: no limit.",
+    )
+    examples: dict[Lang, tuple[ExampleQuestion, ...]] = Field(
+        default_factory=dict,
+        description="Questions to begin with, by language: the chat page at `/` offers them, `pagewire check` asks "
+        "them.",
     )
 
 
@@ -99,6 +106,16 @@ class EdgeSettings(HomeSettings, ListenSettings):
     )
 
 
+def _sample_site() -> Mapping[SiteId, SiteSettings]:
+    """What there is without a pagewire.yaml: the fictional town of `pagewire demo`."""
+    contact = {
+        "de": "Im Rathaus hilft man Ihnen gern weiter: 030 23125-100 oder rathaus@kranichmuende.example.",
+        "en": "The town hall is glad to help: 030 23125-100 or rathaus@kranichmuende.example.",
+    }
+    site = SiteSettings(languages=("de", "en"), title="Kranichmünde", timezone="Europe/Berlin", contact=contact)
+    return {"demo": site}
+
+
 class Settings(
     EdgeSettings,
     ElasticSettings,
@@ -115,7 +132,7 @@ class Settings(
     """All settings. In the environment: `PAGEWIRE_` + the upper-case name."""
 
     sites: Mapping[SiteId, SiteSettings] = Field(
-        default_factory=lambda: {"demo": SiteSettings(languages=("de", "en"), title="Kranichmünde")},
+        default_factory=_sample_site,
         description="The websites, each by its id: see below.",
     )
 

@@ -27,7 +27,7 @@ Examples = Mapping[str, Mapping[str, Sequence[str]]]
 
 
 def routes(examples: Examples) -> APIRouter:
-    """Reads the files. `examples`: questions to begin with, by site and language."""
+    """Reads the files. `examples`: questions to begin with, by site and language, of sites whose settings have none."""
     router = APIRouter(include_in_schema=False)
     folder = files("gateway.site") / "static"
     page = Template((folder / "index.html").read_text("utf-8"))
@@ -60,7 +60,7 @@ def _index(page: Template, settings: Settings, examples: Examples, site: str, la
         dir="rtl" if lang.partition("-")[0] in RIGHT_TO_LEFT else "ltr",
         title=escape(chosen.title or site),
         languages="".join(links),
-        examples=escape("\n".join(examples.get(site, {}).get(lang, ()))),
+        examples=escape("\n".join((chosen.chat.examples or examples.get(site, {})).get(lang, ()))),
     )
 
 

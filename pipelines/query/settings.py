@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from pydantic import Field
 
 from pipelines.runtime.chunking import ChunkerSettings
@@ -37,6 +39,11 @@ class QuerySettings(SitesSettings, ChunkerSettings):
         default=800, ge=50, description="Tokens a model may write for an answer; one that runs on is stopped."
     )
     history_messages: int = Field(default=15, ge=0, description="Messages of a conversation kept in mind.")
+    clock: Path | None = Field(
+        default=None,
+        description="For benchmarks and tests: a file with the time that answers take for now, as ISO 8601, the site's "
+        "own where it names no zone. It is read for every answer. Default: the machine's clock.",
+    )
     question_patience: float = Field(
         default=20.0,
         gt=0,

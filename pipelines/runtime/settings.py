@@ -45,6 +45,11 @@ class Site(SettingsGroup):
     timezone: str = Field(
         default="UTC", description="Where the site is, `Europe/Berlin`: what today and now mean in its answers."
     )
+    contact: dict[Lang, str] = Field(
+        default_factory=dict,
+        description="How to reach somebody, as Markdown, by language: said when no page answers a question. In a "
+        "language that is not there, the text of the site's first language is said.",
+    )
     glossary: dict[str, dict[Lang, str]] = Field(
         default_factory=dict,
         description="Terms that are never translated freely: term -> language -> what it is called there; "
@@ -59,6 +64,12 @@ class Site(SettingsGroup):
         except (ZoneInfoNotFoundError, ValueError):
             raise ValueError("no such time zone here; names are those of IANA, such as Europe/Berlin") from None
         return value
+
+    def reached_by(self, lang: str) -> str:
+        """How to reach somebody, in a language or in the site's own; empty where it does not say."""
+        own = self.languages[0]
+        tried = (lang, lang.partition("-")[0], own, own.partition("-")[0])
+        return next((self.contact[each] for each in tried if each in self.contact), "")
 
     @property
     def zone(self) -> ZoneInfo:

@@ -22,6 +22,6 @@ class System:
 @pytest.fixture(scope="session")
 def system(engine: Servers, tmp_path_factory: pytest.TempPathFactory) -> Iterator[System]:
     """`pagewire up` with the lite embedder and no model."""
-    instance = Instance(tmp_path_factory.mktemp("system"), engine, sites=2, PAGEWIRE_VISITOR_RATE="10000/minute")
+    instance = Instance(tmp_path_factory.mktemp("system"), engine, sites=3, PAGEWIRE_VISITOR_RATE="10000/minute")
     with instance.started("up") as up, instance.client(up.url) as client:
         yield System(instance, up.url, client)

@@ -106,10 +106,17 @@ def test_tools_are_called_over_the_wire(town: tuple[Model, dict[str, httpx.Clien
     assert offered == {"date_calculator", "opening_hours", "page"}
 
 
-def test_a_greeting_needs_no_page(town: tuple[Model, dict[str, httpx.Client]]) -> None:
+def test_a_greeting_costs_no_model(town: tuple[Model, dict[str, httpx.Client]]) -> None:
+    model, sites = town
+    model.seen.clear()
+    final = ask(sites["retrieval-gate"], "Good morning to you all!")[-2][1]
+    assert (final["strategy"], final["citations"], model.seen) == ("courtesy", [], [])
+
+
+def test_small_talk_that_our_lists_do_not_know_needs_no_page(town: tuple[Model, dict[str, httpx.Client]]) -> None:
     model, sites = town
     model.script = [Reply(["NO"]), Reply(["Hello! Ask me about the town."])]
-    final = ask(sites["retrieval-gate"], "Good morning to you all!")[-2][1]
+    final = ask(sites["retrieval-gate"], "Top of the morning, you lovely stranger!")[-2][1]
     assert (final["text"], final["citations"], final["extractive"]) == ("Hello! Ask me about the town.", [], False)
 
 

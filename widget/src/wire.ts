@@ -107,7 +107,7 @@ export interface FeedbackOrder {
 export interface QuestionRephrased {
   type: "rephrased";
   question: string;
-  mode: "semantic" | "keyword";
+  mode: "semantic" | "keyword" | "courtesy";
 }
 
 export interface Restart {

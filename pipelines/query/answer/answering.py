@@ -19,6 +19,7 @@ import structlog
 
 from pipelines.query.answer.canned import refused, reply
 from pipelines.query.answer.cite import used_sources
+from pipelines.query.answer.clock import Clock, SystemClock
 from pipelines.query.answer.pump import StrategyFailed, pumped
 from pipelines.query.answer.remedies import remedy
 from pipelines.query.answer.strategies.base import CutShort, LeftOut, Piece, Strategy, Task
@@ -33,7 +34,7 @@ from pipelines.runtime.errors import PagewireError
 from pipelines.runtime.settings import StrategyName
 from prompts.phrases import Phrases
 from schemas.answer import Answered, Done, Failed, QuestionRephrased, SourcesFound, Step, Token, Usage
-from schemas.query import Question, Retrieved, Source
+from schemas.query import CourtesyKind, Question, Retrieved, Source
 
 log = structlog.get_logger(__name__)
 
@@ -72,6 +73,7 @@ class Answering:
     Args:
         strategies: by name; none where there is no model.
         translator: of our own sentences; none where there is no model.
+        courteous: answers what is asked about the conversation; none where there is no model.
     """
 
     def __init__(
@@ -80,11 +82,15 @@ class Answering:
         site_prompts: SitePrompts,
         strategies: Mapping[StrategyName, Strategy],
         translator: Translator | None = None,
+        courteous: Strategy | None = None,
+        clock: Clock | None = None,
     ) -> None:
         self._settings = settings
         self._translator = translator
         self._prompts = site_prompts
         self._strategies = strategies
+        self._courteous = courteous
+        self._clock = clock or SystemClock()
 
     async def answer(self, retrieved: Retrieved, embedder: Embedder, to: Publication, stopped: asyncio.Event) -> None:
         """Publish the whole answer, `rephrased` to `done`.
@@ -152,7 +158,7 @@ class Answering:
             retrieved,
             site=site.title or request.site,
             language=self._phrases(request).name(request.lang),
-            now=datetime.now(site.zone),
+            now=self._clock.now(site.zone),
             budget=site.context_chars or self._settings.context_chars,
             history_messages=self._settings.history_messages,
             room=site.answer_tokens or self._settings.answer_tokens,
@@ -163,6 +169,8 @@ class Answering:
         self, task: Task, made: _Made, embedder: Embedder, to: Publication, stopped: asyncio.Event
     ) -> str | None:
         """Publish the text. Returns: the code of what the visitor must be told instead."""
+        if task.retrieved.courtesy is not None:
+            return await self._reply(task, task.retrieved.courtesy, made, to, stopped)
         retrieved, phrases = task.retrieved, self._phrases(task.retrieved.request)
         name = self._settings.site(retrieved.request.site).strategy
         strategy = self._strategies.get(name)
@@ -192,8 +200,25 @@ class Answering:
                         return None
                     await _publish(piece, made, to)
         if not to.text:
-            text = reply(retrieved, phrases) if refuses else phrases.nothing_found(retrieved.request.lang)
-            await to.put(Token(text=await self._said(text, retrieved.request)))
+            contact = self._settings.site(retrieved.request.site).reached_by(retrieved.request.lang)
+            await to.put(Token(text=await self._said(reply(retrieved, phrases, contact), retrieved.request)))
+        return None
+
+    async def _reply(
+        self, task: Task, courtesy: CourtesyKind, made: _Made, to: Publication, stopped: asyncio.Event
+    ) -> str | None:
+        """Publish one decent sentence. The model is asked only about the conversation, which it has read."""
+        made.strategy = "courtesy"
+        if courtesy == "conversation" and self._courteous is not None and task.retrieved.request.history:
+            made.extractive = False
+            failure = await self._by_model(self._courteous, task, made, to, stopped)
+            if stopped.is_set() or (failure is None and to.text):
+                return None
+            if to.text:
+                await to.restart()
+        made.extractive, made.cut = True, False
+        text = self._phrases(task.retrieved.request).say(courtesy, task.retrieved.request.lang)
+        await to.put(Token(text=await self._said(text, task.retrieved.request)))
         return None
 
     async def _said(self, text: str, request: Question) -> str:

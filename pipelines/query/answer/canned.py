@@ -3,7 +3,8 @@
 The answer's model is not asked; the translator may be, to say the sentence in a language that we have no words in.
 Strategies that search for themselves run whatever the gate says, and end here when they, too, find nothing.
 
-grade 2..5 ─▶ a sentence in the visitor's language ─▶ the pages that come closest
+grade 2..5 ─▶ a sentence in the visitor's language ─▶ the pages that come closest ─▶ how to reach somebody
+courtesy ──▶ a sentence in the visitor's language
 """
 
 from __future__ import annotations
@@ -25,12 +26,17 @@ def refused(grade: Grade) -> bool:
     return grade in NAMES
 
 
-def reply(retrieved: Retrieved, phrases: Phrases) -> str:
-    """Markdown: what is missing, and links to the nearest pages. For grades that are `refused`."""
+def reply(retrieved: Retrieved, phrases: Phrases, contact: str = "") -> str:
+    """Markdown: what is missing, and links to the nearest pages. For grades that are not `refused`: nothing was found.
+
+    Args:
+        contact: the site's own text how to reach somebody.
+    """
     lang = retrieved.request.lang
-    said = phrases.say(NAMES[retrieved.grade], lang)
-    pages = [f"- [{title}](<{url}>)" for title, url in candidates(retrieved.sources)]
-    return "\n\n".join([said, "\n".join([phrases.say("see-pages", lang), "", *pages])] if pages else [said])
+    said = phrases.say(NAMES[retrieved.grade] if refused(retrieved.grade) else "nothing-found", lang)
+    pages = [f"- [{title}](<{url}>)" for title, url in candidates(retrieved.sources) if refused(retrieved.grade)]
+    nearest = "\n".join([phrases.say("see-pages", lang), "", *pages]) if pages else ""
+    return "\n\n".join(part for part in (said, nearest, contact) if part)
 
 
 def candidates(sources: Iterable[Source]) -> list[tuple[str, str]]:

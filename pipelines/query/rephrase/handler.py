@@ -1,20 +1,24 @@
 """The rephrase stage: decode, rewrite, send. How a question is rewritten stands in rewrite, examples and follow_up.
 
-query.requests ─▶ rephrase ─▶ query.rephrased"""
+query.requests ─▶ rephrase ─▶ query.rephrased
+
+A courtesy is handed on as one, in the language it was said in: nothing is searched for it."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from time import perf_counter
 
 import structlog
 
+from pipelines.query.rephrase.courtesy import heard
 from pipelines.query.rephrase.rewrite import Rewriter, rewrite, search_mode
 from pipelines.query.settings import QuerySettings
 from pipelines.query.site_prompts import SitePrompts
 from pipelines.runtime.record import Record
 from pipelines.runtime.stage import Handler, Sender
-from schemas.query import Question, Rephrased
+from schemas.query import Question, Rephrased, Turn
 from schemas.topics import REPHRASED
 
 logger = structlog.get_logger(__name__)
@@ -29,14 +33,22 @@ def rephrase_handler(settings: QuerySettings, site_prompts: SitePrompts, rewrite
     async def handle(record: Record, sender: Sender) -> None:
         request = Question.decode(record.value)
         began = perf_counter()
-        mode = search_mode(request.question, settings.short_question_words)
-        question = request.question
+        understood = heard(request.question, request.lang, conversing=bool(request.history))
+        question, mode = understood.question, search_mode(understood.question, settings.short_question_words)
         awaited = datetime.now(UTC) < request.deadline  # after it, the answer stage says so
-        if mode == "semantic" and awaited:
-            question = await rewrite(request, settings, site_prompts, rewriter)
+        if understood.kind is not None:
+            mode, request = "courtesy", request.model_copy(update={"lang": understood.lang})
+        elif mode == "semantic" and awaited:
+            asked = request.model_copy(update={"question": question, "history": _questions(request.history)})
+            question = await rewrite(asked, settings, site_prompts, rewriter)
         timings = {"rephrase": (perf_counter() - began) * 1000}
-        message = Rephrased(request=request, question=question, mode=mode, timings_ms=timings)
+        message = Rephrased(request=request, question=question, mode=mode, courtesy=understood.kind, timings_ms=timings)
         await sender.send(REPHRASED, request.conversation_id, message)
         logger.info("rephrased", mode=mode, changed=question != request.question, ms=round(timings["rephrase"]))
 
     return handle
+
+
+def _questions(history: Sequence[Turn]) -> tuple[Turn, ...]:
+    """The turns that a question may lean on: "And on Sundays?" is not about the thanks before it."""
+    return tuple(turn for turn in history if heard(turn.question, "en").kind is None)

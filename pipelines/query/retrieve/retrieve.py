@@ -34,7 +34,7 @@ async def retrieve(
     *,
     writes: bool = False,
 ) -> Retrieved:
-    """Search, judge and widen.
+    """Search, judge and widen; of a courtesy nothing is searched.
 
     Args:
         writes: whether a model writes the answer: it may find in the sources what no unit says by itself.
@@ -42,8 +42,18 @@ async def retrieve(
     Raises:
         UnknownSite, Retryable. Permanent: of the reranker.
     """
-    began = perf_counter()
     request = asked.request
+    if asked.courtesy is not None:
+        return Retrieved(
+            request=request,
+            question=asked.question,
+            mode=asked.mode,
+            courtesy=asked.courtesy,
+            grade=FINE,
+            sources=(),
+            timings_ms=asked.timings_ms,
+        )
+    began = perf_counter()
     keyword = asked.mode == "keyword"
     found = await searcher.find(
         request.site,

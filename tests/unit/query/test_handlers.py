@@ -34,7 +34,7 @@ from pipelines.runtime.record import Record
 from schemas.answer import AnswerEvent, Done, Failed, Token, Usage
 from schemas.base import Message, WireError
 from schemas.example import RephraseExample
-from schemas.query import Question, Rephrased, Retrieved
+from schemas.query import Question, Rephrased, Retrieved, Turn
 from schemas.topics import ANSWERS, REPHRASED, RETRIEVED
 from tests.asking import NOON, question, retrieved, source
 from wiring.settings import Settings, SiteSettings
@@ -98,6 +98,23 @@ async def test_what_the_visitor_calls_a_thing_is_rewritten_into_what_the_site_ca
 )
 async def test_without_a_working_model_the_question_stays_as_it_is(model: FakeChat | None) -> None:
     assert (await rephrased(asked(), model)).question == "When is the pool open?"
+
+
+async def test_a_courtesy_is_handed_on_as_one_in_the_language_it_was_said_in() -> None:
+    model, sender = FakeChat("An expensive question?"), FakeSender()
+    await rephrase_handler(SETTINGS, SITE_PROMPTS, rewriter(model))(record(asked("Vielen Dank!")), sender)
+    [made] = [sent.message for sent in sender.sent if isinstance(sent.message, Rephrased)]
+    assert (made.courtesy, made.mode, made.request.lang, model.asked) == ("thanks", "courtesy", "de", [])
+
+
+async def test_a_question_leans_over_the_thanks_before_it() -> None:
+    said = [Turn(question="When is the pool open?", answer="Daily."), Turn(question="thank you", answer="Welcome.")]
+    request = asked("And for children please, how much?").model_copy(update={"history": tuple(said)})
+    assert (await rephrased(request, None)).question == "When is the pool open? And for children please, how much?"
+
+
+async def test_only_what_is_asked_after_a_greeting_is_searched() -> None:
+    assert (await rephrased(asked("Hi! When is the pool open?"), None)).question == "When is the pool open?"
 
 
 @pytest.mark.parametrize("request_", [asked("pool hours"), asked(seconds_left=-1)], ids=["short", "too late"])

@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
-from time import perf_counter
 from typing import ClassVar
 
 from pipelines.query.answer.strategies.base import (
@@ -18,11 +17,10 @@ from pipelines.query.answer.strategies.base import (
     StrategyContext,
     Task,
     ask,
-    asked,
-    cited,
     search,
     write,
 )
+from pipelines.query.answer.strategies.courtesy import Courtesy
 from text.words import stems
 
 DECISION_TOKENS = 80
@@ -45,8 +43,7 @@ class RetrievalGate:
         yield step
         library = NumberedSources.of(task.retrieved.sources)
         if _NO.fullmatch(decided.text.strip()):
-            messages = asked(self._means, "courtesy", task, asked=task.retrieved.request.question)
-            writing = cited(self._means.model, messages, (), perf_counter(), task)
+            writing = Courtesy(self._means).run(task)
         else:
             query = decision(decided.text)
             if query and stems(query) != stems(task.question):

@@ -16,6 +16,7 @@ from pipelines.query.answer import pump
 from pipelines.query.answer.answering import QUOTING_TIME, Answering
 from pipelines.query.answer.ports import Finder
 from pipelines.query.answer.strategies.base import StrategyContext
+from pipelines.query.answer.strategies.courtesy import Courtesy
 from pipelines.query.answer.strategies.registry import strategies
 from pipelines.query.ports import (
     BadRequest,
@@ -40,7 +41,7 @@ from pipelines.runtime.settings import StrategyName
 from prompts.loader import ChatMessage, load
 from schemas.answer import Answered, AnswerEvent, Citation, Done, Event, Failed, Restart, Token, Usage
 from schemas.base import Message
-from schemas.query import Retrieved, Source
+from schemas.query import CourtesyKind, Retrieved, Source
 from schemas.topics import Topic
 from tests.asking import retrieved, source
 from wiring.settings import Settings, SiteSettings
@@ -77,8 +78,10 @@ async def answer(
     pages: Finder | None = None,
 ) -> list[AnswerEvent]:
     sender = sender or FakeSender()
-    ways = strategies(StrategyContext(model, SITE_PROMPTS, pages or NoPages())) if model else {}
-    answering = Answering(settings, SITE_PROMPTS, ways, Translator(model, load("translate")) if model else None)
+    means = StrategyContext(model, SITE_PROMPTS, pages or NoPages()) if model else None
+    translator = Translator(model, load("translate")) if model else None
+    courteous = Courtesy(means) if means else None
+    answering = Answering(settings, SITE_PROMPTS, strategies(means) if means else {}, translator, courteous)
     to = Publication(sender, question.request, 1)
     await answering.answer(question, FakeEmbedder(), to, stopped or asyncio.Event())
     return [s.message for s in sender.sent if isinstance(s.message, AnswerEvent)]
@@ -166,6 +169,37 @@ async def test_without_a_model_the_pages_are_quoted() -> None:
     assert streamed(events) == final.text
     assert {c.quote for c in final.citations} >= {"It is closed on Sundays."}
     assert [s.cited for s in final.sources] == [any(c.n == n for c in final.citations) for n in (1, 2)]
+
+
+def courtesy(kind: CourtesyKind, lang: str = "en") -> Retrieved:
+    return asked(lang=lang).model_copy(update={"courtesy": kind, "mode": "courtesy"})
+
+
+@pytest.mark.parametrize("model", [None, FakeChat("An expensive answer.")], ids=["no model", "model"])
+async def test_a_courtesy_is_answered_by_one_sentence_of_ours(model: FakeChat | None) -> None:
+    events = await answer(courtesy("thanks", "de"), model)
+    final = answered(events)
+    assert (final.text, final.strategy, final.citations) == (PHRASES.say("thanks", "de"), "courtesy", ())
+    assert model is None or model.asked == []
+
+
+async def test_a_model_answers_what_is_asked_about_the_conversation() -> None:
+    model = FakeChat("You asked about the pool.")
+    assert answered(await answer(courtesy("conversation"), model)).text == "You asked about the pool."
+    down = FakeChat(ModelDenied("no credit"))
+    assert answered(await answer(courtesy("conversation"), down)).text == PHRASES.say("conversation", "en")
+    assert answered(await answer(courtesy("conversation"), None)).text == PHRASES.say("conversation", "en")
+
+
+async def test_who_is_not_answered_is_told_how_to_reach_somebody() -> None:
+    site = SiteSettings(title="Town", languages=("de", "en"), contact={"de": "Rufen Sie an.", "en": "Call us."})
+    settings = Settings(sites={"town": site})
+    for lang, text in (("en", "Call us."), ("de-AT", "Rufen Sie an."), ("pl", "Rufen Sie an.")):
+        refused = asked(POOL, lang=lang).model_copy(update={"grade": 4})
+        assert answered(await answer(refused, None, settings=settings)).text.endswith(f"\n\n{text}")
+    assert answered(await answer(asked(), None, settings=settings)).text.endswith("\n\nCall us.")
+    assert "Call us." not in answered(await answer(asked(POOL), None, settings=settings)).text
+    assert "Call us." not in answered(await answer(courtesy("thanks"), None, settings=settings)).text
 
 
 async def test_a_title_is_quoted_only_where_there_is_nothing_else() -> None:

@@ -161,6 +161,13 @@ async def test_a_field_with_several_hits_is_read_once() -> None:
     assert index.fields == [(PAGE, "content"), (PAGE, "title")]
 
 
+async def test_nothing_is_searched_for_a_courtesy() -> None:
+    index = FakeIndex(dense=[hit(1, "Open daily.")])
+    said = asked("courtesy").model_copy(update={"courtesy": "greeting"})
+    made = await retrieve(said, None, index, SETTINGS)  # type: ignore[arg-type]
+    assert (made.grade, made.sources, made.courtesy, made.mode) == (FINE, (), "greeting", "courtesy")
+
+
 async def test_nothing_found_is_graded_so() -> None:
     retrieved = await found(FakeIndex())
     assert (retrieved.sources, retrieved.grade) == ((), NOTHING_FOUND)

@@ -1,0 +1,130 @@
+"""`pagewire check`: a site's own example questions, asked as visitors ask them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime, timedelta
+from secrets import token_urlsafe
+from typing import Annotated
+
+import typer
+from rich.progress import track
+
+from cli.output import NOT_SO, err, explained, out, print_json, rows, table
+from pipelines.conversations.ask import Asker
+from pipelines.query.answer.canned import refused
+from pipelines.runtime import logs
+from pipelines.runtime.errors import WrongUse
+from schemas.answer import Answered, Event, Failed, SourcesFound
+from schemas.query import Question
+from sites.content import load_site
+from wiring.clients import Clients
+from wiring.settings import Settings
+from wiring.settings_file import load
+
+SAMPLE_SITE = "demo"
+
+
+@dataclass(frozen=True)
+class Checked:
+    """What came of one question. `problem` is empty where its answer cites a page."""
+
+    lang: str
+    question: str
+    problem: str
+    page: str = ""  # title of the first page that is cited
+    url: str = ""
+    answer: str = ""
+
+
+def check(
+    site: Annotated[str, typer.Argument(help="Site, as in pagewire.yaml.")],
+    lang: Annotated[str | None, typer.Option(help="Only the questions in this language.")] = None,
+    json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Ask the questions that the chat offers to begin with (`chat.examples` of the site). Exit code 1 when one of them
+    is refused, fails, or is answered without citing a page: run it after an import. Answers are asked for as a visitor
+    without groups gets them.
+
+    Example: pagewire check town
+
+    Example: pagewire check town --lang de --json
+    """
+    with explained():
+        settings = load()
+        logs.configure(settings)
+        questions = chosen(example_questions(settings, site), site, lang)
+        checked = asyncio.run(ask_all(settings, site, questions))
+    failed = [each for each in checked if each.problem]
+    if json:
+        print_json(
+            {"site": site, "asked": len(checked), "failed": len(failed), "questions": [asdict(one) for one in checked]}
+        )
+    else:
+        lines = [(each.lang, each.question, each.problem or "fine", each.page) for each in checked]
+        out.print(rows(table("lang", "question", "", "page"), lines))
+        out.print(f"{len(checked) - len(failed)} of {len(checked)} are answered from a page")
+    if failed:
+        raise typer.Exit(NOT_SO)
+
+
+def example_questions(settings: Settings, site: str) -> Mapping[str, Sequence[str]]:
+    """By language; of the sample site its own, unless the settings have others. Raises: UnknownSite."""
+    configured = settings.site(site).chat.examples
+    return load_site().example_questions if not configured and site == SAMPLE_SITE else configured
+
+
+def chosen(questions: Mapping[str, Sequence[str]], site: str, lang: str | None) -> list[tuple[str, str]]:
+    """Language and question of those to ask. Raises: WrongUse: there are none."""
+    found = [(each, text) for each, texts in questions.items() for text in texts if lang in (None, each)]
+    if not found:
+        there = f"; there are some in {', '.join(questions)}" if questions else ""
+        raise WrongUse(f"sites.{site}.chat.examples: no questions{f' in {lang}' if lang else ''} to ask{there}")
+    return found
+
+
+async def ask_all(settings: Settings, site: str, questions: Sequence[tuple[str, str]]) -> list[Checked]:
+    """One after the other, with a progress bar on standard error. Raises: PagewireError."""
+    async with Clients(settings) as clients:
+        asker = await clients.asker()
+        shown = track(questions, "asking", console=err, transient=True)
+        return [judged(lang, text, await _events(asker, settings, site, lang, text)) for lang, text in shown]
+
+
+async def _events(asker: Asker, settings: Settings, site: str, lang: str, text: str) -> list[Event]:
+    """What a visitor would be told; not to its end where it takes too long."""
+    at = datetime.now(UTC)
+    asked = Question(
+        request_id=token_urlsafe(16),
+        conversation_id=token_urlsafe(16),
+        site=site,
+        lang=lang,
+        question=text,
+        asked_at=at,
+        deadline=at + timedelta(seconds=settings.question_timeout),
+    )
+    events: list[Event] = []
+    try:
+        async with asyncio.timeout(settings.question_timeout):
+            events.extend([followed.event.event async for followed in asker.ask(asked)])
+    except TimeoutError:
+        pass  # judged by what is missing
+    return events
+
+
+def judged(lang: str, question: str, events: Sequence[Event]) -> Checked:
+    """Fine where a page is cited; else why not."""
+    failed = next((each for each in events if isinstance(each, Failed)), None)
+    answer = next((each for each in events if isinstance(each, Answered)), None)
+    if failed is not None:
+        return Checked(lang, question, f"failed: {failed.code}")
+    if answer is None:
+        return Checked(lang, question, "no answer in time")
+    cited = next((source for source in answer.sources if source.cited), None)
+    if cited is not None:
+        return Checked(lang, question, "", cited.title, cited.url, answer.text)
+    grades = [each.grade for each in events if isinstance(each, SourcesFound)]
+    problem = "refused" if grades and refused(grades[-1]) else "no page cited"
+    return Checked(lang, question, problem, answer=answer.text)

@@ -1,0 +1,26 @@
+"""Courtesy: the model answers from nothing but the conversation."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+from time import perf_counter
+from typing import ClassVar
+
+from pipelines.query.answer.strategies.base import Piece, StrategyContext, Task, asked, cited
+
+
+class Courtesy:
+    """Not for a site to choose: for what needs no look at the website."""
+
+    searches: ClassVar = False
+
+    def __init__(self, means: StrategyContext) -> None:
+        self._means = means
+
+    async def run(self, task: Task) -> AsyncGenerator[Piece, None]:
+        """Raises: ModelError."""
+        messages = asked(self._means, "courtesy", task, asked=task.retrieved.request.question)
+        async with aclosing(cited(self._means.model, messages, (), perf_counter())) as pieces:
+            async for piece in pieces:
+                yield piece

@@ -1,0 +1,125 @@
+"""Whether letters can be words at all: "asdkj qwpoe" cannot, whatever the language.
+
+Measured by runs of three letters: `trigrams.txt` lists those of our own stop words, and those that stand in at least
+two of the names of countries, languages, currencies, cities, months and days in many languages (Unicode's CLDR). It is
+made by `python -m text.plausible`. Hardly any word of real questions has less than two fifths of its runs there; of
+letters struck at random, few have more than a third. What has a capital inside, has fewer than four letters, or is of
+a script that is not in the list is never told to be gibberish: it may be a name.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections import Counter
+from collections.abc import Iterator
+from functools import cache
+from itertools import pairwise
+from pathlib import Path
+
+from prompts.loader import table
+
+LISTED = Path(__file__).with_name("trigrams.txt")
+LEAST = 0.35  # share of the runs of a text that are known; less is gibberish
+LEAST_ALONE = 0.2  # of a single word, which may be a name
+LEAST_STRUCK = 0.8  # of a word whose letters lie side by side on the keyboard
+SHORTEST = 4  # letters
+ROWS = ("qwertyuiop", "qwertzuiopü", "azertyuiop", "asdfghjklöä", "qsdfghjklm", "zxcvbnm", "yxcvbnm", "wxcvbn",
+        "йцукенгшщзхъ", "фывапролджэ", "фівапролджє", "ячсмитьбю")  # fmt: skip
+LANGUAGES = "en de fr es it pt nl pl ro hu cs tr sv da nb fi hr sk sl et lv lt ca eu sq vi id is ga uk ru bg sr mk be"
+
+_ACCENT = re.compile("[\u0300-\u036f]")
+_LETTERS = re.compile("[a-zа-яёіїєґўђјљњћџѓќѕ]+")
+_WORD = re.compile(r"[^\W\d_]+")
+
+
+def gibberish(said: str) -> bool:
+    """Whether a text is nothing but struck keys. False where it has a figure's or a name's look, or no word to tell by.
+
+    Of texts without any letter or figure it is true.
+    """
+    if not any(char.isalnum() for char in said):
+        return True
+    runs: list[float] = []
+    words = 0
+    for word in _WORD.findall(said):
+        if word[1:] != word[1:].lower():
+            continue  # an abbreviation
+        plain = _folded(word)
+        if not _LETTERS.fullmatch(plain):
+            return False
+        if len(plain) < SHORTEST:
+            continue
+        known, number = _known(plain), len(plain)
+        if len(set(plain)) == 1 or (known <= LEAST_STRUCK and _struck(word.casefold())):
+            known = 0.0
+        runs += [known] * number
+        words += 1
+    return bool(runs) and sum(runs) / len(runs) < (LEAST if words > 1 else LEAST_ALONE)
+
+
+def _known(word: str) -> float:
+    found = list(_runs(word))
+    return sum(run in _trigrams() for run in found) / len(found)
+
+
+def _struck(word: str) -> bool:
+    """Whether each letter lies beside the one before, or one further, in a row of the keyboard."""
+    return any(
+        set(word) <= set(row) and all(abs(row.index(a) - row.index(b)) <= 2 for a, b in pairwise(word)) for row in ROWS
+    )
+
+
+def _runs(word: str) -> Iterator[str]:
+    edged = f" {word} "
+    return (edged[i : i + 3] for i in range(len(edged) - 2))
+
+
+def _folded(word: str) -> str:
+    return _ACCENT.sub("", unicodedata.normalize("NFKD", word.casefold())).translate(str.maketrans("łđøæ", "ldoa"))
+
+
+@cache
+def _trigrams() -> frozenset[str]:
+    lines = LISTED.read_text(encoding="utf-8").splitlines()
+    return frozenset(line[0] + line[i : i + 2] for line in lines for i in range(1, len(line), 2))
+
+
+def listed() -> str:
+    """The file's text: by first letter, the two that come after it."""
+    from babel import Locale  # only here: it is large, and the list is there
+
+    counts: Counter[str] = Counter()
+    for name in LANGUAGES.split():
+        data = Locale.parse(name)
+        texts = [*data.territories.values(), *data.languages.values(), *data.currencies.values()]
+        texts += [text for part in ("months", "days", "time_zones") for text in _texts(data._data[part])]
+        words = {word for text in texts for word in _LETTERS.findall(_folded(text)) if len(word) > 2}
+        counts.update(run for word in words for run in set(_runs(word)))
+    counts.update(
+        {
+            run: 2
+            for said in table("stopwords").values()
+            for word in _LETTERS.findall(_folded(said))
+            for run in _runs(word)
+        }
+    )
+    kept: dict[str, list[str]] = {}
+    for run in sorted(run for run, count in counts.items() if count > 1):
+        kept.setdefault(run[0], []).append(run[1:])
+    return "".join(f"{first}{''.join(pairs)}\n" for first, pairs in kept.items())
+
+
+def _texts(value: object) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, (list, tuple)):
+        for each in value:
+            yield from _texts(each)
+    elif hasattr(value, "values"):
+        for each in value.values():
+            yield from _texts(each)
+
+
+if __name__ == "__main__":
+    LISTED.write_text(listed(), encoding="utf-8")
