@@ -28,7 +28,7 @@ from rich.progress import track
 from adapters.embedders.base import Embedder, Vectors
 from adapters.embedders.bge_m3 import MAX_TOKENS, BgeM3Embedder
 from bench import checkpoint, synthetic, xquad
-from bench.ingest import embedded_texts
+from bench.ingest import chunk_texts
 from bench.report import percentile, report
 from pipelines.ingest.embedding_plan import plan
 from pipelines.ingest.handlers import chunked
@@ -225,4 +225,4 @@ def _generated(least: int) -> tuple[list[str], list[str]]:
 
 def _xquad(folder: Path) -> tuple[list[str], list[str]]:
     corpus = xquad.load(folder, "en")
-    return embedded_texts(corpus.pages, Settings().chunker), [asked.question for asked in corpus.questions]
+    return chunk_texts(corpus.pages, Settings().chunker), [asked.question for asked in corpus.questions]

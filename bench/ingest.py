@@ -1,4 +1,4 @@
-"""Bulk import of XQuAD English, accepted to searchable, against the embedder alone on the same chunks, same run.
+"""Bulk import of XQuAD English, accepted to searchable, against the embedder alone on the same texts, same run.
 
 The model as its own manual calls it leaves cores idle again and again; our embedder, which makes two calls at once,
 does not. What Kafka, Elasticsearch and the workers need is missing to the import, on as few cores as here.
@@ -7,7 +7,7 @@ does not. What Kafka, Elasticsearch and the workers need is missing to the impor
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Iterable, Sequence
+from collections.abc import Awaitable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from time import perf_counter
@@ -20,7 +20,8 @@ from bench.system import resident, system
 from bench.xquad import Corpus, load
 from pipelines.ingest.embedding_plan import plan
 from pipelines.ingest.handlers import chunked
-from schemas.ingest import Chunker
+from pipelines.ingest.unit_plan import plan_units
+from schemas.ingest import Chunker, PageChunks
 from schemas.page import PageChange, PageDocument
 from wiring.clients import Clients
 
@@ -38,6 +39,7 @@ async def _run(corpus: Corpus) -> None:
     async with system([SITE, WARM_UP]) as (started, client):
         async with Clients(started.settings) as clients:
             texts = embedded_texts(corpus.pages, started.settings.chunker)
+            chunks = chunk_texts(corpus.pages, started.settings.chunker)
             model = await clients.models.for_site(SITE)
             await model.passages(texts[:4])
             await put_in(client, WARM_UP, replace(corpus, articles=corpus.articles[:WARMING]))
@@ -47,14 +49,17 @@ async def _run(corpus: Corpus) -> None:
             imported = await timed(put_in(client, SITE, corpus))
             all_cores += await timed(model.passages(texts[half:]))
             bare += await alone(texts[half:])
+            without_units = await alone(chunks)
         memory = {child.name: round(resident(child.pid or 0) / 2**20) for child in started.children}
     ways = {
+        "the model alone, chunks without their units": without_units,
         "the model alone, one call after the other": bare,
         "our embedder alone, on all cores": all_cores,
         "import, accepted -> searchable": imported,
     }
-    lines = [(way, len(texts), round(len(texts) / took, 2), round(bare / took, 3)) for way, took in ways.items()]
-    report("ingest", f"{len(corpus.pages)} pages", ("way", "chunks", "chunks/s", "ratio"), lines, memory_mib=memory)
+    lines = [(way, len(chunks), round(len(chunks) / took, 2), round(bare / took, 3)) for way, took in ways.items()]
+    about = f"{len(corpus.pages)} pages, {len(chunks)} chunks, {len(texts) - len(chunks)} units"
+    report("ingest", about, ("way", "chunks", "chunks/s", "ratio"), lines, memory_mib=memory)
 
 
 async def alone(texts: Sequence[str]) -> float:
@@ -73,8 +78,20 @@ async def timed(work: Awaitable[object]) -> float:
 
 
 def embedded_texts(pages: Iterable[PageDocument], chunker: Chunker) -> list[str]:
-    """What the embed stage will embed."""
-    texts = []
+    """What the embed stage will embed: of each page its chunks, then their units."""
+    texts: list[str] = []
+    for page in _cut(pages, chunker):
+        texts += [planned.text for planned in plan(page, "bench")]
+        texts += [planned.sense for own in plan_units(page) for planned in own]
+    return texts
+
+
+def chunk_texts(pages: Iterable[PageDocument], chunker: Chunker) -> list[str]:
+    """The same, without units."""
+    return [planned.text for page in _cut(pages, chunker) for planned in plan(page, "bench")]
+
+
+def _cut(pages: Iterable[PageDocument], chunker: Chunker) -> Iterator[PageChunks]:
     for page in pages:
         change = PageChange.model_validate(
             {
@@ -88,8 +105,7 @@ def embedded_texts(pages: Iterable[PageDocument], chunker: Chunker) -> list[str]
                 "page": page,
             }
         )
-        texts += [planned.text for planned in plan(chunked(change, chunker, 0, 0), "bench")]
-    return texts
+        yield chunked(change, chunker, 0, 0)
 
 
 async def put_in(client: httpx.AsyncClient, site: str, corpus: Corpus) -> None:

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cache
-from itertools import accumulate
+from itertools import accumulate, islice
 
 import numpy as np
 from rich.progress import track
@@ -23,6 +23,8 @@ from adapters.kafka import KafkaSender
 from adapters.kafka.sender import Outgoing
 from pipelines.ingest.embedding_plan import parts, plan
 from pipelines.ingest.handlers import chunked
+from pipelines.ingest.unit_plan import plan_units
+from schemas.compact import compact
 from schemas.ingest import EmbeddedChunk, PageChunks, PageEmbeddings
 from schemas.keys import part_key
 from schemas.page import PageChange, PageDocument
@@ -93,9 +95,17 @@ def embeddings(page: PageChunks, model: Model, chunks_offset: int = 0) -> list[P
     rng = np.random.default_rng([ord(letter) for letter in page.change.page_id])
     vectors = rng.standard_normal((len(planned), model.dims), np.float32)
     vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+    units = plan_units(page)
+    rows = iter(compact(rng.standard_normal((sum(map(len, units)), model.dims), np.float32)))
     chunks = [
-        EmbeddedChunk(**p.chunk.model_dump(), embed_hash=p.embed_hash, vector=vector)
-        for p, vector in zip(planned, vectors, strict=True)
+        EmbeddedChunk(
+            **p.chunk.model_dump(),
+            embed_hash=p.embed_hash,
+            vector=vector,
+            units=tuple(u.unit for u in own),
+            unit_vectors=b"".join(islice(rows, len(own))),
+        )
+        for p, vector, own in zip(planned, vectors, units, strict=True)
     ]
     return parts(
         page,

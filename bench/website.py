@@ -1,6 +1,6 @@
 """Pages put straight into a live index, through the pure stages: what the benchmarks ask is what visitors search.
 
-pages ─chunked─▶ plan ─kept vectors─▶ parts ─index_part─▶ Elasticsearch
+pages ─chunked─▶ Embedding ─kept vectors─▶ parts ─index_part─▶ Elasticsearch
 """
 
 from __future__ import annotations
@@ -10,10 +10,11 @@ from datetime import UTC, datetime
 
 from adapters.elastic.bundle import Elastic
 from bench.vectors import KeptVectors
-from pipelines.ingest.embedding_plan import parts, plan
+from pipelines.ingest.embed import Embedding
+from pipelines.ingest.embedding_plan import plan
 from pipelines.ingest.handlers import chunked
 from pipelines.ingest.index import index_part
-from schemas.ingest import EmbeddedChunk
+from pipelines.ingest.unit_plan import plan_units
 from schemas.page import PageChange, PageDocument
 from wiring.settings import Settings
 
@@ -27,23 +28,21 @@ class OneModel:
     async def for_site(self, site: str) -> KeptVectors:
         return self._model
 
+    async def for_new(self, site: str) -> KeptVectors:
+        return self._model
+
 
 async def publish(
     elastic: Elastic, site: str, pages: Sequence[PageDocument], model: KeptVectors, settings: Settings
 ) -> None:
     """Return when all of it is searchable. Raises: Retryable."""
     made = [chunked(_change(site, page), settings.chunker, 0, number) for number, page in enumerate(pages)]
-    planned = [plan(page, model.fingerprint) for page in made]
-    await model.passages([each.text for chunks in planned for each in chunks])  # all at once: one bar, one look
-    for page, chunks in zip(made, planned, strict=True):
-        vectors = await model.passages([each.text for each in chunks])
-        embedded = [
-            EmbeddedChunk(**each.chunk.model_dump(), embed_hash=each.embed_hash, vector=vector)
-            for each, vector in zip(chunks, vectors, strict=True)
-        ]
-        for part in parts(
-            page, embedded, embedder=model.spec, model=model.fingerprint, dims=model.dims, embedded=len(embedded)
-        ):
+    read = [each.text for page in made for each in plan(page, model.fingerprint)]
+    read += [each.sense for page in made for own in plan_units(page) for each in own]
+    await model.passages(read)  # all at once: one bar, one look
+    embedding = Embedding(OneModel(model), elastic.pages)
+    for page in made:
+        for part in await embedding.embed_with(model, page):
             await index_part(part, elastic.pages, lambda: datetime.now(UTC))
 
 

@@ -91,7 +91,7 @@ async def _run(settings: Settings, wordpress: WordPress, posts: Sequence[tuple[s
         # The plugin stays quiet from here on: what is measured is the puller.
         wordpress.configure(endpoint="")
         synced = await _sync(started.settings, posts)
-    columns = ("way", "posts", "chunks", "seconds", "chunks/s", "ratio")
+    columns = ("way", "posts", "texts", "seconds", "texts/s", "ratio")
     report("wordpress-sync", "first sync", columns, synced)
 
 

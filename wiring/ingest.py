@@ -20,7 +20,8 @@ from schemas.topics import CHANGES, CHUNKS, EMBEDDINGS, RECEIPTS
 from text import words
 from wiring.settings import Settings
 
-# Seconds. A page of 4 MiB is some 4,000 chunks; the lite model makes 8 a second on two cores.
+# Seconds. A page of 4 MiB is some 8,000 chunks and has at most 10,000 units (pipelines.ingest.unit_plan); the lite
+# model makes 12 chunks or 35 units a second on two cores. What a try has made is known to the next one.
 EMBED_TIMEOUT = 1_200.0
 
 

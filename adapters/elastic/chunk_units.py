@@ -9,7 +9,7 @@ import base64
 from collections.abc import Mapping
 from typing import Any
 
-from schemas.ingest import ChunkUnit, EmbeddedChunk
+from schemas.ingest import EmbeddedChunk
 
 
 def stored(chunk: EmbeddedChunk) -> dict[str, Any]:
@@ -20,10 +20,13 @@ def stored(chunk: EmbeddedChunk) -> dict[str, Any]:
     }
 
 
-def read(source: Mapping[str, Any]) -> tuple[list[ChunkUnit], bytes]:
-    """Units and their vectors (schemas.compact); none of a document from before there were any."""
+def read(source: Mapping[str, Any]) -> tuple[list[dict[str, Any]], bytes]:
+    """Fields of the units, and their vectors (schemas.compact); none of a document from before there were any."""
     units = source.get("units")
     if not units:
         return [], b""
-    said = [ChunkUnit.model_construct(**unit | {"headings": tuple(unit.get("headings", ()))}) for unit in units["said"]]
+    said: list[dict[str, Any]] = units["said"]
+    for unit in said:
+        if "headings" in unit:
+            unit["headings"] = tuple(unit["headings"])
     return said, base64.b64decode(units["vectors"])

@@ -20,7 +20,7 @@ from pipelines.runtime.indexes import IndexGone, IndexInfo, alias
 from pipelines.runtime.record import Lane
 from schemas.head import Head, Token
 from schemas.http import SiteStatus
-from schemas.ingest import EmbeddedChunk, PageEmbeddings, ReceiptEvent, Vector32
+from schemas.ingest import ChunkUnit, EmbeddedChunk, PageEmbeddings, ReceiptEvent, Vector32
 from schemas.keys import chunk_id, head_id
 from schemas.page import ChangeRef, FieldName
 from text.words import indexed, stems
@@ -238,7 +238,10 @@ class Pages:
                         **last,
                     )
                 hits = answer["hits"]["hits"]
-                found += [KnownUnits(hit["_source"]["title"], *chunk_units.read(hit["_source"])) for hit in hits]
+                for source in (hit["_source"] for hit in hits):
+                    said, vectors = chunk_units.read(source)
+                    units = [ChunkUnit.model_construct(**unit) for unit in said]  # of our own making
+                    found.append(KnownUnits(source["title"], units, vectors))
                 if len(hits) < UNITS_LOOKUP:
                     break
                 last = {"search_after": hits[-1]["sort"]}

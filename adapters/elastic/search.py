@@ -329,5 +329,5 @@ def _candidate(found: dict[str, Any], cosine: float | None = None, bm25: float |
 def _hit(found: dict[str, Any]) -> Hit:
     units, vectors = chunk_units.read(found["_source"])
     rows = expand(vectors, len(units))
-    own = tuple(HitUnit(**vars(unit), vector=row) for unit, row in zip(units, rows, strict=True))
+    own = tuple(HitUnit(**unit, vector=row) for unit, row in zip(units, rows, strict=True))
     return Hit(**found["_source"] | {"units": own}, index=found["_index"])

@@ -30,6 +30,12 @@ def test_embeddings_are_named_by_the_hashes_the_embed_stage_would_look_up() -> N
     assert (part.model, part.dims, part.counts["content"]) == ("synthetic-8", 8, CHUNKS_A_PAGE - 1)
 
 
+def test_a_paragraph_has_some_sentences_each_with_a_vector() -> None:
+    [part] = embeddings(page(3), MODEL)
+    assert all(3 <= len(chunk.units) <= 9 for chunk in part.chunks[1:])
+    assert all(len(chunk.unit_vectors) == 8 * len(chunk.units) for chunk in part.chunks)
+
+
 def test_vectors_have_length_one_and_differ_between_pages() -> None:
     [one], [other] = embeddings(page(1), MODEL), embeddings(page(2), MODEL)
     for chunk in one.chunks:

@@ -30,7 +30,17 @@ from schemas.answer import (
 from schemas.base import MAX_REVISION, Message, WireError, language_tag, problems
 from schemas.head import Head
 from schemas.http import BulkLine, ChatRequest
-from schemas.ingest import Chunk, ChunkCounts, Chunker, EmbeddedChunk, Failure, PageChunks, PageEmbeddings, ReceiptEvent
+from schemas.ingest import (
+    Chunk,
+    ChunkCounts,
+    Chunker,
+    ChunkUnit,
+    EmbeddedChunk,
+    Failure,
+    PageChunks,
+    PageEmbeddings,
+    ReceiptEvent,
+)
 from schemas.page import Attachment, ChangeRef, PageChange, PageDocument, PageMeta
 from schemas.query import MAX_QUESTION, Question, Rephrased, Retrieved, Source, Turn
 from tests.asking import question, retrieved, source
@@ -291,6 +301,26 @@ def test_what_is_no_vector_is_refused_as_a_bad_message(vector: Any) -> None:
     value = json.loads(parts_of(change(5), {"content": ["a"]})[0].encode())
     value["chunks"][0]["vector"] = vector
     with pytest.raises(WireError, match=r"chunks\.0\.vector"):
+        PageEmbeddings.decode(json.dumps(value).encode())
+
+
+def test_units_travel_with_their_chunk_and_cost_nothing_where_there_are_none() -> None:
+    [part] = parts_of(change(5), {"content": ["a", "b"]})
+    assert b"unit" not in part.encode()
+    assert part.chunks[0].units == ()
+    unit = ChunkUnit(start=0, text="- a", kind="item", headings=("Fees",), intro="It costs:", block=0)
+    some = part.chunks[0].model_copy(update={"units": (unit, unit), "unit_vectors": bytes(range(250, 256)) + b"ab"})
+    back = PageEmbeddings.decode(part.model_copy(update={"chunks": (some, part.chunks[1])}).encode())
+    assert back.chunks[0].units == (unit, unit)
+    assert back.chunks[0].unit_vectors == some.unit_vectors
+    assert back.chunks[1].units == ()
+
+
+@pytest.mark.parametrize("vectors", ["", "AAAA", "AAAAAAA=", "é", 5, None])
+def test_units_and_vectors_that_do_not_fit_are_a_bad_message(vectors: Any) -> None:
+    value = json.loads(parts_of(change(5), {"content": ["a"]})[0].encode())
+    value["chunks"][0] |= {"units": [{"start": 0, "text": "a", "kind": "prose", "block": 0}], "unit_vectors": vectors}
+    with pytest.raises(WireError, match=r"chunks\.0"):
         PageEmbeddings.decode(json.dumps(value).encode())
 
 
