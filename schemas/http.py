@@ -101,6 +101,10 @@ class ChatResponse(Wire):
     extractive: bool
     stopped: bool = Field(description="The visitor stopped it: the answer is what came before.")
     cut: bool = Field(description="The model's own token limit ended it: the answer ends in …")
+    left_out: int = Field(
+        default=0,
+        description="Sentences that the model wrote and the sources it cites do not bear out: not in the answer.",
+    )
     strategy: str = Field(description="What was asked to answer: a strategy's name, or `quote`.")
     trace: tuple[Step, ...] = Field(
         default=(), description="The steps, in order; of very many only the first. Visitors do not get it."

@@ -214,6 +214,7 @@ async def whole(events: Patient, question: Question, deadline: float) -> ChatRes
         extractive=answer.extractive,
         stopped=answer.stopped,
         cut=answer.cut,
+        left_out=answer.left_out,
         citations=answer.citations,
         strategy=answer.strategy,
         trace=answer.trace,

@@ -11,7 +11,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from datetime import date
 
+from pipelines.query.answer.days import matching_rows
 from schemas.answer import Citation, Token
 from schemas.query import Evidence
 from text.markdown import cells, plain
@@ -23,6 +25,7 @@ LONGEST = 600  # characters of one unit
 CLOSE = 2.0  # of the score: a unit that is less far behind the best fits as well
 SIBLINGS = 4.0  # ... of the same list or table
 MOST = 4  # units
+THAT_DAY = 4.0  # of the score: what is about the day that was asked about fits so much better
 
 
 @dataclass(frozen=True)
@@ -50,6 +53,20 @@ def describing(evidence: Sequence[Evidence], lead_in: str) -> Quotation:
     best = evidence[0]
     there = [each for each in evidence if each.n == best.n]
     return Quotation(tuple(_written(_fitting(there, PASSAGE), lead_in)))
+
+
+def on_day(evidence: Sequence[Evidence], day: date, lang: str) -> list[Evidence]:
+    """Best first, where the question is about a day: what is about that day before what is about others.
+
+    Args:
+        lang: of the pages.
+    """
+    matching = set(matching_rows([plain(f"{each.header} {each.text}") for each in evidence], day, lang))
+    lifted = [
+        each.model_copy(update={"score": each.score + THAT_DAY}) if n in matching else each
+        for n, each in enumerate(evidence)
+    ]
+    return sorted(lifted, key=lambda each: -each.score)
 
 
 def chosen(evidence: Sequence[Evidence]) -> list[Evidence]:

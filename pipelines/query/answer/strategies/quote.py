@@ -7,13 +7,19 @@ found since), the sentences of the sources are embedded here.
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator
+from datetime import date
 from time import perf_counter
 
+from babel import Locale, UnknownLocaleError
+from babel.dates import format_date
+
 from pipelines.query.answer.canned import candidates
+from pipelines.query.answer.days import asked_day
 from pipelines.query.answer.extract import extract
-from pipelines.query.answer.quotation import answering, describing
+from pipelines.query.answer.quotation import answering, describing, on_day
 from pipelines.query.answer.strategies.base import Piece, Task, step
 from pipelines.runtime.embedder import Embedder
+from schemas.query import Retrieved
 
 QUOTABLE = ("content", "description")
 
@@ -34,14 +40,19 @@ class Quote:
     async def run(self, task: Task) -> AsyncGenerator[Piece, None]:
         """Nothing where there is nothing to quote. Raises: Retryable: the embedder is away."""
         began = perf_counter()
-        retrieved = task.retrieved
-        if retrieved.evidence:
+        retrieved, evidence = task.retrieved, task.retrieved.evidence
+        if evidence:
+            lead_in, about = self._lead_in, self._about
+            lang = retrieved.request.lang
+            if day := asked_day(task.question, task.now, lang):
+                evidence = on_day(evidence, day, _language(retrieved))
+                lead_in, about = (f"**{_written(day, lang)}**\n\n{text}" for text in (lead_in, about))
             if retrieved.sure is not None and retrieved.sure.of != "unit":
-                best = [source for source in retrieved.sources if source.n == retrieved.evidence[0].n]
+                best = [source for source in retrieved.sources if source.n == evidence[0].n]
                 links = [f" [{title}](<{url}>)" for title, url in candidates(best)]
-                quotation = describing(retrieved.evidence, self._about + "".join(links))
+                quotation = describing(evidence, about + "".join(links))
             else:
-                quotation = answering(retrieved.evidence, self._lead_in)
+                quotation = answering(evidence, lead_in)
             for event in quotation.events:
                 yield event
             yield step("quote", task.question, f"{len(quotation.citations)} units", began)
@@ -53,3 +64,16 @@ class Quote:
         for event in extracted.events:
             yield event
         yield step("quote", task.question, f"{len(extracted.citations)} sentences", began)
+
+
+def _language(retrieved: Retrieved) -> str:
+    """Of the page that the best evidence is on."""
+    return next(source.lang for source in retrieved.sources if source.n == retrieved.evidence[0].n)
+
+
+def _written(day: date, lang: str) -> str:
+    """The day in the visitor's language: "Monday, 23 November 2026"."""
+    try:
+        return str(format_date(day, "full", locale=Locale.parse(lang, sep="-")))
+    except (UnknownLocaleError, ValueError):
+        return day.isoformat()

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from datetime import date
 from typing import Any
 
-from pipelines.query.answer.quotation import MOST, Quotation, answering, describing
+from pipelines.query.answer.quotation import MOST, Quotation, answering, describing, on_day
 from schemas.query import Evidence
 from text.markdown import plain
 
@@ -85,3 +86,11 @@ def test_a_page_is_described_by_what_fits_best_on_it_alone() -> None:
     evidence = [said("Open daily."), said("Elsewhere.", 9.9, n=2), said("Bring a towel.", 2.0, start=20)]
     text = whole(describing(evidence, "This page comes closest: [Pool](</pool>)"))
     assert text == "This page comes closest: [Pool](</pool>)\n\n> Open daily.\n>\n> Bring a towel."
+
+
+def test_of_opening_hours_the_row_of_the_day_that_was_asked_about_comes_first() -> None:
+    row = {"kind": "row", "header": "| Day | Hours |", "block": 5, "of": 7}
+    evidence = [said("| Sunday | 9–18 |", 10, start=40, **row), said("| Mon–Fri | 6–18 |", 8, start=20, **row)]
+    tuesday, sunday = date(2026, 11, 24), date(2026, 11, 22)
+    assert [each.start for each in on_day(evidence, tuesday, "en")] == [20, 40]
+    assert [each.start for each in on_day(evidence, sunday, "en")] == [40, 20]
