@@ -6,7 +6,7 @@ found since), the sentences of the sources are embedded here.
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Sequence
 from datetime import date
 from time import perf_counter
 
@@ -19,7 +19,7 @@ from pipelines.query.answer.extract import extract
 from pipelines.query.answer.quotation import answering, describing, on_day
 from pipelines.query.answer.strategies.base import Piece, Task, step
 from pipelines.runtime.embedder import Embedder
-from schemas.query import Retrieved
+from schemas.query import Evidence, Retrieved
 
 QUOTABLE = ("content", "description")
 
@@ -40,7 +40,8 @@ class Quote:
     async def run(self, task: Task) -> AsyncGenerator[Piece, None]:
         """Nothing where there is nothing to quote. Raises: Retryable: the embedder is away."""
         began = perf_counter()
-        retrieved, evidence = task.retrieved, task.retrieved.evidence
+        retrieved = task.retrieved
+        evidence: Sequence[Evidence] = retrieved.evidence
         if evidence:
             lead_in, about = self._lead_in, self._about
             lang = retrieved.request.lang
