@@ -17,12 +17,17 @@ TYPO = 0.75  # least similarity of a word that is another one misspelled
 ENDING = 2  # letters at most that an inflected form has besides its stem
 
 
-def likeness(word: str, others: Iterable[str]) -> dict[str, float]:
-    """Those of the others that are like the word, each with how much, 0..1. All folded (text.words)."""
-    return {other: like for other in others if (like := _like(word, other))}
+def likeness(word: str, others: Iterable[str], *, misspelled: bool = True) -> dict[str, float]:
+    """Those of the others that are like the word, each with how much, 0..1. All folded (text.words).
+
+    Args:
+        misspelled: whether the word may be another one misspelled. One that is known is none: "abmelden" is not
+            "anmelden".
+    """
+    return {other: like for other in others if (like := _like(word, other, misspelled))}
 
 
-def _like(word: str, other: str) -> float:
+def _like(word: str, other: str, misspelled: bool) -> float:
     if word == other:
         return 1.0
     if min(len(word), len(other)) < SHORTEST:
@@ -34,7 +39,7 @@ def _like(word: str, other: str) -> float:
         return PART
     if other in word and len(other) > SHORTEST:
         return WHOLE
-    if min(len(word), len(other)) > SHORTEST:
+    if misspelled and min(len(word), len(other)) > SHORTEST:
         similar = Levenshtein.normalized_similarity(word, other, score_cutoff=TYPO)
         return 0.9 * similar
     return 0.0

@@ -10,6 +10,7 @@ weights were chosen: docs/reference/quality.md.
 
 from __future__ import annotations
 
+import heapq
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -18,12 +19,13 @@ from functools import cached_property
 import numpy as np
 
 from pipelines.query.retrieve.fuse import idf, known_share, standing
+from pipelines.query.retrieve.gate import Spoken
 from pipelines.query.retrieve.ports import ChunkKey, Hit, HitUnit, SurenessProfile
 from schemas.ingest import Vector32
 from schemas.query import Evidence, Grade, Source, Sure, SureOf
 from text.language import stopwords
 from text.likeness import likeness
-from text.words import stems, words
+from text.words import indexed, words
 
 TOP = 10  # of the best units that tell how sure the best one is
 FINE: Grade = 0
@@ -61,18 +63,24 @@ class Weights:
     """The question's words that say something, and how much each says."""
 
     terms: Mapping[str, float]
+    unknown: frozenset[str] = frozenset()  # to the index: perhaps misspelled
 
     @classmethod
-    def of(cls, question: str, known: Iterable[tuple[str, int]], total: int) -> Weights:
+    def of(cls, question: str, known: Iterable[tuple[str, int]], total: int, langs: Iterable[str]) -> Weights:
         """
         Args:
-            known: the question's stems and in how many of `total` chunks each is.
+            known: the question's stems and in how many of `total` chunks each is. langs: of the pages.
         """
-        having = dict(known)
+        terms, read = dict(known), list(dict.fromkeys(langs))
         empty = frozenset[str]().union(*stopwords().values())
         said = dict.fromkeys(words(question))
         telling = [word for word in said if word not in empty] or list(said)
-        return cls({word: idf(having.get("".join(stems(word)[:1]), 0), total) for word in telling})
+        having = {
+            word: max((terms.get(stem, 0) for lang in read for stem in indexed(word, lang)), default=0)
+            for word in telling
+        }
+        unknown = frozenset(word for word, chunks in having.items() if not chunks)
+        return cls({word: idf(chunks, total) for word, chunks in having.items()}, unknown)
 
     def share(self, likest: Mapping[str, float]) -> float:
         """How much of the question is there. `likest`: of each of its words, how like the likest word there is."""
@@ -107,6 +115,12 @@ class Findings:
             "mean": float(np.mean([each.cosine for each in self.units])),
             "known": self.known,
         }
+
+    @cached_property
+    def nearest(self) -> list[Spoken]:
+        """For the gate."""
+        near = heapq.nlargest(TOP, self.units, key=lambda each: each.cosine)
+        return [Spoken(f"{each.hit.title} {each.unit.text}", each.hit.lang, each.cosine) for each in near]
 
     def ordered(self, hits: Sequence[Hit], size: int) -> list[Hit]:
         """The best `size` chunks: those first whose page has the best unit, of a page those with its best units.
@@ -176,10 +190,11 @@ def weigh(
     if not units:
         return Findings(())
     cosines = np.stack([unit.vector for _, unit in units]) @ vector
-    weights = Weights.of(question, terms, total)
+    weights = Weights.of(question, terms, total, (hit.lang for hit in read))
     said = [frozenset(words(_said(unit))) for _, unit in units]
     above = [frozenset(words(" ".join((hit.title, *unit.headings, unit.intro)))) for hit, unit in units]
-    likest = {word: likeness(word, frozenset().union(*said, *above)) for word in weights.terms}
+    there = frozenset[str]().union(*said, *above)
+    likest = {word: likeness(word, there, misspelled=word in weights.unknown) for word in weights.terms}
     weighed = []
     for (hit, unit), cosine, mine, context in zip(units, cosines.tolist(), said, above, strict=True):
         at = own.get(hit.place, _beside(hit, hits))

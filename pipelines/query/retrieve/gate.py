@@ -19,6 +19,7 @@ from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import NamedTuple
 
 from pipelines.query.retrieve.fuse import idf, known_share
 from pipelines.query.retrieve.ports import Candidate, GateProfile, Hit, Thresholds
@@ -38,6 +39,14 @@ GRAM = 4  # characters: "bought" has no stem in common with "buying", but "won" 
 UNKNOWN = 0.5  # share of the question that the index knows; less, without a stop word we know, is another language
 
 
+class Spoken(NamedTuple):
+    """A unit near the question: no sentence needs to be embedded where these are known."""
+
+    text: str  # with its page's title
+    lang: str
+    cosine: float
+
+
 @dataclass(frozen=True)
 class Evidence:
     """What a search found for a question."""
@@ -48,6 +57,7 @@ class Evidence:
     terms: Sequence[tuple[str, int]]  # the question's stems, each with the number of chunks that have it
     total: int  # chunks in the index
     by_language: bool = False  # whether the terms are stems of their language
+    units: Sequence[Spoken] = ()  # nearest first, where the index holds their vectors
 
     @cached_property
     def known(self) -> float:
@@ -169,6 +179,10 @@ def signals(found: Evidence) -> dict[str, float]:
 
 async def closer(found: Evidence, model: Embedder) -> dict[str, float]:
     """What the sentences say that share most with the question: the best cosine, and cosine and words together."""
+    if found.units:
+        near = found.units[:SENTENCES]
+        both = [unit.cosine + found.share(unit.text, unit.lang) / 10 for unit in near]
+        return {"sentence": max(unit.cosine for unit in near), "both": max(both)}
     candidates = sentences(found)
     if not candidates:
         return {"sentence": 0.0, "both": 0.0}

@@ -1,6 +1,6 @@
 """Retrieve: the sources an answer may read, and whether there is an answer in them.
 
-query.rephrased ─▶ hits in five fields + keywords ─▶ (reranker) ─▶ gate ─▶ evidence ─▶ neighbours ─▶ query.retrieved
+query.rephrased ─▶ hits in five fields + keywords ─▶ (reranker) ─▶ evidence ─▶ gate ─▶ neighbours ─▶ query.retrieved
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from dataclasses import replace
 from time import perf_counter
 
 from pipelines.query.retrieve.evidence import Findings, graded, sureness, weigh
-from pipelines.query.retrieve.gate import Evidence, judge
+from pipelines.query.retrieve.gate import Evidence, Spoken, judge
 from pipelines.query.retrieve.ports import Chunks, Hit, Reranker, SearchEmbedder
 from pipelines.query.retrieve.search import Retrieval, Searcher
 from pipelines.query.retrieve.widen import passages, wanted
@@ -72,12 +72,6 @@ async def retrieve(
         began = perf_counter()
         hits = await reranked(asked.question, hits, reranker)
         timings["rerank"] = (perf_counter() - began) * 1000
-    grade: Grade = FINE if hits else NOTHING_FOUND
-    gate = None
-    if settings.gate and found.model is not None and not keyword:
-        began = perf_counter()
-        grade, gate = await _judged(asked, found, found.model, settings)
-        timings["gate"] = (perf_counter() - began) * 1000
     began = perf_counter()
     near = _same_revision(found.near, hits)
     if keyword:
@@ -89,10 +83,17 @@ async def retrieve(
         seen = found.candidates
         findings = weigh(asked.question, found.vector, hits, near, seen.terms, seen.total)
         hits = findings.ordered(hits, settings.content_hits)
-    sure = sureness(findings, found.model.profile.sureness) if found.model is not None else None
-    if sure is not None and settings.gate and hits:
-        grade = graded(grade, sure, writes)
     timings["evidence"] = (perf_counter() - began) * 1000
+    began = perf_counter()
+    grade: Grade = FINE if hits else NOTHING_FOUND
+    gate = sure = None
+    if found.model is not None:
+        sure = sureness(findings, found.model.profile.sureness)
+        if settings.gate and not keyword:
+            grade, gate = await _judged(asked, found, found.model, settings, findings.nearest)
+        if settings.gate and sure is not None and hits:
+            grade = graded(grade, sure, writes)
+    timings["gate"] = (perf_counter() - began) * 1000
     began = perf_counter()
     if keyword:
         sources = passages(hits, near, settings.context_chars, whole_fields=True)
@@ -139,8 +140,8 @@ async def reranked(question: str, hits: Sequence[Hit], reranker: Reranker) -> li
 
 
 async def _judged(
-    asked: Rephrased, found: Retrieval, model: SearchEmbedder, settings: QuerySettings
+    asked: Rephrased, found: Retrieval, model: SearchEmbedder, settings: QuerySettings, units: Sequence[Spoken]
 ) -> tuple[Grade, Gate]:
     seen, hits = found.candidates, found.hits[: settings.content_hits]
-    evidence = Evidence(asked.question, seen.dense, hits, seen.terms, seen.total, seen.by_language)
+    evidence = Evidence(asked.question, seen.dense, hits, seen.terms, seen.total, seen.by_language, units)
     return await judge(evidence, model.profile.gate, model, settings.gate_threshold)

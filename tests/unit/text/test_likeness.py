@@ -33,3 +33,8 @@ def test_another_word_is_not(word: str, other: str) -> None:
 def test_the_same_word_is_likest() -> None:
     likes = likeness("ausweis", ["ausweis", "ausweise", "personalausweis"])
     assert likes["ausweis"] == 1.0 > likes["ausweise"] > likes["personalausweis"]
+
+
+def test_a_word_that_is_known_is_no_other_one_misspelled() -> None:
+    assert likeness("abmelden", ["anmelden"], misspelled=False) == {}
+    assert likeness("ausweis", ["personalausweis"], misspelled=False) != {}

@@ -100,7 +100,7 @@ async def test_a_hit_is_widened_by_its_neighbours() -> None:
     assert source.text == "The pool. Open daily. Closed on Monday."
     assert (retrieved.grade, retrieved.mode, retrieved.question) == (FINE, "semantic", "Is the pool open?")
     assert retrieved.request == question()
-    assert list(retrieved.timings_ms) == ["rephrase", "search", "gate", "evidence", "widen"]
+    assert list(retrieved.timings_ms) == ["rephrase", "search", "evidence", "gate", "widen"]
 
 
 async def test_only_what_fits_is_read_and_the_rest_when_there_is_room_for_it() -> None:
