@@ -142,3 +142,8 @@ def test_the_gate_is_corrected_by_what_the_units_say(grade: int, of: SureOf, wri
 
 def test_without_a_calibration_the_gate_alone_decides() -> None:
     assert graded(4, Sure(of="unit"), False) == 4
+
+
+def test_the_gate_is_told_the_nearest_units_with_their_titles() -> None:
+    findings = found(hit("a", 0, 0.9, unit("Far.", 0.5)), hit("b", 0, 0.1, unit("Near.", 0.6)))
+    assert [(each.text.strip(), each.lang) for each in findings.nearest] == [("Near.", "en"), ("Far.", "en")]

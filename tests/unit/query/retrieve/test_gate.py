@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from adapters.embedders.lite import LiteEmbedder
 from pipelines.query.retrieve import gate
-from pipelines.query.retrieve.gate import Evidence, grade_by_figures, judge
+from pipelines.query.retrieve.gate import Evidence, Spoken, grade_by_figures, judge
 from pipelines.query.retrieve.ports import Calibration, GateProfile, Hit, Scores, Thresholds
 from text.language import stopwords
 
@@ -164,6 +164,15 @@ async def test_a_sure_score_embeds_nothing() -> None:
 async def test_an_unsure_score_is_settled_by_the_sentences() -> None:
     assert await graded(0.8, near=0.9) == (0, ["The pool opens at 9."])
     assert await graded(0.8, near=0.7) == (4, ["The pool opens at 9."])
+
+
+async def test_where_units_are_known_no_sentence_is_embedded() -> None:
+    found = evidence(ASKED, hit("The pool opens at 9.", cosine=0.8))
+    for cosine, grade in ((0.9, 0), (0.7, 4)):
+        model = Embedder(0.8)
+        known = replace(found, units=[Spoken("Pool The pool opens at 9.", "en", cosine)])
+        assert (await judge(known, PROFILE, model))[0] == grade
+        assert model.embedded == []
 
 
 async def test_an_operator_may_refuse_more_or_less_of_the_unsure() -> None:

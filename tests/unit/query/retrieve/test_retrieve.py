@@ -11,7 +11,7 @@ import pytest
 from adapters.embedders.fake import FakeEmbedder
 from pipelines.query.retrieve.ports import Candidates, Floors, Hit, QueryModelOutdated
 from pipelines.query.retrieve.retrieve import FINE, NOTHING_FOUND, retrieve
-from pipelines.query.retrieve.search import DEPTH, Searcher
+from pipelines.query.retrieve.search import DEPTH, Searcher, in_language
 from pipelines.query.retrieve.widen import passages
 from pipelines.runtime.errors import UnknownSite
 from schemas.page import FieldName
@@ -218,3 +218,29 @@ async def test_an_unknown_site_is_not_searched() -> None:
     with pytest.raises(UnknownSite):
         await searcher(index).search("village", "pool", kind="hybrid", size=3)
     assert index.searches == []
+
+
+def in_languages(*found: tuple[str, str, float]) -> list[tuple[str, str]]:
+    """Page and language of hits, best first, for a visitor who reads English."""
+    hits = [replace(hit(0, "x", page=page, score=score), page_key=f"town:{lang}:{page}") for page, lang, score in found]
+    kept = [each.page_key.split(":") for each in in_language(hits, "en")]
+    return [(page, lang) for _, lang, page in kept]
+
+
+def test_translations_of_a_page_that_was_found_in_the_visitors_language_are_left_out() -> None:
+    assert in_languages(("pool", "de", 0.9), ("pool", "en", 0.5)) == [("pool", "en")]
+
+
+def test_a_page_in_another_language_must_fit_much_better() -> None:
+    assert in_languages(("a", "de", 0.6), ("b", "en", 0.55)) == [("b", "en"), ("a", "de")]
+    assert in_languages(("a", "de", 0.9), ("b", "en", 0.55)) == [("a", "de"), ("b", "en")]
+
+
+async def test_what_the_visitor_reads_comes_first_on_a_site_of_several_languages() -> None:
+    settings = Settings(sites={"town": SiteSettings(languages=("en", "de"))})
+    german = replace(hit(0, "Offen.", page="a", cosine=0.802), page_key="town:de:a", lang="de")
+    index = FakeIndex([german, hit(0, "Open.", page="b", cosine=0.8)])
+    chosen = await Searcher(index, Models(), settings).find("town", "Open?", kind="hybrid", size=9, lang="en")  # type: ignore[arg-type]
+    assert [each.page_id for each in chosen.hits] == ["b", "a"]
+    [how] = index.searches
+    assert how["content_hits"] == 2 * DEPTH  # each page may be there twice

@@ -1,0 +1,69 @@
+"""Without a model: a unit that is sure, what comes closest on a page, the day that was asked about."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+from adapters.embedders.fake import FakeEmbedder
+from pipelines.query.answer.strategies.base import Task
+from pipelines.query.answer.strategies.quote import Quote
+from schemas.answer import Citation, Step, Token
+from schemas.query import Evidence, Retrieved, Sure, SureOf
+from tests.asking import retrieved, source
+
+POOL = source(1, "Open daily. Bring a towel.")
+TICKETS = source(2, "A ticket costs 4 euros.", title="Tickets [new]")
+EVIDENCE = (
+    Evidence(n=2, start=0, text="A ticket costs 4 euros.", kind="prose", block=0, score=9),
+    Evidence(n=1, start=0, text="Open daily.", kind="prose", block=0, score=2),
+)
+
+
+def found(of: SureOf | None = None, evidence: tuple[Evidence, ...] = EVIDENCE, text: str = "A ticket?") -> Retrieved:
+    sure = None if of is None else Sure(of=of)
+    return retrieved(POOL, TICKETS, text=text).model_copy(update={"evidence": evidence, "sure": sure})
+
+
+async def said(question: Retrieved) -> tuple[str, list[int], FakeEmbedder]:
+    """The text, the sources cited, the embedder."""
+    embedder = FakeEmbedder()
+    now = datetime(2026, 11, 23, 12, tzinfo=UTC)  # a Monday
+    task = Task(question, site="Town", language="English", now=now, budget=6_000, history_messages=0)
+    pieces = [piece async for piece in Quote(embedder, "It says:", "Closest:").run(task)]
+    assert isinstance(pieces[-1], Step)
+    text = "".join(piece.text for piece in pieces if isinstance(piece, Token))
+    return text, [piece.n for piece in pieces if isinstance(piece, Citation)], embedder
+
+
+async def test_a_sure_unit_is_quoted_and_nothing_is_embedded() -> None:
+    text, cited, embedder = await said(found("unit"))
+    assert (text, cited) == ("It says:\n\n> A ticket costs 4 euros.", [2])
+    assert embedder.asked == []
+
+
+async def test_of_a_sure_page_what_comes_closest_is_shown_and_said_to_be_no_more() -> None:
+    text, cited, _ = await said(found("page"))
+    assert text == "Closest: [Tickets \\[new\\]](</p2>)\n\n> A ticket costs 4 euros."
+    assert cited == [2]
+
+
+async def test_without_a_calibration_the_best_unit_is_quoted() -> None:
+    assert (await said(found()))[0].startswith("It says:")
+
+
+async def test_an_index_without_units_is_quoted_by_sentences_embedded_now() -> None:
+    text, cited, embedder = await said(found(evidence=()))
+    assert text.startswith("It says:")
+    assert cited
+    assert embedder.asked == ["A ticket?"]
+
+
+async def test_a_question_about_a_day_is_told_which_one_and_that_days_row_first() -> None:
+    rows = tuple(
+        Evidence(n=1, start=n, text=text, kind="row", header="| Day | Hours |", block=0, of=7, score=score)
+        for n, text, score in ((0, "| Monday | 9–18 |", 5.0), (9, "| Sunday | 10–16 |", 6.0))
+    )
+    text, _, _ = await said(found("unit", rows, "Is it open today?"))
+    assert text.startswith("**Monday, November 23, 2026**\n\nIt says:")
+    assert "Monday | 9–18" in text
+    assert "Sunday" not in text.partition("| Monday")[0]
