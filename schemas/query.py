@@ -45,6 +45,7 @@ class Question(Message):
     lang: Lang = Field(description="Language to answer in.")
     question: Annotated[str, StringConstraints(min_length=1, max_length=MAX_QUESTION)]
     history: tuple[Turn, ...] = ()
+    replaced: str = Field(default="", description="The answer that was not wanted, when the question is asked again.")
     groups: tuple[str, ...] = Field(default=(), description="The visitor's access groups.")
     asked_at: AwareDatetime
     deadline: AwareDatetime = Field(description="After this nobody waits any more; stages stop working on it.")

@@ -18,7 +18,7 @@ from gateway.edge.openapi import event_stream, request_body
 from pipelines.runtime.errors import Retryable
 from schemas.conversation import ConversationDetail, ConversationList, Rename, StoredTurn
 from schemas.http import ChatResponse
-from schemas.query import RequestId
+from schemas.query import MAX_HISTORY, RequestId
 
 BODY_LIMIT = 16 * 1024  # bytes: a title, escaped
 DAY = 24 * 60  # minutes; the world's clocks are 26 hours apart, so none is a day away from UTC
@@ -95,7 +95,8 @@ async def regenerate(
     edge.admit(site, request, caller)
     last = await edge.conversations.last(owner_of(caller, site), conversation_id)
     question = new_question(edge, caller, site, last.question, last.lang)
-    question = question.model_copy(update={"conversation_id": conversation_id})
+    unwanted = {"replaced": (last.answer or "")[:MAX_HISTORY]}
+    question = question.model_copy(update={"conversation_id": conversation_id} | unwanted)
     question = await continue_conversation(edge, caller, question, replaces=last.request_id)
     return await ask(edge, request, caller, question)
 

@@ -55,6 +55,12 @@ def describing(evidence: Sequence[Evidence], lead_in: str) -> Quotation:
     return Quotation(tuple(_written(_fitting(there, PASSAGE), lead_in)))
 
 
+def unsaid(evidence: Sequence[Evidence], told: str) -> list[Evidence]:
+    """Best first, what does not stand in an answer that the visitor has read."""
+    read = plain(told)
+    return [each for each in evidence if plain(each.text) not in read]
+
+
 def on_day(evidence: Sequence[Evidence], day: date, lang: str) -> list[Evidence]:
     """Best first, where the question is about a day: what is about that day before what is about others.
 

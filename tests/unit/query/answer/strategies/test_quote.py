@@ -8,7 +8,7 @@ from adapters.embedders.fake import FakeEmbedder
 from pipelines.query.answer.strategies.base import Task
 from pipelines.query.answer.strategies.quote import Quote
 from schemas.answer import Citation, Step, Token
-from schemas.query import Evidence, Retrieved, Sure, SureOf
+from schemas.query import Evidence, Retrieved, Sure, SureOf, Turn
 from tests.asking import retrieved, source
 
 POOL = source(1, "Open daily. Bring a towel.")
@@ -67,3 +67,24 @@ async def test_a_question_about_a_day_is_told_which_one_and_that_days_row_first(
     assert text.startswith("**Monday, November 23, 2026**\n\nIt says:")
     assert "Monday | 9–18" in text
     assert "Sunday" not in text.partition("| Monday")[0]
+
+
+async def test_who_asks_again_is_shown_something_else() -> None:
+    question = found("unit")
+    again = question.request.model_copy(update={"replaced": "It says:\n\n> A ticket costs 4 euros."})
+    text, cited, _ = await said(question.model_copy(update={"request": again}))
+    assert (text, cited) == ("Closest: [Pool](</p1>)\n\n> Open daily.", [1])
+
+
+async def test_a_further_question_is_not_answered_with_what_was_just_read() -> None:
+    question = found("unit")
+    turn = Turn(question="What does it cost?", answer="> A ticket costs **4** euros.")
+    further = question.request.model_copy(update={"history": (turn,)})
+    text, _, _ = await said(question.model_copy(update={"request": further}))
+    assert text == "It says:\n\n> Open daily."
+
+
+async def test_where_there_is_nothing_else_it_is_said_again() -> None:
+    question = found("unit", EVIDENCE[:1])
+    again = question.request.model_copy(update={"replaced": "> A ticket costs 4 euros."})
+    assert (await said(question.model_copy(update={"request": again})))[1] == [2]
