@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from html import escape
 from importlib.resources import files
 from string import Template
 from typing import Annotated
 
-from fastapi import APIRouter, Query, Response
+from fastapi import APIRouter, Header, Query, Response
 
 from gateway.edge.edge import TheEdge
 from gateway.site.assets import add_assets
@@ -20,6 +21,8 @@ CSP = (
     "default-src 'self'; object-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'self'; "
     "require-trusted-types-for 'script'"
 )
+MOST_LIKED = 20  # languages that are read of a browser's
+_WEIGHT = re.compile(r"q=([01](?:\.\d{0,3})?)")
 # Written from right to left (CLDR), of the languages a site is likely to have.
 RIGHT_TO_LEFT = frozenset({"ar", "fa", "he", "ur", "yi"})
 
@@ -37,22 +40,44 @@ def routes(examples: Examples) -> APIRouter:
     async def index(
         edge: TheEdge,
         site: Annotated[str | None, Query(description="Default: the first one.")] = None,
-        lang: Annotated[str | None, Query(description="Default: the site's first.")] = None,
+        lang: Annotated[
+            str | None, Query(description="Default: what the browser asks for, else the site's first.")
+        ] = None,
+        accept_language: Annotated[str, Header()] = "",
     ) -> Response:
-        html = _index(page, edge.settings, examples, site or next(iter(edge.settings.sites)), lang)
-        headers = {"Content-Security-Policy": CSP, "Cache-Control": "no-cache"}
+        name = site or next(iter(edge.settings.sites))
+        wanted = language_tag(lang or "")
+        if wanted not in edge.settings.site(name).languages:
+            wanted = preferred(accept_language, edge.settings.site(name).languages)
+        html = _index(page, edge.settings, examples, name, wanted)
+        headers = {"Content-Security-Policy": CSP, "Cache-Control": "no-cache", "Vary": "Accept-Language"}
         return Response(html, media_type="text/html", headers=headers)
 
     return router
 
 
-def _index(page: Template, settings: Settings, examples: Examples, site: str, lang: str | None) -> str:
+def preferred(accept: str, languages: Sequence[str]) -> str:
+    """The one of a site's languages that a browser likes best (RFC 9110, 12.5.4); the first where it likes none.
+
+    Args:
+        accept: the header `Accept-Language`, such as `de-AT,de;q=0.9,en;q=0.8`.
+    """
+    liked: list[tuple[float, str]] = []
+    for each in accept.split(",")[:MOST_LIKED]:
+        tag, _, weight = each.partition(";")
+        said = _WEIGHT.fullmatch(weight.strip())
+        liked.append((float(said[1]) if said else 1.0, language_tag(tag.strip())))
+    for weight, tag in sorted(liked, key=lambda each: -each[0]):
+        for ours in languages:
+            if weight and ours.partition("-")[0] == tag.partition("-")[0]:
+                return ours
+    return languages[0]
+
+
+def _index(page: Template, settings: Settings, examples: Examples, site: str, lang: str) -> str:
     """Raises: UnknownSite."""
     chosen = settings.site(site)
     languages = chosen.languages
-    lang = language_tag(lang or "")
-    if lang not in languages:
-        lang = languages[0]
     links = [_language_link(site, other, other == lang) for other in languages] if len(languages) > 1 else []
     return page.substitute(
         site=escape(site),

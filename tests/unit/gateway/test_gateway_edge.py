@@ -14,6 +14,7 @@ from gateway.app import create_app
 from gateway.edge.problems import Problem
 from gateway.edge.trace import trace_from, trace_id
 from gateway.fakes import FakePorts
+from gateway.site.pages import preferred
 from gateway.site.widget_pages import ATTRIBUTES, EVENTS, EXAMPLES
 from pipelines.runtime.errors import Retryable
 from schemas.http import SearchHit
@@ -194,3 +195,27 @@ async def test_the_sample_site_is_there_with_its_site_alone(stranger: httpx.Asyn
         assert (await client.get("/site/assets/site.css")).headers["content-type"].startswith("text/css")
         assert_problem(await client.get("/site/en/nothing"), 404, "not-found")
         assert_problem(await client.get("/site/assets/nothing.css"), 404, "not-found")
+
+
+@pytest.mark.parametrize(
+    ("accept", "lang"),
+    [
+        ("", "de"),
+        ("en", "en-GB"),
+        ("EN-us,en;q=0.9", "en-GB"),
+        ("fr-FR,fr;q=0.9,en;q=0.5,de;q=0.8", "de"),
+        ("de;q=0,en;q=0.1", "en-GB"),
+        ("fr, *;q=0.5", "de"),
+        (";;q=x,,=", "de"),
+    ],
+)
+def test_the_chat_page_opens_in_the_language_that_the_browser_likes_best(accept: str, lang: str) -> None:
+    assert preferred(accept, ["de", "en-GB"]) == lang
+
+
+async def test_the_chat_page_asks_the_browser_unless_it_is_told(stranger: httpx.AsyncClient) -> None:
+    german = {"Accept-Language": "de-AT"}
+    for path, lang in (("/", "de"), ("/?lang=en", "en"), ("/?lang=xx", "de")):
+        page = await stranger.get(path, headers=german)
+        assert f'<html lang="{lang}"' in page.text
+        assert page.headers["Vary"] == "Accept-Language"
