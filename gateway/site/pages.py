@@ -67,9 +67,9 @@ def preferred(accept: str, languages: Sequence[str]) -> str:
         tag, _, weight = each.partition(";")
         said = _WEIGHT.fullmatch(weight.strip())
         liked.append((float(said[1]) if said else 1.0, language_tag(tag.strip())))
-    for weight, tag in sorted(liked, key=lambda each: -each[0]):
+    for much, tag in sorted(liked, key=lambda each: -each[0]):
         for ours in languages:
-            if weight and ours.partition("-")[0] == tag.partition("-")[0]:
+            if much and ours.partition("-")[0] == tag.partition("-")[0]:
                 return ours
     return languages[0]
 
