@@ -1,4 +1,4 @@
-"""Extract: without a model, an answer is a quotation: the sentences that fit the question best.
+"""Extract: a quotation where the search had no evidence (an index made before units): the sentences that fit best.
 
     best sources ─▶ sentences ─▶ .7 cosine + .3 shared words - .36 x rank of the source ─▶ the best, three at most
 
@@ -18,6 +18,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from pipelines.query.answer.quotation import Quotation
 from pipelines.runtime.embedder import Embedder
 from schemas.answer import Citation, Token
 from schemas.query import Source
@@ -66,21 +67,6 @@ class Candidate:
         return plain(f"{self.above}\n{self.text}")
 
 
-@dataclass(frozen=True)
-class Extract:
-    """A quotation as events to stream. Empty if there is nothing to quote."""
-
-    events: tuple[Token | Citation, ...]
-
-    @property
-    def text(self) -> str:
-        return "".join(event.text for event in self.events if isinstance(event, Token))
-
-    @property
-    def citations(self) -> tuple[Citation, ...]:
-        return tuple(event for event in self.events if isinstance(event, Citation))
-
-
 def candidates(sources: Sequence[Source]) -> list[Candidate]:
     """Everything in the best sources that can be quoted, in reading order, nothing twice.
 
@@ -101,7 +87,7 @@ def candidates(sources: Sequence[Source]) -> list[Candidate]:
 
 async def extract(
     question: str, sources: Sequence[Source], embedder: Embedder, lead_in: str, limit: int = LIMIT
-) -> Extract:
+) -> Quotation:
     """Quote at most `limit` candidates, each with its citation, after a `lead_in` that says that it is a quotation.
 
     Raises:
@@ -109,7 +95,7 @@ async def extract(
     """
     pool = candidates(sources)
     if not pool:
-        return Extract(())
+        return Quotation(())
     overlap = _overlap(question, pool)
     ranks = np.array([candidate.rank for candidate in pool])
     likely = np.sort(np.argsort(RANK * ranks - _standard(overlap), kind="stable")[:MAX_EMBEDDED])
@@ -118,7 +104,7 @@ async def extract(
     cosine = vectors @ await embedder.query(question)
     score = COSINE * _standard(cosine) + OVERLAP * _standard(overlap[likely]) - RANK * ranks[likely]
     best = [pool[i] for i in np.argsort(-score, kind="stable")[:limit] if score[i] >= score.max() - BEHIND]
-    return Extract(tuple(_quotation(best, lead_in)))
+    return Quotation(tuple(_quotation(best, lead_in)))
 
 
 def _overlap(question: str, pool: Sequence[Candidate]) -> NDArray[np.float64]:

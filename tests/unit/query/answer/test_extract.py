@@ -16,7 +16,8 @@ from markdown_it import MarkdownIt
 from adapters.embedders.lite import LiteEmbedder
 from connectors.cms.documents import documents
 from pipelines.ingest.documents.convert import fields
-from pipelines.query.answer.extract import LONGEST, MAX_EMBEDDED, Extract, _quotation, candidates, extract
+from pipelines.query.answer.extract import LONGEST, MAX_EMBEDDED, _quotation, candidates, extract
+from pipelines.query.answer.quotation import Quotation
 from pipelines.runtime.embedder import Matrix32
 from schemas.query import Source
 from sites.content import DEMO
@@ -234,7 +235,7 @@ def test_positions_are_exact_and_no_row_is_left_out_in_silence(pages: list[list[
     pool = candidates([source(n, "\n\n".join(parts)) for n, parts in enumerate(pages, 1)])
     picked = data.draw(st.lists(st.sampled_from(pool), unique=True, max_size=6)) if pool else []
     events = list(_quotation(picked, "It says:"))
-    made = Extract(tuple(events))
+    made = Quotation(tuple(events))
     texts = [made.text[c.start : c.end].replace("\n> ", "\n") for c in made.citations]
     assert sorted(texts) == sorted(candidate.text for candidate in picked)
     for table in _tables(made.text):
