@@ -114,7 +114,8 @@ def test_a_question_without_a_language_is_answered_in_its_own(system: System) ->
     put(system.site, "ladder", "<p>Die Leiter kostet 3 Euro am Tag.</p>", title="Leiterverleih", lang="de")
     for question, lead_in in [
         ("Was kostet die Leiter am Tag?", "Auf der Website steht"),
-        ("What is the price of a ladder for the day?", "The website says"),
+        # Whether a page in another language answers is not sure: what is said of that is English all the same.
+        ("What is the price of a ladder for the day?", "The website "),
     ]:
         answer = system.site.post("/chat", json={"question": question}).json()["answer"]
         assert answer.startswith(lead_in), answer

@@ -38,10 +38,10 @@ class Visitor:
         self._searcher = Searcher(elastic.search, OneModel(model), settings)
         self._settings = settings
 
-    async def asks(self, text: str, lang: str = "en") -> Retrieved:
+    async def asks(self, text: str, lang: str = "en", *, writes: bool = False) -> Retrieved:
         request = question(text, lang=lang).model_copy(update={"site": SITE})
         asked = Rephrased(request=request, question=text, mode="semantic")
-        return await retrieve(asked, self._searcher, self._chunks, self._settings)
+        return await retrieve(asked, self._searcher, self._chunks, self._settings, writes=writes)
 
 
 @pytest_asyncio.fixture(loop_scope="module", scope="module")
@@ -58,6 +58,13 @@ async def visitor(engine: Servers, tmp_path_factory: pytest.TempPathFactory) -> 
 
 
 @pytest.mark.asyncio(loop_scope="module")
+async def test_across_languages_a_model_is_asked_and_nothing_is_quoted_that_is_not_sure(visitor: Visitor) -> None:
+    text = "Wie warm ist das Wasser im Lehrschwimmbecken?"
+    assert not refused((await visitor.asks(text, "de", writes=True)).grade)
+    assert refused((await visitor.asks(text, "de")).grade)
+
+
+@pytest.mark.asyncio(loop_scope="module")
 @pytest.mark.parametrize(
     ("text", "lang"),
     [
@@ -65,7 +72,6 @@ async def visitor(engine: Servers, tmp_path_factory: pytest.TempPathFactory) -> 
         ("How warm is the water in the teaching pool?", "en"),
         ("When is the sauna reserved for women?", "en"),
         ("How much is the tax for a second dog?", "en"),
-        ("Wie warm ist das Wasser im Lehrschwimmbecken?", "de"),
     ],
 )
 async def test_what_the_pages_answer_passes(visitor: Visitor, text: str, lang: str) -> None:

@@ -13,6 +13,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import httpx
 import openai
@@ -74,6 +75,14 @@ def modelled(
         yield site, f"{up.url}/v1"
 
 
+def written(answer: dict[str, Any]) -> bool:
+    """Whether the model's own words were shown, or were found to be borne out by no source: so small a model invents.
+
+    For nothing else may the pages be quoted here.
+    """
+    return not answer["extractive"] or "model-unfounded" in [step["said"] for step in answer["trace"]]
+
+
 def test_an_answer_streams_from_the_model_to_the_visitor(modelled: tuple[httpx.Client, str]) -> None:
     site, _ = modelled
     got = streamed(site, "How much does a library card cost?")
@@ -96,7 +105,7 @@ def test_a_follow_up_is_rephrased_by_the_model(modelled: tuple[httpx.Client, str
     ).json()
     assert second["answer"]
     assert second["rephrased"]
-    assert second["extractive"] is False
+    assert written(second), second
 
 
 def test_a_stop_ends_the_answer_and_the_next_question_is_answered(modelled: tuple[httpx.Client, str]) -> None:
@@ -104,7 +113,8 @@ def test_a_stop_ends_the_answer_and_the_next_question_is_answered(modelled: tupl
     got = streamed(site, "What about the library?", stop_after=3)
     assert got[-2][0] == "answer"
     assert got[-2][1]["stopped"] is True
-    assert streamed(site, "When is the library closed?")[-2][1]["extractive"] is False
+    answer = streamed(site, "When is the library closed?")[-2][1]
+    assert written(answer), answer
 
 
 def test_the_openai_client_on_both_sides(modelled: tuple[httpx.Client, str]) -> None:
