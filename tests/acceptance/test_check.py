@@ -15,8 +15,11 @@ from tests.acceptance.system import PAGEWIRE
 
 pytestmark = [pytest.mark.engine, pytest.mark.timeout(600)]  # machines are shared
 
-# The gate takes it for one that no page answers, though the right page comes first. Empty this when it no longer does.
-REFUSED = {"Wie lange habe ich Zeit, meinen neuen Wohnsitz anzumelden?"}
+# The bundled embedder is not sure of their pages. Empty this when one is.
+REFUSED = {
+    "Wie lange habe ich Zeit, meinen neuen Wohnsitz anzumelden?",
+    "How do I get rid of an old sofa?",
+}
 
 
 def check(system: System, site: str, examples: object, *options: str) -> subprocess.CompletedProcess[str]:
