@@ -14,6 +14,7 @@ from gateway.edge import openapi, problems
 from gateway.edge.auth import Keys
 from gateway.edge.edge import Edge
 from gateway.edge.envelope import Envelope
+from gateway.edge.event_ids import EventIds
 from gateway.edge.gauges import StatusGauges
 from gateway.edge.keys import admin_key, token_secret
 from gateway.edge.origins import SiteOrigins
@@ -46,7 +47,8 @@ def create_app(settings: Settings, ports: Ports) -> FastAPI:
         redoc_url=None,
         redirect_slashes=False,
     )
-    tokens = VisitorTokens(token_secret(settings), settings.token_ttl, settings.visitor_days * DAY)
+    secret = token_secret(settings)
+    tokens = VisitorTokens(secret, settings.token_ttl, settings.visitor_days * DAY)
     bootstrap, _ = admin_key(settings)
     app.state.edge = Edge(
         settings=settings,
@@ -57,6 +59,7 @@ def create_app(settings: Settings, ports: Ports) -> FastAPI:
         budgets=DailyBudgets({name: site.chat.daily_questions for name, site in settings.sites.items()}),
         gauges=StatusGauges(ports.status, ports.letters),
         conversations=Conversations(ports.conversations, ports.answers, settings.history_messages),
+        event_ids=EventIds(secret),
     )
     problems.install(app)
     for module in (content, webhooks, chat, conversations, feedback, search, visitors, completions, *OPERATORS):

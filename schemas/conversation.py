@@ -66,7 +66,10 @@ class StoredTurn(AskedTurn):
 
     deadline: AwareDatetime = Field(description="After this nobody works on the answer any more.")
     position: str = Field(description="A place in `answer.events` before the answer.")
-    removed: bool = Field(default=False, description="Taken back or asked again: shown no more.")
+    removed: bool = Field(default=False, description="Taken back: shown no more.")
+    replaces: RequestId | None = Field(
+        default=None, description="The turn that this one asks again; shown where nothing comes of this one."
+    )
 
 
 class Conversation(Wire):

@@ -7,6 +7,7 @@ import re
 import secrets
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import Annotated
 
 from fastapi import APIRouter, Header, Path, Request, Response
@@ -98,7 +99,8 @@ async def ask(edge: Edge, request: Request, caller: Caller, question: Question) 
         answer = await whole(events, question, deadline)
         return JSONResponse(answer.model_dump(mode="json", exclude=None if caller.sees_trace else {"trace"}))
     await events.begin(FIRST_EVENT_WAIT)
-    return EventStream(events, frames(events, question.request_id, question.lang, deadline, traced=caller.sees_trace))
+    event_id = partial(edge.event_ids.sign, owner, question.request_id)
+    return EventStream(events, frames(events, event_id, question.lang, deadline, traced=caller.sees_trace))
 
 
 def wants_stream(accept: str) -> bool:
@@ -131,24 +133,27 @@ async def resume(
     request_id: Annotated[RequestId, Path()],
     caller: MayChat,
     edge: TheEdge,
+    request: Request,
     last_event_id: Annotated[str, Header(max_length=200)] = "",
 ) -> Response:
     """Read on where a broken stream ended, on any gateway.
 
-    Without `Last-Event-ID`: from the beginning, for whom the answer is kept in a conversation.
+    `Last-Event-ID` is good for whom the event was sent to. Without it: from the beginning, for whom the answer is kept
+    in a conversation.
     """
-    given, _, position = last_event_id.partition(":")
-    if last_event_id and (given != request_id or not position):
-        raise Problem(400, "bad-position", "Last-Event-ID: not an event of this answer")
-    accepted = None
-    if not position:  # else whoever makes up an id would have us search a day of everybody's answers for it
-        accepted, position = await edge.conversations.accepted(owner_of(caller, site), request_id)
+    edge.count("resume", request, caller)
+    owner, accepted = owner_of(caller, site), None
+    if last_event_id:
+        position = edge.event_ids.position(owner, request_id, last_event_id)
+    else:  # whoever makes up an id must not have us search a day of everybody's answers for it
+        accepted, position = await edge.conversations.accepted(owner, request_id)
     events = Patient(edge.ports.answers.resume(site, request_id, position))
     if not await events.begin(FIRST_EVENT_WAIT):
         return Response(status_code=204)
     deadline = asyncio.get_running_loop().time() + edge.settings.question_timeout
     lang = edge.settings.site(site).languages[0]
-    told = frames(events, request_id, lang, deadline, position, accepted, traced=caller.sees_trace)
+    event_id = partial(edge.event_ids.sign, owner, request_id)
+    told = frames(events, event_id, lang, deadline, position, accepted, traced=caller.sees_trace)
     return EventStream(events, told)
 
 

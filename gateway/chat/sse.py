@@ -10,7 +10,7 @@ visitor who leaves ends the source at once, also between two events.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing, suppress
 
 import structlog
@@ -83,11 +83,6 @@ class Patient:
         return await anext(self._events, None)
 
 
-def event_id(request_id: str, position: str) -> str:
-    """What goes into `id:`, and comes back as `Last-Event-ID`."""
-    return f"{request_id}:{position}"
-
-
 def frame(event: Event, id: str, *, traced: bool = True) -> bytes:
     """One SSE event. JSON has no raw line breaks, so one `data` line holds it.
 
@@ -100,7 +95,7 @@ def frame(event: Event, id: str, *, traced: bool = True) -> bytes:
 
 async def frames(
     events: Patient,
-    request_id: str,
+    event_id: Callable[[str], str],
     lang: str,
     deadline: float,
     position: str = "",
@@ -112,6 +107,7 @@ async def frames(
     """The stream's bytes, to `done`; what fails on the way is told in plain words.
 
     Args:
+        event_id: what goes into `id:` for a position.
         deadline: on the running loop's clock; after it nobody waits any more.
         position: where the reader stands before the first event.
         accepted: goes before the others, for a reader who begins anew.
@@ -120,7 +116,7 @@ async def frames(
     now = asyncio.get_running_loop().time
     trouble: Trouble
     if accepted is not None:
-        yield frame(accepted, event_id(request_id, position))
+        yield frame(accepted, event_id(position))
     try:
         while True:
             remaining = deadline - now()
@@ -134,7 +130,7 @@ async def frames(
             if followed is None:
                 return
             position = followed.position
-            yield frame(followed.event.event, event_id(request_id, position), traced=traced)
+            yield frame(followed.event.event, event_id(position), traced=traced)
             if followed.event.final:
                 return
     except Retryable:
@@ -147,7 +143,7 @@ async def frames(
         log.exception("an answer broke off")
         trouble = "internal"
     # The reader keeps its place, so that it may still resume and read what came too late.
-    id = event_id(request_id, position)
+    id = event_id(position)
     yield frame(Failed(code=trouble, message=message(trouble, lang)), id)
     yield frame(Done(), id)
 

@@ -91,7 +91,10 @@ async def undo(
 async def regenerate(
     site: str, conversation_id: ConversationId, caller: MayChat, edge: TheEdge, request: Request
 ) -> Response:
-    """Ask the last question again, with the history before it. The new answer takes the place of the old one."""
+    """Ask the last question again, with the history before it. The new answer takes the place of the old one.
+
+    The old one stays where the question cannot be asked, or nothing comes of it.
+    """
     edge.admit(site, request, caller)
     last = await edge.conversations.last(owner_of(caller, site), conversation_id)
     question = new_question(edge, caller, site, last.question, last.lang)

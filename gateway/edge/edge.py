@@ -10,6 +10,7 @@ from fastapi import Depends, Request, Security
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 
 from gateway.edge.auth import Caller, Keys
+from gateway.edge.event_ids import EventIds
 from gateway.edge.gauges import StatusGauges
 from gateway.edge.problems import Problem
 from gateway.edge.rates import DailyBudgets, Rates, What
@@ -32,6 +33,7 @@ class Edge:
     budgets: DailyBudgets
     gauges: StatusGauges
     conversations: Conversations
+    event_ids: EventIds
 
     def count(self, what: What, request: Request, caller: Caller) -> None:
         """Count what a visitor does; programs with keys are not counted. Raises: Problem: 429."""

@@ -33,6 +33,7 @@ from pipelines.conversations.turns import (
     is_open,
     last_turn,
     shown,
+    taken_back,
 )
 from pipelines.runtime.errors import Permanent, Retryable
 from schemas.answer import Accepted, Failed
@@ -163,15 +164,12 @@ class Conversations:
             now = self._clock()
             if (last := last_turn(kept.conversation)) and last.state == "pending" and now < last.deadline:
                 raise AnswerUnderWay(last.request_id)
-            conversation = kept.conversation
-            if replaces is not None:
-                conversation = changed_turn(conversation, replaces, removed=True)
-            said = history(conversation, self._messages)
+            conversation = continued(kept.conversation, question, position, replaces=replaces)
             try:
-                await self._store.put(replace(kept, conversation=continued(conversation, question, position)))
+                await self._store.put(replace(kept, conversation=conversation))
             except ConversationChanged:
                 continue  # most likely by another question, which is found under way now
-            return said
+            return history(conversation, self._messages)
         raise ConversationChanged("the conversation is written by others all the time; try again")
 
     async def follow(
@@ -245,7 +243,7 @@ class Conversations:
         turn = await self.last(owner, conversation_id)
 
         def without(conversation: Conversation) -> Conversation:
-            return changed_turn(conversation, turn.request_id, removed=True)
+            return taken_back(conversation, turn.request_id)
 
         return shown(await self._change(owner, conversation_id, without, at_once=True)), turn
 

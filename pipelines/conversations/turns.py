@@ -63,9 +63,12 @@ def begun(owner: ConversationOwner, question: Question, position: str) -> Conver
     )
 
 
-def continued(conversation: Conversation, question: Question, position: str) -> Conversation:
-    """With one more question."""
-    turns = (*conversation.turns, asked_turn(question, position))[-KEPT_TURNS:]
+def continued(
+    conversation: Conversation, question: Question, position: str, *, replaces: str | None = None
+) -> Conversation:
+    """With one more question, or (`replaces`: a request) with one asked again."""
+    turn = asked_turn(question, position).model_copy(update={"replaces": replaces})
+    turns = (*conversation.turns, turn)[-KEPT_TURNS:]
     return conversation.model_copy(update={"turns": turns, "updated_at": question.asked_at})
 
 
@@ -123,14 +126,40 @@ def changed_turn(conversation: Conversation, request_id: str, **update: object) 
     return conversation.model_copy(update={"turns": turns})
 
 
+def visible(conversation: Conversation) -> tuple[StoredTurn, ...]:
+    """The turns that are shown, oldest first.
+
+    One that was asked again gives way to its new answer and to the wait for it; where that came to nothing, it is back:
+    no answer is lost to a question that could not be asked.
+    """
+    kept = [turn for turn in conversation.turns if not turn.removed]
+    again = {turn.replaces for turn in kept}
+    gave_way: set[str | None] = set()
+    for turn in reversed(kept):
+        if is_open(turn) or turn.answer or turn.request_id in gave_way:
+            gave_way.add(turn.replaces)
+    return tuple(
+        turn for turn in kept if turn.request_id not in gave_way and (turn.answer or turn.request_id not in again)
+    )
+
+
+def taken_back(conversation: Conversation, request_id: str) -> Conversation:
+    """Without a turn, and without the earlier answers to its question."""
+    for turn in reversed(conversation.turns):
+        if turn.request_id == request_id:
+            conversation = changed_turn(conversation, request_id, removed=True)
+            request_id = turn.replaces or ""
+    return conversation
+
+
 def last_turn(conversation: Conversation) -> StoredTurn | None:
     """The last one that is shown."""
-    return next((turn for turn in reversed(conversation.turns) if not turn.removed), None)
+    return next(reversed(visible(conversation)), None)
 
 
 def history(conversation: Conversation, messages: int) -> tuple[Turn, ...]:
     """What was said, as much of it as is read: questions without an answer say nothing."""
-    said = [(turn.question, turn.answer) for turn in conversation.turns if turn.answer and not turn.removed]
+    said = [(turn.question, turn.answer) for turn in visible(conversation) if turn.answer]
     return newest(said, messages)
 
 
@@ -164,8 +193,7 @@ def shown(conversation: Conversation) -> ConversationDetail:
         **conversation.model_dump(include={"conversation_id", "title", "created_at", "updated_at"}),
         turns=tuple(
             AskedTurn.model_validate(turn.model_dump(include=set(AskedTurn.model_fields)))
-            for turn in conversation.turns
-            if not turn.removed
+            for turn in visible(conversation)
         ),
     )
 
@@ -174,7 +202,7 @@ def summary(conversation: Conversation) -> ConversationSummary:
     """Its line in a list."""
     return ConversationSummary(
         **conversation.model_dump(include={"conversation_id", "title", "created_at", "updated_at"}),
-        turns=sum(not turn.removed for turn in conversation.turns),
+        turns=len(visible(conversation)),
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncGenerator
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, unquote, urlsplit
@@ -11,6 +12,7 @@ import pytest
 
 from gateway.edge.messages import message
 from gateway.fakes import FakePorts
+from pipelines.conversations.ask import Followed
 from pipelines.runtime.errors import Retryable
 from schemas.answer import Answered, Citation, Done, Failed, QuestionRephrased, Restart, SourcesFound, Token
 from schemas.query import Question, Source
@@ -338,6 +340,23 @@ async def ask(page: Any, question: str) -> None:
     await page.get_by_role("textbox").fill(question)
     await page.keyboard.press("Enter")
     await page.locator(".turn:last-child .actions").wait_for()
+
+
+async def test_an_answer_is_back_where_its_question_cannot_be_asked_again(
+    browser: Browser, url: str, fakes: FakePorts
+) -> None:
+    fakes.answers.script = numbered
+    page = await browser.open(url)
+    await ask(page, "First?")
+
+    async def no_broker(question: Question) -> AsyncGenerator[Followed, None]:
+        raise Retryable("no broker")
+        yield
+
+    fakes.answers.ask = no_broker  # type: ignore[method-assign]
+    await page.get_by_role("button", name="Answer again").click()
+    await page.get_by_role("button", name="Try again").wait_for()
+    assert await page.locator(".text", has_text="Answer to First?").is_visible()
 
 
 async def test_asking_again_and_taking_back(browser: Browser, url: str, fakes: FakePorts) -> None:

@@ -243,11 +243,16 @@ export class Talk {
     if (!turn.requestId || !id) return;
     const { client, say, toQuestion } = this.context;
     const again = textButton(say("regenerate"), () => {
-      turn.node.remove();
+      const anew = this.#begin(turn.question);
+      turn.node.hidden = true;
       toQuestion();
-      void this.#follow(this.#begin(turn.question), async (signal) => {
+      void this.#follow(anew, async (signal) => {
         await this.#stopping;
         return client.regenerate(id, signal);
+      }).then(() => {
+        // Where the question could not be asked again, its answer is back.
+        if (anew.requestId) turn.node.remove();
+        else turn.node.hidden = false;
       });
     });
     const undo = textButton(say("undo"), async () => {

@@ -260,6 +260,34 @@ async def test_asking_again_forgets_the_answer_it_replaces() -> None:
     assert await bench.states() == ["answered", "pending"]
 
 
+async def test_an_answer_comes_back_when_its_question_cannot_be_asked_again() -> None:
+    bench = Bench()
+    await bench.follow(await bench.begin(), answer("Good."), Done())
+    for n in (2, 3):
+        await bench.conversations.go_on(OWNER, bench.ask(n), HERE, replaces="request-0001")
+        assert await bench.states() == ["pending"]
+        with pytest.raises(Retryable):
+            await bench.follow(bench.ask(n), Retryable("no broker"))
+        assert await bench.states() == ["answered"]
+
+
+async def test_an_answer_comes_back_when_nothing_comes_of_asking_again() -> None:
+    bench = Bench()
+    await bench.follow(await bench.begin(), answer("Good."), Done())
+    await bench.conversations.go_on(OWNER, bench.ask(2), HERE, replaces="request-0001")
+    bench.now += timedelta(seconds=90) + 2 * GRACE  # the gateway died before it could send the question
+    assert await bench.states() == ["answered", "failed"]
+    await bench.conversations.go_on(OWNER, bench.ask(3), HERE, replaces="request-0002")
+    await bench.follow(bench.ask(3), Failed(code="model", message=""), Done())
+    assert await bench.states() == ["answered", "failed"]
+    await bench.conversations.go_on(OWNER, bench.ask(4), HERE, replaces="request-0003")
+    await bench.follow(bench.ask(4), answer("Better."), Done())
+    [turn] = (await bench.conversations.get(OWNER, ID)).turns
+    assert turn.answer == "Better."
+    left, _ = await bench.conversations.undo(OWNER, ID)
+    assert left.turns == ()
+
+
 async def test_feedback_belongs_to_an_answer_and_the_newest_counts() -> None:
     bench = Bench()
     asked = await bench.begin()

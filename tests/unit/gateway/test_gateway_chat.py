@@ -317,14 +317,33 @@ async def test_reading_anew_begins_with_accepted_before_there_is_an_answer(
     assert [e.event for e in parse_sse(rest.text)] == ["answer", "done"]
 
 
-@pytest.mark.parametrize("last", ["nonsense", "other-request:3", "{id}:x", "{id}:../..", ":3"])
-async def test_resuming_from_nowhere(client: httpx.AsyncClient, fakes: FakePorts, last: str) -> None:
-    await client.post(CHAT, json={"question": "When?"})
-    request_id = fakes.answers.asked[0].request_id
-    response = await client.get(
-        f"/v1/sites/town/answers/{request_id}/events", headers={"Last-Event-ID": last.format(id=request_id)}
-    )
+@pytest.mark.parametrize(
+    "last",
+    ["nonsense", "other-request:0", "{id}:x", "{id}:../..", ":0", "{id}:0", "{id}:0.", "{id}:1.{sign}", "{sign}"],
+)
+async def test_made_up_positions_are_refused_before_anything_is_read(
+    client: httpx.AsyncClient, fakes: FakePorts, last: str
+) -> None:
+    [accepted, *_] = parse_sse((await client.post(CHAT, json={"question": "When?"}, headers=STREAM)).text)
+    request_id, signature = accepted.data["request_id"], accepted.id.rpartition(".")[2]
+    assert accepted.id == f"{request_id}:0.{signature}"
+    place = f"/v1/sites/town/answers/{request_id}/events"
+
+    def unread(*_: object) -> None:
+        raise AssertionError("nobody's log is read for this")
+
+    fakes.answers.resume = fakes.conversations.of_answer = unread  # type: ignore[assignment]
+    response = await client.get(place, headers={"Last-Event-ID": last.format(id=request_id, sign=signature)})
     assert_problem(response, 400, "bad-position")
+
+
+async def test_visitors_resume_no_more_often_than_a_page_would(
+    app: FastAPI, client: httpx.AsyncClient, fakes: FakePorts
+) -> None:
+    visitor = bearer(app.state.edge.tokens.issue("town").token)
+    place = "/v1/sites/town/answers/some-request-id-12345/events"
+    answers = [await client.get(place, headers=visitor | {"Last-Event-ID": "made-up"}) for _ in range(130)]
+    assert [answers[0].status_code, answers[-1].status_code] == [400, 429]
 
 
 async def test_resuming_with_a_bad_request_id(client: httpx.AsyncClient) -> None:
@@ -404,7 +423,7 @@ async def test_silence_is_filled_with_comments() -> None:
     )
     deadline = asyncio.get_running_loop().time() + 60
     events = Patient(answers.ask(question))
-    pieces = [p async for p in frames(events, "request-1", "en", deadline, heartbeat=0.01)]
+    pieces = [p async for p in frames(events, str, "en", deadline, heartbeat=0.01)]
     comments = [p for p in pieces if p.startswith(b":")]
     assert comments
     assert set(comments) == {b": still here\n\n"}

@@ -243,14 +243,16 @@ async def test_an_answer_is_read_and_stopped_on_its_own_site_alone(
         accepted = (await wire.events(2))[0]
         answer = f"answers/{accepted.data['request_id']}"
         headers = foreign | {"Last-Event-ID": accepted.id}
-        assert_problem(await stranger.get(f"/v1/sites/other/{answer}/events", headers=headers), 404, "unknown-answer")
+        assert_problem(await stranger.get(f"/v1/sites/other/{answer}/events", headers=headers), 400, "bad-position")
         assert (await stranger.delete(f"/v1/sites/other/{answer}", headers=foreign)).status_code == 202
         assert not fakes.answers.stopped[accepted.data["request_id"]].is_set()
-        # On its own site, whoever knows it may.
+        # On its own site, whoever knows it may stop it, but not read it.
         mine = bearer(app.state.edge.tokens.issue("town").token)
         assert (await stranger.delete(f"{SITE}/{answer}", headers=mine)).status_code == 202
         assert [e.event for e in await wire.events(2)] == ["answer", "done"]
     rest = await stranger.get(f"{SITE}/{answer}/events", headers=mine | {"Last-Event-ID": accepted.id})
+    assert_problem(rest, 400, "bad-position")
+    rest = await stranger.get(f"{SITE}/{answer}/events", headers=bearer(ADMIN) | {"Last-Event-ID": accepted.id})
     assert [e.event for e in parse_sse(rest.text)] == ["token", "answer", "done"]
 
 
