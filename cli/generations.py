@@ -24,7 +24,7 @@ from rich.table import Column
 from cli.output import NOT_SO, complain, err, explained, out, print_json, rows, table
 from cli.work import FollowParent, started
 from pipelines.operate.audit import audit as audits
-from pipelines.operate.rebuild.generations import generations
+from pipelines.operate.rebuild.generations import generations, history
 from pipelines.runtime.indexes import IndexUnfit
 from pipelines.runtime.niceness import give_way
 from schemas.rebuild import Generation, Rebuild
@@ -85,11 +85,12 @@ def promote(
     Example: pagewire promote town
     """
 
-    async def work(settings: Settings) -> Rebuild:
+    async def work(settings: Settings) -> tuple[Rebuild, bool]:
         async with at_work(settings, site) as (clients, bars):
-            return await (await clients.rebuilder(site, bars.fill)).promote(generation)
+            live = await (await clients.rebuilder(site, bars.fill)).promote(generation)
+            return live, await has_previous(clients, site)
 
-    _print_live(run(follow_parent, work), json)
+    _print_live(*run(follow_parent, work), json=json)
 
 
 def rollback(site: Site, json: Json = False, follow_parent: FollowParent = False) -> None:
@@ -98,11 +99,12 @@ def rollback(site: Site, json: Json = False, follow_parent: FollowParent = False
     Example: pagewire rollback town
     """
 
-    async def work(settings: Settings) -> Rebuild:
+    async def work(settings: Settings) -> tuple[Rebuild, bool]:
         async with at_work(settings, site) as (clients, bars):
-            return await (await clients.rebuilder(site, bars.fill)).rollback()
+            live = await (await clients.rebuilder(site, bars.fill)).rollback()
+            return live, await has_previous(clients, site)
 
-    _print_live(run(follow_parent, work), json)
+    _print_live(*run(follow_parent, work), json=json)
 
 
 def discard(site: Site, generation: Annotated[int, typer.Argument(min=1)], json: Json = False) -> None:
@@ -122,11 +124,21 @@ def discard(site: Site, generation: Annotated[int, typer.Argument(min=1)], json:
         out.print(f"{deleted.index} is deleted")
 
 
-def _print_live(live: Rebuild, json: bool) -> None:
+async def has_previous(clients: Clients, site: str) -> bool:
+    """Whether there is an index to roll back to."""
+    return any(rebuild.state == "previous" for rebuild in (await history(clients.elastic, site)).rebuilds)
+
+
+def way_back(site: str, previous: bool) -> str:
+    """The end of the line that says what is live now."""
+    return f"; back with `pagewire rollback {site}`" if previous else "; there is no index before it to roll back to"
+
+
+def _print_live(live: Rebuild, previous: bool, *, json: bool) -> None:
     if json:
         print_json(live)
     else:
-        out.print(f"{live.index} is live: {live.model}, {live.chunker}; back with `pagewire rollback {live.site}`")
+        out.print(f"{live.index} is live: {live.model}, {live.chunker}{way_back(live.site, previous)}")
 
 
 def run(follow_parent: bool, work: Callable[[Settings], Awaitable[Value]], nice: int = 0) -> Value:

@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 
 import typer
 
-from cli.generations import Bars, Json, Site, at_work, run
+from cli.generations import Bars, Json, Site, at_work, has_previous, run, way_back
 from cli.output import NOT_SO, err, out, print_json, rows, table
 from cli.work import FollowParent, ready
 from pipelines.evaluate.quality_gate import Case, GateReport, compare, load_cases
@@ -51,6 +51,7 @@ class Done:
     rebuild: Rebuild
     audit: AuditReport | None = None
     gate: GateReport | None = None
+    previous: bool = False  # whether there is an index to roll back to
 
 
 def rebuild(
@@ -138,6 +139,7 @@ async def _rebuild(settings: Settings, site: str, wanted: Wanted) -> Done:
             done.gate = await _compare(clients, done.rebuild, cases, bars)
         if wanted.promote and done.rebuild.state == "verified" and (done.gate is None or done.gate.passed):
             done.rebuild = await rebuilder.promote(done.rebuild.generation)
+        done.previous = await has_previous(clients, site)
         return done
 
 
@@ -164,7 +166,7 @@ def _print(done: Done) -> None:
         err.print(f"[yellow]left out[/] {failure.page_key}: ", end="")
         err.print(failure.reason, markup=False, soft_wrap=True)
     if made.state == "live":
-        out.print(f"live; back with `pagewire rollback {made.site}`")
+        out.print(f"live{way_back(made.site, done.previous)}")
     elif done.gate is not None and not done.gate.passed:
         out.print(f"not promoted; `pagewire promote {made.site}` does it all the same")
     else:

@@ -30,6 +30,7 @@ class AcceptedChange(Wire):
 
     page_key: str
     revision: Revision
+    detail: str | None = Field(default=None, description="Why it is not more, for who waited for it.")
 
 
 class BulkLine(Wire):

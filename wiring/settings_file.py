@@ -6,12 +6,12 @@ import difflib
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import yaml
 from pydantic import ValidationError
 
-from connectors.cms.settings import variables
+from connectors.cms.settings import KINDS, variables
 from pipelines.runtime.errors import SettingsError
 from wiring.settings import Settings
 
@@ -89,12 +89,25 @@ def _problem(error: Any, path: Path) -> str:
     said = error["msg"].removeprefix("Value error, ")
     if not error["loc"]:  # about several settings together: names them itself
         return str(said)
-    where = ".".join(str(part) for part in error["loc"])
+    # Pydantic names the kind of a connector as if it were a key below its name.
+    place = [part for at, part in enumerate(error["loc"]) if (at, error["loc"][2:3]) != (4, ("connectors",))]
+    where = ".".join(str(part) for part in place)
     if error["type"] == "extra_forbidden":
         close = _close(where)
         return f"{where} ({path}): no such setting" + (f"; did you mean {close}?" if close else "")
+    if error["type"] in ("union_tag_invalid", "union_tag_not_found"):
+        return f"{where} ({path}): {_kind(error['ctx'].get('tag'))}"
     settable = where in Settings.model_fields and where not in FILE_ONLY
     return f"{where} ({f'{_variable(where)} or ' if settable else ''}{path}): {said}"
+
+
+def _kind(given: str | None) -> str:
+    """What is wrong with a connector's `kind`."""
+    kinds = sorted(get_args(one.model_fields["kind"].annotation)[0] for one in KINDS)
+    if given is None:
+        return f"needs a `kind`: {', '.join(kinds)}"
+    close = next(iter(difflib.get_close_matches(given, kinds, n=1)), None)
+    return f"no kind {given!r}; there are: {', '.join(kinds)}" + (f"; did you mean {close}?" if close else "")
 
 
 def _variable(setting: str) -> str:

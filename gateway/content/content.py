@@ -125,10 +125,12 @@ async def bulk(site: str, caller: MayIngest, edge: TheEdge, request: Request) ->
 
 async def _accepted(acceptance: Acceptance, edge: Edge, wait: str | None, timeout: float | None) -> Response:
     headers = {SUPERSEDED_HEADER: "true"} if acceptance.superseded else {}
+    detail = None
     if wait is not None:
         seconds = edge.settings.receipt_timeout if timeout is None else timeout
         receipt = await edge.ports.receipts.settled(acceptance.page_key, acceptance.revision, seconds)
         if receipt is not None:
             return JSONResponse(receipt.model_dump(mode="json"), headers=headers)
-    change = AcceptedChange(page_key=acceptance.page_key, revision=acceptance.revision)
+        detail = f"accepted, but not settled within {seconds:g} s; see its receipt, and `pagewire status`"
+    change = AcceptedChange(page_key=acceptance.page_key, revision=acceptance.revision, detail=detail)
     return JSONResponse(change.model_dump(), status_code=202, headers=headers)

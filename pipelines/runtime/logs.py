@@ -6,7 +6,7 @@ import logging
 import sys
 from collections import defaultdict
 from time import monotonic
-from typing import Literal
+from typing import Literal, TextIO
 
 import structlog
 from pydantic import Field
@@ -67,6 +67,18 @@ class OncePer(logging.Filter):
         return True
 
 
+class _Stderr(logging.StreamHandler[TextIO]):
+    """Writes to what is `sys.stderr` now: a progress bar puts itself in its place, and lines stand above it."""
+
+    @property
+    def stream(self) -> TextIO:
+        return sys.stderr
+
+    @stream.setter
+    def stream(self, stream: TextIO) -> None:
+        """The handler's own constructor sets one."""
+
+
 def configure(settings: LogSettings) -> None:
     """Send structlog's and the libraries' logs to stderr, as text or JSON lines."""
     level = getattr(logging, settings.log_level.upper())
@@ -92,7 +104,7 @@ def configure(settings: LogSettings) -> None:
         if settings.log_json
         else [structlog.dev.ConsoleRenderer(colors=sys.stderr.isatty())]
     )
-    handler = logging.StreamHandler(sys.stderr)
+    handler = _Stderr()
     handler.setFormatter(
         structlog.stdlib.ProcessorFormatter(
             foreign_pre_chain=shared,

@@ -106,7 +106,7 @@ class Auditor:
                 inventory = await self._inventories.of(site)
                 async with self._opened(site, inventory, report) as one:
                     found.append(await one.run(settle, patience=PATIENCE if number else 0.0))
-                    if number == ROUNDS or found[-1].clean or not _fewer(found):
+                    if number == ROUNDS or found[-1].clean or _in_vain(found):
                         break
                     if not force:
                         await _refuse_if_log_is_lost(one)
@@ -135,9 +135,14 @@ class Auditor:
         return (live and live.name) == (inventory and inventory.name)
 
 
-def _fewer(found: Sequence[AuditReport]) -> bool:
-    """Whether the last round helped; the first audit is no round."""
-    return len(found) == 1 or sum(found[-1].counts.values()) < sum(found[-2].counts.values())
+def _in_vain(found: Sequence[AuditReport]) -> bool:
+    """Whether two rounds in a row have helped nothing; the first audit is no round.
+
+    One proves nothing: for a minute Elasticsearch remembers a document that was deleted by hand, and takes what is
+    written in its place for older (`index.gc_deletes`).
+    """
+    left = [sum(report.counts.values()) for report in found[-3:]]
+    return len(left) == 3 and left[2] >= left[1] >= left[0]
 
 
 async def _refuse_if_log_is_lost(audit: Audit) -> None:

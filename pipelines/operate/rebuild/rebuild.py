@@ -239,7 +239,11 @@ class Rebuilder:
         for rebuild in reversed(known.rebuilds):
             if rebuild.state in ("building", "verified"):
                 return rebuild
-        raise NothingThere(f"site {self._site} has no candidate; `pagewire rebuild {self._site}` makes one")
+        there = ", ".join(f"{rebuild.generation} ({rebuild.state})" for rebuild in known.rebuilds) or "none"
+        raise NothingThere(
+            f"site {self._site} has no candidate; generations: {there}. "
+            f"`pagewire rebuild {self._site} --from changes` makes one"
+        )
 
     def _numbered(self, known: History, generation: int) -> Rebuild:
         for rebuild in known.rebuilds:

@@ -55,17 +55,18 @@ def test_every_kind_of_connector(file: Path, connector: dict[str, Any]) -> None:
 @pytest.mark.parametrize(
     ("connector", "said"),
     [
-        ({"kind": "push"}, "sites.town.connectors.blog.push.secret (pagewire.yaml): Field required"),
-        ({"kind": "drupal"}, "sites.town.connectors.blog (pagewire.yaml): "),
-        ({"secret": SECRET}, "sites.town.connectors.blog (pagewire.yaml): Unable to extract tag"),
+        ({"kind": "push"}, "sites.town.connectors.blog.secret (pagewire.yaml): Field required"),
+        ({"kind": "drupal"}, "sites.town.connectors.blog (pagewire.yaml): no kind 'drupal'; there are: folder, push, "),
+        ({"kind": "wordpres"}, "; did you mean wordpress?"),
+        ({"secret": SECRET}, "sites.town.connectors.blog (pagewire.yaml): needs a `kind`: folder, push, "),
         ({"kind": "push", "secret": "hush"}, "must be whsec_ and the base64 of 24 random bytes or more"),
         ({"kind": "push", "secret": "whsec_hush"}, "openssl rand -base64 32"),
         ({"kind": "push", "secret": "whsec_aHVzaA=="}, "must be whsec_"),
-        ({"kind": "push", "secret": SECRET, "url": "https://x.example"}, "push.url (pagewire.yaml): no such setting"),
-        ({"kind": "wordpress", "url": "https://u:hush@x.example"}, "wordpress.url"),
-        ({"kind": "wordpress", "url": "ftp://x.example"}, "wordpress.url"),
+        ({"kind": "push", "secret": SECRET, "url": "https://x.example"}, "blog.url (pagewire.yaml): no such setting"),
+        ({"kind": "wordpress", "url": "https://u:hush@x.example"}, "blog.url"),
+        ({"kind": "wordpress", "url": "ftp://x.example"}, "blog.url"),
         ({"kind": "wordpress", "url": "https://x.example", "user": "u"}, "user and password: give both or neither"),
-        ({"kind": "sitemap", "url": "https://x.example", "delay": -1}, "sitemap.delay"),
+        ({"kind": "sitemap", "url": "https://x.example", "delay": -1}, "blog.delay"),
     ],
 )
 def test_a_wrong_connector_is_named(file: Path, connector: dict[str, Any], said: str) -> None:

@@ -22,7 +22,7 @@ PAGES = "/v1/sites/town/pages"
 async def test_a_save_is_accepted_with_its_key_and_revision(client: httpx.AsyncClient, fakes: FakePorts) -> None:
     response = await client.put(f"{PAGES}/fees", json={"id": "fees", "title": "Fees", "revision": 7})
     assert response.status_code == 202
-    assert response.json() == {"page_key": "town:en:fees", "revision": 7}
+    assert response.json() == {"page_key": "town:en:fees", "revision": 7, "detail": None}
     [change] = fakes.pages.changes["town:en:fees"]
     assert (change.op, change.page.title) == ("upsert", "Fees")
 
@@ -38,7 +38,11 @@ async def test_waiting_in_vain_answers_as_without_waiting(client: httpx.AsyncCli
     fakes.pages.settles = False
     response = await client.put(f"{PAGES}/fees?wait=searchable&timeout=0", json={"id": "fees", "revision": 7})
     assert response.status_code == 202
-    assert response.json() == {"page_key": "town:en:fees", "revision": 7}
+    assert response.json() == {
+        "page_key": "town:en:fees",
+        "revision": 7,
+        "detail": "accepted, but not settled within 0 s; see its receipt, and `pagewire status`",
+    }
 
 
 async def test_an_older_save_says_that_it_lost(client: httpx.AsyncClient, fakes: FakePorts) -> None:
@@ -67,7 +71,7 @@ async def test_an_older_save_says_that_it_lost(client: httpx.AsyncClient, fakes:
 )
 async def test_page_ids_with_any_characters(client: httpx.AsyncClient, path: str, page_id: str, key: str) -> None:
     saved = await client.put(f"{PAGES}/{path}", json={"id": page_id, "revision": 1})
-    assert (saved.status_code, saved.json()) == (202, {"page_key": key, "revision": 1})
+    assert (saved.status_code, saved.json()) == (202, {"page_key": key, "revision": 1, "detail": None})
     receipt = await client.get(f"{PAGES}/{path}/receipt")
     assert (receipt.status_code, receipt.json()["page_key"]) == (200, key)
     deleted = await client.delete(f"{PAGES}/{path}")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import pytest
 
@@ -294,7 +295,23 @@ async def test_a_repair_without_a_worker_ends_and_says_what_is_left() -> None:
     town.world.heads.clear()
     report = await town.auditor().repair(SITE, settle=0)
     assert report.after.counts == {"missing": 1, "orphan": 1}
-    assert report.sent == 1
+    assert report.sent == 2
+
+
+async def test_what_the_index_refuses_at_first_is_sent_once_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As Elasticsearch does for a minute, where a document was deleted by hand."""
+    town = Town(World.of(changed("a", 3)), works=False)
+    del town.world.chunks[chunk_id(key_of("a"), "title", 0)]
+    send = town.send_bytes
+
+    async def refused_at_first(*message: Any) -> None:
+        await send(*message)
+        town.works = True
+
+    monkeypatch.setattr(town, "send_bytes", refused_at_first)
+    report = await town.auditor().repair(SITE, settle=0)
+    assert report.after.clean
+    assert report.sent == 2
 
 
 async def test_what_only_a_wrong_log_could_explain_is_left_alone_without_force() -> None:
