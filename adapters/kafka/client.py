@@ -18,7 +18,10 @@ from schemas.topics import Topic
 
 log = structlog.get_logger(__name__)
 
-REQUEST_TIMEOUT = 15.0  # seconds for one answer of the broker
+# Seconds for one answer of the broker. Who asks waits longer than the client does: a client that gives up by itself
+# closes the connection, one that is cancelled keeps it, and a connection that died in silence would fail for ever.
+REQUEST_TIMEOUT = 10.0
+ANSWER_TIMEOUT = 15.0
 CLOSE_TIMEOUT = 5.0  # seconds; what is not confirmed by then is not acknowledged either, and comes again
 
 Value = TypeVar("Value")
@@ -53,7 +56,7 @@ async def from_broker(question: Awaitable[Value], what: str) -> Value:
         Retryable: no answer in time, or an error of the broker.
     """
     try:
-        return await _within(REQUEST_TIMEOUT, question)
+        return await _within(ANSWER_TIMEOUT, question)
     except (KafkaError, TimeoutError, OSError) as err:
         raise Retryable(f"Kafka: cannot {what}: {err!r}") from err
 

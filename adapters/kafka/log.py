@@ -19,6 +19,7 @@ from aiokafka import AIOKafkaConsumer, TopicPartition
 from aiokafka.errors import KafkaError
 
 from adapters.kafka import bootstrap_servers, partition_of, prefixed
+from adapters.kafka.client import REQUEST_TIMEOUT
 from adapters.kafka.settings import KafkaSettings
 from pipelines.runtime.errors import Retryable
 from pipelines.runtime.record import Record
@@ -44,6 +45,7 @@ def _consumer(bootstrap: str) -> AIOKafkaConsumer:
     return AIOKafkaConsumer(
         bootstrap_servers=bootstrap,
         enable_auto_commit=False,
+        request_timeout_ms=int(REQUEST_TIMEOUT * 1000),  # shorter than READ_TIMEOUT, see adapters.kafka.client
         auto_offset_reset="earliest",
         fetch_max_wait_ms=POLL_MS,
         max_partition_fetch_bytes=FETCH_BYTES,
