@@ -19,8 +19,8 @@ from pipelines.query.answer.strategies.base import StrategyContext
 from pipelines.query.answer.strategies.courtesy import Courtesy
 from pipelines.query.answer.strategies.finder import PageFinder
 from pipelines.query.answer.strategies.registry import strategies
+from pipelines.query.examples import Examples
 from pipelines.query.giving_up import apology, asked, impatient, rephrased, retrieved
-from pipelines.query.rephrase.examples import Examples
 from pipelines.query.rephrase.handler import rephrase_handler
 from pipelines.query.rephrase.rewrite import Rewriter
 from pipelines.query.retrieve.handler import retrieve_handler
@@ -127,6 +127,9 @@ def answer_stage(settings: Settings, elastic: Elastic, models: Models) -> Stage:
         Translator(small, load("translate")) if small else None,
         Courtesy(means) if means else None,
         clock_of(settings.clock),
+        Examples(site_prompts, ElasticExamples(elastic.es, elastic.indexes), models, settings.history_messages)
+        if means
+        else None,
     )
 
     async def setup() -> None:

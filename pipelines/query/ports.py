@@ -7,8 +7,10 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from pipelines.runtime.errors import PagewireError, Permanent, Retryable
-from prompts.loader import ChatMessage
+from prompts.loader import ChatMessage, Example
 from schemas.answer import Usage
+from schemas.example import ExampleKind
+from schemas.query import Question
 
 
 class ModelError(PagewireError):
@@ -157,4 +159,16 @@ class ChatModel(Protocol):
         tools: Sequence[ToolSpec] = (),
     ) -> Completion:
         """The answer at once."""
+        ...
+
+
+class ExamplePicker(Protocol):
+    """Worked examples for a prompt (pipelines.query.examples)."""
+
+    async def pick(self, kind: ExampleKind, request: Question, lang: str, question: str = "") -> Sequence[Example]:
+        """Examples in the language, the one most like the question last.
+
+        Args:
+            question: understandable by itself; default: the request's, with what was said before it.
+        """
         ...

@@ -24,7 +24,7 @@ from pipelines.query.answer.pump import StrategyFailed, pumped
 from pipelines.query.answer.remedies import remedy
 from pipelines.query.answer.strategies.base import CutShort, LeftOut, Piece, Strategy, Task
 from pipelines.query.answer.strategies.quote import Quote
-from pipelines.query.ports import ContentFiltered, ModelError
+from pipelines.query.ports import ContentFiltered, ExamplePicker, ModelError
 from pipelines.query.publish import Publication
 from pipelines.query.settings import QuerySettings
 from pipelines.query.site_prompts import SitePrompts
@@ -74,6 +74,7 @@ class Answering:
         strategies: by name; none where there is no model.
         translator: of our own sentences; none where there is no model.
         courteous: answers what is asked about the conversation; none where there is no model.
+        examples: picks worked answers that are like the one wanted; default: the prompt's own, all of them.
     """
 
     def __init__(
@@ -84,6 +85,7 @@ class Answering:
         translator: Translator | None = None,
         courteous: Strategy | None = None,
         clock: Clock | None = None,
+        examples: ExamplePicker | None = None,
     ) -> None:
         self._settings = settings
         self._translator = translator
@@ -91,6 +93,7 @@ class Answering:
         self._strategies = strategies
         self._courteous = courteous
         self._clock = clock or SystemClock()
+        self._examples = examples
 
     async def answer(self, retrieved: Retrieved, embedder: Embedder, to: Publication, stopped: asyncio.Event) -> None:
         """Publish the whole answer, `rephrased` to `done`.
@@ -177,7 +180,7 @@ class Answering:
         refuses = refused(retrieved.grade)
         if strategy is not None and (strategy.searches or (retrieved.sources and not refuses)):
             made.strategy, made.extractive = name, False
-            failure = await self._by_model(strategy, task, made, to, stopped)
+            failure = await self._by_model(strategy, await self._exemplified(task), made, to, stopped)
             if stopped.is_set() or (failure is None and to.text):
                 return None
             if failure is not None:
@@ -221,6 +224,14 @@ class Answering:
         await to.put(Token(text=await self._said(text, task.retrieved.request)))
         return None
 
+    async def _exemplified(self, task: Task) -> Task:
+        """With the worked answers that are most like the one wanted."""
+        if self._examples is None:
+            return task
+        retrieved = task.retrieved
+        lang = retrieved.request.lang
+        return replace(task, examples=await self._examples.pick("answer", retrieved.request, lang, retrieved.question))
+
     async def _said(self, text: str, request: Question) -> str:
         """Our own words, in the visitor's language even where we have none in it."""
         phrases = self._phrases(request)
@@ -258,7 +269,7 @@ class Answering:
             if to.text:
                 await to.restart()
             if again.shorter:
-                task = replace(task, budget=task.budget // 2, history_messages=0)
+                task = replace(task, budget=task.budget // 2, history_messages=0, examples=())
             if again.longer:
                 task = replace(task, room=task.room * LONGER)
             with suppress(TimeoutError):

@@ -10,17 +10,17 @@ import asyncio
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal, NamedTuple, Protocol
+from typing import Literal, NamedTuple
 
 import structlog
 
-from pipelines.query.ports import ChatModel
+from pipelines.query.ports import ChatModel, ExamplePicker
 from pipelines.query.rephrase.follow_up import continued
 from pipelines.query.settings import QuerySettings
 from pipelines.query.site_prompts import SitePrompts
 from pipelines.query.translate import terms_back
 from pipelines.runtime.errors import PagewireError
-from prompts.loader import Example, fence
+from prompts.loader import fence
 from schemas.query import MAX_HISTORY, MAX_QUESTION, Question, SearchMode, Turn
 from text.sentences import cut
 from text.words import count_words
@@ -41,14 +41,6 @@ class Message(NamedTuple):
 
     role: Literal["visitor", "assistant"]
     text: str
-
-
-class ExamplePicker(Protocol):
-    """Worked examples for the prompt (examples.Examples)."""
-
-    async def pick(self, request: Question, lang: str) -> Sequence[Example]:
-        """Examples in the site's language `lang`, the one most like the question last."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -143,7 +135,7 @@ async def rewrite(
     )
     try:
         async with asyncio.timeout(PATIENCE):
-            shots = await rewriter.examples.pick(request, lang)
+            shots = await rewriter.examples.pick("rephrase", request, lang)
             messages = prompt_set.prompts["rephrase"].messages(asks, lang, shots)
             completion = await rewriter.model.complete(messages, max_tokens=OUTPUT_TOKENS)
     except TimeoutError:

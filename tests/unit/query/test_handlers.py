@@ -17,11 +17,11 @@ from pipelines.query import giving_up
 from pipelines.query.answer.answering import Answering
 from pipelines.query.answer.handler import answer_handler
 from pipelines.query.answer.stops import Stops
+from pipelines.query.examples import Examples
 from pipelines.query.giving_up import apology, impatient
 from pipelines.query.ports import Completion
 from pipelines.query.publish import CLOCK_SKEW_MS
 from pipelines.query.rephrase import rewrite as rewrite_module
-from pipelines.query.rephrase.examples import Examples
 from pipelines.query.rephrase.handler import rephrase_handler
 from pipelines.query.rephrase.rewrite import Rewriter
 from pipelines.query.retrieve.handler import retrieve_handler
@@ -33,7 +33,7 @@ from pipelines.runtime.errors import Retryable
 from pipelines.runtime.record import Record
 from schemas.answer import AnswerEvent, Done, Failed, Token, Usage
 from schemas.base import Message, WireError
-from schemas.example import RephraseExample
+from schemas.example import WorkedExample
 from schemas.query import Question, Rephrased, Retrieved, Turn
 from schemas.topics import ANSWERS, REPHRASED, RETRIEVED
 from tests.asking import NOON, question, retrieved, source
@@ -56,7 +56,7 @@ def record(message: Message | bytes, fresh: bool = True) -> Record:
 class NoExamples:
     """Nobody has added any."""
 
-    async def of_site(self, site: str) -> list[RephraseExample]:
+    async def of_site(self, site: str) -> list[WorkedExample]:
         return []
 
 

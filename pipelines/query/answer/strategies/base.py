@@ -24,7 +24,7 @@ from pipelines.query.answer.sift import Sifter
 from pipelines.query.ports import ChatModel, Completion, ModelSilent, ModelThoughtOut, ModelUnfounded, ToolSpec
 from pipelines.query.rephrase.rewrite import conversation
 from pipelines.query.site_prompts import SitePrompts
-from prompts.loader import ChatMessage, Prompt, fence
+from prompts.loader import ChatMessage, Example, Prompt, fence
 from schemas.answer import Citation, SourcesFound, Step, StepKind, Token, Usage
 from schemas.page import FieldName
 from schemas.query import Retrieved, Source
@@ -62,6 +62,7 @@ class Task:
     history_messages: int
     room: int = answer.OUTPUT_TOKENS  # tokens of the answer
     terms: str = ""  # what the site calls things in that language
+    examples: Sequence[Example] | None = None  # worked answers, the nearest last; None: all of the prompt's
 
     @property
     def today(self) -> date:
@@ -225,6 +226,7 @@ async def write(
         history_messages=task.history_messages,
         notes=shortened("\n".join(notes), NOTES_CHARS),
         terms=task.terms,
+        examples=task.examples,
     )
     request = task.retrieved.request
     known = (f"{task.today:%A}, {task.today.isoformat()}", task.site, task.terms, *facts)

@@ -25,6 +25,7 @@ from pipelines.query.ports import (
     ContentFiltered,
     ContextTooLong,
     Delta,
+    ExamplePicker,
     ModelCut,
     ModelDenied,
     ModelDown,
@@ -38,10 +39,11 @@ from pipelines.query.site_prompts import SitePrompts
 from pipelines.query.translate import Translator
 from pipelines.runtime.errors import PagewireError, Retryable
 from pipelines.runtime.settings import StrategyName
-from prompts.loader import ChatMessage, load
+from prompts.loader import ChatMessage, Example, load
 from schemas.answer import Answered, AnswerEvent, Citation, Done, Event, Failed, Restart, Token, Usage
 from schemas.base import Message
-from schemas.query import CourtesyKind, Retrieved, Source
+from schemas.example import ExampleKind
+from schemas.query import CourtesyKind, Question, Retrieved, Source
 from schemas.topics import Topic
 from tests.asking import retrieved, source
 from wiring.settings import Settings, SiteSettings
@@ -76,15 +78,29 @@ async def answer(
     *,
     settings: Settings = SETTINGS,
     pages: Finder | None = None,
+    examples: ExamplePicker | None = None,
 ) -> list[AnswerEvent]:
     sender = sender or FakeSender()
     means = StrategyContext(model, SITE_PROMPTS, pages or NoPages()) if model else None
     translator = Translator(model, load("translate")) if model else None
     courteous = Courtesy(means) if means else None
-    answering = Answering(settings, SITE_PROMPTS, strategies(means) if means else {}, translator, courteous)
+    answering = Answering(
+        settings, SITE_PROMPTS, strategies(means) if means else {}, translator, courteous, examples=examples
+    )
     to = Publication(sender, question.request, 1)
     await answering.answer(question, FakeEmbedder(), to, stopped or asyncio.Event())
     return [s.message for s in sender.sent if isinstance(s.message, AnswerEvent)]
+
+
+class OneExample:
+    """Always the same; `asked` holds for what it was picked."""
+
+    def __init__(self) -> None:
+        self.asked: list[tuple[str, str, str]] = []
+
+    async def pick(self, kind: ExampleKind, request: Question, lang: str, question: str = "") -> list[Example]:
+        self.asked.append((kind, lang, question))
+        return [Example(title="One", variables={"question": "How deep?"}, output="Two metres [1].", verbatim=True)]
 
 
 def kinds(events: Sequence[AnswerEvent]) -> list[str]:
@@ -615,3 +631,17 @@ async def test_the_sites_terms_are_in_the_prompt_in_the_visitors_language() -> N
     system = model.asked[0][0].content
     assert "Hallenbad: indoor pool" in system
     assert "Bürgeramt" not in system
+
+
+async def test_the_model_reads_the_answers_that_are_like_the_one_wanted() -> None:
+    model, examples = FakeChat("Daily from 9 [1]."), OneExample()
+    wanted = asked(POOL)
+    await answer(wanted, model, examples=examples)
+    assert examples.asked == [("answer", "en", wanted.question)]
+    assert [m.content for m in model.asked[0] if m.role == "assistant"] == ["Two metres [1]."]
+
+
+async def test_where_no_model_writes_no_examples_are_picked() -> None:
+    examples = OneExample()
+    await answer(asked(POOL), None, examples=examples)
+    assert examples.asked == []
