@@ -20,6 +20,7 @@ import structlog
 from pipelines.query.answer.canned import refused, reply
 from pipelines.query.answer.cite import used_sources
 from pipelines.query.answer.clock import Clock, SystemClock
+from pipelines.query.answer.narrowing import narrower
 from pipelines.query.answer.pump import StrategyFailed, pumped
 from pipelines.query.answer.remedies import remedy
 from pipelines.query.answer.strategies.base import CutShort, LeftOut, Piece, Strategy, Task
@@ -133,6 +134,7 @@ class Answering:
             stopped=stopped.is_set(),
             cut=made.cut,
             left_out=made.left_out,
+            narrower=() if stopped.is_set() else narrower(retrieved),
             strategy=made.strategy,
             trace=tuple(made.trace),
             usage=made.usage,

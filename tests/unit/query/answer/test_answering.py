@@ -645,3 +645,13 @@ async def test_where_no_model_writes_no_examples_are_picked() -> None:
     examples = OneExample()
     await answer(asked(POOL), None, examples=examples)
     assert examples.asked == []
+
+
+@pytest.mark.parametrize("model", [None, FakeChat("Closed on Sundays [1].")])
+async def test_a_broad_question_is_answered_and_can_be_narrowed(model: FakeChat | None) -> None:
+    pages = [source(n, POOL.text, title) for n, title in enumerate(["Lido", "Sauna"], start=1)]
+    broad = asked(*pages).model_copy(update={"grade": 1})
+    assert [topic.label for topic in answered(await answer(broad, model)).narrower] == ["Lido", "Sauna"]
+    stopped = asyncio.Event()
+    stopped.set()
+    assert answered(await answer(broad, model, stopped=stopped)).narrower == ()
