@@ -36,6 +36,7 @@ log = structlog.get_logger(__name__)
 REFRESH = 10.0  # seconds until an operator's new example is used
 PATIENCE = 3.0  # seconds that choosing may take
 KEPT_VECTORS = 4_000  # of examples; 6 MB with the bundled embedder
+BATCH = 16  # examples embedded at a time
 READ = 1_000  # characters of an example, and of a question, that are compared
 
 _NOTHING_SAID = "(none)"
@@ -181,14 +182,15 @@ class Examples:
 
     async def _embedded(self, model: SearchEmbedder, texts: Sequence[str]) -> list[Matrix32]:
         """Their vectors; only of those that are not known is the model asked."""
-        known = {text: self._vectors.get((model.fingerprint, text)) for text in texts}
-        missing = [text for text, vector in known.items() if vector is None]
-        made = await model.passages(missing) if missing else ()
-        # A row of a batch would keep the whole batch in memory.
-        fresh = {text: vector.copy() for text, vector in zip(missing, made, strict=True)}
-        self._vectors.update({(model.fingerprint, text): vector for text, vector in fresh.items()})
-        found = {text: vector for text, vector in known.items() if vector is not None} | fresh
-        return [found[text] for text in texts]
+        found = {text: self._vectors.get((model.fingerprint, text)) for text in texts}
+        missing = [text for text, vector in found.items() if vector is None]
+        # Batch by batch: what is known when the time is over need not be made for the next question.
+        for batch in (missing[i : i + BATCH] for i in range(0, len(missing), BATCH)):
+            # A row of a batch would keep the whole batch in memory.
+            made = {text: row.copy() for text, row in zip(batch, await model.passages(batch), strict=True)}
+            self._vectors.update({(model.fingerprint, text): vector for text, vector in made.items()})
+            found |= made
+        return [vector for vector in map(found.get, texts) if vector is not None]
 
 
 def _compared(said: str, question: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any
@@ -14,6 +15,7 @@ from adapters.embedders.fake import FakeEmbedder
 from pipelines.query import examples as module
 from pipelines.query.examples import KINDS, Examples
 from pipelines.query.site_prompts import SitePrompts
+from pipelines.runtime.embedder import Matrix32
 from pipelines.runtime.errors import Retryable
 from prompts.loader import Example, fence
 from schemas.example import ExampleSource, NewExample, WorkedExample
@@ -240,3 +242,21 @@ def test_the_same_question_again_takes_the_place_of_the_example() -> None:
 def test_what_does_not_fit_its_kind_is_refused(wrong: dict[str, Any], complaint: str) -> None:
     with pytest.raises(ValidationError, match=complaint):
         NewExample.model_validate({"question": DOGS, **wrong})
+
+
+async def test_many_examples_are_compared_as_soon_as_their_vectors_are_made(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Slow(FakeEmbedder):
+        async def passages(self, texts: Sequence[str], *, urgent: bool = True) -> Matrix32:
+            await asyncio.sleep(0.02)
+            return await super().passages(texts, urgent=urgent)
+
+    monkeypatch.setattr(module, "PATIENCE", 0.05)
+    models, kept = Models(), [answered(f"{DOGS} {n}", f"{n} euros [1].", FEE) for n in range(80)]
+    models.model = Slow(dims=512)
+    examples = Examples(SITE_PROMPTS, Store(*kept), models, 15)
+    tries = 0
+    while kept[7].id not in [e.title for e in await examples.pick("answer", question(), "en", f"{DOGS} 7")]:
+        tries += 1
+        assert tries < 20
+    assert tries
+    assert len(models.model.embedded) == len(kept) + len(ANSWERS)  # nothing twice
