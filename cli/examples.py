@@ -1,56 +1,78 @@
-"""`pagewire examples`: how a site's questions should be rewritten, added to the running system."""
+"""`pagewire examples`: how a site's questions should be rewritten and answered, added to the running system."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
-from secrets import token_urlsafe
-from typing import Annotated, TypeVar
+from typing import Annotated, Any, TypeVar
 
 import typer
 
 from adapters.elastic.examples import ElasticExamples
 from cli.output import NOT_SO, complain, explained, out, print_json, rows, table
-from schemas.base import language_tag
-from schemas.example import RephraseExample
-from schemas.query import Turn
+from schemas.example import NewExample, WorkedExample
 from wiring.clients import Clients
 from wiring.settings_file import load
 
-app = typer.Typer(no_args_is_help=True, help="Worked examples of how questions are rewritten for the search.")
+app = typer.Typer(
+    no_args_is_help=True, help="Worked examples of how questions are rewritten for the search, and of good answers."
+)
 
 Value = TypeVar("Value")
 Site = Annotated[str, typer.Argument(help="Site, as in pagewire.yaml.")]
+Question = Annotated[str, typer.Argument(help="As a visitor asks it.")]
+Lang = Annotated[str | None, typer.Option(help="Language of the example; default: the site's first.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
 @app.command()
 def add(
     site: Site,
-    question: Annotated[str, typer.Argument(help="As a visitor asks it.")],
+    question: Question,
     output: Annotated[str, typer.Argument(help="As it should be searched; the same words where it needs nothing.")],
     before: Annotated[str, typer.Option(help="The question before, if the example leans on it.")] = "",
     answer: Annotated[str, typer.Option(help="The answer to that question.")] = "",
-    lang: Annotated[str | None, typer.Option(help="Language of the example; default: the site's first.")] = None,
+    lang: Lang = None,
     json: Json = False,
 ) -> None:
-    """Add an example. The running system uses it within seconds, for questions that are like it.
+    """Add an example, or replace the one of the same question. The running system uses it within seconds, for questions
+    that are like it.
 
     Example: pagewire examples add town "And with a dog?" "May I bring a dog into the pool?" --before "When is the
     pool open?" --answer "Daily from 9."
     """
+    history = ({"question": before, "answer": answer},) if before else ()
+    _add(site, {"question": question, "output": output, "history": history, "lang": lang}, json)
 
-    async def put(store: ElasticExamples, languages: tuple[str, ...]) -> RephraseExample:
-        example = RephraseExample(
-            id=token_urlsafe(9),
-            site=site,
-            lang=language_tag(lang or languages[0]),
-            history=(Turn(question=before, answer=answer),) if before else (),
-            question=question,
-            output=output,
-            added_at=datetime.now(UTC),
-        )
+
+@app.command("answer")
+def add_answer(
+    site: Site,
+    question: Question,
+    output: Annotated[str, typer.Argument(help="A good answer, which cites its sources as [1], [2], ...")],
+    source: Annotated[
+        list[str] | None, typer.Option(help="What it was written from: a title, a colon, the text. May be repeated.")
+    ] = None,
+    declines: Annotated[bool, typer.Option("--declines", help="The answer says that no page has it.")] = False,
+    lang: Lang = None,
+    json: Json = False,
+) -> None:
+    """Add an example of a good answer, or replace the one to the same question. Without a source the answer counts as
+    its own.
+
+    Example: pagewire examples answer town "What is a library card?" "12 euros a year [1]." --source "Library fees: A
+    card costs 12 euros a year."
+    """
+    split = [text.partition(": ") for text in source or ()]
+    sources = [{"title": title, "text": text} if colon else {"text": title} for title, colon, text in split]
+    given = {"question": question, "output": output, "sources": sources, "declines": declines, "lang": lang}
+    _add(site, given | {"kind": "answer"}, json)
+
+
+def _add(site: str, given: dict[str, Any], json: bool) -> None:
+    async def put(store: ElasticExamples, languages: tuple[str, ...]) -> WorkedExample:
+        example = WorkedExample.of(NewExample.model_validate(given), site, languages[0], datetime.now(UTC))
         await store.put(example)
         return example
 
@@ -68,8 +90,8 @@ def list_(site: Site, json: Json = False) -> None:
     if json:
         print_json([example.model_dump(mode="json") for example in found])
     else:
-        lines = [(e.id, e.lang, " / ".join(t.question for t in e.history), e.question, e.output) for e in found]
-        out.print(rows(table("id", "lang", "before", "question", "rewritten"), lines))
+        lines = [(e.id, e.kind, e.lang, " / ".join(t.question for t in e.history), e.question, e.output) for e in found]
+        out.print(rows(table("id", "kind", "lang", "before", "question", "rewritten, or answered"), lines))
 
 
 @app.command()

@@ -101,12 +101,14 @@ def _print_event(followed: Followed, question: str) -> None:
             out.print("\n[dim]the answer starts again[/]")
         case Failed(message=message):
             err.print(f"\n[red]{escape(message)}[/]")
-        case Answered(sources=sources):
+        case Answered(sources=sources, narrower=narrower):
             out.print("\n")
             for source in sources:
                 if source.cited:
                     page = f"{escape(source.title)}  [dim]{escape(source.url)}[/]"
                     out.print(f"[cyan]\\[{source.n}][/] {page}", soft_wrap=True)
+            for topic in narrower:
+                out.print(f"[dim]or:[/] {escape(topic.question)}", soft_wrap=True)
         case Done() | _:
             pass
 

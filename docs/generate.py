@@ -21,6 +21,7 @@ from pydantic.fields import FieldInfo
 from cli.main import app
 from connectors.cms.settings import KINDS
 from docs import codes_page, http_page, metrics_page
+from pipelines.runtime.settings import StepName, StepSettings
 from schemas.topics import TOPICS, dead_letter_topic
 from wiring.settings import ChatSettings, KeySettings, Settings, SiteSettings
 from wiring.settings_file import FILE_ONLY
@@ -80,8 +81,16 @@ def _settings() -> str:
             variable = f"`{name}` (file only)" if name in FILE_ONLY else f"`PAGEWIRE_{name.upper()}`"
             lines.append(f"| {variable} | {_default(field)} | {_cell(field.description)} |")
         lines.append("")
-    for title, model in (("A site", SiteSettings), ("The chat of a site", ChatSettings), ("A key", KeySettings)):
-        lines += [f"## {title}\n", "| name | default | |", "| --- | --- | --- |"]
+    for title, model in (
+        ("A site", SiteSettings),
+        ("The chat of a site", ChatSettings),
+        ("A step", StepSettings),
+        ("A key", KeySettings),
+    ):
+        lines += [f"## {title}\n"]
+        if model is StepSettings:
+            lines += [f"Steps: {', '.join(f'`{step}`' for step in get_args(StepName))}.\n"]
+        lines += ["| name | default | |", "| --- | --- | --- |"]
         lines += [f"| `{n}` | {_default(f)} | {_cell(f.description)} |" for n, f in model.model_fields.items()]
         lines.append("")
     lines += [

@@ -21,7 +21,7 @@ from gateway.edge.origins import SiteOrigins
 from gateway.edge.rates import DAY, DailyBudgets, Rates
 from gateway.edge.tokens import VisitorTokens
 from gateway.openai import completions
-from gateway.operators import audit, letters, ops, rebuilds
+from gateway.operators import audit, examples, letters, ops, rebuilds
 from gateway.ports import Ports
 from gateway.site import pages, sample_site, widget_pages
 from pipelines.conversations.conversations import Conversations
@@ -30,7 +30,7 @@ from wiring.settings import Settings
 
 SAMPLE_SITE = "demo"
 API_VERSION = "1"
-OPERATORS = (letters, audit, rebuilds, ops)
+OPERATORS = (letters, audit, rebuilds, examples, ops)
 
 
 def create_app(settings: Settings, ports: Ports) -> FastAPI:

@@ -20,6 +20,7 @@ from pipelines.operate.rebuild.rebuild import NothingThere, StillLive
 from pipelines.runtime.errors import PagewireError
 from pipelines.runtime.record import Lane
 from schemas.answer import Accepted, Answered, AnswerEvent, Done, Event, QuestionRephrased, Restart, SourcesFound, Token
+from schemas.example import WorkedExample
 from schemas.http import SearchHit, SearchKind, SystemStatus
 from schemas.ingest import ChunkCounts, Receipt, ReceiptState
 from schemas.keys import page_key
@@ -371,6 +372,22 @@ class FakeRebuilds:
         del self.kept[generation]
 
 
+class FakeExamples:
+    """Keeps them in memory."""
+
+    def __init__(self) -> None:
+        self.kept: dict[tuple[str, str], WorkedExample] = {}
+
+    async def of_site(self, site: str) -> list[WorkedExample]:
+        return [example for (of, _), example in self.kept.items() if of == site]
+
+    async def put(self, example: WorkedExample) -> None:
+        self.kept[example.site, example.id] = example
+
+    async def remove(self, site: str, id: str) -> bool:
+        return self.kept.pop((site, id), None) is not None
+
+
 @dataclass(frozen=True)
 class FakePorts:
     """All fakes, by their own types; `ports` is what the gateway takes."""
@@ -383,6 +400,7 @@ class FakePorts:
     letters: FakeLetters = field(default_factory=FakeLetters)
     audits: FakeAudits = field(default_factory=FakeAudits)
     rebuilds: FakeRebuilds = field(default_factory=FakeRebuilds)
+    examples: FakeExamples = field(default_factory=FakeExamples)
 
     @property
     def ports(self) -> Ports:
@@ -396,4 +414,5 @@ class FakePorts:
             letters=self.letters,
             audits=self.audits,
             rebuilds=self.rebuilds,
+            examples=self.examples,
         )

@@ -64,6 +64,7 @@ async def run_gateway(settings: Settings, on_ready: Callable[[str], None]) -> No
                 letters=await clients.letters(),
                 audits=await clients.auditor(),
                 rebuilds=rebuilds,
+                examples=clients.examples(),
             )
             host = f"[{settings.host}]" if ":" in settings.host else settings.host
 

@@ -11,6 +11,7 @@ from pipelines.conversations.conversations import ConversationStore
 from pipelines.ingest.accept import Acceptance, Change
 from pipelines.operate.audit.report import AuditReport, RepairReport
 from pipelines.runtime.record import Lane
+from schemas.example import WorkedExample
 from schemas.http import SearchHit, SearchKind, SystemStatus
 from schemas.ingest import Receipt
 from schemas.letters import (
@@ -180,6 +181,22 @@ class Rebuilds(Protocol):
         ...
 
 
+class Examples(Protocol):
+    """Operators' worked examples. All raise Retryable."""
+
+    async def of_site(self, site: str) -> Sequence[WorkedExample]:
+        """The oldest first."""
+        ...
+
+    async def put(self, example: WorkedExample) -> None:
+        """Add it, or replace the one of its id."""
+        ...
+
+    async def remove(self, site: str, id: str) -> bool:
+        """False: there is none."""
+        ...
+
+
 @dataclass(frozen=True)
 class Ports:
     """All of them, for `app.create_app`."""
@@ -193,3 +210,4 @@ class Ports:
     letters: Letters
     audits: Audits
     rebuilds: Rebuilds
+    examples: Examples

@@ -14,7 +14,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar
@@ -73,9 +73,13 @@ class Example(_Strict):
     title: str = Field(min_length=1)
     variables: dict[str, str]
     output: str = Field(min_length=1)
+    declines: bool = Field(default=False, description="Of an answer: it says that the sources do not hold it.")
+    verbatim: bool = Field(default=False, description="It was written for no prompt: braces in it name no variable.")
 
     def used(self) -> set[str]:
         """The variables it gives or names."""
+        if self.verbatim:
+            return set(self.variables)
         return set(self.variables) | _used([*self.variables.values(), self.output])
 
 
@@ -126,22 +130,33 @@ class Prompt:
         _compare(self.path, "value for variable", set(values), set(self.variables))
         found = [ChatMessage("system", _fill(self.system, values))]
         for example in self.examples_in(lang) if examples is None else examples:
-            own = {**values, **{name: _put(text, values) for name, text in example.variables.items()}}
+            given = example.variables
+            if not example.verbatim:
+                given = {name: _put(text, values) for name, text in given.items()}
+            own = {**values, **given}
+            output = example.output if example.verbatim else _put(example.output, own)
             found.append(ChatMessage("user", _fill(self.user, own)))
-            found.append(ChatMessage("assistant", _put(example.output, own)))
+            found.append(ChatMessage("assistant", output))
         return (*found, ChatMessage("user", _fill(self.user, values)))
 
 
 def load(name: str, overrides: Path | None = None) -> Prompt:
     """The prompt `name`, from the site's folder `overrides` if it has one of that name.
 
+    Of a prompt that the site leaves as it is, its examples take the place of ours language by language.
+
     Raises:
         PromptError: naming the file and what is wrong with it.
     """
     ours = _ours(name)
     theirs = overrides / f"{name}.yaml" if overrides else None
-    if overrides is None or theirs is None or not theirs.is_file():
+    if overrides is None or theirs is None:
         return ours
+    if not theirs.is_file():
+        own = _examples(overrides / "examples", name, set(ours.variables))
+        if own and not ours.examples:
+            raise PromptError(f"{overrides / 'examples'}: the prompt {name} has no examples")
+        return replace(ours, examples={**ours.examples, **own})
     prompt = _read(theirs, overrides / "examples", name)
     # The code supplies exactly these: one more has no value, one less drops what the answer needs.
     _compare(theirs, "variable", set(prompt.variables), set(ours.variables))
@@ -200,16 +215,22 @@ def _read(path: Path, examples: Path, name: str) -> Prompt:
     _compare(path, "variable", set(front.variables), _used(s.content for s in segments))
     if unknown := {s.when for s in segments if s.when} - set(front.variables):
         raise PromptError(f"{path}: `when` names an unknown variable: {_names(unknown)}")
+    found = _examples(examples, name, set(front.variables)) if front.examples else {}
+    return Prompt(path, front.id, front.version, front.variables, body.system, body.user, found)
+
+
+def _examples(folder: Path, name: str, variables: set[str]) -> dict[str, tuple[Example, ...]]:
+    """A folder's examples of a prompt, by language."""
     found: dict[str, tuple[Example, ...]] = {}
-    for file in sorted(examples.glob(f"{name}.*.yaml")) if front.examples else ():
+    for file in sorted(folder.glob(f"{name}.*.yaml")):
         set_ = _parse(file, _Examples, _one(file))
         if set_.prompt != name:
             raise PromptError(f"{file}: prompt is {set_.prompt!r}, must be {name!r}")
         for example in set_.examples:
-            if stray := example.used() - set(front.variables):
+            if stray := example.used() - variables:
                 raise PromptError(f"{file}: example {example.title!r}: unknown variable {_names(stray)}")
         found[set_.language] = set_.examples
-    return Prompt(path, front.id, front.version, front.variables, body.system, body.user, found)
+    return found
 
 
 def _documents(path: Path) -> list[Any]:

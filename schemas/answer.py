@@ -65,6 +65,13 @@ class Step(Wire):
     ms: float = 0.0
 
 
+class Topic(Wire):
+    """What may be meant by a question that many pages speak of."""
+
+    label: str = Field(description="To be shown: a page's title, or a heading on it.")
+    question: str = Field(description="To be asked when it is chosen.")
+
+
 class Answered(Wire):
     """The whole answer, so that a reader who only wants the end needs nothing else."""
 
@@ -78,6 +85,9 @@ class Answered(Wire):
     left_out: int = Field(
         default=0,
         description="Sentences that the model wrote and the sources it cites do not bear out: not in the text.",
+    )
+    narrower: tuple[Topic, ...] = Field(
+        default=(), description="Where many pages speak of it: what may be meant, the nearest first; never one alone."
     )
     strategy: str = Field(default="", description="What was asked to answer: a strategy's name, or `quote`.")
     trace: tuple[Step, ...] = Field(default=(), description="The steps, in order; of very many only the first.")

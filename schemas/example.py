@@ -2,23 +2,92 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+import re
+from datetime import datetime
+from hashlib import sha256
+from typing import Annotated, Literal, Self
 
-from pydantic import AwareDatetime, Field, StringConstraints
+from pydantic import AwareDatetime, Field, StringConstraints, model_validator
 
-from schemas.base import Lang, SiteId, Wire
+from schemas.base import GivenLang, Lang, SiteId, Wire
 from schemas.query import MAX_QUESTION, Turn
 
+MAX_SOURCES = 3  # of one example
+MAX_SOURCE = 2_000  # characters
+
+ExampleKind = Literal["rephrase", "answer"]
+ExampleId = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_-]{8,64}$")]
 Line = Annotated[str, StringConstraints(min_length=1, max_length=MAX_QUESTION, strip_whitespace=True)]
 
+_CITED = re.compile(r"\[(\d+)\]")
 
-class RephraseExample(Wire):
-    """How one question should be rewritten."""
 
-    id: Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_-]{8,64}$")]
-    site: SiteId
-    lang: Lang = Field(description="The site's language that the question was rewritten into.")
-    history: tuple[Turn, ...] = Field(default=(), description="What was said before, oldest first.")
+class ExampleSource(Wire):
+    """What an example's answer was written from."""
+
+    title: Annotated[str, StringConstraints(max_length=200, strip_whitespace=True)] = ""
+    text: Annotated[str, StringConstraints(min_length=1, max_length=MAX_SOURCE, strip_whitespace=True)]
+
+
+class NewExample(Wire):
+    """How one question should be rewritten, or answered."""
+
+    kind: ExampleKind = Field(
+        default="rephrase", description="What `output` is: the question as it should be searched, or a good answer."
+    )
+    lang: GivenLang | None = Field(
+        default=None,
+        description="Of `output`: for `rephrase` a language of the site, for `answer` the visitor's; default: the "
+        "site's first.",
+    )
+    history: tuple[Turn, ...] = Field(default=(), max_length=4, description="What was said before, oldest first.")
     question: Line = Field(description="As a visitor asks it.")
-    output: Line = Field(description="As it should be searched; the same where it needs nothing.")
+    sources: tuple[ExampleSource, ...] = Field(
+        default=(),
+        max_length=MAX_SOURCES,
+        description="Of an answer: what it was written from, cited in `output` as [1], [2], ... Without any, the "
+        "answer counts as its own source.",
+    )
+    output: Line = Field(description="As it should be searched (the same where it needs nothing), or answered.")
+    declines: bool = Field(
+        default=False, description="Of an answer: it says that the sources do not hold what was asked."
+    )
+
+    @model_validator(mode="after")
+    def _fits_its_kind(self) -> Self:
+        if self.kind == "rephrase" and (self.sources or self.declines):
+            raise ValueError("sources and declines are for examples of kind answer")
+        beyond = [n for n in map(int, _CITED.findall(self.output)) if not 1 <= n <= len(self.sources)]
+        if self.kind == "answer" and beyond:
+            raise ValueError(f"output cites [{beyond[0]}], and the example has {len(self.sources)} sources")
+        return self
+
+
+class WorkedExample(NewExample):
+    """An example as it is kept."""
+
+    id: ExampleId
+    site: SiteId
+    lang: Lang
     added_at: AwareDatetime
+
+    @classmethod
+    def of(cls, new: NewExample, site: str, lang: str, added_at: datetime) -> Self:
+        """Its id follows from what is asked, so that an example of the same question takes its place.
+
+        Args:
+            lang: of the site, where the example names none.
+        """
+        spoken = new.lang or lang
+        asked = repr((new.kind, spoken, [(turn.question, turn.answer) for turn in new.history], new.question))
+        return cls(
+            **new.model_dump(exclude={"lang"}),
+            id=sha256(asked.encode()).hexdigest()[:16],
+            site=site,
+            lang=spoken,
+            added_at=added_at,
+        )
+
+
+class ExampleList(Wire):
+    examples: tuple[WorkedExample, ...] = Field(description="The oldest first.")

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import AwareDatetime, Field, StringConstraints
 
-from schemas.answer import Citation, Step, Usage
+from schemas.answer import Citation, Step, Topic, Usage
 from schemas.base import GivenLang, Lang, PageId, Revision, Wire
 from schemas.page import FieldName, Group, PageDocument
 from schemas.query import MAX_QUESTION, Grade, RequestId, SearchMode, Source
@@ -105,6 +105,9 @@ class ChatResponse(Wire):
     left_out: int = Field(
         default=0,
         description="Sentences that the model wrote and the sources it cites do not bear out: not in the answer.",
+    )
+    narrower: tuple[Topic, ...] = Field(
+        default=(), description="Where many pages speak of it: what may be meant, the nearest first; never one alone."
     )
     strategy: str = Field(description="What was asked to answer: a strategy's name, or `quote`.")
     trace: tuple[Step, ...] = Field(

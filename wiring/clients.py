@@ -14,6 +14,7 @@ from typing import Self
 
 from adapters.elastic.bundle import Elastic
 from adapters.elastic.conversations import ElasticConversations
+from adapters.elastic.examples import ElasticExamples
 from adapters.elastic.inventory import Inventories
 from adapters.embedders.registry import Models
 from adapters.kafka import KafkaSender, bootstrap_servers, ensure_topics
@@ -92,6 +93,9 @@ class Clients:
 
     def conversations(self) -> ElasticConversations:
         return ElasticConversations(self.elastic.es, self.elastic.indexes)
+
+    def examples(self) -> ElasticExamples:
+        return ElasticExamples(self.elastic.es, self.elastic.indexes)
 
     def searcher(self) -> Searcher:
         return Searcher(self.elastic.search, self.models, self.settings)

@@ -19,13 +19,14 @@ from pipelines.query.answer.strategies.base import StrategyContext
 from pipelines.query.answer.strategies.courtesy import Courtesy
 from pipelines.query.answer.strategies.finder import PageFinder
 from pipelines.query.answer.strategies.registry import strategies
+from pipelines.query.examples import Examples
 from pipelines.query.giving_up import apology, asked, impatient, rephrased, retrieved
-from pipelines.query.rephrase.examples import Examples
 from pipelines.query.rephrase.handler import rephrase_handler
 from pipelines.query.rephrase.rewrite import Rewriter
 from pipelines.query.retrieve.handler import retrieve_handler
 from pipelines.query.retrieve.search import Searcher
 from pipelines.query.site_prompts import SitePrompts
+from pipelines.query.spending import Spending
 from pipelines.query.translate import Translator
 from pipelines.runtime.stage import Stage
 from prompts.loader import load
@@ -35,52 +36,36 @@ from text.language import identified
 from wiring.settings import Settings
 
 if TYPE_CHECKING:
-    from adapters.llm.guarded import GuardedChat
+    from adapters.llm.registry import ChatRegistry
 
 AT_ONCE = 64  # answers a partition: they wait for the model most of the time
 LAST_WORDS = 15.0  # seconds to quote after the deadline struck, and to be confirmed by the broker
 
 
-def chat_model(settings: Settings, name: str | None = None) -> GuardedChat | None:
-    """The configured model, or None: answers quote the pages.
-
-    Args:
-        name: of another one on the same server; what happens when it fails is the same.
-    """
+def chat_models(settings: Settings, spending: Spending) -> ChatRegistry | None:
+    """The configured models, or None: answers quote the pages."""
     if settings.llm_model is None:
         return None
     # The client takes a second to load, which most instances never need.
-    from adapters.llm.guarded import GuardedChat
-    from adapters.llm.openai_chat import OpenAIChat
+    from adapters.llm.registry import ChatRegistry
 
-    def guarded(name: str, fallback: GuardedChat | None = None) -> GuardedChat:
-        return GuardedChat(
-            OpenAIChat.named(name, settings),
-            name,
-            at_once=settings.llm_at_once,
-            failures=settings.llm_failures,
-            rest=settings.llm_rest,
-            fallback=fallback,
-        )
-
-    fallback = guarded(settings.llm_fallback_model) if settings.llm_fallback_model else None
-    return guarded(name or settings.llm_model, fallback)
+    return ChatRegistry(settings, settings, spending)
 
 
-def rephrase_stage(settings: Settings, elastic: Elastic, models: Models) -> Stage:
+def rephrase_stage(settings: Settings, elastic: Elastic, models: Models, spending: Spending) -> Stage:
     log, site_prompts = LogReader(settings, ANSWERS), SitePrompts.of_settings(settings)
-    model = chat_model(settings, settings.llm_small_model)
+    chat = chat_models(settings, spending)
     rewriter = None
-    if model is not None:
+    if chat is not None:
         store = ElasticExamples(elastic.es, elastic.indexes)
-        rewriter = Rewriter(model, Examples(site_prompts, store, models, settings.history_messages))
+        rewriter = Rewriter(chat, Examples(site_prompts, store, models, settings.history_messages))
     handler = rephrase_handler(settings, site_prompts, rewriter)
     return Stage(
         name="rephrase",
         routes={REQUESTS: impatient(handler, asked, settings, site_prompts, log)},
         on_dead=apology(asked, site_prompts, log),
         setup=models.warm if rewriter else None,  # without one there is nothing to compare
-        teardown=partial(_close, log, model),
+        teardown=partial(_close, log, chat),
     )
 
 
@@ -112,21 +97,24 @@ def retrieve_stage(settings: Settings, elastic: Elastic, models: Models) -> Stag
     )
 
 
-def answer_stage(settings: Settings, elastic: Elastic, models: Models) -> Stage:
+def answer_stage(settings: Settings, elastic: Elastic, models: Models, spending: Spending) -> Stage:
     log, site_prompts = LogReader(settings, ANSWERS), SitePrompts.of_settings(settings)
     stop_log = LogReader(settings, STOPS)
     stops = Stops(stop_log, partial(LogTail, settings, STOPS))
-    model = chat_model(settings)
+    chat = chat_models(settings, spending)
     finder = PageFinder(Searcher(elastic.search, models, settings), elastic.search, settings)
-    small = chat_model(settings, settings.llm_small_model) if settings.llm_small_model else model
-    means = StrategyContext(model, site_prompts, finder) if model else None
+    means = StrategyContext(chat, site_prompts, finder) if chat else None
     answering = Answering(
         settings,
         site_prompts,
         strategies(means) if means else {},
-        Translator(small, load("translate")) if small else None,
+        Translator(chat, load("translate")) if chat else None,
         Courtesy(means) if means else None,
         clock_of(settings.clock),
+        Examples(site_prompts, ElasticExamples(elastic.es, elastic.indexes), models, settings.history_messages)
+        if means
+        else None,
+        spending,
     )
 
     async def setup() -> None:
@@ -136,9 +124,7 @@ def answer_stage(settings: Settings, elastic: Elastic, models: Models) -> Stage:
     async def teardown() -> None:
         await stops.aclose()
         await stop_log.aclose()
-        await _close(log, model)
-        if small is not None and small is not model:
-            await small.aclose()
+        await _close(log, chat)
 
     handler = answer_handler(answering, models, log, stops)
     return Stage(
@@ -153,7 +139,7 @@ def answer_stage(settings: Settings, elastic: Elastic, models: Models) -> Stage:
     )
 
 
-async def _close(log: LogReader, model: GuardedChat | None) -> None:
+async def _close(log: LogReader, chat: ChatRegistry | None) -> None:
     await log.aclose()
-    if model is not None:
-        await model.aclose()
+    if chat is not None:
+        await chat.aclose()

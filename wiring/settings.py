@@ -154,6 +154,17 @@ class Settings(
                 raise ValueError(f"keys: {key.name!r} is for the unknown site {key.site!r}")
         return self
 
+    @model_validator(mode="after")
+    def _steps_have_a_server(self) -> Self:
+        places = {"steps": self.steps} | {f"sites.{name}.steps": site.steps for name, site in self.sites.items()}
+        for place, steps in places.items():
+            for name, step in steps.items():
+                if step.model is not None and self.llm_model is None:
+                    raise ValueError(
+                        f"{place}.{name}.model: there is no model without llm_model, on whose server it is"
+                    )
+        return self
+
     @property
     def spoken(self) -> frozenset[str]:
         """The languages of all sites."""

@@ -19,7 +19,7 @@ PREFIX = "PAGEWIRE_"
 # Read by the openai client's own names, so that a user's existing environment works.
 OPENAI_NAMES = {"OPENAI_API_KEY": "openai_api_key", "OPENAI_BASE_URL": "openai_base_url"}
 # Maps and lists have no sensible form in one environment variable.
-FILE_ONLY = frozenset({"sites", "keys"})
+FILE_ONLY = frozenset({"sites", "keys", "steps"})
 
 
 def load(env: Mapping[str, str] | None = None) -> Settings:

@@ -13,6 +13,7 @@ from contextlib import AsyncExitStack
 
 from adapters.elastic.bundle import Elastic
 from adapters.embedders.registry import Models
+from pipelines.query.spending import Spending
 from pipelines.runtime.errors import SettingsError
 from pipelines.runtime.niceness import thread_gives_way
 from pipelines.runtime.record import LANES, Lane
@@ -74,11 +75,14 @@ async def work(
             elastic[lane] = await stack.enter_async_context(Elastic(settings.elasticsearch, settings, lane))
         models = Models(settings, elastic[lanes[0]].indexes)
         stack.push_async_callback(models.aclose)
-        stages = [stage for name in names for stage in _stages(name, settings, elastic, models)]
+        spending = Spending(settings)  # of all stages of this process together
+        stages = [stage for name in names for stage in _stages(name, settings, elastic, models, spending)]
         return await run_stages(stages, settings, on_ready=on_ready)
 
 
-def _stages(name: str, settings: Settings, elastic: Mapping[Lane, Elastic], models: Models) -> list[Stage]:
+def _stages(
+    name: str, settings: Settings, elastic: Mapping[Lane, Elastic], models: Models, spending: Spending
+) -> list[Stage]:
     match name:
         case "chunk":
             return [ingest.chunk_stage(settings, own, lane) for lane, own in elastic.items()]
@@ -87,9 +91,9 @@ def _stages(name: str, settings: Settings, elastic: Mapping[Lane, Elastic], mode
         case "index":
             return [ingest.index_stage(settings, own, lane) for lane, own in elastic.items()]
         case "rephrase":
-            return [query.rephrase_stage(settings, next(iter(elastic.values())), models)]
+            return [query.rephrase_stage(settings, next(iter(elastic.values())), models, spending)]
         case "retrieve":
             return [query.retrieve_stage(settings, next(iter(elastic.values())), models)]
         case "answer":
-            return [query.answer_stage(settings, next(iter(elastic.values())), models)]
+            return [query.answer_stage(settings, next(iter(elastic.values())), models, spending)]
     raise SettingsError(f"no such stage: {name}")

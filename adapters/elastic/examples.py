@@ -6,19 +6,19 @@ from elasticsearch import AsyncElasticsearch, NotFoundError
 
 from adapters.elastic.client import explained
 from adapters.elastic.indexes import EXAMPLES, Indexes
-from schemas.example import RephraseExample
+from schemas.example import WorkedExample
 
 MAX_OF_SITE = 1_000
 
 
 class ElasticExamples:
-    """Reads and writes `pagewire.examples`: pipelines.query.rephrase.examples.ExampleStore."""
+    """Reads and writes `pagewire.examples`: pipelines.query.examples.ExampleStore."""
 
     def __init__(self, es: AsyncElasticsearch, indexes: Indexes) -> None:
         self._es = es
         self._indexes = indexes
 
-    async def of_site(self, site: str) -> list[RephraseExample]:
+    async def of_site(self, site: str) -> list[WorkedExample]:
         """The oldest first, at most a thousand. Raises: ElasticsearchDown."""
         with explained(f"reading the examples of site {site}"):
             try:
@@ -27,12 +27,14 @@ class ElasticExamples:
                 )
             except NotFoundError:  # nobody has added any
                 return []
-        return [RephraseExample.model_validate(hit["_source"]["example"]) for hit in answer["hits"]["hits"]]
+        return [WorkedExample.model_validate(hit["_source"]["example"]) for hit in answer["hits"]["hits"]]
 
-    async def put(self, example: RephraseExample) -> None:
+    async def put(self, example: WorkedExample) -> None:
         """Add it, or replace the one of its id; readers see it at once. Raises: ElasticsearchDown."""
         await self._indexes.ensure_examples()
-        document = {"site": example.site, "added_at": example.added_at, "example": example.model_dump(mode="json")}
+        # Without defaults: so software that knows only examples of rewritings reads these as before.
+        kept = example.model_dump(mode="json", exclude_defaults=True)
+        document = {"site": example.site, "added_at": example.added_at, "example": kept}
         with explained(f"keeping an example of site {example.site}"):
             await self._es.index(index=EXAMPLES, id=_id(example.site, example.id), document=document, refresh=True)
 

@@ -122,7 +122,7 @@ class LiteEmbedder:
     dims = 384
     # 0.5 % of the right hits are below: content .784 (English), .795 (German), .742 (German questions, English pages);
     # titles .753, .732, .732. Random pairs: .745, .762, .724 in the median.
-    profile = EmbedderProfile(short_floor=0.73, content_floor=0.74, gate=GATE, sureness=SURENESS)
+    profile = EmbedderProfile(short_floor=0.73, content_floor=0.74, example_floor=0.82, gate=GATE, sureness=SURENESS)
 
     def __init__(self, nice: int = 0) -> None:
         """`nice`: gives way to other processes by so much."""

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Iterable, Sequence
 
-from pipelines.query.ports import Completion, Delta, ToolCall, ToolSpec
+from pipelines.query.ports import ChatModel, Completion, Delta, ToolCall, ToolSpec
+from pipelines.runtime.settings import StepName
 from prompts.loader import ChatMessage
 from schemas.answer import Usage
 
@@ -21,7 +22,13 @@ class FakeChat:
     def __init__(self, *replies: Reply) -> None:
         self._replies = list(replies)
         self.asked: list[tuple[ChatMessage, ...]] = []
+        self.steps: list[StepName] = []
         self.stopped = 0
+
+    def of(self, site: str, step: StepName, question: str = "") -> ChatModel:
+        """It is the model of every step; `steps` holds which were asked for."""
+        self.steps.append(step)
+        return self
 
     async def stream(
         self,

@@ -53,6 +53,7 @@ class GuardedChat:
         failures: in a row (the server away, silent or cutting off) until it is left alone.
         rest: seconds it is left alone for; then one call tries it.
         fallback: asked where this model fails before its first word.
+        like: the same model with other parameters, whose queue and breaker are this one's, too.
     """
 
     def __init__(
@@ -64,19 +65,28 @@ class GuardedChat:
         failures: int,
         rest: float,
         fallback: ServedModel | None = None,
+        like: GuardedChat | None = None,
     ) -> None:
         self._model = model
         self._name = name
-        self._room = asyncio.Semaphore(at_once)
-        self._breakers = AsyncCircuitBreakerFactory(
-            default_threshold=failures, default_ttl=rest, exclude=[(BaseException, _no_failure_of_the_server)]
-        )
+        self._room: asyncio.Semaphore
+        self._breakers: AsyncCircuitBreakerFactory
+        if like is not None:
+            self._room, self._breakers = like._room, like._breakers
+        else:
+            self._room = asyncio.Semaphore(at_once)
+            self._breakers = AsyncCircuitBreakerFactory(
+                default_threshold=failures, default_ttl=rest, exclude=[(BaseException, _no_failure_of_the_server)]
+            )
         self._fallback = fallback
 
+    @property
+    def name(self) -> str:
+        return self._name
+
     async def aclose(self) -> None:
+        """Its own connection; whoever has made the fallback closes that."""
         await self._model.aclose()
-        if self._fallback is not None:
-            await self._fallback.aclose()
 
     async def complete(
         self,

@@ -107,8 +107,10 @@ class OpenAIChat:
         return None if settings.llm_model is None else cls.named(settings.llm_model, settings)
 
     @classmethod
-    def named(cls, model: str, settings: ModelSettings) -> OpenAIChat:
-        """A model of the server that is configured."""
+    def named(
+        cls, model: str, settings: ModelSettings, *, temperature: float | None = None, thinking: int | None = None
+    ) -> OpenAIChat:
+        """A model of the server that is configured, with other parameters than those of the settings."""
         key = settings.openai_api_key.get_secret_value() if settings.openai_api_key else NO_KEY
         client = AsyncOpenAI(
             api_key=key,
@@ -121,8 +123,8 @@ class OpenAIChat:
             client,
             model,
             silence=settings.llm_timeout,
-            temperature=settings.llm_temperature,
-            thinking=settings.llm_thinking_tokens,
+            temperature=settings.llm_temperature if temperature is None else temperature,
+            thinking=settings.llm_thinking_tokens if thinking is None else thinking,
         )
 
     async def aclose(self) -> None:

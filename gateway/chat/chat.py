@@ -220,6 +220,7 @@ async def whole(events: Patient, question: Question, deadline: float) -> ChatRes
         stopped=answer.stopped,
         cut=answer.cut,
         left_out=answer.left_out,
+        narrower=answer.narrower,
         citations=answer.citations,
         strategy=answer.strategy,
         trace=answer.trace,

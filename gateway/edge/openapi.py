@@ -14,6 +14,7 @@ from pipelines.operate.audit.report import RepairOrder
 from schemas.answer import AnswerEvent
 from schemas.completion import CompletionChunk, CompletionRequest
 from schemas.conversation import FeedbackOrder, Rename
+from schemas.example import NewExample
 from schemas.http import BulkLine, ChatRequest, VisitorTokenOrder
 from schemas.letters import DeadLetterFilter, Redrive
 from schemas.page import PageDocument
@@ -33,6 +34,7 @@ HAND_READ: tuple[type[BaseModel], ...] = (
     Redrive,
     RepairOrder,
     RebuildOrder,
+    NewExample,
     VisitorTokenOrder,
     AnswerEvent,
     ProblemDocument,

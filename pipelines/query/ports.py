@@ -7,8 +7,11 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from pipelines.runtime.errors import PagewireError, Permanent, Retryable
-from prompts.loader import ChatMessage
+from pipelines.runtime.settings import StepName
+from prompts.loader import ChatMessage, Example
 from schemas.answer import Usage
+from schemas.example import ExampleKind
+from schemas.query import Question
 
 
 class ModelError(PagewireError):
@@ -91,6 +94,18 @@ class BadRequest(ModelError, Permanent):
     code = "model-refused"
 
 
+class TokensSpent(ModelError, Permanent):
+    """The site's tokens of the day are spent: until the next one its answers quote the pages."""
+
+    code = "tokens-spent"
+
+
+class QuestionSpent(TokensSpent):
+    """The tokens of this question are spent: it is answered by quoting the pages."""
+
+    code = "question-spent"
+
+
 @dataclass(frozen=True)
 class ToolCall:
     """A tool that the model wants to have run. `arguments` is the JSON it wrote: parsed and checked by whoever runs."""
@@ -157,4 +172,28 @@ class ChatModel(Protocol):
         tools: Sequence[ToolSpec] = (),
     ) -> Completion:
         """The answer at once."""
+        ...
+
+
+class ChatModels(Protocol):
+    """Which model a step of a site asks (adapters.llm.registry)."""
+
+    def of(self, site: str, step: StepName, question: str = "") -> ChatModel:
+        """The model, with the step's parameters; what it spends is counted, and a call that is too much refused.
+
+        Args:
+            question: the request's id, whose tokens are counted together.
+        """
+        ...
+
+
+class ExamplePicker(Protocol):
+    """Worked examples for a prompt (pipelines.query.examples)."""
+
+    async def pick(self, kind: ExampleKind, request: Question, lang: str, question: str = "") -> Sequence[Example]:
+        """Examples in the language, the one most like the question last.
+
+        Args:
+            question: understandable by itself; default: the request's, with what was said before it.
+        """
         ...

@@ -7,7 +7,7 @@ from pathlib import Path
 from pydantic import Field
 
 from pipelines.runtime.chunking import ChunkerSettings
-from pipelines.runtime.settings import SitesSettings
+from pipelines.runtime.settings import Site, SitesSettings, StepName, Steps, StepSettings
 
 
 class QuerySettings(SitesSettings, ChunkerSettings):
@@ -38,6 +38,9 @@ class QuerySettings(SitesSettings, ChunkerSettings):
     answer_tokens: int = Field(
         default=800, ge=50, description="Tokens a model may write for an answer; one that runs on is stopped."
     )
+    steps: Steps = Field(
+        default_factory=dict, description="How the steps of all sites ask their models, each by its name: see below."
+    )
     history_messages: int = Field(default=15, ge=0, description="Messages of a conversation kept in mind.")
     clock: Path | None = Field(
         default=None,
@@ -53,3 +56,16 @@ class QuerySettings(SitesSettings, ChunkerSettings):
     question_timeout: float = Field(
         default=90.0, gt=0, description="Seconds until nobody waits for an answer any more."
     )
+
+    def step(self, site: str, name: StepName) -> StepSettings:
+        """What is set for a step of a site; of `answer` always how much it may read and write."""
+        own, shared = self.sites.get(site, Site()), self.steps.get(name, StepSettings())
+        found = own.steps.get(name, StepSettings())
+        if name == "answer":
+            shared = shared.over(StepSettings(max_tokens=self.answer_tokens, context_chars=self.context_chars))
+            found = found.over(StepSettings(max_tokens=own.answer_tokens, context_chars=own.context_chars))
+        return found.over(shared)
+
+    def readable(self, site: str) -> int:
+        """Characters of sources that its answers may read."""
+        return self.step(site, "answer").context_chars or self.context_chars

@@ -18,7 +18,7 @@ from collections.abc import Iterator, Mapping
 import structlog
 from cachetools import LRUCache
 
-from pipelines.query.ports import ChatModel
+from pipelines.query.ports import ChatModel, ChatModels
 from pipelines.runtime.errors import PagewireError
 from prompts.loader import Prompt, fence
 
@@ -94,13 +94,13 @@ def _holds(text: str, term: str) -> bool:
 class Translator:
     """Says our sentences in other languages. One per process."""
 
-    def __init__(self, model: ChatModel, prompt: Prompt) -> None:
-        self._model = model
+    def __init__(self, models: ChatModels, prompt: Prompt) -> None:
+        self._models = models
         self._prompt = prompt
         # Marked text, language -> translation with its marks
         self._known: LRUCache[tuple[str, str], str] = LRUCache(KEPT)
 
-    async def into(self, lang: str, language: str, text: str, glossary: Glossary) -> str:
+    async def into(self, lang: str, language: str, text: str, glossary: Glossary, *, site: str) -> str:
         """The text in another language; as it is where that cannot be had, or cannot be trusted.
 
         Args:
@@ -109,7 +109,7 @@ class Translator:
         marked, kept = protected(text, glossary, lang)
         said = self._known.get((marked, lang))
         if said is None:
-            said = await self._translated(marked, language)
+            said = await self._translated(marked, language, self._models.of(site, "translate"))
             whole = None if said is None else restored(said, kept)
             if said is None or whole is None or not _sound(said, marked):
                 log.warning("not translated", language=language, failed="model" if said is None else "check")
@@ -117,11 +117,11 @@ class Translator:
             self._known[marked, lang] = said
         return restored(said, kept) or text
 
-    async def _translated(self, marked: str, language: str) -> str | None:
+    async def _translated(self, marked: str, language: str, model: ChatModel) -> str | None:
         values = {"language": language, "fence": fence(marked), "text": marked}
         try:
             async with asyncio.timeout(PATIENCE):
-                completion = await self._model.complete(self._prompt.messages(values, "en"), max_tokens=OUTPUT_TOKENS)
+                completion = await model.complete(self._prompt.messages(values, "en"), max_tokens=OUTPUT_TOKENS)
         except (PagewireError, TimeoutError) as err:
             log.warning("the model does not translate", error=repr(err))
             return None

@@ -14,3 +14,13 @@ SECONDS = Histogram(
     ("stage", "lane"),
     buckets=(0.005, 0.02, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300),
 )
+MODEL_TOKENS = Counter(
+    "pagewire_model_tokens_total",
+    "Tokens that models have read (`in`) and written (`out`), as their server counts them, else estimated.",
+    ("site", "step", "direction"),
+)
+TOKENS_SPENT = Gauge(
+    "pagewire_tokens_spent",
+    "1 where the site's `daily_tokens` are spent and its answers quote the pages until the next day (UTC).",
+    ("site",),
+)

@@ -8,14 +8,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Literal, Self
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from pipelines.runtime.errors import UnknownSite
 from schemas.base import Lang, SiteId
 
+# What a model is asked for: a prompt each.
+StepName = Literal["rephrase", "answer", "courtesy", "translate", "decide", "think", "self-ask", "react", "tools"]
+# Steps that end an answer: where a model has thought its room away, they are asked again with more of it.
+ROOMY: frozenset[StepName] = frozenset({"answer", "courtesy"})
+READERS: Mapping[StepName, str] = {"rephrase": "the conversation", "answer": "the sources"}  # what they may read of
 StrategyName = Literal["plain", "retrieval-gate", "self-ask", "react", "chain-of-thought", "tools"]
 
 
@@ -23,6 +28,37 @@ class SettingsGroup(BaseModel):
     """Frozen, and refuses what it does not know."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class StepSettings(SettingsGroup):
+    """How one step asks its model. What is not set is as for all sites, and there as the `PAGEWIRE_LLM_*` say."""
+
+    model: str | None = Field(default=None, min_length=1, description="A model of the same server.")
+    temperature: float | None = Field(default=None, ge=0, le=2, description="0 says the same to the same question.")
+    max_tokens: int | None = Field(default=None, ge=20, description="Tokens it may write, those it thinks apart.")
+    thinking_tokens: int | None = Field(
+        default=None, ge=0, description="Tokens on top of `max_tokens`, for a model that thinks first."
+    )
+    context_chars: int | None = Field(
+        default=None,
+        ge=200,
+        description="Characters it may read: `answer` of the sources, `rephrase` of the conversation; no other step.",
+    )
+
+    def over(self, other: StepSettings) -> StepSettings:
+        """These, and where they say nothing the other's."""
+        return other.model_copy(update={name: value for name, value in self if value is not None})
+
+
+def _known_to_read(steps: dict[StepName, StepSettings]) -> dict[StepName, StepSettings]:
+    for name, step in steps.items():
+        if step.context_chars is not None and name not in READERS:
+            read = " and ".join(f"{reader} ({what})" for reader, what in READERS.items())
+            raise ValueError(f"{name} takes no context_chars; steps that do: {read}")
+    return steps
+
+
+Steps = Annotated[dict[StepName, StepSettings], AfterValidator(_known_to_read)]
 
 
 class Site(SettingsGroup):
@@ -38,6 +74,22 @@ class Site(SettingsGroup):
     )
     answer_tokens: int | None = Field(
         default=None, ge=50, description="Tokens a model may write for its answers; default: of all sites."
+    )
+    steps: Steps = Field(
+        default_factory=dict,
+        description="How its steps ask their models, each by its name: see below. They go before `steps` of all sites.",
+    )
+    daily_tokens: int | None = Field(
+        default=None,
+        ge=1,
+        description="Tokens that its models may read and write in a day (UTC), in each worker process. After them "
+        "answers quote the pages until the next day. Default: no limit.",
+    )
+    question_tokens: int | None = Field(
+        default=None,
+        ge=1,
+        description="Tokens for one question, all its calls in a worker process together. After them it is answered by "
+        "quoting the pages. Default: no limit.",
     )
     prompts: Path | None = Field(
         default=None, description="Folder with prompts and sentences of its own, named as those in `prompts/`."
@@ -64,6 +116,17 @@ class Site(SettingsGroup):
         except (ZoneInfoNotFoundError, ValueError):
             raise ValueError("no such time zone here; names are those of IANA, such as Europe/Berlin") from None
         return value
+
+    @model_validator(mode="after")
+    def _said_once(self) -> Self:
+        answer = self.steps.get("answer", StepSettings())
+        for name, same, other in (
+            ("answer_tokens", self.answer_tokens, ("max_tokens", answer.max_tokens)),
+            ("context_chars", self.context_chars, ("context_chars", answer.context_chars)),
+        ):
+            if same is not None and other[1] is not None:
+                raise ValueError(f"{name} and steps.answer.{other[0]} say the same thing: set one of them")
+        return self
 
     def reached_by(self, lang: str) -> str:
         """How to reach somebody, in a language or in the site's own; empty where it does not say."""

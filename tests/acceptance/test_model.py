@@ -156,7 +156,7 @@ def test_what_the_model_writes_as_html_reaches_the_client_as_text(
 def test_a_question_is_rewritten_with_what_was_said_and_with_examples_added_live(
     modelled: tuple[Model, httpx.Client, Instance, Started],
 ) -> None:
-    model, site, instance, _ = modelled
+    model, site, instance, up = modelled
     model.reply = Reply(["Seven euros [1]."])
     first = site.post("/chat", json={"question": "What does a rowing boat cost?"}).json()
     following = {"question": "And what about a second boat?", "conversation_id": first["conversation_id"]}
@@ -167,9 +167,13 @@ def test_a_question_is_rewritten_with_what_was_said_and_with_examples_added_live
     rewritten = "What does a second rowing boat cost?"
     added = instance.run("examples", "add", instance.site, "And what about a second boat?", rewritten)
     assert added.returncode == 0, added.stderr
+    good = {"kind": "answer", "question": "What does a boat cost per day?", "output": "Ahoy! It costs 40 euros."}
+    assert site.post(f"{up.url}/v1/admin/sites/{instance.site}/examples", json=good).status_code == 201
 
     def used() -> bool:
         site.post("/chat", json={"question": "What about a second boat, then?"})
-        return model.rephrasing[-2] == {"role": "assistant", "content": rewritten}  # the nearest comes last
+        # The nearest comes last.
+        answered = model.seen[-1]["messages"][-2] == {"role": "assistant", "content": "Ahoy! It costs 40 euros [1]."}
+        return answered and model.rephrasing[-2] == {"role": "assistant", "content": rewritten}
 
     eventually(used, every=1.0)

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from gateway.fakes import FakePorts
-from schemas.answer import Answered, Citation, Done, QuestionRephrased, SourcesFound, Token
+from schemas.answer import Answered, Citation, Done, QuestionRephrased, SourcesFound, Token, Topic
 from schemas.query import Question
 from tests.browser.conftest import Host, chips, overflow
 from tests.browser.scripts import LIBRARY, source, written
@@ -452,3 +452,30 @@ async def test_a_copy_is_clean_text(browser: Browser, host: Host, fakes: FakePor
             "The card is valid for twelve months. It is yours alone. [1]\n\n"
             f"[1] Fees {url}/pages/fees"
         )
+
+
+async def test_a_broad_question_can_be_narrowed_by_a_button(browser: Browser, host: Host, fakes: FakePorts) -> None:
+    topics = (Topic(label="Pool", question="What does it cost? – Pool"), Topic(label="מוזיאון", question="Museum?"))
+
+    def broad(question: Question) -> list[Any]:
+        return [
+            Token(text="It depends."),
+            Answered(text="It depends.", citations=(), sources=(), extractive=False, narrower=topics),
+            Done(),
+        ]
+
+    async with host.serving() as url:
+        page = await browser.open(url, width=320, height=700)
+        await opened(page)
+        fakes.answers.script = broad
+        await ask(page, "What does it cost?")
+        choices = page.locator(".narrower button")
+        assert await page.locator(".narrower :is(h2, h3)").inner_text() == "Do you mean one of these?"
+        assert await choices.all_inner_texts() == ["Pool", "מוזיאון"]
+        assert max(await overflow(page)) <= 0
+        fakes.answers.script = LIBRARY
+        await choices.first.click()
+        await page.locator(".turn:last-child .actions button").first.wait_for()
+        assert [asked.question for asked in fakes.answers.asked] == ["What does it cost?", "What does it cost? – Pool"]
+        assert await page.evaluate("document.activeElement.shadowRoot.activeElement.tagName") == "TEXTAREA"
+        assert browser.complaints == []

@@ -11,7 +11,7 @@ import pytest
 
 from adapters.elastic.bundle import Elastic
 from adapters.elastic.examples import ElasticExamples
-from schemas.example import RephraseExample
+from schemas.example import WorkedExample
 from schemas.query import Turn
 from tests.acceptance.system import Instance
 from tests.engine_fixture import Servers
@@ -20,8 +20,8 @@ from wiring.settings import Settings
 pytestmark = pytest.mark.engine
 
 
-def example(site: str, n: int) -> RephraseExample:
-    return RephraseExample(
+def example(site: str, n: int) -> WorkedExample:
+    return WorkedExample(
         id=f"example-{n}",
         site=site,
         lang="en",
@@ -62,5 +62,10 @@ def test_the_command_adds_lists_and_removes(engine: Servers, tmp_path: Path) -> 
     assert listed["history"] == [{"question": "Is the pool open?", "answer": "Yes."}]
     assert words[1] in instance.run("examples", "list", site).stdout
     assert instance.run("examples", "add", site, " ", "x").returncode == 2
+    given = ("What is a card?", "12 euros [1].", "--source", "Fees: A card costs 12 euros.", "--json")
+    answered = json.loads(instance.run("examples", "answer", site, *given).stdout)
+    assert (answered["kind"], answered["sources"]) == ("answer", [{"title": "Fees", "text": "A card costs 12 euros."}])
+    assert instance.run("examples", "answer", site, "What is a card?", "12 euros [1].").returncode == 2
+    assert instance.run("examples", "remove", site, answered["id"]).returncode == 0
     assert instance.run("examples", "remove", site, id).returncode == 0
     assert instance.run("examples", "remove", site, id).returncode == 1

@@ -185,7 +185,13 @@ export class Talk {
     try {
       for await (const event of await open(running.signal)) {
         if (running.signal.aborted) return;
-        if (event.type === "answer") stopped = event.stopped;
+        if (event.type === "answer") {
+          stopped = event.stopped;
+          turn.narrow(event.narrower, (question) => {
+            this.context.toQuestion(); // the next answer leaves the button behind
+            void this.ask(question);
+          });
+        }
         if (event.type === "accepted") store(this.#key, event.conversation_id);
         if (event.type === "error") trouble = { code: event.code, message: event.message, wait: 0 };
         if (event.type === "reconnecting" || event.type === "offline") announce(say(event.type));

@@ -3,10 +3,10 @@
 import type { Followed } from "./client";
 import type { ChatContext } from "./context";
 import { writtenOut } from "./copying";
-import { element } from "./dom";
+import { element, textButton } from "./dom";
 import { renderMarkdown, safeUrl } from "./markdown";
 import { type NumberedSource, type ShownSource, citedSources, numbered, relatedPages, sourceLink } from "./sources";
-import type { AskedTurn, Citation, Feedback } from "./wire";
+import type { AskedTurn, Citation, Feedback, Topic } from "./wire";
 
 const RELATED = 3; // pages offered when the answer cites none
 const LONG = 8_000; // ms without news after which the visitor is told that it takes long
@@ -22,6 +22,7 @@ export class Turn {
   #status = element("p", { className: "status" });
   #text = element("div", { className: "text prose", dir: "auto" });
   #foot = element("div", { className: "foot" });
+  #narrower = element("section", { className: "narrower", hidden: true });
   #actions = element("div", { className: "actions", hidden: true });
   #trouble = "";
   #answer = "";
@@ -44,7 +45,7 @@ export class Turn {
       "li",
       { className: "turn busy" },
       this.asked,
-      element("div", { className: "answer" }, this.#text, this.#status, this.#foot, this.#actions),
+      element("div", { className: "answer" }, this.#text, this.#status, this.#narrower, this.#foot, this.#actions),
     );
     this.status(say("searching"));
   }
@@ -95,6 +96,14 @@ export class Turn {
   offer(...parts: Node[]): void {
     this.#actions.replaceChildren(...parts);
     this.#actions.hidden = !parts.length;
+  }
+
+  /** What may be meant by a question that many pages speak of; `ask` is called with what is chosen. */
+  narrow(topics: readonly Topic[], ask: (question: string) => void): void {
+    const choices = topics.map(({ label, question }) => element("li", {}, textButton(label, () => ask(question))));
+    const title = element(this.context.subheading, { textContent: this.context.say("narrower") });
+    this.#narrower.replaceChildren(title, element("ul", { dir: "auto" }, ...choices));
+    this.#narrower.hidden = !topics.length;
   }
 
   /** Show one event of the stream. */

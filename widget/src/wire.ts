@@ -15,6 +15,7 @@ export interface Answered {
   stopped: boolean;
   cut: boolean;
   left_out: number;
+  narrower: Topic[];
   strategy: string;
   usage: Usage;
   timings_ms: Record<string, number>;
@@ -146,6 +147,11 @@ export interface Step {
 export interface Token {
   type: "token";
   text: string;
+}
+
+export interface Topic {
+  label: string;
+  question: string;
 }
 
 export interface Usage {

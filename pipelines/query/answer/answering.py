@@ -20,14 +20,17 @@ import structlog
 from pipelines.query.answer.canned import refused, reply
 from pipelines.query.answer.cite import used_sources
 from pipelines.query.answer.clock import Clock, SystemClock
+from pipelines.query.answer.narrowing import narrower
 from pipelines.query.answer.pump import StrategyFailed, pumped
 from pipelines.query.answer.remedies import remedy
 from pipelines.query.answer.strategies.base import CutShort, LeftOut, Piece, Strategy, Task
 from pipelines.query.answer.strategies.quote import Quote
-from pipelines.query.ports import ContentFiltered, ModelError
+from pipelines.query.ports import ContentFiltered, ExamplePicker, ModelError, TokensSpent
 from pipelines.query.publish import Publication
+from pipelines.query.retrieve.evidence import graded
 from pipelines.query.settings import QuerySettings
 from pipelines.query.site_prompts import SitePrompts
+from pipelines.query.spending import Spending
 from pipelines.query.translate import Translator, terms
 from pipelines.runtime.embedder import Embedder
 from pipelines.runtime.errors import PagewireError
@@ -74,6 +77,8 @@ class Answering:
         strategies: by name; none where there is no model.
         translator: of our own sentences; none where there is no model.
         courteous: answers what is asked about the conversation; none where there is no model.
+        examples: picks worked answers that are like the one wanted; default: the prompt's own, all of them.
+        spending: knows when a site's tokens of the day are spent; default: they never are.
     """
 
     def __init__(
@@ -84,6 +89,8 @@ class Answering:
         translator: Translator | None = None,
         courteous: Strategy | None = None,
         clock: Clock | None = None,
+        examples: ExamplePicker | None = None,
+        spending: Spending | None = None,
     ) -> None:
         self._settings = settings
         self._translator = translator
@@ -91,6 +98,8 @@ class Answering:
         self._strategies = strategies
         self._courteous = courteous
         self._clock = clock or SystemClock()
+        self._examples = examples
+        self._spending = spending
 
     async def answer(self, retrieved: Retrieved, embedder: Embedder, to: Publication, stopped: asyncio.Event) -> None:
         """Publish the whole answer, `rephrased` to `done`.
@@ -130,6 +139,7 @@ class Answering:
             stopped=stopped.is_set(),
             cut=made.cut,
             left_out=made.left_out,
+            narrower=() if stopped.is_set() else narrower(retrieved),
             strategy=made.strategy,
             trace=tuple(made.trace),
             usage=made.usage,
@@ -152,16 +162,16 @@ class Answering:
 
     def _task(self, retrieved: Retrieved) -> Task:
         request = retrieved.request
-        site = self._settings.site(request.site)
+        site, limits = self._settings.site(request.site), self._settings.step(request.site, "answer")
         shown = " ".join([retrieved.question, *(source.text for source in retrieved.sources)])
         return Task(
             retrieved,
             site=site.title or request.site,
             language=self._phrases(request).name(request.lang),
             now=self._clock.now(site.zone),
-            budget=site.context_chars or self._settings.context_chars,
+            budget=limits.context_chars or self._settings.context_chars,
             history_messages=self._settings.history_messages,
-            room=site.answer_tokens or self._settings.answer_tokens,
+            room=limits.max_tokens or self._settings.answer_tokens,
             terms=terms(site.glossary, request.lang, shown),
         )
 
@@ -174,14 +184,24 @@ class Answering:
         retrieved, phrases = task.retrieved, self._phrases(task.retrieved.request)
         name = self._settings.site(retrieved.request.site).strategy
         strategy = self._strategies.get(name)
+        if strategy is not None and self._spending is not None and self._spending.over(retrieved.request.site):
+            # As if there were no model, whatever the search hoped from one.
+            made.note(Step(kind="error", said=TokensSpent.code))
+            strategy = None
+            if self._settings.gate and retrieved.sure is not None:
+                retrieved = retrieved.model_copy(
+                    update={"grade": graded(retrieved.grade, retrieved.sure, writes=False)}
+                )
+                task = replace(task, retrieved=retrieved)
         refuses = refused(retrieved.grade)
         if strategy is not None and (strategy.searches or (retrieved.sources and not refuses)):
             made.strategy, made.extractive = name, False
-            failure = await self._by_model(strategy, task, made, to, stopped)
+            failure = await self._by_model(strategy, await self._exemplified(task), made, to, stopped)
             if stopped.is_set() or (failure is None and to.text):
                 return None
             if failure is not None:
-                if isinstance(failure, ContentFiltered) or not made.sources:
+                spent = isinstance(failure, TokensSpent)
+                if isinstance(failure, ContentFiltered) or not (made.sources or spent):
                     return failure.code
                 # What a visitor needs is on the pages: quote them. What was streamed so far is taken back.
                 log.warning("the model failed, quoting instead", code=failure.code, error=str(failure))
@@ -209,6 +229,7 @@ class Answering:
     ) -> str | None:
         """Publish one decent sentence. The model is asked only about the conversation, which it has read."""
         made.strategy = "courtesy"
+        task = replace(task, room=self._settings.step(task.retrieved.request.site, "courtesy").max_tokens or task.room)
         if courtesy == "conversation" and self._courteous is not None and task.retrieved.request.history:
             made.extractive = False
             failure = await self._by_model(self._courteous, task, made, to, stopped)
@@ -221,13 +242,22 @@ class Answering:
         await to.put(Token(text=await self._said(text, task.retrieved.request)))
         return None
 
+    async def _exemplified(self, task: Task) -> Task:
+        """With the worked answers that are most like the one wanted."""
+        if self._examples is None:
+            return task
+        retrieved = task.retrieved
+        lang = retrieved.request.lang
+        return replace(task, examples=await self._examples.pick("answer", retrieved.request, lang, retrieved.question))
+
     async def _said(self, text: str, request: Question) -> str:
         """Our own words, in the visitor's language even where we have none in it."""
         phrases = self._phrases(request)
         if self._translator is None or phrases.speaks(request.lang):
             return text
         glossary = self._settings.site(request.site).glossary
-        return await self._translator.into(request.lang, phrases.name(request.lang), text, glossary)
+        language = phrases.name(request.lang)
+        return await self._translator.into(request.lang, language, text, glossary, site=request.site)
 
     async def _by_model(
         self, strategy: Strategy, task: Task, made: _Made, to: Publication, stopped: asyncio.Event
@@ -258,7 +288,7 @@ class Answering:
             if to.text:
                 await to.restart()
             if again.shorter:
-                task = replace(task, budget=task.budget // 2, history_messages=0)
+                task = replace(task, budget=task.budget // 2, history_messages=0, examples=())
             if again.longer:
                 task = replace(task, room=task.room * LONGER)
             with suppress(TimeoutError):

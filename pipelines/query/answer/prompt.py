@@ -8,7 +8,7 @@ from datetime import date
 
 from pipelines.query.rephrase.rewrite import conversation
 from pipelines.query.retrieve.widen import fit
-from prompts.loader import ChatMessage, Prompt, fence
+from prompts.loader import ChatMessage, Example, Prompt, fence
 from schemas.query import Retrieved, Source
 
 OUTPUT_TOKENS = 800  # of an answer; our answers are short, and a model that runs on is stopped
@@ -33,6 +33,7 @@ def chat(
     history_messages: int,
     notes: str = "",
     terms: str = "",
+    examples: Sequence[Example] | None = None,
 ) -> Chat:
     """The prompt `answer` about what was retrieved.
 
@@ -42,6 +43,7 @@ def chat(
         budget: characters of source text; lower-ranked sources are dropped, the last one is cut at a sentence end.
         notes: what was found out before.
         terms: what the site calls things in the visitor's language.
+        examples: worked ones, the nearest last; default: all of the prompt's.
     """
     request = retrieved.request
     sources = fit(retrieved.sources, budget)
@@ -58,12 +60,14 @@ def chat(
         "notes": notes,
         "terms": terms,
     }
-    return Chat(prompt.messages(values, request.lang), sources)
+    return Chat(prompt.messages(values, request.lang, examples), sources)
 
 
 def fenced(sources: Sequence[Source], token: str) -> str:
     """The sources, numbered, each between marks that no page can write (`prompts.loader.fence`)."""
-    return "\n".join(
-        f'<source-{token} n="{source.n}">\nTitle: {" ".join(source.title.split())}\n\n{source.text}\n</source-{token}>'
-        for source in sources
-    )
+    return "\n".join(passage(token, source.n, source.title, source.text) for source in sources)
+
+
+def passage(token: str, n: int, title: str, text: str) -> str:
+    """One of them."""
+    return f'<source-{token} n="{n}">\nTitle: {" ".join(title.split())}\n\n{text}\n</source-{token}>'

@@ -8,6 +8,7 @@
 | context too long | once more with half of the sources and no history |
 | silent, cut off, slow, denied, refused | nothing: the pages are quoted instead |
 | nothing that its sources bear out | nothing: the pages are quoted instead |
+| tokens of the day or of the question spent | nothing: the pages are quoted instead |
 | content filter | nothing: the visitor is told; quoting would go around the filter |
 """
 

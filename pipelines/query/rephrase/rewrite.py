@@ -10,17 +10,17 @@ import asyncio
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal, NamedTuple, Protocol
+from typing import Literal, NamedTuple
 
 import structlog
 
-from pipelines.query.ports import ChatModel
+from pipelines.query.ports import ChatModels, ExamplePicker
 from pipelines.query.rephrase.follow_up import continued
 from pipelines.query.settings import QuerySettings
 from pipelines.query.site_prompts import SitePrompts
 from pipelines.query.translate import terms_back
 from pipelines.runtime.errors import PagewireError
-from prompts.loader import Example, fence
+from prompts.loader import fence
 from schemas.query import MAX_HISTORY, MAX_QUESTION, Question, SearchMode, Turn
 from text.sentences import cut
 from text.words import count_words
@@ -43,19 +43,11 @@ class Message(NamedTuple):
     text: str
 
 
-class ExamplePicker(Protocol):
-    """Worked examples for the prompt (examples.Examples)."""
-
-    async def pick(self, request: Question, lang: str) -> Sequence[Example]:
-        """Examples in the site's language `lang`, the one most like the question last."""
-        ...
-
-
 @dataclass(frozen=True)
 class Rewriter:
     """What questions are rewritten with."""
 
-    model: ChatModel
+    models: ChatModels
     examples: ExamplePicker
 
 
@@ -82,24 +74,27 @@ def recent(history: Sequence[Turn], messages: int, chars: int = MAX_HISTORY) -> 
     return kept[::-1]
 
 
-def conversation(history: Sequence[Turn], messages: int) -> str:
+def conversation(history: Sequence[Turn], messages: int, chars: int = MAX_HISTORY) -> str:
     """The recent messages, as a prompt shows them."""
-    return "\n".join(f"{role}: {text}" for role, text in recent(history, messages)) or "(none)"
+    return "\n".join(f"{role}: {text}" for role, text in recent(history, messages, chars)) or "(none)"
 
 
-def values(request: Question, *, site: str, language: str, history_messages: int, terms: str = "") -> dict[str, str]:
+def values(
+    request: Question, *, site: str, language: str, history_messages: int, terms: str = "", chars: int = MAX_HISTORY
+) -> dict[str, str]:
     """What the prompt `rephrase` wants to know.
 
     Args:
         site: the website's title, as visitors know it.
         language: name of the site's language, in English.
         terms: what the question calls things, and what the site calls them.
+        chars: of the conversation.
     """
     return {
         "site": site,
         "language": language,
         "fence": fence(request.request_id),
-        "conversation": conversation(request.history, history_messages),
+        "conversation": conversation(request.history, history_messages, chars),
         "question": request.question,
         "terms": terms,
     }
@@ -140,12 +135,14 @@ async def rewrite(
         language=prompt_set.phrases.name(lang),
         history_messages=settings.history_messages,
         terms=terms_back(site.glossary, request.question),
+        chars=settings.step(request.site, "rephrase").context_chars or MAX_HISTORY,
     )
     try:
         async with asyncio.timeout(PATIENCE):
-            shots = await rewriter.examples.pick(request, lang)
+            shots = await rewriter.examples.pick("rephrase", request, lang)
             messages = prompt_set.prompts["rephrase"].messages(asks, lang, shots)
-            completion = await rewriter.model.complete(messages, max_tokens=OUTPUT_TOKENS)
+            model = rewriter.models.of(request.site, "rephrase", request.request_id)
+            completion = await model.complete(messages, max_tokens=OUTPUT_TOKENS)
     except TimeoutError:
         logger.warning("not rephrased", code="timeout", seconds=PATIENCE)
         return continued(request.question, request.history)

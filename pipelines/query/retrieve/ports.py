@@ -160,6 +160,7 @@ class EmbedderProfile:
 
     short_floor: float  # name, title, description, keywords: the one best hit
     content_floor: float  # content
+    example_floor: float = 0.5  # two questions about the like; measured for the bundled model alone
     gate: GateProfile = dataclasses.field(default_factory=GateProfile)  # uncalibrated: knows only "nothing found"
     sureness: SurenessProfile | None = None  # None: not calibrated
 

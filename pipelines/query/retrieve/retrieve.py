@@ -96,9 +96,9 @@ async def retrieve(
     timings["gate"] = (perf_counter() - began) * 1000
     began = perf_counter()
     if keyword:
-        sources = passages(hits, near, settings.context_chars, whole_fields=True)
+        sources = passages(hits, near, settings.readable(request.site), whole_fields=True)
     else:
-        sources = await widen(hits[: settings.content_hits], near, chunks, settings)
+        sources = await widen(hits[: settings.content_hits], near, chunks, settings, settings.readable(request.site))
     return Retrieved(
         request=asked.request,
         question=asked.question,
@@ -113,17 +113,21 @@ async def retrieve(
 
 
 async def widen(
-    hits: Sequence[Hit], near: Sequence[Hit], chunks: Chunks, settings: QuerySettings
+    hits: Sequence[Hit], near: Sequence[Hit], chunks: Chunks, settings: QuerySettings, readable: int
 ) -> tuple[Source, ...]:
-    """Sources of the hits and of what is near them; what else stands around them is read if there is room for it."""
-    sources = passages(hits, _same_revision(near, hits), settings.context_chars)
-    room = settings.context_chars - sum(len(source.text) for source in sources)
+    """Sources of the hits and of what is near them; what else stands around them is read if there is room for it.
+
+    Args:
+        readable: characters of sources.
+    """
+    sources = passages(hits, _same_revision(near, hits), readable)
+    room = readable - sum(len(source.text) for source in sources)
     if not hits or room < settings.chunker.size:
         return sources
     seen = {hit.place for hit in near}
     rest = [place for place in wanted(hits, settings.neighbours) if place not in seen]
     around = [*near, *await chunks.chunks(hits[0].index, rest)]
-    return passages(hits, _same_revision(around, hits), settings.context_chars)
+    return passages(hits, _same_revision(around, hits), readable)
 
 
 def _same_revision(chunks: Iterable[Hit], hits: Iterable[Hit]) -> list[Hit]:

@@ -132,7 +132,7 @@ class Searcher:
         best = fuse(found.dense, found.keyword, known, size=None if prefers else size)
         if prefers:
             best = in_language(best, prefers)[:size]
-        near = nearest(best, around, math.ceil(ROOM * self._settings.context_chars / self._settings.chunker.size))
+        near = nearest(best, around, math.ceil(ROOM * self._settings.readable(site) / self._settings.chunker.size))
         places = [*(each.place for each in best), *near]
         read = {hit.place: hit for hit in (await self._index.chunks(best[0].index, places) if best else ())}
         return Retrieval(scored(best, read), found, model, [read[place] for place in near if place in read], vector)

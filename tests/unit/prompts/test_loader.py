@@ -157,3 +157,22 @@ def test_sentences_need_english(tmp_path: Path) -> None:
     (tmp_path / "errors.yaml").write_text("error: [x]\n", encoding="utf-8")
     with pytest.raises(PromptError, match=r"errors\.yaml"):
         sentences("errors", tmp_path)
+
+
+def test_a_site_may_have_examples_of_its_own_for_our_prompt(tmp_path: Path) -> None:
+    ours = load("answer")
+    examples(tmp_path, EXAMPLE)
+    (tmp_path / "answer.yaml").unlink()
+    prompt = load("answer", tmp_path)
+    assert [example.title for example in prompt.examples["en"]] == ["One"]
+    assert prompt.examples["de"] == ours.examples["de"]
+    assert (prompt.system, prompt.fingerprint) != (ours.system, ours.fingerprint)
+
+
+def test_examples_of_a_prompt_that_has_none_are_refused(tmp_path: Path) -> None:
+    (tmp_path / "examples").mkdir()
+    (tmp_path / "examples" / "think.en.yaml").write_text(
+        "prompt: think\nlanguage: en\nexamples: [{title: One, variables: {}, output: Yes.}]\n", encoding="utf-8"
+    )
+    with pytest.raises(PromptError, match="the prompt think has no examples"):
+        load("think", tmp_path)

@@ -17,11 +17,11 @@ from pipelines.query import giving_up
 from pipelines.query.answer.answering import Answering
 from pipelines.query.answer.handler import answer_handler
 from pipelines.query.answer.stops import Stops
+from pipelines.query.examples import Examples
 from pipelines.query.giving_up import apology, impatient
 from pipelines.query.ports import Completion
 from pipelines.query.publish import CLOCK_SKEW_MS
 from pipelines.query.rephrase import rewrite as rewrite_module
-from pipelines.query.rephrase.examples import Examples
 from pipelines.query.rephrase.handler import rephrase_handler
 from pipelines.query.rephrase.rewrite import Rewriter
 from pipelines.query.retrieve.handler import retrieve_handler
@@ -31,9 +31,10 @@ from pipelines.query.site_prompts import SitePrompts
 from pipelines.runtime.dead_letters import DeadLetter
 from pipelines.runtime.errors import Retryable
 from pipelines.runtime.record import Record
+from pipelines.runtime.settings import StepSettings
 from schemas.answer import AnswerEvent, Done, Failed, Token, Usage
 from schemas.base import Message, WireError
-from schemas.example import RephraseExample
+from schemas.example import WorkedExample
 from schemas.query import Question, Rephrased, Retrieved, Turn
 from schemas.topics import ANSWERS, REPHRASED, RETRIEVED
 from tests.asking import NOON, question, retrieved, source
@@ -56,7 +57,7 @@ def record(message: Message | bytes, fresh: bool = True) -> Record:
 class NoExamples:
     """Nobody has added any."""
 
-    async def of_site(self, site: str) -> list[RephraseExample]:
+    async def of_site(self, site: str) -> list[WorkedExample]:
         return []
 
 
@@ -98,6 +99,19 @@ async def test_what_the_visitor_calls_a_thing_is_rewritten_into_what_the_site_ca
 )
 async def test_without_a_working_model_the_question_stays_as_it_is(model: FakeChat | None) -> None:
     assert (await rephrased(asked(), model)).question == "When is the pool open?"
+
+
+async def test_a_site_says_how_much_of_the_conversation_a_rewriting_reads() -> None:
+    model, sender = FakeChat("Is the pool open on Sundays?"), FakeSender()
+    steps = {"rephrase": StepSettings(context_chars=200)}
+    settings = Settings(sites={"town": SiteSettings(title="Town", steps=steps)})
+    history = (Turn(question="When is the pool open?", answer="Daily. " * 40 + "The pool has a slide. " * 20),)
+    request = asked("And on Sundays, please?").model_copy(update={"history": history})
+    await rephrase_handler(settings, SITE_PROMPTS, rewriter(model))(record(request), sender)
+    said = model.asked[0][-1].content
+    assert "Daily. Daily." in said
+    assert "slide" not in said
+    assert model.steps == ["rephrase"]
 
 
 async def test_a_courtesy_is_handed_on_as_one_in_the_language_it_was_said_in() -> None:

@@ -47,7 +47,7 @@ async def said(*replies: str | Exception | Completion, times: int = 1) -> tuple[
     model = FakeChat(*replies)
     translator = Translator(model, load("translate"))
     for _ in range(times):
-        text = await translator.into("sv", "Swedish", SENTENCE, GLOSSARY)
+        text = await translator.into("sv", "Swedish", SENTENCE, GLOSSARY, site="town")
     return text, model
 
 
@@ -89,7 +89,7 @@ async def test_of_very_many_translations_the_oldest_is_forgotten(monkeypatch: py
     model = FakeChat("Hej")
     translator = Translator(model, load("translate"))
     for text in ("Hello", "Hi", "Hey", "Hello"):
-        assert await translator.into("sv", "Swedish", text, {}) == "Hej"
+        assert await translator.into("sv", "Swedish", text, {}, site="town") == "Hej"
     assert len(model.asked) == 4
 
 

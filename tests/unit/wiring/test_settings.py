@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from pipelines.runtime.errors import SettingsError, UnknownSite
+from pipelines.runtime.settings import StepSettings
 from schemas.ingest import Chunker
 from wiring import addresses as services
 from wiring.addresses import ServiceMissing, addresses
@@ -262,3 +264,36 @@ def test_a_missing_service_is_named_with_the_command_that_starts_one(
         addresses(Settings(home=tmp_path, **configured))
     assert missing in str(caught.value)
     assert "pagewire engine start" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("yaml", "complaint"),
+    [
+        ("sites: {town: {steps: {anser: {max_tokens: 40}}}}", "sites.town.steps.anser.*'rephrase', 'answer'"),
+        ("sites: {town: {steps: {answer: {max_token: 40}}}}", "sites.town.steps.answer.max_token .*no such setting"),
+        ("sites: {town: {steps: {think: {context_chars: 400}}}}", "sites.town.steps .*think takes no context_chars"),
+        ("sites: {town: {answer_tokens: 90, steps: {answer: {max_tokens: 80}}}}", "say the same thing: set one"),
+        ("sites: {town: {steps: {answer: {model: big}}}}", "sites.town.steps.answer.model: .*llm_model"),
+        ("steps: {translate: {model: big}}", "^steps.translate.model: .*llm_model"),
+        ("steps: {answer: {temperature: 7}}", "^steps.answer.temperature .*less than or equal to 2"),
+        ("sites: {town: {daily_tokens: 0}}", "sites.town.daily_tokens .*greater than or equal to 1"),
+    ],
+)
+def test_what_is_wrong_with_a_step_is_said(file: Path, yaml: str, complaint: str) -> None:
+    assert re.search(complaint, refused(file, yaml))
+
+
+def test_a_step_is_set_for_a_site_then_for_all() -> None:
+    settings = Settings.model_validate(
+        {
+            "llm_model": "usual",
+            "context_chars": 4_000,
+            "steps": {"answer": {"temperature": 0.5, "max_tokens": 300}, "think": {"max_tokens": 50}},
+            "sites": {"town": {"answer_tokens": 200, "steps": {"answer": {"model": "big"}}}, "village": {}},
+        }
+    )
+    answer = StepSettings(model="big", temperature=0.5, max_tokens=200, context_chars=4_000)
+    assert settings.step("town", "answer") == answer
+    assert settings.step("village", "answer") == answer.model_copy(update={"model": None, "max_tokens": 300})
+    assert settings.step("village", "think") == StepSettings(max_tokens=50)
+    assert settings.step("village", "tools") == StepSettings()

@@ -33,6 +33,7 @@ export const ar: Words = {
   quoted: "اقتباس حرفي من الصفحات.",
   sources: "المصادر",
   related: "صفحات قد تفيدك",
+  narrower: "ما الذي تقصده تحديدًا؟",
   source: "المصدر {n}: {title}",
   retry: "إعادة المحاولة",
   copy: "نسخ",

@@ -27,6 +27,7 @@ export const de: Words = {
   quoted: "Wörtlich von den Seiten zitiert.",
   sources: "Quellen",
   related: "Seiten, die helfen könnten",
+  narrower: "Meinen Sie etwas davon?",
   source: "Quelle {n}: {title}",
   retry: "Noch einmal",
   copy: "Kopieren",

@@ -25,6 +25,7 @@ export const en = {
   quoted: "Quoted word for word from the pages.",
   sources: "Sources",
   related: "Pages that may help",
+  narrower: "Do you mean one of these?",
   source: "Source {n}: {title}",
   retry: "Try again",
   copy: "Copy",

@@ -27,6 +27,7 @@ export const es: Words = {
   quoted: "Citado literalmente de las páginas.",
   sources: "Fuentes",
   related: "Páginas que pueden ayudar",
+  narrower: "¿Se refiere a algo de esto?",
   source: "Fuente {n}: {title}",
   retry: "Reintentar",
   copy: "Copiar",

@@ -27,6 +27,7 @@ export const fr: Words = {
   quoted: "Cité mot pour mot d’après les pages.",
   sources: "Sources",
   related: "Pages susceptibles de vous aider",
+  narrower: "Pensez-vous à l’un de ces sujets ?",
   source: "Source {n} : {title}",
   retry: "Réessayer",
   copy: "Copier",

@@ -27,6 +27,7 @@ export const he: Words = {
   quoted: "ציטוט מילה במילה מדפי האתר.",
   sources: "מקורות",
   related: "דפים שעשויים לעזור",
+  narrower: "האם התכוונתם לאחד מאלה?",
   source: "מקור {n}: {title}",
   retry: "ניסיון נוסף",
   copy: "העתקה",

@@ -27,6 +27,7 @@ export const hu: Words = {
   quoted: "Szó szerinti idézet az oldalakról.",
   sources: "Források",
   related: "Oldalak, amelyek segíthetnek",
+  narrower: "Ezek valamelyikére gondol?",
   source: "{n}. forrás: {title}",
   retry: "Újra",
   copy: "Másolás",

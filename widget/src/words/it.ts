@@ -27,6 +27,7 @@ export const it: Words = {
   quoted: "Citato alla lettera dalle pagine.",
   sources: "Fonti",
   related: "Pagine che possono essere utili",
+  narrower: "Intende uno di questi argomenti?",
   source: "Fonte {n}: {title}",
   retry: "Riprova",
   copy: "Copia",

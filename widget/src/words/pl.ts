@@ -32,6 +32,7 @@ export const pl: Words = {
   quoted: "Cytat dosłowny ze stron.",
   sources: "Źródła",
   related: "Strony, które mogą pomóc",
+  narrower: "Czy chodzi o coś z tego?",
   source: "Źródło {n}: {title}",
   retry: "Spróbuj ponownie",
   copy: "Kopiuj",

@@ -31,6 +31,7 @@ export const ro: Words = {
   quoted: "Citat cuvânt cu cuvânt din pagini.",
   sources: "Surse",
   related: "Pagini care v-ar putea ajuta",
+  narrower: "Vă referiți la una dintre acestea?",
   source: "Sursa {n}: {title}",
   retry: "Încercați din nou",
   copy: "Copiați",

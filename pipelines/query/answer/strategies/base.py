@@ -21,10 +21,19 @@ from pipelines.query.answer import prompt as answer
 from pipelines.query.answer.grounding import Grounds
 from pipelines.query.answer.ports import Finder
 from pipelines.query.answer.sift import Sifter
-from pipelines.query.ports import ChatModel, Completion, ModelSilent, ModelThoughtOut, ModelUnfounded, ToolSpec
+from pipelines.query.ports import (
+    ChatModel,
+    ChatModels,
+    Completion,
+    ModelSilent,
+    ModelThoughtOut,
+    ModelUnfounded,
+    ToolSpec,
+)
 from pipelines.query.rephrase.rewrite import conversation
 from pipelines.query.site_prompts import SitePrompts
-from prompts.loader import ChatMessage, Prompt, fence
+from pipelines.runtime.settings import StepName
+from prompts.loader import ChatMessage, Example, Prompt, fence
 from schemas.answer import Citation, SourcesFound, Step, StepKind, Token, Usage
 from schemas.page import FieldName
 from schemas.query import Retrieved, Source
@@ -62,6 +71,7 @@ class Task:
     history_messages: int
     room: int = answer.OUTPUT_TOKENS  # tokens of the answer
     terms: str = ""  # what the site calls things in that language
+    examples: Sequence[Example] | None = None  # worked answers, the nearest last; None: all of the prompt's
 
     @property
     def today(self) -> date:
@@ -80,9 +90,14 @@ class Task:
 class StrategyContext:
     """What strategies work with; shared by all answers of a process."""
 
-    model: ChatModel
+    models: ChatModels
     site_prompts: SitePrompts
     finder: Finder
+
+    def model(self, step: StepName, task: Task) -> ChatModel:
+        """Whom a step of the task's site asks."""
+        request = task.retrieved.request
+        return self.models.of(request.site, step, request.request_id)
 
     def prompt(self, name: str, task: Task) -> Prompt:
         """The site's own, or ours."""
@@ -182,11 +197,18 @@ def asked(means: StrategyContext, prompt: str, task: Task, **values: str) -> tup
 
 
 async def ask(
-    means: StrategyContext, prompt: str, task: Task, *, max_tokens: int, tools: Sequence[ToolSpec] = (), **values: str
+    means: StrategyContext,
+    prompt: StepName,
+    task: Task,
+    *,
+    max_tokens: int,
+    tools: Sequence[ToolSpec] = (),
+    **values: str,
 ) -> tuple[Completion, Step]:
     """What the model says to one of the prompts on the way. Raises: ModelError."""
     began = perf_counter()
-    completion = await means.model.complete(asked(means, prompt, task, **values), max_tokens=max_tokens, tools=tools)
+    model = means.model(prompt, task)
+    completion = await model.complete(asked(means, prompt, task, **values), max_tokens=max_tokens, tools=tools)
     said = completion.text.strip() or " ".join(f"{call.name}({call.arguments})" for call in completion.calls)
     return completion, step("model", prompt, said, began)
 
@@ -225,11 +247,14 @@ async def write(
         history_messages=task.history_messages,
         notes=shortened("\n".join(notes), NOTES_CHARS),
         terms=task.terms,
+        examples=task.examples,
     )
     request = task.retrieved.request
     known = (f"{task.today:%A}, {task.today.isoformat()}", task.site, task.terms, *facts)
     grounds = Grounds(chat.sources, f"{task.question}\n\n{request.question}", request.lang, known)
-    async with aclosing(cited(means.model, chat.messages, chat.sources, began, task, grounds)) as pieces:
+    async with aclosing(
+        cited(means.model("answer", task), chat.messages, chat.sources, began, task, grounds)
+    ) as pieces:
         async for piece in pieces:
             yield piece
 

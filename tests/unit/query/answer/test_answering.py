@@ -25,23 +25,28 @@ from pipelines.query.ports import (
     ContentFiltered,
     ContextTooLong,
     Delta,
+    ExamplePicker,
     ModelCut,
     ModelDenied,
     ModelDown,
     ModelError,
     ModelSilent,
+    QuestionSpent,
     RateLimited,
+    TokensSpent,
     ToolSpec,
 )
 from pipelines.query.publish import Publication
 from pipelines.query.site_prompts import SitePrompts
+from pipelines.query.spending import Spending
 from pipelines.query.translate import Translator
 from pipelines.runtime.errors import PagewireError, Retryable
-from pipelines.runtime.settings import StrategyName
-from prompts.loader import ChatMessage, load
+from pipelines.runtime.settings import StepSettings, StrategyName
+from prompts.loader import ChatMessage, Example, load
 from schemas.answer import Answered, AnswerEvent, Citation, Done, Event, Failed, Restart, Token, Usage
 from schemas.base import Message
-from schemas.query import CourtesyKind, Retrieved, Source
+from schemas.example import ExampleKind
+from schemas.query import CourtesyKind, Question, Retrieved, Source, Sure
 from schemas.topics import Topic
 from tests.asking import retrieved, source
 from wiring.settings import Settings, SiteSettings
@@ -76,15 +81,36 @@ async def answer(
     *,
     settings: Settings = SETTINGS,
     pages: Finder | None = None,
+    examples: ExamplePicker | None = None,
+    spending: Spending | None = None,
 ) -> list[AnswerEvent]:
     sender = sender or FakeSender()
     means = StrategyContext(model, SITE_PROMPTS, pages or NoPages()) if model else None
     translator = Translator(model, load("translate")) if model else None
     courteous = Courtesy(means) if means else None
-    answering = Answering(settings, SITE_PROMPTS, strategies(means) if means else {}, translator, courteous)
+    answering = Answering(
+        settings,
+        SITE_PROMPTS,
+        strategies(means) if means else {},
+        translator,
+        courteous,
+        examples=examples,
+        spending=spending,
+    )
     to = Publication(sender, question.request, 1)
     await answering.answer(question, FakeEmbedder(), to, stopped or asyncio.Event())
     return [s.message for s in sender.sent if isinstance(s.message, AnswerEvent)]
+
+
+class OneExample:
+    """Always the same; `asked` holds for what it was picked."""
+
+    def __init__(self) -> None:
+        self.asked: list[tuple[str, str, str]] = []
+
+    async def pick(self, kind: ExampleKind, request: Question, lang: str, question: str = "") -> list[Example]:
+        self.asked.append((kind, lang, question))
+        return [Example(title="One", variables={"question": "How deep?"}, output="Two metres [1].", verbatim=True)]
 
 
 def kinds(events: Sequence[AnswerEvent]) -> list[str]:
@@ -615,3 +641,81 @@ async def test_the_sites_terms_are_in_the_prompt_in_the_visitors_language() -> N
     system = model.asked[0][0].content
     assert "Hallenbad: indoor pool" in system
     assert "Bürgeramt" not in system
+
+
+async def test_the_model_reads_the_answers_that_are_like_the_one_wanted() -> None:
+    model, examples = FakeChat("Daily from 9 [1]."), OneExample()
+    wanted = asked(POOL)
+    await answer(wanted, model, examples=examples)
+    assert examples.asked == [("answer", "en", wanted.question)]
+    assert [m.content for m in model.asked[0] if m.role == "assistant"] == ["Two metres [1]."]
+
+
+async def test_where_no_model_writes_no_examples_are_picked() -> None:
+    examples = OneExample()
+    await answer(asked(POOL), None, examples=examples)
+    assert examples.asked == []
+
+
+@pytest.mark.parametrize("model", [None, FakeChat("Closed on Sundays [1].")])
+async def test_a_broad_question_is_answered_and_can_be_narrowed(model: FakeChat | None) -> None:
+    pages = [source(n, POOL.text, title) for n, title in enumerate(["Lido", "Sauna"], start=1)]
+    broad = asked(*pages).model_copy(update={"grade": 1})
+    assert [topic.label for topic in answered(await answer(broad, model)).narrower] == ["Lido", "Sauna"]
+    stopped = asyncio.Event()
+    stopped.set()
+    assert answered(await answer(broad, model, stopped=stopped)).narrower == ()
+
+
+def spent(settings: Settings = SETTINGS) -> Spending:
+    """The tokens of the day are."""
+    sites = {"town": SiteSettings(daily_tokens=1)}
+    spending = Spending(Settings(sites=sites))
+    with pytest.raises(TokensSpent):
+        spending.open("town", "q", 1, 1)
+    return spending
+
+
+async def test_where_the_days_tokens_are_spent_the_pages_are_quoted_and_no_model_is_asked() -> None:
+    model = FakeChat("Closed [1].")
+    final = answered(await answer(asked(POOL), model, spending=spent()))
+    assert (final.extractive, final.strategy, model.asked) == (True, "quote", [])
+    assert "The pool opens daily at 9." in final.text
+    assert [step.said for step in final.trace if step.kind == "error"] == ["tokens-spent"]
+
+
+async def test_what_the_search_left_to_the_model_is_then_not_shown() -> None:
+    unsure = Sure(of="nothing", unit=0.1, page=0.1)
+    final = answered(await answer(asked(POOL).model_copy(update={"sure": unsure}), FakeChat("x"), spending=spent()))
+    assert final.citations == ()
+    assert "The pool opens" not in final.text
+
+
+@pytest.mark.parametrize("sources", [(POOL,), ()])
+async def test_where_a_questions_tokens_are_spent_on_the_way_the_pages_are_quoted(sources: tuple[Source, ...]) -> None:
+    settings = Settings(sites={"town": SiteSettings(strategy="retrieval-gate")})
+    final = answered(await answer(asked(*sources), FakeChat(QuestionSpent("spent")), settings=settings))
+    assert (final.extractive, final.text != "") == (True, True)
+    assert ("The pool opens daily" in final.text) is bool(sources)
+
+
+async def test_the_answer_of_a_site_may_be_longer_and_read_more() -> None:
+    class Room(FakeChat):
+        async def complete(self, *args: Any, **how: Any) -> Completion:
+            raise AssertionError
+
+        async def stream(self, messages: Sequence[ChatMessage], **how: Any) -> AsyncGenerator[Delta, None]:
+            self.room = how["max_tokens"]
+            async for delta in super().stream(messages):
+                yield delta
+
+    settings = Settings(
+        sites={"town": SiteSettings(steps={"answer": StepSettings(max_tokens=123)})},
+        steps={"answer": StepSettings(max_tokens=456, context_chars=200)},
+    )
+    model = Room("Closed [1].")
+    long = source(1, "The pool is closed on Sundays. " * 30)
+    await answer(asked(long), model, settings=settings)
+    assert model.room == 123
+    assert len(model.asked[0][-1].content) < 1_200 < len(long.text) + 400
+    assert model.steps == ["answer"]

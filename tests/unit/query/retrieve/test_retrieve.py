@@ -106,7 +106,9 @@ async def test_a_hit_is_widened_by_its_neighbours() -> None:
 async def test_only_what_fits_is_read_and_the_rest_when_there_is_room_for_it() -> None:
     long = [hit(n, f"Part {n}. " + "x" * 480) for n in range(5)]
     for budget, reads in ((1_200, 1), (6_000, 2)):
-        settings = SETTINGS.model_copy(update={"context_chars": budget, "neighbours": 2, "chunk_size": 500})
+        # What a site may read goes before what all sites may.
+        sites = {"town": SiteSettings(context_chars=budget)}
+        settings = SETTINGS.model_copy(update={"sites": sites, "neighbours": 2, "chunk_size": 500})
         index = FakeIndex([replace(long[2], cosine=0.8)], [], long)
         retrieved = await retrieve(asked(), Searcher(index, Models(), settings), index, settings)  # type: ignore[arg-type]
         every = passages([replace(long[2], score=retrieved.sources[0].score)], long, budget)

@@ -1,0 +1,142 @@
+"""Which model a step of a site asks, with which parameters; each model's connection is shared by all who ask it.
+
+site, step ─▶ steps of the site ─▶ steps of all sites ─▶ PAGEWIRE_LLM_* ─▶ model, temperature, room to think
+                                                                └▶ StepChat: its limit, and what it spends
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import aclosing
+from typing import NamedTuple
+
+from adapters.llm.guarded import GuardedChat
+from adapters.llm.openai_chat import OpenAIChat
+from adapters.llm.settings import ModelSettings
+from pipelines.query.ports import ChatModel, Completion, Delta, ToolSpec
+from pipelines.query.settings import QuerySettings
+from pipelines.query.spending import Spending, estimated, written
+from pipelines.runtime.settings import ROOMY, StepName
+from prompts.loader import ChatMessage
+from schemas.answer import Usage
+
+SMALL: frozenset[StepName] = frozenset({"rephrase", "translate"})  # steps for `llm_small_model`
+
+
+class _Parameters(NamedTuple):
+    model: str
+    temperature: float
+    thinking: int
+
+
+class ChatRegistry:
+    """Chat models by site and step. One per stage.
+
+    Args:
+        steps: what sites set for their steps.
+    """
+
+    def __init__(self, settings: ModelSettings, steps: QuerySettings, spending: Spending) -> None:
+        assert settings.llm_model, "without a model there is none to choose"
+        self._default = settings.llm_model
+        self._settings = settings
+        self._steps = steps
+        self._spending = spending
+        self._made: list[GuardedChat] = []
+        self._guarded: dict[_Parameters, GuardedChat] = {}
+
+    async def aclose(self) -> None:
+        for model in self._made:
+            await model.aclose()
+
+    def of(self, site: str, step: StepName, question: str = "") -> ChatModel:
+        """The model of a step.
+
+        Args:
+            question: the request's id, whose tokens are counted together.
+        """
+        wanted, settings = self._steps.step(site, step), self._settings
+        name = wanted.model or (settings.llm_small_model if step in SMALL else None) or self._default
+        temperature = settings.llm_temperature if wanted.temperature is None else wanted.temperature
+        thinking = settings.llm_thinking_tokens if wanted.thinking_tokens is None else wanted.thinking_tokens
+        model = self._shared(_Parameters(name, temperature, thinking))
+        limit = None if step in ROOMY else wanted.max_tokens
+        return StepChat(model, self._spending, site, step, question, limit)
+
+    def _shared(self, wanted: _Parameters) -> GuardedChat:
+        if wanted not in self._guarded:
+            fallback, other = self._settings.llm_fallback_model, None
+            if fallback is not None and fallback != wanted.model:
+                other = self._guard(wanted._replace(model=fallback), None)
+            self._guarded[wanted] = self._guard(wanted, other)
+        return self._guarded[wanted]
+
+    def _guard(self, wanted: _Parameters, fallback: GuardedChat | None) -> GuardedChat:
+        settings = self._settings
+        served = OpenAIChat.named(wanted.model, settings, temperature=wanted.temperature, thinking=wanted.thinking)
+        made = GuardedChat(
+            served,
+            wanted.model,
+            at_once=settings.llm_at_once,
+            failures=settings.llm_failures,
+            rest=settings.llm_rest,
+            fallback=fallback,
+            like=next((known for known in self._made if known.name == wanted.model), None),
+        )
+        self._made.append(made)
+        return made
+
+
+class StepChat:
+    """A model as one step of a site asks it.
+
+    Args:
+        question: the request's id.
+        limit: tokens it may write, in place of what whoever asks thinks best.
+    """
+
+    def __init__(
+        self,
+        model: ChatModel,
+        spending: Spending,
+        site: str,
+        step: StepName,
+        question: str = "",
+        limit: int | None = None,
+    ) -> None:
+        self._model = model
+        self._spending = spending
+        self._site = site
+        self._step = step
+        self._question = question
+        self._limit = limit
+
+    async def complete(
+        self, messages: Sequence[ChatMessage], *, max_tokens: int | None = None, tools: Sequence[ToolSpec] = ()
+    ) -> Completion:
+        """Raises: as `stream`."""
+        text, last = "", Delta()
+        async with aclosing(self.stream(messages, max_tokens=max_tokens, tools=tools)) as deltas:
+            async for delta in deltas:
+                text += delta.text
+                last = delta
+        return Completion(text, last.usage or Usage(), last.calls, last.cut)
+
+    async def stream(
+        self, messages: Sequence[ChatMessage], *, max_tokens: int | None = None, tools: Sequence[ToolSpec] = ()
+    ) -> AsyncGenerator[Delta, None]:
+        """Raises: ModelError; TokensSpent, QuestionSpent: before the model is asked."""
+        reading = estimated(messages, tools)
+        room = self._spending.open(self._site, self._question, reading, self._limit or max_tokens)
+        used, said, begun = Usage(), 0, False
+        try:
+            async with aclosing(self._model.stream(messages, max_tokens=room, tools=tools)) as deltas:
+                async for delta in deltas:
+                    begun = True
+                    said += len(delta.text.encode()) + sum(len(call.arguments) for call in delta.calls)
+                    used = delta.usage or used
+                    yield delta
+        finally:
+            if begun and not (used.prompt_tokens or used.completion_tokens):  # broken off, or a server that counts not
+                used = Usage(prompt_tokens=reading, completion_tokens=written(said))
+            self._spending.close(self._site, self._step, self._question, reading, used)

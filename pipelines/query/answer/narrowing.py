@@ -1,0 +1,85 @@
+"""Narrowing: of a question that many pages speak of, what about it may be meant, as questions to ask next.
+
+    grade 1 (an answer, but on many pages), grade 3 (several things may be meant), a word or two alone
+        ─▶ pages about as near as the nearest ─▶ their titles; headings, where a title says no more than the question
+
+Nothing is made up: every topic stands on a page that the search found. No model is asked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from schemas.answer import Topic
+from schemas.query import MAX_QUESTION, Grade, Retrieved, Source
+from text.markdown import plain
+from text.words import count_words, stems, words
+
+TOPICS = 4
+FEWEST = 2  # one alone is no choice
+NEAR = 0.6  # of the best source's score, for a page to be about as near
+SHORT = 2  # words of a question that says only what it is about
+HEADINGS = 3  # of one page
+LONGEST = 80  # characters of a topic: more is no topic
+FINE: Grade = 0
+BROAD: frozenset[Grade] = frozenset({1, 3})
+
+_JOINTS = (" | ", " – ", " — ", " - ", " · ", " • ", " :: ")
+
+
+def narrower(retrieved: Retrieved) -> tuple[Topic, ...]:
+    """Questions that ask for less, the nearest first; none where the question is narrow, or there is no choice."""
+    request = retrieved.request
+    # The rewritten question is in the site's language; what was asked first needs no rewriting to be understood.
+    question = retrieved.question if request.history else request.question
+    short = count_words(question) <= SHORT
+    if retrieved.courtesy is not None or not (retrieved.grade in BROAD or (short and retrieved.grade == FINE)):
+        return ()
+    named: dict[tuple[str, ...], str] = {}
+    for label in _labels(retrieved, question):
+        key = tuple(words(label))
+        if key and len(label) <= LONGEST and not set(stems(label)) <= set(stems(question)):
+            named.setdefault(key, label)
+    topics = [Topic(label=label, question=_asking(question, label, short)) for label in named.values()]
+    return tuple(topics[:TOPICS]) if len(topics) >= FEWEST else ()
+
+
+def _labels(retrieved: Retrieved, question: str) -> Iterator[str]:
+    near = _near(retrieved.sources)
+    titles = bare([" ".join(source.title.split()) for source in near])
+    said = set(stems(question))
+    for source, title in zip(near, titles, strict=True):
+        if len(near) > 1 and not set(stems(title)) <= said:
+            yield title
+            continue
+        numbers = {one.n for one in retrieved.sources if one.page_id == source.page_id}
+        headings = (unit.headings[-1] for unit in retrieved.evidence if unit.n in numbers and unit.headings)
+        yield from list(dict.fromkeys(plain(heading) for heading in headings))[:HEADINGS]
+
+
+def _near(sources: Iterable[Source]) -> list[Source]:
+    """The best source of each page that is about as near as the nearest."""
+    best: dict[str, Source] = {}
+    for source in sources:
+        if source.page_id not in best or source.score > best[source.page_id].score:
+            best[source.page_id] = source
+    least = NEAR * max((source.score for source in best.values()), default=0.0)
+    return [source for source in best.values() if source.score >= least]
+
+
+def bare(titles: Sequence[str]) -> list[str]:
+    """Titles without the site's name, which all of them end with."""
+    first = titles[0] if titles else ""
+    tails = sorted(
+        (first[i:] for joint in _JOINTS for i in range(1, len(first)) if first.startswith(joint, i)), key=len
+    )
+    for tail in reversed(tails):
+        if len(set(titles)) > 1 and all(len(title) > len(tail) and title.endswith(tail) for title in titles):
+            return [title.removesuffix(tail) for title in titles]
+    return list(titles)
+
+
+def _asking(question: str, label: str, short: bool) -> str:
+    if short and set(stems(question)) <= set(stems(label)):
+        return label
+    return f"{question[: MAX_QUESTION - LONGEST - 3]} – {label}"

@@ -1,0 +1,212 @@
+"""Examples: the worked examples that are most like the question at hand go into a prompt.
+
+    prompts/examples/KIND.*.yaml, a site's own ─┐
+    operators', added live, near enough alone ──┴─▶ vectors, kept ─▶ no question twice ─▶ SHOTS of them, nearest last
+
+KIND is `rephrase` or `answer`; what differs between them stands in KINDS. Whatever fails here costs a few well-chosen
+examples, never an answer.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from time import monotonic
+from typing import NamedTuple, Protocol
+
+import numpy as np
+import structlog
+from cachetools import LRUCache
+
+from pipelines.query.answer.prompt import passage
+from pipelines.query.rephrase.rewrite import conversation
+from pipelines.query.retrieve.ports import SearchEmbedder, SearchEmbedders
+from pipelines.query.site_prompts import SitePrompts
+from pipelines.runtime.embedder import Matrix32
+from pipelines.runtime.errors import PagewireError
+from prompts.loader import Example, fence
+from schemas.example import ExampleKind, WorkedExample
+from schemas.query import Question
+from text.words import stems, words
+
+log = structlog.get_logger(__name__)
+
+REFRESH = 10.0  # seconds until an operator's new example is used
+PATIENCE = 3.0  # seconds that choosing may take
+KEPT_VECTORS = 4_000  # of examples; 6 MB with the bundled embedder
+BATCH = 16  # examples embedded at a time
+READ = 1_000  # characters of an example, and of a question, that are compared
+
+_NOTHING_SAID = "(none)"
+_END = re.compile(r"([.!?。！？…]*)\s*$")
+
+
+class ExampleStore(Protocol):
+    """Operators' examples (adapters.elastic.examples)."""
+
+    async def of_site(self, site: str) -> list[WorkedExample]:
+        """Of both kinds, the oldest first. Raises: Retryable."""
+        ...
+
+
+@dataclass(frozen=True)
+class Kind:
+    """What differs between examples of rewritings and of answers.
+
+    Args:
+        shots: examples in a prompt.
+        other: tells examples apart of which a prompt needs both sorts.
+        shown: an operator's example as the prompt's variables, and what the model should have said.
+    """
+
+    shots: int
+    other: Callable[[Example], bool]
+    shown: Callable[[WorkedExample, str], tuple[dict[str, str], str]]
+
+
+def _left_alone(example: Example) -> bool:
+    return stems(example.variables.get("question", "")) == stems(example.output)
+
+
+def _rewriting(one: WorkedExample, token: str) -> tuple[dict[str, str], str]:
+    return {"question": one.question}, one.output
+
+
+def _answer(one: WorkedExample, token: str) -> tuple[dict[str, str], str]:
+    given, output = [(source.title, source.text) for source in one.sources], one.output
+    if not given:
+        # Shown without a source it would teach the model to answer from memory.
+        given = [(one.question, one.output)]
+        output = "\n".join(_END.sub(r" [1]\1", line, count=1) if line.strip() else line for line in output.split("\n"))
+    sources = "\n".join(passage(token, n, title, text) for n, (title, text) in enumerate(given, start=1))
+    return {"question": one.question, "asked": one.question, "sources": sources, "notes": ""}, output
+
+
+KINDS: Mapping[ExampleKind, Kind] = {
+    # A model that sees only rewritten questions rewrites every question.
+    "rephrase": Kind(5, _left_alone, _rewriting),
+    # A model that sees only answers finds one where there is none.
+    "answer": Kind(4, lambda example: example.declines, _answer),
+}
+
+
+class _Compared(NamedTuple):
+    example: Example
+    likeness: float
+    floor: float | None  # of an operator's: below it, it is about something else
+
+
+class Examples:
+    """Picks examples for questions. One per process.
+
+    Args:
+        history_messages: of a conversation shown in a prompt.
+    """
+
+    def __init__(
+        self, site_prompts: SitePrompts, store: ExampleStore, models: SearchEmbedders, history_messages: int
+    ) -> None:
+        self._prompts = site_prompts
+        self._store = store
+        self._models = models
+        self._history_messages = history_messages
+        # Site -> when read, what. No TTLCache: where reading fails, what was read before is used on.
+        self._live: dict[str, tuple[float, list[WorkedExample]]] = {}
+        self._vectors: LRUCache[tuple[str, str], Matrix32] = LRUCache(KEPT_VECTORS)  # model, text -> its vector
+
+    async def pick(self, kind: ExampleKind, request: Question, lang: str, question: str = "") -> Sequence[Example]:
+        """Examples in the language (else in English), the one most like the question last.
+
+        Args:
+            lang: of what the model is to write.
+            question: understandable by itself; default: the request's, with what was said before it.
+        """
+        shots = KINDS[kind].shots
+        filed = self._prompts.of(request.site).prompts[kind].examples_in(lang)
+        try:
+            async with asyncio.timeout(PATIENCE):
+                live = self._shown(kind, request, await self._of_site(request.site), lang)
+                if not live and len(filed) <= shots:
+                    return filed
+                ranked = await self._ranked(request, question, filed, live)
+        except (PagewireError, TimeoutError) as err:
+            log.warning("examples are not chosen by likeness", kind=kind, error=repr(err))
+            ranked = list(filed)
+        return _mixed(ranked, KINDS[kind])[::-1]
+
+    async def _of_site(self, site: str) -> list[WorkedExample]:
+        read_at, live = self._live.get(site, (-REFRESH, []))
+        if monotonic() - read_at < REFRESH:
+            return live
+        try:
+            live = await self._store.of_site(site)
+        except PagewireError as err:
+            log.warning("the site's own examples cannot be read", code=err.code, error=str(err))
+        self._live[site] = monotonic(), live  # also after a failure: every question would wait for it
+        return live
+
+    def _shown(self, kind: ExampleKind, request: Question, live: Iterable[WorkedExample], lang: str) -> list[Example]:
+        language, token = lang.partition("-")[0], fence(request.request_id)
+        examples = []
+        for one in live:
+            if one.kind == kind and one.lang.partition("-")[0] == language:
+                variables, output = KINDS[kind].shown(one, token)
+                variables["conversation"] = conversation(one.history, self._history_messages)
+                examples.append(
+                    Example(title=one.id, variables=variables, output=output, declines=one.declines, verbatim=True)
+                )
+        return examples
+
+    async def _ranked(
+        self, request: Question, question: str, filed: Sequence[Example], live: Sequence[Example]
+    ) -> list[Example]:
+        """The nearest first: of our files all, of the operators' those that are about the like; no question twice."""
+        model = await self._models.for_site(request.site)
+        pool = [*filed, *live]
+        texts = [_compared(e.variables.get("conversation", ""), e.variables.get("question", "")) for e in pool]
+        matrix = np.stack(await self._embedded(model, texts))
+        if question:
+            asked = _compared("", question)
+        else:
+            asked = _compared(conversation(request.history[-1:], 2), request.question)
+        likeness = (matrix @ await model.query(asked)).tolist()
+        floors = [None] * len(filed) + [model.profile.example_floor] * len(live)
+        newest = {
+            tuple(words(text)): _Compared(example, like, floor)
+            for example, text, like, floor in zip(pool, texts, likeness, floors, strict=True)
+        }
+        near = [one for one in newest.values() if one.floor is None or one.likeness >= one.floor]
+        return [one.example for one in sorted(near, key=lambda one: -one.likeness)]
+
+    async def _embedded(self, model: SearchEmbedder, texts: Sequence[str]) -> list[Matrix32]:
+        """Their vectors; only of those that are not known is the model asked."""
+        found = {text: self._vectors.get((model.fingerprint, text)) for text in texts}
+        missing = [text for text, vector in found.items() if vector is None]
+        # Batch by batch: what is known when the time is over need not be made for the next question.
+        for batch in (missing[i : i + BATCH] for i in range(0, len(missing), BATCH)):
+            # A row of a batch would keep the whole batch in memory.
+            made = {text: row.copy() for text, row in zip(batch, await model.passages(batch), strict=True)}
+            self._vectors.update({(model.fingerprint, text): vector for text, vector in made.items()})
+            found |= made
+        return [vector for vector in map(found.get, texts) if vector is not None]
+
+
+def _compared(said: str, question: str) -> str:
+    """The question first: it counts most, and models look most at the beginning.
+
+    The words for an empty conversation would make all questions without one alike.
+    """
+    return (question if said in ("", _NOTHING_SAID) else f"{question}\n{said}")[:READ]
+
+
+def _mixed(ranked: Sequence[Example], kind: Kind) -> list[Example]:
+    """The best, but always one of each sort."""
+    best = list(ranked[: kind.shots])
+    for wanted in (True, False):
+        if not any(kind.other(example) is wanted for example in best):
+            other = next((each for each in ranked[kind.shots :] if kind.other(each) is wanted), None)
+            if other is not None:
+                best[-1] = other
+    return best

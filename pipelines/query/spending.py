@@ -1,0 +1,117 @@
+"""Spending: what a site's models may read and write in a day, and for one question.
+
+    call ─▶ admitted? ─ yes ─▶ model ─▶ its own count, or an estimate ─▶ booked: site, day, question, step
+                      └ no ──▶ TokensSpent: what comes next does without the model
+
+A day is one of UTC. Once a call did not fit, the day is over for the models of that site: answers quote the pages until
+the next one, which is better than models that come and go. What is booked is known to this process alone, and to no
+later one: each worker has the budget for itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, date, datetime
+
+import structlog
+from cachetools import LRUCache
+
+from pipelines.query.ports import QuestionSpent, TokensSpent, ToolSpec
+from pipelines.runtime.metrics import MODEL_TOKENS, TOKENS_SPENT
+from pipelines.runtime.settings import SitesSettings, StepName
+from prompts.loader import ChatMessage
+from schemas.answer import Usage
+
+log = structlog.get_logger(__name__)
+
+TOKEN = 4  # bytes of UTF-8: about right for texts in Latin script, too many for the others, which is the safe side
+MESSAGE = 4  # tokens around a message
+LEAST = 50  # tokens that a model must be able to write, to be asked at all
+QUESTIONS = 10_000  # whose tokens are known at a time
+
+
+def estimated(messages: Sequence[ChatMessage], tools: Sequence[ToolSpec] = ()) -> int:
+    """Tokens of a prompt, where nobody counts them."""
+    described = sum(len(f"{tool.name}{tool.description}{tool.parameters}") for tool in tools)
+    return sum(MESSAGE + written(len(message.content.encode())) for message in messages) + written(described)
+
+
+def written(size: int) -> int:
+    """Tokens of so many bytes of text."""
+    return -(-size // TOKEN)
+
+
+@dataclass
+class _Day:
+    day: date
+    tokens: int = 0  # booked, and what calls under way have read
+    over: bool = False
+
+
+class Spending:
+    """What was spent by all models. One per process.
+
+    Args:
+        now: the time, with its zone.
+    """
+
+    def __init__(self, settings: SitesSettings, now: Callable[[], datetime] = lambda: datetime.now(UTC)) -> None:
+        self._settings = settings
+        self._now = now
+        self._days: dict[str, _Day] = {}
+        self._questions: LRUCache[str, int] = LRUCache(QUESTIONS)
+        for site, its in settings.sites.items():
+            if its.daily_tokens is not None:
+                TOKENS_SPENT.labels(site).set(0)
+
+    def over(self, site: str) -> bool:
+        """Whether this day's tokens of the site are spent."""
+        return self._today(site).over
+
+    def open(self, site: str, question: str, reading: int, writing: int | None) -> int | None:
+        """Let a call begin. Returns: how many tokens it may write; None: as many as it likes.
+
+        Args:
+            question: the request's id; empty: of none.
+            reading: tokens of the prompt. writing: that it is meant to write at most.
+
+        Raises:
+            TokensSpent, QuestionSpent: it does not fit any more.
+        """
+        today, limits = self._today(site), self._settings.sites.get(site)
+        if limits is None:
+            return writing
+        daily, each = limits.daily_tokens, limits.question_tokens
+        if daily is not None and (today.over or today.tokens + reading + LEAST > daily):
+            if not today.over:
+                log.warning("the tokens of the day are spent, quoting from now on", site=site, tokens=today.tokens)
+                TOKENS_SPENT.labels(site).set(1)
+            today.over = True
+            raise TokensSpent(f"site {site}: its {daily:,} tokens of {today.day} are spent (daily_tokens)")
+        if each is not None:
+            left = each - self._questions.get(question, 0) - reading
+            if left < LEAST:
+                raise QuestionSpent(f"site {site}: the {each:,} tokens of a question are spent (question_tokens)")
+            writing = left if writing is None else min(writing, left)
+        today.tokens += reading
+        return writing
+
+    def close(self, site: str, step: StepName, question: str, reading: int, used: Usage) -> None:
+        """Book what a call came to, in place of what it was opened with."""
+        total = used.prompt_tokens + used.completion_tokens
+        today = self._today(site)
+        today.tokens = max(0, today.tokens - reading) + total
+        if question:
+            self._questions[question] = self._questions.get(question, 0) + total
+        MODEL_TOKENS.labels(site, step, "in").inc(used.prompt_tokens)
+        MODEL_TOKENS.labels(site, step, "out").inc(used.completion_tokens)
+
+    def _today(self, site: str) -> _Day:
+        day = self._now().astimezone(UTC).date()
+        known = self._days.get(site)
+        if known is None or known.day != day:
+            if known is not None and known.over:
+                TOKENS_SPENT.labels(site).set(0)
+            known = self._days[site] = _Day(day)
+        return known

@@ -1,0 +1,120 @@
+"""Each step of a site asks its own model, with its own parameters, and what that spends is counted; over real HTTP."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import aclosing, asynccontextmanager
+from typing import Any
+
+import pytest
+
+from adapters.llm.registry import ChatRegistry
+from pipelines.query.ports import ModelDown, TokensSpent
+from pipelines.query.spending import Spending
+from pipelines.runtime.settings import StepName
+from prompts.loader import ChatMessage
+from tests.scripted_llm import Reply, ScriptedLLM
+from wiring.settings import Settings
+
+ASKED = (ChatMessage("system", "Be brief."), ChatMessage("user", "When is the pool open?"))
+OPEN = Reply(["Open ", "daily."])
+STEPS: dict[str, Any] = {
+    "answer": {"model": "large", "temperature": 0.7, "max_tokens": 1_200, "thinking_tokens": 4_000},
+    "decide": {"max_tokens": 60},
+}
+
+
+@asynccontextmanager
+async def registry(*replies: Reply, **settings: Any) -> AsyncIterator[tuple[ChatRegistry, Spending, ScriptedLLM]]:
+    async with ScriptedLLM(replies or [OPEN]) as server:
+        given = {"sites": {"town": {"steps": STEPS}, "village": {}}, "llm_model": "usual", "llm_small_model": "small"}
+        made = Settings.model_validate(given | {"openai_base_url": server.url} | settings)
+        spending = Spending(made)
+        models = ChatRegistry(made, made, spending)
+        try:
+            yield models, spending, server
+        finally:
+            await models.aclose()
+
+
+@pytest.mark.parametrize(
+    ("site", "step", "sent"),
+    [
+        ("town", "answer", ("large", 0.7, 4_800)),  # its room is asked for; the one to think comes on top
+        ("town", "decide", ("usual", 0.1, 60)),
+        ("town", "rephrase", ("small", 0.1, 800)),
+        ("village", "answer", ("usual", 0.1, 800)),
+        ("village", "decide", ("usual", 0.1, 90)),
+        ("village", "translate", ("tongues", 0.1, 800)),
+    ],
+)
+async def test_a_step_asks_as_its_site_says_else_as_all_sites(
+    site: str, step: StepName, sent: tuple[str, float, int]
+) -> None:
+    shared = {"decide": {"max_tokens": 90}, "translate": {"model": "tongues"}}
+    async with registry(steps=shared, llm_temperature=0.1) as (models, _, server):
+        assert (await models.of(site, step).complete(ASKED, max_tokens=800)).text == "Open daily."
+        [body] = server.requests
+        assert (body["model"], body["temperature"], body["max_tokens"]) == sent
+
+
+async def test_a_model_that_is_left_alone_is_so_for_all_its_steps() -> None:
+    down = Reply(status=503)
+    async with registry(down, llm_failures=1) as (models, _, server):
+        for step in ("tools", "courtesy"):
+            with pytest.raises(ModelDown):
+                await models.of("village", step).complete(ASKED)
+        with pytest.raises(ModelDown):
+            await models.of("town", "decide").complete(ASKED)  # the same model
+        assert len(server.requests) == 1
+
+
+async def test_another_temperature_is_no_other_model_to_the_breaker() -> None:
+    warm: dict[str, Any] = {"town": {"steps": {"answer": {"temperature": 1}}}}
+    async with registry(Reply(status=503), sites=warm, llm_failures=1) as (models, _, server):
+        for step in ("tools", "answer"):
+            with pytest.raises(ModelDown):
+                await models.of("town", step).complete(ASKED)
+        assert len(server.requests) == 1
+
+
+async def test_the_fallback_keeps_the_steps_parameters() -> None:
+    async with registry(Reply(status=503), OPEN, llm_fallback_model="other") as (models, _, server):
+        await models.of("town", "answer").complete(ASKED, max_tokens=800)
+        assert [(body["model"], body["temperature"]) for body in server.requests] == [("large", 0.7), ("other", 0.7)]
+
+
+@pytest.mark.parametrize(
+    ("reply", "least", "most"),
+    [
+        (Reply(["Open."], usage=(900, 60)), 960, 960),  # the server's own count
+        (Reply(["Open."], usage=None), 15, 30),  # estimated: it counts not
+    ],
+)
+async def test_what_a_call_has_spent_is_booked(reply: Reply, least: int, most: int) -> None:
+    sites = {"town": {"daily_tokens": 100_000}}
+    async with registry(reply, sites=sites) as (models, spending, _):
+        await models.of("town", "answer", "q").complete(ASKED)
+        assert least <= spending._today("town").tokens <= most
+        assert spending._questions["q"] == spending._today("town").tokens
+
+
+async def test_an_answer_that_is_stopped_is_booked_as_far_as_it_came() -> None:
+    async with registry(Reply(["Open daily. "] * 50, delay=0.01)) as (models, spending, _):
+        async with aclosing(models.of("town", "answer", "q").stream(ASKED)) as deltas:
+            async for _ in deltas:
+                break
+        assert 15 <= spending._today("town").tokens <= 40
+
+
+async def test_a_call_that_is_too_much_reaches_no_server() -> None:
+    async with registry(sites={"town": {"daily_tokens": 60}}) as (models, _, server):
+        with pytest.raises(TokensSpent):
+            await models.of("town", "answer").complete(ASKED)
+        assert server.requests == []
+
+
+async def test_a_question_with_little_left_gets_a_shorter_answer() -> None:
+    async with registry(sites={"town": {"question_tokens": 200}}) as (models, _, server):
+        await models.of("town", "answer", "q").complete(ASKED, max_tokens=800)
+        assert 150 < server.requests[0]["max_tokens"] < 200
