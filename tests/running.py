@@ -10,7 +10,7 @@ from adapters.llm.fake import FakeChat, Reply
 from pipelines.query.answer.strategies.base import StrategyContext, Task
 from pipelines.query.answer.strategies.registry import strategies
 from pipelines.query.site_prompts import SitePrompts
-from pipelines.runtime.settings import StrategyName
+from pipelines.runtime.settings import StrategyName, ToolCalling
 from schemas.answer import Citation, SourcesFound, Step, Token, Usage
 from schemas.query import Retrieved, Source
 from tests.asking import retrieved, source
@@ -54,15 +54,31 @@ class Ran:
         return [step.kind for step in self.steps]
 
     def prompt(self, call: int) -> str:
-        """System and user message of one call of the model."""
+        """System message, and what follows the worked examples, of one call of the model."""
         messages = self.model.asked[call]
-        return f"{messages[0].content}\n{messages[-1].content}"
+        begins = max(i for i, m in enumerate(messages) if "<question-" in m.content or "<words-" in m.content)
+        return "\n".join(message.content for message in (messages[0], *messages[begins:]))
 
 
-async def run(name: StrategyName, *replies: Reply, found: Sequence[Source] = (POOL,)) -> Ran:
+async def run(
+    name: StrategyName,
+    *replies: Reply,
+    found: Sequence[Source] = (POOL,),
+    tool_calls: ToolCalling = "auto",
+    seconds: float = 60.0,
+) -> Ran:
     """`await run("react", replies...)` on a site with a pool, a ferry and a mill."""
     ran = Ran(FakeChat(*replies), Site({"ferry": [FERRY], "mill": [MILL]}))
-    task = Task(retrieved(*found), site="Town", language="English", now=MONDAY, budget=6_000, history_messages=15)
+    task = Task(
+        retrieved(*found),
+        site="Town",
+        language="English",
+        now=MONDAY,
+        budget=6_000,
+        history_messages=15,
+        tool_calls=tool_calls,
+        seconds=seconds,
+    )
     async for piece in strategies(StrategyContext(ran.model, BOOKS, ran.site))[name].run(task):
         match piece:
             case Token(text=text):

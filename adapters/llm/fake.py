@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Iterable, Sequence
 
-from pipelines.query.ports import Completion, Delta, ToolCall, ToolSpec
-from prompts.loader import ChatMessage
+from pipelines.query.ports import Completion, Delta, ToolSpec
+from prompts.loader import ChatMessage, ToolCall
 from schemas.answer import Usage
 
 Reply = str | Sequence[str] | Exception | ToolCall | Completion

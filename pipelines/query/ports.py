@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from pipelines.runtime.errors import PagewireError, Permanent, Retryable
-from prompts.loader import ChatMessage
+from prompts.loader import ChatMessage, ToolCall
 from schemas.answer import Usage
 
 
@@ -91,12 +91,8 @@ class BadRequest(ModelError, Permanent):
     code = "model-refused"
 
 
-@dataclass(frozen=True)
-class ToolCall:
-    """A tool that the model wants to have run. `arguments` is the JSON it wrote: parsed and checked by whoever runs."""
-
-    name: str
-    arguments: str
+class NoToolCalls(BadRequest):
+    """The model cannot call tools. Without `tools` it may answer."""
 
 
 @dataclass(frozen=True)
@@ -136,7 +132,7 @@ class ChatModel(Protocol):
     """A chat model.
 
     Both calls raise ModelError: Retryable when the model is away, busy or silent for too long, Permanent when the same
-    messages will be refused again.
+    messages will be refused again; NoToolCalls where there are `tools`, and the model is known to take none.
     """
 
     def stream(

@@ -7,7 +7,7 @@ from pathlib import Path
 from pydantic import Field
 
 from pipelines.runtime.chunking import ChunkerSettings
-from pipelines.runtime.settings import SitesSettings
+from pipelines.runtime.settings import SitesSettings, ToolCalling
 
 
 class QuerySettings(SitesSettings, ChunkerSettings):
@@ -37,6 +37,11 @@ class QuerySettings(SitesSettings, ChunkerSettings):
     context_chars: int = Field(default=6_000, ge=200, description="Characters of sources an answer may read.")
     answer_tokens: int = Field(
         default=800, ge=50, description="Tokens a model may write for an answer; one that runs on is stopped."
+    )
+    tool_calls: ToolCalling = Field(
+        default="auto",
+        description="Whether the model calls tools: `native`, by its server's API; `text`, in writing; `auto`, "
+        "natively until its server says that it cannot.",
     )
     history_messages: int = Field(default=15, ge=0, description="Messages of a conversation kept in mind.")
     clock: Path | None = Field(

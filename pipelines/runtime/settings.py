@@ -18,6 +18,9 @@ from schemas.base import Lang, SiteId
 
 StrategyName = Literal["plain", "retrieval-gate", "self-ask", "react", "chain-of-thought", "tools"]
 
+# Whether a model is asked with the tools of its server's API: tried and remembered, always, or never.
+ToolCalling = Literal["auto", "native", "text"]
+
 
 class SettingsGroup(BaseModel):
     """Frozen, and refuses what it does not know."""
@@ -32,6 +35,9 @@ class Site(SettingsGroup):
     title: str = Field(default="", description="Shown to visitors; default: the site's id.")
     strategy: StrategyName = Field(
         default="plain", description="How a model comes to an answer (docs/howto/answers.md); without one it quotes."
+    )
+    tool_calls: ToolCalling | None = Field(
+        default=None, description="Whether its model calls tools; default: as for all sites."
     )
     context_chars: int | None = Field(
         default=None, ge=200, description="Characters of sources that its answers may read; default: of all sites."

@@ -162,6 +162,7 @@ class Answering:
             budget=site.context_chars or self._settings.context_chars,
             history_messages=self._settings.history_messages,
             room=site.answer_tokens or self._settings.answer_tokens,
+            tool_calls=site.tool_calls or self._settings.tool_calls,
             terms=terms(site.glossary, request.lang, shown),
         )
 
@@ -238,7 +239,7 @@ class Answering:
             made.cut, made.left_out = False, 0
             seconds = (task.retrieved.request.deadline - datetime.now(UTC)).total_seconds() - QUOTING_TIME
             try:
-                async with aclosing(pumped(strategy.run(task), stopped, seconds)) as pieces:
+                async with aclosing(pumped(strategy.run(replace(task, seconds=seconds)), stopped, seconds)) as pieces:
                     async for piece in pieces:
                         await _publish(piece, made, to)
                 return None

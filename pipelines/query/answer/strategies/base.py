@@ -10,7 +10,7 @@ it when nobody wants the answer any more, and looks after what it raises.
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field
 from datetime import date, datetime
@@ -21,9 +21,10 @@ from pipelines.query.answer import prompt as answer
 from pipelines.query.answer.grounding import Grounds
 from pipelines.query.answer.ports import Finder
 from pipelines.query.answer.sift import Sifter
-from pipelines.query.ports import ChatModel, Completion, ModelSilent, ModelThoughtOut, ModelUnfounded, ToolSpec
+from pipelines.query.ports import ChatModel, Completion, ModelSilent, ModelThoughtOut, ModelUnfounded
 from pipelines.query.rephrase.rewrite import conversation
 from pipelines.query.site_prompts import SitePrompts
+from pipelines.runtime.settings import ToolCalling
 from prompts.loader import ChatMessage, Prompt, fence
 from schemas.answer import Citation, SourcesFound, Step, StepKind, Token, Usage
 from schemas.page import FieldName
@@ -31,6 +32,8 @@ from schemas.query import Retrieved, Source
 
 STEP_CHARS = 500  # of what was asked and said, in the trace
 NOTES_CHARS = 4_000  # of what a strategy found out, in the prompt of the answer
+
+DEFAULT_SECONDS = 60.0  # of a task that names no time
 
 CUT = " …"  # ends an answer that the model's own token limit has cut
 
@@ -62,6 +65,8 @@ class Task:
     history_messages: int
     room: int = answer.OUTPUT_TOKENS  # tokens of the answer
     terms: str = ""  # what the site calls things in that language
+    tool_calls: ToolCalling = "auto"
+    seconds: float = DEFAULT_SECONDS  # until the visitor has to get something else
 
     @property
     def today(self) -> date:
@@ -166,8 +171,15 @@ def shortened(text: str, limit: int = STEP_CHARS) -> str:
     return text if len(text) <= limit else f"{text[: limit - 1]}…"
 
 
-def asked(means: StrategyContext, prompt: str, task: Task, **values: str) -> tuple[ChatMessage, ...]:
-    """The messages of one of the prompts on the way; `values` are those that only this one wants."""
+def asked(
+    means: StrategyContext, prompt: str, task: Task, values: Mapping[str, str], *, examples: bool = True
+) -> tuple[ChatMessage, ...]:
+    """The messages of one of the prompts on the way.
+
+    Args:
+        values: of variables that not every prompt has; those that this one does not want are left out.
+        examples: the prompt's worked examples, too.
+    """
     chosen = means.prompt(prompt, task)
     shared = {
         "site": task.site,
@@ -177,25 +189,17 @@ def asked(means: StrategyContext, prompt: str, task: Task, **values: str) -> tup
         "conversation": conversation(task.retrieved.request.history, task.history_messages),
         "question": task.question,
     }
-    known = {name: value for name, value in shared.items() if name in chosen.variables}
-    return chosen.messages(known | values, task.retrieved.request.lang)
+    known = {name: value for name, value in (shared | dict(values)).items() if name in chosen.variables}
+    return chosen.messages(known, task.retrieved.request.lang, None if examples else ())
 
 
 async def ask(
-    means: StrategyContext, prompt: str, task: Task, *, max_tokens: int, tools: Sequence[ToolSpec] = (), **values: str
+    means: StrategyContext, prompt: str, task: Task, *, max_tokens: int, **values: str
 ) -> tuple[Completion, Step]:
     """What the model says to one of the prompts on the way. Raises: ModelError."""
     began = perf_counter()
-    completion = await means.model.complete(asked(means, prompt, task, **values), max_tokens=max_tokens, tools=tools)
-    said = completion.text.strip() or " ".join(f"{call.name}({call.arguments})" for call in completion.calls)
-    return completion, step("model", prompt, said, began)
-
-
-async def search(means: StrategyContext, task: Task, library: NumberedSources, query: str) -> tuple[list[Source], Step]:
-    """Look for something else; what is found is in the library. Raises: Retryable."""
-    began = perf_counter()
-    found = library.add(await means.finder.find(task.retrieved, query))
-    return found, step("search", query, " ".join(f"[{source.n}]" for source in found) or "nothing", began)
+    completion = await means.model.complete(asked(means, prompt, task, values), max_tokens=max_tokens)
+    return completion, step("model", prompt, completion.text.strip(), began)
 
 
 async def write(

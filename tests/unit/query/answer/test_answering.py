@@ -37,8 +37,8 @@ from pipelines.query.publish import Publication
 from pipelines.query.site_prompts import SitePrompts
 from pipelines.query.translate import Translator
 from pipelines.runtime.errors import PagewireError, Retryable
-from pipelines.runtime.settings import StrategyName
-from prompts.loader import ChatMessage, load
+from pipelines.runtime.settings import StrategyName, ToolCalling
+from prompts.loader import ChatMessage, ToolCall, load
 from schemas.answer import Answered, AnswerEvent, Citation, Done, Event, Failed, Restart, Token, Usage
 from schemas.base import Message
 from schemas.query import CourtesyKind, Retrieved, Source
@@ -50,6 +50,7 @@ SETTINGS = Settings(sites={"town": SiteSettings(title="Town")}, llm_model="fake"
 SITE_PROMPTS = SitePrompts()
 PHRASES = SITE_PROMPTS.of("town").phrases
 POOL = source(1, "The pool opens daily at 9. It is closed on Sundays.")
+FERRY = ToolCall("search", '{"question": "ferry"}')
 TICKETS = source(2, "A ticket costs 4 euros.", title="Tickets")
 
 
@@ -558,7 +559,7 @@ class Ferries:
 
 
 async def test_a_strategy_that_searches_may_find_what_the_gate_did_not() -> None:
-    model = FakeChat("Action: search[ferry]", "Action: finish[]", "Hourly [1].")
+    model = FakeChat(FERRY, "Enough", "Hourly [1].")
     events = await answer(refused(grade=5), model, settings=going("react"), pages=Ferries())
     assert kinds(events) == ["rephrased", "sources", "token", "citation", "answer", "done"]
     final = answered(events)
@@ -575,7 +576,7 @@ async def test_a_strategy_that_finds_nothing_either_leaves_it_to_the_gate() -> N
 
 
 async def test_a_strategy_that_breaks_down_quotes_what_it_has_found() -> None:
-    model = FakeChat("Action: search[ferry]", ModelDenied("no credit"))
+    model = FakeChat(FERRY, ModelDenied("no credit"))
     final = answered(await answer(refused(grade=5), model, settings=going("react"), pages=Ferries()))
     assert "The ferry runs hourly." in final.text
     assert final.extractive
@@ -593,8 +594,20 @@ class NoIndex(NoPages):
         raise Retryable("Elasticsearch is away")
 
 
+@pytest.mark.parametrize(
+    ("everywhere", "here", "written"), [("auto", None, False), ("text", None, True), ("native", "text", True)]
+)
+async def test_a_site_says_whether_its_model_calls_tools(
+    everywhere: ToolCalling, here: ToolCalling | None, written: bool
+) -> None:
+    site = SiteSettings(title="Town", strategy="react", tool_calls=here)
+    model = FakeChat("Enough", "Closed [1].")
+    await answer(asked(POOL), model, settings=Settings(sites={"town": site}, tool_calls=everywhere, llm_model="fake"))
+    assert ("Action: name[input]" in model.asked[0][0].content) == written
+
+
 async def test_a_search_that_fails_on_the_way_leaves_what_was_retrieved() -> None:
-    model = FakeChat("Action: search[ferry]")
+    model = FakeChat(FERRY)
     final = answered(await answer(asked(POOL), model, settings=going("react"), pages=NoIndex()))
     assert final.extractive
     assert "closed on Sundays" in final.text
