@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
 from adapters.llm.fake import FakeChat, Reply
-from pipelines.query.answer.strategies.base import StrategyContext, Task
+from pipelines.query.answer.judging import Judge
+from pipelines.query.answer.strategies.base import LeftOut, StrategyContext, TakenBack, Task
 from pipelines.query.answer.strategies.registry import strategies
 from pipelines.query.site_prompts import SitePrompts
 from pipelines.runtime.settings import StrategyName, ToolCalling
@@ -48,6 +50,8 @@ class Ran:
     steps: list[Step] = field(default_factory=list)
     sources: tuple[Source, ...] = ()
     spent: int = 0
+    taken_back: list[str] = field(default_factory=list)
+    left_out: int = 0
 
     @property
     def kinds(self) -> list[str]:
@@ -65,7 +69,8 @@ async def run(
     *replies: Reply,
     found: Sequence[Source] = (POOL,),
     tool_calls: ToolCalling = "auto",
-    seconds: float = 60.0,
+    judge: Judge | None = None,
+    until: float = math.inf,
 ) -> Ran:
     """`await run("react", replies...)` on a site with a pool, a ferry and a mill."""
     ran = Ran(FakeChat(*replies), Site({"ferry": [FERRY], "mill": [MILL]}))
@@ -77,9 +82,11 @@ async def run(
         budget=6_000,
         history_messages=15,
         tool_calls=tool_calls,
-        seconds=seconds,
+        judge="model" if judge else "none",
+        until=until,
     )
-    async for piece in strategies(StrategyContext(ran.model, BOOKS, ran.site))[name].run(task):
+    means = StrategyContext(ran.model, BOOKS, ran.site, {"model": judge} if judge else {})
+    async for piece in strategies(means)[name].run(task):
         match piece:
             case Token(text=text):
                 ran.text += text
@@ -91,4 +98,9 @@ async def run(
                 ran.sources = sources
             case Usage():
                 ran.spent += 1
+            case TakenBack():
+                ran.taken_back.append(ran.text)
+                ran.text, ran.citations = "", []
+            case LeftOut(sentences=left_out):
+                ran.left_out = left_out
     return ran

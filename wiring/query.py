@@ -32,6 +32,7 @@ from prompts.loader import load
 from schemas.topics import ANSWERS, REPHRASED, REQUESTS, RETRIEVED, STOPS
 from text import words
 from text.language import identified
+from wiring.judging import judges, judging
 from wiring.settings import Settings
 
 if TYPE_CHECKING:
@@ -119,7 +120,10 @@ def answer_stage(settings: Settings, elastic: Elastic, models: Models) -> Stage:
     model = chat_model(settings)
     finder = PageFinder(Searcher(elastic.search, models, settings), elastic.search, settings)
     small = chat_model(settings, settings.llm_small_model) if settings.llm_small_model else model
-    means = StrategyContext(model, site_prompts, finder) if model else None
+    reranker = make_reranker(settings.reranker, settings.nice) if "reranker" in judging(settings) else None
+    means = (
+        StrategyContext(model, site_prompts, finder, judges(settings, model, reranker, site_prompts)) if model else None
+    )
     answering = Answering(
         settings,
         site_prompts,
@@ -130,10 +134,14 @@ def answer_stage(settings: Settings, elastic: Elastic, models: Models) -> Stage:
     )
 
     async def setup() -> None:
+        if reranker is not None:
+            await reranker.start()
         await models.warm()
         await stops.start()
 
     async def teardown() -> None:
+        if reranker is not None:
+            await reranker.aclose()
         await stops.aclose()
         await stop_log.aclose()
         await _close(log, model)

@@ -7,7 +7,7 @@ from pathlib import Path
 from pydantic import Field
 
 from pipelines.runtime.chunking import ChunkerSettings
-from pipelines.runtime.settings import SitesSettings, ToolCalling
+from pipelines.runtime.settings import JudgeName, SitesSettings, ToolCalling
 
 
 class QuerySettings(SitesSettings, ChunkerSettings):
@@ -42,6 +42,17 @@ class QuerySettings(SitesSettings, ChunkerSettings):
         default="auto",
         description="Whether the model calls tools: `native`, by its server's API; `text`, in writing; `auto`, "
         "natively until its server says that it cannot.",
+    )
+    judge: JudgeName = Field(
+        default="none",
+        description="Who is asked, beside the rules, whether a model's sentences are borne out by what they cite: "
+        "`none`, the chat `model` (a call more for each answer), or the `reranker`.",
+    )
+    judge_least: float = Field(
+        default=0.5, gt=0, lt=1, description="Chance below which the judge's sentence is left out; a model says 0 or 1."
+    )
+    judge_seconds: float = Field(
+        default=4.0, gt=0, description="Seconds the judge may take for an answer; then the rules alone count."
     )
     history_messages: int = Field(default=15, ge=0, description="Messages of a conversation kept in mind.")
     clock: Path | None = Field(

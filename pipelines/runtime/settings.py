@@ -22,6 +22,10 @@ StrategyName = Literal["plain", "retrieval-gate", "self-ask", "react", "chain-of
 ToolCalling = Literal["auto", "native", "text"]
 
 
+# Who is asked whether sources bear a model's sentence out, beside the rules.
+JudgeName = Literal["none", "model", "reranker"]
+
+
 class SettingsGroup(BaseModel):
     """Frozen, and refuses what it does not know."""
 
@@ -38,6 +42,9 @@ class Site(SettingsGroup):
     )
     tool_calls: ToolCalling | None = Field(
         default=None, description="Whether its model calls tools; default: as for all sites."
+    )
+    judge: JudgeName | None = Field(
+        default=None, description="Who judges its answers' sentences beside the rules; default: as for all sites."
     )
     context_chars: int | None = Field(
         default=None, ge=200, description="Characters of sources that its answers may read; default: of all sites."

@@ -10,6 +10,7 @@ it when nobody wants the answer any more, and looks after what it raises.
 
 from __future__ import annotations
 
+import math
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field
@@ -19,12 +20,13 @@ from typing import ClassVar, Protocol
 
 from pipelines.query.answer import prompt as answer
 from pipelines.query.answer.grounding import Grounds
+from pipelines.query.answer.judging import Judge, Refuted
 from pipelines.query.answer.ports import Finder
 from pipelines.query.answer.sift import Sifter
 from pipelines.query.ports import ChatModel, Completion, ModelSilent, ModelThoughtOut, ModelUnfounded
 from pipelines.query.rephrase.rewrite import conversation
 from pipelines.query.site_prompts import SitePrompts
-from pipelines.runtime.settings import ToolCalling
+from pipelines.runtime.settings import JudgeName, ToolCalling
 from prompts.loader import ChatMessage, Prompt, fence
 from schemas.answer import Citation, SourcesFound, Step, StepKind, Token, Usage
 from schemas.page import FieldName
@@ -33,7 +35,8 @@ from schemas.query import Retrieved, Source
 STEP_CHARS = 500  # of what was asked and said, in the trace
 NOTES_CHARS = 4_000  # of what a strategy found out, in the prompt of the answer
 
-DEFAULT_SECONDS = 60.0  # of a task that names no time
+MOST_SECONDS = 600.0  # of a task that names no time
+MARGIN = 1.0  # seconds that a judge leaves
 
 CUT = " …"  # ends an answer that the model's own token limit has cut
 
@@ -50,7 +53,12 @@ class LeftOut:
     sentences: int
 
 
-Piece = Token | Citation | Step | SourcesFound | Usage | CutShort | LeftOut
+@dataclass(frozen=True)
+class TakenBack:
+    """Forget the text and the citations so far: they are told again, without what a judge has refuted."""
+
+
+Piece = Token | Citation | Step | SourcesFound | Usage | CutShort | LeftOut | TakenBack
 
 
 @dataclass(frozen=True)
@@ -66,7 +74,13 @@ class Task:
     room: int = answer.OUTPUT_TOKENS  # tokens of the answer
     terms: str = ""  # what the site calls things in that language
     tool_calls: ToolCalling = "auto"
-    seconds: float = DEFAULT_SECONDS  # until the visitor has to get something else
+    until: float = math.inf  # by perf_counter: then the visitor has to get something else
+    judge: JudgeName = "none"
+
+    @property
+    def left(self) -> float:
+        """Seconds that it may still take."""
+        return min(self.until - perf_counter(), MOST_SECONDS)
 
     @property
     def today(self) -> date:
@@ -88,6 +102,7 @@ class StrategyContext:
     model: ChatModel
     site_prompts: SitePrompts
     finder: Finder
+    judges: Mapping[JudgeName, Judge] = field(default_factory=dict)
 
     def prompt(self, name: str, task: Task) -> Prompt:
         """The site's own, or ours."""
@@ -233,7 +248,8 @@ async def write(
     request = task.retrieved.request
     known = (f"{task.today:%A}, {task.today.isoformat()}", task.site, task.terms, *facts)
     grounds = Grounds(chat.sources, f"{task.question}\n\n{request.question}", request.lang, known)
-    async with aclosing(cited(means.model, chat.messages, chat.sources, began, task, grounds)) as pieces:
+    judge = means.judges.get(task.judge)
+    async with aclosing(cited(means.model, chat.messages, chat.sources, began, task, grounds, judge)) as pieces:
         async for piece in pieces:
             yield piece
 
@@ -245,19 +261,23 @@ async def cited(
     began: float,
     task: Task,
     grounds: Grounds | None = None,
+    judge: Judge | None = None,
 ) -> AsyncGenerator[Piece, None]:
     """What the model writes, its markers turned into citations, without what these do not bear out.
 
     Args:
         grounds: what it is checked against; None: nothing is.
+        judge: asked about what is left then, when it is all written.
 
     Raises:
         ModelError.
     """
-    sifter = Sifter(sources, grounds if sources else None, task.retrieved.request.lang)
-    cut = False
+    checked = grounds if sources else None
+    sifter = Sifter(sources, checked, task.retrieved.request.lang)
+    cut, written = False, ""
     async with aclosing(model.stream(messages, max_tokens=task.room)) as deltas:
         async for delta in deltas:
+            written += delta.text
             for event in sifter.feed(delta.text):
                 yield event
             if delta.usage is not None:
@@ -265,6 +285,15 @@ async def cited(
             cut = delta.cut
     for event in sifter.finish(cut=cut):
         yield event
+    if judge is not None and checked is not None and sifter.citations:
+        refuted, told = await _refuted(judge, sifter, sources, task)
+        for piece in told:
+            yield piece
+        if refuted:
+            sifter = Sifter(sources, Refuted(checked, refuted), task.retrieved.request.lang)
+            events = [*sifter.feed(written), *sifter.finish(cut=cut)]
+            for again in [TakenBack(), *events] if sifter.citations else ():
+                yield again
     if sifter.left_out:
         yield LeftOut(len(sifter.left_out))
         yield step("model", "check", _reasons(sifter), began)
@@ -280,6 +309,18 @@ async def cited(
     dropped = f" ({sifter.dropped} citations of no source)" if sifter.dropped else ""
     limited = ", cut at the model's token limit" if cut else ""
     yield step("model", "answer", f"{len(sifter.text)} characters{limited}{dropped}", began)
+
+
+async def _refuted(
+    judge: Judge, sifter: Sifter, sources: Sequence[Source], task: Task
+) -> tuple[frozenset[str], list[Usage | Step]]:
+    began = perf_counter()
+    refuted, verdicts = await judge.refuted(sifter.stated, sources, task.retrieved.request, task.left - MARGIN)
+    told: list[Usage | Step] = [] if verdicts.usage is None else [verdicts.usage]
+    if verdicts.chances or verdicts.failed:
+        said = verdicts.failed or f"{len(refuted)} of {len(verdicts.chances)} refuted"
+        told.append(step("model", "judge", said, began))
+    return refuted, told
 
 
 def _reasons(sifter: Sifter) -> str:

@@ -102,7 +102,7 @@ class ToolLoop:
 
     async def run(self) -> AsyncGenerator[Piece, None]:
         """Raises: ModelError. Retryable: a search failed."""
-        ends = asyncio.get_running_loop().time() + self._task.seconds * TIME
+        ends = asyncio.get_running_loop().time() + self._task.left * TIME
         for _ in range(self._way.rounds):
             try:
                 async with asyncio.timeout_at(ends):

@@ -14,7 +14,8 @@ from adapters.fakes import FakeSender
 from adapters.llm.fake import FakeChat
 from pipelines.query.answer import pump
 from pipelines.query.answer.answering import QUOTING_TIME, Answering
-from pipelines.query.answer.ports import Finder
+from pipelines.query.answer.judging import Judge
+from pipelines.query.answer.ports import Claim, Finder, Verdicts
 from pipelines.query.answer.strategies.base import StrategyContext
 from pipelines.query.answer.strategies.courtesy import Courtesy
 from pipelines.query.answer.strategies.registry import strategies
@@ -37,11 +38,11 @@ from pipelines.query.publish import Publication
 from pipelines.query.site_prompts import SitePrompts
 from pipelines.query.translate import Translator
 from pipelines.runtime.errors import PagewireError, Retryable
-from pipelines.runtime.settings import StrategyName, ToolCalling
+from pipelines.runtime.settings import JudgeName, StrategyName, ToolCalling
 from prompts.loader import ChatMessage, ToolCall, load
 from schemas.answer import Answered, AnswerEvent, Citation, Done, Event, Failed, Restart, Token, Usage
 from schemas.base import Message
-from schemas.query import CourtesyKind, Retrieved, Source
+from schemas.query import CourtesyKind, Question, Retrieved, Source
 from schemas.topics import Topic
 from tests.asking import retrieved, source
 from wiring.settings import Settings, SiteSettings
@@ -592,6 +593,26 @@ async def test_a_model_that_fails_with_nothing_to_quote_is_told_plainly() -> Non
 class NoIndex(NoPages):
     async def find(self, retrieved: Retrieved, query: str) -> tuple[Source, ...]:
         raise Retryable("Elasticsearch is away")
+
+
+@pytest.mark.parametrize("named", ["model", "none"])
+async def test_what_a_sites_judge_refutes_is_not_in_the_answer(named: JudgeName) -> None:
+    class Refutes:
+        async def entailed(self, claims: Sequence[Claim], request: Question) -> Verdicts:
+            return Verdicts(tuple(0.0 if "slide" in claim.sentence else 1.0 for claim in claims))
+
+    sender, question = FakeSender(), asked(POOL)
+    model = FakeChat("The pool is closed on Sundays [1]. Swimmers love the blue slide [1].")
+    means = StrategyContext(model, SITE_PROMPTS, NoPages(), {"model": Judge(Refutes(), 0.5, 5.0)})
+    settings = Settings(sites={"town": SiteSettings(judge=named)}, llm_model="fake")
+    answering = Answering(settings, SITE_PROMPTS, strategies(means))
+    await answering.answer(question, FakeEmbedder(), Publication(sender, question.request, 1), asyncio.Event())
+    events = [s.message for s in sender.sent if isinstance(s.message, AnswerEvent)]
+    judged = named == "model"
+    assert ("restart" in kinds(events)) == judged
+    final = answered(events)
+    assert streamed(events) == final.text
+    assert ("blue slide" in final.text, final.left_out, final.extractive) == (not judged, int(judged), False)
 
 
 @pytest.mark.parametrize(

@@ -250,7 +250,7 @@ class TestLoop:
 
     async def test_a_search_that_takes_too_long_leaves_time_for_the_answer(self) -> None:
         model = FakeChat(search("ferry"), "Closed [1].")
-        task = replace(TASK, seconds=0.02)
+        task = replace(TASK, until=perf_counter() + 0.02)
         pieces = [p async for p in ReAct(StrategyContext(model, SitePrompts(), Slow())).run(task)]
         assert [p.said for p in pieces if isinstance(p, Step) and p.kind == "search"] == [loop.TOO_LATE]
         assert "".join(p.text for p in pieces if isinstance(p, Token)) == "Closed."
