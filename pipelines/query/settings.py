@@ -29,8 +29,8 @@ class QuerySettings(SitesSettings, ChunkerSettings):
     reranker: str = Field(
         default="none",
         pattern=r"^(none|bge:\S.*)$",
-        description="`none`, or `bge:` and the folder of a bge reranker's weights: reads the best 20 hits again and "
-        "keeps `content_hits`. For machines with a GPU.",
+        description="`none`, or `bge:` and the folder of a bge reranker's weights: reads the best 20 hits and "
+        "24 sentences again, keeps 5 hits, and chooses the sentence to quote. For machines with a GPU.",
     )
     neighbours: int = Field(default=2, ge=0, le=10, description="Chunks before and after a content hit.")
     short_question_words: int = Field(default=3, ge=0, description="Fewer words than this: keyword search.")
