@@ -28,9 +28,10 @@ class QuerySettings(SitesSettings, ChunkerSettings):
     )
     reranker: str = Field(
         default="none",
-        pattern=r"^(none|bge:\S.*)$",
-        description="`none`, or `bge:` and the folder of a bge reranker's weights: reads the best 20 hits and "
-        "24 sentences again, keeps 5 hits, and chooses the sentence to quote. For machines with a GPU.",
+        pattern=r"^(none|(bge|onnx):\S.*)$",
+        description="`none`, or a folder with weights: `bge:FOLDER` (a bge reranker, for machines with a GPU) or "
+        "`onnx:FOLDER` (a cross-encoder as ONNX). It reads the best 20 hits and 24 sentences again, keeps 5 hits, and "
+        "chooses the sentence to quote.",
     )
     neighbours: int = Field(default=2, ge=0, le=10, description="Chunks before and after a content hit.")
     short_question_words: int = Field(default=3, ge=0, description="Fewer words than this: keyword search.")
