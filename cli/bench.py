@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from cli.output import NOT_SO, complain
+from cli.output import NOT_SO, complain, explained
 
 app = typer.Typer(
     help="Benchmarks: each prints a table and writes .bench/NAME.json. They start a system of their own.",
@@ -342,6 +342,9 @@ def citations(
         str, typer.Option(help="`tune` to look at, `report` to report (its single sentences are not shown), or `all`.")
     ] = "report",
     show: Annotated[bool, typer.Option("--show", help="Print the sentences that were judged wrongly.")] = False,
+    judge: Annotated[
+        str, typer.Option(help="Asked beside the rules: `none`, the `model` or the `reranker` of the settings.")
+    ] = "none",
 ) -> None:
     """True and false sentences against the passages they cite: which are found not to be borne out. Needs no system.
 
@@ -351,7 +354,11 @@ def citations(
 
     if part not in ("tune", "report", "all"):
         raise typer.BadParameter("must be tune, report or all", param_hint="--part")
-    citations.main(part, show)  # type: ignore[arg-type]
+    if judge not in ("none", "model", "reranker"):
+        raise typer.BadParameter("must be none, model or reranker", param_hint="--judge")
+
+    with explained():
+        citations.main(part, show, judge)  # type: ignore[arg-type]
 
 
 def _names(given: str) -> list[str]:

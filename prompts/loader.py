@@ -14,7 +14,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar
@@ -23,7 +23,7 @@ import yaml
 from pydantic import BaseModel, ConfigDict, Field, RootModel, ValidationError
 
 HERE = Path(__file__).parent
-Role = Literal["system", "user", "assistant"]
+Role = Literal["system", "user", "assistant", "tool"]
 
 Model = TypeVar("Model", bound=BaseModel)
 
@@ -35,11 +35,26 @@ class PromptError(ValueError):
 
 
 @dataclass(frozen=True)
+class ToolCall:
+    """A tool that the model wants to have run. `arguments` is the JSON it wrote: parsed and checked by whoever runs.
+
+    `id` and `extra` are its server's: with them the call is told again, so that the tool's answer finds it.
+    """
+
+    name: str
+    arguments: str
+    id: str = field(default="", compare=False)
+    extra: Any = field(default=None, compare=False)
+
+
+@dataclass(frozen=True)
 class ChatMessage:
-    """One message to a chat model."""
+    """One message to a chat model; of the assistant's, what it called; of a tool's, the id of the call it answers."""
 
     role: Role
     content: str
+    calls: tuple[ToolCall, ...] = ()
+    answers: str = ""
 
 
 class _Strict(BaseModel):

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
 from adapters.llm.fake import FakeChat, Reply
-from pipelines.query.answer.strategies.base import StrategyContext, Task
+from pipelines.query.answer.judging import Judge
+from pipelines.query.answer.strategies.base import LeftOut, StrategyContext, TakenBack, Task
 from pipelines.query.answer.strategies.registry import strategies
 from pipelines.query.site_prompts import SitePrompts
-from pipelines.runtime.settings import StrategyName
+from pipelines.runtime.settings import StrategyName, ToolCalling
 from schemas.answer import Citation, SourcesFound, Step, Token, Usage
 from schemas.query import Retrieved, Source
 from tests.asking import retrieved, source
@@ -48,22 +50,43 @@ class Ran:
     steps: list[Step] = field(default_factory=list)
     sources: tuple[Source, ...] = ()
     spent: int = 0
+    taken_back: list[str] = field(default_factory=list)
+    left_out: int = 0
 
     @property
     def kinds(self) -> list[str]:
         return [step.kind for step in self.steps]
 
     def prompt(self, call: int) -> str:
-        """System and user message of one call of the model."""
+        """System message, and what follows the worked examples, of one call of the model."""
         messages = self.model.asked[call]
-        return f"{messages[0].content}\n{messages[-1].content}"
+        begins = max(i for i, m in enumerate(messages) if "<question-" in m.content or "<words-" in m.content)
+        return "\n".join(message.content for message in (messages[0], *messages[begins:]))
 
 
-async def run(name: StrategyName, *replies: Reply, found: Sequence[Source] = (POOL,)) -> Ran:
+async def run(
+    name: StrategyName,
+    *replies: Reply,
+    found: Sequence[Source] = (POOL,),
+    tool_calls: ToolCalling = "auto",
+    judge: Judge | None = None,
+    until: float = math.inf,
+) -> Ran:
     """`await run("react", replies...)` on a site with a pool, a ferry and a mill."""
     ran = Ran(FakeChat(*replies), Site({"ferry": [FERRY], "mill": [MILL]}))
-    task = Task(retrieved(*found), site="Town", language="English", now=MONDAY, budget=6_000, history_messages=15)
-    async for piece in strategies(StrategyContext(ran.model, BOOKS, ran.site))[name].run(task):
+    task = Task(
+        retrieved(*found),
+        site="Town",
+        language="English",
+        now=MONDAY,
+        budget=6_000,
+        history_messages=15,
+        tool_calls=tool_calls,
+        judge="model" if judge else "none",
+        until=until,
+    )
+    means = StrategyContext(ran.model, BOOKS, ran.site, {"model": judge} if judge else {})
+    async for piece in strategies(means)[name].run(task):
         match piece:
             case Token(text=text):
                 ran.text += text
@@ -75,4 +98,9 @@ async def run(name: StrategyName, *replies: Reply, found: Sequence[Source] = (PO
                 ran.sources = sources
             case Usage():
                 ran.spent += 1
+            case TakenBack():
+                ran.taken_back.append(ran.text)
+                ran.text, ran.citations = "", []
+            case LeftOut(sentences=left_out):
+                ran.left_out = left_out
     return ran

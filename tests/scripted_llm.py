@@ -33,6 +33,7 @@ class Reply:
     refuses: Sequence[str] = ()  # parameters that this server answers with 400
     headers: Mapping[str, str] = field(default_factory=dict)  # with a status other than 200: `Retry-After`, ...
     calls: Sequence[tuple[str, str]] = ()  # after the pieces: tools to call, with their arguments as JSON
+    call_pieces: Sequence[Mapping[str, Any]] = ()  # or the pieces of calls as they go over the wire
 
 
 Script = Callable[[dict[str, Any]], Reply]
@@ -107,6 +108,8 @@ class ScriptedLLM:
             head = {"index": index, "id": f"call-{index}", "type": "function"}
             await _send(response, _calling(head | {"function": {"name": name, "arguments": arguments[:half]}}))
             await _send(response, _calling({"index": index, "function": {"arguments": arguments[half:]}}))
+        for call in reply.call_pieces:
+            await _send(response, _calling(dict(call)))
         if reply.garbage:
             await response.write(b"data: {not json\n\n")
         if reply.error is not None:

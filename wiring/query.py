@@ -33,6 +33,7 @@ from prompts.loader import load
 from schemas.topics import ANSWERS, REPHRASED, REQUESTS, RETRIEVED, STOPS
 from text import words
 from text.language import identified
+from wiring.judging import judges, judging
 from wiring.settings import Settings
 
 if TYPE_CHECKING:
@@ -103,7 +104,10 @@ def answer_stage(settings: Settings, elastic: Elastic, models: Models, spending:
     stops = Stops(stop_log, partial(LogTail, settings, STOPS))
     chat = chat_models(settings, spending)
     finder = PageFinder(Searcher(elastic.search, models, settings), elastic.search, settings)
-    means = StrategyContext(chat, site_prompts, finder) if chat else None
+    reranker = make_reranker(settings.reranker, settings.nice) if "reranker" in judging(settings) else None
+    means = (
+        StrategyContext(chat, site_prompts, finder, judges(settings, chat, reranker, site_prompts)) if chat else None
+    )
     answering = Answering(
         settings,
         site_prompts,
@@ -118,10 +122,14 @@ def answer_stage(settings: Settings, elastic: Elastic, models: Models, spending:
     )
 
     async def setup() -> None:
+        if reranker is not None:
+            await reranker.start()
         await models.warm()
         await stops.start()
 
     async def teardown() -> None:
+        if reranker is not None:
+            await reranker.aclose()
         await stops.aclose()
         await stop_log.aclose()
         await _close(log, chat)

@@ -99,6 +99,10 @@ def make_embedder(spec: str, settings: EmbedderSettings) -> Embedder:
         from adapters.embedders.bge_m3 import BgeM3Embedder
 
         return BgeM3Embedder(settings.bge_model, settings.nice)
+    if kind == "onnx" and model:
+        from adapters.embedders.onnx import OnnxEmbedder
+
+        return OnnxEmbedder(model, settings.nice)
     if kind == "openai" and model:
         from adapters.embedders.openai_api import OpenAIEmbedder
 
@@ -106,4 +110,6 @@ def make_embedder(spec: str, settings: EmbedderSettings) -> Embedder:
             raise SettingsError(f"embedder {spec!r} needs OPENAI_API_KEY, OPENAI_BASE_URL or both")
         key = settings.openai_api_key.get_secret_value() if settings.openai_api_key else None
         return OpenAIEmbedder(model, base_url=settings.openai_base_url, api_key=key)
-    raise SettingsError(f"embedder (PAGEWIRE_EMBEDDER): must be lite, bge-m3 or openai:MODEL, not {spec!r}")
+    raise SettingsError(
+        f"embedder (PAGEWIRE_EMBEDDER): must be lite, bge-m3, onnx:FOLDER or openai:MODEL, not {spec!r}"
+    )

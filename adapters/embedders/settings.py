@@ -13,7 +13,7 @@ from pipelines.runtime.niceness import PrioritySettings
 class EmbedderSettings(OpenAISettings, PrioritySettings):
     """The embedder of new indexes."""
 
-    embedder: str = Field(default="lite", description="`lite`, `bge-m3` or `openai:MODEL`.")
+    embedder: str = Field(default="lite", description="`lite`, `bge-m3`, `onnx:FOLDER` or `openai:MODEL`.")
     bge_model: str = Field(
         default="BAAI/bge-m3", description="Local path, or name in the hub cache, of the bge-m3 weights."
     )
@@ -21,6 +21,6 @@ class EmbedderSettings(OpenAISettings, PrioritySettings):
     @field_validator("embedder")
     @classmethod
     def _embedder_known(cls, value: str) -> str:
-        if value not in ("lite", "bge-m3") and not re.match(r"openai:\S", value):
-            raise ValueError("must be lite, bge-m3 or openai:MODEL")
+        if value not in ("lite", "bge-m3") and not re.match(r"(openai|onnx):\S", value):
+            raise ValueError("must be lite, bge-m3, onnx:FOLDER or openai:MODEL")
         return value

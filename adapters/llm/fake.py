@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Iterable, Sequence
 
-from pipelines.query.ports import ChatModel, Completion, Delta, ToolCall, ToolSpec
+from pipelines.query.ports import ChatModel, Completion, Delta, ToolSpec
 from pipelines.runtime.settings import StepName
-from prompts.loader import ChatMessage
+from prompts.loader import ChatMessage, ToolCall
 from schemas.answer import Usage
 
 Reply = str | Sequence[str] | Exception | ToolCall | Completion

@@ -27,6 +27,7 @@ from pipelines.query.ports import (
     ModelDown,
     ModelError,
     ModelThoughtOut,
+    NoToolCalls,
     ToolSpec,
 )
 from prompts.loader import ChatMessage
@@ -34,8 +35,8 @@ from schemas.answer import Usage
 
 log = structlog.get_logger(__name__)
 
-# What another model would do as well, or must not be asked to do.
-_ITS_OWN = (ContentFiltered, ContextTooLong, ModelThoughtOut)
+# What another model would do as well, or must not be asked to do; without tools this one may answer.
+_ITS_OWN = (ContentFiltered, ContextTooLong, ModelThoughtOut, NoToolCalls)
 
 
 class ServedModel(ChatModel, Protocol):

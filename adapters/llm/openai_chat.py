@@ -18,6 +18,7 @@ from pydantic import BaseModel
 
 from adapters.llm.reasoning import Spoken
 from adapters.llm.settings import ModelSettings
+from adapters.llm.tool_calls import CallParts, CallPiece, toolless, wired
 from pipelines.query.ports import (
     BadRequest,
     Completion,
@@ -29,8 +30,8 @@ from pipelines.query.ports import (
     ModelDown,
     ModelError,
     ModelSilent,
+    NoToolCalls,
     RateLimited,
-    ToolCall,
     ToolSpec,
 )
 from pipelines.runtime.retry import retry_after
@@ -48,20 +49,10 @@ _OPTIONAL = {"max_tokens": "max_completion_tokens", "max_completion_tokens": Non
 )
 
 
-class _Function(BaseModel):
-    name: str | None = None
-    arguments: str | None = None
-
-
-class _CallPiece(BaseModel):
-    index: int | None = None
-    function: _Function | None = None
-
-
 class _Delta(BaseModel):
     content: str | None = None
     refusal: str | None = None
-    tool_calls: list[_CallPiece] | None = None
+    tool_calls: list[CallPiece] | None = None
 
 
 class _Choice(BaseModel):
@@ -100,6 +91,7 @@ class OpenAIChat:
         self._temperature = temperature
         self._thinking = thinking
         self._refused: dict[str, str | None] = {}  # parameter -> what to send instead
+        self._toolless = ""  # what the server said when it was offered tools
 
     @classmethod
     def of(cls, settings: ModelSettings) -> OpenAIChat | None:
@@ -156,7 +148,10 @@ class OpenAIChat:
         Raises:
             RateLimited, ModelDown, ModelSilent, ModelCut: worth another try.
             ContentFiltered, ContextTooLong, ModelDenied, BadRequest: not worth one.
+            NoToolCalls: there are none to be had here; the server is asked about that once.
         """
+        if tools and self._toolless:
+            raise NoToolCalls(self._toolless)
         options: dict[str, Any] = {"temperature": self._temperature, "stream_options": {"include_usage": True}}
         if max_tokens is not None:
             options["max_tokens"] = max_tokens + self._thinking
@@ -164,7 +159,7 @@ class OpenAIChat:
             options["tools"] = [{"type": "function", "function": asdict(tool)} for tool in tools]
         usage = Usage(model=self._model)
         finish: str | None = None
-        calls: dict[int, ToolCall] = {}
+        calls = CallParts()
         spoken = Spoken()
         with self._explained(ModelDown):
             stream = await self._open(messages, options)
@@ -183,15 +178,14 @@ class OpenAIChat:
                             raise ContentFiltered(f"{self._model} refused to answer")
                         finish = choice.finish_reason or finish
                         for call in delta.tool_calls or ():
-                            index = call.index or 0
-                            calls[index] = _joined(calls.get(index), call)
+                            calls.feed(call)
                         if text := spoken.feed(delta.content or ""):
                             yield Delta(text)
         if finish is None:
             raise ModelCut(f"{self._model}: the stream ended in the middle of the answer")
         if text := spoken.finish():
             yield Delta(text)
-        yield Delta(usage=usage, calls=tuple(calls.values()), cut=finish == "length")
+        yield Delta(usage=usage, calls=calls.finish(), cut=finish == "length")
 
     async def _open(self, messages: Sequence[ChatMessage], options: dict[str, Any]) -> AsyncStream[object]:
         """Start the stream, without the parameters that this server refuses."""
@@ -199,15 +193,20 @@ class OpenAIChat:
             sent = self._accepted(options)
             try:
                 async with asyncio.timeout(self._silence):
-                    asked = [{"role": m.role, "content": m.content} for m in messages]
                     return await self._client.post(
                         "/chat/completions",
                         cast_to=object,  # see _Chunk
-                        body={"model": self._model, "messages": asked, "stream": True, **sent},
+                        body={"model": self._model, "messages": [*map(wired, messages)], "stream": True, **sent},
                         stream=True,
                         stream_cls=AsyncStream[object],
                     )
-            except (openai.BadRequestError, openai.UnprocessableEntityError) as err:
+            except openai.APIStatusError as err:
+                if "tools" in sent and toolless(_said(err)):
+                    self._toolless = f"{self._model}: {err.status_code} {_reason(err)}"
+                    log.warning("the model has no tool calls", model=self._model)
+                    raise NoToolCalls(self._toolless) from err
+                if err.status_code not in (400, 422):
+                    raise
                 name = _refused_parameter(err, sent)
                 if name is None:
                     raise
@@ -296,11 +295,3 @@ def _said(err: openai.APIError) -> str:
     """The server's words. Servers made with FastAPI have them where OpenAI's client does not look."""
     detail = err.body.get("detail") if isinstance(err.body, Mapping) else None
     return f"{err.message} - {detail}" if detail else err.message
-
-
-def _joined(before: ToolCall | None, piece: _CallPiece) -> ToolCall:
-    """A call comes in pieces: its name first, its arguments bit by bit."""
-    function = piece.function
-    name = (before.name if before else "") + ((function.name if function else None) or "")
-    arguments = (before.arguments if before else "") + ((function.arguments if function else None) or "")
-    return ToolCall(name, arguments)

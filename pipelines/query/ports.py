@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 from pipelines.runtime.errors import PagewireError, Permanent, Retryable
 from pipelines.runtime.settings import StepName
-from prompts.loader import ChatMessage, Example
+from prompts.loader import ChatMessage, Example, ToolCall
 from schemas.answer import Usage
 from schemas.example import ExampleKind
 from schemas.query import Question
@@ -106,12 +106,8 @@ class QuestionSpent(TokensSpent):
     code = "question-spent"
 
 
-@dataclass(frozen=True)
-class ToolCall:
-    """A tool that the model wants to have run. `arguments` is the JSON it wrote: parsed and checked by whoever runs."""
-
-    name: str
-    arguments: str
+class NoToolCalls(BadRequest):
+    """The model cannot call tools. Without `tools` it may answer."""
 
 
 @dataclass(frozen=True)
@@ -151,7 +147,7 @@ class ChatModel(Protocol):
     """A chat model.
 
     Both calls raise ModelError: Retryable when the model is away, busy or silent for too long, Permanent when the same
-    messages will be refused again.
+    messages will be refused again; NoToolCalls where there are `tools`, and the model is known to take none.
     """
 
     def stream(

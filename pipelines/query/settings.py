@@ -7,7 +7,7 @@ from pathlib import Path
 from pydantic import Field
 
 from pipelines.runtime.chunking import ChunkerSettings
-from pipelines.runtime.settings import Site, SitesSettings, StepName, Steps, StepSettings
+from pipelines.runtime.settings import JudgeName, Site, SitesSettings, StepName, Steps, StepSettings, ToolCalling
 
 
 class QuerySettings(SitesSettings, ChunkerSettings):
@@ -28,9 +28,10 @@ class QuerySettings(SitesSettings, ChunkerSettings):
     )
     reranker: str = Field(
         default="none",
-        pattern=r"^(none|bge:\S.*)$",
-        description="`none`, or `bge:` and the folder of a bge reranker's weights: reads the best 20 hits again and "
-        "keeps `content_hits`. For machines with a GPU.",
+        pattern=r"^(none|(bge|onnx):\S.*)$",
+        description="`none`, or a folder with weights: `bge:FOLDER` (a bge reranker, for machines with a GPU) or "
+        "`onnx:FOLDER` (a cross-encoder as ONNX). It reads the best 20 hits and 24 sentences again, keeps 5 hits, and "
+        "chooses the sentence to quote.",
     )
     neighbours: int = Field(default=2, ge=0, le=10, description="Chunks before and after a content hit.")
     short_question_words: int = Field(default=3, ge=0, description="Fewer words than this: keyword search.")
@@ -40,6 +41,22 @@ class QuerySettings(SitesSettings, ChunkerSettings):
     )
     steps: Steps = Field(
         default_factory=dict, description="How the steps of all sites ask their models, each by its name: see below."
+    )
+    tool_calls: ToolCalling = Field(
+        default="auto",
+        description="Whether the model calls tools: `native`, by its server's API; `text`, in writing; `auto`, "
+        "natively until its server says that it cannot.",
+    )
+    judge: JudgeName = Field(
+        default="none",
+        description="Who is asked, beside the rules, whether a model's sentences are borne out by what they cite: "
+        "`none`, the chat `model` (a call more for each answer), or the `reranker`.",
+    )
+    judge_least: float = Field(
+        default=0.5, gt=0, lt=1, description="Chance below which the judge's sentence is left out; a model says 0 or 1."
+    )
+    judge_seconds: float = Field(
+        default=4.0, gt=0, description="Seconds the judge may take for an answer; then the rules alone count."
     )
     history_messages: int = Field(default=15, ge=0, description="Messages of a conversation kept in mind.")
     clock: Path | None = Field(

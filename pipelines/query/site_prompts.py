@@ -16,7 +16,7 @@ from pipelines.runtime.settings import SitesSettings
 from prompts.loader import Prompt, PromptError, load
 from prompts.phrases import Phrases
 
-PROMPTS = ("answer", "courtesy", "decide", "react", "rephrase", "self-ask", "think", "tools", "translate")
+PROMPTS = ("answer", "courtesy", "decide", "judge", "react", "rephrase", "self-ask", "think", "tools", "translate")
 SENTENCES = ("canned", "errors")
 
 

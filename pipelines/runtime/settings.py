@@ -17,11 +17,20 @@ from pipelines.runtime.errors import UnknownSite
 from schemas.base import Lang, SiteId
 
 # What a model is asked for: a prompt each.
-StepName = Literal["rephrase", "answer", "courtesy", "translate", "decide", "think", "self-ask", "react", "tools"]
+StepName = Literal[
+    "rephrase", "answer", "courtesy", "translate", "decide", "think", "self-ask", "react", "tools", "judge"
+]
 # Steps that end an answer: where a model has thought its room away, they are asked again with more of it.
 ROOMY: frozenset[StepName] = frozenset({"answer", "courtesy"})
 READERS: Mapping[StepName, str] = {"rephrase": "the conversation", "answer": "the sources"}  # what they may read of
 StrategyName = Literal["plain", "retrieval-gate", "self-ask", "react", "chain-of-thought", "tools"]
+
+# Whether a model is asked with the tools of its server's API: tried and remembered, always, or never.
+ToolCalling = Literal["auto", "native", "text"]
+
+
+# Who is asked whether sources bear a model's sentence out, beside the rules.
+JudgeName = Literal["none", "model", "reranker"]
 
 
 class SettingsGroup(BaseModel):
@@ -68,6 +77,12 @@ class Site(SettingsGroup):
     title: str = Field(default="", description="Shown to visitors; default: the site's id.")
     strategy: StrategyName = Field(
         default="plain", description="How a model comes to an answer (docs/howto/answers.md); without one it quotes."
+    )
+    tool_calls: ToolCalling | None = Field(
+        default=None, description="Whether its model calls tools; default: as for all sites."
+    )
+    judge: JudgeName | None = Field(
+        default=None, description="Who judges its answers' sentences beside the rules; default: as for all sites."
     )
     context_chars: int | None = Field(
         default=None, ge=200, description="Characters of sources that its answers may read; default: of all sites."

@@ -74,8 +74,10 @@ def ask(site: httpx.Client, question: str) -> list[tuple[str, dict[str, Any]]]:
 def test_react_searches_by_itself_and_leaves_a_trace(town: tuple[Model, dict[str, httpx.Client]]) -> None:
     model, sites = town
     model.script = [
-        Reply(["Thought: When is it open?\n", "Action: search[When does the pier open?]"]),
-        Reply(["Thought: done\nAction: finish[]"]),
+        Reply(
+            ["When is it open?"], calls=[("search", '{"question": "When does the pier open?"}')], finish="tool_calls"
+        ),
+        Reply(["Enough"]),
         Reply(["A boat costs 7 euros [1]."]),
     ]
     got = ask(sites["react"], "What does a rowing boat cost?")
@@ -103,7 +105,7 @@ def test_tools_are_called_over_the_wire(town: tuple[Model, dict[str, httpx.Clien
     assert [step["said"] for step in final["trace"] if step["kind"] == "tool"] == [said]
     assert said in model.seen[-1]["messages"][-1]["content"]
     offered = {tool["function"]["name"] for tool in model.seen[0]["tools"]}
-    assert offered == {"date_calculator", "opening_hours", "page"}
+    assert offered == {"search", "page", "date_calculator", "opening_hours"}
 
 
 def test_a_greeting_costs_no_model(town: tuple[Model, dict[str, httpx.Client]]) -> None:
@@ -125,7 +127,7 @@ def test_a_model_that_never_ends_is_replaced_by_quotes(
     town: tuple[Model, dict[str, httpx.Client]], stalls: Reply
 ) -> None:
     model, sites = town
-    model.script = [Reply(["SEARCH: What does a rowing boat cost?"]), stalls]
+    model.script = [Reply(calls=[("search", '{"question": "What does a rowing boat cost?"}')]), stalls]
     final = ask(sites["retrieval-gate"], "What does a rowing boat cost?")[-2][1]
     assert final["extractive"] is True
     assert "7 euros" in final["text"]

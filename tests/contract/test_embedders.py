@@ -192,7 +192,7 @@ async def test_the_settings_name_the_embedder() -> None:
     await hosted.aclose()
 
 
-@pytest.mark.parametrize("spec", ["", "other", "lite:x", "openai", "openai:", "fake"])
+@pytest.mark.parametrize("spec", ["", "other", "lite:x", "onnx", "onnx:", "openai", "openai:", "fake"])
 def test_an_unknown_embedder_is_refused_by_name(spec: str) -> None:
     with pytest.raises(SettingsError, match="PAGEWIRE_EMBEDDER"):
         make_embedder(spec, Settings(openai_api_key=SecretStr("k")))
@@ -207,6 +207,17 @@ async def test_bge_m3_without_its_extra_says_how_to_install_it(tmp_path: Path, m
     monkeypatch.setitem(sys.modules, "FlagEmbedding", None)  # as if it were not installed
     model = BgeM3Embedder(str(tmp_path))
     with pytest.raises(Permanent, match="make setup-bge"):
+        await model.start()
+    await model.aclose()
+
+
+async def test_an_onnx_model_without_its_extra_says_how_to_install_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "model.onnx").touch()
+    monkeypatch.setitem(sys.modules, "fastembed", None)  # as if it were not installed
+    model = make_embedder(f"onnx:{tmp_path}", Settings())
+    with pytest.raises(Permanent, match="make setup-onnx"):
         await model.start()
     await model.aclose()
 

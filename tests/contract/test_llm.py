@@ -22,11 +22,10 @@ from pipelines.query.ports import (
     ModelDown,
     ModelSilent,
     RateLimited,
-    ToolCall,
     ToolSpec,
 )
 from pipelines.runtime.errors import PagewireError, Permanent, Retryable
-from prompts.loader import ChatMessage
+from prompts.loader import ChatMessage, ToolCall
 from schemas.answer import Usage
 from tests.scripted_llm import Reply, ScriptedLLM
 from wiring.settings import Settings

@@ -23,7 +23,7 @@ from pipelines.query.answer.clock import Clock, SystemClock
 from pipelines.query.answer.narrowing import narrower
 from pipelines.query.answer.pump import StrategyFailed, pumped
 from pipelines.query.answer.remedies import remedy
-from pipelines.query.answer.strategies.base import CutShort, LeftOut, Piece, Strategy, Task
+from pipelines.query.answer.strategies.base import CutShort, LeftOut, Piece, Strategy, TakenBack, Task
 from pipelines.query.answer.strategies.quote import Quote
 from pipelines.query.ports import ContentFiltered, ExamplePicker, ModelError, TokensSpent
 from pipelines.query.publish import Publication
@@ -172,6 +172,8 @@ class Answering:
             budget=limits.context_chars or self._settings.context_chars,
             history_messages=self._settings.history_messages,
             room=limits.max_tokens or self._settings.answer_tokens,
+            tool_calls=site.tool_calls or self._settings.tool_calls,
+            judge=site.judge or self._settings.judge,
             terms=terms(site.glossary, request.lang, shown),
         )
 
@@ -268,7 +270,9 @@ class Answering:
             made.cut, made.left_out = False, 0
             seconds = (task.retrieved.request.deadline - datetime.now(UTC)).total_seconds() - QUOTING_TIME
             try:
-                async with aclosing(pumped(strategy.run(task), stopped, seconds)) as pieces:
+                async with aclosing(
+                    pumped(strategy.run(replace(task, until=perf_counter() + seconds)), stopped, seconds)
+                ) as pieces:
                     async for piece in pieces:
                         await _publish(piece, made, to)
                 return None
@@ -307,6 +311,8 @@ async def _publish(piece: Piece, made: _Made, to: Publication) -> None:
             made.cut = True
         case LeftOut():
             made.left_out = piece.sentences
+        case TakenBack():
+            await to.restart()
         case SourcesFound():
             made.sources = piece.sources
             await to.put(piece)

@@ -24,7 +24,7 @@ from text.figures import COUNTED, Figure
 from text.language import spoken
 from text.words import words
 
-Kind = Literal["figure", "belongs", "name", "negation"]
+Kind = Literal["figure", "belongs", "name", "negation", "entailment"]
 
 SAME_SAYING = 0.6  # share of a clause's words that a passage's must have to speak of the same thing
 SAME_ENOUGH = 0.1  # less of them than the best one has, and another clause still speaks of it
@@ -42,7 +42,7 @@ class Doubt:
     """What of a sentence its sources do not say, and in which way.
 
     `figure`: they have no such figure; `belongs`: they say it of something else; `name`: they name another, or none;
-    `negation`: they say the opposite.
+    `negation`: they say the opposite; `entailment`: a judge says that they do not say it (judging).
     """
 
     kind: Kind

@@ -1,10 +1,38 @@
-"""What answering needs of searching."""
+"""What answering needs of searching, and of whoever can tell whether a passage bears a sentence out."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Protocol
 
-from schemas.query import Retrieved, Source
+from schemas.answer import Usage
+from schemas.query import Question, Retrieved, Source
+
+
+@dataclass(frozen=True)
+class Claim:
+    """A sentence of an answer, and the passages that it cites."""
+
+    sentence: str
+    sources: tuple[Source, ...]
+
+
+@dataclass(frozen=True)
+class Verdicts:
+    """For each claim the chance, 0..1, that its passages bear it out; None: no verdict. `failed`: why there is none."""
+
+    chances: tuple[float | None, ...]
+    usage: Usage | None = None
+    failed: str = ""
+
+
+class Entails(Protocol):
+    """Tells whether passages (the premise) bear sentences (the hypotheses) out."""
+
+    async def entailed(self, claims: Sequence[Claim], request: Question) -> Verdicts:
+        """All sentences of one answer at once. Raises: whatever it likes; its caller gives it a time."""
+        ...
 
 
 class Finder(Protocol):

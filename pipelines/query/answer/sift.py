@@ -12,7 +12,8 @@ import re
 from collections.abc import Sequence
 
 from pipelines.query.answer.cite import CitationParser
-from pipelines.query.answer.grounding import Doubt, Grounds
+from pipelines.query.answer.grounding import Doubt
+from pipelines.query.answer.judging import Check
 from pipelines.query.answer.links import LinkFilter
 from schemas.answer import Citation, Token
 from schemas.query import Source
@@ -26,13 +27,14 @@ _MAY_END = re.compile(r"[.!?…؟۔。！？।\n]")
 class Sifter:
     """Takes the model's text piece by piece, as `CitationParser` does. However it is cut, what comes out is the same.
 
-    `text` is the answer so far, `citations` point into it; `left_out` are the sentences that are not in it, and why.
+    `text` is the answer so far, `citations` point into it; `left_out` are the sentences that are not in it, and why;
+    `stated` those that are, with the numbers that they cite.
 
     Args:
         grounds: None: nothing is checked.
     """
 
-    def __init__(self, sources: Sequence[Source], grounds: Grounds | None, lang: str) -> None:
+    def __init__(self, sources: Sequence[Source], grounds: Check | None, lang: str) -> None:
         self._links = LinkFilter(sources)
         self._parser = CitationParser(sources)
         self._grounds = grounds
@@ -40,6 +42,7 @@ class Sifter:
         self.text = ""
         self.citations: list[Citation] = []
         self.left_out: list[tuple[str, Doubt]] = []
+        self.stated: list[tuple[str, tuple[int, ...]]] = []
         self._decided = 0  # so much of the parser's text is shown or left out
         self._given = 0  # so many of its citations
         self._gap = ""  # white space before a sentence that was left out
@@ -98,6 +101,7 @@ class Sifter:
             self._gap = max(self._gap, gap, key=lambda white: white.count("\n"))
             self._decided = end
         else:
+            self.stated.append((said, tuple(c.n for c in cited)))
             self._show(self._parser.text[self._decided : end], self._decided, end, events)
         while self._given < len(self._parser.citations) and self._parser.citations[self._given].end <= end:
             self._cite(self._parser.citations[self._given], events)

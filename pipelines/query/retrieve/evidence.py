@@ -2,7 +2,8 @@
 quotation all read this.
 
     hits and their neighbours ─▶ units ─▶ cosine of the sense, words shared, standing of the chunk ─▶ best first
-                                                                          └▶ how sure of the unit, of the page
+                                                                          │└▶ how sure of the unit, of the page
+                                                                          └▶ (reranker) ─▶ the best read again
 
 A unit's vector was made with its page (text.units), so nothing but the question is embedded here. Figures, and how the
 weights were chosen: docs/reference/quality.md.
@@ -20,7 +21,7 @@ import numpy as np
 
 from pipelines.query.retrieve.fuse import idf, known_share, standing
 from pipelines.query.retrieve.gate import Spoken
-from pipelines.query.retrieve.ports import ChunkKey, Hit, HitUnit, SurenessProfile
+from pipelines.query.retrieve.ports import ChunkKey, Hit, HitUnit, Reranker, SurenessProfile
 from schemas.ingest import Vector32
 from schemas.query import Evidence, Grade, Source, Sure, SureOf
 from text.language import stopwords
@@ -31,6 +32,7 @@ TOP = 10  # of the best units that tell how sure the best one is
 FINE: Grade = 0
 UNCLEAR: Grade = 2  # from here on there is no answer
 NOT_SAID: Grade = 4
+REREAD = 24  # of the best units, where a reranker reads them again
 KEPT = 24  # units handed on, and all of the lists and tables that
 LEADING = 4  # of the best are part of
 APART = 1.0  # standard deviations of the fused score that a chunk's distance from its hit costs
@@ -139,6 +141,20 @@ class Findings:
         filled = scores + scores[-1:] * (len(best) - len(scores))
         return [replace(hit, score=score) for hit, score in zip(best, filled, strict=True)][:size]
 
+    async def reread(self, question: str, reranker: Reranker) -> Findings:
+        """The same with the best units in a reranker's order; each takes the score of the one whose place it takes.
+
+        So whoever compares scores finds them as far apart as they were fitted to be.
+
+        Raises:
+            Permanent.
+        """
+        best, rest = self.units[:REREAD], self.units[REREAD:]
+        chances = await reranker.scores(question, [_read(each) for each in best])
+        order = sorted(range(len(best)), key=lambda rank: (-chances[rank], rank))
+        read = [replace(best[old], score=place.score) for old, place in zip(order, best, strict=True)]
+        return Findings((*read, *rest), self.known)
+
     def cited(self, sources: Sequence[Source]) -> tuple[Evidence, ...]:
         """The best units that stand in one of the sources, each with its number."""
         sizes = Counter((each.hit.page_key, each.unit.block) for each in self.units)
@@ -205,6 +221,13 @@ def weigh(
         score = COSINE * cosine + SHARED * shared + OWN * alone + STANDING * at + PAGE * page
         weighed.append(Weighed(hit, unit, cosine, shared, at, page, score + LISTED * (unit.kind in ("item", "row"))))
     return Findings(sorted(weighed, key=lambda each: (-each.score, each.place)), known_share(terms, total))
+
+
+def _read(each: Weighed) -> str:
+    """What a reranker reads of a unit: with the headings above it, what introduces it, a table's header."""
+    unit = each.unit
+    parts = (each.hit.title, *unit.headings, unit.intro, unit.header, unit.text)
+    return "\n".join(part for part in parts if part)
 
 
 def _said(unit: HitUnit) -> str:

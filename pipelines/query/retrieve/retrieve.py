@@ -1,6 +1,6 @@
 """Retrieve: the sources an answer may read, and whether there is an answer in them.
 
-query.rephrased ─▶ hits in five fields + keywords ─▶ (reranker) ─▶ evidence ─▶ gate ─▶ neighbours ─▶ query.retrieved
+query.rephrased ─▶ hits in five fields + keywords ─▶ evidence ─▶ (reranker) ─▶ gate ─▶ neighbours ─▶ query.retrieved
 """
 
 from __future__ import annotations
@@ -61,17 +61,13 @@ async def retrieve(
         kind="hybrid",
         size=max(LOOKED_INTO, RERANKED if reranker else 0, settings.content_hits),
         groups=request.groups,
-        around=0 if reranker else settings.neighbours,
+        around=settings.neighbours,
         lang=request.lang,
     )
     hits = found.hits
     if keyword and any(hit.bm25 is not None for hit in hits):
         hits = [hit for hit in hits if hit.bm25 is not None]  # by its words as they stand, where the index has them
     timings = {"search": (perf_counter() - began) * 1000}
-    if reranker is not None and not keyword:
-        began = perf_counter()
-        hits = await reranked(asked.question, hits, reranker)
-        timings["rerank"] = (perf_counter() - began) * 1000
     began = perf_counter()
     near = _same_revision(found.near, hits)
     if keyword:
@@ -79,18 +75,25 @@ async def retrieve(
         fields = dict.fromkeys((hit.index, hit.page_key, hit.field) for hit in hits[: settings.content_hits])
         near += _same_revision([chunk for place in fields for chunk in await chunks.field(*place)], hits)
     findings = Findings(())
-    if found.vector is not None and reranker is None:
+    if found.vector is not None:
         seen = found.candidates
         findings = weigh(asked.question, found.vector, hits, near, seen.terms, seen.total)
-        hits = findings.ordered(hits, settings.content_hits)
+        if reranker is None or keyword:
+            hits = findings.ordered(hits, settings.content_hits)
     timings["evidence"] = (perf_counter() - began) * 1000
+    measured = findings  # what the sureness is fitted to
+    if reranker is not None and not keyword:
+        began = perf_counter()
+        hits = await reranked(asked.question, hits, reranker)
+        findings = await findings.reread(asked.question, reranker)
+        timings["rerank"] = (perf_counter() - began) * 1000
     began = perf_counter()
     grade: Grade = FINE if hits else NOTHING_FOUND
     gate = sure = None
     if found.model is not None:
-        sure = sureness(findings, found.model.profile.sureness)
+        sure = sureness(measured, found.model.profile.sureness)
         if settings.gate and not keyword:
-            grade, gate = await _judged(asked, found, found.model, settings, findings.nearest)
+            grade, gate = await _judged(asked, found, found.model, settings, measured.nearest)
         if settings.gate and sure is not None and hits:
             grade = graded(grade, sure, writes)
     timings["gate"] = (perf_counter() - began) * 1000

@@ -11,10 +11,12 @@ from adapters.elastic.bundle import Elastic
 from adapters.kafka import group_id
 from pipelines.runtime.errors import Permanent, SettingsError
 from pipelines.runtime.record import LANES, Lane
+from pipelines.runtime.settings import JudgeName
 from pipelines.runtime.stage import Stage
 from pipelines.runtime.stages import all_groups
 from wiring import stages
-from wiring.settings import Settings
+from wiring.judging import judging
+from wiring.settings import Settings, SiteSettings
 from wiring.stages import GROUPS, check_lanes, stage_names, work
 
 INGEST, QUERY = GROUPS["ingest"], GROUPS["query"]
@@ -96,3 +98,36 @@ async def test_a_reranker_without_weights_is_told_before_the_first_question(ran:
         await stage.setup()
     assert stage.teardown is not None
     await stage.teardown()
+
+
+async def test_a_reranker_that_judges_is_there_before_the_first_answer(ran: list[Stage], tmp_path: Path) -> None:
+    site = SiteSettings(judge="reranker")
+    settings = SETTINGS.model_copy(
+        update={"sites": {"town": site}, "llm_model": "scripted", "reranker": f"bge:{tmp_path / 'none'}"}
+    )
+    await work(["answer"], settings, lambda: None)
+    [stage] = ran
+    assert stage.setup is not None
+    assert stage.teardown is not None
+    with pytest.raises(Permanent, match="reranker's weights are not there"):
+        await stage.setup()
+    with pytest.raises(SettingsError, match="PAGEWIRE_RERANKER is none"):
+        await work(["answer"], settings.model_copy(update={"reranker": "none"}), lambda: None)
+
+
+@pytest.mark.parametrize(
+    ("everywhere", "here", "model", "asked"),
+    [
+        ("none", None, "scripted", {"none"}),
+        ("model", None, "scripted", {"model"}),
+        ("model", "none", "scripted", {"none"}),
+        ("none", "reranker", None, set()),
+    ],
+)
+def test_only_judges_that_a_site_asks_are_made(
+    everywhere: JudgeName, here: JudgeName | None, model: str | None, asked: set[JudgeName]
+) -> None:
+    settings = SETTINGS.model_copy(
+        update={"sites": {"town": SiteSettings(judge=here)}, "judge": everywhere, "llm_model": model}
+    )
+    assert judging(settings) == asked

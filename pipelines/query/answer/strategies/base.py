@@ -10,7 +10,8 @@ it when nobody wants the answer any more, and looks after what it raises.
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Sequence
+import math
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field
 from datetime import date, datetime
@@ -19,20 +20,13 @@ from typing import ClassVar, Protocol
 
 from pipelines.query.answer import prompt as answer
 from pipelines.query.answer.grounding import Grounds
+from pipelines.query.answer.judging import Judge, Refuted
 from pipelines.query.answer.ports import Finder
 from pipelines.query.answer.sift import Sifter
-from pipelines.query.ports import (
-    ChatModel,
-    ChatModels,
-    Completion,
-    ModelSilent,
-    ModelThoughtOut,
-    ModelUnfounded,
-    ToolSpec,
-)
+from pipelines.query.ports import ChatModel, ChatModels, Completion, ModelSilent, ModelThoughtOut, ModelUnfounded
 from pipelines.query.rephrase.rewrite import conversation
 from pipelines.query.site_prompts import SitePrompts
-from pipelines.runtime.settings import StepName
+from pipelines.runtime.settings import JudgeName, StepName, ToolCalling
 from prompts.loader import ChatMessage, Example, Prompt, fence
 from schemas.answer import Citation, SourcesFound, Step, StepKind, Token, Usage
 from schemas.page import FieldName
@@ -40,6 +34,9 @@ from schemas.query import Retrieved, Source
 
 STEP_CHARS = 500  # of what was asked and said, in the trace
 NOTES_CHARS = 4_000  # of what a strategy found out, in the prompt of the answer
+
+MOST_SECONDS = 600.0  # of a task that names no time
+MARGIN = 1.0  # seconds that a judge leaves
 
 CUT = " …"  # ends an answer that the model's own token limit has cut
 
@@ -56,7 +53,12 @@ class LeftOut:
     sentences: int
 
 
-Piece = Token | Citation | Step | SourcesFound | Usage | CutShort | LeftOut
+@dataclass(frozen=True)
+class TakenBack:
+    """Forget the text and the citations so far: they are told again, without what a judge has refuted."""
+
+
+Piece = Token | Citation | Step | SourcesFound | Usage | CutShort | LeftOut | TakenBack
 
 
 @dataclass(frozen=True)
@@ -72,6 +74,14 @@ class Task:
     room: int = answer.OUTPUT_TOKENS  # tokens of the answer
     terms: str = ""  # what the site calls things in that language
     examples: Sequence[Example] | None = None  # worked answers, the nearest last; None: all of the prompt's
+    tool_calls: ToolCalling = "auto"
+    until: float = math.inf  # by perf_counter: then the visitor has to get something else
+    judge: JudgeName = "none"
+
+    @property
+    def left(self) -> float:
+        """Seconds that it may still take."""
+        return min(self.until - perf_counter(), MOST_SECONDS)
 
     @property
     def today(self) -> date:
@@ -93,6 +103,7 @@ class StrategyContext:
     models: ChatModels
     site_prompts: SitePrompts
     finder: Finder
+    judges: Mapping[JudgeName, Judge] = field(default_factory=dict)
 
     def model(self, step: StepName, task: Task) -> ChatModel:
         """Whom a step of the task's site asks."""
@@ -181,8 +192,15 @@ def shortened(text: str, limit: int = STEP_CHARS) -> str:
     return text if len(text) <= limit else f"{text[: limit - 1]}…"
 
 
-def asked(means: StrategyContext, prompt: str, task: Task, **values: str) -> tuple[ChatMessage, ...]:
-    """The messages of one of the prompts on the way; `values` are those that only this one wants."""
+def asked(
+    means: StrategyContext, prompt: str, task: Task, values: Mapping[str, str], *, examples: bool = True
+) -> tuple[ChatMessage, ...]:
+    """The messages of one of the prompts on the way.
+
+    Args:
+        values: of variables that not every prompt has; those that this one does not want are left out.
+        examples: the prompt's worked examples, too.
+    """
     chosen = means.prompt(prompt, task)
     shared = {
         "site": task.site,
@@ -192,32 +210,18 @@ def asked(means: StrategyContext, prompt: str, task: Task, **values: str) -> tup
         "conversation": conversation(task.retrieved.request.history, task.history_messages),
         "question": task.question,
     }
-    known = {name: value for name, value in shared.items() if name in chosen.variables}
-    return chosen.messages(known | values, task.retrieved.request.lang)
+    known = {name: value for name, value in (shared | dict(values)).items() if name in chosen.variables}
+    return chosen.messages(known, task.retrieved.request.lang, None if examples else ())
 
 
 async def ask(
-    means: StrategyContext,
-    prompt: StepName,
-    task: Task,
-    *,
-    max_tokens: int,
-    tools: Sequence[ToolSpec] = (),
-    **values: str,
+    means: StrategyContext, prompt: StepName, task: Task, *, max_tokens: int, **values: str
 ) -> tuple[Completion, Step]:
     """What the model says to one of the prompts on the way. Raises: ModelError."""
     began = perf_counter()
     model = means.model(prompt, task)
-    completion = await model.complete(asked(means, prompt, task, **values), max_tokens=max_tokens, tools=tools)
-    said = completion.text.strip() or " ".join(f"{call.name}({call.arguments})" for call in completion.calls)
-    return completion, step("model", prompt, said, began)
-
-
-async def search(means: StrategyContext, task: Task, library: NumberedSources, query: str) -> tuple[list[Source], Step]:
-    """Look for something else; what is found is in the library. Raises: Retryable."""
-    began = perf_counter()
-    found = library.add(await means.finder.find(task.retrieved, query))
-    return found, step("search", query, " ".join(f"[{source.n}]" for source in found) or "nothing", began)
+    completion = await model.complete(asked(means, prompt, task, values), max_tokens=max_tokens)
+    return completion, step("model", prompt, completion.text.strip(), began)
 
 
 async def write(
@@ -252,9 +256,8 @@ async def write(
     request = task.retrieved.request
     known = (f"{task.today:%A}, {task.today.isoformat()}", task.site, task.terms, *facts)
     grounds = Grounds(chat.sources, f"{task.question}\n\n{request.question}", request.lang, known)
-    async with aclosing(
-        cited(means.model("answer", task), chat.messages, chat.sources, began, task, grounds)
-    ) as pieces:
+    judge, model = means.judges.get(task.judge), means.model("answer", task)
+    async with aclosing(cited(model, chat.messages, chat.sources, began, task, grounds, judge)) as pieces:
         async for piece in pieces:
             yield piece
 
@@ -266,19 +269,23 @@ async def cited(
     began: float,
     task: Task,
     grounds: Grounds | None = None,
+    judge: Judge | None = None,
 ) -> AsyncGenerator[Piece, None]:
     """What the model writes, its markers turned into citations, without what these do not bear out.
 
     Args:
         grounds: what it is checked against; None: nothing is.
+        judge: asked about what is left then, when it is all written.
 
     Raises:
         ModelError.
     """
-    sifter = Sifter(sources, grounds if sources else None, task.retrieved.request.lang)
-    cut = False
+    checked = grounds if sources else None
+    sifter = Sifter(sources, checked, task.retrieved.request.lang)
+    cut, written = False, ""
     async with aclosing(model.stream(messages, max_tokens=task.room)) as deltas:
         async for delta in deltas:
+            written += delta.text
             for event in sifter.feed(delta.text):
                 yield event
             if delta.usage is not None:
@@ -286,6 +293,15 @@ async def cited(
             cut = delta.cut
     for event in sifter.finish(cut=cut):
         yield event
+    if judge is not None and checked is not None and sifter.citations:
+        refuted, told = await _refuted(judge, sifter, sources, task)
+        for piece in told:
+            yield piece
+        if refuted:
+            sifter = Sifter(sources, Refuted(checked, refuted), task.retrieved.request.lang)
+            events = [*sifter.feed(written), *sifter.finish(cut=cut)]
+            for again in [TakenBack(), *events] if sifter.citations else ():
+                yield again
     if sifter.left_out:
         yield LeftOut(len(sifter.left_out))
         yield step("model", "check", _reasons(sifter), began)
@@ -301,6 +317,18 @@ async def cited(
     dropped = f" ({sifter.dropped} citations of no source)" if sifter.dropped else ""
     limited = ", cut at the model's token limit" if cut else ""
     yield step("model", "answer", f"{len(sifter.text)} characters{limited}{dropped}", began)
+
+
+async def _refuted(
+    judge: Judge, sifter: Sifter, sources: Sequence[Source], task: Task
+) -> tuple[frozenset[str], list[Usage | Step]]:
+    began = perf_counter()
+    refuted, verdicts = await judge.refuted(sifter.stated, sources, task.retrieved.request, task.left - MARGIN)
+    told: list[Usage | Step] = [] if verdicts.usage is None else [verdicts.usage]
+    if verdicts.chances or verdicts.failed:
+        said = verdicts.failed or f"{len(refuted)} of {len(verdicts.chances)} refuted"
+        told.append(step("model", "judge", said, began))
+    return refuted, told
 
 
 def _reasons(sifter: Sifter) -> str:

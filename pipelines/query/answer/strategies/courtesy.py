@@ -20,7 +20,7 @@ class Courtesy:
 
     async def run(self, task: Task) -> AsyncGenerator[Piece, None]:
         """Raises: ModelError."""
-        messages = asked(self._means, "courtesy", task, asked=task.retrieved.request.question)
+        messages = asked(self._means, "courtesy", task, {"asked": task.retrieved.request.question})
         model = self._means.model("courtesy", task)
         async with aclosing(cited(model, messages, (), perf_counter(), task)) as pieces:
             async for piece in pieces:

@@ -6,11 +6,9 @@ from collections.abc import Callable, Mapping
 
 from pipelines.query.answer.strategies.base import Strategy, StrategyContext
 from pipelines.query.answer.strategies.chain_of_thought import ChainOfThought
+from pipelines.query.answer.strategies.looking import ReAct, SelfAsk, ToolCalls
 from pipelines.query.answer.strategies.plain import Plain
-from pipelines.query.answer.strategies.react import ReAct
 from pipelines.query.answer.strategies.retrieval_gate import RetrievalGate
-from pipelines.query.answer.strategies.self_ask import SelfAsk
-from pipelines.query.answer.strategies.tools import ToolCalls
 from pipelines.runtime.settings import StrategyName
 
 STRATEGIES: Mapping[StrategyName, Callable[[StrategyContext], Strategy]] = {

@@ -1,1 +1,1 @@
-"""Tools that a model may call on its way to an answer (strategy `tools`)."""
+"""Tools that a model may call on its way to an answer (pipelines.query.answer.strategies.loop)."""

@@ -1,28 +1,60 @@
-"""Pages: a whole page to read, where passages are not enough."""
+"""Pages: the website, looked into with the visitor's rights."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import Annotated
 
 from pydantic import Field
 
 from pipelines.query.answer.ports import Finder
 from pipelines.query.answer.tools.registry import Said
-from schemas.query import Retrieved
+from schemas.query import Retrieved, Source
+from text.markdown import plain
+from text.sentences import split
+from text.words import stems
+
+LOOKED_UP = 5  # sentences with a word
 
 
 class Pages:
-    """Looks pages up with the visitor's rights."""
+    """Searching, and reading what was found.
 
-    def __init__(self, finder: Finder, retrieved: Retrieved) -> None:
+    Args:
+        found: the sources so far.
+    """
+
+    def __init__(self, finder: Finder, retrieved: Retrieved, found: Callable[[], Sequence[Source]]) -> None:
         self._finder = finder
         self._retrieved = retrieved
+        self._found = found
+
+    async def search(
+        self,
+        question: Annotated[
+            str, Field(min_length=2, max_length=300, description="One short question, understandable by itself.")
+        ],
+    ) -> Said:
+        """Finds passages of the website that answer a question."""
+        sources = await self._finder.find(self._retrieved, question)
+        return Said("" if sources else "nothing was found", sources)
+
+    async def lookup(
+        self, word: Annotated[str, Field(min_length=1, max_length=100, description="One word, or a few in a row.")]
+    ) -> str:
+        """Shows the sentences with a word in the passages found so far."""
+        wanted = set(stems(word))
+        hits = [
+            f"[{source.n}] {plain(source.text[s.start : s.end])}"
+            for source in self._found()
+            for s in split(source.text, source.lang)
+            if wanted and wanted <= set(stems(source.text[s.start : s.end]))
+        ]
+        return "\n".join(hits[:LOOKED_UP]) or "no sentence has it"
 
     async def page(
         self, name: Annotated[str, Field(min_length=2, max_length=200, description="Title or subject of the page.")]
     ) -> Said:
         """Reads a whole page of the website: for lists, tables and all that a passage shows only in part."""
         sources = await self._finder.page(self._retrieved, name)
-        if not sources:
-            return Said("there is no such page")
-        return Said(f"the page {sources[0].title!r} is among the sources now", sources)
+        return Said("" if sources else "there is no such page", sources)

@@ -18,7 +18,8 @@ from typing import Any, get_type_hints
 from pydantic import BaseModel, ConfigDict, ValidationError, create_model
 from pydantic.fields import FieldInfo
 
-from pipelines.query.ports import ToolCall, ToolSpec
+from pipelines.query.ports import ToolSpec
+from prompts.loader import ToolCall
 from schemas.query import Source
 
 PROBLEMS = 3  # of wrong arguments that the model is told

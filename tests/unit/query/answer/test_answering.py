@@ -14,7 +14,8 @@ from adapters.fakes import FakeSender
 from adapters.llm.fake import FakeChat
 from pipelines.query.answer import pump
 from pipelines.query.answer.answering import QUOTING_TIME, Answering
-from pipelines.query.answer.ports import Finder
+from pipelines.query.answer.judging import Judge
+from pipelines.query.answer.ports import Claim, Finder, Verdicts
 from pipelines.query.answer.strategies.base import StrategyContext
 from pipelines.query.answer.strategies.courtesy import Courtesy
 from pipelines.query.answer.strategies.registry import strategies
@@ -41,8 +42,8 @@ from pipelines.query.site_prompts import SitePrompts
 from pipelines.query.spending import Spending
 from pipelines.query.translate import Translator
 from pipelines.runtime.errors import PagewireError, Retryable
-from pipelines.runtime.settings import StepSettings, StrategyName
-from prompts.loader import ChatMessage, Example, load
+from pipelines.runtime.settings import JudgeName, StepSettings, StrategyName, ToolCalling
+from prompts.loader import ChatMessage, Example, ToolCall, load
 from schemas.answer import Answered, AnswerEvent, Citation, Done, Event, Failed, Restart, Token, Usage
 from schemas.base import Message
 from schemas.example import ExampleKind
@@ -55,6 +56,7 @@ SETTINGS = Settings(sites={"town": SiteSettings(title="Town")}, llm_model="fake"
 SITE_PROMPTS = SitePrompts()
 PHRASES = SITE_PROMPTS.of("town").phrases
 POOL = source(1, "The pool opens daily at 9. It is closed on Sundays.")
+FERRY = ToolCall("search", '{"question": "ferry"}')
 TICKETS = source(2, "A ticket costs 4 euros.", title="Tickets")
 
 
@@ -584,7 +586,7 @@ class Ferries:
 
 
 async def test_a_strategy_that_searches_may_find_what_the_gate_did_not() -> None:
-    model = FakeChat("Action: search[ferry]", "Action: finish[]", "Hourly [1].")
+    model = FakeChat(FERRY, "Enough", "Hourly [1].")
     events = await answer(refused(grade=5), model, settings=going("react"), pages=Ferries())
     assert kinds(events) == ["rephrased", "sources", "token", "citation", "answer", "done"]
     final = answered(events)
@@ -601,7 +603,7 @@ async def test_a_strategy_that_finds_nothing_either_leaves_it_to_the_gate() -> N
 
 
 async def test_a_strategy_that_breaks_down_quotes_what_it_has_found() -> None:
-    model = FakeChat("Action: search[ferry]", ModelDenied("no credit"))
+    model = FakeChat(FERRY, ModelDenied("no credit"))
     final = answered(await answer(refused(grade=5), model, settings=going("react"), pages=Ferries()))
     assert "The ferry runs hourly." in final.text
     assert final.extractive
@@ -619,8 +621,40 @@ class NoIndex(NoPages):
         raise Retryable("Elasticsearch is away")
 
 
+@pytest.mark.parametrize("named", ["model", "none"])
+async def test_what_a_sites_judge_refutes_is_not_in_the_answer(named: JudgeName) -> None:
+    class Refutes:
+        async def entailed(self, claims: Sequence[Claim], request: Question) -> Verdicts:
+            return Verdicts(tuple(0.0 if "slide" in claim.sentence else 1.0 for claim in claims))
+
+    sender, question = FakeSender(), asked(POOL)
+    model = FakeChat("The pool is closed on Sundays [1]. Swimmers love the blue slide [1].")
+    means = StrategyContext(model, SITE_PROMPTS, NoPages(), {"model": Judge(Refutes(), 0.5, 5.0)})
+    settings = Settings(sites={"town": SiteSettings(judge=named)}, llm_model="fake")
+    answering = Answering(settings, SITE_PROMPTS, strategies(means))
+    await answering.answer(question, FakeEmbedder(), Publication(sender, question.request, 1), asyncio.Event())
+    events = [s.message for s in sender.sent if isinstance(s.message, AnswerEvent)]
+    judged = named == "model"
+    assert ("restart" in kinds(events)) == judged
+    final = answered(events)
+    assert streamed(events) == final.text
+    assert ("blue slide" in final.text, final.left_out, final.extractive) == (not judged, int(judged), False)
+
+
+@pytest.mark.parametrize(
+    ("everywhere", "here", "written"), [("auto", None, False), ("text", None, True), ("native", "text", True)]
+)
+async def test_a_site_says_whether_its_model_calls_tools(
+    everywhere: ToolCalling, here: ToolCalling | None, written: bool
+) -> None:
+    site = SiteSettings(title="Town", strategy="react", tool_calls=here)
+    model = FakeChat("Enough", "Closed [1].")
+    await answer(asked(POOL), model, settings=Settings(sites={"town": site}, tool_calls=everywhere, llm_model="fake"))
+    assert ("Action: name[input]" in model.asked[0][0].content) == written
+
+
 async def test_a_search_that_fails_on_the_way_leaves_what_was_retrieved() -> None:
-    model = FakeChat("Action: search[ferry]")
+    model = FakeChat(FERRY)
     final = answered(await answer(asked(POOL), model, settings=going("react"), pages=NoIndex()))
     assert final.extractive
     assert "closed on Sundays" in final.text

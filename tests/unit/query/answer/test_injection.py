@@ -19,12 +19,12 @@ from adapters.llm.fake import FakeChat, Reply
 from pipelines.query.answer.answering import Answering
 from pipelines.query.answer.strategies.base import StrategyContext, Task
 from pipelines.query.answer.strategies.registry import strategies
-from pipelines.query.ports import ToolCall
+from pipelines.query.ports import NoToolCalls
 from pipelines.query.publish import Publication
 from pipelines.query.rephrase.rewrite import parsed, values
 from pipelines.query.site_prompts import SitePrompts
 from pipelines.runtime.settings import StrategyName
-from prompts.loader import ChatMessage, fence, load
+from prompts.loader import ChatMessage, ToolCall, fence, load
 from schemas.answer import Answered, AnswerEvent
 from schemas.query import Retrieved, Source, Turn
 from tests.asking import question, retrieved, source
@@ -60,17 +60,33 @@ def asked_by(attack: str) -> Retrieved:
 
 SCRIPTS: dict[StrategyName, Sequence[Reply]] = {
     "plain": ["Open [1]."],
-    "retrieval-gate": ["SEARCH: ferry", "Open [1]."],
-    "self-ask": ["Follow up: The ferry?", "Intermediate answer: x\nEnough", "Open [1]."],
-    "react": ["Thought: t\nAction: search[ferry]", "Action: lookup[the]", "Action: finish[]", "Open [1]."],
+    "retrieval-gate": [ToolCall("search", '{"question": "ferry"}'), "Open [1]."],
+    "self-ask": [ToolCall("search", '{"question": "The ferry?"}'), "Enough", "Open [1]."],
+    "react": [
+        ToolCall("search", '{"question": "ferry"}'),
+        ToolCall("lookup", '{"word": "the"}'),
+        "Enough",
+        "Open [1].",
+    ],
     "chain-of-thought": ["[1] is about it", "Open [1]."],
     "tools": [ToolCall("page", '{"name": "ferry"}'), "Enough", "Open [1]."],
 }
 
 
-async def prompts_of(strategy: StrategyName, attack: str) -> list[tuple[ChatMessage, ...]]:
+WRITTEN = [
+    NoToolCalls("in writing, then"),
+    "Thought: t\nAction: search[ferry]",
+    "Action: lookup[the]",
+    "Action: finish[]",
+    "Open [1].",
+]
+
+
+async def prompts_of(
+    strategy: StrategyName, attack: str, script: Sequence[Reply] | None = None
+) -> list[tuple[ChatMessage, ...]]:
     """Everything that the model reads in one run; what it finds on the way is poisoned, too."""
-    model = FakeChat(*SCRIPTS[strategy])
+    model = FakeChat(*(script or SCRIPTS[strategy]))
     ferry = source(1, f"The ferry runs. {attack}", title=attack).model_copy(update={"page_id": "ferry"})
     task = Task(asked_by(attack), site="Town", language="English", now=MONDAY, budget=6_000, history_messages=15)
     async for _ in strategies(StrategyContext(model, SITE_PROMPTS, Site({"ferry": [ferry]})))[strategy].run(task):
@@ -102,19 +118,27 @@ async def check(prompts: Sequence[tuple[ChatMessage, ...]], attack: str) -> None
     said = [line for line in attack.splitlines() if line.strip()]
     for messages in prompts:
         roles = [message.role for message in messages]
-        assert roles == ["system", *["user", "assistant"] * ((len(roles) - 2) // 2), "user"]
-        assert TOKEN in messages[-1].content
-        for message in messages[:-1]:
+        assert re.fullmatch(r"system( user assistant)*( user)?( assistant( tool)+)*", " ".join(roles))
+        begins = max(i for i, m in enumerate(messages) if re.search(rf"<(question|words)-{TOKEN}>", m.content))
+        for message in messages[:begins]:
             assert not any(line in message.content for line in said if len(line) > 10)
-        left = outside(messages[-1].content)
-        assert TOKEN not in left  # every mark is closed
-        assert not any(line in left for line in said)
+        for message in messages[begins:]:
+            left = outside(message.content)
+            assert TOKEN not in left  # every mark is closed
+            assert not any(line in left for line in said)
 
 
 @pytest.mark.parametrize("attack", ATTACKS, ids=range(len(ATTACKS)))
 @pytest.mark.parametrize("strategy", list(SCRIPTS))
 async def test_in_every_strategys_prompts_what_strangers_wrote_is_data(strategy: StrategyName, attack: str) -> None:
     await check(await prompts_of(strategy, attack), attack)
+
+
+@pytest.mark.parametrize("attack", ATTACKS, ids=range(len(ATTACKS)))
+async def test_what_is_observed_in_writing_is_data_too(attack: str) -> None:
+    prompts = await prompts_of("react", attack, WRITTEN)
+    assert len(prompts) == len(WRITTEN)
+    await check(prompts, attack)
 
 
 @pytest.mark.parametrize("attack", ATTACKS, ids=range(len(ATTACKS)))

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import pytest
 
-from pipelines.query.retrieve.evidence import Findings, graded, sureness, weigh
+from pipelines.query.retrieve.evidence import REREAD, Findings, graded, sureness, weigh
 from pipelines.query.retrieve.ports import Calibration, Hit, HitUnit, SurenessProfile
 from schemas.query import Source, Sure, SureOf
 
@@ -74,6 +75,34 @@ def test_pages_are_ordered_by_their_best_unit_and_scores_stay_in_order() -> None
     ordered = found(first, second, near=(neighbour,)).ordered([first, second], 2)
     assert [(each.page_id, each.ord) for each in ordered] == [("b", 4), ("b", 3)]
     assert [each.score for each in ordered] == [0.9, 0.6]
+
+
+class Wants:
+    """A reranker that wants a word."""
+
+    def __init__(self, word: str) -> None:
+        self.word = word
+        self.read: list[str] = []
+
+    async def scores(self, question: str, passages: Sequence[str]) -> list[float]:
+        self.read += passages
+        return [0.9 if self.word in passage else 0.1 for passage in passages]
+
+
+async def test_a_reranker_chooses_among_the_best_units_and_their_scores_stay_in_order() -> None:
+    units = [unit(f"Sentence {n}.", 0.95 - n / 100, n * 20, headings=("Hours",)) for n in range(REREAD + 2)]
+    measured = found(hit("a", 0, 0.5, *units))
+    wants = Wants("Sentence 3.")
+    reread = await measured.reread("When?", wants)
+    assert wants.read[0] == "Hours\nSentence 0."
+    assert len(wants.read) == REREAD
+    assert texts(reread) == ["Sentence 3.", *[text for text in texts(measured) if text != "Sentence 3."]]
+    assert [each.score for each in reread.units] == [each.score for each in measured.units]
+    assert [each.cosine for each in reread.units[:2]] == pytest.approx([0.92, 0.95])
+
+
+async def test_without_units_a_reranker_reads_nothing() -> None:
+    assert not (await Findings(()).reread("When?", Wants("x"))).units
 
 
 def test_hits_without_units_keep_their_order() -> None:

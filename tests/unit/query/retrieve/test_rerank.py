@@ -56,6 +56,7 @@ async def test_five_are_left() -> None:
 def test_there_is_none_unless_one_is_named() -> None:
     assert make_reranker("none") is None
     assert make_reranker("bge:/weights") is not None
-    for wrong in ("bge", "bge:", "best"):
+    assert make_reranker("onnx:/weights") is not None
+    for wrong in ("bge", "bge:", "onnx:", "best"):
         with pytest.raises(SettingsError, match="PAGEWIRE_RERANKER"):
             make_reranker(wrong)

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from adapters.embedders.fake import FakeEmbedder
-from pipelines.query.retrieve.ports import Candidates, Floors, Hit, QueryModelOutdated
+from pipelines.query.retrieve.ports import Candidates, Floors, Hit, HitUnit, QueryModelOutdated
 from pipelines.query.retrieve.retrieve import FINE, NOTHING_FOUND, retrieve
 from pipelines.query.retrieve.search import DEPTH, Searcher, in_language
 from pipelines.query.retrieve.widen import passages
@@ -246,3 +246,39 @@ async def test_what_the_visitor_reads_comes_first_on_a_site_of_several_languages
     assert [each.page_id for each in chosen.hits] == ["b", "a"]
     [how] = index.searches
     assert how["content_hits"] == 2 * DEPTH  # each page may be there twice
+
+
+class Wants:
+    """A reranker that wants a word."""
+
+    def __init__(self, word: str) -> None:
+        self.word = word
+
+    async def scores(self, question: str, passages: Sequence[str]) -> list[float]:
+        return [0.9 if self.word in passage else 0.1 for passage in passages]
+
+
+async def test_a_reranker_orders_the_pages_and_chooses_the_sentence() -> None:
+    model = Models.model
+
+    async def unit(text: str, start: int = 0) -> HitUnit:
+        return HitUnit(start=start, text=text, kind="prose", vector=(await model.passages([text]))[0])
+
+    pool = [await unit("Is the pool open? Ask us."), await unit("From nine on.", 26)]
+    bath = [await unit("Nine lanes.")]
+    index = FakeIndex(
+        [
+            hit(0, "Is the pool open? Ask us. From nine on.", cosine=0.8, units=tuple(pool)),
+            hit(0, "Nine lanes.", page="bath", cosine=0.7, units=tuple(bath)),
+        ]
+    )
+    plain = await found(index)
+    assert [source.page_id for source in plain.sources] == ["pool", "bath"]
+    assert plain.evidence[0].text == "Is the pool open? Ask us."
+    wanted = await retrieve(asked(), searcher(index), index, SETTINGS, Wants("nine"))
+    assert [source.page_id for source in wanted.sources] == ["pool", "bath"]
+    assert wanted.evidence[0].text == "From nine on."
+    assert "rerank" in wanted.timings_ms
+    assert wanted.sure == plain.sure  # fitted to the search's own order
+    other = await retrieve(asked(), searcher(index), index, SETTINGS, Wants("lanes"))
+    assert (other.sources[0].page_id, other.evidence[0].text) == ("bath", "Nine lanes.")

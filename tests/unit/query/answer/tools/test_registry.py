@@ -9,7 +9,7 @@ import pytest
 from pydantic import Field
 
 from pipelines.query.answer.tools.registry import BadCall, MissingSlots, Said, Tool, Tools
-from pipelines.query.ports import ToolCall
+from prompts.loader import ToolCall
 from tests.asking import source
 
 

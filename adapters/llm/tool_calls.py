@@ -1,0 +1,103 @@
+"""Tool calls on OpenAI's wire: put together from the pieces of a stream, and told again to the model that made them.
+
+    {index: 0, id: "c1", function: {name: "search", arguments: ""}} ─┐
+    {index: 0, function: {arguments: '{"question": "fer'}}          ─┼─▶ ToolCall("search", '{"question": "ferry"}')
+    {index: 0, function: {arguments: 'ry"}'}}                       ─┘
+
+Servers number the calls of one turn 0, 1, 2. Some number all of them 0 (Ollama), or none (Gemini): there another id
+begins another call. Some want back what they have said beside a call (`extra_content`, Gemini's).
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+from pydantic import BaseModel
+
+from prompts.loader import ChatMessage, ToolCall
+
+# What servers say where their model, or they themselves, know no tools: Ollama, vLLM, llama.cpp, OpenRouter, FastAPI.
+_TOOLLESS = re.compile(
+    r"not support(?:ed)?\b.{0,40}\b(?:tool|function call)"
+    r"|\b(?:tools?|function calling|tool (?:use|calls?|calling))\b.{0,60}"
+    r"(?:not (?:yet )?(?:supported|support|available|enabled)|not permitted|unsupported|requires?)"
+    r"|(?:unsupported|unknown|unrecognized|unexpected) (?:request )?"
+    r"(?:param(?:eter)?|argument|field)\w*(?: supplied)?\W+tools?\b"
+    r"|no endpoints.{0,60}tool",
+    re.IGNORECASE | re.DOTALL,
+)
+
+
+class FunctionPiece(BaseModel):
+    """What of a call is in this piece."""
+
+    name: str | None = None
+    arguments: str | None = None
+
+
+class CallPiece(BaseModel):
+    """A piece of a call."""
+
+    index: int | None = None
+    id: str | None = None
+    function: FunctionPiece | None = None
+    extra_content: Any = None
+
+
+class CallParts:
+    """The calls of one stream, as far as they have come."""
+
+    def __init__(self) -> None:
+        self._calls: list[ToolCall] = []
+        self._open: dict[int, int] = {}  # the server's index -> the call that has it now
+
+    def feed(self, piece: CallPiece) -> None:
+        at = self._place(piece)
+        call, function = self._calls[at], piece.function or FunctionPiece()
+        self._calls[at] = ToolCall(
+            call.name + (function.name or ""),
+            call.arguments + (function.arguments or ""),
+            piece.id or call.id,
+            call.extra if piece.extra_content is None else piece.extra_content,
+        )
+
+    def finish(self) -> tuple[ToolCall, ...]:
+        return tuple(self._calls)
+
+    def _place(self, piece: CallPiece) -> int:
+        index = piece.index or 0
+        at = self._open.get(index)
+        if at is None or (piece.id and self._calls[at].id and piece.id != self._calls[at].id):
+            at = self._open[index] = len(self._calls)
+            self._calls.append(ToolCall("", ""))
+        return at
+
+
+def wired(message: ChatMessage) -> dict[str, Any]:
+    """The message as it goes over the wire."""
+    if message.role == "tool":
+        return {"role": "tool", "tool_call_id": message.answers, "content": message.content}
+    if not message.calls:
+        return {"role": message.role, "content": message.content}
+    return {"role": message.role, "content": message.content or None, "tool_calls": [*map(_called, message.calls)]}
+
+
+def toolless(said: str) -> bool:
+    """Whether a server's words mean that there are no tools to be had, rather than that this request is wrong."""
+    return _TOOLLESS.search(said) is not None
+
+
+def _called(call: ToolCall) -> dict[str, Any]:
+    # Servers put the arguments into their model's template as an object, and break where they are none.
+    arguments = call.arguments if _is_object(call.arguments) else "{}"
+    told = {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": arguments}}
+    return told if call.extra is None else told | {"extra_content": call.extra}
+
+
+def _is_object(text: str) -> bool:
+    try:
+        return isinstance(json.loads(text), dict)
+    except ValueError:
+        return False

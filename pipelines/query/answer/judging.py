@@ -1,0 +1,159 @@
+"""Judging: whether the passages that a sentence cites bear it out, where a program's rules see nothing wrong.
+
+    answer written, every sentence past the rules (grounding) ─▶ those with citations, at once ─▶ Entails
+         refuted ─▶ the answer is taken back and told again without them
+         late, away, unclear ─▶ the rules alone
+
+The visitor reads while the judge does: it delays the end of an answer by a few seconds at most, never its words.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import structlog
+
+from pipelines.query.answer.grounding import Doubt
+from pipelines.query.answer.ports import Claim, Entails, Verdicts
+from pipelines.query.answer.prompt import fenced
+from pipelines.query.ports import ChatModels
+from pipelines.query.retrieve.ports import Reranker
+from pipelines.query.retrieve.widen import fit
+from pipelines.query.site_prompts import SitePrompts
+from prompts.loader import fence
+from schemas.query import Question, Source
+from text.sentences import split
+from text.words import words
+
+log = structlog.get_logger(__name__)
+
+LEAST_WORDS = 3  # of a sentence; shorter ones are headings and list items that say nothing by themselves
+MOST_CLAIMS = 20  # of one answer
+VERDICT_TOKENS = 8  # of one sentence
+PREMISE_CHARS = 8_000  # of all passages together, as the model reads them
+WINDOW = 1_000  # characters of a passage that a cross-encoder reads at once; it has 512 tokens for both
+LEAST_TIME = 0.2  # seconds; with less it is not asked
+
+_VERDICT = re.compile(r"^\W*(?P<n>\d+)\W+(?P<word>yes|no)\b", re.IGNORECASE | re.MULTILINE)
+
+
+class Check(Protocol):
+    """What a sentence is compared with before it is shown (pipelines.query.answer.grounding)."""
+
+    def doubt(self, markdown: str, cited: Iterable[int]) -> Doubt | None: ...
+
+
+@dataclass(frozen=True)
+class Judge:
+    """A judge, and how far it is listened to.
+
+    Args:
+        least: chance below which a sentence counts as not borne out.
+        seconds: it may take for an answer.
+    """
+
+    entails: Entails
+    least: float
+    seconds: float
+
+    async def refuted(
+        self, stated: Sequence[tuple[str, tuple[int, ...]]], sources: Sequence[Source], request: Question, left: float
+    ) -> tuple[frozenset[str], Verdicts]:
+        """Those of the sentences that their sources do not bear out; none where the judge fails or is late.
+
+        Args:
+            stated: sentences with the numbers that they cite.
+            left: seconds until the answer must be there.
+        """
+        numbered = {source.n: source for source in sources}
+        claims = [
+            Claim(said, tuple(numbered[n] for n in dict.fromkeys(cited) if n in numbered))
+            for said, cited in stated
+            if len(words(said)) >= LEAST_WORDS
+        ]
+        claims = [claim for claim in claims if claim.sources][:MOST_CLAIMS]
+        seconds = min(self.seconds, left)
+        if not claims or seconds < LEAST_TIME:
+            return frozenset(), Verdicts(())
+        try:
+            async with asyncio.timeout(seconds):
+                verdicts = await self.entails.entailed(claims, request)
+        except Exception as err:  # noqa: BLE001 - whatever a judge dies of, the answer is there
+            log.warning("not judged", error=type(err).__name__, seconds=round(seconds, 1))
+            return frozenset(), Verdicts((), failed=type(err).__name__)
+        pairs = zip(claims, verdicts.chances, strict=False)
+        return frozenset(c.sentence for c, chance in pairs if chance is not None and chance < self.least), verdicts
+
+
+class Refuted:
+    """The rules, and what a judge has said."""
+
+    def __init__(self, rules: Check, refuted: frozenset[str]) -> None:
+        self._rules = rules
+        self._refuted = refuted
+
+    def doubt(self, markdown: str, cited: Iterable[int]) -> Doubt | None:
+        if markdown in self._refuted:
+            return Doubt("entailment", markdown)
+        return self._rules.doubt(markdown, cited)
+
+
+class ModelJudge:
+    """The chat model, in one call for all sentences of an answer; says 0 or 1, or nothing."""
+
+    def __init__(self, models: ChatModels, site_prompts: SitePrompts) -> None:
+        self._models = models
+        self._site_prompts = site_prompts
+
+    async def entailed(self, claims: Sequence[Claim], request: Question) -> Verdicts:
+        """Raises: ModelError."""
+        sources = {source.n: source for claim in claims for source in claim.sources}
+        token = fence(request.request_id)
+        statements = [
+            f"{i}: {' '.join(claim.sentence.split())} {''.join(f'[{source.n}]' for source in claim.sources)}"
+            for i, claim in enumerate(claims, 1)
+        ]
+        values = {
+            "fence": token,
+            "sources": fenced(fit([sources[n] for n in sorted(sources)], PREMISE_CHARS), token),
+            "statements": "\n".join(statements),
+        }
+        messages = self._site_prompts.of(request.site).prompts["judge"].messages(values, "en")
+        model = self._models.of(request.site, "judge", request.request_id)
+        said = await model.complete(messages, max_tokens=VERDICT_TOKENS * (len(claims) + 1))
+        return Verdicts(tuple(_verdicts(said.text, len(claims))), said.usage)
+
+
+class RerankerJudge:
+    """A cross-encoder that reads sentence and passage together; of several passages the best one counts."""
+
+    def __init__(self, reranker: Reranker) -> None:
+        self._reranker = reranker
+
+    async def entailed(self, claims: Sequence[Claim], request: Question) -> Verdicts:
+        """Raises: Permanent."""
+        found: list[float] = []
+        for claim in claims:
+            windows = [window for source in claim.sources for window in _windows(source)]
+            found.append(max(await self._reranker.scores(claim.sentence, windows), default=1.0))
+        return Verdicts(tuple(found))
+
+
+def _verdicts(text: str, count: int) -> Iterable[float | None]:
+    said: Mapping[int, str] = {int(match["n"]): match["word"].lower() for match in _VERDICT.finditer(text)}
+    return ({"yes": 1.0, "no": 0.0}.get(said.get(i, "")) for i in range(1, count + 1))
+
+
+def _windows(source: Source) -> list[str]:
+    """The passage in stretches of whole sentences, each below its page's title."""
+    stretches = [""]
+    for each in split(source.text, source.lang):
+        sentence = source.text[each.start : each.end]
+        if stretches[-1] and len(stretches[-1]) + len(sentence) > WINDOW:
+            stretches.append("")
+        stretches[-1] = f"{stretches[-1]} {sentence}".strip()
+    return [f"{source.title}\n{stretch}" for stretch in stretches if stretch]

@@ -1,0 +1,59 @@
+"""Strategies that are a tool loop and an answer from what it found.
+
+| strategy | tools | |
+| --- | --- | --- |
+| self-ask | search | a question is taken apart into smaller ones (Press et al. 2022) |
+| react | search, lookup | think, act, observe (Yao et al. 2022) |
+| tools | search, page, calendar | what must be worked out or read as a whole; asks the visitor for what is missing |
+
+A slot that is still empty becomes a question to the visitor. Their reply, made self-contained by the rephrase stage,
+comes back with it filled.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+from typing import ClassVar
+
+from pipelines.query.answer.strategies.base import Piece, StrategyContext, Task, write
+from pipelines.query.answer.strategies.loop import ToolLoop, Way
+
+
+class Looking:
+    """As many calls of the model as there are rounds, and one; a round more where it says that it is done."""
+
+    searches: ClassVar = True
+    way: ClassVar[Way]
+
+    def __init__(self, means: StrategyContext) -> None:
+        self._means = means
+
+    async def run(self, task: Task) -> AsyncGenerator[Piece, None]:
+        loop = ToolLoop(self._means, task, self.way)
+        async with aclosing(loop.run()) as pieces:
+            async for piece in pieces:
+                yield piece
+        if not loop.library.all and not loop.facts and not loop.asks:
+            return
+        async with aclosing(write(self._means, task, loop.library.ranked, loop.notes, loop.facts)) as pieces:
+            async for piece in pieces:
+                yield piece
+
+
+class SelfAsk(Looking):
+    """One smaller question a round."""
+
+    way = Way("self-ask", ("search",), rounds=5, thinks=True)
+
+
+class ReAct(Looking):
+    """One thought a round."""
+
+    way = Way("react", ("search", "lookup"), rounds=5, thinks=True)
+
+
+class ToolCalls(Looking):
+    """What no passage says, worked out."""
+
+    way = Way("tools", ("search", "page", "date_calculator", "opening_hours"), rounds=3)

@@ -1,0 +1,249 @@
+"""The tool loop: a model calls tools until it knows enough. What every strategy that searches is made of.
+
+    prompt, tools ─▶ model ─ calls ─▶ checked ─▶ run ─▶ what they say, sources with their numbers ─▶ model ...
+                       │                └ unknown, malformed, a second time ─▶ an error, told to the model
+                       └ calls none, or its rounds, its time or its room are spent ─▶ end
+
+A strategy says which prompt, which tools and how many rounds; what it makes of the sources is its own.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections import Counter
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import aclosing
+from dataclasses import dataclass, replace
+from time import perf_counter
+
+from pipelines.query.answer.prompt import fenced
+from pipelines.query.answer.strategies.base import (
+    NumberedSources,
+    Piece,
+    StrategyContext,
+    Task,
+    asked,
+    shortened,
+    step,
+)
+from pipelines.query.answer.strategies.turns import Turn, actions, native_messages, spoken, text_messages
+from pipelines.query.answer.tools.calendar import Calendar
+from pipelines.query.answer.tools.pages import Pages
+from pipelines.query.answer.tools.registry import BadCall, MissingSlots, Tools
+from pipelines.query.ports import NoToolCalls
+from pipelines.query.retrieve.widen import fit
+from pipelines.runtime.settings import StepName
+from prompts.loader import ChatMessage, ToolCall
+from schemas.answer import Step, StepKind, Usage
+from schemas.query import Source
+from text.words import stems
+
+CALLS = 4  # of a round
+CALL_TOKENS = 400  # of a round: calls, and a thought beside them
+REPEATS = 2  # of one call, until the model is stuck
+FOUND_CHARS = 2_500  # of what one search shows
+ROOM = 2  # times the site's characters of sources that all tools of a run may show
+TIME = 0.5  # of what the visitor still waits; the rest is for the answer
+LEAST_ROOM = 200  # characters of a result
+
+REPEATED = "You have called exactly this before. Look for something else, or finish."
+TOO_LATE = "that took too long"
+AT_LIMIT = "Nothing more was found in the time there was: say kindly what is known and what is not."
+
+_KINDS: dict[str, StepKind] = {"search": "search", "lookup": "lookup"}
+# What to look for is the model's own to find out: no visitor is asked for it.
+_LOOKS = frozenset(("search", "lookup", "page"))
+
+
+@dataclass(frozen=True)
+class Way:
+    """What a strategy makes of the loop.
+
+    `thinks`: what the model says beside its calls are notes for the answer.
+    """
+
+    prompt: StepName
+    tools: tuple[str, ...]
+    rounds: int
+    thinks: bool = False
+
+
+@dataclass(frozen=True)
+class _Result:
+    """What a call came to; `brief`: in the trace; `asks`: something is missing that only the visitor knows."""
+
+    text: str
+    brief: str = ""
+    asks: bool = False
+
+
+class ToolLoop:
+    """One run. Afterwards `library` has the sources of every search, `said` the model's last words, `calls` how many.
+
+    `notes` are for the answer; `facts` are those of them that no model has thought out: they bear sentences out.
+    """
+
+    def __init__(self, means: StrategyContext, task: Task, way: Way) -> None:
+        self._means = means
+        self._task = task
+        self._way = way
+        self._model = means.model(way.prompt, task)
+        self.library = NumberedSources.of(task.retrieved.sources)
+        self._tools = _tools(means, task, self.library, way)
+        self._native = task.tool_calls != "text"
+        self._turns: list[Turn] = []
+        # What was retrieved was searched for with the question itself.
+        self._done: Counter[tuple[str, ...]] = Counter([_key(ToolCall("search", json.dumps({"q": task.question})))])
+        self._room = task.budget * ROOM
+        self.notes: list[str] = []
+        self.facts: list[str] = []
+        self.said = ""
+        self.calls = 0
+        self.asks = False  # something is missing that only the visitor knows
+
+    async def run(self) -> AsyncGenerator[Piece, None]:
+        """Raises: ModelError. Retryable: a search failed."""
+        ends = asyncio.get_running_loop().time() + self._task.left * TIME
+        for _ in range(self._way.rounds):
+            try:
+                async with asyncio.timeout_at(ends):
+                    turn, usage, asking = await self._ask()
+            except TimeoutError:
+                break
+            yield usage
+            yield asking
+            self.said = turn.said
+            self._turns.append(turn)
+            if self._way.thinks and turn.said and not turn.lost:
+                self.notes.append(shortened(turn.said))
+            if not turn.calls and not turn.lost:
+                return
+            async with aclosing(self._answered(turn, ends)) as pieces:
+                async for piece in pieces:
+                    yield piece
+            if self.asks:
+                return
+            if self._room < LEAST_ROOM or max(self._done.values()) > REPEATS:
+                break
+        self.notes.append(AT_LIMIT)
+
+    async def _answered(self, turn: Turn, ends: float) -> AsyncGenerator[Piece, None]:
+        """Run the calls of a round and add their results, until something is missing that only the visitor knows."""
+        for call in turn.calls:
+            self.calls += 1
+            key = _key(call)
+            self._done[key] += 1
+            if self._done[key] > 1:
+                turn.results.append(REPEATED)
+                continue
+            began, known = perf_counter(), len(self.library.all)
+            try:
+                async with asyncio.timeout_at(ends):
+                    result = await self._call(call)
+            except TimeoutError:
+                result = _Result(TOO_LATE)
+            turn.results.append(result.text)
+            yield step(_KINDS.get(call.name, "tool"), _told(call), result.brief or result.text, began)
+            if len(self.library.all) > known:
+                yield self.library.event(self._task)
+            if result.asks:
+                self.asks = True
+                return
+
+    async def _ask(self) -> tuple[Turn, Usage, Step]:
+        """One round: by the model's own tool calls, or, where it has none, by what it writes."""
+        began = perf_counter()
+        specs = self._tools.specs
+        turn = None
+        if self._native:
+            try:
+                messages = [*self._opening(""), *native_messages(self._turns, self._task.fence)]
+                completion = await self._model.complete(messages, max_tokens=CALL_TOKENS, tools=specs)
+                turn = Turn(completion.text.strip(), self._identified(completion.calls[:CALLS]))
+            except NoToolCalls:
+                if self._task.tool_calls == "native":
+                    raise
+                self._native = False
+        if turn is None:
+            messages = [*self._opening(actions(specs)), *text_messages(self._turns, self._task.fence)]
+            completion = await self._model.complete(messages, max_tokens=CALL_TOKENS)
+            turn = spoken(completion, specs)
+        said = completion.text.strip() or " ".join(f"{call.name}({call.arguments})" for call in turn.calls)
+        return turn, completion.usage, step("model", self._way.prompt, said, began)
+
+    def _opening(self, told: str) -> tuple[ChatMessage, ...]:
+        """Worked examples are text: they would teach a model with tool calls to write its calls down."""
+        shown = fenced(fit(self._task.retrieved.sources, self._task.budget), self._task.fence)
+        values = {"rounds": str(self._way.rounds), "sources": shown or "(none)", "actions": told}
+        return asked(self._means, self._way.prompt, self._task, values, examples=bool(told))
+
+    def _identified(self, calls: Sequence[ToolCall]) -> tuple[ToolCall, ...]:
+        """With an id each that no other has: answers find their calls by it. Some servers want nine characters."""
+        taken = {call.id for turn in self._turns for call in turn.calls} | {""}
+        found: list[ToolCall] = []
+        for call in calls:
+            unique = call if call.id not in taken else replace(call, id=f"call{len(taken):05d}")
+            taken.add(unique.id)
+            found.append(unique)
+        return tuple(found)
+
+    async def _call(self, call: ToolCall) -> _Result:
+        """What comes of a call, wrong ones too. Raises: Retryable."""
+        try:
+            said = await self._tools.call(call)
+        except MissingSlots as err:
+            slots = ", ".join(err.slots)
+            if call.name in _LOOKS:
+                return _Result(f"wrong call: {call.name}: missing: {slots}")
+            return _Result(self._noted(call, f"the visitor must be asked for: {slots}"), asks=True)
+        except BadCall as err:
+            return _Result(f"wrong call: {err}")
+        if said.sources:
+            return self._found(call, said.sources)
+        if call.name not in _LOOKS:
+            self._noted(call, said.text)
+            self.facts.append(said.text)
+        self._room -= len(said.text)
+        return _Result(said.text)
+
+    def _noted(self, call: ToolCall, text: str) -> str:
+        self.notes.append(f"{call.name}({call.arguments}): {text}")
+        return text
+
+    def _found(self, call: ToolCall, sources: Sequence[Source]) -> _Result:
+        numbered = self.library.add(sources)
+        most = self._task.budget if call.name == "page" else FOUND_CHARS
+        shown = fenced(fit(numbered, min(most, max(self._room, LEAST_ROOM))), self._task.fence)
+        self._room -= len(shown)
+        return _Result(shown, " ".join(f"[{source.n}]" for source in numbered))
+
+
+def _tools(means: StrategyContext, task: Task, library: NumberedSources, way: Way) -> Tools:
+    calendar, pages = Calendar(task.now), Pages(means.finder, task.retrieved, lambda: library.all)
+    every = (pages.search, pages.lookup, pages.page, calendar.date_calculator, calendar.opening_hours)
+    return Tools(function for function in every if function.__name__ in way.tools)
+
+
+def _key(call: ToolCall) -> tuple[str, ...]:
+    """Alike for calls that find the same: words in any case and ending, arguments in any order."""
+    if (words := _only(call)) is not None:
+        return call.name, *(stems(words) or [words])
+    try:
+        return call.name, json.dumps(json.loads(call.arguments or "{}"), sort_keys=True)
+    except ValueError:
+        return call.name, call.arguments
+
+
+def _told(call: ToolCall) -> str:
+    return _only(call) or f"{call.name}({call.arguments})"
+
+
+def _only(call: ToolCall) -> str | None:
+    """The words of a call whose only argument is words."""
+    try:
+        given = json.loads(call.arguments or "{}")
+    except ValueError:
+        return None
+    value = next(iter(given.values())) if isinstance(given, dict) and len(given) == 1 else None
+    return value if isinstance(value, str) and call.name in _LOOKS else None

@@ -1,0 +1,34 @@
+"""Who judges whether sources bear a model's sentences out, put together from settings."""
+
+from __future__ import annotations
+
+from pipelines.query.answer.judging import Judge, ModelJudge, RerankerJudge
+from pipelines.query.answer.ports import Entails
+from pipelines.query.ports import ChatModels
+from pipelines.query.retrieve.ports import Reranker
+from pipelines.query.site_prompts import SitePrompts
+from pipelines.runtime.errors import SettingsError
+from pipelines.runtime.settings import JudgeName
+from wiring.settings import Settings
+
+
+def judging(settings: Settings) -> frozenset[JudgeName]:
+    """The judges that some site asks. Raises: SettingsError: the reranker, and none is configured."""
+    if settings.llm_model is None:
+        return frozenset()  # only a model's sentences are judged
+    named = frozenset(site.judge or settings.judge for site in settings.sites.values())
+    if "reranker" in named and settings.reranker == "none":
+        raise SettingsError("judge (PAGEWIRE_JUDGE, or of a site): `reranker` needs one, PAGEWIRE_RERANKER is none")
+    return named
+
+
+def judges(
+    settings: Settings, models: ChatModels | None, reranker: Reranker | None, site_prompts: SitePrompts
+) -> dict[JudgeName, Judge]:
+    """Who can be asked."""
+    found: dict[JudgeName, Entails] = {}
+    if models is not None:
+        found["model"] = ModelJudge(models, site_prompts)
+    if reranker is not None:
+        found["reranker"] = RerankerJudge(reranker)
+    return {name: Judge(each, settings.judge_least, settings.judge_seconds) for name, each in found.items()}
