@@ -121,6 +121,14 @@ class Sure(Wire):
     signals: dict[str, float] = Field(default_factory=dict, description="What the chances were computed from.")
 
 
+class Part(Wire):
+    """One of the things that a question asks, with what was found for it."""
+
+    question: str = Field(description="In the visitor's words.")
+    evidence: tuple[Evidence, ...] = Field(description="Best first.")
+    sure: Sure | None = None
+
+
 class Retrieved(Message):
     """`query.retrieved`: the sources an answer may use."""
 
@@ -133,4 +141,5 @@ class Retrieved(Message):
     gate: Gate | None = None
     evidence: tuple[Evidence, ...] = Field(default=(), description="Best first; none of an index made without units.")
     sure: Sure | None = Field(default=None, description="Null where there is no evidence.")
+    parts: tuple[Part, ...] = Field(default=(), description="Of a question that asks two things, each by itself.")
     timings_ms: dict[str, float] = Field(default_factory=dict)

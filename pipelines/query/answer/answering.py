@@ -190,11 +190,14 @@ class Answering:
         # What the strategy has found since is more than the gate knew.
         if made.sources and not (refuses and made.sources == retrieved.sources):
             # Evidence names the sources by number: what a strategy has found since has other numbers.
-            found = {"sources": made.sources} | ({} if made.sources == retrieved.sources else {"evidence": ()})
+            found = {"sources": made.sources} | (
+                {} if made.sources == retrieved.sources else {"evidence": (), "parts": ()}
+            )
             quoted = replace(task, retrieved=retrieved.model_copy(update=found))
             lead_in = await self._said(phrases.lead_in(retrieved.request.lang), retrieved.request)
             about = await self._said(phrases.say("about", retrieved.request.lang), retrieved.request)
-            async with aclosing(Quote(embedder, lead_in, about).run(quoted)) as pieces:
+            missing = await self._said(phrases.say("missing", retrieved.request.lang), retrieved.request)
+            async with aclosing(Quote(embedder, lead_in, about, missing).run(quoted)) as pieces:
                 async for piece in pieces:
                     if stopped.is_set():
                         return None

@@ -48,6 +48,43 @@ def answering(evidence: Sequence[Evidence], lead_in: str) -> Quotation:
     return Quotation(tuple(_written(chosen(evidence), lead_in)))
 
 
+@dataclass(frozen=True)
+class Unsure:
+    """A part of a question that nothing is sure to answer."""
+
+    said: str  # our own words about it
+    evidence: Sequence[Evidence]
+    shown: bool  # what comes closest is quoted all the same
+
+
+def by_part(sure: Sequence[Sequence[Evidence]], lead_in: str, unsure: Sequence[Unsure]) -> Quotation:
+    """One quotation for each part of a question.
+
+    Args:
+        sure: what fits each part that is surely answered.
+    """
+    picked = _of_parts(sure)
+    events = list(_written(picked, lead_in))
+    for part in unsure:
+        if part.evidence and any(_overlap(part.evidence[0], each) for each in picked):
+            continue  # it has been quoted for the other part
+        said = f"\n\n{part.said}"
+        at = sum(len(event.text) for event in events if isinstance(event, Token))
+        events += _written(part.evidence[:1], said, at) if part.shown else [Token(text=said)]
+    return Quotation(tuple(events))
+
+
+def _of_parts(parts: Sequence[Sequence[Evidence]]) -> list[Evidence]:
+    """The best of each part, then what is of the same lists and tables."""
+    beside = [
+        each
+        for evidence in parts
+        for each in _chosen(evidence, ROOM // len(parts))[1:]
+        if each.kind != "prose" and _together(each, evidence[0])
+    ]
+    return _fitting([*(evidence[0] for evidence in parts), *beside], LONGEST, MOST * len(parts))
+
+
 def describing(evidence: Sequence[Evidence], lead_in: str) -> Quotation:
     """What fits best on the page of the best unit."""
     best = evidence[0]
@@ -77,20 +114,24 @@ def on_day(evidence: Sequence[Evidence], day: date, lang: str) -> list[Evidence]
 
 def chosen(evidence: Sequence[Evidence]) -> list[Evidence]:
     """What to quote where the best unit is sure, best first."""
+    return _chosen(evidence, ROOM)
+
+
+def _chosen(evidence: Sequence[Evidence], room: int) -> list[Evidence]:
     best = evidence[0]
     well = [
         each
         for each in evidence
         if each.score >= best.score - (SIBLINGS if _together(each, best) and each.kind != "prose" else CLOSE)
     ]
-    return _fitting(well, ROOM)
+    return _fitting(well, room)
 
 
-def _fitting(evidence: Sequence[Evidence], room: int) -> list[Evidence]:
+def _fitting(evidence: Sequence[Evidence], room: int, most: int = MOST) -> list[Evidence]:
     """The first, and as many of the others as there is room for; nothing twice."""
     taken: list[Evidence] = []
     for each in evidence:
-        if len(taken) == MOST:
+        if len(taken) == most:
             break
         if taken and (len(each.text) > room or any(_overlap(each, other) for other in taken)):
             continue
@@ -107,12 +148,16 @@ def _together(one: Evidence, other: Evidence) -> bool:
     return (one.n, one.block) == (other.n, other.block)
 
 
-def _written(picked: Sequence[Evidence], lead_in: str) -> Iterator[Token | Citation]:
-    """A block quotation per list, table or sentence; the best one's first, its own units in reading order."""
+def _written(picked: Sequence[Evidence], lead_in: str, at: int = 0) -> Iterator[Token | Citation]:
+    """A block quotation per list, table or sentence; the best one's first, its own units in reading order.
+
+    Args:
+        at: characters of the answer before it.
+    """
     if not picked:
         return
     yield Token(text=lead_in)
-    at = len(lead_in)
+    at += len(lead_in)
     rank = {id(each): n for n, each in enumerate(picked)}
     blocks: dict[tuple[int, int], list[Evidence]] = {}
     for each in picked:

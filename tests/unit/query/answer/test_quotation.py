@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import date
 from typing import Any
 
-from pipelines.query.answer.quotation import MOST, Quotation, answering, describing, on_day
+from pipelines.query.answer.quotation import MOST, Quotation, Unsure, answering, by_part, describing, on_day
 from schemas.query import Evidence
 from text.markdown import plain
 
@@ -94,3 +94,32 @@ def test_of_opening_hours_the_row_of_the_day_that_was_asked_about_comes_first() 
     tuesday, sunday = date(2026, 11, 24), date(2026, 11, 22)
     assert [each.start for each in on_day(evidence, tuesday, "en")] == [20, 40]
     assert [each.start for each in on_day(evidence, sunday, "en")] == [40, 20]
+
+
+def test_of_a_parts_table_its_rows_and_nothing_else_that_fits_as_well() -> None:
+    row = {"kind": "row", "header": "| Dog | Tax |", "block": 5, "of": 2}
+    tax = [
+        said("| first | 84 |", 10, start=20, **row),
+        said("| second | 132 |", 9, start=40, **row),
+        said("Pay it.", 9),
+    ]
+    register = [said("Register it here.", 8, start=90)]
+    quotation = by_part([tax, register], LEAD_IN, [Unsure("Nothing about: “why”", [said("Far.")], shown=False)])
+    assert whole(quotation).splitlines()[2:] == [
+        "> | Dog | Tax |",
+        "> | --- | --- |",
+        "> | first | 84 |",
+        "> | second | 132 |",
+        ">",
+        "> Register it here.",
+        "",
+        "Nothing about: “why”",
+    ]
+
+
+def test_citations_of_what_comes_closest_to_a_part_are_counted_on() -> None:
+    quotation = by_part(
+        [[said("Open daily.")]], LEAD_IN, [Unsure("Closest:", [said("A ticket is 4 euros.", start=50)], shown=True)]
+    )
+    assert whole(quotation).endswith("Closest:\n\n> A ticket is 4 euros.")
+    assert len(quotation.citations) == 2
