@@ -106,7 +106,7 @@ class Evidence(Wire):
     kind: Literal["prose", "item", "row", "code"]
     headings: tuple[str, ...] = Field(default=(), description="Above it, the outermost first.")
     intro: str = Field(default="", description="What introduces its list or table; Markdown.")
-    header: str = Field(default="", description="Of a row: its table's header row; Markdown.")
+    header: str = Field(default="", description="Of a row its table's header row, of a definition its term; Markdown.")
     block: int = Field(ge=0, description="Where its list or table begins; its own start where it is in none.")
     of: int = Field(default=1, ge=1, description="Units of its list or table.")
     score: float = Field(description="Comparable within one question.")

@@ -9,6 +9,7 @@ first, and seldom more than one page is quoted: who wants more follows the citat
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date
@@ -26,6 +27,8 @@ CLOSE = 2.0  # of the score: a unit that is less far behind the best fits as wel
 SIBLINGS = 4.0  # ... of the same list or table
 MOST = 4  # units
 THAT_DAY = 4.0  # of the score: what is about the day that was asked about fits so much better
+
+_MARK = re.compile(r"[ \t]*(?::|[-*+•]|\d{1,3}[.)])[ \t]+")  # of a definition, or of an item in one
 
 
 @dataclass(frozen=True)
@@ -104,7 +107,7 @@ def on_day(evidence: Sequence[Evidence], day: date, lang: str) -> list[Evidence]
     Args:
         lang: of the pages.
     """
-    matching = set(matching_rows([plain(f"{each.header} {each.text}") for each in evidence], day, lang))
+    matching = set(matching_rows([plain(f"{each.header}\n{each.text}") for each in evidence], day, lang))
     lifted = [
         each.model_copy(update={"score": each.score + THAT_DAY}) if n in matching else each
         for n, each in enumerate(evidence)
@@ -168,8 +171,11 @@ def _written(picked: Sequence[Evidence], lead_in: str, at: int = 0) -> Iterator[
         before = units[0].n
         yield Token(text=begin)
         at += len(begin)
-        for k, unit in enumerate(sorted(units, key=lambda each: each.start)):
-            joint = _above(unit) if k == 0 else "\n> "
+        ordered = sorted(units, key=lambda each: each.start)
+        for last, unit in zip([None, *ordered], ordered, strict=False):
+            defines = unit.kind == "item" and unit.header
+            joint = _above(unit) if last is None else "\n>\n> " if defines and last.header != unit.header else "\n> "
+            joint += _term(unit, last) if defines else ""
             text = _quoted(unit).replace("\n", "\n> ")
             yield Token(text=joint + text)
             start = at + len(joint)
@@ -182,17 +188,25 @@ def _written(picked: Sequence[Evidence], lead_in: str, at: int = 0) -> Iterator[
 
 
 def _above(unit: Evidence) -> str:
-    """What must be read before it: the sentence that introduces its list, or the heading; a table's header."""
+    """What must be read before its list or table: the sentence that introduces it, or the heading; a table's header."""
     if unit.kind == "prose":
         return ""
     introduced = unit.intro or (f"**{unit.headings[-1]}**" if unit.headings else "")
     above = introduced.replace("\n", "\n> ") + "\n>\n> " if introduced else ""
-    if unit.header:
+    if unit.header and unit.kind == "row":
         above += f"{unit.header}\n> |{' --- |' * len(cells(unit.header))}\n> "
     return above
 
 
+def _term(unit: Evidence, last: Evidence | None) -> str:
+    """What stands before a definition: its term, unless that was quoted with the one before, and the mark."""
+    if last and last.header == unit.header:
+        return ": "
+    return f"{unit.header}\n: ".replace("\n", "\n> ")
+
+
 def _quoted(unit: Evidence) -> str:
-    if unit.kind in ("row", "code") or len(unit.text) <= LONGEST:
-        return unit.text
-    return f"{cut(unit.text, LONGEST)} …"
+    text = _MARK.sub("", unit.text) if unit.kind == "item" and unit.header else unit.text
+    if unit.kind in ("row", "code") or len(text) <= LONGEST:
+        return text
+    return f"{cut(text, LONGEST)} …"

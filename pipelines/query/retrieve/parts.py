@@ -107,7 +107,7 @@ async def by_part(pieces: Sequence[str], found: Retrieval, hits: Sequence[Hit], 
         else:
             sense = vector + WHOLE * found.vector
             sense = sense / (float(np.linalg.norm(sense)) or 1.0)
-            findings = weigh(piece, sense, hits, near, seen.terms, seen.total, pieces[0])
+            findings = weigh(piece, sense.astype(np.float32), hits, near, seen.terms, seen.total, pieces[0])
             near_topic = findings.preferring(weighed[0].findings.units[0].hit.page_key)
         if not findings.units:
             return []

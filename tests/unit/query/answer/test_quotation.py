@@ -123,3 +123,23 @@ def test_citations_of_what_comes_closest_to_a_part_are_counted_on() -> None:
     )
     assert whole(quotation).endswith("Closest:\n\n> A ticket is 4 euros.")
     assert len(quotation.citations) == 2
+
+
+def test_definitions_are_quoted_below_their_terms() -> None:
+    day = {"kind": "item", "block": 5, "of": 4, "headings": ("Hours",)}
+    evidence = [
+        said(":   9 to 5", 10, start=10, header="Monday", **day),
+        said(":   not in May", 9, start=20, header="Monday", **day),
+        said("- by letter", 9, start=40, header="Friday\nSunday", **day),
+    ]
+    assert whole(answering(evidence, LEAD_IN)).splitlines()[2:] == [
+        "> **Hours**",
+        ">",
+        "> Monday",
+        "> : 9 to 5",
+        "> : not in May",
+        ">",
+        "> Friday",
+        "> Sunday",
+        "> : by letter",
+    ]
