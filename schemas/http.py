@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import AwareDatetime, Field, StringConstraints
 
-from schemas.answer import Citation, Step, Usage
+from schemas.answer import Citation, Step, Usage, WholeTable
 from schemas.base import GivenLang, Lang, PageId, Revision, Wire
 from schemas.page import FieldName, Group, PageDocument
 from schemas.query import MAX_QUESTION, Grade, RequestId, SearchMode, Source
@@ -104,6 +104,9 @@ class ChatResponse(Wire):
     left_out: int = Field(
         default=0,
         description="Sentences that the model wrote and the sources it cites do not bear out: not in the answer.",
+    )
+    tables: tuple[WholeTable, ...] = Field(
+        default=(), description="Whole tables of which only some rows are quoted; none that is very long."
     )
     strategy: str = Field(description="What was asked to answer: a strategy's name, or `quote`.")
     trace: tuple[Step, ...] = Field(

@@ -121,6 +121,14 @@ class Sure(Wire):
     signals: dict[str, float] = Field(default_factory=dict, description="What the chances were computed from.")
 
 
+class Table(Wire):
+    """A table of a page, whole."""
+
+    sources: tuple[int, ...] = Field(description="Numbers of the page's sources.")
+    block: int = Field(ge=0, description="Where it begins in the page's content: the `block` of its rows.")
+    text: str = Field(description="Markdown.")
+
+
 class Part(Wire):
     """One of the things that a question asks, with what was found for it."""
 
@@ -142,4 +150,5 @@ class Retrieved(Message):
     evidence: tuple[Evidence, ...] = Field(default=(), description="Best first; none of an index made without units.")
     sure: Sure | None = Field(default=None, description="Null where there is no evidence.")
     parts: tuple[Part, ...] = Field(default=(), description="Of a question that asks two things, each by itself.")
+    tables: tuple[Table, ...] = Field(default=(), description="Those whose rows may be quoted, if not too long.")
     timings_ms: dict[str, float] = Field(default_factory=dict)

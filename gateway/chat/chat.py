@@ -215,6 +215,7 @@ async def whole(events: Patient, question: Question, deadline: float) -> ChatRes
         stopped=answer.stopped,
         cut=answer.cut,
         left_out=answer.left_out,
+        tables=answer.tables,
         citations=answer.citations,
         strategy=answer.strategy,
         trace=answer.trace,

@@ -33,7 +33,7 @@ from pipelines.runtime.embedder import Embedder
 from pipelines.runtime.errors import PagewireError
 from pipelines.runtime.settings import StrategyName
 from prompts.phrases import Phrases
-from schemas.answer import Answered, Done, Failed, QuestionRephrased, SourcesFound, Step, Token, Usage
+from schemas.answer import Answered, Done, Failed, QuestionRephrased, SourcesFound, Step, Token, Usage, WholeTable
 from schemas.query import CourtesyKind, Question, Retrieved, Source
 
 log = structlog.get_logger(__name__)
@@ -52,6 +52,7 @@ class _Made:
     extractive: bool = True
     cut: bool = False
     left_out: int = 0
+    tables: list[WholeTable] = field(default_factory=list)
     usage: Usage = field(default_factory=Usage)
     trace: list[Step] = field(default_factory=list)
 
@@ -130,6 +131,7 @@ class Answering:
             stopped=stopped.is_set(),
             cut=made.cut,
             left_out=made.left_out,
+            tables=tuple(made.tables),
             strategy=made.strategy,
             trace=tuple(made.trace),
             usage=made.usage,
@@ -191,7 +193,7 @@ class Answering:
         if made.sources and not (refuses and made.sources == retrieved.sources):
             # Evidence names the sources by number: what a strategy has found since has other numbers.
             found = {"sources": made.sources} | (
-                {} if made.sources == retrieved.sources else {"evidence": (), "parts": ()}
+                {} if made.sources == retrieved.sources else {"evidence": (), "parts": (), "tables": ()}
             )
             quoted = replace(task, retrieved=retrieved.model_copy(update=found))
             lead_in = await self._said(phrases.lead_in(retrieved.request.lang), retrieved.request)
@@ -280,6 +282,8 @@ async def _publish(piece: Piece, made: _Made, to: Publication) -> None:
             made.cut = True
         case LeftOut():
             made.left_out = piece.sentences
+        case WholeTable():
+            made.tables.append(piece)
         case SourcesFound():
             made.sources = piece.sources
             await to.put(piece)

@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from datetime import date
 
 from pipelines.query.answer.days import matching_rows
-from schemas.answer import Citation, Token
-from schemas.query import Evidence
+from schemas.answer import Citation, Token, WholeTable
+from schemas.query import Evidence, Table
 from text.markdown import cells, plain
 from text.sentences import cut
 
@@ -35,7 +35,7 @@ _MARK = re.compile(r"[ \t]*(?::|[-*+•]|\d{1,3}[.)])[ \t]+")  # of a definition
 class Quotation:
     """As events to stream."""
 
-    events: tuple[Token | Citation, ...]
+    events: tuple[Token | Citation | WholeTable, ...]
 
     @property
     def text(self) -> str:
@@ -46,9 +46,9 @@ class Quotation:
         return tuple(event for event in self.events if isinstance(event, Citation))
 
 
-def answering(evidence: Sequence[Evidence], lead_in: str) -> Quotation:
+def answering(evidence: Sequence[Evidence], lead_in: str, tables: Sequence[Table] = ()) -> Quotation:
     """The best unit, and what fits as well."""
-    return Quotation(tuple(_written(chosen(evidence), lead_in)))
+    return Quotation(tuple(_written(chosen(evidence), lead_in, tables)))
 
 
 @dataclass(frozen=True)
@@ -60,20 +60,22 @@ class Unsure:
     shown: bool  # what comes closest is quoted all the same
 
 
-def by_part(sure: Sequence[Sequence[Evidence]], lead_in: str, unsure: Sequence[Unsure]) -> Quotation:
+def by_part(
+    sure: Sequence[Sequence[Evidence]], lead_in: str, unsure: Sequence[Unsure], tables: Sequence[Table] = ()
+) -> Quotation:
     """One quotation for each part of a question.
 
     Args:
         sure: what fits each part that is surely answered.
     """
     picked = _of_parts(sure)
-    events = list(_written(picked, lead_in))
+    events = list(_written(picked, lead_in, tables))
     for part in unsure:
         if part.evidence and any(_overlap(part.evidence[0], each) for each in picked):
             continue  # it has been quoted for the other part
         said = f"\n\n{part.said}"
         at = sum(len(event.text) for event in events if isinstance(event, Token))
-        events += _written(part.evidence[:1], said, at) if part.shown else [Token(text=said)]
+        events += _written(part.evidence[:1], said, tables, at) if part.shown else [Token(text=said)]
     return Quotation(tuple(events))
 
 
@@ -88,11 +90,11 @@ def _of_parts(parts: Sequence[Sequence[Evidence]]) -> list[Evidence]:
     return _fitting([*(evidence[0] for evidence in parts), *beside], LONGEST, MOST * len(parts))
 
 
-def describing(evidence: Sequence[Evidence], lead_in: str) -> Quotation:
+def describing(evidence: Sequence[Evidence], lead_in: str, tables: Sequence[Table] = ()) -> Quotation:
     """What fits best on the page of the best unit."""
     best = evidence[0]
     there = [each for each in evidence if each.n == best.n]
-    return Quotation(tuple(_written(_fitting(there, PASSAGE), lead_in)))
+    return Quotation(tuple(_written(_fitting(there, PASSAGE), lead_in, tables)))
 
 
 def unsaid(evidence: Sequence[Evidence], told: str) -> list[Evidence]:
@@ -151,10 +153,13 @@ def _together(one: Evidence, other: Evidence) -> bool:
     return (one.n, one.block) == (other.n, other.block)
 
 
-def _written(picked: Sequence[Evidence], lead_in: str, at: int = 0) -> Iterator[Token | Citation]:
+def _written(
+    picked: Sequence[Evidence], lead_in: str, tables: Sequence[Table], at: int = 0
+) -> Iterator[Token | Citation | WholeTable]:
     """A block quotation per list, table or sentence; the best one's first, its own units in reading order.
 
     Args:
+        tables: whole; of those that are quoted in part.
         at: characters of the answer before it.
     """
     if not picked:
@@ -172,6 +177,7 @@ def _written(picked: Sequence[Evidence], lead_in: str, at: int = 0) -> Iterator[
         yield Token(text=begin)
         at += len(begin)
         ordered = sorted(units, key=lambda each: each.start)
+        begins = at + len(_above(ordered[0])) - len(_header(ordered[0]))
         for last, unit in zip([None, *ordered], ordered, strict=False):
             defines = unit.kind == "item" and unit.header
             joint = _above(unit) if last is None else "\n>\n> " if defines and last.header != unit.header else "\n> "
@@ -185,6 +191,16 @@ def _written(picked: Sequence[Evidence], lead_in: str, at: int = 0) -> Iterator[
             more = f"\n> |{' … |' * len(cells(units[0].header or units[0].text))}"
             yield Token(text=more)
             at += len(more)
+        whole = next(
+            (each.text for each in tables if (units[0].n in each.sources and units[0].block == each.block)), ""
+        )
+        if units[0].kind == "row" and _rows(whole) > len(units):
+            yield WholeTable(n=units[0].n, start=begins, text=whole)
+
+
+def _rows(table: str) -> int:
+    """Below its header."""
+    return len(table.splitlines()) - (2 if "\n| --- |" in table else 0)
 
 
 def _above(unit: Evidence) -> str:
@@ -193,9 +209,12 @@ def _above(unit: Evidence) -> str:
         return ""
     introduced = unit.intro or (f"**{unit.headings[-1]}**" if unit.headings else "")
     above = introduced.replace("\n", "\n> ") + "\n>\n> " if introduced else ""
-    if unit.header and unit.kind == "row":
-        above += f"{unit.header}\n> |{' --- |' * len(cells(unit.header))}\n> "
-    return above
+    return above + _header(unit)
+
+
+def _header(unit: Evidence) -> str:
+    """Of a row, its table's."""
+    return f"{unit.header}\n> |{' --- |' * len(cells(unit.header))}\n> " if unit.header and unit.kind == "row" else ""
 
 
 def _term(unit: Evidence, last: Evidence | None) -> str:

@@ -9,14 +9,15 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from time import perf_counter
 
-from pipelines.query.retrieve.evidence import Findings, graded, sureness, weigh
+from pipelines.query.retrieve.evidence import UNCLEAR, Findings, graded, sureness, weigh
 from pipelines.query.retrieve.gate import Evidence, Spoken, judge
 from pipelines.query.retrieve.parts import AskedPart, by_part, parts
 from pipelines.query.retrieve.ports import Chunks, Hit, Reranker, SearchEmbedder
 from pipelines.query.retrieve.search import Retrieval, Searcher
+from pipelines.query.retrieve.tables import whole_tables
 from pipelines.query.retrieve.widen import passages, wanted
 from pipelines.query.settings import QuerySettings
-from schemas.query import Gate, Grade, Rephrased, Retrieved, Source
+from schemas.query import Gate, Grade, Rephrased, Retrieved, Source, Table
 
 NOTHING_FOUND: Grade = 5
 FINE: Grade = 0
@@ -105,6 +106,9 @@ async def retrieve(
         sources = passages(hits, near, settings.context_chars, whole_fields=True)
     else:
         sources = await widen(hits[: settings.content_hits], near, chunks, settings)
+    tables: tuple[Table, ...] = ()
+    if grade < UNCLEAR and not writes:
+        tables = await whole_tables([findings, *(part.findings for part in asked_parts)], near, sources, chunks)
     return Retrieved(
         request=asked.request,
         question=asked.question,
@@ -115,6 +119,7 @@ async def retrieve(
         evidence=findings.cited(sources),
         sure=sure,
         parts=tuple(part.cited(sources) for part in asked_parts),
+        tables=tables,
         timings_ms=asked.timings_ms | timings | {"widen": (perf_counter() - began) * 1000},
     )
 

@@ -25,7 +25,7 @@ from pipelines.query.ports import ChatModel, Completion, ModelSilent, ModelThoug
 from pipelines.query.rephrase.rewrite import conversation
 from pipelines.query.site_prompts import SitePrompts
 from prompts.loader import ChatMessage, Prompt, fence
-from schemas.answer import Citation, SourcesFound, Step, StepKind, Token, Usage
+from schemas.answer import Citation, SourcesFound, Step, StepKind, Token, Usage, WholeTable
 from schemas.page import FieldName
 from schemas.query import Retrieved, Source
 
@@ -47,7 +47,7 @@ class LeftOut:
     sentences: int
 
 
-Piece = Token | Citation | Step | SourcesFound | Usage | CutShort | LeftOut
+Piece = Token | Citation | Step | SourcesFound | Usage | CutShort | LeftOut | WholeTable
 
 
 @dataclass(frozen=True)

@@ -58,11 +58,11 @@ class Quote:
             parts = [] if retrieved.request.replaced else [_dated(part, task, lang) for part in retrieved.parts]
             if answered := [part for part in parts if _sure_of(part) == "unit"]:
                 unsure = [self._unsure(part, retrieved) for part in parts if part not in answered]
-                quotation = by_part([part.evidence for part in answered], lead_in, unsure)
+                quotation = by_part([part.evidence for part in answered], lead_in, unsure, retrieved.tables)
             elif not sure:
-                quotation = describing(evidence, _linked(about, evidence[0].n, retrieved))
+                quotation = describing(evidence, _linked(about, evidence[0].n, retrieved), retrieved.tables)
             else:
-                quotation = answering(evidence, lead_in)
+                quotation = answering(evidence, lead_in, retrieved.tables)
             for event in quotation.events:
                 yield event
             yield step("quote", task.question, f"{len(quotation.citations)} units", began)
