@@ -15,6 +15,7 @@ export interface Answered {
   stopped: boolean;
   cut: boolean;
   left_out: number;
+  tables: WholeTable[];
   strategy: string;
   usage: Usage;
   timings_ms: Record<string, number>;
@@ -157,6 +158,12 @@ export interface Usage {
 export interface VisitorToken {
   token: string;
   expires_at: string;
+}
+
+export interface WholeTable {
+  n: number;
+  start: number;
+  text: string;
 }
 
 export type Event = Accepted | QuestionRephrased | SourcesFound | Token | Citation | Answered | Done | Failed | Restart;

@@ -31,6 +31,7 @@ export const ar: Words = {
   offline: "لا يوجد اتصال. ستتم المتابعة تلقائيًا عند عودته.",
   stopped: "تم الإيقاف.",
   quoted: "اقتباس حرفي من الصفحات.",
+  wholeTable: "الجدول كاملًا",
   sources: "المصادر",
   related: "صفحات قد تفيدك",
   source: "المصدر {n}: {title}",

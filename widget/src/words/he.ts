@@ -25,6 +25,7 @@ export const he: Words = {
   offline: "אין חיבור. ההמשך יגיע מעצמו כשהחיבור יחזור.",
   stopped: "נעצר.",
   quoted: "ציטוט מילה במילה מדפי האתר.",
+  wholeTable: "הטבלה המלאה",
   sources: "מקורות",
   related: "דפים שעשויים לעזור",
   source: "מקור {n}: {title}",
