@@ -45,6 +45,14 @@ class Citation(Wire):
     quote: str | None = Field(default=None, description="The source's own sentence, when known: for deep links.")
 
 
+class WholeTable(Wire):
+    """The table that rows of the answer are quoted of, as it stands on the page."""
+
+    n: int = Field(ge=1, description="Of the source.")
+    start: int = Field(ge=0, description="Where its quoted rows begin in the answer, their header included.")
+    text: str = Field(description="Markdown.")
+
+
 class Usage(Wire):
     """What the model counted; zero for the extractive answerer."""
 
@@ -88,6 +96,9 @@ class Answered(Wire):
     )
     narrower: tuple[Topic, ...] = Field(
         default=(), description="Where many pages speak of it: what may be meant, the nearest first; never one alone."
+    )
+    tables: tuple[WholeTable, ...] = Field(
+        default=(), description="Whole tables of which only some rows are quoted; none that is very long."
     )
     strategy: str = Field(default="", description="What was asked to answer: a strategy's name, or `quote`.")
     trace: tuple[Step, ...] = Field(default=(), description="The steps, in order; of very many only the first.")

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import AwareDatetime, Field, StringConstraints
 
-from schemas.answer import Citation, Step, Topic, Usage
+from schemas.answer import Citation, Step, Topic, Usage, WholeTable
 from schemas.base import GivenLang, Lang, PageId, Revision, Wire
 from schemas.page import FieldName, Group, PageDocument
 from schemas.query import MAX_QUESTION, Grade, RequestId, SearchMode, Source
@@ -108,6 +108,9 @@ class ChatResponse(Wire):
     )
     narrower: tuple[Topic, ...] = Field(
         default=(), description="Where many pages speak of it: what may be meant, the nearest first; never one alone."
+    )
+    tables: tuple[WholeTable, ...] = Field(
+        default=(), description="Whole tables of which only some rows are quoted; none that is very long."
     )
     strategy: str = Field(description="What was asked to answer: a strategy's name, or `quote`.")
     trace: tuple[Step, ...] = Field(

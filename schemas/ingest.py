@@ -113,7 +113,9 @@ class ChunkUnit(Wire):
         description="Markdown: the sentence that introduces its list or table.",
     )
     header: str = Field(
-        default="", exclude_if=lambda header: not header, description="Markdown: of a row, its table's header row."
+        default="",
+        exclude_if=lambda header: not header,
+        description="Markdown: of a row, its table's header row; of a definition, its term.",
     )
     block: int = Field(
         ge=0, description="Start of the list or table that it is part of; its own where it is part of none."

@@ -106,7 +106,7 @@ class Evidence(Wire):
     kind: Literal["prose", "item", "row", "code"]
     headings: tuple[str, ...] = Field(default=(), description="Above it, the outermost first.")
     intro: str = Field(default="", description="What introduces its list or table; Markdown.")
-    header: str = Field(default="", description="Of a row: its table's header row; Markdown.")
+    header: str = Field(default="", description="Of a row its table's header row, of a definition its term; Markdown.")
     block: int = Field(ge=0, description="Where its list or table begins; its own start where it is in none.")
     of: int = Field(default=1, ge=1, description="Units of its list or table.")
     score: float = Field(description="Comparable within one question.")
@@ -121,6 +121,22 @@ class Sure(Wire):
     signals: dict[str, float] = Field(default_factory=dict, description="What the chances were computed from.")
 
 
+class Table(Wire):
+    """A table of a page, whole."""
+
+    sources: tuple[int, ...] = Field(description="Numbers of the page's sources.")
+    block: int = Field(ge=0, description="Where it begins in the page's content: the `block` of its rows.")
+    text: str = Field(description="Markdown.")
+
+
+class Part(Wire):
+    """One of the things that a question asks, with what was found for it."""
+
+    question: str = Field(description="In the visitor's words.")
+    evidence: tuple[Evidence, ...] = Field(description="Best first.")
+    sure: Sure | None = None
+
+
 class Retrieved(Message):
     """`query.retrieved`: the sources an answer may use."""
 
@@ -133,4 +149,6 @@ class Retrieved(Message):
     gate: Gate | None = None
     evidence: tuple[Evidence, ...] = Field(default=(), description="Best first; none of an index made without units.")
     sure: Sure | None = Field(default=None, description="Null where there is no evidence.")
+    parts: tuple[Part, ...] = Field(default=(), description="Of a question that asks two things, each by itself.")
+    tables: tuple[Table, ...] = Field(default=(), description="Those whose rows may be quoted, if not too long.")
     timings_ms: dict[str, float] = Field(default_factory=dict)

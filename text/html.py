@@ -39,6 +39,7 @@ _LINE_END = re.compile("\r\n?|[\x0b\x0c\x85\u2028\u2029]")
 _ODD_SPACE = re.compile("[\u00a0\u1680\u2000-\u200a\u202f\u205f\u3000]")
 _BLANK_LINES = re.compile(r"\n{3,}")
 _NO_TARGET = re.compile(r"\s*(?:#|javascript:|data:|vbscript:|$)", re.IGNORECASE)
+_DEFINED = re.compile(r"^(?=.)(?!:   )", re.MULTILINE)  # a line of a definition, which is to be indented
 _BACKTICKS = re.compile("`{3,20}")
 
 
@@ -106,6 +107,21 @@ class _Markdown(MarkdownConverter):
 
     def convert_br(self, el: Tag, text: str, parent_tags: set[str]) -> str:
         return " " if "_inline" in parent_tags else "\n"
+
+    def convert_dd(self, el: Tag, text: str, parent_tags: set[str]) -> str:
+        text = text.strip()
+        if not text or "_inline" in parent_tags:
+            return f" {text} "
+        # The parser takes a second definition, where the first has no end tag, for a part of the first.
+        return "\n:" + _DEFINED.sub("    ", text)[1:] + "\n"
+
+    def convert_dt(self, el: Tag, text: str, parent_tags: set[str]) -> str:
+        term = " ".join(text.split())
+        if not term or "_inline" in parent_tags:
+            return f" {term} "
+        above = el.find_previous_sibling()
+        # Terms that share a definition stand together above it.
+        return f"{term}\n" if isinstance(above, Tag) and above.name == "dt" else f"\n\n{term}\n"
 
     def convert_form(self, el: Tag, text: str, parent_tags: set[str]) -> str:
         return f"\n\n{text.strip()}\n\n"

@@ -29,13 +29,13 @@ class Block:
     """`text[start:end]` of the text, without the white space around it.
 
     A paragraph, or its lines between hard line breaks; a list item's first paragraph; a table's row; a heading; what is
-    inside a block of code.
+    inside a block of code. A definition list's terms and definitions are items: ": 9 to 5" below "Monday".
     """
 
     start: int
     end: int
     kind: Kind
-    # Start and end of the table's header row, on the rows below it.
+    # Start and end of the table's header row, on the rows below it; of the term, on its definitions.
     header: tuple[int, int] | None = None
 
 
@@ -45,12 +45,14 @@ _RULES = ("blockquote", "fence", "heading", "hr", "list")
 _LEAVES = frozenset(("paragraph_open", "heading_open", "fence", "hr"))
 _LINE_END = re.compile(r"\n")
 _ITEM = re.compile(rf"[ \t]*(?:[-*+•]|\d{{1,{LONGEST_NUMBER}}}[.)])[ \t]+")
+_DEFINITION = re.compile(r"[ \t]{0,3}:[ \t]+(?=\S)")  # below its term, as PHP Markdown Extra and Pandoc write it
+_INDENTED = "    "  # what goes on with the definition above
 _ROW = re.compile(r"[ \t]*\|")
 _SEPARATOR = re.compile(r"^[ \t]*\|(?:[ \t]*:?-+:?[ \t]*\|)+[ \t]*$", re.MULTILINE)  # below a table's header
 _HARD_BREAKS = ("  \n", "\\\n")
 _CELL = re.compile(r"\|((?:\\.|[^|\\])*)")
 _LINK = re.compile(r"!?\[([^\]]*)\]\([^)\s]*(?:\s+\"[^\"]*\")?\)")
-_LINE_MARK = re.compile(r"^[ \t]*(?:#{1,6}[ \t]+|[-*+•][ \t]+|\d{1,3}[.)][ \t]+|>[ \t]?)+", re.MULTILINE)
+_LINE_MARK = re.compile(r"^[ \t]*(?:#{1,6}[ \t]+|[-*+•:][ \t]+|\d{1,3}[.)][ \t]+|>[ \t]?)+", re.MULTILINE)
 _EMPHASIS = re.compile(r"(?<!\\)\*+|(?<!\\)`+|(?<![\w\\])_+|(?<!\\)_+(?!\w)|~~")
 _ESCAPE = re.compile(r"\\([^\w\s])")
 
@@ -60,6 +62,7 @@ def blocks(text: str) -> Iterator[Block]:
     starts = [0, *(end.end() for end in _LINE_END.finditer(text)), len(text)]
     done = 0  # lines that have been read
     begins_item = False
+    term: tuple[int, int] | None = None  # of the definition that was read last
     for token in _tokens(text):
         if token.type in ("list_item_open", "list_item_close"):
             begins_item = token.nesting == 1 and len(token.info) <= LONGEST_NUMBER
@@ -69,7 +72,10 @@ def blocks(text: str) -> Iterator[Block]:
         yield from _skipped(text, starts, done, first)
         match token.type:
             case "paragraph_open":
-                yield from _lines(text, starts, first, last, "item" if begins_item else "prose")
+                goes_on = term if text.startswith(_INDENTED, starts[first]) else None
+                found = list(_lines(text, starts, first, last, "item" if begins_item or goes_on else "prose", goes_on))
+                yield from found
+                term = found[-1].header if found and found[-1].kind == "item" else None
             case "heading_open":
                 yield from _block(text, starts[first], starts[last], "item" if begins_item else "heading")
             case "fence":
@@ -131,8 +137,14 @@ def _skipped(text: str, starts: Sequence[int], first: int, last: int) -> Iterato
         yield from _lines(text, starts, first, last, "prose")
 
 
-def _lines(text: str, starts: Sequence[int], first: int, last: int, kind: Kind) -> Iterator[Block]:
-    """A paragraph, or what there is of tables and of lists that are not written as Markdown's."""
+def _lines(
+    text: str, starts: Sequence[int], first: int, last: int, kind: Kind, term: tuple[int, int] | None = None
+) -> Iterator[Block]:
+    """A paragraph, or what there is of tables and of lists that are not written as Markdown's.
+
+    Args:
+        term: of the definition that it goes on with.
+    """
     begin: int | None = None  # of the block that is being read
     previous_row: tuple[int, int] | None = None
     header: tuple[int, int] | None = None
@@ -140,8 +152,16 @@ def _lines(text: str, starts: Sequence[int], first: int, last: int, kind: Kind) 
         at, line = starts[n], text[starts[n] : starts[n + 1]]
         row, item = _ROW.match(line), _ITEM.match(line) or (n == first and kind == "item")
         rule = _is_rule(line)
+        if _DEFINITION.match(line):
+            if begin is not None and not _DEFINITION.match(text, begin):
+                term = trimmed(text, begin, at)
+                yield Block(*term, "item")
+            elif begin is not None:
+                yield from _block(text, begin, at, kind, term)
+            begin, kind = at, "item"
+            continue
         if begin is not None and (row or item or rule or not line.strip()):
-            yield from _block(text, begin, at, kind)
+            yield from _block(text, begin, at, kind, term)
             begin = None
         if rule:
             header = previous_row
@@ -153,10 +173,10 @@ def _lines(text: str, starts: Sequence[int], first: int, last: int, kind: Kind) 
             if begin is None and line.strip():
                 begin, kind = at, "item" if item else "prose"
             if begin is not None and line.endswith(_HARD_BREAKS):
-                yield from _block(text, begin, starts[n + 1], kind)
+                yield from _block(text, begin, starts[n + 1], kind, term)
                 begin = None
     if begin is not None:
-        yield from _block(text, begin, starts[last], kind)
+        yield from _block(text, begin, starts[last], kind, term)
 
 
 def _is_rule(line: str) -> bool:
@@ -164,10 +184,10 @@ def _is_rule(line: str) -> bool:
     return ("---" in line and not line.strip(" \t\n|:-")) or _SEPARATOR.match(line) is not None
 
 
-def _block(text: str, start: int, end: int, kind: Kind) -> Iterator[Block]:
+def _block(text: str, start: int, end: int, kind: Kind, term: tuple[int, int] | None = None) -> Iterator[Block]:
     start, end = trimmed(text, start, end)
     if start < end:
-        yield Block(start, end, kind)
+        yield Block(start, end, kind, term if kind == "item" else None)
 
 
 def trimmed(text: str, start: int, end: int) -> tuple[int, int]:

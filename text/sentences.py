@@ -52,7 +52,8 @@ def split(text: str, lang: str = "") -> list[Sentence]:
     found: list[Sentence] = []
     for block in blocks(text):
         if block.kind == "prose" or (block.kind == "item" and block.end - block.start > LONG_ITEM):
-            found.extend(Sentence(*sentence, block.kind) for sentence in _prose(text, block.start, block.end, lang))
+            sentences = _prose(text, block.start, block.end, lang)
+            found.extend(Sentence(*sentence, block.kind, block.header) for sentence in sentences)
         else:
             found.append(block)
     return found

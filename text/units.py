@@ -5,8 +5,9 @@
     - Adults: €12                              "- Children: nothing"      Fees       A card costs, for a year:
     - Children: nothing                        "It is not transferable."  -          -     with the sentence before
 
-A unit is a sentence, a list item or a table's row. A sentence that leans on the one before ("After that ...") is no
-unit without it. What a unit says to a search is its `sense`: the page's title and the headings above it belong to it.
+A unit is a sentence, a list item, a table's row or a definition of a definition list. A sentence that leans on the one
+before ("After that ...") is no unit without it. What a unit says to a search is its `sense`: the page's title and the
+headings above it belong to it.
 """
 
 from __future__ import annotations
@@ -35,14 +36,14 @@ class Unit:
     text: str
     headings: tuple[str, ...] = ()  # above it, the outermost first; plain text
     intro: str = ""  # Markdown: the sentence that introduces its list or table
-    header: str = ""  # Markdown: of a row, its table's header row
+    header: str = ""  # Markdown: of a row, its table's header row; of a definition, its term
     block: int = 0  # start of the list or table that it is part of; its own start where it is part of none
 
     @property
     def said(self) -> str:
-        """Its own words as a reader hears them: of a row each cell after its column's name."""
-        if not self.header:
-            return plain(self.text)
+        """Its own words as a reader hears them: a cell after its column's name, a definition after its term."""
+        if not self.header or self.kind == "item":
+            return ": ".join(filter(None, map(plain, (self.header, self.text))))
         names, found = (map(plain, cells(row)) for row in (self.header, self.text))
         return "; ".join(f"{name}: {cell}" if name else cell for name, cell in zip(names, found, strict=False) if cell)
 

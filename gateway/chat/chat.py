@@ -221,6 +221,7 @@ async def whole(events: Patient, question: Question, deadline: float) -> ChatRes
         cut=answer.cut,
         left_out=answer.left_out,
         narrower=answer.narrower,
+        tables=answer.tables,
         citations=answer.citations,
         strategy=answer.strategy,
         trace=answer.trace,

@@ -20,7 +20,7 @@ from text.units import Unit, units
 MOST = 10_000  # units a page: with the bundled model a matter of minutes, as for the chunks of the longest page
 LONGEST = 2_000  # characters of a unit: what is longer, a text without full stops, is no quotation
 LONGEST_HEADING = 200  # characters; also of the title
-LONGEST_HEADER = 1_000  # characters of a table's header row
+LONGEST_HEADER = 1_000  # characters of a table's header row, or of a definition's term
 # Characters of units with what is above them, per character of the core, and for each core besides; a unit counts
 # `EACH` more. Prose needs 3 per character, a list of short items 10.
 ROOM, SPARE, EACH = 8, 4_000, 100

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from schemas.answer import Answered, Citation, Done, QuestionRephrased, SourcesFound, Token
+from schemas.answer import Answered, Citation, Done, QuestionRephrased, SourcesFound, Token, WholeTable
 from schemas.query import Question, Source
 
 Script = Callable[[Question], Sequence[Any]]
@@ -29,7 +29,13 @@ def source(
     )
 
 
-def written(text: str, sources: Sequence[Source] = (), citations: Sequence[Citation] = (), pause: float = 0) -> Script:
+def written(
+    text: str,
+    sources: Sequence[Source] = (),
+    citations: Sequence[Citation] = (),
+    pause: float = 0,
+    tables: Sequence[WholeTable] = (),
+) -> Script:
     """A whole answer in pieces of four characters; `pause` seconds in its middle."""
 
     def script(question: Question) -> list[Any]:
@@ -41,7 +47,13 @@ def written(text: str, sources: Sequence[Source] = (), citations: Sequence[Citat
             SourcesFound(grade=0, sources=tuple(sources)),
             *tokens,
             *citations,
-            Answered(text=text, citations=tuple(citations), sources=tuple(sources), extractive=False),
+            Answered(
+                text=text,
+                citations=tuple(citations),
+                sources=tuple(sources),
+                tables=tuple(tables),
+                extractive=False,
+            ),
             Done(),
         ]
 

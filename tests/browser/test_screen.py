@@ -9,10 +9,11 @@ from typing import Any
 import pytest
 
 from gateway.fakes import FakePorts
-from schemas.answer import Answered, Citation, Done, QuestionRephrased, SourcesFound, Token, Topic
+from schemas.answer import Answered, Citation, Done, QuestionRephrased, SourcesFound, Token, Topic, WholeTable
 from schemas.query import Question
 from tests.browser.conftest import Host, chips, overflow
 from tests.browser.scripts import LIBRARY, source, written
+from tests.browser.test_accessibility import violations
 from tests.chromium import Browser
 
 pytestmark = pytest.mark.browser
@@ -164,6 +165,85 @@ async def test_sources_are_numbered_as_they_are_cited_and_open_as_on_their_page(
         assert await page.locator(".passage:visible").inner_text() == "Hours\n\nIt is open all year."
         await page.get_by_role("button", name="1 Hours").click()
         assert await page.locator(".passage:visible").count() == 0
+        assert browser.complaints == []
+
+
+HOURS = """| Day | Pool | Sauna, on the upper floor |
+| --- | --- | --- |
+| Monday | 2:00 pm–8:00 pm | closed |
+""" + "".join(f"| Day {n} | 6:30 am–9:00 pm | 2:00 pm–9:30 pm, women only |\n" for n in range(2, 30))
+ROW = "| Day 25 | 6:30 am–9:00 pm | 2:00 pm–9:30 pm, women only |"
+QUOTED = f"""The website says:
+
+> **Hours**
+>
+> | Day | Pool | Sauna, on the upper floor |
+> | --- | --- | --- |
+> {ROW}
+> | … | … | … |
+>
+> Saturday
+> Sunday
+> : by [appointment](book)
+> : in summer only
+"""
+LISTED = "Monday\n:   9 to 5\n\nSaturday\nSunday\n:   by appointment\n:   in summer only\n\n    Bring a towel."
+
+
+@pytest.mark.parametrize("width", [1000, 390])
+async def test_a_quoted_row_opens_its_whole_table(browser: Browser, host: Host, fakes: FakePorts, width: int) -> None:
+    cuts = [QUOTED.index(mark) for mark in ("| Day |", ROW, "in summer")]
+    fakes.answers.script = written(
+        QUOTED,
+        [source(3, "pool", "Pool", text=LISTED)],
+        [
+            Citation(n=3, start=cuts[1], end=cuts[1] + len(ROW), quote=ROW.replace("|", " ")),
+            Citation(n=3, start=cuts[2], end=len(QUOTED) - 1, quote="in summer only"),
+        ],
+        tables=[WholeTable(n=3, start=cuts[0], text=HOURS.strip())],
+    )
+    async with host.serving() as url:
+        page = await browser.open(url, width=width, height=800)
+        await page.context.grant_permissions(["clipboard-read", "clipboard-write"], origin=url)
+        await opened(page)
+        await ask(page, "?")
+        # As a definition list, in the answer and in the passage.
+        answer = page.locator(".text")
+        assert await answer.locator("dl > *").all_inner_texts() == [
+            *("Saturday", "Sunday", "by appointment", "in summer only1"),
+        ]
+        assert await answer.locator("dd a").first.inner_text() == "appointment"
+        await page.locator(".chip").click()
+        passage = page.locator(".passage:visible")
+        assert await passage.locator("dt, dd").all_inner_texts() == [
+            *("Monday", "9 to 5", "Saturday", "Sunday", "by appointment", "in summer only\n\nBring a towel."),
+        ]
+        assert await passage.locator("mark").all_inner_texts() == ["in summer only"]
+        # The whole table, by keyboard: the quoted row is marked and can be seen.
+        whole = page.locator("details.whole")
+        assert await whole.locator("tr:visible").count() == 0
+        await page.get_by_text("Whole table", exact=True).focus()
+        await page.keyboard.press("Enter")
+        rows = whole.locator("tr:visible")
+        await rows.first.wait_for()
+        assert await rows.count() == 30
+        marks = whole.locator("mark")
+        assert await marks.all_inner_texts() == ["Day 25", "6:30 am–9:00 pm", "2:00 pm–9:30 pm, women only"]
+        await page.wait_for_function(
+            """() => {
+              const box = document.querySelector("pagewire-chat").shadowRoot.querySelector(".whole .table");
+              const [seen, mark] = [box, box.querySelector("mark")].map((node) => node.getBoundingClientRect());
+              return mark.top >= seen.top && mark.bottom <= seen.bottom;
+            }"""
+        )
+        assert await overflow(page) == [0, 0, 0]
+        assert await violations(page) == []
+        # It is no part of what was answered.
+        await page.get_by_role("button", name="Copy", exact=True).click()
+        await page.get_by_role("button", name="Copied").wait_for()
+        copied = await page.evaluate("navigator.clipboard.readText()")
+        assert "Day 2\t" not in copied
+        assert "Saturday\nSunday\n  by appointment" in copied
         assert browser.complaints == []
 
 

@@ -22,6 +22,8 @@ const INLINE = new RegExp(
   "gsu",
 );
 
+const DEFINITION = /^[ \t]{0,3}:[ \t]+(?=\S)/; // below its term
+const INDENTED = /^ {4}/; // what goes on with the definition above
 const ITEM = /^(\s*)([-*+]|\d{1,3}[.)])\s+/; // its indent, its mark
 
 /** An absolute URL that is safe to follow, or null. `base`: address of the page that it stands on, if not this one. */
@@ -97,6 +99,13 @@ class Writer {
         i = this.#list(parent, lines, i);
       } else if (/^\s*\|.*\|\s*$/.test(text)) {
         i = this.#run(lines, i, /^\s*(?=\|)/, (rows) => this.#table(parent, rows));
+      } else if (this.#terms(lines, i)) {
+        i = this.#definitions(parent, lines, i);
+      } else if (DEFINITION.test(text)) {
+        // Its term stands in the passage before this one.
+        const [mark] = text.match(DEFINITION)!;
+        this.#line(added(parent, element("p")), text.slice(mark.length), at + mark.length);
+        i += 1;
       } else {
         const paragraph = added(parent, element("p"));
         for (let first = i; i === first || (i < lines.length && continues(lines[i]!.text)); ) {
@@ -155,10 +164,36 @@ class Writer {
     return i;
   }
 
+  /** How many lines from `i` on are the terms of a definition; none where no definition follows them. */
+  #terms(lines: readonly Line[], i: number): number {
+    let end = i;
+    while (end < lines.length && continues(lines[end]!.text) && !DEFINITION.test(lines[end]!.text)) end += 1;
+    return end < lines.length && DEFINITION.test(lines[end]!.text) ? end - i : 0;
+  }
+
+  /** The definition list that begins at line `i`; returns the line after it. */
+  #definitions(parent: ParentNode, lines: readonly Line[], i: number): number {
+    const list = added(parent, element("dl"));
+    for (let terms = this.#terms(lines, i); terms; terms = this.#terms(lines, i)) {
+      for (const end = i + terms; i < end; i += 1) this.#line(added(list, element("dt")), lines[i]!.text.trim(), lines[i]!.at);
+      while (i < lines.length && DEFINITION.test(lines[i]!.text)) {
+        const mark = lines[i]!.text.match(DEFINITION)![0].length;
+        const inside = [{ text: lines[i]!.text.slice(mark), at: lines[i]!.at + mark }];
+        for (i += 1; i < lines.length && (INDENTED.test(lines[i]!.text) || !lines[i]!.text.trim()); i += 1) {
+          const { text, at } = lines[i]!;
+          inside.push(text.trim() ? { text: text.slice(4), at: at + 4 } : { text: "", at });
+        }
+        this.blocks(added(list, element("dd")), inside);
+      }
+    }
+    return i;
+  }
+
   #table(parent: ParentNode, rows: readonly Line[]): void {
     const table = element("table");
     // Wide tables scroll by themselves, also for the keyboard.
-    parent.append(element("div", { className: "table", tabIndex: 0 }, table));
+    const box = added(parent, element("div", { className: "table", tabIndex: 0 }, table));
+    box.dataset.at = String(rows[0]!.at);
     const ruled = rows.length > 1 && /^[\s|:-]+$/.test(rows[1]!.text);
     rows.forEach(({ text, at }, index) => {
       if (ruled && index === 1) return;

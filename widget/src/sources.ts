@@ -102,15 +102,32 @@ function passage(say: Say, { number, source, quotes }: NumberedSource): HTMLElem
   return element("div", { className: "passage", hidden: true }, where, body);
 }
 
+/** What opens the table that rows of an answer are quoted of, with those rows marked. */
+export function wholeTable(say: Say, text: string, source: ShownSource, quotes: readonly string[]): HTMLElement {
+  const body = element("div", { lang: source.lang, dir: "auto" });
+  body.append(renderMarkdown(text, [], source.url));
+  markQuotes(body, quotes);
+  const whole = element("details", { className: "whole" }, element("summary", { textContent: say("wholeTable") }), body);
+  whole.addEventListener("toggle", () => {
+    const box = body.querySelector(".table");
+    if (whole.open && box) toMark(box);
+  });
+  return whole;
+}
+
 /** Into view, with the first marked sentence in the upper third of what can be seen of the passage. */
 function reveal(passage: HTMLElement): void {
   const body = passage.querySelector("blockquote");
-  const mark = body?.querySelector("mark");
-  if (body && mark) {
-    const above = mark.getBoundingClientRect().top - body.getBoundingClientRect().top;
-    body.scrollTop += above - body.clientHeight / 3;
-  }
+  if (body) toMark(body);
   passage.scrollIntoView({ block: "nearest" });
+}
+
+/** Scrolls a box to what is marked in it. */
+function toMark(box: Element): void {
+  const mark = box.querySelector("mark");
+  if (!mark) return;
+  const above = mark.getBoundingClientRect().top - box.getBoundingClientRect().top;
+  box.scrollTop += above - box.clientHeight / 3;
 }
 
 /** Where the quote stands, whatever white space and Markdown of lists and tables is between its words. */
@@ -123,7 +140,7 @@ function find(text: string, quote: string): { start: number; end: number } | nul
 /** The quote, cut where the passage has list items and table cells: no browser looks for a text across those. */
 function pieces(quote: string, text = ""): string[] {
   const found = find(text, quote);
-  const cited = found ? text.slice(found.start, found.end).split(/\n(?=\s*(?:[-*+|#>]|\d+[.)]|\n))|\|/) : [quote];
+  const cited = found ? text.slice(found.start, found.end).split(/\n(?=\s*(?:[-*+|#>:]|\d+[.)]|\n))|\|/) : [quote];
   return cited.map(plain).filter((piece) => piece !== "");
 }
 
@@ -145,7 +162,7 @@ function withTextFragment(url: string, cited: readonly string[]): string {
 function plain(text: string): string {
   return text
     .replace(/!?\[([^\]]*)\]\([^)]*\)/g, "$1")
-    .replace(/^[#>\s|-]+|[*_`|]+/gm, " ")
+    .replace(/^[#>:\s|-]+|[*_`|]+/gm, " ")
     .replace(/\s+/g, " ")
     .trim();
 }

@@ -5,8 +5,8 @@ import type { ChatContext } from "./context";
 import { writtenOut } from "./copying";
 import { element, textButton } from "./dom";
 import { renderMarkdown, safeUrl } from "./markdown";
-import { type NumberedSource, type ShownSource, citedSources, numbered, relatedPages, sourceLink } from "./sources";
-import type { AskedTurn, Citation, Feedback, Topic } from "./wire";
+import { type NumberedSource, type ShownSource, citedSources, numbered, relatedPages, sourceLink, wholeTable } from "./sources";
+import type { AskedTurn, Citation, Feedback, Topic, WholeTable } from "./wire";
 
 const RELATED = 3; // pages offered when the answer cites none
 const LONG = 8_000; // ms without news after which the visitor is told that it takes long
@@ -28,6 +28,7 @@ export class Turn {
   #answer = "";
   #citations: Citation[] = [];
   #sources: ShownSource[] = [];
+  #tables: WholeTable[] = []; // known with the whole answer; of a kept one never
   #cited: ShownSource[] = []; // as the gateway says; while the answer arrives, its citations tell
   #frame = 0;
   #patience = 0; // the timer of a long wait
@@ -57,8 +58,8 @@ export class Turn {
   /** The answer for a screen reader, once and whole: without the numbers of its sources. */
   get spoken(): string {
     const text = this.#text.cloneNode(true) as HTMLElement;
-    for (const number of text.querySelectorAll("sup")) number.remove();
-    for (const end of text.querySelectorAll("p, li, td, th, br, pre")) end.after(" ");
+    for (const more of text.querySelectorAll("sup, details")) more.remove();
+    for (const end of text.querySelectorAll("p, li, dt, dd, td, th, br, pre")) end.after(" ");
     return `${text.textContent} ${this.#trouble}`.replace(/\s+/g, " ").trim();
   }
 
@@ -142,6 +143,7 @@ export class Turn {
         this.status(say("offline"));
         break;
       case "answer":
+        this.#tables = event.tables;
         this.#complete(event.text, event.citations, event.sources, event.sources.filter(({ cited }) => cited), event.extractive);
         break;
     }
@@ -219,7 +221,12 @@ export class Turn {
         return cited ? [{ at: position(citation.end), node: this.#mark(citation, cited) }] : [];
       })
       .sort((a, b) => a.at - b.at);
-    const fresh = [...renderMarkdown(this.#answer, marks).childNodes];
+    const shown = renderMarkdown(this.#answer, marks);
+    for (const { n, start, text } of this.#tables) {
+      const one = sources.get(n);
+      if (one) shown.querySelector(`.table[data-at="${position(start)}"]`)?.after(wholeTable(this.context.say, text, one.source, one.quotes));
+    }
+    const fresh = [...shown.childNodes];
     // What stays as it was keeps the visitor's selection and focus.
     const changed = fresh.findIndex((node, i) => !this.#text.childNodes[i]?.isEqualNode(node));
     const kept = changed < 0 ? fresh.length : changed;

@@ -16,6 +16,7 @@ export interface Answered {
   cut: boolean;
   left_out: number;
   narrower: Topic[];
+  tables: WholeTable[];
   strategy: string;
   usage: Usage;
   timings_ms: Record<string, number>;
@@ -163,6 +164,12 @@ export interface Usage {
 export interface VisitorToken {
   token: string;
   expires_at: string;
+}
+
+export interface WholeTable {
+  n: number;
+  start: number;
+  text: string;
 }
 
 export type Event = Accepted | QuestionRephrased | SourcesFound | Token | Citation | Answered | Done | Failed | Restart;

@@ -36,7 +36,7 @@ from pipelines.runtime.embedder import Embedder
 from pipelines.runtime.errors import PagewireError
 from pipelines.runtime.settings import StrategyName
 from prompts.phrases import Phrases
-from schemas.answer import Answered, Done, Failed, QuestionRephrased, SourcesFound, Step, Token, Usage
+from schemas.answer import Answered, Done, Failed, QuestionRephrased, SourcesFound, Step, Token, Usage, WholeTable
 from schemas.query import CourtesyKind, Question, Retrieved, Source
 
 log = structlog.get_logger(__name__)
@@ -55,6 +55,7 @@ class _Made:
     extractive: bool = True
     cut: bool = False
     left_out: int = 0
+    tables: list[WholeTable] = field(default_factory=list)
     usage: Usage = field(default_factory=Usage)
     trace: list[Step] = field(default_factory=list)
 
@@ -140,6 +141,7 @@ class Answering:
             cut=made.cut,
             left_out=made.left_out,
             narrower=() if stopped.is_set() else narrower(retrieved),
+            tables=tuple(made.tables),
             strategy=made.strategy,
             trace=tuple(made.trace),
             usage=made.usage,
@@ -212,11 +214,14 @@ class Answering:
         # What the strategy has found since is more than the gate knew.
         if made.sources and not (refuses and made.sources == retrieved.sources):
             # Evidence names the sources by number: what a strategy has found since has other numbers.
-            found = {"sources": made.sources} | ({} if made.sources == retrieved.sources else {"evidence": ()})
+            found = {"sources": made.sources} | (
+                {} if made.sources == retrieved.sources else {"evidence": (), "parts": (), "tables": ()}
+            )
             quoted = replace(task, retrieved=retrieved.model_copy(update=found))
             lead_in = await self._said(phrases.lead_in(retrieved.request.lang), retrieved.request)
             about = await self._said(phrases.say("about", retrieved.request.lang), retrieved.request)
-            async with aclosing(Quote(embedder, lead_in, about).run(quoted)) as pieces:
+            missing = await self._said(phrases.say("missing", retrieved.request.lang), retrieved.request)
+            async with aclosing(Quote(embedder, lead_in, about, missing).run(quoted)) as pieces:
                 async for piece in pieces:
                     if stopped.is_set():
                         return None
@@ -313,6 +318,8 @@ async def _publish(piece: Piece, made: _Made, to: Publication) -> None:
             made.left_out = piece.sentences
         case TakenBack():
             await to.restart()
+        case WholeTable():
+            made.tables.append(piece)
         case SourcesFound():
             made.sources = piece.sources
             await to.put(piece)

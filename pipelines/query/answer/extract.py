@@ -148,7 +148,9 @@ def _units(source: Source) -> Iterator[_Unit]:
             if lines[-1].end - sentence.start <= TOGETHER:
                 yield _Unit(source.text[sentence.start : lines[-1].end], "block", heading)
             else:
-                yield from (_Unit(source.text[item.start : item.end], "item", above) for item in lines)
+                terms = {item.header for item in lines}
+                single = (item for item in lines if (item.start, item.end) not in terms)
+                yield from (_Unit(_with_term(source.text, item), "item", above) for item in single)
             at += len(items)
         elif table and table[-1].end - sentence.start <= TOGETHER:
             yield _Unit(source.text[sentence.start : table[-1].end], "block", heading)
@@ -160,6 +162,12 @@ def _units(source: Source) -> Iterator[_Unit]:
             at += len(table) - 1
         else:
             yield _Unit(text, sentence.kind)
+
+
+def _with_term(text: str, item: Sentence) -> str:
+    """The item; of a definition list the definition below its term."""
+    said = text[item.start : item.end]
+    return f"{text[slice(*item.header)]}\n{said}" if item.header else said
 
 
 def _of_table(source: Source, table: Sequence[Sentence], above: str) -> Iterator[_Unit]:

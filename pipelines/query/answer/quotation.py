@@ -9,13 +9,14 @@ first, and seldom more than one page is quoted: who wants more follows the citat
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date
 
 from pipelines.query.answer.days import matching_rows
-from schemas.answer import Citation, Token
-from schemas.query import Evidence
+from schemas.answer import Citation, Token, WholeTable
+from schemas.query import Evidence, Table
 from text.markdown import cells, plain
 from text.sentences import cut
 
@@ -27,12 +28,14 @@ SIBLINGS = 4.0  # ... of the same list or table
 MOST = 4  # units
 THAT_DAY = 4.0  # of the score: what is about the day that was asked about fits so much better
 
+_MARK = re.compile(r"[ \t]*(?::|[-*+•]|\d{1,3}[.)])[ \t]+")  # of a definition, or of an item in one
+
 
 @dataclass(frozen=True)
 class Quotation:
     """As events to stream."""
 
-    events: tuple[Token | Citation, ...]
+    events: tuple[Token | Citation | WholeTable, ...]
 
     @property
     def text(self) -> str:
@@ -43,16 +46,55 @@ class Quotation:
         return tuple(event for event in self.events if isinstance(event, Citation))
 
 
-def answering(evidence: Sequence[Evidence], lead_in: str) -> Quotation:
+def answering(evidence: Sequence[Evidence], lead_in: str, tables: Sequence[Table] = ()) -> Quotation:
     """The best unit, and what fits as well."""
-    return Quotation(tuple(_written(chosen(evidence), lead_in)))
+    return Quotation(tuple(_written(chosen(evidence), lead_in, tables)))
 
 
-def describing(evidence: Sequence[Evidence], lead_in: str) -> Quotation:
+@dataclass(frozen=True)
+class Unsure:
+    """A part of a question that nothing is sure to answer."""
+
+    said: str  # our own words about it
+    evidence: Sequence[Evidence]
+    shown: bool  # what comes closest is quoted all the same
+
+
+def by_part(
+    sure: Sequence[Sequence[Evidence]], lead_in: str, unsure: Sequence[Unsure], tables: Sequence[Table] = ()
+) -> Quotation:
+    """One quotation for each part of a question.
+
+    Args:
+        sure: what fits each part that is surely answered.
+    """
+    picked = _of_parts(sure)
+    events = list(_written(picked, lead_in, tables))
+    for part in unsure:
+        if part.evidence and any(_overlap(part.evidence[0], each) for each in picked):
+            continue  # it has been quoted for the other part
+        said = f"\n\n{part.said}"
+        at = sum(len(event.text) for event in events if isinstance(event, Token))
+        events += _written(part.evidence[:1], said, tables, at) if part.shown else [Token(text=said)]
+    return Quotation(tuple(events))
+
+
+def _of_parts(parts: Sequence[Sequence[Evidence]]) -> list[Evidence]:
+    """The best of each part, then what is of the same lists and tables."""
+    beside = [
+        each
+        for evidence in parts
+        for each in _chosen(evidence, ROOM // len(parts))[1:]
+        if each.kind != "prose" and _together(each, evidence[0])
+    ]
+    return _fitting([*(evidence[0] for evidence in parts), *beside], LONGEST, MOST * len(parts))
+
+
+def describing(evidence: Sequence[Evidence], lead_in: str, tables: Sequence[Table] = ()) -> Quotation:
     """What fits best on the page of the best unit."""
     best = evidence[0]
     there = [each for each in evidence if each.n == best.n]
-    return Quotation(tuple(_written(_fitting(there, PASSAGE), lead_in)))
+    return Quotation(tuple(_written(_fitting(there, PASSAGE), lead_in, tables)))
 
 
 def unsaid(evidence: Sequence[Evidence], told: str) -> list[Evidence]:
@@ -67,7 +109,7 @@ def on_day(evidence: Sequence[Evidence], day: date, lang: str) -> list[Evidence]
     Args:
         lang: of the pages.
     """
-    matching = set(matching_rows([plain(f"{each.header} {each.text}") for each in evidence], day, lang))
+    matching = set(matching_rows([plain(f"{each.header}\n{each.text}") for each in evidence], day, lang))
     lifted = [
         each.model_copy(update={"score": each.score + THAT_DAY}) if n in matching else each
         for n, each in enumerate(evidence)
@@ -77,20 +119,24 @@ def on_day(evidence: Sequence[Evidence], day: date, lang: str) -> list[Evidence]
 
 def chosen(evidence: Sequence[Evidence]) -> list[Evidence]:
     """What to quote where the best unit is sure, best first."""
+    return _chosen(evidence, ROOM)
+
+
+def _chosen(evidence: Sequence[Evidence], room: int) -> list[Evidence]:
     best = evidence[0]
     well = [
         each
         for each in evidence
         if each.score >= best.score - (SIBLINGS if _together(each, best) and each.kind != "prose" else CLOSE)
     ]
-    return _fitting(well, ROOM)
+    return _fitting(well, room)
 
 
-def _fitting(evidence: Sequence[Evidence], room: int) -> list[Evidence]:
+def _fitting(evidence: Sequence[Evidence], room: int, most: int = MOST) -> list[Evidence]:
     """The first, and as many of the others as there is room for; nothing twice."""
     taken: list[Evidence] = []
     for each in evidence:
-        if len(taken) == MOST:
+        if len(taken) == most:
             break
         if taken and (len(each.text) > room or any(_overlap(each, other) for other in taken)):
             continue
@@ -107,12 +153,19 @@ def _together(one: Evidence, other: Evidence) -> bool:
     return (one.n, one.block) == (other.n, other.block)
 
 
-def _written(picked: Sequence[Evidence], lead_in: str) -> Iterator[Token | Citation]:
-    """A block quotation per list, table or sentence; the best one's first, its own units in reading order."""
+def _written(
+    picked: Sequence[Evidence], lead_in: str, tables: Sequence[Table], at: int = 0
+) -> Iterator[Token | Citation | WholeTable]:
+    """A block quotation per list, table or sentence; the best one's first, its own units in reading order.
+
+    Args:
+        tables: whole; of those that are quoted in part.
+        at: characters of the answer before it.
+    """
     if not picked:
         return
     yield Token(text=lead_in)
-    at = len(lead_in)
+    at += len(lead_in)
     rank = {id(each): n for n, each in enumerate(picked)}
     blocks: dict[tuple[int, int], list[Evidence]] = {}
     for each in picked:
@@ -123,8 +176,12 @@ def _written(picked: Sequence[Evidence], lead_in: str) -> Iterator[Token | Citat
         before = units[0].n
         yield Token(text=begin)
         at += len(begin)
-        for k, unit in enumerate(sorted(units, key=lambda each: each.start)):
-            joint = _above(unit) if k == 0 else "\n> "
+        ordered = sorted(units, key=lambda each: each.start)
+        begins = at + len(_above(ordered[0])) - len(_header(ordered[0]))
+        for last, unit in zip([None, *ordered], ordered, strict=False):
+            defines = unit.kind == "item" and unit.header
+            joint = _above(unit) if last is None else "\n>\n> " if defines and last.header != unit.header else "\n> "
+            joint += _term(unit, last) if defines else ""
             text = _quoted(unit).replace("\n", "\n> ")
             yield Token(text=joint + text)
             start = at + len(joint)
@@ -134,20 +191,41 @@ def _written(picked: Sequence[Evidence], lead_in: str) -> Iterator[Token | Citat
             more = f"\n> |{' … |' * len(cells(units[0].header or units[0].text))}"
             yield Token(text=more)
             at += len(more)
+        whole = next(
+            (each.text for each in tables if (units[0].n in each.sources and units[0].block == each.block)), ""
+        )
+        if units[0].kind == "row" and _rows(whole) > len(units):
+            yield WholeTable(n=units[0].n, start=begins, text=whole)
+
+
+def _rows(table: str) -> int:
+    """Below its header."""
+    return len(table.splitlines()) - (2 if "\n| --- |" in table else 0)
 
 
 def _above(unit: Evidence) -> str:
-    """What must be read before it: the sentence that introduces its list, or the heading; a table's header."""
+    """What must be read before its list or table: the sentence that introduces it, or the heading; a table's header."""
     if unit.kind == "prose":
         return ""
     introduced = unit.intro or (f"**{unit.headings[-1]}**" if unit.headings else "")
     above = introduced.replace("\n", "\n> ") + "\n>\n> " if introduced else ""
-    if unit.header:
-        above += f"{unit.header}\n> |{' --- |' * len(cells(unit.header))}\n> "
-    return above
+    return above + _header(unit)
+
+
+def _header(unit: Evidence) -> str:
+    """Of a row, its table's."""
+    return f"{unit.header}\n> |{' --- |' * len(cells(unit.header))}\n> " if unit.header and unit.kind == "row" else ""
+
+
+def _term(unit: Evidence, last: Evidence | None) -> str:
+    """What stands before a definition: its term, unless that was quoted with the one before, and the mark."""
+    if last and last.header == unit.header:
+        return ": "
+    return f"{unit.header}\n: ".replace("\n", "\n> ")
 
 
 def _quoted(unit: Evidence) -> str:
-    if unit.kind in ("row", "code") or len(unit.text) <= LONGEST:
-        return unit.text
-    return f"{cut(unit.text, LONGEST)} …"
+    text = _MARK.sub("", unit.text) if unit.kind == "item" and unit.header else unit.text
+    if unit.kind in ("row", "code") or len(text) <= LONGEST:
+        return text
+    return f"{cut(text, LONGEST)} …"

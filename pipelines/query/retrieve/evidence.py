@@ -38,6 +38,8 @@ LEADING = 4  # of the best are part of
 APART = 1.0  # standard deviations of the fused score that a chunk's distance from its hit costs
 FAR = 2  # chunks from a hit
 LEAST = -1e9  # of a chunk without units
+SAME = 3.0  # of the score: what a part of a question gains on the page that the part before it was found on
+TOPIC = 0.5  # what a word counts that was said of the topic alone, before the part of a question that is measured
 
 # Of the sum by which units are ordered: fitted on the tuned part of the everyday questions, five times over.
 COSINE, SHARED, OWN, STANDING, PAGE, LISTED = 80.0, 3.0, 1.5, 0.45, 0.45, 0.5
@@ -68,21 +70,26 @@ class Weights:
     unknown: frozenset[str] = frozenset()  # to the index: perhaps misspelled
 
     @classmethod
-    def of(cls, question: str, known: Iterable[tuple[str, int]], total: int, langs: Iterable[str]) -> Weights:
+    def of(
+        cls, question: str, known: Iterable[tuple[str, int]], total: int, langs: Iterable[str], topic: str = ""
+    ) -> Weights:
         """
         Args:
             known: the question's stems and in how many of `total` chunks each is. langs: of the pages.
+            topic: what the question is about besides, in other words: they weigh less.
         """
         terms, read = dict(known), list(dict.fromkeys(langs))
         empty = frozenset[str]().union(*stopwords().values())
         said = dict.fromkeys(words(question))
-        telling = [word for word in said if word not in empty] or list(said)
+        telling = [word for word in said if word not in empty] or ([] if topic else list(said))
+        besides = [word for word in dict.fromkeys(words(topic)) if word not in empty and word not in telling]
         having = {
             word: max((terms.get(stem, 0) for lang in read for stem in indexed(word, lang)), default=0)
-            for word in telling
+            for word in (*telling, *besides)
         }
         unknown = frozenset(word for word, chunks in having.items() if not chunks)
-        return cls({word: idf(chunks, total) for word, chunks in having.items()}, unknown)
+        much = dict.fromkeys(besides, TOPIC)
+        return cls({word: much.get(word, 1.0) * idf(chunks, total) for word, chunks in having.items()}, unknown)
 
     def share(self, likest: Mapping[str, float]) -> float:
         """How much of the question is there. `likest`: of each of its words, how like the likest word there is."""
@@ -124,10 +131,18 @@ class Findings:
         near = heapq.nlargest(TOP, self.units, key=lambda each: each.cosine)
         return [Spoken(f"{each.hit.title} {each.unit.text}", each.hit.lang, each.cosine) for each in near]
 
-    def ordered(self, hits: Sequence[Hit], size: int) -> list[Hit]:
+    def preferring(self, page_key: str) -> Findings:
+        """The same, with what is on a page before what fits as well elsewhere."""
+        raised = (replace(each, score=each.score + SAME * (each.hit.page_key == page_key)) for each in self.units)
+        return Findings(_best_first(raised), self.known)
+
+    def ordered(self, hits: Sequence[Hit], size: int, needed: Sequence[Hit] = ()) -> list[Hit]:
         """The best `size` chunks: those first whose page has the best unit, of a page those with its best units.
 
         A chunk that was only read as a neighbour may be among them. The scores stay those of the hits, in their order.
+
+        Args:
+            needed: what must be among them.
         """
         page: dict[str, float] = {}
         chunk: dict[ChunkKey, float] = {}
@@ -137,6 +152,8 @@ class Findings:
         found = {hit.place: hit for hit in (*hits, *(each.hit for each in self.units[:TOP]))}
         # Stable: without units they stay as they were.
         best = sorted(found.values(), key=lambda hit: (-page.get(hit.page_key, LEAST), -chunk.get(hit.place, LEAST)))
+        lacking = {hit.place: hit for hit in needed if hit.place not in {each.place for each in best[:size]}}
+        best = [*best[:1], *lacking.values(), *(hit for hit in best[1:] if hit.place not in lacking)]
         scores = sorted((hit.score for hit in hits), reverse=True)
         filled = scores + scores[-1:] * (len(best) - len(scores))
         return [replace(hit, score=score) for hit, score in zip(best, filled, strict=True)][:size]
@@ -190,12 +207,14 @@ def weigh(
     near: Sequence[Hit],
     terms: Sequence[tuple[str, int]],
     total: int,
+    topic: str = "",
 ) -> Findings:
     """Measure every unit of the hits and of what is near them.
 
     Args:
         vector: of the question.
         hits: fused, best first. near: chunks around them. terms, total: as the search knows the question's words.
+        topic: of a part of a question, what was asked before it.
     """
     pages: dict[str, float] = {}
     for hit in hits:
@@ -206,7 +225,7 @@ def weigh(
     if not units:
         return Findings(())
     cosines = np.stack([unit.vector for _, unit in units]) @ vector
-    weights = Weights.of(question, terms, total, (hit.lang for hit in read))
+    weights = Weights.of(question, terms, total, (hit.lang for hit in read), topic)
     said = [frozenset(words(_said(unit))) for _, unit in units]
     above = [frozenset(words(" ".join((hit.title, *unit.headings, unit.intro)))) for hit, unit in units]
     there = frozenset[str]().union(*said, *above)
@@ -220,7 +239,11 @@ def weigh(
         page = pages.get(hit.page_key, at)
         score = COSINE * cosine + SHARED * shared + OWN * alone + STANDING * at + PAGE * page
         weighed.append(Weighed(hit, unit, cosine, shared, at, page, score + LISTED * (unit.kind in ("item", "row"))))
-    return Findings(sorted(weighed, key=lambda each: (-each.score, each.place)), known_share(terms, total))
+    return Findings(_best_first(weighed), known_share(terms, total))
+
+
+def _best_first(weighed: Iterable[Weighed]) -> list[Weighed]:
+    return sorted(weighed, key=lambda each: (-each.score, each.place))
 
 
 def _read(each: Weighed) -> str:

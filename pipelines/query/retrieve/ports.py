@@ -45,7 +45,7 @@ class HitUnit:
     kind: UnitKind
     headings: tuple[str, ...] = ()  # above it, the outermost first; plain text
     intro: str = ""  # Markdown: the sentence that introduces its list or table
-    header: str = ""  # Markdown: of a row, its table's header row
+    header: str = ""  # Markdown: of a row, its table's header row; of a definition, its term
     block: int = 0  # start of the list or table that it is part of; its own start where it is part of none
     vector: Vector32 = dataclasses.field(compare=False, repr=False)  # of length 1; its sense, as a passage
 

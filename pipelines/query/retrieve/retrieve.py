@@ -9,13 +9,15 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from time import perf_counter
 
-from pipelines.query.retrieve.evidence import Findings, graded, sureness, weigh
+from pipelines.query.retrieve.evidence import UNCLEAR, Findings, graded, sureness, weigh
 from pipelines.query.retrieve.gate import Evidence, Spoken, judge
+from pipelines.query.retrieve.parts import AskedPart, by_part, parts
 from pipelines.query.retrieve.ports import Chunks, Hit, Reranker, SearchEmbedder
 from pipelines.query.retrieve.search import Retrieval, Searcher
+from pipelines.query.retrieve.tables import whole_tables
 from pipelines.query.retrieve.widen import passages, wanted
 from pipelines.query.settings import QuerySettings
-from schemas.query import Gate, Grade, Rephrased, Retrieved, Source
+from schemas.query import Gate, Grade, Rephrased, Retrieved, Source, Table
 
 NOTHING_FOUND: Grade = 5
 FINE: Grade = 0
@@ -75,11 +77,14 @@ async def retrieve(
         fields = dict.fromkeys((hit.index, hit.page_key, hit.field) for hit in hits[: settings.content_hits])
         near += _same_revision([chunk for place in fields for chunk in await chunks.field(*place)], hits)
     findings = Findings(())
+    asked_parts: list[AskedPart] = []
     if found.vector is not None:
         seen = found.candidates
         findings = weigh(asked.question, found.vector, hits, near, seen.terms, seen.total)
         if reranker is None or keyword:
-            hits = findings.ordered(hits, settings.content_hits)
+            if not (writes or keyword):
+                asked_parts = await by_part(_pieces(asked), found, hits, near)
+            hits = findings.ordered(hits, settings.content_hits, [part.findings.units[0].hit for part in asked_parts])
     timings["evidence"] = (perf_counter() - began) * 1000
     measured = findings  # what the sureness is fitted to
     if reranker is not None and not keyword:
@@ -96,12 +101,17 @@ async def retrieve(
             grade, gate = await _judged(asked, found, found.model, settings, measured.nearest)
         if settings.gate and sure is not None and hits:
             grade = graded(grade, sure, writes)
+            if any(part.answered for part in asked_parts):
+                grade = FINE  # what is missing of the rest is named
     timings["gate"] = (perf_counter() - began) * 1000
     began = perf_counter()
     if keyword:
         sources = passages(hits, near, settings.readable(request.site), whole_fields=True)
     else:
         sources = await widen(hits[: settings.content_hits], near, chunks, settings, settings.readable(request.site))
+    tables: tuple[Table, ...] = ()
+    if grade < UNCLEAR and not writes:
+        tables = await whole_tables([findings, *(part.findings for part in asked_parts)], near, sources, chunks)
     return Retrieved(
         request=asked.request,
         question=asked.question,
@@ -111,6 +121,8 @@ async def retrieve(
         gate=gate,
         evidence=findings.cited(sources),
         sure=sure,
+        parts=tuple(part.cited(sources) for part in asked_parts),
+        tables=tables,
         timings_ms=asked.timings_ms | timings | {"widen": (perf_counter() - began) * 1000},
     )
 
@@ -131,6 +143,12 @@ async def widen(
     rest = [place for place in wanted(hits, settings.neighbours) if place not in seen]
     around = [*near, *await chunks.chunks(hits[0].index, rest)]
     return passages(hits, _same_revision(around, hits), readable)
+
+
+def _pieces(asked: Rephrased) -> tuple[str, ...]:
+    """The parts of the visitor's own question: one that was put together with those before it is one question."""
+    request = asked.request
+    return parts(asked.question, request.lang) if asked.question in request.question else ()
 
 
 def _same_revision(chunks: Iterable[Hit], hits: Iterable[Hit]) -> list[Hit]:

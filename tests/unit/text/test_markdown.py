@@ -36,6 +36,9 @@ def units(text: str) -> list[tuple[str, str]]:
         ("a\r\n\r\nb", [("prose", "a"), ("prose", "b")]),
         ("```\r\na\r\n```\r\nb", [("code", "a"), ("prose", "b")]),
         ("a\\\nb", [("prose", "a\\"), ("prose", "b")]),
+        ("a\n: b\n: c\n\nd\n:   e\n\n    f", [("item", t) for t in ("a", ": b", ": c", "d", ":   e", "f")]),
+        ("- a\n\n  b\n  : c", [("item", "- a"), ("item", "b"), ("item", ": c")]),
+        ("a: b\n:) c", [("prose", "a: b\n:) c")]),
         ("", []),
     ],
 )
@@ -53,6 +56,7 @@ def test_blocks(text: str, expected: list[tuple[str, str]]) -> None:
         ("   - b\n2. c", [("item", "- b"), ("item", "2. c")]),
         ("a\n7. b\n8. c", [("prose", "a"), ("item", "7. b"), ("item", "8. c")]),
         ("a()\n```\nb", [("prose", "a()"), ("code", "b")]),
+        (": b\n: c", [("item", ": b"), ("item", ": c")]),  # of a term in the passage before
         # As office files and the text of PDFs have them.
         ("• a\n• b", [("item", "• a"), ("item", "• b")]),
     ],
@@ -65,6 +69,12 @@ def test_rows_know_their_header() -> None:
     text = "a\n| b |\n| --- |\n| c |\nd\n\n| e |"
     found = [(text[b.start : b.end], b.header and text[slice(*b.header)]) for b in blocks(text)]
     assert found == [("a", None), ("| b |", None), ("| c |", "| b |"), ("d", None), ("| e |", None)]
+
+
+def test_definitions_know_their_terms() -> None:
+    text = "a\nb\n: c\n\n    d\n\ne"
+    terms = [block.header and text[slice(*block.header)] for block in blocks(text)]
+    assert terms == [None, "a\nb", "a\nb", None]
 
 
 @pytest.mark.parametrize("mark", ["> ", "- ", "> - ", "1. "])
@@ -95,6 +105,7 @@ def test_blocks_are_in_order_apart_and_lose_no_word(text: str) -> None:
         ('1. [Fees](/fees "All fees") for snake_case', "Fees for snake_case"),
         ("| Mon | 9–18 |", "Mon 9–18"),
         ("| Day | Hours |\n| --- | --- |\n| Mon | 9–18 |", "Day Hours Mon 9–18"),
+        ("Mon\n:   9–18", "Mon 9–18"),
         ("> Quote \\* `code`\n> more", "Quote * code more"),
         ("![Map](map.png) here", "Map here"),
         ("**Open daily.", "Open daily."),  # half of `**Open daily. Closed on Sundays.**`

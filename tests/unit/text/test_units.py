@@ -93,3 +93,38 @@ def test_what_has_no_word_is_none() -> None:
 )
 def test_whether_a_sentence_leans_is_told_by_its_beginning(sentence: str, lang: str, expected: bool) -> None:
     assert leans(sentence, lang) is expected
+
+
+HOURS = """We are open:
+
+Monday
+:   9 to 5
+:   not in May
+
+Saturday
+Sunday
+:   By appointment only. Call us before you come.
+
+    Bring your card.
+
+Then we are closed.
+"""
+
+
+def test_a_definition_knows_its_term() -> None:
+    all_of_them = units(HOURS, "en")
+    items = [(unit.header, unit.said, unit.intro) for unit in all_of_them if unit.kind == "item"]
+    assert items == [
+        ("Monday", "Monday: 9 to 5", "We are open:"),
+        ("Monday", "Monday: not in May", "We are open:"),
+        ("Saturday\nSunday", "Saturday Sunday: By appointment only. Call us before you come.", "We are open:"),
+        ("Saturday\nSunday", "Saturday Sunday: Bring your card.", "We are open:"),
+    ]
+    assert len({unit.block for unit in all_of_them if unit.kind == "item"}) == 1
+    assert [unit.text for unit in all_of_them if unit.kind == "prose"] == ["We are open:", "Then we are closed."]
+
+
+def test_each_sentence_of_a_long_definition_knows_its_term() -> None:
+    text = f"Dogs\n:   {'They are welcome. ' * 20}"
+    assert {unit.header for unit in units(text, "en")} == {"Dogs"}
+    assert len(units(text, "en")) == 20

@@ -25,6 +25,7 @@ export const de: Words = {
   offline: "Keine Verbindung. Sobald es wieder eine gibt, geht es von selbst weiter.",
   stopped: "Angehalten.",
   quoted: "Wörtlich von den Seiten zitiert.",
+  wholeTable: "Ganze Tabelle",
   sources: "Quellen",
   related: "Seiten, die helfen könnten",
   narrower: "Meinen Sie etwas davon?",

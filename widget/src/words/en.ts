@@ -23,6 +23,7 @@ export const en = {
   offline: "No connection. It goes on by itself when there is one again.",
   stopped: "Stopped.",
   quoted: "Quoted word for word from the pages.",
+  wholeTable: "Whole table",
   sources: "Sources",
   related: "Pages that may help",
   narrower: "Do you mean one of these?",

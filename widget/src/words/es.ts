@@ -25,6 +25,7 @@ export const es: Words = {
   offline: "Sin conexión. Continuará automáticamente en cuanto se restablezca.",
   stopped: "Detenida.",
   quoted: "Citado literalmente de las páginas.",
+  wholeTable: "Tabla completa",
   sources: "Fuentes",
   related: "Páginas que pueden ayudar",
   narrower: "¿Se refiere a algo de esto?",

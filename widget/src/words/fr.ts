@@ -25,6 +25,7 @@ export const fr: Words = {
   offline: "Pas de connexion. La suite viendra d’elle-même dès son rétablissement.",
   stopped: "Arrêté.",
   quoted: "Cité mot pour mot d’après les pages.",
+  wholeTable: "Tableau entier",
   sources: "Sources",
   related: "Pages susceptibles de vous aider",
   narrower: "Pensez-vous à l’un de ces sujets ?",

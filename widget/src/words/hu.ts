@@ -25,6 +25,7 @@ export const hu: Words = {
   offline: "Nincs kapcsolat. Amint helyreáll, magától folytatódik.",
   stopped: "Leállítva.",
   quoted: "Szó szerinti idézet az oldalakról.",
+  wholeTable: "A teljes táblázat",
   sources: "Források",
   related: "Oldalak, amelyek segíthetnek",
   narrower: "Ezek valamelyikére gondol?",

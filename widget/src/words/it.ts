@@ -25,6 +25,7 @@ export const it: Words = {
   offline: "Nessuna connessione. Si riprende da sé appena ritorna.",
   stopped: "Interrotta.",
   quoted: "Citato alla lettera dalle pagine.",
+  wholeTable: "Tabella completa",
   sources: "Fonti",
   related: "Pagine che possono essere utili",
   narrower: "Intende uno di questi argomenti?",

@@ -30,6 +30,7 @@ export const pl: Words = {
   offline: "Brak połączenia. Gdy wróci, odpowiedź pojawi się sama.",
   stopped: "Zatrzymano.",
   quoted: "Cytat dosłowny ze stron.",
+  wholeTable: "Cała tabela",
   sources: "Źródła",
   related: "Strony, które mogą pomóc",
   narrower: "Czy chodzi o coś z tego?",

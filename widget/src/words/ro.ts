@@ -29,6 +29,7 @@ export const ro: Words = {
   offline: "Fără conexiune. Se continuă automat la restabilirea ei.",
   stopped: "Oprit.",
   quoted: "Citat cuvânt cu cuvânt din pagini.",
+  wholeTable: "Tabelul întreg",
   sources: "Surse",
   related: "Pagini care v-ar putea ajuta",
   narrower: "Vă referiți la una dintre acestea?",

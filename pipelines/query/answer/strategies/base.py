@@ -28,7 +28,7 @@ from pipelines.query.rephrase.rewrite import conversation
 from pipelines.query.site_prompts import SitePrompts
 from pipelines.runtime.settings import JudgeName, StepName, ToolCalling
 from prompts.loader import ChatMessage, Example, Prompt, fence
-from schemas.answer import Citation, SourcesFound, Step, StepKind, Token, Usage
+from schemas.answer import Citation, SourcesFound, Step, StepKind, Token, Usage, WholeTable
 from schemas.page import FieldName
 from schemas.query import Retrieved, Source
 
@@ -58,7 +58,7 @@ class TakenBack:
     """Forget the text and the citations so far: they are told again, without what a judge has refuted."""
 
 
-Piece = Token | Citation | Step | SourcesFound | Usage | CutShort | LeftOut | TakenBack
+Piece = Token | Citation | Step | SourcesFound | Usage | CutShort | LeftOut | TakenBack | WholeTable
 
 
 @dataclass(frozen=True)

@@ -16,10 +16,10 @@ from babel.dates import format_date
 from pipelines.query.answer.canned import candidates
 from pipelines.query.answer.days import asked_day
 from pipelines.query.answer.extract import extract
-from pipelines.query.answer.quotation import answering, describing, on_day, unsaid
+from pipelines.query.answer.quotation import Unsure, answering, by_part, describing, on_day, unsaid
 from pipelines.query.answer.strategies.base import Piece, Task, step
 from pipelines.runtime.embedder import Embedder
-from schemas.query import Evidence, Retrieved
+from schemas.query import Evidence, Part, Retrieved, SureOf
 
 QUOTABLE = ("content", "description")
 
@@ -30,12 +30,14 @@ class Quote:
     Args:
         lead_in: what comes before a quotation, in the visitor's language.
         about: what comes before a passage of a page that is about the question, as far as one can tell.
+        missing: what comes before the part of a question that nothing is sure to answer.
     """
 
-    def __init__(self, embedder: Embedder, lead_in: str, about: str) -> None:
+    def __init__(self, embedder: Embedder, lead_in: str, about: str, missing: str) -> None:
         self._embedder = embedder
         self._lead_in = lead_in
         self._about = about
+        self._missing = missing
 
     async def run(self, task: Task) -> AsyncGenerator[Piece, None]:
         """Nothing where there is nothing to quote. Raises: Retryable: the embedder is away."""
@@ -53,12 +55,14 @@ class Quote:
                 evidence, sure = others, False  # what was sure has been read, and was not what was wanted
             elif retrieved.request.history and (others := unsaid(evidence, retrieved.request.history[-1].answer)):
                 evidence = others  # a further question wants to know something else
-            if not sure:
-                best = [source for source in retrieved.sources if source.n == evidence[0].n]
-                links = [f" [{title}](<{url}>)" for title, url in candidates(best)]
-                quotation = describing(evidence, about + "".join(links))
+            parts = [] if retrieved.request.replaced else [_dated(part, task, lang) for part in retrieved.parts]
+            if answered := [part for part in parts if _sure_of(part) == "unit"]:
+                unsure = [self._unsure(part, retrieved) for part in parts if part not in answered]
+                quotation = by_part([part.evidence for part in answered], lead_in, unsure, retrieved.tables)
+            elif not sure:
+                quotation = describing(evidence, _linked(about, evidence[0].n, retrieved), retrieved.tables)
             else:
-                quotation = answering(evidence, lead_in)
+                quotation = answering(evidence, lead_in, retrieved.tables)
             for event in quotation.events:
                 yield event
             yield step("quote", task.question, f"{len(quotation.citations)} units", began)
@@ -70,6 +74,32 @@ class Quote:
         for event in extracted.events:
             yield event
         yield step("quote", task.question, f"{len(extracted.citations)} sentences", began)
+
+    def _unsure(self, part: Part, retrieved: Retrieved) -> Unsure:
+        asked = f"“{part.question}”"
+        if _sure_of(part) == "nothing":
+            return Unsure(f"{self._missing} {asked}", part.evidence, shown=False)
+        return Unsure(f"{asked}: {_linked(self._about, part.evidence[0].n, retrieved)}", part.evidence, shown=True)
+
+
+def _dated(part: Part, task: Task, lang: str) -> Part:
+    """Where it is about a day, with what is about that day first."""
+    day = asked_day(part.question, task.now, lang) if part.evidence else None
+    if day is None:
+        return part
+    return part.model_copy(update={"evidence": tuple(on_day(part.evidence, day, _language(task.retrieved)))})
+
+
+def _sure_of(part: Part) -> SureOf:
+    if not part.evidence:
+        return "nothing"
+    return part.sure.of if part.sure else "unit"
+
+
+def _linked(about: str, n: int, retrieved: Retrieved) -> str:
+    """With the page that it is said of."""
+    best = [source for source in retrieved.sources if source.n == n]
+    return about + "".join(f" [{title}](<{url}>)" for title, url in candidates(best))
 
 
 def _language(retrieved: Retrieved) -> str:

@@ -123,6 +123,12 @@ async def test_items_of_a_long_list_keep_its_introduction() -> None:
 FEES = "| Day | Hours |\n| --- | --- |\n| Monday | 9-18 |\n| Sunday | closed |"
 
 
+def test_definitions_of_a_long_list_keep_their_terms() -> None:
+    listed = "\n\n".join(f"Day {n}\n:   {'from nine to five, ' * 5}" for n in range(9))
+    found = [candidate.text for candidate in candidates([source(1, listed)])]
+    assert found == [term.strip() for term in listed.split("\n\n")]
+
+
 async def test_a_short_table_is_quoted_whole_under_its_heading() -> None:
     page = source(1, f"Come early.\n\n## Hours\n\n{FEES}\n\nBring coins.")
     text, citations = await quoted("Hours on Sunday?", page, limit=1)

@@ -5,8 +5,9 @@ from __future__ import annotations
 from datetime import date
 from typing import Any
 
-from pipelines.query.answer.quotation import MOST, Quotation, answering, describing, on_day
-from schemas.query import Evidence
+from pipelines.query.answer.quotation import MOST, Quotation, Unsure, answering, by_part, describing, on_day
+from schemas.answer import WholeTable
+from schemas.query import Evidence, Table
 from text.markdown import plain
 
 LEAD_IN = "The website says:"
@@ -94,3 +95,70 @@ def test_of_opening_hours_the_row_of_the_day_that_was_asked_about_comes_first() 
     tuesday, sunday = date(2026, 11, 24), date(2026, 11, 22)
     assert [each.start for each in on_day(evidence, tuesday, "en")] == [20, 40]
     assert [each.start for each in on_day(evidence, sunday, "en")] == [40, 20]
+
+
+def test_of_a_parts_table_its_rows_and_nothing_else_that_fits_as_well() -> None:
+    row = {"kind": "row", "header": "| Dog | Tax |", "block": 5, "of": 2}
+    tax = [
+        said("| first | 84 |", 10, start=20, **row),
+        said("| second | 132 |", 9, start=40, **row),
+        said("Pay it.", 9),
+    ]
+    register = [said("Register it here.", 8, start=90)]
+    quotation = by_part([tax, register], LEAD_IN, [Unsure("Nothing about: “why”", [said("Far.")], shown=False)])
+    assert whole(quotation).splitlines()[2:] == [
+        "> | Dog | Tax |",
+        "> | --- | --- |",
+        "> | first | 84 |",
+        "> | second | 132 |",
+        ">",
+        "> Register it here.",
+        "",
+        "Nothing about: “why”",
+    ]
+
+
+def test_citations_of_what_comes_closest_to_a_part_are_counted_on() -> None:
+    quotation = by_part(
+        [[said("Open daily.")]], LEAD_IN, [Unsure("Closest:", [said("A ticket is 4 euros.", start=50)], shown=True)]
+    )
+    assert whole(quotation).endswith("Closest:\n\n> A ticket is 4 euros.")
+    assert len(quotation.citations) == 2
+
+
+def test_definitions_are_quoted_below_their_terms() -> None:
+    day = {"kind": "item", "block": 5, "of": 4, "headings": ("Hours",)}
+    evidence = [
+        said(":   9 to 5", 10, start=10, header="Monday", **day),
+        said(":   not in May", 9, start=20, header="Monday", **day),
+        said("- by letter", 9, start=40, header="Friday\nSunday", **day),
+    ]
+    assert whole(answering(evidence, LEAD_IN)).splitlines()[2:] == [
+        "> **Hours**",
+        ">",
+        "> Monday",
+        "> : 9 to 5",
+        "> : not in May",
+        ">",
+        "> Friday",
+        "> Sunday",
+        "> : by letter",
+    ]
+
+
+ROW = {"kind": "row", "header": "| Day | Hours |", "block": 5, "of": 3, "headings": ("Hours",)}
+WEEK = "| Day | Hours |\n| --- | --- |\n| Sat | 8 |\n| Sun | 9 |"
+
+
+def test_the_whole_table_comes_with_rows_of_it() -> None:
+    tables = [Table(sources=(1, 2), block=5, text=WEEK), Table(sources=(1,), block=99, text="| x |")]
+    quotation = answering([said("| Sun | 9 |", n=2, start=40, **ROW)], LEAD_IN, tables)
+    [whole_table] = [event for event in quotation.events if isinstance(event, WholeTable)]
+    assert (whole_table.n, whole_table.text) == (2, WEEK)
+    assert quotation.text[whole_table.start :].startswith("| Day | Hours |\n> | --- |")
+
+
+def test_a_table_all_of_whose_rows_are_quoted_is_whole() -> None:
+    rows = [said("| Sat | 8 |", 9, start=20, **ROW), said("| Sun | 9 |", start=40, **ROW)]
+    quotation = answering(rows, LEAD_IN, [Table(sources=(1,), block=5, text=WEEK)])
+    assert not any(isinstance(event, WholeTable) for event in quotation.events)

@@ -77,6 +77,13 @@ def test_pages_are_ordered_by_their_best_unit_and_scores_stay_in_order() -> None
     assert [each.score for each in ordered] == [0.9, 0.6]
 
 
+def test_what_is_needed_is_among_the_best_chunks() -> None:
+    hits = [hit("a", n, 0.9 - n / 10, unit(f"Near {n}.", 0.9)) for n in range(3)]
+    ordered = found(*hits).ordered(hits, 2, [hits[2]])
+    assert [(each.ord, each.score) for each in ordered] == [(0, 0.9), (2, 0.8)]
+    assert found(*hits).ordered(hits, 2, [hits[1]]) == found(*hits).ordered(hits, 2)
+
+
 class Wants:
     """A reranker that wants a word."""
 

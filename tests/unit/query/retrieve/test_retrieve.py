@@ -103,6 +103,39 @@ async def test_a_hit_is_widened_by_its_neighbours() -> None:
     assert list(retrieved.timings_ms) == ["rephrase", "search", "evidence", "gate", "widen"]
 
 
+TWO = "What does a ticket cost, and where do I get a towel?"
+SEATS = "| Ticket | Euros |\n| --- | --- |\n| Day | 4 |\n| Year | 90 |"
+
+
+async def in_parts(*, writes: bool = False, question_asked: str = TWO) -> Retrieved:
+    """Of a page that has a table and a sentence."""
+    model = Models.model
+    rows = [("| Year | 90 |", "a ticket cost: Year 90"), ("A towel is at the desk.", "get a towel at the desk")]
+    units = [
+        HitUnit(start=n, text=text, kind="row" if n == 0 else "prose", block=n, vector=await model.query(sense))
+        for n, (text, sense) in enumerate(rows)
+    ]
+    index = FakeIndex([hit(0, f"{SEATS}\n\n{rows[1][0]}", cosine=0.8, score=0.5, units=tuple(units))])
+    request = question().model_copy(update={"question": question_asked})
+    rephrased = Rephrased(request=request, question=TWO, mode="semantic")
+    return await retrieve(rephrased, searcher(index), index, SETTINGS, writes=writes)
+
+
+async def test_a_question_that_asks_two_things_is_handed_on_by_part_and_rows_with_their_table() -> None:
+    retrieved = await in_parts()
+    assert [(part.question, part.evidence[0].text) for part in retrieved.parts] == [
+        ("What does a ticket cost", "| Year | 90 |"),
+        ("where do I get a towel", "A towel is at the desk."),
+    ]
+    assert [(table.sources, table.text) for table in retrieved.tables] == [((1,), SEATS)]
+
+
+async def test_a_question_together_with_those_before_it_and_one_that_a_model_answers_have_no_parts() -> None:
+    assert (await in_parts(question_asked="and where do I get a towel?")).parts == ()
+    retrieved = await in_parts(writes=True)
+    assert (retrieved.parts, retrieved.tables) == ((), ())
+
+
 async def test_only_what_fits_is_read_and_the_rest_when_there_is_room_for_it() -> None:
     long = [hit(n, f"Part {n}. " + "x" * 480) for n in range(5)]
     for budget, reads in ((1_200, 1), (6_000, 2)):

@@ -8,7 +8,7 @@ from adapters.embedders.fake import FakeEmbedder
 from pipelines.query.answer.strategies.base import Task
 from pipelines.query.answer.strategies.quote import Quote
 from schemas.answer import Citation, Step, Token
-from schemas.query import Evidence, Retrieved, Sure, SureOf, Turn
+from schemas.query import Evidence, Part, Retrieved, Sure, SureOf, Turn
 from tests.asking import retrieved, source
 
 POOL = source(1, "Open daily. Bring a towel.")
@@ -29,7 +29,7 @@ async def said(question: Retrieved) -> tuple[str, list[int], FakeEmbedder]:
     embedder = FakeEmbedder()
     now = datetime(2026, 11, 23, 12, tzinfo=UTC)  # a Monday
     task = Task(question, site="Town", language="English", now=now, budget=6_000, history_messages=0)
-    pieces = [piece async for piece in Quote(embedder, "It says:", "Closest:").run(task)]
+    pieces = [piece async for piece in Quote(embedder, "It says:", "Closest:", "Nothing about:").run(task)]
     assert isinstance(pieces[-1], Step)
     text = "".join(piece.text for piece in pieces if isinstance(piece, Token))
     return text, [piece.n for piece in pieces if isinstance(piece, Citation)], embedder
@@ -88,3 +88,46 @@ async def test_where_there_is_nothing_else_it_is_said_again() -> None:
     question = found("unit", EVIDENCE[:1])
     again = question.request.model_copy(update={"replaced": "> A ticket costs 4 euros."})
     assert (await said(question.model_copy(update={"request": again})))[1] == [2]
+
+
+def in_parts(*parts: tuple[str, int, SureOf]) -> Retrieved:
+    """Each with the unit that fits it best, and what it is sure of."""
+    asked = [Part(question=said, evidence=EVIDENCE[best : best + 1], sure=Sure(of=of)) for said, best, of in parts]
+    return found("page").model_copy(update={"parts": tuple(asked)})
+
+
+async def test_each_part_of_a_question_is_quoted_by_itself() -> None:
+    text, cited, _ = await said(in_parts(("what is a ticket", 0, "unit"), ("when is it open", 1, "unit")))
+    assert text == "It says:\n\n> A ticket costs 4 euros.\n\n> Open daily."
+    assert cited == [2, 1]
+
+
+async def test_a_part_that_nothing_answers_is_named() -> None:
+    text, cited, _ = await said(in_parts(("what is a ticket", 0, "unit"), ("who sings", 1, "nothing")))
+    assert text == "It says:\n\n> A ticket costs 4 euros.\n\nNothing about: “who sings”"
+    assert cited == [2]
+
+
+async def test_what_comes_closest_to_a_part_is_said_to_be_no_more() -> None:
+    question = in_parts(("who sings", 0, "page"), ("when is it open", 1, "unit"))
+    text, cited, _ = await said(question)
+    closest = "“who sings”: Closest: [Tickets \\[new\\]](</p2>)\n\n> A ticket costs 4 euros."
+    assert text == f"It says:\n\n> Open daily.\n\n{closest}"
+    assert cited == [1, 2]
+
+
+async def test_a_part_is_not_missing_whose_best_unit_was_quoted_for_the_other() -> None:
+    text, _, _ = await said(in_parts(("what is a ticket", 0, "unit"), ("and in euros", 0, "nothing")))
+    assert text == "It says:\n\n> A ticket costs 4 euros."
+
+
+async def test_a_question_no_part_of_which_is_sure_is_one_question() -> None:
+    text, _, _ = await said(in_parts(("what is a ticket", 0, "page"), ("who sings", 1, "nothing")))
+    assert text.startswith("Closest:")
+
+
+async def test_who_asks_again_is_not_answered_by_parts() -> None:
+    question = in_parts(("what is a ticket", 0, "unit"), ("who sings", 1, "nothing"))
+    again = question.request.model_copy(update={"replaced": "A ticket costs 4 euros."})
+    text, _, _ = await said(question.model_copy(update={"request": again}))
+    assert "Nothing about" not in text
