@@ -5,9 +5,9 @@ Most candidates only help to order the others, and their texts are what a search
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from hashlib import blake2b
 from typing import Any, Protocol
 
 from cachetools import TTLCache
@@ -118,7 +118,8 @@ class SiteSearch:
             ElasticsearchDown: away, or the index is not ready yet.
         """
         visible = visible_to(groups)
-        target = {"index": self._indexes.target(site)}
+        # The same copies of the shards for the same question: copies count deleted documents each in its own way.
+        target = {"index": self._indexes.target(site), "preference": _preference(text)}
         live = await self._indexes.live(site) if keyword_hits else None
         by_language = live is not None and live.by_language
         asked = await self._readings(text, live.name if live and by_language else "") if keyword_hits else []
@@ -126,10 +127,15 @@ class SiteSearch:
         if vector is not None:
             searches += [target, _knn(vector, floors, content_hits, visible)]
         if keyword_hits:
-            searches += [target, _keywords(text, asked, keyword_hits, visible)]
+            # A word counts by how rare it is in the whole index. With one shard that costs nothing.
+            everywhere = {"search_type": "dfs_query_then_fetch"}
+            searches += [target | everywhere, _keywords(text, asked, keyword_hits, visible)]
+        stems = _stems(asked)[:MAX_STEMS]
+        if stems:
+            searches += [target, _counts(stems)]
         with explained(f"searching site {site}"):
             try:
-                found, known = await asyncio.gather(self._es.msearch(searches=searches), self._words(site, asked))
+                found = await self._es.msearch(searches=searches)
             except NotFoundError:
                 found = None
             except BadRequestError:
@@ -144,7 +150,7 @@ class SiteSearch:
             dense = [_candidate(h, cosine=cosine_of(h["_score"])) for h in await self._of_model(site, model, responses)]
             del responses[0]
         keyword = [_candidate(h, bm25=h["_score"]) for h in _hits(responses[0])] if keyword_hits else []
-        terms, total = known
+        terms, total = _known_words(asked, stems, _answered(responses[-1])) if stems else ([], 0)
         return Candidates(dense, keyword, terms, total, by_language)
 
     async def _of_model(self, site: str, model: str, responses: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -196,31 +202,6 @@ class SiteSearch:
                 return []
             self._languages[index] = [bucket["key"] for bucket in buckets]
         return self._languages[index]
-
-    async def _words(self, site: str, asked: Sequence[Sequence[tuple[str, ...]]]) -> tuple[list[tuple[str, int]], int]:
-        """The index's own terms of a question with their document frequency, and the number of documents.
-
-        Of a word's readings the one that the index knows best.
-        """
-        if not asked:
-            return [], 0
-        answer = await self._es.termvectors(
-            index=self._indexes.target(site),
-            doc={"stems": " ".join(_stems(asked))},
-            fields=["stems"],
-            term_statistics=True,
-            field_statistics=True,
-            positions=False,
-            offsets=False,
-            payloads=False,
-        )
-        vectors = answer["term_vectors"].get("stems")
-        if not vectors:
-            return [], 0
-        having = {term: stats.get("doc_freq", 0) for term, stats in vectors["terms"].items()}
-        heard = (max(word, key=lambda stems: _known(stems, having)) for word in asked)
-        terms = dict.fromkeys(stem for stems in heard for stem in _counting(stems, having))
-        return [(term, having.get(term, 0)) for term in terms], vectors["field_statistics"]["doc_count"]
 
     async def chunks(self, index: str, addresses: Sequence[tuple[str, FieldName, int]]) -> list[Hit]:
         """Chunks of an index by page key, field and position, as a search sees them; what does not exist is missing.
@@ -296,6 +277,31 @@ def _keywords(
     }
 
 
+def _counts(stems: Sequence[str]) -> dict[str, Any]:
+    """How many chunks have each stem, and how many there are: over all shards, and without what was deleted."""
+    filters = [{"term": {"stems": stem}} for stem in stems]
+    chunks = {"term": {"kind": "chunk"}}
+    return {"size": 0, "track_total_hits": False, "aggs": {"having": {"filters": {"filters": [chunks, *filters]}}}}
+
+
+def _known_words(
+    asked: Iterable[Sequence[tuple[str, ...]]], stems: Sequence[str], answer: dict[str, Any]
+) -> tuple[list[tuple[str, int]], int]:
+    """The index's own terms of a question with their document frequency, and the number of documents.
+
+    Of a word's readings the one that the index knows best. Words whose stems were not asked for do not count.
+    """
+    total, *counts = [bucket["doc_count"] for bucket in answer["aggregations"]["having"]["buckets"]]
+    having = dict(zip(stems, counts, strict=True))
+    heard = (max(word, key=lambda reading: _known(reading, having)) for word in asked)
+    terms = dict.fromkeys(stem for reading in heard for stem in _counting(reading, having) if stem in having)
+    return [(term, having[term]) for term in terms], total
+
+
+def _preference(text: str) -> str:
+    return blake2b(text.encode("utf-8", "replace"), digest_size=8).hexdigest()
+
+
 def _stems(asked: Iterable[Sequence[tuple[str, ...]]]) -> list[str]:
     """Of all readings, each once."""
     return list(dict.fromkeys(stem for word in asked for reading in word for stem in reading))
@@ -313,12 +319,17 @@ def _known(reading: Sequence[str], having: Mapping[str, int]) -> float:
 
 
 def _hits(response: dict[str, Any]) -> list[dict[str, Any]]:
+    hits: list[dict[str, Any]] = _answered(response)["hits"]["hits"]
+    return hits
+
+
+def _answered(response: dict[str, Any]) -> dict[str, Any]:
+    """Raises: ElasticsearchDown, ElasticsearchRefused: that search of several failed."""
     if "error" in response:
         reason = response["error"].get("reason", response["error"].get("type"))
         down = response.get("status", 500) in TRANSIENT
         raise (ElasticsearchDown if down else ElasticsearchRefused)(f"search: {reason}")
-    hits: list[dict[str, Any]] = response["hits"]["hits"]
-    return hits
+    return response
 
 
 def _candidate(found: dict[str, Any], cosine: float | None = None, bm25: float | None = None) -> Candidate:

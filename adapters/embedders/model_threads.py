@@ -19,13 +19,15 @@ QUESTION, SAVE, BULK, END = 0, 1, 2, 3  # the lowest first
 class ModelThreads:
     """Runs calls, the urgent ones first, one after the other in each thread."""
 
-    def __init__(self, name: str, nice: int = 0, count: int = 1) -> None:
+    def __init__(self, name: str, nice: int = 0, count: int = 1, begin: Callable[[], None] = lambda: None) -> None:
         """
         Args:
             nice: gives way to other processes by so much (pipelines.runtime.niceness).
             count: calls at once. Models use all cores by themselves: more than one pays only where a call leaves
                 some of them idle.
+            begin: called in each thread before its first call; must not raise.
         """
+        self._begin = begin
         self._nice = nice
         self._calls: queue.PriorityQueue[tuple[int, int, Callable[[], None] | None]] = queue.PriorityQueue()
         self._order = itertools.count()
@@ -86,6 +88,7 @@ class ModelThreads:
 
     def _work(self) -> None:
         thread_gives_way(self._nice)
+        self._begin()
         while (work := self._calls.get()[2]) is not None:
             work()
 

@@ -11,14 +11,14 @@ from __future__ import annotations
 import json
 import os
 import resource
-import struct
 import sys
 from dataclasses import asdict
-from typing import Any, BinaryIO
+from typing import Any
 
 import psutil
 
-SIZE = struct.Struct(">Q")
+from adapters.child_process import answers, block, put
+
 GIVING_WAY = 10  # nice(1)
 # What spaCy, which unstructured loads, would load where it is installed, gigabytes of it, and nothing here uses.
 NOT_FOR_US = ("torch", "transformers", "tensorflow", "cupy")
@@ -27,22 +27,19 @@ FORBIDDEN = ("socket.connect", "socket.getaddrinfo", "subprocess.Popen", "os.sys
 
 def main() -> None:
     memory = int(sys.argv[1]) * 2**20
-    answers = os.fdopen(os.dup(1), "wb")
-    os.dup2(2, 1)  # what libraries print is no answer
+    out = answers()
     sys.addaudithook(_no_way_out)
     for name in NOT_FOR_US:
         sys.modules[name] = None  # type: ignore[assignment]  # importing it fails, as if it were not there
     os.nice(GIVING_WAY)
     resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    while (order := _block(sys.stdin.buffer)) is not None:
-        data = _block(sys.stdin.buffer)
+    while (order := block(sys.stdin.buffer)) is not None:
+        data = block(sys.stdin.buffer)
         if data is None:
             return
         answer = _answer(json.loads(order), data, memory)
-        encoded = json.dumps(answer).encode()
-        answers.write(SIZE.pack(len(encoded)) + encoded)
-        answers.flush()
+        put(out, json.dumps(answer).encode())
 
 
 def _answer(order: dict[str, Any], data: bytes, memory: int) -> dict[str, Any]:
@@ -69,11 +66,6 @@ def _answer(order: dict[str, Any], data: bytes, memory: int) -> dict[str, Any]:
         # resident memory begins at the parent's, so that one with torch in it would look like a spent child.
         "spent": psutil.Process().memory_info().vms > memory / 2,
     }
-
-
-def _block(source: BinaryIO) -> bytes | None:
-    head = source.read(SIZE.size)
-    return source.read(SIZE.unpack(head)[0]) if len(head) == SIZE.size else None
 
 
 def _no_way_out(event: str, _: object) -> None:

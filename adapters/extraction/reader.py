@@ -20,7 +20,7 @@ from hashlib import blake2b
 from importlib.util import find_spec
 from typing import Any
 
-from adapters.extraction.child import SIZE
+from adapters.child_process import SIZE, environment, how_it_ended
 from pipelines.ingest.documents.attachments import Section, Sections, Unread
 from pipelines.ingest.documents.kinds import NEEDS, Kind
 
@@ -29,7 +29,7 @@ TRIES = 2  # a child that was killed may have been the wrong one: by the kernel,
 LONGEST_ANSWER = 64 * 1024 * 1024  # bytes
 KEPT = 32  # documents whose text is remembered: a save again, a page in another language
 KEPT_CHARS = 8_000_000
-# All that the child knows of us. One thread: each would reserve address space, which is limited.
+# What else the child knows of us. One thread: each would reserve address space, which is limited.
 ENVIRONMENT = {
     "OMP_NUM_THREADS": "1",
     "OPENBLAS_NUM_THREADS": "1",
@@ -38,7 +38,6 @@ ENVIRONMENT = {
     "UNSTRUCTURED_DISABLE_NOTICE": "1",
     "PYTHONDONTWRITEBYTECODE": "1",
 }
-INHERITED = ("PATH", "HOME", "LANG", "LC_ALL", "TMPDIR", "VIRTUAL_ENV")
 
 
 class ReaderDied(Unread):
@@ -112,7 +111,7 @@ class DocumentReader:
                 if code == -signal.SIGXCPU:
                     raise Unread(f"takes more than {self._seconds:g} s to read") from None
                 if not left:
-                    raise ReaderDied(f"ended what reads it, {TRIES} times ({_ended(code)})") from None
+                    raise ReaderDied(f"ended what reads it, {TRIES} times ({how_it_ended(code)})") from None
                 continue
             except BaseException:  # cancelled: the answer would come to whoever asks next
                 await self._end()
@@ -132,13 +131,14 @@ class DocumentReader:
         if self._child is None or self._child.returncode is not None:
             self._child = await asyncio.create_subprocess_exec(
                 sys.executable,
+                "-P",
                 "-m",
                 "adapters.extraction.child",
                 str(self._memory),
                 stdin=asyncio.subprocess.PIPE,
                 stdout=asyncio.subprocess.PIPE,
                 stderr=asyncio.subprocess.DEVNULL,
-                env={name: os.environ[name] for name in INHERITED if name in os.environ} | ENVIRONMENT,
+                env=environment(ENVIRONMENT),
                 start_new_session=True,  # Ctrl-C is for us
             )
         return self._child
@@ -188,7 +188,3 @@ def _digest(kind: Kind, data: bytes, limit: int) -> bytes:
 
 def _weight(known: Sections | Unread) -> int:
     return sum(len(section.text) for section in known.sections) if isinstance(known, Sections) else 0
-
-
-def _ended(code: int) -> str:
-    return signal.Signals(-code).name if code < 0 else f"exit code {code}"

@@ -2,6 +2,10 @@
 
 `LogTail` follows a topic from now on and hands each record to whoever listens; `LogReader` reads a stretch of the past.
 Gateways use both: the tail for answers under way, the reader for a visitor who comes back.
+
+A broker answers the requests of a connection one after the other, and a fetch at the end of a log waits there for news.
+So what somebody waits for never goes through a consumer that has such a fetch under way: partitions are paused while
+their offsets are asked for, and a tail, which always waits for news, asks through a second consumer.
 """
 
 from __future__ import annotations
@@ -28,6 +32,7 @@ from schemas.topics import MAX_MESSAGE_BYTES, RECORD_OVERHEAD_BYTES, Topic
 log = logging.getLogger(__name__)
 
 POLL_MS = 500
+READ_MS = 10  # that a reader's fetch waits at the end of a log, which it does not read beyond
 CATCH_UP_POLL = 0.005  # seconds
 # After several records at once a tail waits a little, so that many answers do not cost a fetch each.
 GATHER = 0.01  # seconds
@@ -41,24 +46,32 @@ class KafkaDown(Retryable):
     code = "kafka-unavailable"
 
 
-def _consumer(bootstrap: str) -> AIOKafkaConsumer:
+def _consumer(bootstrap: str, wait_ms: int) -> AIOKafkaConsumer:
     return AIOKafkaConsumer(
         bootstrap_servers=bootstrap,
         enable_auto_commit=False,
         request_timeout_ms=int(REQUEST_TIMEOUT * 1000),  # shorter than READ_TIMEOUT, see adapters.kafka.client
         auto_offset_reset="earliest",
-        fetch_max_wait_ms=POLL_MS,
+        fetch_max_wait_ms=wait_ms,
         max_partition_fetch_bytes=FETCH_BYTES,
         metadata_max_age_ms=30_000,
     )
 
 
+def _hold(consumer: AIOKafkaConsumer, *partitions: TopicPartition) -> None:
+    """Assign them, and fetch nothing yet."""
+    consumer.assign(partitions)
+    consumer.pause(*partitions)
+
+
 async def _partitions(consumer: AIOKafkaConsumer, topic: str) -> list[int]:
-    """The topic's partitions. Assigned is the first one afterwards."""
-    first = TopicPartition(topic, 0)
-    consumer.assign([first])
-    await consumer.beginning_offsets([first])  # a client knows only the topics it was made to ask about
-    return sorted(consumer.partitions_for_topic(topic) or [0])
+    """The topic's partitions, by one look at the broker; then as metadata says. The first one is held then."""
+    if not (known := consumer.partitions_for_topic(topic)):
+        first = TopicPartition(topic, 0)
+        _hold(consumer, first)
+        await consumer.beginning_offsets([first])  # a client knows only the topics it was made to ask about
+        known = consumer.partitions_for_topic(topic)
+    return sorted(known or [0])
 
 
 def record_of(m: Any) -> Record:
@@ -82,6 +95,7 @@ class LogTail:
         self._deliver = deliver
         self._next: dict[int, int] = {}
         self._consumer: AIOKafkaConsumer | None = None
+        self._asking: AIOKafkaConsumer | None = None
         self._task: asyncio.Task[None] | None = None
 
     def partition_of(self, key: str) -> int:
@@ -96,31 +110,35 @@ class LogTail:
 
         At once if not started; after so many seconds in any case, and when the broker does not say what stands there.
         """
-        if self._consumer is None:
+        if self._asking is None:
             return
         tp = TopicPartition(self._topic, self.partition_of(key))
         with suppress(KafkaError, TimeoutError):
             async with asyncio.timeout(seconds):
-                end = (await self._consumer.end_offsets([tp]))[tp]
+                end = (await self._asking.end_offsets([tp]))[tp]
                 while self._next[tp.partition] < end:  # noqa: ASYNC110  # nothing announces it
                     await asyncio.sleep(CATCH_UP_POLL)
 
     async def start(self) -> None:
         """Raises: KafkaDown."""
-        consumer = _consumer(self._bootstrap)
+        consumer, asking = _consumer(self._bootstrap, POLL_MS), _consumer(self._bootstrap, POLL_MS)
         try:
             async with asyncio.timeout(READ_TIMEOUT):
+                await asking.start()
                 await consumer.start()
+                await _partitions(asking, self._topic)
                 assigned = [TopicPartition(self._topic, p) for p in await _partitions(consumer, self._topic)]
-                consumer.assign(assigned)
+                _hold(consumer, *assigned)
                 ends = await consumer.end_offsets(assigned)
         except (KafkaError, TimeoutError) as err:
+            await asking.stop()
             await consumer.stop()
             raise KafkaDown(f"following {self._topic}: {err!r}") from err
         for tp, end in ends.items():
             consumer.seek(tp, end)
             self._next[tp.partition] = end
-        self._consumer = consumer
+        consumer.resume(*assigned)
+        self._consumer, self._asking = consumer, asking
         self._task = asyncio.create_task(self._run(consumer), name=f"tail-{self._topic}")
         self._task.add_done_callback(self._ended)
 
@@ -149,8 +167,9 @@ class LogTail:
         if self._task is not None:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
-        if self._consumer is not None:
-            await self._consumer.stop()
+        for consumer in (self._consumer, self._asking):
+            if consumer is not None:
+                await consumer.stop()
 
 
 class LogReader:
@@ -193,19 +212,37 @@ class LogReader:
         async with self._lock:
             try:
                 async with asyncio.timeout(READ_TIMEOUT):
-                    consumer = await self._connected()
-                    count = len(await _partitions(consumer, self._topic))
-                    tp = TopicPartition(self._topic, partition_of(key.encode(), count))
-                    found = (await consumer.offsets_for_times({tp: since_ms}))[tp]
-                    records = [] if found is None else await self._read(tp.partition, found.offset, None)
+                    count = len(await _partitions(await self._connected(), self._topic))
+                    records = await self._since(partition_of(key.encode(), count), since_ms)
             except (KafkaError, TimeoutError) as err:
                 await self.aclose()
                 raise KafkaDown(f"reading {self._topic} for {key}: {err!r}") from err
         return [record for record in records if record.key == key.encode()]
 
+    async def since(self, since_ms: int) -> list[Record]:
+        """Records of all partitions written at `since_ms` (since 1970) or later; in order within a partition.
+
+        Raises:
+            KafkaDown.
+        """
+        async with self._lock:
+            try:
+                async with asyncio.timeout(READ_TIMEOUT):
+                    numbers = await _partitions(await self._connected(), self._topic)
+                    return [record for number in numbers for record in await self._since(number, since_ms)]
+            except (KafkaError, TimeoutError) as err:
+                await self.aclose()
+                raise KafkaDown(f"reading {self._topic} since {since_ms}: {err!r}") from err
+
+    async def _since(self, partition: int, since_ms: int) -> list[Record]:
+        consumer = await self._connected()
+        tp = TopicPartition(self._topic, partition)
+        found = (await consumer.offsets_for_times({tp: since_ms}))[tp]
+        return [] if found is None else await self._read(partition, found.offset, None)
+
     async def _connected(self) -> AIOKafkaConsumer:
         if self._consumer is None:
-            consumer = _consumer(self._bootstrap)
+            consumer = _consumer(self._bootstrap, READ_MS)
             try:
                 await consumer.start()
             except BaseException:
@@ -217,7 +254,7 @@ class LogReader:
     async def _read(self, partition: int, start: int, end: int | None) -> list[Record]:
         consumer = await self._connected()
         tp = TopicPartition(self._topic, partition)
-        consumer.assign([tp])
+        _hold(consumer, tp)
         first = (await consumer.beginning_offsets([tp]))[tp]
         last = (await consumer.end_offsets([tp]))[tp]
         end = last if end is None else min(end, last)
@@ -226,11 +263,13 @@ class LogReader:
         if start >= end:
             return found
         consumer.seek(tp, start)
+        consumer.resume(tp)
         # The position, not the last record's offset: the last records of the stretch may be compacted away.
         while await consumer.position(tp) < end:
             for message in (await consumer.getmany(tp, timeout_ms=POLL_MS)).get(tp, []):
                 if message.offset < end:
                     found.append(record_of(message))
+        consumer.pause(tp)
         return found
 
     async def aclose(self) -> None:

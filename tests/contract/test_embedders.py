@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import signal
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
@@ -10,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import psutil
 import pytest
 import pytest_asyncio
 from aiohttp import web
@@ -181,6 +184,61 @@ async def test_a_caller_that_gives_up_harms_nobody_else() -> None:
             await given_up
     finally:
         await lite.aclose()
+
+
+# -- the bundled model's process -----------------------------------------------------------------------------------
+
+
+@asynccontextmanager
+async def bundled() -> AsyncIterator[LiteEmbedder]:
+    model = LiteEmbedder()
+    await model.start()
+    try:
+        yield model
+    finally:
+        await model.aclose()
+
+
+async def test_killing_its_processes_costs_no_vector_and_no_question() -> None:
+    async with bundled() as lite:
+        expected = await lite.passages([POOL, TAX])
+        pages = asyncio.create_task(lite.passages([POOL, TAX] * 40))
+        await asyncio.sleep(0.2)  # some are at work, most wait
+        for pid in lite.pids:
+            os.kill(pid, signal.SIGKILL)
+        asked = await lite.query("When does the pool open?")
+        assert np.argmax(expected @ asked) == 0
+        np.testing.assert_allclose(await pages, np.tile(expected, (40, 1)), atol=1e-4)
+
+
+async def test_a_text_that_ends_its_process_twice_is_a_bad_record_and_its_neighbours_are_embedded(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("adapters.embedders.lite._safe", str)  # so that the character that it cannot take reaches it
+    async with bundled() as lite:
+        neighbours = [asyncio.create_task(lite.passages([POOL])) for _ in range(4)]
+        with pytest.raises(Permanent, match=r"a text of 400 characters ends the embedder's process: .+, twice"):
+            await lite.passages([POOL, "\ufdfa" * 400])
+        expected = await lite.passages([POOL])
+        for page in neighbours:
+            np.testing.assert_allclose(await page, expected, atol=1e-4)
+
+
+async def test_a_process_that_does_not_start_is_worth_another_try(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("adapters.embedders.lite.CHILD", "tests.no_such_module")
+    lite = LiteEmbedder()
+    with pytest.raises(Retryable, match="does not start: exit code 1"):
+        await lite.start()
+    monkeypatch.undo()
+    await lite.aclose()
+
+
+async def test_closing_it_ends_its_processes() -> None:
+    async with bundled() as lite:
+        await lite.query(POOL)
+        pids = lite.pids
+    assert pids
+    assert not any(map(psutil.pid_exists, pids))
 
 
 async def test_the_settings_name_the_embedder() -> None:

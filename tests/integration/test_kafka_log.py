@@ -232,6 +232,37 @@ async def test_what_was_written_of_one_key_since_a_time(sender: KafkaSender, rea
     assert datetime.now(UTC).timestamp() * 1000 >= last > 0
 
 
+async def test_what_was_written_of_all_keys_since_a_time(sender: KafkaSender, reader: LogReader) -> None:
+    for number, key in enumerate(ids(1, 5)):
+        await say(sender, key, str(number))
+    everything = await reader.since(0)
+    assert sorted(said(everything)) == ["0", "1", "2", "3", "4"]
+    last = max(record.timestamp_ms for record in everything)
+    assert "4" in said(await reader.since(last))
+    assert await reader.since(last + 60_000) == []
+
+
+async def test_nobody_waits_for_a_fetch_that_waits_for_news(
+    settings: Settings, sender: KafkaSender, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("adapters.kafka.log.POLL_MS", 30_000)  # twice as long as any look may take
+    [key] = ids(1, 1)
+    heard = Heard()
+    tail = LogTail(settings, ANSWERS, heard)
+    async with LogReader(settings, ANSWERS) as reader:
+        await tail.start()
+        try:
+            await say(sender, key, "a")
+            await heard.until(1)
+            for _ in range(3):  # the tail waits at the end of the log, as does whatever the reader has left behind
+                assert said(await reader.of_key(key, 0)) == ["a"]
+                assert said(await reader.since(0)) == ["a"]
+                async with asyncio.timeout(10):
+                    await tail.catch_up(key, 20)
+        finally:
+            await tail.aclose()
+
+
 async def test_without_a_broker_all_say_so_and_leave_nothing_open(settings: Settings) -> None:
     nowhere = settings.model_copy(update={"kafka": "127.0.0.1:9"})
     async with LogReader(nowhere, ANSWERS) as reader:

@@ -15,7 +15,7 @@ from pipelines.runtime.indexes import alias
 from schemas.compact import compact
 from schemas.head import Head
 from schemas.ingest import ChunkUnit, EmbeddedChunk, PageEmbeddings, Vector32
-from schemas.keys import page_key
+from schemas.keys import chunk_id, page_key
 from schemas.page import FieldName, PageMeta
 from tests.engine_fixture import Servers
 from tests.making import NOON, change
@@ -268,3 +268,30 @@ async def test_an_index_made_before_there_were_units_gives_none_and_takes_them(b
     [new] = await bench.search.field(bench.index, f"{bench.site}:en:new", "content")
     assert [unit.text for unit in new.units] == [ROW.text]
     assert (await bench.elastic.indexes.now(bench.site)).units  # type: ignore[union-attr]
+
+
+@pytest.fixture
+async def sharded(engine: Servers) -> AsyncIterator[Bench]:
+    """A site whose index has several shards."""
+    async with Elastic(engine.elasticsearch, Settings(sites={"town": SiteSettings()}, shards=5)) as elastic:
+        made = Bench(elastic)
+        yield made
+        await elastic.es.indices.delete(index=f"{alias(made.site)}-000001", ignore_unavailable=True)
+
+
+async def test_words_count_by_the_whole_index_however_many_shards_it_has(sharded: Bench) -> None:
+    """A shard asked alone knows its own pages: its counts are others than its neighbours'."""
+    for number in range(12):
+        text = "A crocodile in the pool." if number < 3 else "The pool is open."
+        await sharded.save(f"page{number}", {"content": [(text, 0.5)]})
+    gone = chunk_id(page_key(sharded.site, "en", "page0"), "content", 0)  # what was deleted does not count
+    await sharded.elastic.es.delete(index=sharded.index, id=gone, refresh=True)
+    for _ in range(8):
+        found = await sharded.search.candidates(
+            sharded.site, "pool crocodile zebra", None, floors=ALL, content_hits=1, keyword_hits=20
+        )
+        assert dict(found.terms) == {"pool": 11, "crocodil": 2, "zebra": 0}
+        assert found.total == 11
+        best = {page_of(hit): hit.bm25 for hit in found.keyword}
+        assert set(list(best)[:2]) == {"page1", "page2"}
+        assert best["page1"] == best["page2"]

@@ -1,7 +1,8 @@
 """Stops: which answers their visitors do not want any more.
 
     gateway ─▶ answer.stops ─▶ tail of every answer worker ─▶ the worker that writes this answer ends it
-                   └─ read back for a question that was asked before the tail began: a stop outlives its worker
+                   ├─ read back at the start: a stop outlives its worker
+                   └─ read back for a question that was asked long before the start
 
 Every worker hears of every stop, since none knows who will write which answer, or who will have to write it again.
 """
@@ -12,24 +13,37 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
+from typing import Protocol
 
 import structlog
 
-from pipelines.query.publish import earliest
+from pipelines.query.publish import CLOCK_SKEW_MS, earliest
 from pipelines.runtime.bus import LogReader, MakeTail
+from pipelines.runtime.errors import Retryable
 from pipelines.runtime.record import Record
 from schemas.base import WireError
 from schemas.query import Question, Stop
 
 log = structlog.get_logger(__name__)
 
+# What was said so long before the start is read then, once for all questions that may still be answered: until their
+# deadline of 90 s, and by clocks that are wrong. A look for each question costs more than the rest of the bus together.
+READ_BACK_MS = 90_000 + 2 * CLOCK_SKEW_MS
 KEPT = 10_000  # stops in memory, about 1 MB; what is forgotten is read back
+
+
+class StopLog(LogReader, Protocol):
+    """The topic (adapters.kafka.log.LogReader)."""
+
+    async def since(self, since_ms: int) -> list[Record]:
+        """All records written at `since_ms` (since 1970) or later. Raises: Retryable."""
+        ...
 
 
 class Stops:
     """One per process: start it before the first question."""
 
-    def __init__(self, log: LogReader, make_tail: MakeTail) -> None:
+    def __init__(self, log: StopLog, make_tail: MakeTail) -> None:
         self._log = log
         self._tail = make_tail(self._deliver)
         # Request and site -> when, milliseconds since 1970; oldest first. A stop of another site counts for nothing,
@@ -41,8 +55,16 @@ class Stops:
 
     async def start(self) -> None:
         """Raises: Retryable: no broker."""
-        await self._tail.start()
-        self._complete_since = round(datetime.now(UTC).timestamp() * 1000)
+        since = round(datetime.now(UTC).timestamp() * 1000) - READ_BACK_MS
+        await self._tail.start()  # before the look back: nothing falls between the two
+        try:
+            said = await self._log.since(since)
+        except Retryable:
+            await self._tail.aclose()
+            raise
+        self._complete_since = since
+        for record in sorted(said, key=lambda record: record.timestamp_ms):
+            self._deliver(record)
 
     async def aclose(self) -> None:
         await self._tail.aclose()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -21,17 +21,18 @@ HAN = [chr(0x4E00 + number) for number in range(4_000)]
 class Asked:
     """Elasticsearch that finds nothing; `matches`: the texts of the last keyword search."""
 
-    def __init__(self) -> None:
+    def __init__(self, having: Mapping[str, int] | None = None) -> None:
+        """`having`: how many of nine chunks have a stem."""
         self.matches: list[str] = []
+        self.having = having or {}
 
     async def msearch(self, *, searches: Sequence[dict[str, Any]]) -> dict[str, Any]:
         for clause in searches[1]["query"]["bool"]["should"]:
             [asked] = clause["match"].values()
             self.matches.append(asked if isinstance(asked, str) else asked["query"])
-        return {"responses": [{"hits": {"hits": []}}]}
-
-    async def termvectors(self, **options: Any) -> dict[str, Any]:
-        return {"term_vectors": {}}
+        [_, *stems] = [kind["term"] for kind in searches[3]["aggs"]["having"]["filters"]["filters"]]
+        buckets = [{"doc_count": count} for count in (9, *(self.having.get(stem["stems"], 0) for stem in stems))]
+        return {"responses": [{"hits": {"hits": []}}, {"aggregations": {"having": {"buckets": buckets}}}]}
 
     async def search(self, **options: Any) -> dict[str, Any]:
         return {"aggregations": {"languages": {"buckets": [{"key": lang} for lang in ("de-AT", "en", "th")]}}}
@@ -82,14 +83,8 @@ async def test_a_question_in_a_language_that_no_page_is_in_is_asked_by_first_let
 async def test_of_a_words_readings_the_one_counts_that_the_index_knows() -> None:
     """And of a compound that it does not have, the parts."""
 
-    class Knows(Asked):
-        async def termvectors(self, *, doc: dict[str, str], **options: Any) -> dict[str, Any]:
-            having = {"hour": 3, "freibad": 2, "gebuhr": 5}
-            terms = {stem: {"doc_freq": having.get(stem, 0)} for stem in doc["stems"].split()}
-            return {"term_vectors": {"stems": {"terms": terms, "field_statistics": {"doc_count": 9}}}}
-
     info = cast(IndexInfo, SimpleNamespace(name="town-1", by_language=True))
-    search = SiteSearch(cast(AsyncElasticsearch, Knows()), Pinned(info))
+    search = SiteSearch(cast(AsyncElasticsearch, Asked({"hour": 3, "freibad": 2, "gebuhr": 5})), Pinned(info))
     asked = "Freibadgebühr hours xyzzy"
     found = await search.candidates("town", asked, None, floors=Floors(0, 0), content_hits=1, keyword_hits=5)
     assert dict(found.terms) == {"freibad": 2, "gebuhr": 5, "hour": 3, "xyzzy": 0}

@@ -10,6 +10,7 @@ import pytest
 from pipelines.query.answer import stops as module
 from pipelines.query.answer.stops import Stops
 from pipelines.query.publish import earliest
+from pipelines.runtime.errors import Retryable
 from pipelines.runtime.record import Record
 from schemas.query import Question, Stop
 from tests.asking import question
@@ -20,7 +21,8 @@ class FakeTopic:
 
     def __init__(self) -> None:
         self.said: list[Record] = []
-        self.read = 0
+        self.read = 0  # for one question
+        self.away = False
         self._deliver: Callable[[Record], None] | None = None
         self._started = False
 
@@ -34,13 +36,18 @@ class FakeTopic:
     async def aclose(self) -> None:
         self._started = False
 
-    def stop(self, request: Question, site: str | None = "town", value: bytes = b"") -> None:
+    def stop(self, request: Question, site: str | None = "town", value: bytes = b"", seconds_ago: float = 0.0) -> None:
         value = value or Stop(request_id=request.request_id, site=site).encode()
-        now = round(datetime.now(UTC).timestamp() * 1000)
+        now = round((datetime.now(UTC).timestamp() - seconds_ago) * 1000)
         record = Record("answer.stops", 0, len(self.said), request.request_id.encode(), value, timestamp_ms=now)
         self.said.append(record)
         if self._started and self._deliver:
             self._deliver(record)
+
+    async def since(self, since_ms: int) -> list[Record]:
+        if self.away:
+            raise Retryable("no broker")
+        return [r for r in reversed(self.said) if r.timestamp_ms >= since_ms]
 
     async def of_key(self, key: str, since_ms: int) -> list[Record]:
         self.read += 1
@@ -124,14 +131,36 @@ async def test_a_stop_that_came_while_the_question_was_on_its_way_counts() -> No
     assert topic.read == 0
 
 
-async def test_a_stop_said_to_another_worker_is_read_back() -> None:
+async def test_what_was_said_before_the_start_is_read_back_once_and_costs_no_question_a_look() -> None:
     topic = FakeTopic()
     request = asked(1, seconds_ago=30)
     topic.stop(request)
     stops = await started(topic)
-    async with stops.watch(request) as stopped, stops.watch(asked(2, seconds_ago=30)) as other:
-        assert (stopped.is_set(), other.is_set()) == (True, False)
-    assert topic.read == 2
+    async with stops.watch(request) as stopped, stops.watch(asked(2)) as other, stops.watch(asked(3, 89)) as late:
+        assert (stopped.is_set(), other.is_set(), late.is_set()) == (True, False, False)
+    assert topic.read == 0
+
+
+async def test_a_question_from_long_before_the_start_costs_a_look() -> None:
+    topic = FakeTopic()
+    request = asked(1, seconds_ago=3_600)
+    topic.stop(request, seconds_ago=3_600)
+    stops = await started(topic)
+    async with stops.watch(request) as stopped:
+        assert stopped.is_set()
+    assert topic.read == 1
+
+
+async def test_a_start_without_a_broker_leaves_nothing_behind_and_may_be_tried_again() -> None:
+    topic = FakeTopic()
+    topic.away = True
+    stops = Stops(topic, topic.tail)
+    with pytest.raises(Retryable):
+        await stops.start()
+    assert not topic._started
+    topic.away = False
+    await stops.start()
+    assert topic._started
 
 
 async def test_old_stops_are_forgotten_and_read_back(monkeypatch: pytest.MonkeyPatch) -> None:
