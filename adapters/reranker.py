@@ -12,8 +12,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
+from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
+
+from more_itertools import batched
 
 from adapters.embedders.base import readable
 from adapters.embedders.model_threads import QUESTION, ModelThreads
@@ -26,19 +29,21 @@ LONGEST = 20_000  # characters of a passage that is read: more than any such mod
 BATCH = 8  # pairs; on a CPU a pair takes a tenth of a second
 
 
-class BgeReranker:
-    """How well passages answer a question. Loads its model when first asked; close it last."""
+class FolderReranker:
+    """How well passages answer a question, by a model in a folder, which is loaded when first asked; close it last."""
+
+    kind: ClassVar[str]
 
     def __init__(self, folder: str, nice: int = 0) -> None:
         """`nice`: gives way to other processes by so much."""
         self._folder = Path(folder)
-        self._thread = ModelThreads("reranker-bge", nice)
+        self._thread = ModelThreads(f"reranker-{self.kind}", nice)
         self._model: Any = None
 
     async def start(self) -> None:
         """Raises: Permanent: it is not installed or its weights are not there; says what to do."""
         if self._model is None:
-            self._model = await self._thread.run(_load, self._folder, priority=QUESTION)
+            self._model = await self._thread.run(self._load, priority=QUESTION)
 
     async def aclose(self) -> None:
         await self._thread.aclose()
@@ -52,56 +57,57 @@ class BgeReranker:
         await self.start()
         if not passages:
             return []
-        pairs = [(readable(question), readable(passage)) for passage in passages]
-        scored = await self._thread.run(self._model.compute_score, pairs, priority=QUESTION)
-        return _chances(scored, len(pairs), self._folder)
+        scored = await self._score(readable(question), [readable(passage[:LONGEST]) for passage in passages])
+        values = [1 / (1 + math.exp(-min(max(float(value), -30.0), 30.0))) for value in scored]
+        if len(values) != len(passages) or any(math.isnan(value) for value in values):
+            said = f"{len(values)} scores for {len(passages)} pairs"
+            raise Permanent(f"the reranker in {self._folder} answered with {said}")
+        return values
+
+    def _load(self) -> Any:
+        raise NotImplementedError
+
+    async def _score(self, question: str, passages: list[str]) -> Sequence[float]:
+        raise NotImplementedError
 
 
-class OnnxReranker:
-    """As `BgeReranker`, of any cross-encoder with one score a pair."""
+class BgeReranker(FolderReranker):
+    """`bge:FOLDER`."""
 
-    def __init__(self, folder: str, nice: int = 0) -> None:
-        """`nice`: gives way to other processes by so much."""
-        self._folder = Path(folder)
-        self._thread = ModelThreads("reranker-onnx", nice)
-        self._model: Any = None
+    kind = "bge"
 
-    async def start(self) -> None:
-        """Raises: Permanent: it is not installed or its weights are not there; says what to do."""
-        if self._model is None:
-            what = f"reranker onnx:{self._folder} (PAGEWIRE_RERANKER)"
-            self._model = await self._thread.run(loaded, "TextCrossEncoder", self._folder, what, priority=QUESTION)
+    def _load(self) -> Any:
+        return _flag_reranker(self._folder)
 
-    async def aclose(self) -> None:
-        await self._thread.aclose()
+    async def _score(self, question: str, passages: list[str]) -> Sequence[float]:
+        pairs = [(question, passage) for passage in passages]
+        scored: Sequence[float] = await self._thread.run(self._model.compute_score, pairs, priority=QUESTION)
+        return scored
 
-    async def scores(self, question: str, passages: Sequence[str]) -> list[float]:
-        """As `BgeReranker.scores`. Each batch is a call: a passage that is more urgent waits for one at most."""
-        await self.start()
-        read = [readable(passage[:LONGEST]) for passage in passages]
+
+class OnnxReranker(FolderReranker):
+    """`onnx:FOLDER`: a cross-encoder with one score a pair."""
+
+    kind = "onnx"
+
+    def _load(self) -> Any:
+        return loaded("TextCrossEncoder", self._folder, f"reranker onnx:{self._folder} (PAGEWIRE_RERANKER)")
+
+    async def _score(self, question: str, passages: list[str]) -> Sequence[float]:
+        """A batch is a call, so that who gives up waits for one at most."""
+
+        def score(places: Iterable[int]) -> list[float]:
+            some = [passages[place] for place in places]
+            return list(self._model.rerank(question, some, batch_size=len(some)))
+
         # Passages of like length together: each costs as much as the longest of its batch.
-        order = sorted(range(len(read)), key=lambda place: len(read[place]))
-        batches = [[read[place] for place in order[at : at + BATCH]] for at in range(0, len(order), BATCH)]
-        asked = readable(question)
-        made = await self._thread.each(lambda batch: self._score(asked, batch), batches, priority=QUESTION)
-        by_place = dict(
-            zip(order, _chances([value for some in made for value in some], len(read), self._folder), strict=True)
-        )
-        return [by_place[place] for place in range(len(read))]
-
-    def _score(self, question: str, passages: list[str]) -> list[float]:
-        return list(self._model.rerank(question, passages, batch_size=len(passages)))
+        order = sorted(range(len(passages)), key=lambda place: len(passages[place]))
+        made = await self._thread.each(score, list(batched(order, BATCH)), priority=QUESTION)
+        by_place = dict(zip(order, chain(*made), strict=False))
+        return [by_place[place] for place in sorted(by_place)]
 
 
-def _chances(scored: Iterable[float], count: int, folder: Path) -> list[float]:
-    """A model's scores as chances, 0..1. Raises: Permanent: there are not as many, or what is there is no number."""
-    values = [1 / (1 + math.exp(-min(max(float(value), -30.0), 30.0))) for value in scored]
-    if len(values) != count or any(math.isnan(value) for value in values):
-        raise Permanent(f"the reranker in {folder} answered with {len(values)} scores for {count} pairs")
-    return values
-
-
-def make_reranker(spec: str, nice: int = 0) -> BgeReranker | OnnxReranker | None:
+def make_reranker(spec: str, nice: int = 0) -> FolderReranker | None:
     """The reranker that `spec` names, not yet started; None for `none`.
 
     Raises:
@@ -115,10 +121,10 @@ def make_reranker(spec: str, nice: int = 0) -> BgeReranker | OnnxReranker | None
     return _KINDS[kind](folder, nice)
 
 
-_KINDS: dict[str, type[BgeReranker | OnnxReranker]] = {"bge": BgeReranker, "onnx": OnnxReranker}
+_KINDS = {each.kind: each for each in (BgeReranker, OnnxReranker)}
 
 
-def _load(folder: Path) -> Any:
+def _flag_reranker(folder: Path) -> Any:
     if not folder.is_dir():
         raise Permanent(f"the reranker's weights are not there: {folder} (PAGEWIRE_RERANKER) is no folder")
     try:

@@ -7,7 +7,6 @@ with one layer and a small vocabulary: what it answers means nothing, how it is 
 from __future__ import annotations
 
 import asyncio
-import json
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -19,6 +18,7 @@ from adapters.embedders.base import Embedder
 from adapters.embedders.bge_m3 import BgeM3Embedder
 from adapters.embedders.registry import make_embedder
 from pipelines.runtime.errors import Permanent, Retryable
+from tests.unigram import PIECES, save_tokenizer
 from wiring.settings import Settings
 
 pytestmark = [
@@ -65,30 +65,9 @@ def make_weights(folder: Path, seed: int) -> Path:
 
 
 def make_tokenizer(folder: Path) -> int:
-    """A unigram model of single characters, in the form of XLM-RoBERTa's; how many pieces it has."""
-    from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
-
-    pieces = ["<s>", "<pad>", "</s>", "<unk>", "▁", *"abcdefghijklmnopqrstuvwxyz0123456789.,?!äöüß", "<mask>"]
-    tokenizer = Tokenizer(models.Unigram([(piece, -1.0) for piece in pieces], unk_id=3))
-    tokenizer.normalizer = normalizers.Sequence([normalizers.NFKC(), normalizers.Lowercase()])
-    tokenizer.pre_tokenizer = pre_tokenizers.Metaspace()
-    tokenizer.post_processor = processors.TemplateProcessing(
-        single="<s> $A </s>", pair="<s> $A </s> </s> $B </s>", special_tokens=[("<s>", 0), ("</s>", 2)]
-    )
-    tokenizer.save(str(folder / "tokenizer.json"))
-    special = {
-        "bos": "<s>",
-        "eos": "</s>",
-        "sep": "</s>",
-        "cls": "<s>",
-        "unk": "<unk>",
-        "pad": "<pad>",
-        "mask": "<mask>",
-    }
-    settings = {"tokenizer_class": "PreTrainedTokenizerFast", "model_max_length": 8192}
-    settings |= {f"{name}_token": piece for name, piece in special.items()}
-    (folder / "tokenizer_config.json").write_text(json.dumps(settings))
-    return len(pieces)
+    """How many pieces it has."""
+    save_tokenizer(folder, 8192)
+    return len(PIECES)
 
 
 @pytest_asyncio.fixture

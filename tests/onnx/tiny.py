@@ -8,7 +8,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-PIECES = ["<s>", "<pad>", "</s>", "<unk>", "▁", *"abcdefghijklmnopqrstuvwxyz0123456789.,?!:"]
+from tests.unigram import PIECES, SPECIAL, save_tokenizer
+
 DIMS = 16
 MAX_TOKENS = 128
 
@@ -60,28 +61,6 @@ def _save(
     checker.check_model(model)
     (folder / "onnx").mkdir(parents=True, exist_ok=True)
     save(model, str(folder / "onnx/model.onnx"))
-    _tokenizer(folder)
-
-
-def _tokenizer(folder: Path) -> None:
-    from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
-
-    tokenizer = Tokenizer(models.Unigram([(piece, -1.0) for piece in PIECES], unk_id=3))
-    tokenizer.normalizer = normalizers.Sequence([normalizers.NFKC(), normalizers.Lowercase()])
-    tokenizer.pre_tokenizer = pre_tokenizers.Metaspace()
-    tokenizer.post_processor = processors.TemplateProcessing(
-        single="<s> $A </s>", pair="<s> $A </s> </s> $B </s>", special_tokens=[("<s>", 0), ("</s>", 2)]
-    )
-    tokenizer.save(str(folder / "tokenizer.json"))
-    special = {
-        "bos_token": "<s>",
-        "eos_token": "</s>",
-        "sep_token": "</s>",
-        "cls_token": "<s>",
-        "unk_token": "<unk>",
-        "pad_token": "<pad>",
-    }
-    settings = {"tokenizer_class": "PreTrainedTokenizerFast", "model_max_length": MAX_TOKENS} | special
-    (folder / "tokenizer_config.json").write_text(json.dumps(settings))
-    (folder / "special_tokens_map.json").write_text(json.dumps(special))
+    save_tokenizer(folder, MAX_TOKENS)
+    (folder / "special_tokens_map.json").write_text(json.dumps(SPECIAL))
     (folder / "config.json").write_text(json.dumps({"pad_token_id": 1, "hidden_size": DIMS}))

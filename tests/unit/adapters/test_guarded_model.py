@@ -10,7 +10,16 @@ import pytest
 
 from adapters.llm.fake import FakeChat
 from adapters.llm.guarded import GuardedChat, ServedModel
-from pipelines.query.ports import ContentFiltered, Delta, ModelCut, ModelDenied, ModelDown, RateLimited, ToolSpec
+from pipelines.query.ports import (
+    ContentFiltered,
+    Delta,
+    ModelCut,
+    ModelDenied,
+    ModelDown,
+    NoToolCalls,
+    RateLimited,
+    ToolSpec,
+)
 from prompts.loader import ChatMessage
 from schemas.answer import Usage
 
@@ -42,6 +51,15 @@ async def test_what_the_filter_refuses_goes_to_no_other_model() -> None:
     other = FakeChat("Daily.")
     with pytest.raises(ContentFiltered):
         await guarded(FakeChat(ContentFiltered("no")), other).complete(ASKED)
+    assert other.asked == []
+
+
+async def test_a_model_without_tools_is_not_replaced_but_asked_without_them() -> None:
+    other = FakeChat("Daily.")
+    model = guarded(FakeChat(NoToolCalls("no tools"), "Open daily."), other)
+    with pytest.raises(NoToolCalls):
+        await model.complete(ASKED, tools=[ToolSpec("search", "Searches.", {})])
+    assert (await model.complete(ASKED)).text == "Open daily."
     assert other.asked == []
 
 
