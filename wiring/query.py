@@ -78,6 +78,7 @@ def rephrase_stage(settings: Settings, elastic: Elastic, models: Models) -> Stag
     return Stage(
         name="rephrase",
         routes={REQUESTS: impatient(handler, asked, settings, site_prompts, log)},
+        patient=False,
         on_dead=apology(asked, site_prompts, log),
         setup=models.warm if rewriter else None,  # without one there is nothing to compare
         teardown=partial(_close, log, model),
@@ -106,6 +107,7 @@ def retrieve_stage(settings: Settings, elastic: Elastic, models: Models) -> Stag
     return Stage(
         name="retrieve",
         routes={REPHRASED: impatient(handler, rephrased, settings, site_prompts, log)},
+        patient=False,
         on_dead=apology(rephrased, site_prompts, log),
         setup=setup,
         teardown=teardown,
@@ -144,6 +146,7 @@ def answer_stage(settings: Settings, elastic: Elastic, models: Models) -> Stage:
     return Stage(
         name="answer",
         routes={RETRIEVED: impatient(handler, retrieved, settings, site_prompts, log)},
+        patient=False,
         window=AT_ONCE,
         # An answer ends itself at the question's deadline; what is cut off begins again from the start.
         try_timeout=settings.question_timeout + LAST_WORDS,

@@ -16,7 +16,8 @@ from pipelines.runtime.errors import Retryable
 from pipelines.runtime.indexes import IndexUnfit
 from pipelines.runtime.stages import StageGroup, all_groups
 from schemas.http import SiteStatus, StageStatus, SystemStatus
-from schemas.topics import all_topics
+from schemas.letters import OpenLetterCount
+from schemas.topics import Topic, all_topics
 
 RATE_SECONDS = 60.0  # over which a rate is taken
 FIRST_LOOK = 1.0  # seconds between the two looks a first rate needs
@@ -54,6 +55,9 @@ class StatusReader:
         """What can be said now; a service that does not answer shows as false, with nothing of it."""
         looks = (self._stages(), self._all_sites(), self._missing_topics())
         stages, sites, missing = await asyncio.gather(*looks, return_exceptions=True)
+        problems = [] if isinstance(missing, BaseException) else [*missing]
+        if isinstance(sites, Retryable):
+            problems.append(f"Elasticsearch: {sites}")  # away, or refusing our key
         for part in (stages, sites, missing):
             if isinstance(part, BaseException) and not isinstance(part, Retryable):
                 raise part
@@ -62,8 +66,8 @@ class StatusReader:
             kafka=not isinstance(stages, BaseException),
             elasticsearch=not isinstance(sites, BaseException),
             stages=() if isinstance(stages, BaseException) else stages,
-            sites=() if isinstance(sites, BaseException) else sites,
-            problems=() if isinstance(missing, BaseException) else missing,
+            sites=() if isinstance(sites, BaseException) else self._with_parked(sites),
+            problems=tuple(problems),
         )
 
     async def ready(self) -> tuple[bool, dict[str, str]]:
@@ -107,10 +111,25 @@ class StatusReader:
                     lag=behind[group].lag,
                     rate=round(max(0, after[group] - before[group]) / max(now - then, 1e-3), 2),
                     members=behind[group].members,
-                    dead_letters=sum(letters.count for letters in dead if letters.topic in {t.name for t in buried}),
+                    dead_letters=_count(dead, buried, parked=False),
+                    parked=_count(dead, buried, parked=True),
                 )
             )
         return tuple(stages)
+
+    def _with_parked(self, sites: Iterable[SiteStatus]) -> tuple[SiteStatus, ...]:
+        """With what is parked of each, as of the look that `_stages` took, and why."""
+        counts = [letters for letters in self._letters.counts() if letters.parked]
+        found = []
+        for site in sites:
+            own = [letters for letters in counts if letters.site == site.site]
+            if own:
+                why = ", ".join(sorted({f"{letters.stage}: {letters.code}" for letters in own}))
+                said = f"{sum(letters.count for letters in own):,} messages are parked ({why}); see `pagewire dlq list`"
+                problem = f"{site.problem}; {said}" if site.problem else f"site {site.site}: {said}"
+                site = site.model_copy(update={"parked": sum(letters.count for letters in own), "problem": problem})
+            found.append(site)
+        return tuple(found)
 
     async def _look(self, client: BrokerView) -> None:
         """Remember how far every stage is."""
@@ -142,3 +161,8 @@ class StatusReader:
         there = await (await self._connected()).partitions(topics)
         missing = [self._bus.name(topic) for topic in topics if topic not in there]
         return tuple(f"topic {name} is not there; `pagewire topics` makes it" for name in missing)
+
+
+def _count(letters: Iterable[OpenLetterCount], topics: Iterable[Topic], *, parked: bool) -> int:
+    names = {topic.name for topic in topics}
+    return sum(some.count for some in letters if some.topic in names and some.parked == parked)

@@ -79,6 +79,7 @@ class InFlight:
         self._deaf: set[asyncio.Task[None]] = set()
         self._open = True
         self._for_good = False
+        self.epoch = 0  # counts up when everything in flight was forgotten
         self.room = asyncio.Event()  # set when a full queue may have room again
 
     def put(self, record: Record) -> None:
@@ -142,6 +143,7 @@ class InFlight:
 
     def open(self) -> None:
         """Take records again (partitions were assigned)."""
+        self.epoch += 1
         self._queues.clear()
         self._open = not self._for_good
 

@@ -22,16 +22,23 @@ from aiokafka.errors import KafkaConnectionError
 from prometheus_client import start_http_server
 
 from adapters.kafka import KafkaSender, bootstrap_servers, ensure_topics
+from adapters.kafka.bus import KafkaBus
+from pipelines.operate.dead_letters.open_letters import OpenLetters
 from pipelines.runtime.errors import PagewireError, Retryable, SettingsError
+from pipelines.runtime.record import Lane
 from pipelines.runtime.retry import Pause, RetryPolicy, patiently
 from pipelines.runtime.stage import Stage
 from pipelines.worker.faust_app import SafeApp
 from pipelines.worker.guard import Guard
 from pipelines.worker.in_flight import InFlight, Work
+from pipelines.worker.parking import Parking
+from pipelines.worker.pause import Pause as StagePause
 from pipelines.worker.settings import WorkerSettings
 from pipelines.worker.watchdog import watch
 
 log = structlog.get_logger(__name__)
+
+_Laned = tuple[str, Lane | None]  # a stage's name, and its lane
 
 EXIT_OK = 0
 EXIT_CRASHED = 1
@@ -106,6 +113,11 @@ class _Process:
         self._broken: asyncio.Future[tuple[str, int]] = asyncio.get_running_loop().create_future()
         self._started = asyncio.Event()
         self._set_up: list[Stage] = []
+        self._bus = KafkaBus(settings)
+        self._letters = OpenLetters(self._bus)
+        self._policy = RetryPolicy(settings.tries, settings.retry_for)
+        self._pauses: dict[_Laned, StagePause] = {}
+        self._parkings: dict[_Laned, Parking] = {}
         self._apps = [SafeApp(stage, settings, self._in_flight, self._fail) for stage in stages]
 
     async def run(self, on_ready: Callable[[], None] | None) -> int:
@@ -116,6 +128,7 @@ class _Process:
         tasks: list[asyncio.Task[str | None]] = [
             asyncio.create_task(self._start(on_ready), name="start"),
             asyncio.create_task(self._watch(), name="watchdog"),
+            *(asyncio.create_task(self._attend(app), name=f"parking of {app.conf.id}") for app in self._apps),
             *(asyncio.create_task(_crash(app), name=f"crash of {app.conf.id}") for app in self._apps),
         ]
         asked = asyncio.create_task(stop.wait(), name="signal")
@@ -145,10 +158,22 @@ class _Process:
         return code
 
     def _in_flight(self, app: SafeApp) -> InFlight:
-        policy = RetryPolicy(self._settings.tries, self._settings.retry_for)
+        stage, wait = app.stage, self._policy.wait
+        pause = self._pauses[stage.name, stage.lane] = StagePause(stage.name, stage.lane or "", wait)
+        parking = None
+        if stage.patient:
+            parking = Parking(stage, self._letters, self._bus, wait, lambda: _partitions(app))
+            self._parkings[stage.name, stage.lane] = parking
         guards = {
             self._settings.topic_prefix + topic.name: Guard(
-                app.stage, topic, handler, self._sender, policy, self._settings.try_timeout
+                stage,
+                topic,
+                handler,
+                self._sender,
+                self._policy,
+                self._settings.try_timeout,
+                pause=pause,
+                parking=parking,
             )
             for topic, handler in app.stage.routes.items()
         }
@@ -199,6 +224,11 @@ class _Process:
         if on_ready is not None:
             on_ready()
 
+    async def _attend(self, app: SafeApp) -> None:
+        await self._started.wait()
+        if (parking := self._parkings.get((app.stage.name, app.stage.lane))) is not None:
+            await parking.attend(app.in_flight)
+
     async def _watch(self) -> str:
         await self._started.wait()
         return await watch([_Watched(app, self._settings) for app in self._apps], self._settings)
@@ -216,6 +246,9 @@ class _Process:
         for app in self._apps:
             left = max(0.0, deadline - asyncio.get_running_loop().time())
             clean &= await _within(left, app.stop(), f"stop of {app.conf.id}")
+        for pause in self._pauses.values():
+            await pause.aclose()
+        clean &= await _within(TEARDOWN_TIMEOUT, self._letters.aclose(), "the look at the dead letters")
         for stage in self._set_up:
             if stage.teardown is not None:
                 clean &= await _within(TEARDOWN_TIMEOUT, _ending(stage.teardown), f"teardown of {stage.name}")
@@ -251,6 +284,10 @@ def _at_start(name: str | None = None) -> Pause:
         return START_POLL
 
     return pause
+
+
+def _partitions(app: SafeApp) -> set[tuple[str, int]]:
+    return {(tp.topic, tp.partition) for tp in app.consumer.assignment()}
 
 
 async def _crash(app: SafeApp) -> str:
