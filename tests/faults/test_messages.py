@@ -29,6 +29,9 @@ async def test_hopeless_messages_become_dead_letters_untouched(rig: Rig) -> None
         await rig.sender.send_bytes(CHANGES, key, value, headers)
     await rig.order((1, "permanent"), (2, "crash 99"), (3, "ok"))
     rig.worker()
+    # Only what others do after it has failed tells that it fails alone.
+    await until("it was tried", lambda: any(line["id"] == 2 for line in rig.lines("begin")))
+    await rig.order((4, "ok"))
     await rig.settled()
     assert rig.lost(but=(1, 2)) == set()
     buried = {letter.key: letter for letter in await rig.buried()}
@@ -42,7 +45,8 @@ async def test_hopeless_messages_become_dead_letters_untouched(rig: Rig) -> None
     assert (refused.letter.code, refused.letter.message, refused.letter.attempts) == ("refused", "never", 1)
     assert refused.letter.topic.endswith(CHANGES.name)
     assert refused.letter.stage == "faulty"
-    assert (crashed.letter.code, crashed.letter.attempts) == ("unexplained", 3)
+    assert crashed.letter.code == "unexplained"
+    assert crashed.letter.attempts > 3
     assert crashed.letter.error_class == "builtins.ZeroDivisionError"
     assert crashed.letter.first_failed_at < crashed.letter.last_failed_at
 
@@ -50,6 +54,8 @@ async def test_hopeless_messages_become_dead_letters_untouched(rig: Rig) -> None
 async def test_a_hanging_handler_is_cut_off_and_tried_again(rig: Rig) -> None:
     await rig.order((1, "hang 1"), (2, "swallow"), (3, "ok"))
     rig.worker(try_timeout=0.5, tries=2)
+    await until("it was cut off", lambda: bool(rig.lines("swallowed")))
+    await rig.order((4, "ok"))
     await rig.settled()
     assert rig.lost(but=(2,)) == set()
     # It ate its cut-off and returned as if all were well; that must not count as done.
