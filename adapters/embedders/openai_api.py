@@ -11,6 +11,7 @@ from more_itertools import constrained_batches
 from adapters.embedders.base import NoVectors, Vectors, readable, unit_vectors
 from pipelines.query.retrieve.ports import EmbedderProfile
 from pipelines.runtime.errors import Kind, PagewireError, Permanent, Retryable, SettingsError
+from pipelines.runtime.try_limit import progressed
 
 BATCH = 64  # texts a request
 BATCH_CHARS = 200_000  # hosted endpoints take some 300,000 tokens a request
@@ -85,6 +86,7 @@ class OpenAIEmbedder:
                 dimensions=openai.omit if self._wanted is None else self._wanted,
                 timeout=timeout,
             )
+            progressed()  # a page may be many requests, each with a limit of its own
             rows = [(item.index, item.embedding) for item in answer.data]
         except openai.APIConnectionError as err:  # timeouts, too
             raise Retryable(f"the embeddings endpoint of {self.spec} is away: {type(err).__name__}") from err

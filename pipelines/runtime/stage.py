@@ -58,7 +58,8 @@ class Stage:
     order_key: Callable[[Record], bytes] = by_record_key
     # Records of a partition worked on at once, at least; default settings.window. For work that mostly waits.
     window: int = 0
-    # Seconds one try may take; default settings.try_timeout. A try longer than settings.drain_timeout is
+    # Seconds in which a try has to get on (pipelines.runtime.try_limit); default settings.try_timeout. A try that is at
+    # work for longer than settings.drain_timeout is
     # cut off when partitions move, and starts again elsewhere.
     try_timeout: float | None = None
     # False where a visitor waits: a record is not held back while a service is away, but tried by itself, so that its

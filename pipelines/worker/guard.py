@@ -30,6 +30,7 @@ from pipelines.runtime.errors import WAYS, Kind, PagewireError, Retryable, Way
 from pipelines.runtime.record import Headers, Record
 from pipelines.runtime.retry import RetryPolicy
 from pipelines.runtime.stage import Handler, Sender, Stage
+from pipelines.runtime.try_limit import TryLimit
 from pipelines.worker.in_flight import Work
 from pipelines.worker.parking import Parking, site_of
 from pipelines.worker.pause import Pause, Trouble, Turn
@@ -152,10 +153,8 @@ class Guard:
             failing.attempts += 1
             attempt = failing.attempts
             record = replace(work.record, attempt=attempt, fresh=work.record.fresh and attempt == 1)
-            # A grace beyond the limit: the watchdog must not take a try that is just being cut off for a hang.
-            work.busy_until = monotonic() + 2 * self._try_timeout
             try:
-                await self._try_once(record)
+                await self._try_once(work, record)
             except (Exception, asyncio.CancelledError) as err:
                 if _cut_off(work, err):
                     self._pause.left(turn)
@@ -217,10 +216,14 @@ class Guard:
         """None: there is nowhere to park it, so it is tried again."""
         return None if self._parking is None or failing.site is None else replace(letter, parked=True)
 
-    async def _try_once(self, record: Record) -> None:
+    async def _try_once(self, work: Work, record: Record) -> None:
+        def got_on() -> None:
+            # A grace beyond the limit: the watchdog must not take a try that is just being cut off for a hang.
+            work.busy_until = monotonic() + 2 * self._try_timeout
+
         sender = RecordSender(self._bus, record)
         with metrics.SECONDS.labels(self._stage.name, self._lane).time():
-            limit = asyncio.timeout(self._try_timeout)
+            limit = TryLimit(self._try_timeout, got_on)
             try:
                 async with limit:
                     await self._handler(record, sender)
@@ -231,7 +234,7 @@ class Guard:
         if limit.expired():
             if sender.cut_off:
                 raise Retryable(f"Kafka did not confirm a message within {self._try_timeout:g} s")
-            raise _TimedOut(f"no end after {self._try_timeout:g} s")
+            raise _TimedOut(f"no end, and nothing that got on, for {self._try_timeout:g} s")
 
     async def _bury(self, work: Work, letter: DeadLetter) -> None:
         await self._write(work, work.record.value, to_headers(work.record.headers, letter))

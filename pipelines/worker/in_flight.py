@@ -5,6 +5,7 @@
    [ a run | b run | a wait | c run | d done | ...window ]  e  f  g ...     full -> the partition is not fetched
      └ head: everything before it is finished
 ```
+All partitions together hold at most `records` records and `bytes` bytes that are not worked on: then none is fetched.
 Only the first `window` records from the head may be started. So a crash replays at most `window` finished
 records per partition behind a slow one, and a message stuck in retries holds back its own partition only.
 """
@@ -14,7 +15,7 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import islice
 from time import monotonic
 
@@ -43,6 +44,7 @@ class Work:
     busy_until: float = 0.0
     task: asyncio.Task[None] | None = None
     done: bool = False
+    size: int = 0
     abandoned: bool = False  # cancelled or no longer ours: whatever comes of it, it is not acknowledged
 
 
@@ -63,6 +65,8 @@ class InFlight:
         work: Callable[[Work], Awaitable[None]],
         finished: Callable[[Record], None],
         failed: Callable[[BaseException], None],
+        records: int = 512,
+        bytes: int = 64 * 1024 * 1024,
     ) -> None:
         """Args:
         work: brings one record to its end; an exception from it is a defect of ours.
@@ -74,6 +78,8 @@ class InFlight:
         self._work = work
         self._finished = finished
         self._failed = failed
+        self._limits = records, bytes
+        self._held = self._held_bytes = 0  # what is not done, of all partitions
         self._queues: dict[Partition, _Queue] = {}
         self._running: set[asyncio.Task[None]] = set()
         self._deaf: set[asyncio.Task[None]] = set()
@@ -87,12 +93,17 @@ class InFlight:
         if not self._open:
             return
         queue = self._queues.setdefault((record.topic, record.partition), _Queue())
-        queue.works.append(Work(record, self._key_of(record)))
-        queue.bytes += _size(record)
+        work = Work(record, self._key_of(record), size=_size(record))
+        queue.works.append(work)
+        queue.bytes += work.size
+        self._held += 1
+        self._held_bytes += work.size
         self._start(queue)
 
     def full(self, partition: Partition) -> bool:
         """Whether to stop fetching this partition for now."""
+        if self._held >= self._limits[0] or self._held_bytes >= self._limits[1]:
+            return True
         queue = self._queues.get(partition)
         return queue is not None and (len(queue.works) >= WINDOWS_AHEAD * self._window or queue.bytes >= BYTES_AHEAD)
 
@@ -114,6 +125,7 @@ class InFlight:
         self._open = False
         for queue in self._queues.values():
             queue.works = deque(work for work in queue.works if work.task is not None)
+        self._count()
         self.room.set()
 
     async def drain(self, limit: float, *, for_good: bool = False) -> None:
@@ -140,11 +152,13 @@ class InFlight:
                 self._running -= deaf
                 self._deaf |= deaf
         self._queues.clear()
+        self._count()
 
     def open(self) -> None:
         """Take records again (partitions were assigned)."""
         self.epoch += 1
         self._queues.clear()
+        self._count()
         self._open = not self._for_good
 
     def _key_of(self, record: Record) -> bytes:
@@ -156,7 +170,7 @@ class InFlight:
 
     def _start(self, queue: _Queue) -> None:
         while queue.works and queue.works[0].done:
-            queue.bytes -= _size(queue.works.popleft().record)
+            queue.works.popleft()
         if not self._open:
             return
         taken: set[bytes] = set()
@@ -168,6 +182,22 @@ class InFlight:
                 self._running.add(work.task)
                 work.task.add_done_callback(self._gone)
             taken.add(work.key)
+
+    def _count(self) -> None:
+        """Anew, after queues were cut."""
+        self._held = self._held_bytes = 0
+        for queue in self._queues.values():
+            held = [work.size for work in queue.works if not work.done]
+            queue.bytes = sum(held)
+            self._held += len(held)
+            self._held_bytes += queue.bytes
+
+    def _let_go(self, queue: _Queue, work: Work) -> None:
+        """It stays in its queue until those before it are done, but its bytes need not."""
+        self._held -= 1
+        self._held_bytes -= work.size
+        queue.bytes -= work.size
+        work.record = replace(work.record, value=None, headers=())
 
     def _gone(self, task: asyncio.Task[None]) -> None:
         self._running.discard(task)
@@ -188,6 +218,7 @@ class InFlight:
             return
         work.done = True
         self._finished(work.record)
+        self._let_go(queue, work)
         self._start(queue)
         self.room.set()
 

@@ -192,6 +192,8 @@ class _Process:
             work=work,
             finished=lambda record: app.consumer.finished(record),
             failed=self._fail,
+            records=self._settings.in_flight_records,
+            bytes=self._settings.in_flight_bytes,
         )
 
     def _fail(self, err: BaseException) -> None:
