@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from math import inf
@@ -31,6 +32,7 @@ from pipelines.runtime.record import Headers, Record
 from pipelines.runtime.retry import RetryPolicy
 from pipelines.runtime.stage import Handler, Sender, Stage
 from pipelines.runtime.try_limit import TryLimit
+from pipelines.worker.attempts import DEATHS, Attempts, EndsWorker
 from pipelines.worker.in_flight import Work
 from pipelines.worker.parking import Parking, site_of
 from pipelines.worker.pause import Pause, Trouble, Turn
@@ -94,11 +96,13 @@ class Guard:
         *,
         pause: Pause | None = None,
         parking: Parking | None = None,
+        attempts: Attempts | None = None,
     ) -> None:
         """
         Args:
             pause: that of the stage, whose routes share it; default: one of its own.
             parking: that of the stage; default: nothing can be parked, and is tried again instead.
+            attempts: of the process; default: how often a record ends its process is not counted.
         """
         if not topic.dead_letters:
             raise ValueError(f"stage {stage.name} reads {topic.name}, which has no dead letter topic")
@@ -112,6 +116,7 @@ class Guard:
         self._sleep = sleep
         self._pause = pause or Pause(stage.name, self._lane, policy.wait, sleep)
         self._parking = parking
+        self._attempts = attempts
 
     async def __call__(self, work: Work) -> None:
         """Return when the record is worked on, or is confirmed where it is put aside; raises CancelledError only."""
@@ -137,12 +142,20 @@ class Guard:
             else:
                 await self._bury(work, letter)
                 metrics.EVENTS.labels(self._stage.name, self._lane, "dead").inc()
+            if self._attempts is not None:
+                self._attempts.settled(record)
             if record.letter is not None:
                 await self._leave_parking(work, stays=letter is not None and letter.parked)
 
     async def _try_until_settled(self, work: Work) -> DeadLetter | None:
         """None: worked on."""
         failing = _Failing(site_of(work.record))
+        if self._attempts is not None and (deaths := self._attempts.deaths(work.record)):
+            if deaths >= DEATHS:
+                killer = EndsWorker(f"{deaths} times the process ended while it worked on this message")
+                return describe(work.record, self._stage.name, killer, deaths, datetime.now(UTC))
+            work.busy_until = inf
+            await self._attempts.wait(work.record)
         while True:
             if self._parking is not None and (trouble := self._parking.trouble(work.record)) is not None:
                 return describe(
@@ -225,7 +238,8 @@ class Guard:
         with metrics.SECONDS.labels(self._stage.name, self._lane).time():
             limit = TryLimit(self._try_timeout, got_on)
             try:
-                async with limit:
+                trying = self._attempts.trying(record) if self._attempts is not None else nullcontext()
+                async with trying, limit:
                     await self._handler(record, sender)
             except TimeoutError:
                 if not limit.expired():

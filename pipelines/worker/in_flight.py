@@ -65,6 +65,7 @@ class InFlight:
         work: Callable[[Work], Awaitable[None]],
         finished: Callable[[Record], None],
         failed: Callable[[BaseException], None],
+        opened: Callable[[], None] = lambda: None,
         records: int = 512,
         bytes: int = 64 * 1024 * 1024,
     ) -> None:
@@ -72,12 +73,14 @@ class InFlight:
         work: brings one record to its end; an exception from it is a defect of ours.
         finished: called once per record that came to its end, in any order.
         failed: called with such a defect; the process should end.
+        opened: called when partitions were assigned, before their first record.
         """
         self._window = window
         self._order_key = order_key
         self._work = work
         self._finished = finished
         self._failed = failed
+        self._opened = opened
         self._limits = records, bytes
         self._held = self._held_bytes = 0  # what is not done, of all partitions
         self._queues: dict[Partition, _Queue] = {}
@@ -157,6 +160,7 @@ class InFlight:
     def open(self) -> None:
         """Take records again (partitions were assigned)."""
         self.epoch += 1
+        self._opened()
         self._queues.clear()
         self._count()
         self._open = not self._for_good

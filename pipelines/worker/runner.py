@@ -26,6 +26,7 @@ from pipelines.runtime.errors import PagewireError, Retryable
 from pipelines.runtime.record import Lane
 from pipelines.runtime.retry import Pause, RetryPolicy, patiently
 from pipelines.runtime.stage import Stage
+from pipelines.worker.attempts import Attempts
 from pipelines.worker.faust_app import SafeApp
 from pipelines.worker.guard import Guard
 from pipelines.worker.health import served
@@ -120,6 +121,7 @@ class _Process:
         self._bus = KafkaBus(settings)
         self._letters = OpenLetters(self._bus)
         self._policy = _policy(settings)
+        self._attempts = Attempts(settings.home / "attempts")
         self._pauses = pauses
         self._parkings: dict[Laned, Parking] = {}
         self._apps = [SafeApp(stage, settings, self._in_flight, self._fail) for stage in stages]
@@ -179,6 +181,7 @@ class _Process:
                 self._settings.try_timeout,
                 pause=pause,
                 parking=parking,
+                attempts=self._attempts,
             )
             for topic, handler in app.stage.routes.items()
         }
@@ -192,6 +195,7 @@ class _Process:
             work=work,
             finished=lambda record: app.consumer.finished(record),
             failed=self._fail,
+            opened=self._attempts.adopt,
             records=self._settings.in_flight_records,
             bytes=self._settings.in_flight_bytes,
         )
@@ -263,6 +267,7 @@ class _Process:
         for stage in self._set_up:
             if stage.teardown is not None:
                 clean &= await _within(TEARDOWN_TIMEOUT, _ending(stage.teardown), f"teardown of {stage.name}")
+        self._attempts.close()  # whatever was cut off, was cut off by us
         return clean
 
 

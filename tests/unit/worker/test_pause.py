@@ -68,7 +68,7 @@ class Stream:
         def finished(record: Record) -> None:
             self.done[(record.key or b"").decode()] = loop.time() - self.begun
 
-        guard = Guard(Stage("embed", {CHUNKS: self.handle}), CHUNKS, self.handle, self, POLICY, 60.0, pause=self.pause)  # type: ignore[arg-type]
+        guard = Guard(Stage("embed", {CHUNKS: self.handle}), CHUNKS, self.handle, self, POLICY, 60.0, pause=self.pause)
         flight = InFlight(
             window=16, order_key=lambda r: r.key or b"", work=guard, finished=finished, failed=broken.append
         )
