@@ -105,19 +105,26 @@ class InFlight:
 
     def full(self, partition: Partition) -> bool:
         """Whether to stop fetching this partition for now."""
-        if self._held >= self._limits[0] or self._held_bytes >= self._limits[1]:
+        if self._all_held():
             return True
         queue = self._queues.get(partition)
         return queue is not None and (len(queue.works) >= WINDOWS_AHEAD * self._window or queue.bytes >= BYTES_AHEAD)
 
-    def busy(self) -> bool:
-        """Whether some record is being worked on within its time."""
+    def busy(self, partition: Partition) -> bool:
+        """Whether a record is being worked on within its time on which the partition waits: one of its own, or, when
+        no more is held, of any.
+        """
         now = monotonic()
+        own = self._queues.get(partition)
+        waited_for = self._queues.values() if self._all_held() else (own,) if own else ()
         return any(
             work.task is not None and not work.done and work.busy_until >= now
-            for queue in self._queues.values()
+            for queue in waited_for
             for work in queue.works
         )
+
+    def _all_held(self) -> bool:
+        return self._held >= self._limits[0] or self._held_bytes >= self._limits[1]
 
     @property
     def running(self) -> int:

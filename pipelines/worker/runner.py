@@ -13,7 +13,7 @@ import asyncio
 import os
 import signal
 import sys
-from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterable, Mapping, Sequence
 
 import structlog
 from aiokafka import TopicPartition
@@ -31,6 +31,7 @@ from pipelines.worker.faust_app import SafeApp
 from pipelines.worker.guard import Guard
 from pipelines.worker.health import served
 from pipelines.worker.in_flight import InFlight, Work
+from pipelines.worker.loop_watch import watch_loop
 from pipelines.worker.parking import Parking
 from pipelines.worker.pause import Pause as StagePause
 from pipelines.worker.pause import Trouble
@@ -135,6 +136,7 @@ class _Process:
             asyncio.create_task(self._start(on_ready), name="start"),
             asyncio.create_task(self._watch(), name="watchdog"),
             asyncio.create_task(self._tell_pauses(), name="pauses"),
+            asyncio.create_task(watch_loop(self._settings.stall_timeout), name="watch of the loop"),
             *(asyncio.create_task(self._attend(app), name=f"parking of {app.conf.id}") for app in self._apps),
             *(asyncio.create_task(_crash(app), name=f"crash of {app.conf.id}") for app in self._apps),
         ]
@@ -280,12 +282,14 @@ class _Watched:
         self.topics = [settings.topic_prefix + topic.name for topic in app.stage.routes]
         self._partitions = range(settings.partitions)
 
-    def partitions(self) -> Iterable[TopicPartition]:
-        own = [TopicPartition(tp.topic, tp.partition) for tp in self._app.consumer.assignment()]
-        return own or [TopicPartition(name, p) for name in self.topics for p in self._partitions]
+    def assigned(self) -> Collection[TopicPartition]:
+        return [TopicPartition(tp.topic, tp.partition) for tp in self._app.consumer.assignment()]
 
-    def busy(self) -> bool:
-        return self._app.in_flight.busy()
+    def partitions(self) -> Iterable[TopicPartition]:
+        return [TopicPartition(name, p) for name in self.topics for p in self._partitions]
+
+    def busy(self, partition: TopicPartition) -> bool:
+        return self._app.in_flight.busy((partition.topic, partition.partition))
 
 
 def _policy(settings: WorkerSettings) -> RetryPolicy:

@@ -243,13 +243,16 @@ async def test_a_key_that_cannot_be_read_is_the_records_own() -> None:
 
 async def test_busy_means_at_work_within_the_time() -> None:
     shop = Workshop()
-    assert not shop.in_flight.busy()
+    assert not shop.in_flight.busy(("t", 0))
     shop.in_flight.put(record(0))
     (queue,) = shop.in_flight._queues.values()
     queue.works[0].busy_until = float("inf")
-    assert shop.in_flight.busy()
+    assert shop.in_flight.busy(("t", 0))
+    assert not shop.in_flight.busy(("t", 1))  # what it waits for is not this
+    shop.in_flight._limits = 1, 10**9
+    assert shop.in_flight.busy(("t", 1))  # now it is: there is no room
     queue.works[0].busy_until = 0.0
-    assert not shop.in_flight.busy()
+    assert not shop.in_flight.busy(("t", 0))
     await shop.in_flight.drain(0)
 
 

@@ -117,7 +117,7 @@ class Works:
     async def handle(self, record: Record, sender: Sender) -> None:
         key = (record.key or b"").decode()
         self.tries.append((key, self.now))
-        await asyncio.sleep(0.01)
+        await asyncio.sleep(0.5)
         if (error := self.fails(key, self.now)) is not None:
             raise error
         self.done[key] = self.now
