@@ -162,7 +162,9 @@ class Guard:
                     work.record, self._stage.name, trouble, failing.attempts, datetime.now(UTC), parked=True
                 )
             work.busy_until = inf  # the pause ends by itself, and whether it does is nothing that a fresh worker mends
+            work.idle = True
             turn = await self._pause.turn() if self._stage.patient else Turn(0)
+            work.idle = False
             failing.attempts += 1
             attempt = failing.attempts
             record = replace(work.record, attempt=attempt, fresh=work.record.fresh and attempt == 1)
@@ -190,6 +192,7 @@ class Guard:
             tell("try failed", attempt=attempt, again_in=round(wait, 2), code=code, error=str(error))
             if failing.waits_for_itself:
                 work.busy_until = monotonic() + wait + self._try_timeout
+                work.idle = True
                 await self._sleep(wait)
 
     def _end_of(self, record: Record, error: BaseException, failing: _Failing, turn: Turn) -> DeadLetter | None:
@@ -197,13 +200,13 @@ class Guard:
         assert failing.first
         kind = kind_of(error)
         way = WAYS[kind]
-        patience = monotonic() - failing.first[0] >= self._policy.retry_for
+        spent = monotonic() - failing.first[0] >= self._policy.retry_for
         buried = describe(record, self._stage.name, error, failing.attempts, failing.first[1])
         failing.waits_for_itself = True
         if not self._stage.patient:
             failing.alone += kind is Kind.UNKNOWN
-            hopeless = kind in (Kind.RECORD, Kind.SETTING) or failing.alone >= self._policy.tries
-            return buried if hopeless or patience else None
+            spent = failing.alone >= self._policy.tries if kind is Kind.UNKNOWN else spent
+            return buried if spent or kind in (Kind.RECORD, Kind.SETTING) else None
         if way in (Way.PAUSE, Way.PAUSE_THEN_BURY):
             trouble = Trouble(kind, buried.code, buried.message, failing.first[1])
             alone = self._pause.failed(turn, trouble, since=failing.since, site=failing.site)
@@ -217,7 +220,7 @@ class Guard:
         if way is Way.BURY:
             return buried
         if way is Way.AGAIN:
-            return self._parked(buried, failing) if patience else None
+            return self._parked(buried, failing) if spent else None
         parked = self._parked(buried, failing)
         if parked is not None and failing.site is not None:
             assert self._parking is not None

@@ -45,6 +45,7 @@ class Work:
     task: asyncio.Task[None] | None = None
     done: bool = False
     size: int = 0
+    idle: bool = False  # it waits for its next try: nothing of it is under way
     abandoned: bool = False  # cancelled or no longer ours: whatever comes of it, it is not acknowledged
 
 
@@ -145,6 +146,7 @@ class InFlight:
         """
         self._for_good |= for_good
         self.close()
+        self._end_idle()
         if self._running:
             await asyncio.wait(tuple(self._running), timeout=limit)
         late = tuple(self._running)
@@ -163,6 +165,14 @@ class InFlight:
                 self._deaf |= deaf
         self._queues.clear()
         self._count()
+
+    def _end_idle(self) -> None:
+        """What only waits, while a service is away, would wait for all of the limit, and the group for it."""
+        for queue in self._queues.values():
+            for work in queue.works:
+                if work.idle and not work.done and work.task is not None:
+                    work.abandoned = True
+                    work.task.cancel()
 
     def open(self) -> None:
         """Take records again (partitions were assigned)."""

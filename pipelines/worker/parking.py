@@ -164,6 +164,7 @@ class Parking:
         for site, place in self._letters.parked(topic, self._stage.name, self._stage.lane):
             if place[0] in own:
                 sites[site].append(place)
+        self._forget(topic)
         now = monotonic()
         due: dict[tuple[int, int], bool] = {}
         for site, places in sites.items():
@@ -177,6 +178,11 @@ class Parking:
             ]
             due |= dict.fromkeys(ready, trouble is not None)
         return due
+
+    def _forget(self, topic: Topic) -> None:
+        """Letters that somebody else has settled."""
+        for place in [place for place in self._not_before if place[0] == topic and not self._letters.is_open(*place)]:
+            del self._not_before[place]
 
     async def _work_on(self, topic: Topic, due: Mapping[tuple[int, int], bool], in_flight: InFlight) -> None:
         since: dict[int, int] = {}

@@ -69,7 +69,7 @@ class Stream:
             self.done[(record.key or b"").decode()] = loop.time() - self.begun
 
         guard = Guard(Stage("embed", {CHUNKS: self.handle}), CHUNKS, self.handle, self, POLICY, 60.0, pause=self.pause)
-        flight = InFlight(
+        flight = self.flight = InFlight(
             window=16, order_key=lambda r: r.key or b"", work=guard, finished=finished, failed=broken.append
         )
         for offset, key in enumerate(keys):
@@ -158,3 +158,17 @@ def test_a_look_that_is_cut_off_is_handed_on() -> None:
         return [turn.probe, probe.probe, (await pause.turn()).probe]
 
     assert skipping_time.run(scenario()) == [True, True, False]
+
+
+def test_partitions_that_go_while_a_stage_is_paused_do_not_wait_for_it() -> None:
+    async def scenario() -> float:
+        stream = Stream(lambda key, now: Retryable("away"))
+        working = asyncio.create_task(stream.work_on("a", "b", "c"))
+        await asyncio.sleep(60)
+        loop, begun = asyncio.get_running_loop(), asyncio.get_running_loop().time()
+        await stream.flight.drain(10.0)
+        working.cancel()
+        await stream.pause.aclose()
+        return loop.time() - begun
+
+    assert skipping_time.run(scenario()) < 1
