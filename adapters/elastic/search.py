@@ -14,7 +14,7 @@ from cachetools import TTLCache
 from elasticsearch import AsyncElasticsearch, BadRequestError, NotFoundError
 
 from adapters.elastic import chunk_units
-from adapters.elastic.client import TRANSIENT, ElasticsearchDown, ElasticsearchRefused, explained
+from adapters.elastic.client import ElasticsearchRefused, explained, refusal
 from pipelines.query.retrieve.ports import Candidate, Candidates, Floors, Hit, HitUnit, QueryModelOutdated
 from pipelines.runtime.indexes import IndexGone, IndexInfo
 from schemas.compact import expand
@@ -314,9 +314,9 @@ def _known(reading: Sequence[str], having: Mapping[str, int]) -> float:
 
 def _hits(response: dict[str, Any]) -> list[dict[str, Any]]:
     if "error" in response:
-        reason = response["error"].get("reason", response["error"].get("type"))
-        down = response.get("status", 500) in TRANSIENT
-        raise (ElasticsearchDown if down else ElasticsearchRefused)(f"search: {reason}")
+        error = response["error"]
+        kind = refusal(response.get("status", 500), f"{error.get('type')}: {error.get('reason')}")
+        raise (kind or ElasticsearchRefused)(f"search: {error.get('reason', error.get('type'))}")
     hits: list[dict[str, Any]] = response["hits"]["hits"]
     return hits
 
