@@ -83,9 +83,10 @@ class Trail:
 def stages(found: SystemStatus) -> RenderableType:
     """One line per stage and lane."""
     lines = [
-        (s.stage, s.lane, s.topic, f"{s.lag:,}", f"{s.rate:,.1f}/s", s.members, s.dead_letters) for s in found.stages
+        (s.stage, s.lane, s.topic, f"{s.lag:,}", f"{s.rate:,.1f}/s", s.members, s.dead_letters, s.parked)
+        for s in found.stages
     ]
-    return rows(table("stage", "lane", "reads", "lag#", "rate#", "workers#", "dead letters#"), lines)
+    return rows(table("stage", "lane", "reads", "lag#", "rate#", "workers#", "dead letters#", "parked#"), lines)
 
 
 def sites(found: SystemStatus) -> RenderableType:

@@ -11,10 +11,10 @@ from pathlib import Path
 import yaml
 
 from gateway.edge.problems import STATUS_OF_CODE
+from pipelines.runtime.errors import WAYS, Kind, Way
 
 ROOT = Path(__file__).resolve().parents[1]
 FOLDERS = ("pipelines", "adapters", "connectors", "gateway", "wiring")
-RETRYABLE = "Retryable"
 # The base and its branch: whatever is one of them says more.
 UNSAID = {"error", "refused"}
 INTRODUCTION = """# Codes
@@ -22,13 +22,34 @@ INTRODUCTION = """# Codes
 Every failure has a code that stays the same, for scripts and for whoever searches for it here. It stands in problem
 documents (`code`), in dead letters, in the `error` event of an answer and in log lines.
 
-*Tried again*: a stage tries a message that fails so for `retry_for` seconds before it becomes a dead letter, and the
-edge answers 503 with `Retry-After`. With any other failure a stage gives up at once, and the edge answers with the
-status given here, or with 422.
+*Kind*: whose trouble it is, and from that alone follows what a stage of ingest does with the message:
 
-| code | meaning | tried again | HTTP |
+{ways}
+Where a visitor waits (the stages of questions), nothing pauses and nothing is parked: the question is tried again for
+as long as its visitor waits, then they are told.
+
+*HTTP*: the edge's status, where it answers so. Without a number: 503 with `Retry-After` for what may pass, else 422.
+
+| code | meaning | kind | HTTP |
 | --- | --- | --- | --- |
 """
+_WHOSE = {
+    Kind.RECORD: "the message itself",
+    Kind.SERVICE: "Kafka, Elasticsearch, a model: away, overloaded, full, refusing our credentials",
+    Kind.SETTING: "something that somebody has to configure; the message names it",
+    Kind.SITE: "one site's index, model or limit",
+    Kind.MOMENT: "over in a moment, and this message's alone: another writer, a promotion",
+    Kind.UNKNOWN: "nobody foresaw it, or it may be the service's or the message's",
+}
+_DONE = {
+    Way.BURY: "a dead letter at once",
+    Way.PAUSE: "the stage pauses, for days if need be, and looks with one message at a time; one that fails so alone, "
+    "while others go through, is parked",
+    Way.PARK: "the site's messages are parked, the other sites' go on; they come back by themselves",
+    Way.AGAIN: "this message is tried again for `retry_for` seconds, then parked",
+    Way.PAUSE_THEN_BURY: "the stage pauses as for a service; a dead letter once the message has failed `tries` times "
+    "alone, while others went through",
+}
 
 
 @dataclass(frozen=True)
@@ -37,16 +58,18 @@ class Code:
 
     name: str
     meaning: str
-    retried: bool = False
+    kind: str = ""
     status: int | None = None
 
 
 def page() -> str:
-    rows = (
-        f"| `{code.name}` | {_cell(code.meaning)} | {'yes' if code.retried else ''} | {code.status or ''} |\n"
-        for code in codes()
-    )
-    return INTRODUCTION + "".join(rows)
+    rows = (f"| `{code.name}` | {_cell(code.meaning)} | {code.kind} | {code.status or ''} |\n" for code in codes())
+    return INTRODUCTION.format(ways=_ways()) + "".join(rows)
+
+
+def _ways() -> str:
+    rows = "".join(f"| {kind} | {_WHOSE[kind]} | {_DONE[way]} |\n" for kind, way in WAYS.items())
+    return "| kind | whose trouble | what becomes of the message |\n| --- | --- | --- |\n" + rows
 
 
 @cache
@@ -56,7 +79,7 @@ def codes() -> tuple[Code, ...]:
     given = yaml.safe_load((ROOT / "docs" / "codes.yaml").read_text(encoding="utf-8"))
     for name, said in given.items():
         known = found.get(name, Code(name, ""))
-        found[name] = Code(name, said.get("meaning", known.meaning), known.retried, said.get("status"))
+        found[name] = Code(name, said.get("meaning", known.meaning), said.get("kind", known.kind), said.get("status"))
     return tuple(sorted(found.values(), key=lambda code: code.name))
 
 
@@ -66,7 +89,7 @@ def _exceptions() -> Iterator[Code]:
         code = _code(of)
         if code is not None and code not in UNSAID:
             meaning = (ast.get_docstring(of) or "").partition("\n\n")[0]
-            yield Code(code, meaning, RETRYABLE in _ancestors(name, classes), STATUS_OF_CODE.get(code))
+            yield Code(code, meaning, _kind(name, classes), STATUS_OF_CODE.get(code))
 
 
 def _classes(folder: Path) -> Iterator[tuple[str, ast.ClassDef]]:
@@ -81,6 +104,15 @@ def _code(of: ast.ClassDef) -> str | None:
         if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "code":
             return str(ast.literal_eval(node.value))
     return None
+
+
+def _kind(name: str, classes: Mapping[str, ast.ClassDef]) -> str:
+    """As the class says, or the nearest that it is one of."""
+    for ancestor in _ancestors(name, classes):
+        for node in classes[ancestor].body if ancestor in classes else ():
+            if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "kind":
+                return Kind[ast.unparse(node.value).rpartition(".")[2]]
+    return ""
 
 
 def _ancestors(name: str, classes: Mapping[str, ast.ClassDef]) -> Iterator[str]:

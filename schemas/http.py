@@ -132,6 +132,7 @@ class StageStatus(Wire):
     rate: float = Field(ge=0, description="Messages per second over the last minute, as seen from here.")
     members: int = Field(ge=0, description="Processes at work on it.")
     dead_letters: int = Field(ge=0, description="Those of both lanes are told with `save`.")
+    parked: int = Field(default=0, ge=0, description="Messages of sites in trouble, which come back by themselves.")
 
 
 class SiteStatus(Wire):
@@ -143,6 +144,7 @@ class SiteStatus(Wire):
     freshness_p50_ms: float | None = Field(description="Accepted to searchable, changes of the last 24 hours.")
     freshness_p95_ms: float | None
     embedder: str | None = Field(description="Fingerprint of the model in the live index.")
+    parked: int = Field(default=0, ge=0, description="Messages put aside until the site's trouble is over.")
     problem: str | None = Field(default=None, description="Why its index cannot be read, in plain words.")
 
 

@@ -9,7 +9,7 @@ from pydantic import AfterValidator, AwareDatetime, Field, JsonValue
 from schemas.base import Revision, Wire
 from schemas.topics import TOPICS
 
-Action = Literal["redriven", "edited", "dropped"]
+Action = Literal["redriven", "edited", "dropped", "returned"]
 UNREADABLE = "unreadable"  # the code of what stands in a dead letter topic and is no dead letter
 
 
@@ -28,7 +28,9 @@ class DeadLetterSummary(Wire):
 
     id: str = Field(description="`topic/partition/offset` of its place among the topic's dead letters.")
     topic: str = Field(description="Where the message came from, and where a redrive sends it.")
-    state: Literal["open"] | Action
+    state: Literal["open", "parked"] | Action = Field(
+        description="`parked`: not dead, its stage takes it up again when the trouble is over, and then it `returned`."
+    )
     stage: str | None = Field(description="Who gave up on it.")
     code: str = Field(description=f"Why, for programs; `{UNREADABLE}`: it is no dead letter of ours.")
     message: str = Field(description="Why, for people.")
@@ -122,3 +124,5 @@ class OpenLetterCount(Wire):
     stage: str | None
     code: str
     count: int = Field(ge=1)
+    site: str | None = Field(default=None, description="Of parked ones; null for dead letters.")
+    parked: bool = False

@@ -9,6 +9,7 @@ from schemas.base import Message
 from schemas.ingest import PageChunks, PageEmbeddings, ReceiptEvent
 from schemas.page import PageChange
 from schemas.query import Question, Rephrased, Retrieved, Stop
+from schemas.worker import PauseNote
 
 HOUR = 3_600_000  # milliseconds
 DAY = 24 * HOUR
@@ -70,8 +71,22 @@ ANSWERS = Topic(
 STOPS = Topic(
     "answer.stops", "request", Stop, "answers that nobody wants any more", retention_ms=DAY, dead_letters=False
 )
+PAUSES = Topic(
+    "worker.pauses", "`stages`", PauseNote, "which stages wait, and for what", retention_ms=DAY, dead_letters=False
+)
 
-TOPICS: tuple[Topic, ...] = (CHANGES, CHUNKS, EMBEDDINGS, RECEIPTS, REQUESTS, REPHRASED, RETRIEVED, ANSWERS, STOPS)
+TOPICS: tuple[Topic, ...] = (
+    CHANGES,
+    CHUNKS,
+    EMBEDDINGS,
+    RECEIPTS,
+    REQUESTS,
+    REPHRASED,
+    RETRIEVED,
+    ANSWERS,
+    STOPS,
+    PAUSES,
+)
 
 
 def dead_letter_topic(topic: Topic) -> Topic:

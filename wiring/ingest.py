@@ -20,9 +20,10 @@ from schemas.topics import CHANGES, CHUNKS, EMBEDDINGS, RECEIPTS
 from text import words
 from wiring.settings import Settings
 
-# Seconds. A page of 4 MiB is some 8,000 chunks and has at most 10,000 units (pipelines.ingest.unit_plan); the lite
-# model makes 12 chunks or 35 units a second on two cores. What a try has made is known to the next one.
-EMBED_TIMEOUT = 1_200.0
+# Seconds in which neither a call of the model ends that this page or another waits for, nor anything else of the page
+# (pipelines.runtime.try_limit): bge-m3 may take a minute for its largest call on a small machine. How long a whole page
+# takes has no limit: one of 4 MiB is some 8,000 chunks, and the model may be busy with others'.
+EMBED_TIMEOUT = 300.0
 
 
 # Seconds. What attachments may take, and then a page of 4 MiB.

@@ -64,6 +64,7 @@ def rephrase_stage(settings: Settings, elastic: Elastic, models: Models, spendin
     return Stage(
         name="rephrase",
         routes={REQUESTS: impatient(handler, asked, settings, site_prompts, log)},
+        patient=False,
         on_dead=apology(asked, site_prompts, log),
         setup=models.warm if rewriter else None,  # without one there is nothing to compare
         teardown=partial(_close, log, chat),
@@ -92,6 +93,7 @@ def retrieve_stage(settings: Settings, elastic: Elastic, models: Models) -> Stag
     return Stage(
         name="retrieve",
         routes={REPHRASED: impatient(handler, rephrased, settings, site_prompts, log)},
+        patient=False,
         on_dead=apology(rephrased, site_prompts, log),
         setup=setup,
         teardown=teardown,
@@ -138,6 +140,7 @@ def answer_stage(settings: Settings, elastic: Elastic, models: Models, spending:
     return Stage(
         name="answer",
         routes={RETRIEVED: impatient(handler, retrieved, settings, site_prompts, log)},
+        patient=False,
         window=AT_ONCE,
         # An answer ends itself at the question's deadline; what is cut off begins again from the start.
         try_timeout=settings.question_timeout + LAST_WORDS,

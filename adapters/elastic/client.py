@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -11,11 +12,12 @@ from elasticsearch import ApiError, AsyncElasticsearch, OrjsonSerializer
 from elasticsearch.serializer import NdjsonSerializer
 
 from adapters.elastic.settings import ElasticSettings
-from pipelines.runtime.errors import Permanent, Retryable
+from pipelines.runtime.errors import Kind, PagewireError, Permanent, Retryable
 
 REQUEST_TIMEOUT = 20.0  # seconds
 # 429: queue full or a disk-full block, 5xx: no master, shard not yet allocated. All pass.
 TRANSIENT = frozenset({408, 429, 500, 502, 503, 504})
+_SITE_BLOCKED = re.compile(r"index \[pagewire-[^\]]*\] blocked")
 
 
 class ElasticsearchDown(Retryable):
@@ -24,10 +26,37 @@ class ElasticsearchDown(Retryable):
     code = "elasticsearch-unavailable"
 
 
+class ElasticsearchDenied(ElasticsearchDown):
+    """Elasticsearch does not take our key or password, or they may not do this: PAGEWIRE_ELASTICSEARCH_API_KEY."""
+
+    code = "elasticsearch-denied"
+
+
+class ElasticsearchFull(Retryable):
+    """The cluster takes no more shards, so a site without an index gets none."""
+
+    code = "elasticsearch-full"
+    kind = Kind.SITE
+
+
+class IndexBlocked(Retryable):
+    """A site's index takes no writes: somebody has set a block on it."""
+
+    code = "index-blocked"
+    kind = Kind.SITE
+
+
 class ElasticsearchRefused(Permanent):
-    """Elasticsearch will never take this request."""
+    """Elasticsearch will never take this request, or this document."""
 
     code = "elasticsearch-refused"
+    kind = Kind.UNKNOWN
+
+
+class DocumentRefused(ElasticsearchRefused):
+    """Elasticsearch will never take this document, while it took others of the same request."""
+
+    kind = Kind.RECORD
 
 
 class OrjsonLines(OrjsonSerializer, NdjsonSerializer):
@@ -58,7 +87,7 @@ def explained(doing: str) -> Iterator[None]:
     """Turn the client's exceptions into ours.
 
     Raises:
-        ElasticsearchDown, ElasticsearchRefused: saying what was being done.
+        What `refusal` names: saying what was being done.
     """
     try:
         yield
@@ -67,7 +96,27 @@ def explained(doing: str) -> Iterator[None]:
     except ApiError as err:
         status = err.meta.status
         # A shard that is not allocated yet answers 404-like "no such shard" as 503; a missing index stays 404.
-        kind = ElasticsearchDown if status in TRANSIENT or (status == 403 and "block" in str(err)) else None
-        raise (kind or ElasticsearchRefused)(f"{doing}: Elasticsearch answered {status}: {err.message}") from err
+        kind = refusal(status, str(err)) or ElasticsearchRefused
+        raise kind(f"{doing}: Elasticsearch answered {status}: {err.message}{_hint(kind)}") from err
     except TransportError as err:
         raise ElasticsearchDown(f"{doing}: {err.message}") from err
+
+
+def refusal(status: int, said: str) -> type[PagewireError] | None:
+    """What an answer of this status means, if it is not about the request itself.
+
+    Args:
+        said: Elasticsearch's type of error and its reason.
+    """
+    if status == 401 or (status == 403 and "security_exception" in said):
+        return ElasticsearchDenied
+    if status == 403:
+        # A block on everything, or on an index that all sites share (`pagewire.receipts`), is everybody's trouble.
+        return IndexBlocked if _SITE_BLOCKED.search(said) else ElasticsearchDown
+    if status == 400 and "maximum" in said and "shards open" in said:
+        return ElasticsearchFull
+    return ElasticsearchDown if status in TRANSIENT else None
+
+
+def _hint(kind: type[PagewireError]) -> str:
+    return "; is PAGEWIRE_ELASTICSEARCH_API_KEY right, and still valid?" if kind is ElasticsearchDenied else ""

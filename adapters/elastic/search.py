@@ -14,7 +14,7 @@ from cachetools import TTLCache
 from elasticsearch import AsyncElasticsearch, BadRequestError, NotFoundError
 
 from adapters.elastic import chunk_units
-from adapters.elastic.client import TRANSIENT, ElasticsearchDown, ElasticsearchRefused, explained
+from adapters.elastic.client import ElasticsearchRefused, explained, refusal
 from pipelines.query.retrieve.ports import Candidate, Candidates, Floors, Hit, HitUnit, QueryModelOutdated
 from pipelines.runtime.indexes import IndexGone, IndexInfo
 from schemas.compact import expand
@@ -326,9 +326,9 @@ def _hits(response: dict[str, Any]) -> list[dict[str, Any]]:
 def _answered(response: dict[str, Any]) -> dict[str, Any]:
     """Raises: ElasticsearchDown, ElasticsearchRefused: that search of several failed."""
     if "error" in response:
-        reason = response["error"].get("reason", response["error"].get("type"))
-        down = response.get("status", 500) in TRANSIENT
-        raise (ElasticsearchDown if down else ElasticsearchRefused)(f"search: {reason}")
+        error = response["error"]
+        kind = refusal(response.get("status", 500), f"{error.get('type')}: {error.get('reason')}")
+        raise (kind or ElasticsearchRefused)(f"search: {error.get('reason', error.get('type'))}")
     return response
 
 

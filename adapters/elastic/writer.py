@@ -19,8 +19,8 @@ from typing import Any, Literal
 
 from elasticsearch import ApiError, AsyncElasticsearch
 
-from adapters.elastic.client import TRANSIENT, ElasticsearchDown, ElasticsearchRefused, explained
-from pipelines.runtime.errors import Retryable
+from adapters.elastic.client import DocumentRefused, ElasticsearchDenied, ElasticsearchDown, explained, refusal
+from pipelines.runtime.errors import PagewireError, Retryable
 from pipelines.runtime.record import Lane
 from pipelines.runtime.retry import backoff
 from schemas.head import Token
@@ -134,6 +134,7 @@ class Writer:
         """Write all, in order within an index's shard.
 
         Raises:
+            IndexBlocked: the index of an item takes no writes.
             ElasticsearchDown: items were still refused with 429 or 5xx after `ITEM_PATIENCE`.
             ElasticsearchRefused: an item that can never be written; others of the call may have been.
         """
@@ -144,7 +145,7 @@ class Writer:
         patience = monotonic() + ITEM_PATIENCE
         for attempt in count(1):
             results |= zip(pending, await self._in_next_bulk([writes[i] for i in pending]), strict=True)
-            pending = [i for i in pending if isinstance(results[i], ElasticsearchDown)]
+            pending = [i for i in pending if _passes(results[i])]
             if not pending or monotonic() > patience:
                 break
             await asyncio.sleep(backoff(attempt, ITEM_BACKOFF, LONGEST_BACKOFF))
@@ -216,9 +217,14 @@ class Writer:
                         raise
                     half = len(writes) // 2
                     return await self._send(writes[:half]) + await self._send(writes[half:])
-        except (ElasticsearchDown, ElasticsearchRefused) as err:
+        except PagewireError as err:
             return [err] * len(writes)
         return [_result(next(iter(item.values()))) for item in answer["items"]]
+
+
+def _passes(result: Result) -> bool:
+    """Whether the item may be taken in a moment; for another key it would have to wait longer than a try may last."""
+    return isinstance(result, ElasticsearchDown) and not isinstance(result, ElasticsearchDenied)
 
 
 def _result(item: dict[str, Any]) -> Result:
@@ -228,8 +234,7 @@ def _result(item: dict[str, Any]) -> Result:
             return IndexMissing(f"{item['_id']}: {item['error'].get('reason')}")
         return Written(item["_id"], status)
     reason = f"{item['_id']}: {item['error'].get('type')}: {item['error'].get('reason')}"
-    # 403: an index block, as the disk flood stage sets it; it passes when there is room again.
-    return ElasticsearchDown(reason) if status in TRANSIENT or status == 403 else ElasticsearchRefused(reason)
+    return (refusal(status, reason) or DocumentRefused)(reason)
 
 
 class _Refresh:
@@ -265,7 +270,7 @@ class _Refresh:
             try:
                 with explained(f"refreshing {self._index}"):
                     await self._es.indices.refresh(index=self._index)
-            except (ElasticsearchDown, ElasticsearchRefused) as err:
+            except PagewireError as err:
                 problem = err
             finally:
                 self._next = monotonic() + (self._pace.gap if len(batch) >= self._pace.crowd else 0.0)

@@ -9,9 +9,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pipelines.query.retrieve.ports import SearchEmbedder
-from pipelines.runtime.errors import Permanent
+from pipelines.runtime.errors import Kind, Permanent
 
 Vectors = NDArray[np.float32]
+
+
+class NoVectors(Permanent):
+    """The model answered with something that is no set of vectors: it is ill, or this text makes it so."""
+
+    code = "no-vectors"
+    kind = Kind.UNKNOWN
 
 
 class Embedder(SearchEmbedder, Protocol):
@@ -68,20 +75,20 @@ def unit_vectors(raw: object, count: int, dims: int | None, model: str) -> Vecto
     """Check and normalise what a model answered: shape (count, dims).
 
     Raises:
-        Permanent: not that many vectors of that length, or not finite.
+        NoVectors: not that many vectors of that length, or not finite.
     """
     try:
         vectors = np.asarray(raw, dtype=np.float32)
     except (TypeError, ValueError) as err:
-        raise Permanent(f"{model} answered with something that is no vectors") from err
+        raise NoVectors(f"{model} answered with something that is no vectors") from err
     if vectors.ndim != 2 or len(vectors) != count or not vectors.shape[1]:
-        raise Permanent(f"{model} answered with an array of shape {vectors.shape} for {count} texts")
+        raise NoVectors(f"{model} answered with an array of shape {vectors.shape} for {count} texts")
     if dims is not None and vectors.shape[1] != dims:
-        raise Permanent(f"{model} answered with {vectors.shape[1]} dimensions instead of {dims}")
+        raise NoVectors(f"{model} answered with {vectors.shape[1]} dimensions instead of {dims}")
     if not np.isfinite(vectors).all():
-        raise Permanent(f"{model} answered with numbers that are not finite")
+        raise NoVectors(f"{model} answered with numbers that are not finite")
     lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
     if (lengths == 0).any():
-        raise Permanent(f"{model} answered with a vector of zeros")
+        raise NoVectors(f"{model} answered with a vector of zeros")
     unit: Vectors = vectors / lengths
     return unit

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable
 from typing import Any, TypeVar
 
 from pipelines.runtime.niceness import thread_gives_way
+from pipelines.runtime.try_limit import Line
 
 Piece = TypeVar("Piece")
 Result = TypeVar("Result")
@@ -35,6 +36,7 @@ class ModelThreads:
         self._threads = [threading.Thread(target=self._work, name=f"{name}-{n}", daemon=True) for n in range(count)]
         self._started = False
         self._closed = False
+        self._line = Line()
 
     async def run(self, call: Callable[..., Result], *args: Any, priority: int) -> Result:
         """Call in one of the threads and wait for the result; a caller that is cancelled frees its place in the queue.
@@ -62,7 +64,8 @@ class ModelThreads:
                 _tell(loop, future, future.set_result, result)
 
         self._calls.put((priority, next(self._order), work))
-        return await future
+        with self._line.place():
+            return await future
 
     async def each(self, call: Callable[[Piece], Result], pieces: Iterable[Piece], *, priority: int) -> list[Result]:
         """Call for each piece. All queue up at once, so that only what is more urgent gets in between.

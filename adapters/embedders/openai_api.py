@@ -8,14 +8,22 @@ import numpy as np
 import openai
 from more_itertools import constrained_batches
 
-from adapters.embedders.base import Vectors, readable, unit_vectors
+from adapters.embedders.base import NoVectors, Vectors, readable, unit_vectors
 from pipelines.query.retrieve.ports import EmbedderProfile
-from pipelines.runtime.errors import PagewireError, Permanent, Retryable, SettingsError
+from pipelines.runtime.errors import Kind, PagewireError, Permanent, Retryable, SettingsError
+from pipelines.runtime.try_limit import progressed
 
 BATCH = 64  # texts a request
 BATCH_CHARS = 200_000  # hosted endpoints take some 300,000 tokens a request
 PAGES_TIMEOUT = 60.0  # seconds
 QUESTION_TIMEOUT = 15.0  # seconds; a visitor waits
+
+
+class EmbedderRefuses(Permanent):
+    """The embeddings endpoint refuses a request as it is: this text, or any from us (no such model)."""
+
+    code = "embedder-refuses"
+    kind = Kind.UNKNOWN
 
 
 class OpenAIEmbedder:
@@ -78,15 +86,16 @@ class OpenAIEmbedder:
                 dimensions=openai.omit if self._wanted is None else self._wanted,
                 timeout=timeout,
             )
+            progressed()  # a page may be many requests, each with a limit of its own
             rows = [(item.index, item.embedding) for item in answer.data]
         except openai.APIConnectionError as err:  # timeouts, too
             raise Retryable(f"the embeddings endpoint of {self.spec} is away: {type(err).__name__}") from err
         except openai.APIStatusError as err:
             raise self._refused(err.status_code) from err
         except (openai.APIError, ValueError, AttributeError, TypeError) as err:  # how the client meets other JSON
-            raise Permanent(f"{self.spec} answered with something that is no vectors") from err
+            raise NoVectors(f"{self.spec} answered with something that is no vectors") from err
         if sorted(place for place, _ in rows) != list(range(len(texts))):
-            raise Permanent(f"{self.spec} answered with {len(rows)} vectors for {len(texts)} texts")
+            raise NoVectors(f"{self.spec} answered with {len(rows)} vectors for {len(texts)} texts")
         return unit_vectors([vector for _, vector in sorted(rows)], len(texts), dims, self.spec)
 
     def _refused(self, status: int) -> PagewireError:
@@ -94,4 +103,4 @@ class OpenAIEmbedder:
             return SettingsError(f"OPENAI_API_KEY: refused by the embeddings endpoint of {self.spec}")
         if status in (408, 409, 429) or status >= 500:
             return Retryable(f"the embeddings endpoint of {self.spec} is busy: HTTP {status}")
-        return Permanent(f"the embeddings endpoint of {self.spec} refuses: HTTP {status}")
+        return EmbedderRefuses(f"the embeddings endpoint of {self.spec} refuses: HTTP {status}")

@@ -7,7 +7,7 @@ import asyncio
 from adapters.elastic.indexes import Indexes
 from adapters.embedders.base import Embedder
 from adapters.embedders.settings import EmbedderSettings
-from pipelines.runtime.errors import Permanent, SettingsError
+from pipelines.runtime.errors import Kind, Permanent, SettingsError
 from pipelines.runtime.indexes import IndexInfo
 
 
@@ -15,6 +15,14 @@ class ModelMismatch(Permanent):
     """The live index holds vectors of another model than the installed one."""
 
     code = "model-mismatch"
+    kind = Kind.SITE
+
+
+class ModelMissing(Permanent):
+    """The model that a site's live index was built with cannot be loaded here, and it is not the configured one."""
+
+    code = "model-missing"
+    kind = Kind.SITE
 
 
 class Models:
@@ -32,6 +40,7 @@ class Models:
 
         Raises:
             SettingsError, Permanent: the model is not installed or cannot be loaded.
+            ModelMissing: only this site's index needs it.
             ModelMismatch: the installed one is not the one the index was built with.
         """
         return await self._of(await self._indexes.live(site))
@@ -47,7 +56,15 @@ class Models:
     async def _of(self, live: IndexInfo | None) -> Embedder:
         if live is None:
             return await self._load(self._settings.embedder)
-        model = await self._load(live.embedder)
+        try:
+            model = await self._load(live.embedder)
+        except Permanent as err:
+            if live.embedder == self._settings.embedder:
+                raise  # every site's trouble
+            raise ModelMissing(
+                f"index {live.name} was built with {live.embedder}, which is not the configured "
+                f"{self._settings.embedder} (PAGEWIRE_EMBEDDER) and cannot be loaded here: {err}"
+            ) from err
         if model.fingerprint != live.model:
             await model.look_again()  # its service may have been ill when it was loaded
         if model.fingerprint != live.model:

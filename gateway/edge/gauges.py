@@ -23,6 +23,7 @@ SERVICE_UP = Gauge("pagewire_service_up", "Whether Kafka and Elasticsearch answe
 LAG = Gauge("pagewire_lag_messages", "Messages a stage has not worked on yet.", ("stage", "lane"))
 WORKERS = Gauge("pagewire_workers", "Processes that work on a stage.", ("stage", "lane"))
 DEAD_LETTERS = Gauge("pagewire_dead_letters_open", "Dead letters nobody has settled.", ("stage", "code"))
+PARKED = Gauge("pagewire_parked", "Messages of sites in trouble, which come back by themselves.", ("stage", "code"))
 PAGES = Gauge("pagewire_pages", "Live pages of a site.", ("site",))
 FRESHNESS = Gauge(
     "pagewire_freshness_seconds", "Accepted to searchable, changes of the last 24 hours.", ("site", "quantile")
@@ -64,7 +65,7 @@ def show(found: SystemStatus, letters: Iterable[OpenLetterCount]) -> None:
         LAG.labels(stage.stage, stage.lane or "").set(stage.lag)
         WORKERS.labels(stage.stage, stage.lane or "").set(stage.members)
     for letter in letters:
-        DEAD_LETTERS.labels(letter.stage or "", letter.code).inc(letter.count)
+        (PARKED if letter.parked else DEAD_LETTERS).labels(letter.stage or "", letter.code).inc(letter.count)
     for site in found.sites:
         PAGES.labels(site.site).set(site.pages)
         for quantile, ms in (("0.5", site.freshness_p50_ms), ("0.95", site.freshness_p95_ms)):
@@ -73,5 +74,5 @@ def show(found: SystemStatus, letters: Iterable[OpenLetterCount]) -> None:
 
 
 def _clear() -> None:
-    for gauge in (SERVICE_UP, LAG, WORKERS, DEAD_LETTERS, PAGES, FRESHNESS):
+    for gauge in (SERVICE_UP, LAG, WORKERS, DEAD_LETTERS, PARKED, PAGES, FRESHNESS):
         gauge.clear()

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Protocol, TypeVar
 
 from pipelines.ingest.unit_plan import KnownUnits
-from pipelines.runtime.errors import Retryable
+from pipelines.runtime.errors import Kind, Retryable
 from schemas.head import Head
 from schemas.ingest import PageEmbeddings, ReceiptEvent, Vector32
 from schemas.page import ChangeRef, FieldName
@@ -21,6 +21,7 @@ class IndexReplaced(Retryable):
     """
 
     code = "index-moved"
+    kind = Kind.MOMENT
 
     def __init__(self, message: str, again: ChangeRef | None = None) -> None:
         super().__init__(message)
@@ -31,6 +32,7 @@ class HeadConflict(Retryable):
     """The page's head is not the one its writer has seen."""
 
     code = "head-moved"
+    kind = Kind.MOMENT
 
 
 class PageStore(Protocol):

@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Iterable
-from contextlib import AsyncExitStack
-from datetime import UTC, datetime
+from contextlib import AsyncExitStack, suppress
+from datetime import UTC, datetime, timedelta
 from time import monotonic
 from typing import Protocol
 
@@ -15,10 +15,14 @@ from pipelines.runtime.bus import BrokerView, Bus
 from pipelines.runtime.errors import Retryable
 from pipelines.runtime.indexes import IndexUnfit
 from pipelines.runtime.stages import StageGroup, all_groups
+from schemas.base import WireError
 from schemas.http import SiteStatus, StageStatus, SystemStatus
-from schemas.topics import all_topics
+from schemas.letters import OpenLetterCount
+from schemas.topics import PAUSES, Topic, all_topics
+from schemas.worker import PAUSES_KEY, PauseNote
 
 RATE_SECONDS = 60.0  # over which a rate is taken
+NOTE_TTL = 75.0  # seconds; a worker that waits says so every 30, one that died says nothing more
 FIRST_LOOK = 1.0  # seconds between the two looks a first rate needs
 
 
@@ -52,9 +56,13 @@ class StatusReader:
 
     async def status(self) -> SystemStatus:
         """What can be said now; a service that does not answer shows as false, with nothing of it."""
-        looks = (self._stages(), self._all_sites(), self._missing_topics())
-        stages, sites, missing = await asyncio.gather(*looks, return_exceptions=True)
-        for part in (stages, sites, missing):
+        looks = (self._stages(), self._all_sites(), self._missing_topics(), self._paused())
+        stages, sites, missing, paused = await asyncio.gather(*looks, return_exceptions=True)
+        problems = [] if isinstance(missing, BaseException) else [*missing]
+        problems += [] if isinstance(paused, BaseException) else paused
+        if isinstance(sites, Retryable):
+            problems.append(f"Elasticsearch: {sites}")  # away, or refusing our key
+        for part in (stages, sites, missing, paused):
             if isinstance(part, BaseException) and not isinstance(part, Retryable):
                 raise part
         return SystemStatus(
@@ -62,8 +70,8 @@ class StatusReader:
             kafka=not isinstance(stages, BaseException),
             elasticsearch=not isinstance(sites, BaseException),
             stages=() if isinstance(stages, BaseException) else stages,
-            sites=() if isinstance(sites, BaseException) else sites,
-            problems=() if isinstance(missing, BaseException) else missing,
+            sites=() if isinstance(sites, BaseException) else self._with_parked(sites),
+            problems=tuple(problems),
         )
 
     async def ready(self) -> tuple[bool, dict[str, str]]:
@@ -107,10 +115,44 @@ class StatusReader:
                     lag=behind[group].lag,
                     rate=round(max(0, after[group] - before[group]) / max(now - then, 1e-3), 2),
                     members=behind[group].members,
-                    dead_letters=sum(letters.count for letters in dead if letters.topic in {t.name for t in buried}),
+                    dead_letters=_count(dead, buried, parked=False),
+                    parked=_count(dead, buried, parked=True),
                 )
             )
         return tuple(stages)
+
+    async def _paused(self) -> tuple[str, ...]:
+        """Which stages wait, as their workers say."""
+        since = datetime.now(UTC) - timedelta(seconds=NOTE_TTL)
+        if PAUSES not in await (await self._connected()).partitions([PAUSES]):
+            return ()
+        async with self._bus.reader(PAUSES) as log:
+            records = await log.of_key(PAUSES_KEY, round(since.timestamp() * 1000))
+        newest: dict[tuple[str, str, str | None], PauseNote] = {}
+        for record in records:
+            with suppress(WireError):
+                note = PauseNote.decode(record.value)
+                newest[note.worker, note.stage, note.lane] = note
+        return tuple(
+            f"stage {note.stage}{' (bulk)' if note.lane == 'bulk' else ''} of {note.worker} is paused since "
+            f"{note.since:%Y-%m-%d %H:%M:%S} UTC: {note.code}: {note.reason}"
+            for note in newest.values()
+            if not note.over
+        )
+
+    def _with_parked(self, sites: Iterable[SiteStatus]) -> tuple[SiteStatus, ...]:
+        """With what is parked of each, as of the look that `_stages` took, and why."""
+        counts = [letters for letters in self._letters.counts() if letters.parked]
+        found = []
+        for site in sites:
+            own = [letters for letters in counts if letters.site == site.site]
+            if own:
+                why = ", ".join(sorted({f"{letters.stage}: {letters.code}" for letters in own}))
+                said = f"{sum(letters.count for letters in own):,} messages are parked ({why}); see `pagewire dlq list`"
+                problem = f"{site.problem}; {said}" if site.problem else f"site {site.site}: {said}"
+                site = site.model_copy(update={"parked": sum(letters.count for letters in own), "problem": problem})
+            found.append(site)
+        return tuple(found)
 
     async def _look(self, client: BrokerView) -> None:
         """Remember how far every stage is."""
@@ -142,3 +184,8 @@ class StatusReader:
         there = await (await self._connected()).partitions(topics)
         missing = [self._bus.name(topic) for topic in topics if topic not in there]
         return tuple(f"topic {name} is not there; `pagewire topics` makes it" for name in missing)
+
+
+def _count(letters: Iterable[OpenLetterCount], topics: Iterable[Topic], *, parked: bool) -> int:
+    names = {topic.name for topic in topics}
+    return sum(some.count for some in letters if some.topic in names and some.parked == parked)

@@ -1,4 +1,4 @@
-"""Dead letters: the message untouched, and in its headers why it could not be worked on.
+"""Dead letters: the message untouched, and in its headers why it could not be worked on, or why it is parked.
 
 In the manner of Kafka Connect's `__connect.errors.*`: key, value and headers stay byte for byte, so that
 a redrive can put the message back as it was. What became of a letter is a record of its own, a mark, behind it:
@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import get_args
 
-from pipelines.runtime.errors import PagewireError
+from pipelines.runtime.errors import Kind, PagewireError
 from pipelines.runtime.record import Headers, Record
 from schemas.base import WireError
 from schemas.letters import Action
@@ -49,6 +49,7 @@ class DeadLetter:
     first_failed_at: datetime
     last_failed_at: datetime
     redrives: int = 0
+    parked: bool = False  # not dead: its stage takes it up again by itself
 
 
 @dataclass(frozen=True)
@@ -67,12 +68,24 @@ class Unreadable:
     why: str
 
 
-def describe(record: Record, stage: str, error: BaseException, attempts: int, first_failed_at: datetime) -> DeadLetter:
-    """The dead letter of a record that `stage` gives up on now."""
+def kind_of(error: BaseException) -> Kind:
+    """Whose trouble an error of a handler is."""
     if isinstance(error, PagewireError):
-        code = error.code
-    else:
-        code = WIRE_ERROR_CODE if isinstance(error, WireError) else UNEXPLAINED_CODE
+        return error.kind
+    return Kind.RECORD if isinstance(error, WireError) else Kind.UNKNOWN
+
+
+def code_of(error: BaseException) -> str:
+    """The stable code of an error of a handler."""
+    if isinstance(error, PagewireError):
+        return error.code
+    return WIRE_ERROR_CODE if isinstance(error, WireError) else UNEXPLAINED_CODE
+
+
+def describe(
+    record: Record, stage: str, error: BaseException, attempts: int, first_failed_at: datetime, *, parked: bool = False
+) -> DeadLetter:
+    """The dead letter of a record that `stage` gives up on now, or parks."""
     redrives, attempts_before, first_ever = _history(record.headers)
     return DeadLetter(
         stage=stage,
@@ -81,12 +94,13 @@ def describe(record: Record, stage: str, error: BaseException, attempts: int, fi
         offset=record.offset,
         timestamp_ms=record.timestamp_ms,
         error_class=f"{type(error).__module__}.{type(error).__qualname__}",
-        code=code,
+        code=code_of(error),
         message=(str(error) or type(error).__name__)[:MAX_ERROR_TEXT],
         attempts=attempts_before + attempts,
         first_failed_at=first_ever or first_failed_at,
         last_failed_at=datetime.now(UTC),
         redrives=redrives,
+        parked=parked,
     )
 
 
@@ -105,7 +119,7 @@ def to_headers(original: Headers, letter: DeadLetter) -> Headers:
         "redrives": letter.redrives,
         "first_failed_at": letter.first_failed_at.isoformat(),
         "last_failed_at": letter.last_failed_at.isoformat(),
-    }
+    } | ({"parked": "yes"} if letter.parked else {})
     return original_headers(original) + _headers(PREFIX, reason)
 
 
@@ -148,6 +162,7 @@ def from_headers(headers: Headers) -> DeadLetter:
         first_failed_at=found.time("first_failed_at"),
         last_failed_at=found.time("last_failed_at"),
         redrives=found.number("redrives") if "redrives" in found else 0,  # letters of older versions have none
+        parked="parked" in found,
     )
 
 

@@ -1,30 +1,72 @@
-"""One base, two branches: what may be tried again and what never will."""
+"""One base, two branches: what may be tried again and what never will; and of which kind a stage's failure is.
+
+What a stage does about a failure follows from its kind alone, and the table of that is `WAYS`: nowhere else is it
+decided. An exception says its kind by its class, so whoever raises it knows best, and the worker knows no service.
+"""
 
 from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import StrEnum
+
+
+class Kind(StrEnum):
+    """Whose trouble a failure is."""
+
+    RECORD = "record"  # the message itself: it will fail again, here and anywhere
+    SERVICE = "service"  # Kafka, Elasticsearch, a model: away, overloaded, full, refusing our credentials
+    SETTING = "setting"  # something that somebody has to configure; the message names it
+    SITE = "site"  # one site's index, model or limit; the other sites' records go through
+    MOMENT = "moment"  # another writer, a promotion: over in a moment, and this record's alone
+    UNKNOWN = "unknown"  # nobody foresaw it, or it may be either
+
+
+class Way(StrEnum):
+    """What a stage does with a record that failed."""
+
+    BURY = "bury"  # a dead letter at once
+    PAUSE = "pause"  # the whole stage waits, and tries one record at a time, with growing pauses, until one passes
+    PARK = "park"  # put aside durably with the site's later ones; comes back by itself, others go on
+    AGAIN = "again"  # this record alone is tried again, for `retry_for` seconds; then parked
+    PAUSE_THEN_BURY = "pause, then bury"  # as PAUSE; a dead letter once it failed alone, while others went through
+
+
+WAYS: Mapping[Kind, Way] = {
+    Kind.RECORD: Way.BURY,
+    Kind.SERVICE: Way.PAUSE,
+    Kind.SETTING: Way.PAUSE,
+    Kind.SITE: Way.PARK,
+    Kind.MOMENT: Way.AGAIN,
+    Kind.UNKNOWN: Way.PAUSE_THEN_BURY,
+}
 
 
 class PagewireError(Exception):
     """Something Pagewire can explain. `code` is stable, for scripts and problem documents."""
 
     code = "error"
+    kind = Kind.UNKNOWN
 
 
 class Retryable(PagewireError):
     """A service is away or busy: the same work may succeed later."""
 
     code = "unavailable"
+    kind = Kind.SERVICE
 
 
 class Permanent(PagewireError):
     """The same work will fail again: dead letter, or a refusal at the edge."""
 
     code = "refused"
+    kind = Kind.RECORD
 
 
 class WrongUse(Permanent):
     """Whoever called must put something right first: a setting, an argument, a file."""
 
     code = "wrong-use"
+    kind = Kind.SETTING
 
 
 class SettingsError(WrongUse):

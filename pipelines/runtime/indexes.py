@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from pipelines.runtime.errors import Retryable
+from pipelines.runtime.errors import Kind, Retryable
 from schemas.ingest import Chunker
 from text.words import ANALYSIS
 
@@ -16,6 +16,7 @@ class IndexUnfit(Retryable):
     """The site's index is not as it must be, and guessing could lose pages: somebody has to look."""
 
     code = "index-unfit"
+    kind = Kind.SITE
 
 
 class IndexGone(IndexUnfit):

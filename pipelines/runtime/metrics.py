@@ -7,6 +7,11 @@ from prometheus_client import Counter, Gauge, Histogram
 EVENTS = Counter("pagewire_events_total", "Records finished, by outcome: ok or dead.", ("stage", "lane", "outcome"))
 RETRIES = Counter("pagewire_retries_total", "Tries that failed and were repeated.", ("stage", "lane", "code"))
 DEAD_LETTERS = Counter("pagewire_dead_letters_total", "Dead letters written.", ("stage", "lane", "code"))
+PAUSED = Gauge(
+    "pagewire_paused",
+    "1 while a stage waits for a service or a setting, by the code of what is wrong.",
+    ("stage", "lane", "reason"),
+)
 IN_FLIGHT = Gauge("pagewire_in_flight", "Records being worked on.", ("stage", "lane"))
 SECONDS = Histogram(
     "pagewire_handler_seconds",

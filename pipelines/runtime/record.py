@@ -32,6 +32,8 @@ class Record:
     # partition was assigned to this worker (so no earlier owner saw it).
     fresh: bool = False
     attempt: int = 1  # tries of this worker, from 1
+    # Partition and offset, among the dead letters of its topic, where it was parked; None: it comes from the topic.
+    letter: tuple[int, int] | None = None
 
     def header(self, name: str) -> bytes | None:
         """The last value of a header, None when absent."""

@@ -184,10 +184,15 @@ class RetrySettings(SettingsGroup):
     """How long a message is tried, by a stage as by a rebuild."""
 
     tries: int = Field(
-        default=6, ge=1, description="Tries before an unexplained error (or a timeout) is a dead letter."
+        default=6,
+        ge=1,
+        description="Tries of a message that fails alone, while others go through, before it is a dead letter "
+        "(an error that nobody foresaw) or parked (a service's error).",
     )
     retry_for: float = Field(
         default=900.0,
         ge=0,
-        description="Seconds a message is retried while a service is away, before it is a dead letter.",
+        description="Seconds a message is tried again for what should be over in a moment, such as a promotion; then "
+        "it is parked. A service that is away is waited for without limit by the stages of ingest; a rebuild gives "
+        "up after so long.",
     )

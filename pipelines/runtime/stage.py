@@ -2,10 +2,9 @@
 
 ```
  topic ─▶ Handler(record, sender) ─▶ sender.send(next topic, ...)      returns   -> acknowledged
-                                                                      Retryable  -> tried again for `retry_for`
-                                                                      Permanent  -> dead letter
-                                                                      other error, timeout -> `tries`, dead letter
+                                                                      raises     -> as the error's kind wants it
 ```
+Which way each kind of error goes: `pipelines.runtime.errors.WAYS`.
 """
 
 from __future__ import annotations
@@ -59,9 +58,13 @@ class Stage:
     order_key: Callable[[Record], bytes] = by_record_key
     # Records of a partition worked on at once, at least; default settings.window. For work that mostly waits.
     window: int = 0
-    # Seconds one try may take; default settings.try_timeout. A try longer than settings.drain_timeout is
+    # Seconds in which a try has to get on (pipelines.runtime.try_limit); default settings.try_timeout. A try that is at
+    # work for longer than settings.drain_timeout is
     # cut off when partitions move, and starts again elsewhere.
     try_timeout: float | None = None
+    # False where a visitor waits: a record is not held back while a service is away, but tried by itself, so that its
+    # handler can tell the visitor in time; nothing is parked, and what fails `tries` times is a dead letter.
+    patient: bool = True
     # Called after the dead letter is confirmed, for example to tell the visitor. Its errors are logged only.
     on_dead: OnDead | None = None
     setup: Callable[[], Awaitable[None]] | None = None  # before the first record: load a model, open clients

@@ -1,33 +1,42 @@
-"""Brings one record to its end, whatever its handler does: tries, waits, dead letter.
+"""Brings one record to its end, whatever its handler does: tries, waits, pause, parking, dead letter.
 
 ```
- try (time limit) ─ok──────────────────────────────────────────▶ finished
-   │ Retryable, or a send the broker did not confirm: wait, again, for `retry_for` seconds ─┐
-   │ unexplained error, timeout: wait, again, `tries` times ────────────────────────────────┤
-   │ Permanent, WireError ──────────────────────────────────────────────────────────────────┴▶ dead letter ─▶ finished
+ its turn (pause.py) ─▶ try (time limit) ─ok─────────────────────────────────────────────▶ finished
+   ▲                      │ its error is of a kind (pipelines.runtime.errors), the kind has its way:
+   │                      ├─ BURY ───────────────────────────────────────────────────────▶ dead letter ─▶ finished
+   ├─ the stage waits ────┤─ PAUSE, PAUSE_THEN_BURY
+   │                      │    it fails `tries` times alone, while others go through ────▶ parked, or dead letter
+   ├─ this record waits ──┤─ AGAIN, and after `retry_for` seconds ───────────────────────▶ parked (parking.py)
+   │                      └─ PARK ───────────────────────────────────────────────────────▶ parked ─▶ finished
 ```
-A dead letter that cannot be written is tried for ever: the record is not acknowledged before.
+What is to be written to the dead letters, and cannot be, is tried for ever: the record is not acknowledged before.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from dataclasses import replace
+from contextlib import nullcontext
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from math import inf
 from time import monotonic
 
 import structlog
 
 from pipelines.runtime import metrics
 from pipelines.runtime.bus import Producer
-from pipelines.runtime.dead_letters import DeadLetter, describe, to_headers
-from pipelines.runtime.errors import PagewireError, Permanent, Retryable
-from pipelines.runtime.record import Record
+from pipelines.runtime.dead_letters import DeadLetter, Mark, describe, kind_of, mark_headers, to_headers
+from pipelines.runtime.errors import WAYS, Kind, PagewireError, Retryable, Way
+from pipelines.runtime.record import Headers, Record
 from pipelines.runtime.retry import RetryPolicy
 from pipelines.runtime.stage import Handler, Sender, Stage
+from pipelines.runtime.try_limit import TryLimit
+from pipelines.worker.attempts import DEATHS, Attempts, EndsWorker
 from pipelines.worker.in_flight import Work
-from schemas.base import Message, WireError
+from pipelines.worker.parking import Parking, site_of
+from pipelines.worker.pause import Pause, Trouble, Turn
+from schemas.base import Message
 from schemas.topics import Topic, dead_letter_topic
 
 log = structlog.get_logger(__name__)
@@ -60,6 +69,18 @@ class _TimedOut(Exception):
     """The handler did not end within its time."""
 
 
+@dataclass
+class _Failing:
+    """What is known of a record's tries so far."""
+
+    site: str | None
+    attempts: int = 0
+    alone: int = 0  # tries that failed while others went through
+    first: tuple[float, datetime] | None = None  # when it failed first, monotonic seconds and UTC
+    since: int | None = None  # the stage's tick (pause.py) of its first try that failed by a service's fault
+    waits_for_itself: bool = True  # else it waits with the whole stage
+
+
 class Guard:
     """Works on the records of one route of a stage."""
 
@@ -72,7 +93,17 @@ class Guard:
         policy: RetryPolicy,
         try_timeout: float,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+        *,
+        pause: Pause | None = None,
+        parking: Parking | None = None,
+        attempts: Attempts | None = None,
     ) -> None:
+        """
+        Args:
+            pause: that of the stage, whose routes share it; default: one of its own.
+            parking: that of the stage; default: nothing can be parked, and is tried again instead.
+            attempts: of the process; default: how often a record ends its process is not counted.
+        """
         if not topic.dead_letters:
             raise ValueError(f"stage {stage.name} reads {topic.name}, which has no dead letter topic")
         self._stage = stage
@@ -83,9 +114,12 @@ class Guard:
         self._policy = policy
         self._try_timeout = stage.try_timeout or try_timeout
         self._sleep = sleep
+        self._pause = pause or Pause(stage.name, self._lane, policy.wait, sleep)
+        self._parking = parking
+        self._attempts = attempts
 
     async def __call__(self, work: Work) -> None:
-        """Return when the record is worked on or its dead letter is confirmed; raises CancelledError only."""
+        """Return when the record is worked on, or is confirmed where it is put aside; raises CancelledError only."""
         record = work.record
         with (
             structlog.contextvars.bound_contextvars(
@@ -99,54 +133,116 @@ class Guard:
             ),
             metrics.IN_FLIGHT.labels(self._stage.name, self._lane).track_inprogress(),
         ):
-            failure = await self._try_until_settled(work)
-            if failure is None:
+            letter = await self._try_until_settled(work)
+            if letter is None:
                 metrics.EVENTS.labels(self._stage.name, self._lane, "ok").inc()
-                return
-            await self._bury(work, failure)
-            metrics.EVENTS.labels(self._stage.name, self._lane, "dead").inc()
+            elif letter.parked:
+                await self._park(work, letter)
+                metrics.EVENTS.labels(self._stage.name, self._lane, "parked").inc()
+            else:
+                await self._bury(work, letter)
+                metrics.EVENTS.labels(self._stage.name, self._lane, "dead").inc()
+            if self._attempts is not None:
+                self._attempts.settled(record)
+            if record.letter is not None:
+                await self._leave_parking(work, stays=letter is not None and letter.parked)
 
     async def _try_until_settled(self, work: Work) -> DeadLetter | None:
-        unexplained = attempt = 0
-        first_failed: tuple[float, datetime] | None = None
+        """None: worked on."""
+        failing = _Failing(site_of(work.record))
+        if self._attempts is not None and (deaths := self._attempts.deaths(work.record)):
+            if deaths >= DEATHS:
+                killer = EndsWorker(f"{deaths} times the process ended while it worked on this message")
+                return describe(work.record, self._stage.name, killer, deaths, datetime.now(UTC))
+            work.busy_until = inf
+            await self._attempts.wait(work.record)
         while True:
-            attempt += 1
+            if self._parking is not None and (trouble := self._parking.trouble(work.record)) is not None:
+                return describe(
+                    work.record, self._stage.name, trouble, failing.attempts, datetime.now(UTC), parked=True
+                )
+            work.busy_until = inf  # the pause ends by itself, and whether it does is nothing that a fresh worker mends
+            work.idle = True
+            turn = await self._pause.turn() if self._stage.patient else Turn(0)
+            work.idle = False
+            failing.attempts += 1
+            attempt = failing.attempts
             record = replace(work.record, attempt=attempt, fresh=work.record.fresh and attempt == 1)
-            # A grace beyond the limit: the watchdog must not take a try that is just being cut off for a hang.
-            work.busy_until = monotonic() + 2 * self._try_timeout
             try:
-                await self._try_once(record)
-                return None
+                await self._try_once(work, record)
             except (Exception, asyncio.CancelledError) as err:
                 if _cut_off(work, err):
+                    self._pause.left(turn)
                     raise
                 error = err
-            now = monotonic()
-            first_failed = first_failed or (now, datetime.now(UTC))
-            if isinstance(error, Retryable):
-                give_up = now - first_failed[0] >= self._policy.retry_for
-            elif isinstance(error, Permanent | WireError):
-                give_up = True
             else:
-                unexplained += 1
-                give_up = unexplained >= self._policy.tries
-            if give_up:
-                return describe(record, self._stage.name, error, attempt, first_failed[1])
-            wait = self._policy.wait(attempt)
+                self._pause.passed(turn, failing.site)
+                if self._parking is not None:
+                    self._parking.passed(record)
+                return None
+            failing.first = failing.first or (monotonic(), datetime.now(UTC))
+            end = self._end_of(record, error, failing, turn)
+            if end is not None:
+                return end
             code = error.code if isinstance(error, PagewireError) else type(error).__name__
             metrics.RETRIES.labels(self._stage.name, self._lane, code).inc()
+            wait = self._policy.wait(attempt) if failing.waits_for_itself else 0.0
             # An outage fails every record in the window again and again: some lines of it are enough.
             tell = log.warning if attempt % LOG_EVERY == 1 else log.debug
             tell("try failed", attempt=attempt, again_in=round(wait, 2), code=code, error=str(error))
-            work.busy_until = monotonic() + wait + self._try_timeout
-            await self._sleep(wait)
+            if failing.waits_for_itself:
+                work.busy_until = monotonic() + wait + self._try_timeout
+                work.idle = True
+                await self._sleep(wait)
 
-    async def _try_once(self, record: Record) -> None:
+    def _end_of(self, record: Record, error: BaseException, failing: _Failing, turn: Turn) -> DeadLetter | None:
+        """What becomes of the record now; None: another try, and `failing` says who waits for it."""
+        assert failing.first
+        kind = kind_of(error)
+        way = WAYS[kind]
+        spent = monotonic() - failing.first[0] >= self._policy.retry_for
+        buried = describe(record, self._stage.name, error, failing.attempts, failing.first[1])
+        failing.waits_for_itself = True
+        if not self._stage.patient:
+            failing.alone += kind is Kind.UNKNOWN
+            spent = failing.alone >= self._policy.tries if kind is Kind.UNKNOWN else spent
+            return buried if spent or kind in (Kind.RECORD, Kind.SETTING) else None
+        if way in (Way.PAUSE, Way.PAUSE_THEN_BURY):
+            trouble = Trouble(kind, buried.code, buried.message, failing.first[1])
+            alone = self._pause.failed(turn, trouble, since=failing.since, site=failing.site)
+            failing.since = turn.began if failing.since is None else failing.since
+            failing.alone += alone
+            failing.waits_for_itself = alone
+            if failing.alone < self._policy.tries:
+                return None
+            return buried if way is Way.PAUSE_THEN_BURY else self._parked(buried, failing)
+        self._pause.left(turn)
+        if way is Way.BURY:
+            return buried
+        if way is Way.AGAIN:
+            return self._parked(buried, failing) if spent else None
+        parked = self._parked(buried, failing)
+        if parked is not None and failing.site is not None:
+            assert self._parking is not None
+            assert isinstance(error, Exception)
+            self._parking.site_failed(failing.site, error)
+        return parked
+
+    def _parked(self, letter: DeadLetter, failing: _Failing) -> DeadLetter | None:
+        """None: there is nowhere to park it, so it is tried again."""
+        return None if self._parking is None or failing.site is None else replace(letter, parked=True)
+
+    async def _try_once(self, work: Work, record: Record) -> None:
+        def got_on() -> None:
+            # A grace beyond the limit: the watchdog must not take a try that is just being cut off for a hang.
+            work.busy_until = monotonic() + 2 * self._try_timeout
+
         sender = RecordSender(self._bus, record)
         with metrics.SECONDS.labels(self._stage.name, self._lane).time():
-            limit = asyncio.timeout(self._try_timeout)
+            limit = TryLimit(self._try_timeout, got_on)
             try:
-                async with limit:
+                trying = self._attempts.trying(record) if self._attempts is not None else nullcontext()
+                async with trying, limit:
                     await self._handler(record, sender)
             except TimeoutError:
                 if not limit.expired():
@@ -155,18 +251,40 @@ class Guard:
         if limit.expired():
             if sender.cut_off:
                 raise Retryable(f"Kafka did not confirm a message within {self._try_timeout:g} s")
-            raise _TimedOut(f"no end after {self._try_timeout:g} s")
+            raise _TimedOut(f"no end, and nothing that got on, for {self._try_timeout:g} s")
 
     async def _bury(self, work: Work, letter: DeadLetter) -> None:
+        await self._write(work, work.record.value, to_headers(work.record.headers, letter))
+        metrics.DEAD_LETTERS.labels(self._stage.name, self._lane, letter.code).inc()
+        log.error("dead letter", code=letter.code, error=letter.message, attempts=letter.attempts)
+        await self._tell(work, letter)
+
+    async def _park(self, work: Work, letter: DeadLetter) -> None:
         record = work.record
-        headers = to_headers(record.headers, letter)
+        if record.letter is not None:
+            return  # it stands there already
+        assert self._parking is not None
+        await self._write(work, record.value, to_headers(record.headers, letter), self._parking.partition_for(record))
+        log.info("parked", code=letter.code, error=letter.message, attempts=letter.attempts)
+
+    async def _leave_parking(self, work: Work, *, stays: bool) -> None:
+        """A parked record was tried."""
+        assert self._parking is not None
+        assert work.record.letter is not None
+        if not stays:
+            partition, offset = work.record.letter
+            await self._write(work, b"", mark_headers(Mark(offset, "returned", datetime.now(UTC))), partition)
+        self._parking.left(work.record, stays=stays)
+
+    async def _write(self, work: Work, value: bytes | None, headers: Headers, partition: int | None = None) -> None:
+        """To the dead letters, however long it takes."""
         failures = 0
         while True:
             work.busy_until = monotonic() + 2 * SEND_TIMEOUT
             try:
                 async with asyncio.timeout(SEND_TIMEOUT):
-                    await self._bus.send_bytes(self._dead_letters, record.key, record.value, headers)
-                break
+                    await self._bus.send_bytes(self._dead_letters, work.record.key, value, headers, partition=partition)
+                return
             except (Exception, asyncio.CancelledError) as err:
                 if _cut_off(work, err):
                     raise
@@ -175,9 +293,6 @@ class Guard:
                 log.error("dead letter not written", again_in=round(wait, 2), error=repr(err))
                 work.busy_until = monotonic() + wait + SEND_TIMEOUT
                 await self._sleep(wait)
-        metrics.DEAD_LETTERS.labels(self._stage.name, self._lane, letter.code).inc()
-        log.error("dead letter", code=letter.code, error=letter.message, attempts=letter.attempts)
-        await self._tell(work, letter)
 
     async def _tell(self, work: Work, letter: DeadLetter) -> None:
         if self._stage.on_dead is None:

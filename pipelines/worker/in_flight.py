@@ -5,6 +5,7 @@
    [ a run | b run | a wait | c run | d done | ...window ]  e  f  g ...     full -> the partition is not fetched
      └ head: everything before it is finished
 ```
+All partitions together hold at most `records` records and `bytes` bytes that are not worked on: then none is fetched.
 Only the first `window` records from the head may be started. So a crash replays at most `window` finished
 records per partition behind a slow one, and a message stuck in retries holds back its own partition only.
 """
@@ -14,7 +15,7 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import islice
 from time import monotonic
 
@@ -43,6 +44,8 @@ class Work:
     busy_until: float = 0.0
     task: asyncio.Task[None] | None = None
     done: bool = False
+    size: int = 0
+    idle: bool = False  # it waits for its next try: nothing of it is under way
     abandoned: bool = False  # cancelled or no longer ours: whatever comes of it, it is not acknowledged
 
 
@@ -63,22 +66,30 @@ class InFlight:
         work: Callable[[Work], Awaitable[None]],
         finished: Callable[[Record], None],
         failed: Callable[[BaseException], None],
+        opened: Callable[[], None] = lambda: None,
+        records: int = 512,
+        bytes: int = 64 * 1024 * 1024,
     ) -> None:
         """Args:
         work: brings one record to its end; an exception from it is a defect of ours.
         finished: called once per record that came to its end, in any order.
         failed: called with such a defect; the process should end.
+        opened: called when partitions were assigned, before their first record.
         """
         self._window = window
         self._order_key = order_key
         self._work = work
         self._finished = finished
         self._failed = failed
+        self._opened = opened
+        self._limits = records, bytes
+        self._held = self._held_bytes = 0  # what is not done, of all partitions
         self._queues: dict[Partition, _Queue] = {}
         self._running: set[asyncio.Task[None]] = set()
         self._deaf: set[asyncio.Task[None]] = set()
         self._open = True
         self._for_good = False
+        self.epoch = 0  # counts up when everything in flight was forgotten
         self.room = asyncio.Event()  # set when a full queue may have room again
 
     def put(self, record: Record) -> None:
@@ -86,23 +97,35 @@ class InFlight:
         if not self._open:
             return
         queue = self._queues.setdefault((record.topic, record.partition), _Queue())
-        queue.works.append(Work(record, self._key_of(record)))
-        queue.bytes += _size(record)
+        work = Work(record, self._key_of(record), size=_size(record))
+        queue.works.append(work)
+        queue.bytes += work.size
+        self._held += 1
+        self._held_bytes += work.size
         self._start(queue)
 
     def full(self, partition: Partition) -> bool:
         """Whether to stop fetching this partition for now."""
+        if self._all_held():
+            return True
         queue = self._queues.get(partition)
         return queue is not None and (len(queue.works) >= WINDOWS_AHEAD * self._window or queue.bytes >= BYTES_AHEAD)
 
-    def busy(self) -> bool:
-        """Whether some record is being worked on within its time."""
+    def busy(self, partition: Partition) -> bool:
+        """Whether a record is being worked on within its time on which the partition waits: one of its own, or, when
+        no more is held, of any.
+        """
         now = monotonic()
+        own = self._queues.get(partition)
+        waited_for = self._queues.values() if self._all_held() else (own,) if own else ()
         return any(
             work.task is not None and not work.done and work.busy_until >= now
-            for queue in self._queues.values()
+            for queue in waited_for
             for work in queue.works
         )
+
+    def _all_held(self) -> bool:
+        return self._held >= self._limits[0] or self._held_bytes >= self._limits[1]
 
     @property
     def running(self) -> int:
@@ -113,6 +136,7 @@ class InFlight:
         self._open = False
         for queue in self._queues.values():
             queue.works = deque(work for work in queue.works if work.task is not None)
+        self._count()
         self.room.set()
 
     async def drain(self, limit: float, *, for_good: bool = False) -> None:
@@ -122,6 +146,7 @@ class InFlight:
         """
         self._for_good |= for_good
         self.close()
+        self._end_idle()
         if self._running:
             await asyncio.wait(tuple(self._running), timeout=limit)
         late = tuple(self._running)
@@ -139,10 +164,22 @@ class InFlight:
                 self._running -= deaf
                 self._deaf |= deaf
         self._queues.clear()
+        self._count()
+
+    def _end_idle(self) -> None:
+        """What only waits, while a service is away, would wait for all of the limit, and the group for it."""
+        for queue in self._queues.values():
+            for work in queue.works:
+                if work.idle and not work.done and work.task is not None:
+                    work.abandoned = True
+                    work.task.cancel()
 
     def open(self) -> None:
         """Take records again (partitions were assigned)."""
+        self.epoch += 1
+        self._opened()
         self._queues.clear()
+        self._count()
         self._open = not self._for_good
 
     def _key_of(self, record: Record) -> bytes:
@@ -154,7 +191,7 @@ class InFlight:
 
     def _start(self, queue: _Queue) -> None:
         while queue.works and queue.works[0].done:
-            queue.bytes -= _size(queue.works.popleft().record)
+            queue.works.popleft()
         if not self._open:
             return
         taken: set[bytes] = set()
@@ -166,6 +203,22 @@ class InFlight:
                 self._running.add(work.task)
                 work.task.add_done_callback(self._gone)
             taken.add(work.key)
+
+    def _count(self) -> None:
+        """Anew, after queues were cut."""
+        self._held = self._held_bytes = 0
+        for queue in self._queues.values():
+            held = [work.size for work in queue.works if not work.done]
+            queue.bytes = sum(held)
+            self._held += len(held)
+            self._held_bytes += queue.bytes
+
+    def _let_go(self, queue: _Queue, work: Work) -> None:
+        """It stays in its queue until those before it are done, but its bytes need not."""
+        self._held -= 1
+        self._held_bytes -= work.size
+        queue.bytes -= work.size
+        work.record = replace(work.record, value=None, headers=())
 
     def _gone(self, task: asyncio.Task[None]) -> None:
         self._running.discard(task)
@@ -186,6 +239,7 @@ class InFlight:
             return
         work.done = True
         self._finished(work.record)
+        self._let_go(queue, work)
         self._start(queue)
         self.room.set()
 

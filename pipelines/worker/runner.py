@@ -13,25 +13,35 @@ import asyncio
 import os
 import signal
 import sys
-from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterable, Mapping, Sequence
 
 import structlog
 from aiokafka import TopicPartition
 from aiokafka.errors import KafkaConnectionError
-from prometheus_client import start_http_server
 
 from adapters.kafka import KafkaSender, bootstrap_servers, ensure_topics
-from pipelines.runtime.errors import PagewireError, Retryable, SettingsError
+from adapters.kafka.bus import KafkaBus
+from pipelines.operate.dead_letters.open_letters import OpenLetters
+from pipelines.runtime.errors import PagewireError, Retryable
+from pipelines.runtime.record import Lane
 from pipelines.runtime.retry import Pause, RetryPolicy, patiently
 from pipelines.runtime.stage import Stage
+from pipelines.worker.attempts import Attempts
 from pipelines.worker.faust_app import SafeApp
 from pipelines.worker.guard import Guard
+from pipelines.worker.health import served
 from pipelines.worker.in_flight import InFlight, Work
+from pipelines.worker.loop_watch import watch_loop
+from pipelines.worker.parking import Parking
+from pipelines.worker.pause import Pause as StagePause
+from pipelines.worker.pause import Trouble
+from pipelines.worker.pause_notes import tell
 from pipelines.worker.settings import WorkerSettings
 from pipelines.worker.watchdog import watch
 
 log = structlog.get_logger(__name__)
+
+Laned = tuple[str, Lane | None]  # a stage's name, and its lane
 
 EXIT_OK = 0
 EXIT_CRASHED = 1
@@ -60,11 +70,25 @@ async def run_stages(
     Raises:
         TopicMismatch: a topic is there, but unfit. SettingsError: the metrics port is taken.
     """
-    with _metrics(settings):
-        return await _run_stages(stages, settings, on_ready)
+    pauses: dict[Laned, StagePause] = {
+        (stage.name, stage.lane): StagePause(stage.name, stage.lane or "", _policy(settings).wait) for stage in stages
+    }
+
+    def troubles() -> Iterable[tuple[str, Trouble]]:
+        for (name, lane), pause in pauses.items():
+            if (trouble := pause.trouble) is not None:
+                yield f"{name}-bulk" if lane == "bulk" else name, trouble
+
+    with served(settings.host, settings.metrics_port, troubles):
+        return await _run_stages(stages, settings, pauses, on_ready)
 
 
-async def _run_stages(stages: Sequence[Stage], settings: WorkerSettings, on_ready: Callable[[], None] | None) -> int:
+async def _run_stages(
+    stages: Sequence[Stage],
+    settings: WorkerSettings,
+    pauses: Mapping[Laned, StagePause],
+    on_ready: Callable[[], None] | None,
+) -> int:
     try:
         await _broker_with_topics(settings)
         sender = KafkaSender(settings)
@@ -72,40 +96,35 @@ async def _run_stages(stages: Sequence[Stage], settings: WorkerSettings, on_read
     except Retryable as err:
         log.critical("no broker", kafka=bootstrap_servers(settings), error=str(err))
         return EXIT_NO_SERVICE
-    process = _Process(stages, settings, sender)
+    process = _Process(stages, settings, sender, pauses)
     try:
         return await process.run(on_ready)
     finally:
         await sender.stop()
 
 
-@contextmanager
-def _metrics(settings: WorkerSettings) -> Iterator[None]:
-    if settings.metrics_port is None:
-        yield
-        return
-    try:
-        server, thread = start_http_server(settings.metrics_port, settings.host)
-    except OSError as err:
-        raise SettingsError(f"metrics_port: cannot listen on {settings.host}:{settings.metrics_port}: {err}") from err
-    try:
-        yield
-    finally:
-        server.shutdown()
-        server.server_close()
-        thread.join()
-
-
 class _Process:
     """The stages at work, and what may end them."""
 
-    def __init__(self, stages: Sequence[Stage], settings: WorkerSettings, sender: KafkaSender) -> None:
+    def __init__(
+        self,
+        stages: Sequence[Stage],
+        settings: WorkerSettings,
+        sender: KafkaSender,
+        pauses: Mapping[Laned, StagePause],
+    ) -> None:
         self._settings = settings
         self._sender = sender
         self._stages = stages
         self._broken: asyncio.Future[tuple[str, int]] = asyncio.get_running_loop().create_future()
         self._started = asyncio.Event()
         self._set_up: list[Stage] = []
+        self._bus = KafkaBus(settings)
+        self._letters = OpenLetters(self._bus)
+        self._policy = _policy(settings)
+        self._attempts = Attempts(settings.home / "attempts")
+        self._pauses = pauses
+        self._parkings: dict[Laned, Parking] = {}
         self._apps = [SafeApp(stage, settings, self._in_flight, self._fail) for stage in stages]
 
     async def run(self, on_ready: Callable[[], None] | None) -> int:
@@ -116,6 +135,9 @@ class _Process:
         tasks: list[asyncio.Task[str | None]] = [
             asyncio.create_task(self._start(on_ready), name="start"),
             asyncio.create_task(self._watch(), name="watchdog"),
+            asyncio.create_task(self._tell_pauses(), name="pauses"),
+            asyncio.create_task(watch_loop(self._settings.stall_timeout), name="watch of the loop"),
+            *(asyncio.create_task(self._attend(app), name=f"parking of {app.conf.id}") for app in self._apps),
             *(asyncio.create_task(_crash(app), name=f"crash of {app.conf.id}") for app in self._apps),
         ]
         asked = asyncio.create_task(stop.wait(), name="signal")
@@ -145,10 +167,23 @@ class _Process:
         return code
 
     def _in_flight(self, app: SafeApp) -> InFlight:
-        policy = RetryPolicy(self._settings.tries, self._settings.retry_for)
+        stage, wait = app.stage, self._policy.wait
+        pause = self._pauses[stage.name, stage.lane]
+        parking = None
+        if stage.patient:
+            parking = Parking(stage, self._letters, self._bus, wait, lambda: _partitions(app))
+            self._parkings[stage.name, stage.lane] = parking
         guards = {
             self._settings.topic_prefix + topic.name: Guard(
-                app.stage, topic, handler, self._sender, policy, self._settings.try_timeout
+                stage,
+                topic,
+                handler,
+                self._sender,
+                self._policy,
+                self._settings.try_timeout,
+                pause=pause,
+                parking=parking,
+                attempts=self._attempts,
             )
             for topic, handler in app.stage.routes.items()
         }
@@ -162,6 +197,9 @@ class _Process:
             work=work,
             finished=lambda record: app.consumer.finished(record),
             failed=self._fail,
+            opened=self._attempts.adopt,
+            records=self._settings.in_flight_records,
+            bytes=self._settings.in_flight_bytes,
         )
 
     def _fail(self, err: BaseException) -> None:
@@ -199,6 +237,15 @@ class _Process:
         if on_ready is not None:
             on_ready()
 
+    async def _attend(self, app: SafeApp) -> None:
+        await self._started.wait()
+        if (parking := self._parkings.get((app.stage.name, app.stage.lane))) is not None:
+            await parking.attend(app.in_flight)
+
+    async def _tell_pauses(self) -> None:
+        await self._started.wait()
+        await tell(self._pauses, self._sender)
+
     async def _watch(self) -> str:
         await self._started.wait()
         return await watch([_Watched(app, self._settings) for app in self._apps], self._settings)
@@ -216,9 +263,13 @@ class _Process:
         for app in self._apps:
             left = max(0.0, deadline - asyncio.get_running_loop().time())
             clean &= await _within(left, app.stop(), f"stop of {app.conf.id}")
+        for pause in self._pauses.values():
+            await pause.aclose()
+        clean &= await _within(TEARDOWN_TIMEOUT, self._letters.aclose(), "the look at the dead letters")
         for stage in self._set_up:
             if stage.teardown is not None:
                 clean &= await _within(TEARDOWN_TIMEOUT, _ending(stage.teardown), f"teardown of {stage.name}")
+        self._attempts.close()  # whatever was cut off, was cut off by us
         return clean
 
 
@@ -231,12 +282,18 @@ class _Watched:
         self.topics = [settings.topic_prefix + topic.name for topic in app.stage.routes]
         self._partitions = range(settings.partitions)
 
-    def partitions(self) -> Iterable[TopicPartition]:
-        own = [TopicPartition(tp.topic, tp.partition) for tp in self._app.consumer.assignment()]
-        return own or [TopicPartition(name, p) for name in self.topics for p in self._partitions]
+    def assigned(self) -> Collection[TopicPartition]:
+        return [TopicPartition(tp.topic, tp.partition) for tp in self._app.consumer.assignment()]
 
-    def busy(self) -> bool:
-        return self._app.in_flight.busy()
+    def partitions(self) -> Iterable[TopicPartition]:
+        return [TopicPartition(name, p) for name in self.topics for p in self._partitions]
+
+    def busy(self, partition: TopicPartition) -> bool:
+        return self._app.in_flight.busy((partition.topic, partition.partition))
+
+
+def _policy(settings: WorkerSettings) -> RetryPolicy:
+    return RetryPolicy(settings.tries, settings.retry_for)
 
 
 def _at_start(name: str | None = None) -> Pause:
@@ -251,6 +308,10 @@ def _at_start(name: str | None = None) -> Pause:
         return START_POLL
 
     return pause
+
+
+def _partitions(app: SafeApp) -> set[tuple[str, int]]:
+    return {(tp.topic, tp.partition) for tp in app.consumer.assignment()}
 
 
 async def _crash(app: SafeApp) -> str:

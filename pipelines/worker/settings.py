@@ -5,14 +5,22 @@ from __future__ import annotations
 from pydantic import Field
 
 from adapters.kafka.settings import KafkaSettings
-from pipelines.runtime.settings import ListenSettings, RetrySettings
+from pipelines.runtime.settings import HomeSettings, ListenSettings, RetrySettings
 
 
-class WorkerSettings(KafkaSettings, RetrySettings, ListenSettings):
+class WorkerSettings(KafkaSettings, HomeSettings, RetrySettings, ListenSettings):
     """The stream worker."""
 
     window: int = Field(default=16, ge=1, le=64, description="Messages of a partition that a stage works on at once.")
-    try_timeout: float = Field(default=60.0, gt=0, description="Seconds one try at a message may take.")
+    in_flight_records: int = Field(
+        default=512, ge=64, description="Messages a stage holds in one process, of all its partitions together."
+    )
+    in_flight_bytes: int = Field(
+        default=64 * 1024 * 1024, ge=16 * 1024 * 1024, description="The same in bytes; the largest is 8 MiB."
+    )
+    try_timeout: float = Field(
+        default=60.0, gt=0, description="Seconds one try at a message may take without getting on."
+    )
     drain_timeout: float = Field(
         default=10.0,
         gt=0,

@@ -4,13 +4,15 @@ So it does when a topic was deleted, or deleted and created again, under the wor
 offsets that never come.
 
 It asks the broker, through its own clients, and believes nothing the worker says of itself, but for one
-thing: a handler at work within its time limit is not a stall.
+thing: a handler at work within its time limit is not a stall, nor is one that waits while its stage is paused. Each
+partition counts for itself: one that stands still among others that move is a stall, too. An event loop that stands
+still takes the watchdog with it: loop_watch.py.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from time import monotonic
 from typing import Protocol
 
@@ -24,6 +26,7 @@ from pipelines.worker.settings import WorkerSettings
 log = structlog.get_logger(__name__)
 
 LOOKS_PER_STALL = 6  # looks within the time after which a stall is one
+NAMED = 5  # partitions in the reason
 SURE = 2.0  # seconds; a topic that is missing for as long is gone
 
 
@@ -38,12 +41,16 @@ class Watched(Protocol):
         """What it reads."""
         ...
 
-    def partitions(self) -> Iterable[TopicPartition]:
-        """Its own partitions; all of its topics when it was given none."""
+    def assigned(self) -> Collection[TopicPartition]:
+        """Its own partitions."""
         ...
 
-    def busy(self) -> bool:
-        """Whether a handler is at work within its time limit."""
+    def partitions(self) -> Iterable[TopicPartition]:
+        """All of its topics: where it would be looked whether anything moves when it was given none."""
+        ...
+
+    def busy(self, partition: TopicPartition) -> bool:
+        """Whether a handler is at work within its time limit on which the partition waits."""
         ...
 
 
@@ -52,31 +59,35 @@ class Stall:
 
     def __init__(self, limit: float) -> None:
         self._limit = limit
-        self._since: float | None = None
+        self._since: dict[TopicPartition, float] = {}
         self._committed: dict[TopicPartition, int] = {}
 
     def looked(
         self,
         now: float,
         committed: dict[TopicPartition, int],
-        behind: dict[TopicPartition, int],
-        busy: bool,
-    ) -> float | None:
-        """Seconds of standstill once they are over the limit, else None."""
-        waiting = any(behind.values())
-        moved = committed != self._committed
+        behind: Mapping[TopicPartition, int],
+        busy: Callable[[TopicPartition], bool],
+        *,
+        together: bool = False,
+    ) -> tuple[list[TopicPartition], float] | None:
+        """Partitions that stand still, and for how many seconds, once that is over the limit; else None.
+
+        Args:
+            together: they are others' partitions: any that moves is a sign of life for all.
+        """
+        moved = {tp for tp in behind if committed.get(tp) != self._committed.get(tp)}
         self._committed = committed
-        if busy or moved or not waiting:
-            self._since = None
-        elif self._since is None:
-            self._since = now
-        if self._since is None or now - self._since < self._limit:
-            return None
-        return now - self._since
+        still = [tp for tp, count in behind.items() if count and tp not in moved and not busy(tp)]
+        if together and moved:
+            still = []
+        self._since = {tp: self._since.get(tp, now) for tp in still}
+        late = {tp: now - since for tp, since in self._since.items() if now - since >= self._limit}
+        return (sorted(late), max(late.values())) if late else None
 
     def could_not_look(self) -> None:
         """The broker is away: that is no stall of ours."""
-        self._since = None
+        self._since = {}
 
 
 class Ends:
@@ -122,12 +133,16 @@ async def watch(stages: Sequence[Watched], settings: WorkerSettings) -> str:
                 if lost := await _lost_topic(broker, stages, ends):
                     return lost
                 for stage, stall in stalls:
-                    own = set(stage.partitions())
+                    own = set(stage.assigned())
+                    together = not own
+                    own = own or set(stage.partitions())
                     committed = {tp: at for tp, at in (await broker.committed(stage.group)).items() if tp in own}
                     behind = await broker.behind(stage.group, own)
-                    seconds = stall.looked(monotonic(), committed, behind, stage.busy())
-                    if seconds is not None:
-                        return f"{stage.group}: {sum(behind.values())} messages wait, none moved for {seconds:.0f} s"
+                    if stalled := stall.looked(monotonic(), committed, behind, stage.busy, together=together):
+                        still, seconds = stalled
+                        where = ", ".join(f"{tp.topic}[{tp.partition}]" for tp in still[:NAMED])
+                        waiting = sum(behind[tp] for tp in still)
+                        return f"{stage.group}: {waiting} messages wait in {where}, none moved for {seconds:.0f} s"
             except Retryable as err:
                 log.warning("watchdog cannot look", error=str(err))
                 for _, stall in stalls:

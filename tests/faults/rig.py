@@ -105,6 +105,7 @@ class Rig:
             "kafka": self.settings.kafka,
             "topic_prefix": self.settings.topic_prefix,
             "partitions": self.settings.partitions,
+            "home": self.folder,
             "tries": 3,
             **settings,
         }

@@ -14,11 +14,13 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import signal
 import sys
 from pathlib import Path
 
 from pipelines.runtime import logs
 from pipelines.runtime.errors import Permanent, Retryable
+from pipelines.runtime.indexes import IndexGone
 from pipelines.runtime.record import Record
 from pipelines.runtime.stage import Sender, Stage
 from pipelines.worker.runner import run_stages
@@ -63,6 +65,10 @@ async def main(path: Path) -> int:
                 raise Retryable("not yet")
             if do == "crash" and record.attempt <= amount:
                 raise ZeroDivisionError("a defect")
+            if do == "broken" and not gate.exists():
+                raise IndexGone("the site's index is gone")
+            if do == "kills":
+                os.kill(os.getpid(), signal.SIGKILL)
             if do == "permanent":
                 raise Permanent("never")
             if do == "gate":

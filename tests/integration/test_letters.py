@@ -100,7 +100,9 @@ class Desk:
                 raise error
             PageChange.decode(record.value)
 
-        guard = Guard(Stage("chunk", {topic: handler}), topic, handler, self.sender, RetryPolicy(2, 0.0), 10.0)
+        guard = Guard(
+            Stage("chunk", {topic: handler}, patient=False), topic, handler, self.sender, RetryPolicy(2, 0.0), 10.0
+        )
         records = [record for record in await self.records(topic) if record.offset >= since]
         for record in records:
             await guard(Work(record, record.key or b""))
@@ -370,7 +372,9 @@ async def test_a_message_without_key_and_value_is_buried_too(desk: Desk) -> None
     async def handler(record: Record, sender: Sender) -> None:
         PageChange.decode(record.value)
 
-    guard = Guard(Stage("chunk", {CHANGES: handler}), CHANGES, handler, desk.sender, RetryPolicy(2, 0.0), 10.0)
+    guard = Guard(
+        Stage("chunk", {CHANGES: handler}, patient=False), CHANGES, handler, desk.sender, RetryPolicy(2, 0.0), 10.0
+    )
     async with asyncio.timeout(30):
         await guard(Work(Record(prefixed(desk.settings, CHANGES), 1, 7, None, None), b""))
     (letter,) = (await desk.letters.list(EVERYTHING)).letters

@@ -22,6 +22,7 @@ from urllib.parse import unquote
 
 from pipelines.ingest.chunk import Piece
 from pipelines.ingest.documents.kinds import Kind, Mislabelled, NotADocument, kind_of
+from pipelines.runtime import errors
 from pipelines.runtime.errors import Permanent, Retryable
 from schemas.page import Attachment, AttachmentPlace, PageDocument
 
@@ -40,6 +41,7 @@ class AttachmentsAway(Retryable):
     """The servers of some attachments do not answer; the page is searchable without them meanwhile."""
 
     code = "attachments-away"
+    kind = errors.Kind.MOMENT
 
 
 @dataclass(frozen=True)

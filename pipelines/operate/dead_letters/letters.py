@@ -280,7 +280,7 @@ class _Newest:
 
     def settle(self, id: str, mark: Mark) -> None:
         letter = self._kept.get(id)
-        if letter is not None and letter.state == "open":
+        if letter is not None and letter.state in ("open", "parked"):
             self._kept[id] = letter.model_copy(update={"state": mark.action, "handled_at": mark.at})
 
     def letters(self) -> tuple[DeadLetterSummary, ...]:

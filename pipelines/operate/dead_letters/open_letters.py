@@ -13,16 +13,26 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
+from pipelines.operate.dead_letters.view import page_of_key
 from pipelines.runtime.bus import BrokerView, Bus
 from pipelines.runtime.dead_letters import DeadLetter, Mark, entry
-from pipelines.runtime.record import Record
+from pipelines.runtime.record import Lane, Record
 from schemas.letters import UNREADABLE, OpenLetterCount
 from schemas.topics import TOPICS, Topic, dead_letter_topic
 
 BURYING: tuple[Topic, ...] = tuple(topic for topic in TOPICS if topic.dead_letters)
 
-Kind = tuple[str | None, str]  # stage, code
+
+class LetterKind(NamedTuple):
+    """What is remembered of an open letter."""
+
+    stage: str | None
+    code: str
+    parked: bool = False
+    site: str | None = None  # these two of parked letters only
+    lane: Lane = "save"
 
 
 @dataclass
@@ -30,7 +40,7 @@ class _Partition:
     """One partition of a dead letter topic, as far as it was read."""
 
     next: int = 0
-    open: dict[int, Kind] = field(default_factory=dict)  # by offset, ascending
+    open: dict[int, LetterKind] = field(default_factory=dict)  # by offset, ascending
 
 
 class OpenLetters:
@@ -42,7 +52,7 @@ class OpenLetters:
         self._broker: BrokerView | None = None
         self._lock = asyncio.Lock()
         self._known: dict[Topic, dict[int, _Partition]] = {topic: {} for topic in BURYING}
-        self._kinds: dict[Kind, Kind] = {}  # one tuple per kind, however many letters are of it
+        self._kinds: dict[LetterKind, LetterKind] = {}  # one tuple per kind, however many letters are of it
 
     async def aclose(self) -> None:
         await self._stack.aclose()
@@ -76,10 +86,25 @@ class OpenLetters:
     def counts(self) -> list[OpenLetterCount]:
         """Open letters by topic, stage and code, as of the last look."""
         return [
-            OpenLetterCount(topic=topic.name, stage=stage, code=code, count=count)
+            OpenLetterCount(topic=topic.name, stage=stage, code=code, count=count, parked=parked, site=site)
             for topic, parts in self._known.items()
-            for (stage, code), count in Counter(kind for part in parts.values() for kind in part.open.values()).items()
+            for (stage, code, parked, site), count in Counter(
+                kind[:4] for part in parts.values() for kind in part.open.values()
+            ).items()
         ]
+
+    def parked(self, topic: Topic, stage: str, lane: Lane | None) -> list[tuple[str, tuple[int, int]]]:
+        """Site and place (partition, offset) of a stage's parked letters in a lane, the oldest of a partition first."""
+        return [
+            (kind.site, (number, offset))
+            for number, part in self._known[topic].items()
+            for offset, kind in part.open.items()
+            if kind.parked and kind.site is not None and kind.stage == stage and lane in (None, kind.lane)
+        ]
+
+    def partitions(self, topic: Topic) -> frozenset[int]:
+        """Of the topic's dead letters, as of the last look."""
+        return frozenset(self._known[topic])
 
     async def _connected(self) -> BrokerView:
         if self._broker is None:
@@ -112,6 +137,13 @@ class OpenLetters:
         if isinstance(found, Mark):
             part.open.pop(found.settles, None)
         else:
-            kind = (found.stage, found.code) if isinstance(found, DeadLetter) else (None, UNREADABLE)
+            kind = _kind(record, found) if isinstance(found, DeadLetter) else LetterKind(None, UNREADABLE)
             part.open[record.offset] = self._kinds.setdefault(kind, kind)
         part.next = record.offset + 1
+
+
+def _kind(record: Record, letter: DeadLetter) -> LetterKind:
+    if not letter.parked:
+        return LetterKind(letter.stage, letter.code)
+    address = page_of_key(record.key)
+    return LetterKind(letter.stage, letter.code, True, address.site if address else None, record.lane)

@@ -53,7 +53,7 @@ def summary(topic: Topic, record: Record, found: DeadLetter | Unreadable, mark: 
     return DeadLetterSummary(
         id=letter_id(topic, record.partition, record.offset),
         topic=topic.name,
-        state=mark.action if mark else "open",
+        state=mark.action if mark else "parked" if known and known.parked else "open",
         stage=known.stage if known else None,
         code=known.code if known else UNREADABLE,
         message=found.message if isinstance(found, DeadLetter) else found.why,

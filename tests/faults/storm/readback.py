@@ -26,6 +26,7 @@ TELL = 15.0  # seconds between two signs of life
 STILL_LIMIT = 60.0  # seconds
 OWN_VECTOR = 0.95  # cosine
 ERRORS = "pagewire.errors."
+MARKS = "pagewire.letter."
 
 
 class NotSettled(AssertionError):
@@ -62,10 +63,18 @@ async def settle(world: World, limit: float) -> None:
 
 
 async def letters(world: World) -> list[Letter]:
-    """All dead letters of the ingest topics."""
+    """All dead letters of the ingest topics, and what is parked still; not what was parked and has returned."""
     names = [world.prefix + topic.name + DLQ_SUFFIX for topic in LOGS]
+    messages = await topics.read(world, names)
+    returned = {
+        (message.topic, message.partition, int(dict(message.headers)[MARKS + "settles"]))
+        for message in messages
+        if dict(message.headers).get(MARKS + "action") == b"returned"
+    }
     found = []
-    for message in await topics.read(world, names):
+    for message in messages:
+        if (message.topic, message.partition, message.offset) in returned:
+            continue
         reasons = {name: value for name, value in message.headers if name.startswith(ERRORS)}
         if not reasons:  # a mark behind a letter: what became of it
             continue

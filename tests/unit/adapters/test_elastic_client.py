@@ -10,8 +10,17 @@ from elastic_transport import ConnectionError as TransportConnectionError
 from elasticsearch import ApiError
 from elasticsearch.exceptions import HTTP_EXCEPTIONS
 
-from adapters.elastic.client import ElasticsearchDown, ElasticsearchRefused, explained
-from pipelines.runtime.errors import Permanent, Retryable
+from adapters.elastic.client import (
+    DocumentRefused,
+    ElasticsearchDenied,
+    ElasticsearchDown,
+    ElasticsearchFull,
+    ElasticsearchRefused,
+    IndexBlocked,
+    explained,
+    refusal,
+)
+from pipelines.runtime.errors import Kind, PagewireError, Permanent, Retryable
 
 # As a server writes them. The first: the disk is full up to its flood stage; the second: somebody closed the index to
 # writes; the third: a role without the right.
@@ -55,8 +64,6 @@ def test_what_passes_is_tried_again(error: Exception) -> None:
     "error",
     [
         refused(400, "mapper_parsing_exception", "failed to parse"),
-        refused(401, "security_exception", "missing authentication credentials"),
-        refused(403, "security_exception", NO_RIGHT),
         refused(404, "index_not_found_exception", "no such index [town]"),
         refused(409, "version_conflict_engine_exception"),
         refused(413, "content too long"),
@@ -68,3 +75,46 @@ def test_what_never_passes_is_not(error: ApiError) -> None:
     said = f"writing: Elasticsearch answered {error.meta.status}"
     with pytest.raises(ElasticsearchRefused, match=said), explained("writing"):
         raise error
+
+
+SHARDS = (
+    "validation_exception: this action would add [1] shards, but this cluster currently has [1000]/[1000] maximum "
+    "normal shards open"
+)
+BLOCK = "cluster_block_exception: index [{}] blocked by: [FORBIDDEN/8/index write (api)];"
+
+
+@pytest.mark.parametrize(
+    ("status", "said", "means", "kind"),
+    [
+        (401, "security_exception: unable to authenticate", ElasticsearchDenied, Kind.SERVICE),
+        (403, f"security_exception: {NO_RIGHT}", ElasticsearchDenied, Kind.SERVICE),
+        (429, f"cluster_block_exception: {FLOOD}", ElasticsearchDown, Kind.SERVICE),
+        (
+            403,
+            "cluster_block_exception: blocked by: [FORBIDDEN/6/cluster read-only (api)];",
+            ElasticsearchDown,
+            "service",
+        ),
+        (403, BLOCK.format("pagewire.receipts"), ElasticsearchDown, Kind.SERVICE),
+        (403, BLOCK.format("pagewire-town-000001"), IndexBlocked, Kind.SITE),
+        (400, SHARDS, ElasticsearchFull, Kind.SITE),
+        (503, "no master", ElasticsearchDown, Kind.SERVICE),
+    ],
+)
+def test_whose_trouble_a_refusal_is(status: int, said: str, means: type[PagewireError], kind: Kind) -> None:
+    found = refusal(status, said)
+    assert (found, found and found.kind) == (means, kind)
+    assert issubclass(means, Retryable)  # the edge: 503, and a save does without a look at the index
+    with pytest.raises(means), explained("writing"):
+        raise refused(status, *said.split(": ", 1))
+
+
+def test_only_what_is_refused_for_itself_is_a_bad_record() -> None:
+    assert refusal(400, "document_parsing_exception: failed to parse") is None
+    assert (ElasticsearchRefused.kind, DocumentRefused.kind) == (Kind.UNKNOWN, Kind.RECORD)
+
+
+def test_a_refused_key_names_its_setting() -> None:
+    with pytest.raises(ElasticsearchDenied, match="PAGEWIRE_ELASTICSEARCH_API_KEY"), explained("writing"):
+        raise refused(401, "security_exception", "unable to authenticate")

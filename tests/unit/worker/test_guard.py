@@ -10,7 +10,7 @@ import pytest
 from prometheus_client import REGISTRY
 
 from pipelines.runtime.dead_letters import DeadLetter, from_headers, original_headers
-from pipelines.runtime.errors import Permanent, Retryable
+from pipelines.runtime.errors import Permanent, Retryable, SettingsError
 from pipelines.runtime.record import LANE_HEADER, LANES, Headers, Lane, Record, in_lane, lane_of
 from pipelines.runtime.retry import RetryPolicy
 from pipelines.runtime.stage import Handler, Sender, Stage
@@ -55,12 +55,15 @@ class FakeBus:
         self.messages.append((message, partition_key))
         self.lanes.append(lane)
 
-    async def send_bytes(self, topic: Topic, key: bytes | None, value: bytes | None, headers: Headers) -> None:
+    async def send_bytes(
+        self, topic: Topic, key: bytes | None, value: bytes | None, headers: Headers, *, partition: int | None = None
+    ) -> None:
         if self.failures:
             raise self.failures.pop()
         self.buried.append((topic, key, value, headers))
 
 
+OUTAGE = 12 * 3600.0  # seconds
 RECORD = Record("p.cms.changes", 1, 7, b"key", b"value", (("own", b"1"),), timestamp_ms=5, fresh=True)
 
 
@@ -73,6 +76,7 @@ class Bench:
     retry_for: float = 100.0
     try_timeout: float = 30.0
     waits: list[float] = field(default_factory=list)
+    patient: bool = True
     on_dead: Callable[[Record, DeadLetter, Sender], Awaitable[None]] | None = None
 
     async def run(self, handler: Handler, monkeypatch: pytest.MonkeyPatch, record: Record = RECORD) -> Work:
@@ -85,7 +89,7 @@ class Bench:
             await asyncio.sleep(0)
 
         monkeypatch.setattr(module, "monotonic", lambda: now)
-        stage = Stage("test", {CHANGES: handler}, on_dead=self.on_dead)
+        stage = Stage("test", {CHANGES: handler}, on_dead=self.on_dead, patient=self.patient)
         policy = RetryPolicy(self.tries, self.retry_for)
         guard = Guard(stage, CHANGES, handler, self.bus, policy, self.try_timeout, sleep)
         work = Work(record, b"key")
@@ -136,23 +140,26 @@ async def test_a_service_that_is_away_is_waited_for_and_waits_grow(monkeypatch: 
         assert longest / 2 <= wait <= longest
 
 
-async def test_an_outage_of_a_minute_buries_nothing_with_the_default_settings(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    "error", [Retryable("Elasticsearch is away"), SettingsError("OPENAI_API_KEY"), KeyError("odd")]
+)
+async def test_an_outage_of_half_a_day_buries_nothing(error: Exception, monkeypatch: pytest.MonkeyPatch) -> None:
     bench = Bench(tries=6, retry_for=900)
     elapsed = 0.0
 
     async def handler(record: Record, sender: Sender) -> None:
         nonlocal elapsed
         elapsed = sum(bench.waits)
-        if elapsed < 60:
-            raise Retryable("Elasticsearch is away")
+        if elapsed < OUTAGE:
+            raise error
 
     await bench.run(handler, monkeypatch)
-    assert 60 <= elapsed < 60 + 15  # and its end is noticed within the longest wait
+    assert OUTAGE <= elapsed < OUTAGE + 15  # and its end is noticed within the longest wait
     assert bench.bus.buried == []
 
 
-async def test_waiting_ends_in_a_dead_letter(monkeypatch: pytest.MonkeyPatch) -> None:
-    bench = Bench(retry_for=60)
+async def test_where_a_visitor_waits_waiting_ends_in_a_dead_letter(monkeypatch: pytest.MonkeyPatch) -> None:
+    bench = Bench(retry_for=60, patient=False)
     handler, given = failing(*[Retryable("away")] * 1000)
     await bench.run(handler, monkeypatch)
     assert bench.letter.code == "unavailable"
@@ -180,8 +187,8 @@ async def test_the_hopeless_is_buried_at_once(error: Exception, code: str, monke
     assert (letter.code, letter.message, letter.attempts) == (code, str(error), 1)
 
 
-async def test_the_unexplained_is_tried_a_few_times(monkeypatch: pytest.MonkeyPatch) -> None:
-    bench = Bench(tries=3)
+async def test_where_a_visitor_waits_the_unexplained_is_tried_a_few_times(monkeypatch: pytest.MonkeyPatch) -> None:
+    bench = Bench(tries=3, patient=False)
     # A service that is away in between does not count as one of the tries.
     handler, given = failing(KeyError("x"), Retryable("away"), asyncio.CancelledError(), KeyError("y"))
     await bench.run(handler, monkeypatch)
@@ -191,7 +198,7 @@ async def test_the_unexplained_is_tried_a_few_times(monkeypatch: pytest.MonkeyPa
 
 
 async def test_a_try_has_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
-    bench = Bench(tries=2, try_timeout=0.01)
+    bench = Bench(tries=2, try_timeout=0.01, patient=False)
 
     async def handler(record: Record, sender: Sender) -> None:
         await asyncio.Event().wait()
@@ -202,7 +209,7 @@ async def test_a_try_has_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 async def test_a_swallowed_limit_is_no_success(monkeypatch: pytest.MonkeyPatch) -> None:
-    bench = Bench(tries=1, try_timeout=0.01)
+    bench = Bench(tries=1, try_timeout=0.01, patient=False)
 
     async def handler(record: Record, sender: Sender) -> None:
         try:

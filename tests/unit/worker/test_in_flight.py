@@ -243,11 +243,39 @@ async def test_a_key_that_cannot_be_read_is_the_records_own() -> None:
 
 async def test_busy_means_at_work_within_the_time() -> None:
     shop = Workshop()
-    assert not shop.in_flight.busy()
+    assert not shop.in_flight.busy(("t", 0))
     shop.in_flight.put(record(0))
     (queue,) = shop.in_flight._queues.values()
     queue.works[0].busy_until = float("inf")
-    assert shop.in_flight.busy()
+    assert shop.in_flight.busy(("t", 0))
+    assert not shop.in_flight.busy(("t", 1))  # what it waits for is not this
+    shop.in_flight._limits = 1, 10**9
+    assert shop.in_flight.busy(("t", 1))  # now it is: there is no room
     queue.works[0].busy_until = 0.0
-    assert not shop.in_flight.busy()
+    assert not shop.in_flight.busy(("t", 0))
     await shop.in_flight.drain(0)
+
+
+async def test_all_partitions_together_hold_no_more_than_the_limits() -> None:
+    shop = Workshop()
+    for number, (records, bytes_) in enumerate(((20, 10**9), (10**9, 20_000))):
+        flight = InFlight(
+            window=4,
+            order_key=by_record_key,
+            work=shop.work,
+            finished=shop.finished.append,
+            failed=shop.failures.append,
+            records=records,
+            bytes=bytes_,
+        )
+        for partition in range(100):  # as many as there are, one record each
+            if not flight.full(("t", partition)):
+                flight.put(record(number, b"%d" % partition, partition, size=1_000))
+        await shop.settle()
+        assert len(shop.running) == 20
+        assert flight.full(("t", 99))
+        shop.gates[0, number].set()
+        await shop.settle()
+        assert not flight.full(("t", 99))  # one is done, and its bytes are given back
+        await flight.drain(0.0)
+        assert not flight.full(("t", 0))

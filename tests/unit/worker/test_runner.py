@@ -310,5 +310,5 @@ def test_the_watchdog_looks_at_what_a_stage_owns_and_at_all_when_it_was_given_no
     assert (watched.group, watched.topics) == ("p.chunk", ["p.cms.changes"])
     assert set(watched.partitions()) == {TopicPartition("p.cms.changes", n) for n in range(SETTINGS.partitions)}
     world.apps["chunk"].owned = {TopicPartition("p.cms.changes", 1)}
-    assert set(watched.partitions()) == world.apps["chunk"].owned
-    assert not watched.busy()
+    assert set(watched.assigned()) == world.apps["chunk"].owned
+    assert not watched.busy(TopicPartition("p.cms.changes", 1))

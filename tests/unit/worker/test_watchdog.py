@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 
 import pytest
 from aiokafka import TopicPartition
@@ -26,7 +26,8 @@ class Look:
 
     def __call__(self, *, at: int = 5, behind: int = 3, busy: bool = False) -> float | None:
         self.now += 4.0
-        return self.stall.looked(self.now, {TP: at}, {TP: behind}, busy)
+        found = self.stall.looked(self.now, {TP: at}, {TP: behind}, lambda tp: busy)
+        return found and found[1]
 
 
 def test_messages_wait_and_nothing_moves() -> None:
@@ -51,6 +52,21 @@ def test_not_being_able_to_look_is_no_standstill() -> None:
     look.stall.could_not_look()
     assert [look() for _ in range(3)] == [None, None, None]
     assert look() == 12.0
+
+
+def test_a_partition_that_stands_still_among_others_that_move_is_told_of() -> None:
+    stall, moving, waiting = Stall(10.0), TopicPartition("t", 1), TopicPartition("t", 2)
+    found = [
+        stall.looked(4.0 * n, {TP: 5, moving: n, waiting: 7}, {TP: 3, moving: 9, waiting: 1}, lambda tp: tp == waiting)
+        for n in range(5)
+    ]
+    assert found == [None, None, None, None, ([TP], 12.0)]
+
+
+def test_a_worker_that_was_given_nothing_is_alive_as_long_as_others_move() -> None:
+    stall, moving = Stall(10.0), TopicPartition("t", 1)
+    for n in range(9):
+        assert stall.looked(4.0 * n, {TP: 5, moving: n}, {TP: 3, moving: 9}, lambda tp: False, together=True) is None
 
 
 def test_a_log_that_became_shorter_is_another_one() -> None:
@@ -82,10 +98,13 @@ class FakeBroker:
 
     # The stage.
 
+    def assigned(self) -> Sequence[TopicPartition]:
+        return [TP]
+
     def partitions(self) -> Iterable[TopicPartition]:
         return [TP]
 
-    def busy(self) -> bool:
+    def busy(self, partition: TopicPartition) -> bool:
         return self.working
 
     # What the watchdog asks of the broker.
@@ -145,7 +164,7 @@ def watched(monkeypatch: pytest.MonkeyPatch, at: Callable[[FakeBroker, float], N
 def test_a_stage_that_stands_still_is_told_of(monkeypatch: pytest.MonkeyPatch) -> None:
     said, after = watched(monkeypatch, lambda broker, seconds: None)
     assert said is not None
-    assert said.startswith("chunk: 5 messages wait, none moved for ")
+    assert said.startswith("chunk: 5 messages wait in t[0], none moved for ")
     assert LIMIT <= after <= 1.5 * LIMIT
 
 

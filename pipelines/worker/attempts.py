@@ -1,0 +1,201 @@
+"""How often a record has ended its process: counted where the count outlives the process.
+
+```
+ <home>/attempts/<process>.begun    + topic/partition/offset   a try begins      locked by its process while that lives
+                                    - topic/partition/offset   it has ended, however
+ <home>/attempts/deaths/<record>    2                          tries of it in which a process ended
+```
+What a process that died had begun and not ended is counted as a death of each of those records, by the next process
+that looks: at its start, and whenever it gets partitions. Such a record is tried by itself and after its neighbours, so
+that the next death has one suspect, and at the third one it is a dead letter. A crash in native code, a kill for memory
+and the watchdog's end of a process that stands still are all seen so; an exception is not a death.
+
+Plain files, because they have to be there after SIGKILL and cost microseconds: what was written is in the kernel. They
+are this machine's: a record that wanders to a worker with another `home` is counted anew there.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import fcntl
+import os
+import time
+from collections import Counter
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager, suppress
+from pathlib import Path
+from urllib.parse import quote, unquote
+from uuid import uuid4
+
+import structlog
+
+from pipelines.runtime.errors import Permanent
+from pipelines.runtime.record import Record
+
+log = structlog.get_logger(__name__)
+
+DEATHS = 3  # after which a record is not tried again
+# A suspect waits so long for each of its deaths before its first try: its neighbours of this window are done meanwhile.
+GRACE = 2.0  # seconds
+TURN_LIMIT = 30.0  # seconds that a suspect waits for another one's try: an embedding may take minutes
+CUT_AT = 256 * 1024  # bytes of our own file; then it is written anew
+FORGET_AFTER = 14 * 24 * 3600.0  # seconds; by then its dead letter is gone, too
+
+
+class EndsWorker(Permanent):
+    """The process that worked on the message ended, again and again: a crash, or a kill for want of memory."""
+
+    code = "ends-worker"
+
+
+class Attempts:
+    """One per process; close it when the process ends in order."""
+
+    def __init__(self, folder: Path) -> None:
+        """A folder that cannot be written to is told of, and nothing outlives the process then."""
+        self._folder = folder
+        self._own = folder / f"{uuid4().hex}.begun"
+        self._begun: Counter[str] = Counter()
+        self._deaths: dict[str, int] = {}
+        self._turn = asyncio.Lock()
+        self._size = 0
+        self._file: int | None = None
+        try:
+            self._tombs.mkdir(parents=True, exist_ok=True)
+            self._file = _locked(self._own)
+        except OSError as err:
+            log.warning("attempts are not kept: a record that ends the process will be tried for ever", error=str(err))
+        self.adopt()
+
+    def adopt(self) -> None:
+        """Count what processes have left that died since the last look."""
+        if self._file is None:
+            return
+        try:
+            for path in self._folder.glob("*.begun"):
+                if path != self._own:
+                    self._bury(path)
+            self._deaths = dict(self._counted())
+        except OSError as err:
+            log.warning("attempts of earlier processes cannot be read", error=str(err))
+
+    def deaths(self, record: Record) -> int:
+        """Tries of the record in which a process ended."""
+        return self._deaths.get(_name(record), 0) if self._deaths else 0
+
+    async def wait(self, record: Record) -> None:
+        """Before its first try: a suspect lets its neighbours go first."""
+        if deaths := self.deaths(record):
+            log.warning("a record that was at work when a process died", record=str(record), deaths=deaths)
+            await asyncio.sleep(deaths * GRACE)
+
+    @asynccontextmanager
+    async def trying(self, record: Record) -> AsyncIterator[None]:
+        """Around one try; suspects one at a time, as far as that holds up nobody for long."""
+        mine = bool(self.deaths(record)) and await self._alone()
+        try:
+            with self._noted(record):
+                yield
+        finally:
+            if mine:
+                self._turn.release()
+
+    async def _alone(self) -> bool:
+        with suppress(TimeoutError):
+            async with asyncio.timeout(TURN_LIMIT):
+                return await self._turn.acquire()
+        return False
+
+    def settled(self, record: Record) -> None:
+        """It came to its end, and no process with it."""
+        name = _name(record)
+        if self._deaths.pop(name, 0):
+            (self._tombs / quote(name, safe="")).unlink(missing_ok=True)
+
+    def close(self) -> None:
+        """The process ends in order: nothing of it counts."""
+        if self._file is not None:
+            self._own.unlink(missing_ok=True)
+            os.close(self._file)
+            self._file = None
+
+    @property
+    def _tombs(self) -> Path:
+        return self._folder / "deaths"
+
+    @contextmanager
+    def _noted(self, record: Record) -> Iterator[None]:
+        name = _name(record)
+        self._begun[name] += 1
+        self._note(f"+ {name}\n")
+        try:
+            yield
+        finally:
+            self._begun[name] -= 1
+            if not self._begun[name]:
+                del self._begun[name]
+            self._note(f"- {name}\n")
+
+    def _note(self, line: str) -> None:
+        if self._file is None:
+            return
+        try:
+            if self._size > CUT_AT:  # what is begun now, whole, is all that matters
+                os.ftruncate(self._file, 0)
+                self._size = os.write(self._file, "".join(f"+ {name}\n" for name in self._begun.elements()).encode())
+            else:
+                self._size += os.write(self._file, line.encode())
+        except OSError as err:  # a full disk must not stop the work
+            log.debug("attempt not noted", error=str(err))
+
+    def _bury(self, path: Path) -> None:
+        """Count the deaths that another process has left, if it is dead."""
+        with suppress(FileNotFoundError, BlockingIOError):
+            file = _locked(path, create=False)
+            try:
+                for name in _unfinished(path.read_text(encoding="utf-8")):
+                    tomb = self._tombs / quote(name, safe="")
+                    tomb.write_text(str(_number(tomb) + 1), encoding="utf-8")
+                path.unlink()
+            finally:
+                os.close(file)
+
+    def _counted(self) -> Iterator[tuple[str, int]]:
+        for tomb in self._tombs.iterdir():
+            with suppress(FileNotFoundError):
+                if time.time() - tomb.stat().st_mtime > FORGET_AFTER:
+                    tomb.unlink()
+                else:
+                    yield unquote(tomb.name), _number(tomb)
+
+
+def _name(record: Record) -> str:
+    return f"{record.topic}/{record.partition}/{record.offset}"
+
+
+def _locked(path: Path, *, create: bool = True) -> int:
+    """Raises: BlockingIOError: its process lives. FileNotFoundError: somebody else has counted it."""
+    file = os.open(path, os.O_WRONLY | os.O_APPEND | (os.O_CREAT if create else 0), 0o600)
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        if not path.exists():
+            raise FileNotFoundError(path)
+    except BaseException:
+        os.close(file)
+        raise
+    return file
+
+
+def _unfinished(lines: str) -> Iterator[str]:
+    begun: Counter[str] = Counter()
+    for line in lines.splitlines():
+        sign, _, name = line.partition(" ")
+        begun[name] += 1 if sign == "+" else -1
+    return (name for name, count in begun.items() if count > 0 and name)
+
+
+def _number(tomb: Path) -> int:
+    try:
+        return int(tomb.read_text(encoding="utf-8"))
+    except (FileNotFoundError, ValueError):
+        return 0

@@ -1,0 +1,63 @@
+"""Tells in `worker.pauses` which stages of this process wait, so that `pagewire status` can say so on any machine."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import socket
+from collections.abc import Mapping
+from datetime import UTC, datetime
+
+import structlog
+
+from pipelines.runtime.bus import Producer
+from pipelines.runtime.errors import Retryable
+from pipelines.runtime.record import Lane
+from pipelines.worker.pause import Pause, Trouble
+from schemas.topics import PAUSES
+from schemas.worker import PAUSES_KEY, PauseNote
+
+log = structlog.get_logger(__name__)
+
+LOOK_EVERY = 1.0  # seconds
+# Seconds after which a pause is told again; whoever reads believes a note for NOTE_TTL (pipelines.operate.status).
+SAY_EVERY = 30.0
+MAX_REASON = 1_000  # characters
+
+Stages = Mapping[tuple[str, Lane | None], Pause]
+
+
+async def tell(stages: Stages, bus: Producer) -> None:
+    """For ever; cancel it to end it."""
+    worker = f"{socket.gethostname()}:{os.getpid()}"
+    said: dict[tuple[str, Lane | None], tuple[Trouble, float]] = {}
+    loop = asyncio.get_running_loop()
+    while True:
+        await asyncio.sleep(LOOK_EVERY)
+        for (stage, lane), pause in stages.items():
+            trouble, before = pause.trouble, said.get((stage, lane))
+            if trouble is None and before is None:
+                continue
+            if trouble is not None and before is not None and before[0] == trouble and loop.time() < before[1]:
+                continue
+            shown = trouble or (before and before[0])
+            assert shown
+            note = PauseNote(
+                worker=worker,
+                stage=stage,
+                lane=lane,
+                code=shown.code,
+                reason=shown.message[:MAX_REASON],
+                since=shown.since,
+                at=datetime.now(UTC),
+                over=trouble is None,
+            )
+            try:
+                await bus.send(PAUSES, PAUSES_KEY, note)
+            except Retryable as err:  # told again at the next look
+                log.debug("pause not told", error=str(err))
+                continue
+            if trouble is None:
+                del said[stage, lane]
+            else:
+                said[stage, lane] = trouble, loop.time() + SAY_EVERY

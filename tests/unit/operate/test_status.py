@@ -1,0 +1,96 @@
+"""What `status` says is wrong: parked sites, and a service that refuses."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterable, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import cast
+
+from adapters.elastic.client import ElasticsearchDenied
+from pipelines.operate.dead_letters.open_letters import OpenLetters
+from pipelines.operate.status import StatusIndex, StatusReader
+from pipelines.runtime.bus import Bus
+from pipelines.runtime.record import Record
+from pipelines.runtime.stages import StageGroup
+from schemas.http import SiteStatus, SystemStatus
+from schemas.letters import OpenLetterCount
+from schemas.topics import CHUNKS, EMBEDDINGS, Topic
+from tests import skipping_time
+
+
+@dataclass(frozen=True)
+class NoLag:
+    lag: int = 0
+    members: int = 1
+
+
+class Kafka:
+    """A broker with all topics, in which nothing waits."""
+
+    @asynccontextmanager
+    async def view(self) -> AsyncIterator[Kafka]:
+        yield self
+
+    @asynccontextmanager
+    async def reader(self, topic: Topic) -> AsyncIterator[Kafka]:
+        yield self
+
+    async def of_key(self, key: str, since_ms: int) -> list[Record]:
+        return []
+
+    async def partitions(self, topics: Iterable[Topic]) -> dict[Topic, set[int]]:
+        return {topic: {0} for topic in topics}
+
+    async def committed(self, group: StageGroup) -> dict[tuple[Topic, int], int]:
+        return {}
+
+    async def lags(self, groups: Sequence[StageGroup]) -> dict[StageGroup, NoLag]:
+        return {group: NoLag() for group in groups}
+
+
+class KnownLetters:
+    async def look(self) -> None:
+        """They are known."""
+
+    def counts(self) -> list[OpenLetterCount]:
+        def parked(topic: Topic, stage: str, code: str, count: int) -> OpenLetterCount:
+            return OpenLetterCount(topic=topic.name, stage=stage, code=code, count=count, site="town", parked=True)
+
+        dead = OpenLetterCount(topic=CHUNKS.name, stage="embed", code="refused", count=2)
+        return [dead, parked(CHUNKS, "embed", "model-mismatch", 3), parked(EMBEDDINGS, "index", "index-gone", 4)]
+
+
+@dataclass
+class Index:
+    error: Exception | None = None
+
+    async def site_status(self, site: str) -> SiteStatus:
+        if self.error is not None:
+            raise self.error
+        return SiteStatus(
+            site=site, pages=1, chunks=1, freshness_p50_ms=None, freshness_p95_ms=None, embedder=None, problem=None
+        )
+
+
+def status(index: Index) -> SystemStatus:
+    reader = StatusReader(
+        ("town", "city"), cast(Bus, Kafka()), cast(StatusIndex, index), cast(OpenLetters, KnownLetters())
+    )
+    return skipping_time.run(reader.status())
+
+
+def test_what_is_parked_is_told_with_its_site_and_is_not_dead() -> None:
+    found = status(Index())
+    counts = {(stage.stage, stage.lane): (stage.dead_letters, stage.parked) for stage in found.stages}
+    assert (counts["embed", "save"], counts["index", "save"], counts["embed", "bulk"]) == ((2, 3), (0, 4), (0, 0))
+    town, city = found.sites
+    assert (town.parked, city.parked, city.problem) == (7, 0, None)
+    assert town.problem is not None
+    assert "7 messages are parked (embed: model-mismatch, index: index-gone)" in town.problem
+
+
+def test_a_service_that_refuses_our_key_is_told_by_its_name() -> None:
+    found = status(Index(ElasticsearchDenied("answered 401; is PAGEWIRE_ELASTICSEARCH_API_KEY right?")))
+    assert not found.elasticsearch
+    assert any("PAGEWIRE_ELASTICSEARCH_API_KEY" in problem for problem in found.problems)
