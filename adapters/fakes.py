@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from pipelines.ingest.ports import HeadConflict
+from pipelines.ingest.ports import HeadConflict, PartGone
 from pipelines.ingest.unit_plan import KnownUnits
 from pipelines.runtime.record import Lane
 from schemas.base import Message
@@ -56,6 +56,7 @@ class FakeIndex:
         self.model = model
         self.chunker = chunker
         self.docs: dict[str, _Doc] = {}
+        self.aside: dict[tuple[str, int], tuple[int, PageEmbeddings]] = {}
         self._writes = 0
 
     async def heads(self, page_keys: Iterable[str]) -> Mapping[str, Head]:
@@ -80,6 +81,24 @@ class FakeIndex:
     async def remove(self, change: ChangeRef, chunks: Sequence[tuple[FieldName, int]]) -> None:
         for name, ord in chunks:
             self._put(chunk_id(change.page_key, name, ord), _Doc(change.revision))
+
+    async def keep(self, part: PageEmbeddings, offset: int) -> None:
+        known = self.aside.get((part.making, part.part))
+        if known is None or known[0] <= offset:
+            self.aside[part.making, part.part] = offset, part
+
+    async def kept(self, part: PageEmbeddings) -> Mapping[int, int]:
+        return {number: offset for (making, number), (offset, _) in self.aside.items() if making == part.making}
+
+    async def take(self, part: PageEmbeddings, number: int) -> PageEmbeddings:
+        if (part.making, number) not in self.aside:
+            raise PartGone(f"{part.making}#{number}")
+        return self.aside[part.making, number][1]
+
+    async def drop(self, part: PageEmbeddings, offsets: Mapping[int, int]) -> None:
+        for number, offset in offsets.items():
+            if self.aside.get((part.making, number), (offset + 1,))[0] <= offset:
+                del self.aside[part.making, number]
 
     async def strays(self, change: ChangeRef) -> list[tuple[FieldName, int]]:
         return [

@@ -153,11 +153,24 @@ class PageEmbeddings(Message):
     parts: int = Field(ge=1)
     superseded: bool = Field(default=False, description="Overwrites a part that a newer revision no longer has.")
     counts: dict[FieldName, int] = Field(default_factory=dict, description="Chunks per field.")
+    digest: str = Field(
+        default="",
+        exclude_if=lambda digest: not digest,
+        description="Of the whole page as it was cut. Two saves may have the same revision, and never the same digest.",
+    )
     embedded: int = Field(default=0, description="Chunks of the page that cost a model call.")
     reused: int = Field(default=0, description="Chunks whose vector was known already.")
     notes: tuple[str, ...] = ()
     chunks: tuple[EmbeddedChunk, ...] = ()
     chunks_offset: int = Field(default=0, ge=0, description="Where the page's chunks stand in ingest.chunks.")
+
+    @property
+    def making(self) -> str:
+        """Equal in parts that can be put together to a page, whichever copy of the change each was made of."""
+        change = self.change
+        content = self.digest or sorted(self.counts.items())
+        made_for = f"{change.revision}.{change.op} {self.model} {self.chunker}"
+        return f"{change.page_key}@{made_for} {self.parts} {content}"
 
 
 class ChunkCounts(Wire):

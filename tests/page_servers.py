@@ -133,6 +133,22 @@ class Generation(FakeIndex):
             await turn()
             await super().remove(change, [chunk])
 
+    async def keep(self, part: PageEmbeddings, offset: int) -> None:
+        await turn()
+        await super().keep(part, offset)
+
+    async def kept(self, part: PageEmbeddings) -> Mapping[int, int]:
+        await turn()
+        return await super().kept(part)
+
+    async def take(self, part: PageEmbeddings, number: int) -> PageEmbeddings:
+        await turn()
+        return await super().take(part, number)
+
+    async def drop(self, part: PageEmbeddings, offsets: Mapping[int, int]) -> None:
+        await turn()
+        await super().drop(part, offsets)
+
     async def strays(self, change: ChangeRef) -> list[tuple[FieldName, int]]:
         await turn()
         return await self._found.strays(change)

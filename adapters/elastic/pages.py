@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal
 
 import numpy as np
@@ -12,6 +12,7 @@ from more_itertools import chunked
 from adapters.elastic import chunk_units
 from adapters.elastic.client import explained
 from adapters.elastic.indexes import RECEIPTS, Indexes, units_mapping
+from adapters.elastic.parts import WaitingParts
 from adapters.elastic.sharing import Documents
 from adapters.elastic.writer import IndexMissing, Write, Writer, Written
 from pipelines.ingest.ports import HeadConflict
@@ -32,10 +33,13 @@ UNITS_LOOKUP = 500  # chunks a search; some 8 KB each
 class PageIndex:
     """The pages of one index, live or not. Writes go to this one, whatever is promoted meanwhile."""
 
-    def __init__(self, es: AsyncElasticsearch, heads: Documents, writer: Writer, info: IndexInfo) -> None:
+    def __init__(
+        self, es: AsyncElasticsearch, heads: Documents, writer: Writer, parts: WaitingParts, info: IndexInfo
+    ) -> None:
         self._es = es
         self._heads = heads
         self._writer = writer
+        self._parts = parts
         self.info = info
 
     @property
@@ -79,6 +83,22 @@ class PageIndex:
         await self._write(
             [Write(self.info.write_alias, chunk_id(key, field, ord), change.revision, None) for field, ord in chunks]
         )
+
+    async def keep(self, part: PageEmbeddings, offset: int) -> None:
+        """Put a part aside, where no search looks, until the others of its page are there."""
+        await self._parts.keep(self.info.name, part, offset)
+
+    async def kept(self, part: PageEmbeddings) -> Mapping[int, int]:
+        """Where the parts stand that were put aside and are of the same making, by their number."""
+        return await self._parts.kept(self.info.name, part)
+
+    async def take(self, part: PageEmbeddings, number: int) -> PageEmbeddings:
+        """One of the parts that were put aside. Raises: PartGone."""
+        return await self._parts.take(self.info.name, part, number)
+
+    async def drop(self, part: PageEmbeddings, offsets: Mapping[int, int]) -> None:
+        """Forget parts of this making that were put aside, but for copies that came after `offsets`."""
+        await self._parts.drop(self.info.name, part, offsets)
 
     async def strays(self, change: ChangeRef) -> list[tuple[FieldName, int]]:
         """Chunks of the page not newer than this change that can be found, at most 10,000."""
@@ -169,6 +189,7 @@ class Pages:
         self._indexes = indexes
         self._writer = writer
         self._heads = Documents(es, "head")
+        self._parts = WaitingParts(es, indexes, writer)
 
     async def live(self, site: str, *, embedder: str, model: str, dims: int, chunker: str) -> PageIndex:
         """The live index, created with this model when the site never had one.
@@ -186,7 +207,7 @@ class Pages:
 
     def at(self, info: IndexInfo) -> PageIndex:
         """One index of a site."""
-        return PageIndex(self._es, self._heads, self._writer, info)
+        return PageIndex(self._es, self._heads, self._writer, self._parts, info)
 
     async def heads(self, site: str, page_keys: Iterable[str]) -> dict[str, Head]:
         """Heads in the live index by page key, read in real time; none when there is no live index."""

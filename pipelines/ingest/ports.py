@@ -33,6 +33,12 @@ class HeadConflict(Retryable):
     code = "head-moved"
 
 
+class PartGone(Retryable):
+    """A part that was put aside is not there any more: another worker has written its page meanwhile."""
+
+    code = "part-gone"
+
+
 class PageStore(Protocol):
     """One index, as the index stage needs it."""
 
@@ -57,6 +63,26 @@ class PageStore(Protocol):
 
     async def remove(self, change: ChangeRef, chunks: Sequence[ChunkAddress]) -> None:
         """Delete chunks unless a newer revision wrote them."""
+        ...
+
+    async def keep(self, part: PageEmbeddings, offset: int) -> None:
+        """Put a part aside, where no search looks, until the others of its page are there.
+
+        Args:
+            offset: Where it stands in ingest.embeddings; of two copies of a part the later one is kept.
+        """
+        ...
+
+    async def kept(self, part: PageEmbeddings) -> Mapping[int, int]:
+        """The parts put aside that are of the same making of the same change: where each stands, by its number."""
+        ...
+
+    async def take(self, part: PageEmbeddings, number: int) -> PageEmbeddings:
+        """One of the parts that `kept` tells of. Raises: PartGone."""
+        ...
+
+    async def drop(self, part: PageEmbeddings, offsets: Mapping[int, int]) -> None:
+        """Forget parts that `kept` has told of, but for copies that came since."""
         ...
 
     async def strays(self, change: ChangeRef) -> Sequence[ChunkAddress]:

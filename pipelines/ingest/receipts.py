@@ -68,9 +68,11 @@ def receipt(event: ReceiptEvent | None, head: Head | None) -> Receipt | None:
 
 
 def _shown(event: ReceiptEvent, head: Head) -> bool:
-    """Whether the change can be found. The head is written a moment before; the event that says so comes after."""
+    """Whether the change can be found. The head is written a moment before; the event that says so comes after, unless
+    the change failed in between.
+    """
     if event.change.revision == head.change.revision:
-        return event.state != "queued"
+        return event.state not in ("queued", "failed")
     return event.change.revision < head.change.revision
 
 

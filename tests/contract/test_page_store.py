@@ -13,7 +13,7 @@ import pytest
 from adapters.elastic.bundle import Elastic
 from adapters.elastic.indexes import RECEIPTS
 from adapters.fakes import FakePages
-from pipelines.ingest.ports import HeadConflict
+from pipelines.ingest.ports import HeadConflict, PartGone
 from pipelines.runtime.indexes import alias
 from schemas.head import Head
 from schemas.ingest import ChunkUnit, PageEmbeddings, ReceiptEvent
@@ -168,6 +168,29 @@ async def test_what_was_removed_is_not_written_again_by_an_older_revision(bench:
     await bench.index.remove(bench.change(3), [("content", 1)])
     assert not await bench.write(bench.change(2), "a", "b")
     assert await bench.found("a", "b") == {"a"}
+
+
+async def test_parts_put_aside_wait_where_no_search_looks(bench: Bench) -> None:
+    first, middle, last = parts_of(bench.change(2), {"content": ["a", "b", "c"]}, per_part=1)
+    assert await bench.index.kept(last) == {}
+    await bench.index.keep(first, 7)
+    await bench.index.keep(middle, 9)
+    await bench.index.keep(middle, 8)  # an older copy
+    assert await bench.index.kept(last) == {0: 7, 1: 9}
+    assert (await bench.index.take(last, 0)).encode() == first.encode()
+    assert await bench.found("a", "b") == set()
+    _, other, _ = parts_of(bench.change(3), {"content": ["a", "b", "c"]}, per_part=1)
+    assert await bench.index.kept(other) == {}
+
+
+async def test_parts_are_dropped_but_for_copies_that_came_since(bench: Bench) -> None:
+    first, middle, last = parts_of(bench.change(2), {"content": ["a", "b", "c"]}, per_part=1)
+    await bench.index.keep(first, 7)
+    await bench.index.keep(middle, 9)
+    await bench.index.drop(last, {0: 7, 1: 8, 2: 10})
+    assert await bench.index.kept(last) == {1: 9}
+    with pytest.raises(PartGone):
+        await bench.index.take(last, 0)
 
 
 async def test_strays_are_chunks_up_to_the_revision(bench: Bench) -> None:

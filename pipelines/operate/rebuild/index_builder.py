@@ -121,6 +121,18 @@ class BatchedPageStore(PageStore):
     async def remove(self, change: ChangeRef, chunks: Sequence[ChunkAddress]) -> None:
         await self._store.remove(change, chunks)
 
+    async def keep(self, part: PageEmbeddings, offset: int) -> None:
+        await self._store.keep(part, offset)
+
+    async def kept(self, part: PageEmbeddings) -> Mapping[int, int]:
+        return await self._store.kept(part)
+
+    async def take(self, part: PageEmbeddings, number: int) -> PageEmbeddings:
+        return await self._store.take(part, number)
+
+    async def drop(self, part: PageEmbeddings, offsets: Mapping[int, int]) -> None:
+        await self._store.drop(part, offsets)
+
     async def strays(self, change: ChangeRef) -> Sequence[ChunkAddress]:
         return []  # the audit that follows finds them
 
@@ -279,7 +291,7 @@ class IndexBuilder:
 
     async def _put(self, given: SourceMessage, store: PageStore) -> None:
         for part in await self._parts(given):
-            await apply_part(part, store, now, given.origin, None if part.parts == 1 else 0)
+            await apply_part(part, store, now, given.origin)
             self.tally.chunks += len(part.chunks)
             if part.part == part.parts - 1:
                 self.tally.pages += 1

@@ -83,6 +83,27 @@ LONG = dict.fromkeys(REVISIONS, 5)
 @example({1: 0, 2: 3, 3: 0, 4: 0}, ("save", 1, "upsert", "save"), [("save", 2, "upsert", "bulk")], 2532)
 # Of the parts of an older revision only some were overwritten in the topic that a rebuild reads.
 @example(LONG, ("save", 4, "upsert", "save"), [("save", 4, "delete", "save")], 0)
+# Of a deleted page's parts some stood behind the tombstones, and a rebuild showed them.
+@example(
+    {1: 5, 2: 0, 3: 0, 4: 0},
+    ("save", 1, "upsert", "save"),
+    [
+        ("save", 1, "upsert", "save"),
+        ("save", 1, "upsert", "save"),
+        ("save", 1, "upsert", "bulk"),
+        ("save", 1, "delete", "bulk"),
+        ("step", 0, 7, "goes on"),
+        ("step", 2, 9, "goes on"),
+    ],
+    728,
+)
+# Another index became live between two parts, and it did not know which older change stands behind them.
+@example(
+    {1: 0, 2: 0, 3: 3, 4: 0},
+    ("save", 1, "upsert", "save"),
+    [("save", 3, "upsert", "bulk"), ("promote", 0), ("step", 1, 4, "goes on")],
+    477,
+)
 async def test_any_interleaving_ends_in_the_highest_revision(
     lengths: Lengths, first: Action, history: Sequence[Action], seed: int
 ) -> None:

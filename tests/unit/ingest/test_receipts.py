@@ -65,7 +65,7 @@ def test_a_page_of_which_nothing_is_known_has_no_receipt() -> None:
         # It shows this one, or a newer one whose event is not here yet.
         (event(5, "searchable"), head(5), ("searchable", 5, 5)),
         (event(5, "deleted"), head(5, "deleted"), ("deleted", 5, None)),
-        (event(5, "failed"), head(5), ("searchable", 5, 5)),  # a redrive, or a refresh that failed after the write
+        (event(5, "failed"), head(5), ("failed", 5, None)),  # a refresh that failed after the write
         (event(5, "superseded"), head(5, "deleted"), ("deleted", 5, None)),
         (event(5, "superseded"), head(6), ("searchable", 6, 6)),
         (event(5, "queued"), head(6), ("searchable", 6, 6)),
