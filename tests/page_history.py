@@ -125,6 +125,14 @@ class Worker:
         if self._work is not None:
             self._work.close()
 
+    def bury(self) -> Record | None:
+        """The next record cannot be read: it becomes a dead letter, unless it is being worked on."""
+        record = None if self.busy else self._group.log.next(self._at, self._group.lane)
+        if record is not None:
+            self._at = record.offset + 1
+            self._group.acknowledge(self, self._at)
+        return record
+
     async def _one(self, record: Record) -> None:
         while True:
             try:
@@ -230,6 +238,7 @@ class World:
         self.groups = [Group(self, topic, lane, handler) for topic, handler in stages for lane in LANES]
         self.zombies: list[Worker] = []
         self.promotion: Promotion | None = None
+        self.buried: list[tuple[Record, Lane]] = []
 
     def _chunk(self, view: View) -> Handler:
         async def handle(record: Record, sender: Sender) -> None:  # handlers.chunk_handler, without its thread
@@ -285,6 +294,18 @@ class World:
         if self.promotion is None or self.promotion.idle:
             self.generations.append(Generation(self._makes[make]))
             self.promotion = Promotion(self, self.generations[-1])
+
+    def bury(self, lane: Lane) -> None:
+        """What the index stage would read next becomes a dead letter."""
+        for group in self.groups:
+            if (group.log.topic, group.lane) == (EMBEDDINGS, lane) and (record := group.owner.bury()):
+                self.buried.append((record, lane))
+
+    def redrive(self) -> None:
+        """All dead letters, the oldest first."""
+        for record, lane in self.buried:
+            self.logs[EMBEDDINGS].append((record.key or b"").decode(), record.value or b"", lane)
+        self.buried.clear()
 
     def roll_back(self) -> None:
         """The index before this one becomes live again."""
@@ -360,10 +381,19 @@ class World:
 
     def wanted(self, generation: Generation) -> Shown:
         """What visitors find when an index shows the highest revision."""
-        if self.winner is None:
-            return {}
-        page = cut(self.winner.encode(), generation.make.chunker, 0)
-        return {(chunk.field, chunk.ord): (self.winner.revision, chunk.text) for chunk in page.chunks}
+        return self._whole(self.winner, generation) if self.winner else {}
+
+    def _whole(self, change: PageChange, generation: Generation) -> Shown:
+        page = cut(change.encode(), generation.make.chunker, 0)
+        return {(chunk.field, chunk.ord): (change.revision, chunk.text) for chunk in page.chunks}
+
+    def check_whole(self, generation: Generation) -> None:
+        """Of one revision everything is shown, and of others nothing."""
+        if (head := generation.head) is None:
+            assert generation.shown == {}
+        else:
+            change = saved(head.change.revision, head.change.op, self._cores[head.change.revision])
+            assert generation.shown == self._whole(change, generation)
 
     def check_settled(self) -> None:
         """The highest revision stands: in the index, in every topic, on the receipt."""

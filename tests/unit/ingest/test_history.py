@@ -37,6 +37,7 @@ def with_troubles(kinds: Collection[str]) -> st.SearchStrategy[list[Action]]:
     troubles = {
         "replay": st.tuples(st.just("replay"), st.integers(0, 5)),
         "promote": st.tuples(st.just("promote"), st.integers(0, 2)),
+        "bury": st.tuples(st.just("bury"), st.sampled_from(LANES)),
     }
     others = [troubles.get(kind, st.just((kind,))) for kind in kinds if not kind.startswith("is ")]
     return st.lists(st.one_of(saves, steps, steps, steps, *others), max_size=50)
@@ -118,3 +119,37 @@ async def test_any_interleaving_ends_in_the_highest_revision(
     for source in sources:
         new = await rebuilt(world, source)
         assert new.shown == world.wanted(new), source
+
+
+burials = (
+    st.sets(st.sampled_from(TROUBLES), max_size=2).map(lambda kinds: sorted({*kinds, "bury"})).flatmap(with_troubles)
+)
+
+
+@settings(max_examples=150, deadline=None)
+@given(lengths=lengths, first=saves, history=burials, seed=st.integers(0, 2**32))
+# The middle one of three parts is dead.
+@example(
+    LONG,
+    ("save", 1, "upsert", "save"),
+    [("step", 0, 99, "goes on")] * 3
+    + [("save", 2, "upsert", "save")]
+    + [("step", 0, 99, "goes on")] * 2
+    + [("step", 0, 4, "goes on"), ("bury", "save")],
+    0,
+)
+async def test_a_page_is_shown_whole_whatever_becomes_a_dead_letter_and_in_the_end_all_of_it_is_redriven(
+    lengths: Lengths, first: Action, history: Sequence[Action], seed: int
+) -> None:
+    world = World(lengths)
+    for name, *how in (first, *history):
+        getattr(world, str(name))(*how)
+    world.settle(seed)
+    world.check_whole(world.live)
+    world.check_whole(await rebuilt(world, "embeddings"))
+    world.redrive()
+    world.settle(seed)
+    world.check_settled()
+    world.compact()
+    new = await rebuilt(world, "embeddings")
+    assert new.shown == world.wanted(new)
