@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from pipelines.ingest.ports import HeadConflict, PartGone
 from pipelines.ingest.unit_plan import KnownUnits
@@ -47,6 +47,7 @@ class _Doc:
     page_key: str = ""
     title: str = ""
     model: str = ""
+    groups: tuple[str, ...] | None = None
 
 
 class FakeIndex:
@@ -69,7 +70,12 @@ class FakeIndex:
         title = part.meta.title if part.meta else ""
         docs = {
             chunk_id(key, c.field, c.ord): _Doc(
-                revision, chunk=c, page_key=key, title=c.place.title if c.place else title, model=part.model
+                revision,
+                chunk=c,
+                page_key=key,
+                title=c.place.title if c.place else title,
+                model=part.model,
+                groups=part.meta.groups if part.meta else None,
             )
             for c in part.chunks
         }
@@ -100,6 +106,19 @@ class FakeIndex:
             if self.aside.get((part.making, number), (offset + 1,))[0] <= offset:
                 del self.aside[part.making, number]
 
+    async def regroup(self, head: Head, change: ChangeRef | None, groups: Sequence[str] | None) -> bool:
+        key = head.change.page_key
+        ids = [chunk_id(key, field, ord) for field, count in head.counts.items() for ord in range(count)]
+        docs = {id: doc for id in ids if (doc := self.docs.get(id)) and doc.chunk}
+        if change is not None and len(docs) < len(ids):
+            return False
+        for id, doc in docs.items():
+            allowed = None if groups is None else tuple(groups)
+            if change is None and doc.groups is not None:
+                allowed = tuple(group for group in doc.groups if groups is None or group in groups)
+            self._put(id, replace(doc, groups=allowed, version=change.revision if change else doc.version))
+        return len(docs) == len(ids)
+
     async def strays(self, change: ChangeRef) -> list[tuple[FieldName, int]]:
         return [
             (doc.chunk.field, doc.chunk.ord)
@@ -117,6 +136,10 @@ class FakeIndex:
             for doc in self.docs.values()
             if doc.chunk and doc.page_key == page_key
         }
+
+    def groups(self, page_key: str) -> set[tuple[str, ...] | None]:
+        """Who may find the page's chunks; None: everybody."""
+        return {doc.groups for doc in self.docs.values() if doc.chunk and doc.page_key == page_key}
 
     def _put(self, id: str, doc: _Doc) -> bool:
         known = self.docs.get(id)
@@ -144,6 +167,9 @@ class FakePages:
         self._receipts: dict[str, ReceiptEvent] = {}
 
     async def live(self, site: str, *, embedder: str, model: str, dims: int, chunker: str) -> FakeIndex:
+        return self.index
+
+    async def there(self, site: str) -> FakeIndex | None:
         return self.index
 
     async def still_live(self, index: FakeIndex) -> bool:

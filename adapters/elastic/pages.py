@@ -28,6 +28,8 @@ from text.words import indexed, stems
 
 MAX_LOOKUP = 1_000  # hashes a search
 UNITS_LOOKUP = 500  # chunks a search; some 8 KB each
+REGROUPED = 200  # chunks that are read and written at once, with their vectors
+NOBODY = ("",)  # an empty list of groups would read as "no restriction"; no group has an empty name
 
 
 class PageIndex:
@@ -100,6 +102,57 @@ class PageIndex:
         """Forget parts of this making that were put aside, but for copies that came after `offsets`."""
         await self._parts.drop(self.info.name, part, offsets)
 
+    async def regroup(self, head: Head, change: ChangeRef | None, groups: Sequence[str] | None) -> bool:
+        """Let other groups see the chunks that the head tells of; None: everybody. Text and vectors stay.
+
+        Args:
+            change: Whose chunks they are from now on; None: they stay what they are, and nobody sees them who did not.
+
+        Returns:
+            Whether all of them were there.
+        """
+        key = head.change.page_key
+        ids = [chunk_id(key, field, ord) for field, count in head.counts.items() for ord in range(count)]
+        if change is not None and await self._there(ids) < len(ids):
+            return False
+        await self.refresh()
+        found = 0
+        for some in chunked(ids, REGROUPED):
+            sources = await self._sources(some)
+            found += len(sources)
+            await self._write([self._regrouped(id, source, change, groups) for id, source in sources.items()])
+        return found == len(ids)
+
+    async def _there(self, ids: Sequence[str]) -> int:
+        with explained(f"counting chunks in {self.info.name}"):
+            answer = await self._es.mget(index=self.info.name, ids=ids, source=False)
+        return sum(bool(doc.get("found")) for doc in answer["docs"])
+
+    async def _sources(self, ids: Sequence[str]) -> dict[str, dict[str, Any]]:
+        """Documents by id, with their vectors, as of the last refresh."""
+        with explained(f"reading chunks of {self.info.name}"):
+            answer = await self._es.search(
+                index=self.info.name, query={"ids": {"values": ids}}, source={"exclude_vectors": False}, size=len(ids)
+            )
+        return {hit["_id"]: hit["_source"] for hit in answer["hits"]["hits"]}
+
+    def _regrouped(
+        self, id: str, source: dict[str, Any], change: ChangeRef | None, groups: Sequence[str] | None
+    ) -> Write:
+        allowed = groups
+        if change is None and groups is not None and "groups" in source:
+            allowed = [group for group in source["groups"] if group in groups]
+        document = source | {"stems": self._stems(source["text"], source["lang"])}  # not part of what is stored
+        document.pop("groups", None)
+        if allowed is not None:
+            document["groups"] = allowed or NOBODY
+        if change is not None:
+            document["revision"] = change.revision
+        return Write(self.info.write_alias, id, document["revision"], document)
+
+    def _stems(self, text: str, lang: str) -> str:
+        return " ".join(indexed(text, lang) if self.info.by_language else stems(text))
+
     async def strays(self, change: ChangeRef) -> list[tuple[FieldName, int]]:
         """Chunks of the page not newer than this change that can be found, at most 10,000."""
         older = [
@@ -153,7 +206,7 @@ class PageIndex:
             "field": chunk.field,
             "ord": chunk.ord,
             "text": chunk.text,
-            "stems": " ".join(indexed(chunk.text, change.lang) if self.info.by_language else stems(chunk.text)),
+            "stems": self._stems(chunk.text, change.lang),
             "embedding": chunk.vector,
             "embed_hash": chunk.embed_hash,
             "model": part.model,
@@ -162,8 +215,7 @@ class PageIndex:
         if chunk.units:
             document["units"] = chunk_units.stored(chunk)
         if meta and meta.groups is not None:
-            # An empty list would read as "no restriction"; no group has an empty name.
-            document["groups"] = meta.groups or ("",)
+            document["groups"] = meta.groups or NOBODY
         return Write(self.info.write_alias, chunk_id(key, chunk.field, chunk.ord), change.revision, document)
 
     def _head(self, head: Head) -> Write:
@@ -199,6 +251,11 @@ class Pages:
         """
         info = await self._indexes.ensure(site, embedder=embedder, model=model, dims=dims, chunker=chunker)
         return self.at(info)
+
+    async def there(self, site: str) -> PageIndex | None:
+        """The live index, if there is one; none is created."""
+        info = await self._indexes.live(site)
+        return self.at(info) if info else None
 
     async def still_live(self, index: PageIndex) -> bool:
         """Whether `index` is what visitors search, now, and will be for the next moment."""

@@ -91,7 +91,7 @@ def parts(
         part=0,
         parts=1,
         counts=dict(Counter(chunk.field for chunk in chunks)),
-        digest=_digest(page, chunks),
+        digest=page.digest,
         embedded=embedded,
         reused=len(chunks) - embedded,
         notes=page.notes,
@@ -102,17 +102,6 @@ def parts(
     return [
         whole.model_copy(update={"part": part, "parts": len(split), "chunks": own}) for part, own in enumerate(split)
     ]
-
-
-def _digest(page: PageChunks, chunks: Sequence[EmbeddedChunk]) -> str:
-    """Equal for pages that are the same to visitors, made alike."""
-    digest = blake2b(digest_size=16)
-    digest.update(page.meta.model_dump_json().encode() if page.meta else b"")
-    for chunk in chunks:
-        place = chunk.place.model_dump_json() if chunk.place else ""
-        line = f"{chunk.field} {chunk.ord} {chunk.embed_hash} {len(chunk.text)} {chunk.text} {place}\n"
-        digest.update(line.encode("utf-8", "surrogatepass"))
-    return digest.hexdigest()
 
 
 def _split(chunks: Sequence[EmbeddedChunk], room: int) -> Iterator[tuple[EmbeddedChunk, ...]]:

@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 from typing import Any, TypeVar
 
 from pipelines.ingest.accept import reference
+from pipelines.ingest.ahead import ahead_of
 from pipelines.ingest.chunk import chunk_page
 from pipelines.ingest.documents.attachments import NOTHING, Attached, AttachmentsAway, Unread
 from pipelines.ingest.documents.convert import fields
@@ -24,7 +25,7 @@ from pipelines.runtime.record import Lane, Record
 from pipelines.runtime.stage import Handler, OnDead, Sender
 from schemas.base import WireError
 from schemas.ingest import Chunker, Failure, PageChunks, PageEmbeddings, ReceiptEvent
-from schemas.keys import page_of_part, part_key
+from schemas.keys import ahead_key, page_of_part, part_key
 from schemas.page import ChangeRef, PageChange, PageDocument, PageMeta
 from schemas.topics import CHUNKS, EMBEDDINGS, MAX_MESSAGE_BYTES, RECEIPTS
 
@@ -64,6 +65,9 @@ def chunk_handler(
             else:
                 page = await asyncio.to_thread(chunked, change, chunker, record.partition, record.offset, attached)
             await sender.send(CHUNKS, change.page_key, page)
+            if ahead := ahead_of(page):
+                key = change.page_key
+                await sender.send(EMBEDDINGS, ahead_key(key), ahead, partition_key=key)
         if waiting:
             raise AttachmentsAway("; ".join(attached.failed))
         if attached.failed:

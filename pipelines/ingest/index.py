@@ -24,6 +24,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from pipelines.ingest.accept import newer
+from pipelines.ingest.ahead import narrowed, regroup
 from pipelines.ingest.ports import ChunkAddress, HeadConflict, IndexReplaced, PageStore, Sites, Store
 from schemas.head import Head, Origin
 from schemas.ingest import ChunkCounts, PageEmbeddings, ReceiptEvent
@@ -53,9 +54,14 @@ async def index_part(
         IndexReplaced: another index was promoted meanwhile.
         Retryable, Permanent: from the store.
     """
-    store = await sites.live(
-        part.change.site, embedder=part.embedder, model=part.model, dims=part.dims, chunker=part.chunker
-    )
+    site = part.change.site
+    if part.ahead:
+        there = await sites.there(site)
+        if there is None:
+            return Outcome()  # there is nothing to see, and the page comes the usual way, too
+        store, embeddings_offset = there, 0
+    else:
+        store = await sites.live(site, embedder=part.embedder, model=part.model, dims=part.dims, chunker=part.chunker)
     origin = Origin(changes=part.change.offset, chunks=part.chunks_offset, embeddings=embeddings_offset)
     outcome = await (_overwritten(part, store, origin) if part.superseded else apply_part(part, store, now, origin))
     # A rebuild that is promoted covers what was in the topics before the swap. So whoever wrote to the old index may
@@ -100,9 +106,15 @@ async def _apply(
         Retryable, Permanent: from the store.
     """
     change = part.change
-    if before is not None and _wins(before.change, change):
+    known = before is not None and not newer(change, before.change) and (change.op == "upsert" or not before.ahead)
+    if part.ahead and known:
+        return Outcome()  # it is shown, or what wins over it
+    # Of a page that is not shown yet there are no chunks that could win over those of another copy of its change.
+    if before is not None and (newer if before.unseen else _wins)(before.change, change):
         # An earlier try may have written chunks of ours before it died; the winner replaced only those it has, too.
         return await _lost(part, origin, before, store, now)
+    if part.ahead and change.op == "upsert":
+        return Outcome(await regroup(part, before, store, now, origin))
     last = part.part == part.parts - 1
     if change.op == "upsert" and (part.model, part.chunker) != (store.model, store.chunker):
         return await _misfit(part, before, store, now) if last else Outcome()
@@ -110,16 +122,16 @@ async def _apply(
     if part.parts > 1:
         places |= await store.kept(part)
     gone = _addresses(before.counts, but=part.counts) if before else []
-    head = _head(part, origin, places, before, len(gone), now)
+    head = _head(part, store, origin, places, before, len(gone), now)
     if len(places) < part.parts:
         outcome = await _incomplete(part, before, store, origin, now)
         # Another index may be live when the next part comes, one that knows nothing of the losers.
         return Outcome(outcome.receipt, again=change) if head.outlived else outcome
-    whole = True
+    part, whole = narrowed(part, before), True
     if gone or part.parts > 1:
         # Before the head: once it stands, nothing is left to be done again.
         for number in range(part.parts):
-            piece = part if number == part.part else await store.take(part, number)
+            piece = part if number == part.part else narrowed(await store.take(part, number), before)
             whole &= await store.write(piece, None)
         await store.remove(change, gone)
         part = part.model_copy(update={"chunks": ()})
@@ -136,7 +148,7 @@ async def _apply(
     receipt = ReceiptEvent(
         change=change,
         state="deleted" if change.op == "delete" else "searchable",
-        at=now(),
+        at=head.settled_at,
         chunks=head.cost,
         notes=part.notes,
     )
@@ -148,7 +160,7 @@ async def _incomplete(
 ) -> Outcome:
     """Other parts of the page are missing: this one is put aside, and what visitors see stays as it is."""
     shows = (before.change, before.model, before.chunker) if before else None
-    if before is None or shows != (part.change, part.model, part.chunker):
+    if before is None or before.ahead or shows != (part.change, part.model, part.chunker):
         await store.keep(part, origin.embeddings)
         return Outcome()
     if origin.embeddings > before.last_part:
@@ -194,7 +206,7 @@ async def _lost(
         await store.remove(change, left)
         await store.refresh()  # the winner's refresh may have made them visible
     head = _having_met(winner, change, origin)
-    if head.outlived and head != winner:
+    if (head.outlived or head.ahead) and head != winner:
         await store.write(part.model_copy(update={"chunks": ()}), head)
     receipt = ReceiptEvent(change=change, state="superseded", at=now())
     return Outcome(receipt, again=winner.change if head.outlived else None)
@@ -210,7 +222,7 @@ def _having_met(winner: Head, loser: ChangeRef, origin: Origin) -> Head:
 async def _misfit(part: PageEmbeddings, before: Head | None, store: PageStore, now: Callable[[], datetime]) -> Outcome:
     """Cut or embedded for another index, which was live a moment ago: made again for this one."""
     change = part.change
-    if before is None or before.change.revision != change.revision:
+    if before is None or before.ahead or before.change.revision != change.revision:
         return Outcome(again=change)
     if (before.model, before.chunker) != (store.model, store.chunker):
         return Outcome(again=change)
@@ -228,6 +240,7 @@ def _told(part: PageEmbeddings, shown: Head, now: Callable[[], datetime]) -> Out
 
 def _head(
     part: PageEmbeddings,
+    store: PageStore,
     at: Origin,
     places: Mapping[int, int],
     before: Head | None,
@@ -238,6 +251,12 @@ def _head(
     # Each part has a key of its own in the topic, so each must stand behind the losers: what counts is the first one.
     origin = at.model_copy(update={"embeddings": min(places.values())})
     end = at.model_copy(update={"embeddings": max(places.values())})
+    change, limit = part.change, before.narrowed if before else None
+    cost = ChunkCounts(total=sum(part.counts.values()), embedded=part.embedded, reused=part.reused, removed=removed)
+    settled_at = now()
+    told = before is not None and before.ahead and (before.state == "live" or change.op == "delete")
+    if before is not None and told and before.change == change:
+        cost, settled_at = before.cost, before.settled_at
     losers = Origin()
     if before is not None and before.change.partition == part.change.partition:
         losers = before.losers
@@ -249,14 +268,18 @@ def _head(
         change=part.change,
         state="deleted" if part.change.op == "delete" else "live",
         counts=part.counts,
-        parts=part.parts,
-        model=part.model,
-        chunker=part.chunker,
-        cost=ChunkCounts(total=sum(part.counts.values()), embedded=part.embedded, reused=part.reused, removed=removed),
+        # Ahead: as many as stand in ingest.embeddings until the change comes there; the embed stage overwrites them.
+        parts=before.parts if part.ahead and before else part.parts,
+        model=store.model if part.ahead else part.model,
+        chunker=store.chunker if part.ahead else part.chunker,
+        cost=cost,
         origin=origin,
         last_part=end.embeddings,
         losers=losers,
-        settled_at=now(),
+        settled_at=settled_at,
+        digest=part.digest,
+        ahead=part.ahead,
+        narrowed=limit if limit and limit.revision > change.revision else None,
         token=before.token if before else None,
     )
 

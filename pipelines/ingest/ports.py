@@ -89,6 +89,17 @@ class PageStore(Protocol):
         """Chunks of the page, not newer than this change, that can be found."""
         ...
 
+    async def regroup(self, head: Head, change: ChangeRef | None, groups: Sequence[str] | None) -> bool:
+        """Let other groups see the chunks that the head tells of; None: everybody. Text and vectors stay.
+
+        Args:
+            change: Whose chunks they are from now on; None: they stay what they are, and nobody sees them who did not.
+
+        Returns:
+            Whether all of them were there.
+        """
+        ...
+
     async def refresh(self) -> None:
         """Return when everything written so far can be found."""
         ...
@@ -102,6 +113,10 @@ class Sites(Protocol[Store]):
 
     async def live(self, site: str, *, embedder: str, model: str, dims: int, chunker: str) -> Store:
         """The live index, created for this model and chunker when the site never had one."""
+        ...
+
+    async def there(self, site: str) -> Store | None:
+        """The live index, if there is one; none is created."""
         ...
 
     async def still_live(self, index: Store) -> bool:

@@ -30,6 +30,8 @@ LOOK_AGAIN = 2.5
 
 def receipt(event: ReceiptEvent | None, head: Head | None) -> Receipt | None:
     """Put together the newest event of a page and what the index shows; None when both are missing."""
+    if head is not None and head.unseen:
+        head = None
     if head is None and event is None:
         return None
     if event is None or (head is not None and _shown(event, head)):

@@ -61,8 +61,9 @@ class NoLog:
 async def test_a_change_becomes_chunks_that_know_where_it_stands() -> None:
     sender = FakeSender()
     await handlers.chunk_handler(as_now, no_attachments)(record(saved()), sender)
-    [sent] = sender.sent
+    sent, ahead = sender.sent
     assert (sent.topic, sent.key) == (CHUNKS, KEY)
+    assert (ahead.topic, ahead.key, ahead.partition_key) == (EMBEDDINGS, f"{KEY}#ahead", KEY)
     assert isinstance(sent.message, PageChunks)
     assert sent.message.change == reference(saved(), partition=2, offset=9)
     assert sent.message.meta == PageMeta(title="fees", url="/fees", groups=("staff",))
@@ -88,9 +89,11 @@ async def test_a_large_page_does_not_hold_up_others(monkeypatch: pytest.MonkeyPa
 async def test_a_delete_becomes_chunks_without_any() -> None:
     sender = FakeSender()
     await handlers.chunk_handler(as_now, no_attachments)(record(saved("delete")), sender)
-    [sent] = sender.sent
+    sent, ahead = sender.sent
     assert isinstance(sent.message, PageChunks)
     assert (sent.message.change.op, sent.message.chunks, sent.message.meta) == ("delete", (), None)
+    assert isinstance(ahead.message, PageEmbeddings)
+    assert (ahead.message.change.op, ahead.message.ahead) == ("delete", True)
 
 
 async def test_chunks_become_parts_that_stay_together() -> None:

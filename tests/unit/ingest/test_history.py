@@ -16,7 +16,7 @@ from schemas.page import Op
 from schemas.rebuild import RebuildSource
 from schemas.topics import CHANGES, CHUNKS, EMBEDDINGS
 from tests.making import no_attachments
-from tests.page_history import SmallParts, View, World
+from tests.page_history import Groups, SmallParts, View, World
 from tests.page_servers import Generation
 
 REVISIONS = range(1, 5)
@@ -153,3 +153,36 @@ async def test_a_page_is_shown_whole_whatever_becomes_a_dead_letter_and_in_the_e
     world.compact()
     new = await rebuilt(world, "embeddings")
     assert new.shown == world.wanted(new)
+
+
+groups = st.sampled_from([None, (), ("staff",), ("press",), ("press", "staff")])
+limits = st.fixed_dictionaries(dict.fromkeys(REVISIONS, groups))
+# An index that becomes live may not have been told yet: it is, as soon as the stage comes to it.
+restrictions = (
+    st.sets(st.sampled_from(["is paused", "is killed", "replay", "compact", "forget"]), max_size=3)
+    .map(sorted)
+    .flatmap(with_troubles)
+)
+
+
+@settings(max_examples=150, deadline=None)
+@given(lengths=lengths, limits=limits, first=saves, history=restrictions, seed=st.integers(0, 2**32))
+# Of two saves with one revision the second was the first one heard of.
+@example(
+    {1: 0, 2: 0, 3: 1, 4: 0},
+    {1: None, 2: None, 3: (), 4: None},
+    ("save", 3, "upsert", "save"),
+    [("save", 1, "upsert", "save"), ("save", 3, "upsert", "bulk")],
+    1531140,
+)
+async def test_nobody_finds_a_page_whom_its_newest_change_does_not_allow(
+    lengths: Lengths, limits: dict[int, Groups], first: Action, history: Sequence[Action], seed: int
+) -> None:
+    world = World(lengths, limits)
+    for name, *how in (first, *history):
+        getattr(world, str(name))(*how)
+    world.settle(seed)
+    world.check_settled()
+    world.compact()
+    new = await rebuilt(world, "embeddings")
+    assert (new.shown, new.seen_by) == (world.wanted(new), world.live.seen_by)
