@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import re
 from hashlib import blake2b
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -56,6 +56,8 @@ UnitKind = Literal["prose", "item", "row", "heading", "code"]
 
 class Chunk(Wire):
     """A core: the cores of a field, end to end, are the field; attachments follow the page's own content."""
+
+    passed_on: ClassVar[bool] = False
 
     field: FieldName
     ord: int = Field(ge=0, description="Position within the field, from 0.")

@@ -27,12 +27,12 @@ class ElasticExamples:
                 )
             except NotFoundError:  # nobody has added any
                 return []
-        return [RephraseExample.model_validate(hit["_source"]["example"]) for hit in answer["hits"]["hits"]]
+        return [RephraseExample.stored(hit["_source"]["example"]) for hit in answer["hits"]["hits"]]
 
     async def put(self, example: RephraseExample) -> None:
         """Add it, or replace the one of its id; readers see it at once. Raises: ElasticsearchDown."""
         await self._indexes.ensure_examples()
-        document = {"site": example.site, "added_at": example.added_at, "example": example.model_dump(mode="json")}
+        document = {"site": example.site, "added_at": example.added_at, "example": example.dumped()}
         with explained(f"keeping an example of site {example.site}"):
             await self._es.index(index=EXAMPLES, id=_id(example.site, example.id), document=document, refresh=True)
 

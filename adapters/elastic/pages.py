@@ -59,7 +59,7 @@ class PageIndex:
         if any(doc.get("error", {}).get("type") == "index_not_found_exception" for doc in found.values()):
             raise self._gone()
         return {
-            ids[id]: Head.model_validate(doc["_source"]["head"] | {"token": (doc["_seq_no"], doc["_primary_term"])})
+            ids[id]: Head.stored(doc["_source"]["head"] | {"token": (doc["_seq_no"], doc["_primary_term"])})
             for id, doc in found.items()
             if doc.get("found")
         }
@@ -227,7 +227,7 @@ class PageIndex:
             "lang": change.lang,
             "revision": change.revision,
             "state": head.state,
-            "head": head.model_dump(mode="json"),
+            "head": head.dumped(),
         }
         replaces: Token | Literal["nothing"] = head.token or "nothing"
         return Write(self.info.write_alias, head_id(change.page_key), change.revision, document, replaces)
@@ -336,7 +336,7 @@ class Pages:
             "state": event.state,
             "at": event.at.isoformat(),
             "lag_ms": max(0, lag) if lane == "save" else None,
-            "event": event.model_dump(mode="json"),
+            "event": event.dumped(),
         }
         key = head_id(event.change.page_key)
         await self._writer.write([Write(RECEIPTS, key, event.version, document, aliased=False)])
@@ -352,9 +352,7 @@ class Pages:
             except NotFoundError:
                 return {}
         return {
-            ids[doc["_id"]]: ReceiptEvent.model_validate(doc["_source"]["event"])
-            for doc in answer["docs"]
-            if doc.get("found")
+            ids[doc["_id"]]: ReceiptEvent.stored(doc["_source"]["event"]) for doc in answer["docs"] if doc.get("found")
         }
 
     async def newest_receipts(self, size: int) -> list[ReceiptEvent]:
@@ -366,7 +364,7 @@ class Pages:
                 )
             except NotFoundError:
                 return []
-        return [ReceiptEvent.model_validate(hit["_source"]["event"]) for hit in answer["hits"]["hits"]]
+        return [ReceiptEvent.stored(hit["_source"]["event"]) for hit in answer["hits"]["hits"]]
 
     async def site_status(self, site: str) -> SiteStatus:
         """Pages, chunks and how fresh they came, over the last 24 hours."""
