@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
-from pipelines.ingest.ports import HeadConflict
+from pipelines.ingest.ports import HeadConflict, PartGone
 from pipelines.ingest.unit_plan import KnownUnits
 from pipelines.runtime.record import Lane
 from schemas.base import Message
@@ -47,6 +47,7 @@ class _Doc:
     page_key: str = ""
     title: str = ""
     model: str = ""
+    groups: tuple[str, ...] | None = None
 
 
 class FakeIndex:
@@ -56,6 +57,7 @@ class FakeIndex:
         self.model = model
         self.chunker = chunker
         self.docs: dict[str, _Doc] = {}
+        self.aside: dict[tuple[str, int], tuple[int, PageEmbeddings]] = {}
         self._writes = 0
 
     async def heads(self, page_keys: Iterable[str]) -> Mapping[str, Head]:
@@ -68,7 +70,12 @@ class FakeIndex:
         title = part.meta.title if part.meta else ""
         docs = {
             chunk_id(key, c.field, c.ord): _Doc(
-                revision, chunk=c, page_key=key, title=c.place.title if c.place else title, model=part.model
+                revision,
+                chunk=c,
+                page_key=key,
+                title=c.place.title if c.place else title,
+                model=part.model,
+                groups=part.meta.groups if part.meta else None,
             )
             for c in part.chunks
         }
@@ -80,6 +87,37 @@ class FakeIndex:
     async def remove(self, change: ChangeRef, chunks: Sequence[tuple[FieldName, int]]) -> None:
         for name, ord in chunks:
             self._put(chunk_id(change.page_key, name, ord), _Doc(change.revision))
+
+    async def keep(self, part: PageEmbeddings, offset: int) -> None:
+        known = self.aside.get((part.making, part.part))
+        if known is None or known[0] <= offset:
+            self.aside[part.making, part.part] = offset, part
+
+    async def kept(self, part: PageEmbeddings) -> Mapping[int, int]:
+        return {number: offset for (making, number), (offset, _) in self.aside.items() if making == part.making}
+
+    async def take(self, part: PageEmbeddings, number: int) -> PageEmbeddings:
+        if (part.making, number) not in self.aside:
+            raise PartGone(f"{part.making}#{number}")
+        return self.aside[part.making, number][1]
+
+    async def drop(self, part: PageEmbeddings, offsets: Mapping[int, int]) -> None:
+        for number, offset in offsets.items():
+            if self.aside.get((part.making, number), (offset + 1,))[0] <= offset:
+                del self.aside[part.making, number]
+
+    async def regroup(self, head: Head, change: ChangeRef | None, groups: Sequence[str] | None) -> bool:
+        key = head.change.page_key
+        ids = [chunk_id(key, field, ord) for field, count in head.counts.items() for ord in range(count)]
+        docs = {id: doc for id in ids if (doc := self.docs.get(id)) and doc.chunk}
+        if change is not None and len(docs) < len(ids):
+            return False
+        for id, doc in docs.items():
+            allowed = None if groups is None else tuple(groups)
+            if change is None and doc.groups is not None:
+                allowed = tuple(group for group in doc.groups if groups is None or group in groups)
+            self._put(id, replace(doc, groups=allowed, version=change.revision if change else doc.version))
+        return len(docs) == len(ids)
 
     async def strays(self, change: ChangeRef) -> list[tuple[FieldName, int]]:
         return [
@@ -98,6 +136,10 @@ class FakeIndex:
             for doc in self.docs.values()
             if doc.chunk and doc.page_key == page_key
         }
+
+    def groups(self, page_key: str) -> set[tuple[str, ...] | None]:
+        """Who may find the page's chunks; None: everybody."""
+        return {doc.groups for doc in self.docs.values() if doc.chunk and doc.page_key == page_key}
 
     def _put(self, id: str, doc: _Doc) -> bool:
         known = self.docs.get(id)
@@ -125,6 +167,9 @@ class FakePages:
         self._receipts: dict[str, ReceiptEvent] = {}
 
     async def live(self, site: str, *, embedder: str, model: str, dims: int, chunker: str) -> FakeIndex:
+        return self.index
+
+    async def there(self, site: str) -> FakeIndex | None:
         return self.index
 
     async def still_live(self, index: FakeIndex) -> bool:

@@ -126,7 +126,7 @@ async def _actions(name: str, settings: Settings, size: int) -> list[dict[str, A
     """The documents that a rebuild writes."""
     collecting = _Collecting()
     info = IndexInfo(name, SITE, MODEL.spec, MODEL.fingerprint, MODEL.dims, settings.chunker.fingerprint)
-    index = PageIndex(None, None, collecting, info)  # type: ignore[arg-type] # nothing is asked
+    index = PageIndex(None, None, collecting, None, info)  # type: ignore[arg-type] # nothing is asked
     for number in range(size // CHUNKS_A_PAGE):
         [part] = embeddings(chunked(change(SITE, number), settings.chunker, 0, number), MODEL)
         cost = ChunkCounts(total=CHUNKS_A_PAGE)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import re
-from typing import Annotated, Literal, Self
+from collections.abc import Iterator
+from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints, ValidationError
 
@@ -74,9 +76,49 @@ def problems(err: ValidationError) -> str:
 
 
 class Wire(BaseModel):
-    """A value inside a message: immutable, no unknown fields."""
+    """A value inside a message: immutable. Who hands one in may not name fields that there are not.
+
+    What another version of ours has written is read by `stored` (and messages by `decode`): a minor version may add
+    fields, so those that this one does not know are passed over, and kept where the value is passed on.
+    """
 
     model_config = ConfigDict(frozen=True, extra="forbid", ser_json_inf_nan="null")
+    passed_on: ClassVar[bool] = True  # from stage to stage as it is; chunks are made anew by each
+
+    @classmethod
+    def stored(cls, value: Any) -> Self:
+        """What a version of ours has stored. Raises: ValidationError."""
+        try:
+            return cls.model_validate(value)
+        except ValidationError:
+            return cls.model_validate(value, extra="allow")
+
+    def dumped(self) -> dict[str, Any]:
+        """As JSON values, with what was unknown when it was read."""
+        data = self.model_dump(mode="json")
+        if _has_unknown(self):
+            _add_unknown(self, data)
+        return data
+
+
+def _inner(model: Wire) -> Iterator[tuple[str, int | None, Wire]]:
+    """The values in a value that are passed on with it: field, place in it, value."""
+    for name, value in model.__dict__.items():
+        if isinstance(value, Wire):
+            yield name, None, value
+        elif isinstance(value, tuple) and value and isinstance(value[0], Wire) and value[0].passed_on:
+            yield from ((name, place, one) for place, one in enumerate(value) if isinstance(one, Wire))
+
+
+def _has_unknown(model: Wire) -> bool:
+    return bool(model.__pydantic_extra__) or any(_has_unknown(value) for _, _, value in _inner(model))
+
+
+def _add_unknown(model: Wire, data: dict[str, Any]) -> None:
+    data.update(model.__pydantic_extra__ or {})
+    for name, place, value in _inner(model):
+        if name in data:  # some fields are left out when they are empty
+            _add_unknown(value, data[name] if place is None else data[name][place])
 
 
 class Message(Wire):
@@ -86,11 +128,16 @@ class Message(Wire):
 
     def encode(self) -> bytes:
         """UTF-8 JSON."""
+        if _has_unknown(self):
+            return json.dumps(self.dumped(), ensure_ascii=False, separators=(",", ":")).encode()
         return self.model_dump_json().encode()
 
     @classmethod
-    def decode(cls, value: bytes | None) -> Self:
+    def decode(cls, value: bytes | None, *, strict: bool = False) -> Self:
         """Parse a message value.
+
+        Args:
+            strict: Refuse fields that this version does not know, too: a person wrote them.
 
         Raises:
             WireError: empty, not JSON, another version, or fields that do not fit; names the fields, never
@@ -99,6 +146,11 @@ class Message(Wire):
         if not value:
             raise WireError(f"{cls.__name__}: empty value (deletes are explicit events, not tombstones)")
         try:
-            return cls.model_validate_json(value)
+            try:
+                return cls.model_validate_json(value)
+            except ValidationError:  # the rare case pays: nearly every message is of this version
+                if strict:
+                    raise
+                return cls.model_validate_json(value, extra="allow")
         except ValidationError as err:
             raise WireError(f"not a {cls.__name__} v{SCHEMA_VERSION}: {problems(err)}") from err

@@ -6,7 +6,7 @@ from typing import Literal
 
 from pydantic import AwareDatetime, Field
 
-from schemas.base import Wire
+from schemas.base import Revision, Wire
 from schemas.ingest import ChunkCounts
 from schemas.page import ChangeRef, FieldName
 
@@ -33,6 +33,13 @@ class Origin(Wire):
         return self.furthest(other) == self
 
 
+class Narrowed(Wire):
+    """Groups that a change allows which is accepted, but not embedded yet: until then no older one may show more."""
+
+    revision: Revision
+    groups: tuple[str, ...]
+
+
 class Head(Wire):
     """One per page and index, for deleted pages too: an older publish never gets past it."""
 
@@ -48,6 +55,13 @@ class Head(Wire):
     last_part: int = Field(default=0, ge=0, description="Offset of its last part in ingest.embeddings.")
     losers: Origin = Field(default=Origin(), description="Where older changes were met that stand furthest back.")
     settled_at: AwareDatetime = Field(description="When the index showed it.")
+    digest: str = Field(default="", exclude_if=lambda digest: not digest, description="As in ingest.embeddings.")
+    ahead: bool = Field(
+        default=False,
+        exclude_if=lambda ahead: not ahead,
+        description="Applied before its products came to ingest.embeddings; `deleted` with an upsert: not shown yet.",
+    )
+    narrowed: Narrowed | None = Field(default=None, exclude_if=lambda narrowed: narrowed is None)
     token: Token | None = Field(default=None, exclude=True, description="Which write of the record this was read from.")
 
     @property
@@ -56,6 +70,14 @@ class Head(Wire):
         return self.origin.model_copy(update={"embeddings": self.last_part})
 
     @property
+    def unseen(self) -> bool:
+        """Whether it is of a page that is not shown before this change is embedded: only who may see it is known."""
+        return self.ahead and self.change.op == "upsert" and self.state == "deleted"
+
+    @property
     def outlived(self) -> bool:
-        """Whether an older change would outlive this one in a topic, so that this one must be sent again."""
-        return not self.origin.covers(self.losers)
+        """Whether an older change would outlive this one in a topic, so that this one must be sent again.
+
+        Where the products stand of a change that was applied ahead is known when they come.
+        """
+        return not self.ahead and not self.origin.covers(self.losers)

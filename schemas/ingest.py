@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import base64
 import re
-from typing import Annotated, Any, Literal, Self
+from hashlib import blake2b
+from typing import Annotated, Any, ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -56,6 +57,8 @@ UnitKind = Literal["prose", "item", "row", "heading", "code"]
 class Chunk(Wire):
     """A core: the cores of a field, end to end, are the field; attachments follow the page's own content."""
 
+    passed_on: ClassVar[bool] = False
+
     field: FieldName
     ord: int = Field(ge=0, description="Position within the field, from 0.")
     text: str
@@ -96,6 +99,25 @@ class PageChunks(Message):
     chunker: Chunker
     chunks: tuple[Chunk, ...] = ()
     notes: tuple[str, ...] = Field(default=(), description="What an editor should know, for example what was left out.")
+
+    @property
+    def digest(self) -> str:
+        """Of what visitors see, and after a dot of who may see it."""
+        seen, groups = blake2b(digest_size=16), self.meta.groups if self.meta else None
+        shown = [self.meta.title, self.meta.url] if self.meta else []
+        for text in (self.chunker.fingerprint, *shown):
+            seen.update(_hashed(text))
+        for chunk in self.chunks:
+            place = chunk.place.model_dump_json() if chunk.place else ""
+            seen.update(_hashed(f"{chunk.field} {chunk.ord} {place}") + _hashed(chunk.text))
+        allowed = b"".join(map(_hashed, sorted(set(groups)))) if groups is not None else b"everybody"
+        return f"{seen.hexdigest()}.{blake2b(allowed, digest_size=8).hexdigest()}"
+
+
+def _hashed(text: str) -> bytes:
+    """The text with its length, so that no two lists of texts read the same."""
+    encoded = text.encode("utf-8", "surrogatepass")
+    return len(encoded).to_bytes(8, "little") + encoded
 
 
 class ChunkUnit(Wire):
@@ -154,12 +176,30 @@ class PageEmbeddings(Message):
     part: int = Field(ge=0)
     parts: int = Field(ge=1)
     superseded: bool = Field(default=False, description="Overwrites a part that a newer revision no longer has.")
+    ahead: bool = Field(
+        default=False,
+        exclude_if=lambda ahead: not ahead,
+        description="What need not wait for an embedder: a delete, or who may see the page. It has a key of its own.",
+    )
     counts: dict[FieldName, int] = Field(default_factory=dict, description="Chunks per field.")
+    digest: str = Field(
+        default="",
+        exclude_if=lambda digest: not digest,
+        description="Of the whole page as it was cut (PageChunks.digest): two saves may have the same revision.",
+    )
     embedded: int = Field(default=0, description="Chunks of the page that cost a model call.")
     reused: int = Field(default=0, description="Chunks whose vector was known already.")
     notes: tuple[str, ...] = ()
     chunks: tuple[EmbeddedChunk, ...] = ()
     chunks_offset: int = Field(default=0, ge=0, description="Where the page's chunks stand in ingest.chunks.")
+
+    @property
+    def making(self) -> str:
+        """Equal in parts that can be put together to a page, whichever copy of the change each was made of."""
+        change = self.change
+        content = self.digest or sorted(self.counts.items())
+        made_for = f"{change.revision}.{change.op} {self.model} {self.chunker}"
+        return f"{change.page_key}@{made_for} {self.parts} {content}"
 
 
 class ChunkCounts(Wire):

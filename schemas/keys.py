@@ -41,6 +41,11 @@ def part_key(page: str, part: int) -> str:
     return f"{page}#{part}"
 
 
+def ahead_key(page: str) -> str:
+    """Key of what goes ahead of a page's embeddings, so that neither overwrites the other."""
+    return f"{page}#ahead"
+
+
 def page_of_part(key: str) -> str:
     """The page key inside a part key; `#` never occurs in a page key because it is percent-encoded."""
     return key.partition("#")[0]

@@ -56,9 +56,9 @@ CHANGES = Topic(
 CHUNKS = Topic("ingest.chunks", "page", PageChunks, "pages converted and cut", compacted=True)
 EMBEDDINGS = Topic(
     "ingest.embeddings",
-    "page#part (partitioned by page)",
+    "page#part, page#ahead (partitioned by page)",
     PageEmbeddings,
-    "chunks with vectors, in parts",
+    "chunks with vectors, in parts; and what goes ahead of them",
     compacted=True,
 )
 RECEIPTS = Topic("ingest.receipts", "page", ReceiptEvent, "what became of each change", compacted=True)

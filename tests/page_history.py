@@ -14,6 +14,7 @@ from random import Random
 from typing import Any, Literal
 
 from pipelines.ingest.accept import newer
+from pipelines.ingest.ahead import ahead_of
 from pipelines.ingest.embed import Embedding
 from pipelines.ingest.handlers import embed_handler, index_handler
 from pipelines.ingest.index import apply_part
@@ -24,6 +25,7 @@ from pipelines.runtime.stage import Handler, Sender
 from schemas.base import Message
 from schemas.head import Head, Origin
 from schemas.ingest import PageChunks, PageEmbeddings, ReceiptEvent, Vector32
+from schemas.keys import ahead_key
 from schemas.page import ChangeRef, Op, PageChange
 from schemas.topics import CHANGES, CHUNKS, EMBEDDINGS, RECEIPTS, Topic
 from tests.page_servers import KEY, Generation, Log, Shown, cut, makes, now, saved, turn
@@ -32,6 +34,7 @@ PER_PART = 2  # chunks
 PACES = (1, 1, 3, 12)  # turns that one takes before others do
 ENOUGH = 20_000  # turns in which everything must come to rest
 
+Groups = tuple[str, ...] | None
 Then = Literal["goes on", "is paused", "is killed"]
 
 
@@ -61,6 +64,9 @@ class View:
 
     async def live(self, site: str, **_: Any) -> Generation:
         return self._known or await self.now()
+
+    async def there(self, site: str) -> Generation:
+        return await self.live(site)
 
     async def still_live(self, index: Generation) -> bool:
         return await self.now() is index and self._world.held is not index
@@ -124,6 +130,14 @@ class Worker:
     def kill(self) -> None:
         if self._work is not None:
             self._work.close()
+
+    def bury(self) -> Record | None:
+        """The next record cannot be read: it becomes a dead letter, unless it is being worked on."""
+        record = None if self.busy else self._group.log.next(self._at, self._group.lane)
+        if record is not None:
+            self._at = record.offset + 1
+            self._group.acknowledge(self, self._at)
+        return record
 
     async def _one(self, record: Record) -> None:
         while True:
@@ -216,9 +230,10 @@ class Promotion:
 class World:
     """All of it. A test saves, says who takes the next steps, and lets everybody finish."""
 
-    def __init__(self, cores: Mapping[int, int]) -> None:
-        """`cores`: how long the page is at each revision."""
+    def __init__(self, cores: Mapping[int, int], groups: Mapping[int, Groups] | None = None) -> None:
+        """`cores`: how long the page is at each revision; `groups`: who may see it then (default: everybody)."""
         self._cores = cores
+        self._groups = groups or {}
         self._makes = makes()
         self.logs = {topic: Log(topic) for topic in (CHANGES, CHUNKS, EMBEDDINGS, RECEIPTS)}
         self.generations = [Generation(self._makes[0])]
@@ -230,11 +245,15 @@ class World:
         self.groups = [Group(self, topic, lane, handler) for topic, handler in stages for lane in LANES]
         self.zombies: list[Worker] = []
         self.promotion: Promotion | None = None
+        self.buried: list[tuple[Record, Lane]] = []
 
     def _chunk(self, view: View) -> Handler:
         async def handle(record: Record, sender: Sender) -> None:  # handlers.chunk_handler, without its thread
             chunker = (await view.now()).make.chunker
-            await sender.send(CHUNKS, KEY, cut(record.value or b"", chunker, record.offset))
+            page = cut(record.value or b"", chunker, record.offset)
+            await sender.send(CHUNKS, KEY, page)
+            if ahead := ahead_of(page):
+                await sender.send(EMBEDDINGS, ahead_key(KEY), ahead, partition_key=KEY)
 
         return handle
 
@@ -247,10 +266,13 @@ class World:
     # What can happen.
 
     def save(self, revision: int, op: Op, lane: Lane) -> None:
-        change = saved(revision, op, self._cores[revision])
+        change = self._saved(revision, op)
         self.logs[CHANGES].append(KEY, change.encode(), lane)
         if self.winner is None or newer(change, self.winner):
             self.winner = change
+
+    def _saved(self, revision: int, op: Op) -> PageChange:
+        return saved(revision, op, self._cores[revision], self._groups.get(revision))
 
     def step(self, actor: int, steps: int, then: Then) -> None:
         """One of those who have something to do goes on, and may be killed or taken for dead in the midst of it."""
@@ -263,6 +285,7 @@ class World:
                 break
             one.step()
             self.check_promises()
+            self.check_groups()
         if then == "is killed" and not one.idle:
             self._leave(one)
             one.kill()
@@ -285,6 +308,18 @@ class World:
         if self.promotion is None or self.promotion.idle:
             self.generations.append(Generation(self._makes[make]))
             self.promotion = Promotion(self, self.generations[-1])
+
+    def bury(self, lane: Lane) -> None:
+        """What the index stage would read next becomes a dead letter."""
+        for group in self.groups:
+            if (group.log.topic, group.lane) == (EMBEDDINGS, lane) and (record := group.owner.bury()):
+                self.buried.append((record, lane))
+
+    def redrive(self) -> None:
+        """All dead letters, the oldest first."""
+        for record, lane in self.buried:
+            self.logs[EMBEDDINGS].append((record.key or b"").decode(), record.value or b"", lane)
+        self.buried.clear()
 
     def roll_back(self) -> None:
         """The index before this one becomes live again."""
@@ -318,6 +353,7 @@ class World:
                     if not actor.idle:
                         actor.step()
                         self.check_promises()
+                        self.check_groups()
             self.zombies = [zombie for zombie in self.zombies if zombie.busy]
         else:
             raise AssertionError("it does not come to rest")
@@ -358,12 +394,41 @@ class World:
             if self.promised.op == "delete" and self.promised.revision == self._highest and self._index_is_quiet:
                 assert not self.live.shown, "a page that was deleted can be found"
 
+    def check_groups(self) -> None:
+        """Nobody finds the page whom the newest change does not allow that the index stage was told of."""
+        if not self._groups or not self._index_is_quiet or (head := self.live.head) is None:
+            return
+        told = [
+            PageEmbeddings.decode(record.value)
+            for group in self.groups
+            for record in group.log.records.values()
+            if group.log.topic == EMBEDDINGS
+            and (record.key or b"").endswith(b"#ahead")
+            and record.lane == group.lane
+            and record.offset < group.committed
+        ]
+        limits = [part for part in told if part.meta and part.meta.groups is not None]
+        if limits and not newer(head.change, (last := max(limits, key=lambda part: part.change.revision)).change):
+            allowed = set((last.meta and last.meta.groups) or ())
+            for groups in self.live.seen_by:
+                assert groups is not None, f"everybody sees what {last.change} took away"
+                assert set(groups) <= allowed
+
     def wanted(self, generation: Generation) -> Shown:
         """What visitors find when an index shows the highest revision."""
-        if self.winner is None:
-            return {}
-        page = cut(self.winner.encode(), generation.make.chunker, 0)
-        return {(chunk.field, chunk.ord): (self.winner.revision, chunk.text) for chunk in page.chunks}
+        return self._whole(self.winner, generation) if self.winner else {}
+
+    def _whole(self, change: PageChange, generation: Generation) -> Shown:
+        page = cut(change.encode(), generation.make.chunker, 0)
+        return {(chunk.field, chunk.ord): (change.revision, chunk.text) for chunk in page.chunks}
+
+    def check_whole(self, generation: Generation) -> None:
+        """Of one revision everything is shown, and of others nothing."""
+        if (head := generation.head) is None:
+            assert generation.shown == {}
+        else:
+            change = self._saved(head.change.revision, head.change.op)
+            assert generation.shown == ({} if head.unseen else self._whole(change, generation))
 
     def check_settled(self) -> None:
         """The highest revision stands: in the index, in every topic, on the receipt."""
@@ -372,6 +437,8 @@ class World:
         assert head is not None
         assert (head.change.revision, head.change.op) == (self.winner.revision, self.winner.op)
         assert self.live.shown == self.wanted(self.live)
+        seen_by = {self._groups.get(self.winner.revision)} if self.live.shown else set()
+        assert self.live.seen_by == seen_by
         assert self.live.lengths <= {self.live.make.model.dims}
         assert self.promised is not None
         assert (self.promised.revision, self.promised.op) == (self.winner.revision, self.winner.op)

@@ -17,6 +17,7 @@ from pipelines.ingest.handlers import chunked
 from pipelines.runtime.record import Lane, Record, in_lane
 from schemas.head import Head
 from schemas.ingest import Chunker, PageChunks, PageEmbeddings
+from schemas.keys import chunk_id
 from schemas.page import ChangeRef, FieldName, Op, PageChange, PageDocument
 from schemas.topics import Topic
 from tests.making import NOON
@@ -38,8 +39,8 @@ def now() -> datetime:
     return NOON
 
 
-def saved(revision: int, op: Op, cores: int) -> PageChange:
-    """A change whose page has so many cores, no two with the same text."""
+def saved(revision: int, op: Op, cores: int, groups: tuple[str, ...] | None = None) -> PageChange:
+    """A change whose page has so many cores, no two with the same text, for these groups."""
     text = "".join(f"{revision}.{chr(97 + n)}_" for n in range(cores))
     return PageChange(
         op=op,
@@ -49,7 +50,7 @@ def saved(revision: int, op: Op, cores: int) -> PageChange:
         revision=revision,
         accepted_at=NOON,
         source="push",
-        page=None if op == "delete" else PageDocument(id="fees", lang="en", description=text),
+        page=None if op == "delete" else PageDocument(id="fees", lang="en", description=text, groups=groups),
     )
 
 
@@ -133,6 +134,32 @@ class Generation(FakeIndex):
             await turn()
             await super().remove(change, [chunk])
 
+    async def keep(self, part: PageEmbeddings, offset: int) -> None:
+        await turn()
+        await super().keep(part, offset)
+
+    async def kept(self, part: PageEmbeddings) -> Mapping[int, int]:
+        await turn()
+        return await super().kept(part)
+
+    async def take(self, part: PageEmbeddings, number: int) -> PageEmbeddings:
+        await turn()
+        return await super().take(part, number)
+
+    async def drop(self, part: PageEmbeddings, offsets: Mapping[int, int]) -> None:
+        await turn()
+        await super().drop(part, offsets)
+
+    async def regroup(self, head: Head, change: ChangeRef | None, groups: Sequence[str] | None) -> bool:
+        whole = True
+        for field, count in head.counts.items():
+            for ord in range(count):
+                await turn()
+                one = self.docs.get(chunk_id(KEY, field, ord))
+                whole &= one is not None and one.chunk is not None
+        await turn()
+        return (change is None or whole) and await super().regroup(head, change, groups)
+
     async def strays(self, change: ChangeRef) -> list[tuple[FieldName, int]]:
         await turn()
         return await self._found.strays(change)
@@ -152,6 +179,11 @@ class Generation(FakeIndex):
     def shown(self) -> Shown:
         """What visitors find."""
         return self._found.texts(KEY)
+
+    @property
+    def seen_by(self) -> set[tuple[str, ...] | None]:
+        """Whom visitors have to be to find the page's chunks; None: anybody."""
+        return self._found.groups(KEY)
 
     @property
     def lengths(self) -> set[int]:

@@ -93,7 +93,7 @@ class ElasticConversations:
                 )
             except NotFoundError:
                 return []
-        return [ConversationSummary.model_validate(hit["_source"]["summary"]) for hit in answer["hits"]["hits"]]
+        return [ConversationSummary.stored(hit["_source"]["summary"]) for hit in answer["hits"]["hits"]]
 
 
 def _id(owner: ConversationOwner, conversation_id: str) -> str:
@@ -111,11 +111,11 @@ def _document(conversation: Conversation) -> dict[str, Any]:
         "owner": conversation.owner,
         "updated": conversation.updated_at.isoformat(),
         "requests": [turn.request_id for turn in conversation.turns],
-        "summary": summary(conversation).model_dump(mode="json"),
-        "conversation": conversation.model_dump(mode="json"),
+        "summary": summary(conversation).dumped(),
+        "conversation": conversation.dumped(),
     }
 
 
 def _kept(found: dict[str, Any]) -> VersionedConversation:
-    conversation = Conversation.model_validate(found["_source"]["conversation"])
+    conversation = Conversation.stored(found["_source"]["conversation"])
     return VersionedConversation(conversation, (found["_seq_no"], found["_primary_term"]))

@@ -27,7 +27,7 @@ class ElasticExamples:
                 )
             except NotFoundError:  # nobody has added any
                 return []
-        return [WorkedExample.model_validate(hit["_source"]["example"]) for hit in answer["hits"]["hits"]]
+        return [WorkedExample.stored(hit["_source"]["example"]) for hit in answer["hits"]["hits"]]
 
     async def put(self, example: WorkedExample) -> None:
         """Add it, or replace the one of its id; readers see it at once. Raises: ElasticsearchDown."""

@@ -32,6 +32,7 @@ RECEIPTS = "pagewire.receipts"  # a dot, which no site id has
 REBUILDS = "pagewire.rebuilds"
 CONVERSATIONS = "pagewire.conversations"
 EXAMPLES = "pagewire.examples"
+PARTS = "pagewire.parts"
 INFO_TTL = 2.0  # seconds until a reader notices by itself that another index was promoted
 FORMAT = 2  # of what is in an index; counts up when older software must not touch it
 NO_AUTO_CREATE = "pagewire-no-auto-create"  # the index template that says so
@@ -249,6 +250,10 @@ class Indexes:
     async def ensure_examples(self) -> None:
         """The one index of all sites' worked examples."""
         await self._ensure("005_examples.json", EXAMPLES)
+
+    async def ensure_parts(self) -> None:
+        """The one index of all sites' parts that wait for others."""
+        await self._ensure("006_parts.json", PARTS)
 
     async def _ensure(self, file: str, name: str) -> None:
         # A bulk delete with an external version would create the index it names: none of ours is made like that.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal
 
 import numpy as np
@@ -12,6 +12,7 @@ from more_itertools import chunked
 from adapters.elastic import chunk_units
 from adapters.elastic.client import explained
 from adapters.elastic.indexes import RECEIPTS, Indexes, units_mapping
+from adapters.elastic.parts import WaitingParts
 from adapters.elastic.sharing import Documents
 from adapters.elastic.writer import IndexMissing, Write, Writer, Written
 from pipelines.ingest.ports import HeadConflict
@@ -27,15 +28,20 @@ from text.words import indexed, stems
 
 MAX_LOOKUP = 1_000  # hashes a search
 UNITS_LOOKUP = 500  # chunks a search; some 8 KB each
+REGROUPED = 200  # chunks that are read and written at once, with their vectors
+NOBODY = ("",)  # an empty list of groups would read as "no restriction"; no group has an empty name
 
 
 class PageIndex:
     """The pages of one index, live or not. Writes go to this one, whatever is promoted meanwhile."""
 
-    def __init__(self, es: AsyncElasticsearch, heads: Documents, writer: Writer, info: IndexInfo) -> None:
+    def __init__(
+        self, es: AsyncElasticsearch, heads: Documents, writer: Writer, parts: WaitingParts, info: IndexInfo
+    ) -> None:
         self._es = es
         self._heads = heads
         self._writer = writer
+        self._parts = parts
         self.info = info
 
     @property
@@ -53,7 +59,7 @@ class PageIndex:
         if any(doc.get("error", {}).get("type") == "index_not_found_exception" for doc in found.values()):
             raise self._gone()
         return {
-            ids[id]: Head.model_validate(doc["_source"]["head"] | {"token": (doc["_seq_no"], doc["_primary_term"])})
+            ids[id]: Head.stored(doc["_source"]["head"] | {"token": (doc["_seq_no"], doc["_primary_term"])})
             for id, doc in found.items()
             if doc.get("found")
         }
@@ -79,6 +85,73 @@ class PageIndex:
         await self._write(
             [Write(self.info.write_alias, chunk_id(key, field, ord), change.revision, None) for field, ord in chunks]
         )
+
+    async def keep(self, part: PageEmbeddings, offset: int) -> None:
+        """Put a part aside, where no search looks, until the others of its page are there."""
+        await self._parts.keep(self.info.name, part, offset)
+
+    async def kept(self, part: PageEmbeddings) -> Mapping[int, int]:
+        """Where the parts stand that were put aside and are of the same making, by their number."""
+        return await self._parts.kept(self.info.name, part)
+
+    async def take(self, part: PageEmbeddings, number: int) -> PageEmbeddings:
+        """One of the parts that were put aside. Raises: PartGone."""
+        return await self._parts.take(self.info.name, part, number)
+
+    async def drop(self, part: PageEmbeddings, offsets: Mapping[int, int]) -> None:
+        """Forget parts of this making that were put aside, but for copies that came after `offsets`."""
+        await self._parts.drop(self.info.name, part, offsets)
+
+    async def regroup(self, head: Head, change: ChangeRef | None, groups: Sequence[str] | None) -> bool:
+        """Let other groups see the chunks that the head tells of; None: everybody. Text and vectors stay.
+
+        Args:
+            change: Whose chunks they are from now on; None: they stay what they are, and nobody sees them who did not.
+
+        Returns:
+            Whether all of them were there.
+        """
+        key = head.change.page_key
+        ids = [chunk_id(key, field, ord) for field, count in head.counts.items() for ord in range(count)]
+        if change is not None and await self._there(ids) < len(ids):
+            return False
+        await self.refresh()
+        found = 0
+        for some in chunked(ids, REGROUPED):
+            sources = await self._sources(some)
+            found += len(sources)
+            await self._write([self._regrouped(id, source, change, groups) for id, source in sources.items()])
+        return found == len(ids)
+
+    async def _there(self, ids: Sequence[str]) -> int:
+        with explained(f"counting chunks in {self.info.name}"):
+            answer = await self._es.mget(index=self.info.name, ids=ids, source=False)
+        return sum(bool(doc.get("found")) for doc in answer["docs"])
+
+    async def _sources(self, ids: Sequence[str]) -> dict[str, dict[str, Any]]:
+        """Documents by id, with their vectors, as of the last refresh."""
+        with explained(f"reading chunks of {self.info.name}"):
+            answer = await self._es.search(
+                index=self.info.name, query={"ids": {"values": ids}}, source={"exclude_vectors": False}, size=len(ids)
+            )
+        return {hit["_id"]: hit["_source"] for hit in answer["hits"]["hits"]}
+
+    def _regrouped(
+        self, id: str, source: dict[str, Any], change: ChangeRef | None, groups: Sequence[str] | None
+    ) -> Write:
+        allowed = groups
+        if change is None and groups is not None and "groups" in source:
+            allowed = [group for group in source["groups"] if group in groups]
+        document = source | {"stems": self._stems(source["text"], source["lang"])}  # not part of what is stored
+        document.pop("groups", None)
+        if allowed is not None:
+            document["groups"] = allowed or NOBODY
+        if change is not None:
+            document["revision"] = change.revision
+        return Write(self.info.write_alias, id, document["revision"], document)
+
+    def _stems(self, text: str, lang: str) -> str:
+        return " ".join(indexed(text, lang) if self.info.by_language else stems(text))
 
     async def strays(self, change: ChangeRef) -> list[tuple[FieldName, int]]:
         """Chunks of the page not newer than this change that can be found, at most 10,000."""
@@ -133,7 +206,7 @@ class PageIndex:
             "field": chunk.field,
             "ord": chunk.ord,
             "text": chunk.text,
-            "stems": " ".join(indexed(chunk.text, change.lang) if self.info.by_language else stems(chunk.text)),
+            "stems": self._stems(chunk.text, change.lang),
             "embedding": chunk.vector,
             "embed_hash": chunk.embed_hash,
             "model": part.model,
@@ -142,8 +215,7 @@ class PageIndex:
         if chunk.units:
             document["units"] = chunk_units.stored(chunk)
         if meta and meta.groups is not None:
-            # An empty list would read as "no restriction"; no group has an empty name.
-            document["groups"] = meta.groups or ("",)
+            document["groups"] = meta.groups or NOBODY
         return Write(self.info.write_alias, chunk_id(key, chunk.field, chunk.ord), change.revision, document)
 
     def _head(self, head: Head) -> Write:
@@ -155,7 +227,7 @@ class PageIndex:
             "lang": change.lang,
             "revision": change.revision,
             "state": head.state,
-            "head": head.model_dump(mode="json"),
+            "head": head.dumped(),
         }
         replaces: Token | Literal["nothing"] = head.token or "nothing"
         return Write(self.info.write_alias, head_id(change.page_key), change.revision, document, replaces)
@@ -169,6 +241,7 @@ class Pages:
         self._indexes = indexes
         self._writer = writer
         self._heads = Documents(es, "head")
+        self._parts = WaitingParts(es, indexes, writer)
 
     async def live(self, site: str, *, embedder: str, model: str, dims: int, chunker: str) -> PageIndex:
         """The live index, created with this model when the site never had one.
@@ -179,6 +252,11 @@ class Pages:
         info = await self._indexes.ensure(site, embedder=embedder, model=model, dims=dims, chunker=chunker)
         return self.at(info)
 
+    async def there(self, site: str) -> PageIndex | None:
+        """The live index, if there is one; none is created."""
+        info = await self._indexes.live(site)
+        return self.at(info) if info else None
+
     async def still_live(self, index: PageIndex) -> bool:
         """Whether `index` is what visitors search, now, and will be for the next moment."""
         info = await self._indexes.now(index.info.site)
@@ -186,7 +264,7 @@ class Pages:
 
     def at(self, info: IndexInfo) -> PageIndex:
         """One index of a site."""
-        return PageIndex(self._es, self._heads, self._writer, info)
+        return PageIndex(self._es, self._heads, self._writer, self._parts, info)
 
     async def heads(self, site: str, page_keys: Iterable[str]) -> dict[str, Head]:
         """Heads in the live index by page key, read in real time; none when there is no live index."""
@@ -258,7 +336,7 @@ class Pages:
             "state": event.state,
             "at": event.at.isoformat(),
             "lag_ms": max(0, lag) if lane == "save" else None,
-            "event": event.model_dump(mode="json"),
+            "event": event.dumped(),
         }
         key = head_id(event.change.page_key)
         await self._writer.write([Write(RECEIPTS, key, event.version, document, aliased=False)])
@@ -274,9 +352,7 @@ class Pages:
             except NotFoundError:
                 return {}
         return {
-            ids[doc["_id"]]: ReceiptEvent.model_validate(doc["_source"]["event"])
-            for doc in answer["docs"]
-            if doc.get("found")
+            ids[doc["_id"]]: ReceiptEvent.stored(doc["_source"]["event"]) for doc in answer["docs"] if doc.get("found")
         }
 
     async def newest_receipts(self, size: int) -> list[ReceiptEvent]:
@@ -288,7 +364,7 @@ class Pages:
                 )
             except NotFoundError:
                 return []
-        return [ReceiptEvent.model_validate(hit["_source"]["event"]) for hit in answer["hits"]["hits"]]
+        return [ReceiptEvent.stored(hit["_source"]["event"]) for hit in answer["hits"]["hits"]]
 
     async def site_status(self, site: str) -> SiteStatus:
         """Pages, chunks and how fresh they came, over the last 24 hours."""

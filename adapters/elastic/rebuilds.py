@@ -48,7 +48,7 @@ class Rebuilds:
 
     async def of_site(self, site: str) -> list[Rebuild]:
         """As they were put, the oldest generation first. Raises: ElasticsearchDown."""
-        found = [Rebuild.model_validate(doc["rebuild"]) for _, doc in await self._documents(site) if "rebuild" in doc]
+        found = [Rebuild.stored(doc["rebuild"]) for _, doc in await self._documents(site) if "rebuild" in doc]
         return sorted(found, key=lambda rebuild: rebuild.generation)
 
     async def last_generation(self, site: str) -> int:
@@ -76,7 +76,7 @@ class Rebuilds:
 
     async def put(self, rebuild: Rebuild) -> None:
         """Keep the newest state of a generation. Raises: LeaseLost, ElasticsearchDown."""
-        await self._put(rebuild, {"site": rebuild.site, "rebuild": rebuild.model_dump(mode="json")})
+        await self._put(rebuild, {"site": rebuild.site, "rebuild": rebuild.dumped()})
 
     async def forget(self, rebuild: Rebuild) -> None:
         """Keep nothing but the number. Raises: ElasticsearchDown."""

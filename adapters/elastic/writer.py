@@ -83,7 +83,8 @@ class Write:
             return 100
         units = self.document.get("units") or {}
         said = sum(EACH_UNIT + len(unit["text"]) + len(unit.get("header", "")) for unit in units.get("said", ()))
-        return len(self.document.get("text", "")) + said + len(units.get("vectors", "")) + 300
+        waiting = len(self.document.get("part", {}).get("json", ""))
+        return waiting + len(self.document.get("text", "")) + said + len(units.get("vectors", "")) + 300
 
     def lines(self) -> list[dict[str, Any]]:
         """The item as the bulk API wants it."""

@@ -91,6 +91,7 @@ def parts(
         part=0,
         parts=1,
         counts=dict(Counter(chunk.field for chunk in chunks)),
+        digest=page.digest,
         embedded=embedded,
         reused=len(chunks) - embedded,
         notes=page.notes,

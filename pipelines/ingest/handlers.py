@@ -10,9 +10,8 @@ from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
 from typing import Any, TypeVar
 
-from cachetools import LRUCache
-
 from pipelines.ingest.accept import reference
+from pipelines.ingest.ahead import ahead_of
 from pipelines.ingest.chunk import chunk_page
 from pipelines.ingest.documents.attachments import NOTHING, Attached, AttachmentsAway, Unread
 from pipelines.ingest.documents.convert import fields
@@ -26,11 +25,10 @@ from pipelines.runtime.record import Lane, Record
 from pipelines.runtime.stage import Handler, OnDead, Sender
 from schemas.base import WireError
 from schemas.ingest import Chunker, Failure, PageChunks, PageEmbeddings, ReceiptEvent
-from schemas.keys import page_of_part, part_key
+from schemas.keys import ahead_key, page_of_part, part_key
 from schemas.page import ChangeRef, PageChange, PageDocument, PageMeta
 from schemas.topics import CHUNKS, EMBEDDINGS, MAX_MESSAGE_BYTES, RECEIPTS
 
-BEGUN = 1_000  # pages in parts that are under way in one process
 # A larger page is converted in a thread: it may take seconds. A small one takes a few milliseconds, and in a thread
 # ten times as many: the parser lets go of the interpreter's lock at every tag, and waits for the loop to do so, too.
 AT_ONCE = 10_000  # bytes
@@ -67,6 +65,9 @@ def chunk_handler(
             else:
                 page = await asyncio.to_thread(chunked, change, chunker, record.partition, record.offset, attached)
             await sender.send(CHUNKS, change.page_key, page)
+            if ahead := ahead_of(page):
+                key = change.page_key
+                await sender.send(EMBEDDINGS, ahead_key(key), ahead, partition_key=key)
         if waiting:
             raise AttachmentsAway("; ".join(attached.failed))
         if attached.failed:
@@ -108,13 +109,12 @@ def embed_handler(embedding: Embedding) -> Handler:
 def index_handler(sites: Sites[Any], log: LogReader) -> Handler:
     """Vectors become searchable, and the editor gets a receipt."""
     requeuer = Requeuer(log)
-    first_parts = FirstParts()
 
     async def handle(record: Record, sender: Sender) -> None:
         part = PageEmbeddings.decode(record.value)
         _keyed(record, part.change)
         try:
-            outcome = await index_part(part, sites, now, record.offset, first_parts.of(part, record.offset))
+            outcome = await index_part(part, sites, now, record.offset)
         except IndexReplaced as moved:
             if moved.again:
                 await requeuer.send_again(moved.again, sender)
@@ -125,22 +125,6 @@ def index_handler(sites: Sites[Any], log: LogReader) -> Handler:
             await sender.send(RECEIPTS, part.change.page_key, outcome.receipt)
 
     return handle
-
-
-class FirstParts:
-    """Where the first parts stand of the pages that this process has begun."""
-
-    def __init__(self) -> None:
-        self._seen: LRUCache[str, tuple[ChangeRef, int]] = LRUCache(BEGUN)
-
-    def of(self, part: PageEmbeddings, offset: int) -> int | None:
-        """As `index_part` wants it, for the part at this offset."""
-        if part.parts == 1:
-            return None
-        if part.part == 0:
-            self._seen[part.change.page_key] = part.change, offset
-        change, first = self._seen.get(part.change.page_key, (None, 0))
-        return first if change == part.change else 0
 
 
 def receipt_handler(put: PutReceipt) -> Handler:

@@ -1,6 +1,11 @@
 """Index: a page's embedded chunks take the place of its previous revision.
 
     ingest.embeddings ─▶ index ─▶ Elasticsearch: chunks, old chunks go, then the head; refresh ─▶ ingest.receipts
+                           └─▶ put aside, while other parts of the page are missing
+
+A page in several parts commits as one. Each part is put aside, where no search looks, until all are there; whichever
+comes last writes the whole page. A part that is dead is never put aside, so its page is not touched, and the part that
+is redriven days later completes it.
 
 Written to be repeated: ids are deterministic, every write carries the revision as its version, and the page's head
 record decides. Dying between any two steps leaves the message unacknowledged, and doing it again ends the same. Both
@@ -19,6 +24,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from pipelines.ingest.accept import newer
+from pipelines.ingest.ahead import narrowed, regroup
 from pipelines.ingest.ports import ChunkAddress, HeadConflict, IndexReplaced, PageStore, Sites, Store
 from schemas.head import Head, Origin
 from schemas.ingest import ChunkCounts, PageEmbeddings, ReceiptEvent
@@ -38,25 +44,26 @@ async def index_part(
     sites: Sites[Store],
     now: Callable[[], datetime],
     embeddings_offset: int = 0,
-    first_part: int | None = None,
 ) -> Outcome:
     """Apply one part of a change to the live index.
 
     Args:
         embeddings_offset: Where the part stands in ingest.embeddings.
-        first_part: Where the change's first part stands there; 0: not known, None: this is the only one.
 
     Raises:
         IndexReplaced: another index was promoted meanwhile.
         Retryable, Permanent: from the store.
     """
-    store = await sites.live(
-        part.change.site, embedder=part.embedder, model=part.model, dims=part.dims, chunker=part.chunker
-    )
+    site = part.change.site
+    if part.ahead:
+        there = await sites.there(site)
+        if there is None:
+            return Outcome()  # there is nothing to see, and the page comes the usual way, too
+        store, embeddings_offset = there, 0
+    else:
+        store = await sites.live(site, embedder=part.embedder, model=part.model, dims=part.dims, chunker=part.chunker)
     origin = Origin(changes=part.change.offset, chunks=part.chunks_offset, embeddings=embeddings_offset)
-    outcome = await (
-        _overwritten(part, store, origin) if part.superseded else apply_part(part, store, now, origin, first_part)
-    )
+    outcome = await (_overwritten(part, store, origin) if part.superseded else apply_part(part, store, now, origin))
     # A rebuild that is promoted covers what was in the topics before the swap. So whoever wrote to the old index may
     # only say so if it was still the live one afterwards.
     if not await sites.still_live(store):
@@ -66,14 +73,8 @@ async def index_part(
     return outcome
 
 
-async def apply_part(
-    part: PageEmbeddings,
-    store: PageStore,
-    now: Callable[[], datetime],
-    origin: Origin,
-    first_part: int | None = None,
-) -> Outcome:
-    """Apply one part of a change, which stands at `origin`, to an index; `first_part` as for `index_part`.
+async def apply_part(part: PageEmbeddings, store: PageStore, now: Callable[[], datetime], origin: Origin) -> Outcome:
+    """Apply one part of a change, which stands at `origin`, to an index.
 
     Raises:
         Retryable, Permanent: from the store.
@@ -81,8 +82,7 @@ async def apply_part(
     while True:
         before = (await store.heads([part.change.page_key])).get(part.change.page_key)
         with suppress(HeadConflict):
-            if outcome := await _apply(part, before, store, now, origin, first_part):
-                return outcome
+            return await _apply(part, before, store, now, origin)
 
 
 async def _apply(
@@ -91,9 +91,8 @@ async def _apply(
     store: PageStore,
     now: Callable[[], datetime],
     origin: Origin,
-    first_part: int | None,
-) -> Outcome | None:
-    """One try; None when another writer has changed the head since it was read, so that the caller reads it again.
+) -> Outcome:
+    """One try, by what the head was when it was read.
 
     What the head remembers, by an example; offsets in cms.changes, where compaction keeps a page's last record:
 
@@ -107,38 +106,69 @@ async def _apply(
         Retryable, Permanent: from the store.
     """
     change = part.change
-    if before is not None and _wins(before.change, change):
+    known = before is not None and not newer(change, before.change) and (change.op == "upsert" or not before.ahead)
+    if part.ahead and known:
+        return Outcome()  # it is shown, or what wins over it
+    # Of a page that is not shown yet there are no chunks that could win over those of another copy of its change.
+    if before is not None and (newer if before.unseen else _wins)(before.change, change):
         # An earlier try may have written chunks of ours before it died; the winner replaced only those it has, too.
         return await _lost(part, origin, before, store, now)
+    if part.ahead and change.op == "upsert":
+        return Outcome(await regroup(part, before, store, now, origin))
     last = part.part == part.parts - 1
     if change.op == "upsert" and (part.model, part.chunker) != (store.model, store.chunker):
         return await _misfit(part, before, store, now) if last else Outcome()
-    if not last:
-        await store.write(part, None)
-        after = (await store.heads([change.page_key])).get(change.page_key)
-        return Outcome() if after == before else None
-
+    places = {part.part: origin.embeddings}
+    if part.parts > 1:
+        places |= await store.kept(part)
     gone = _addresses(before.counts, but=part.counts) if before else []
-    head = _head(part, origin, first_part, before, len(gone), now)
-    if gone:
+    head = _head(part, store, origin, places, before, len(gone), now)
+    if len(places) < part.parts:
+        outcome = await _incomplete(part, before, store, origin, now)
+        # Another index may be live when the next part comes, one that knows nothing of the losers.
+        return Outcome(outcome.receipt, again=change) if head.outlived else outcome
+    part, whole = narrowed(part, before), True
+    if gone or part.parts > 1:
         # Before the head: once it stands, nothing is left to be done again.
-        await store.write(part, None)
+        for number in range(part.parts):
+            piece = part if number == part.part else narrowed(await store.take(part, number), before)
+            whole &= await store.write(piece, None)
         await store.remove(change, gone)
-    if not await store.write(part.model_copy(update={"chunks": ()}) if gone else part, head):
+        part = part.model_copy(update={"chunks": ()})
+    whole &= await store.write(part, head)
+    if not whole:
         # A newer change has written chunks, but not its head yet: until it does, ours stands in the index.
         return Outcome(ReceiptEvent(change=change, state="superseded", at=now()))
     await store.refresh()
     if change.op == "delete" and (strays := await store.strays(change)):
         await store.remove(change, strays)
         await store.refresh()
+    if part.parts > 1:
+        await store.drop(part, places)
     receipt = ReceiptEvent(
         change=change,
         state="deleted" if change.op == "delete" else "searchable",
-        at=now(),
+        at=head.settled_at,
         chunks=head.cost,
         notes=part.notes,
     )
     return Outcome(receipt, again=change if head.outlived else None)
+
+
+async def _incomplete(
+    part: PageEmbeddings, before: Head | None, store: PageStore, origin: Origin, now: Callable[[], datetime]
+) -> Outcome:
+    """Other parts of the page are missing: this one is put aside, and what visitors see stays as it is."""
+    shows = (before.change, before.model, before.chunker) if before else None
+    if before is None or before.ahead or shows != (part.change, part.model, part.chunker):
+        await store.keep(part, origin.embeddings)
+        return Outcome()
+    if origin.embeddings > before.last_part:
+        await store.keep(part, origin.embeddings)  # one more copy of what is shown
+    if part.part < part.parts - 1:
+        return Outcome()
+    await store.refresh()
+    return _told(part, before, now)
 
 
 async def _overwritten(part: PageEmbeddings, store: PageStore, origin: Origin) -> Outcome:
@@ -176,7 +206,7 @@ async def _lost(
         await store.remove(change, left)
         await store.refresh()  # the winner's refresh may have made them visible
     head = _having_met(winner, change, origin)
-    if head.outlived and head != winner:
+    if (head.outlived or head.ahead) and head != winner:
         await store.write(part.model_copy(update={"chunks": ()}), head)
     receipt = ReceiptEvent(change=change, state="superseded", at=now())
     return Outcome(receipt, again=winner.change if head.outlived else None)
@@ -192,26 +222,41 @@ def _having_met(winner: Head, loser: ChangeRef, origin: Origin) -> Head:
 async def _misfit(part: PageEmbeddings, before: Head | None, store: PageStore, now: Callable[[], datetime]) -> Outcome:
     """Cut or embedded for another index, which was live a moment ago: made again for this one."""
     change = part.change
-    if before is None or before.change.revision != change.revision:
+    if before is None or before.ahead or before.change.revision != change.revision:
         return Outcome(again=change)
     if (before.model, before.chunker) != (store.model, store.chunker):
         return Outcome(again=change)
-    # A rebuild has put it here already; for a save in the moment of the promotion nobody has said so yet.
     await store.refresh()
-    receipt = ReceiptEvent(change=change, state="searchable", at=now(), chunks=before.cost, notes=part.notes)
-    return Outcome(receipt, again=change if before.origin.embeddings == 0 else None)
+    return _told(part, before, now)
+
+
+def _told(part: PageEmbeddings, shown: Head, now: Callable[[], datetime]) -> Outcome:
+    """The change is shown already: by a rebuild (for a save in the moment of the promotion nobody has said so yet), or
+    by us, who died between the head and the receipt.
+    """
+    receipt = ReceiptEvent(change=part.change, state="searchable", at=now(), chunks=shown.cost, notes=part.notes)
+    return Outcome(receipt, again=part.change if shown.origin.embeddings == 0 or shown.outlived else None)
 
 
 def _head(
     part: PageEmbeddings,
-    end: Origin,
-    first_part: int | None,
+    store: PageStore,
+    at: Origin,
+    places: Mapping[int, int],
     before: Head | None,
     removed: int,
     now: Callable[[], datetime],
 ) -> Head:
+    """The head of a change whose parts stand at these `places` in ingest.embeddings."""
     # Each part has a key of its own in the topic, so each must stand behind the losers: what counts is the first one.
-    origin = end if first_part is None else end.model_copy(update={"embeddings": first_part})
+    origin = at.model_copy(update={"embeddings": min(places.values())})
+    end = at.model_copy(update={"embeddings": max(places.values())})
+    change, limit = part.change, before.narrowed if before else None
+    cost = ChunkCounts(total=sum(part.counts.values()), embedded=part.embedded, reused=part.reused, removed=removed)
+    settled_at = now()
+    told = before is not None and before.ahead and (before.state == "live" or change.op == "delete")
+    if before is not None and told and before.change == change:
+        cost, settled_at = before.cost, before.settled_at
     losers = Origin()
     if before is not None and before.change.partition == part.change.partition:
         losers = before.losers
@@ -223,14 +268,18 @@ def _head(
         change=part.change,
         state="deleted" if part.change.op == "delete" else "live",
         counts=part.counts,
-        parts=part.parts,
-        model=part.model,
-        chunker=part.chunker,
-        cost=ChunkCounts(total=sum(part.counts.values()), embedded=part.embedded, reused=part.reused, removed=removed),
+        # Ahead: as many as stand in ingest.embeddings until the change comes there; the embed stage overwrites them.
+        parts=before.parts if part.ahead and before else part.parts,
+        model=store.model if part.ahead else part.model,
+        chunker=store.chunker if part.ahead else part.chunker,
+        cost=cost,
         origin=origin,
         last_part=end.embeddings,
         losers=losers,
-        settled_at=now(),
+        settled_at=settled_at,
+        digest=part.digest,
+        ahead=part.ahead,
+        narrowed=limit if limit and limit.revision > change.revision else None,
         token=before.token if before else None,
     )
 

@@ -35,6 +35,12 @@ class HeadConflict(Retryable):
     kind = Kind.MOMENT
 
 
+class PartGone(Retryable):
+    """A part that was put aside is not there any more: another worker has written its page meanwhile."""
+
+    code = "part-gone"
+
+
 class PageStore(Protocol):
     """One index, as the index stage needs it."""
 
@@ -61,8 +67,39 @@ class PageStore(Protocol):
         """Delete chunks unless a newer revision wrote them."""
         ...
 
+    async def keep(self, part: PageEmbeddings, offset: int) -> None:
+        """Put a part aside, where no search looks, until the others of its page are there.
+
+        Args:
+            offset: Where it stands in ingest.embeddings; of two copies of a part the later one is kept.
+        """
+        ...
+
+    async def kept(self, part: PageEmbeddings) -> Mapping[int, int]:
+        """The parts put aside that are of the same making of the same change: where each stands, by its number."""
+        ...
+
+    async def take(self, part: PageEmbeddings, number: int) -> PageEmbeddings:
+        """One of the parts that `kept` tells of. Raises: PartGone."""
+        ...
+
+    async def drop(self, part: PageEmbeddings, offsets: Mapping[int, int]) -> None:
+        """Forget parts that `kept` has told of, but for copies that came since."""
+        ...
+
     async def strays(self, change: ChangeRef) -> Sequence[ChunkAddress]:
         """Chunks of the page, not newer than this change, that can be found."""
+        ...
+
+    async def regroup(self, head: Head, change: ChangeRef | None, groups: Sequence[str] | None) -> bool:
+        """Let other groups see the chunks that the head tells of; None: everybody. Text and vectors stay.
+
+        Args:
+            change: Whose chunks they are from now on; None: they stay what they are, and nobody sees them who did not.
+
+        Returns:
+            Whether all of them were there.
+        """
         ...
 
     async def refresh(self) -> None:
@@ -78,6 +115,10 @@ class Sites(Protocol[Store]):
 
     async def live(self, site: str, *, embedder: str, model: str, dims: int, chunker: str) -> Store:
         """The live index, created for this model and chunker when the site never had one."""
+        ...
+
+    async def there(self, site: str) -> Store | None:
+        """The live index, if there is one; none is created."""
         ...
 
     async def still_live(self, index: Store) -> bool:

@@ -30,6 +30,8 @@ LOOK_AGAIN = 2.5
 
 def receipt(event: ReceiptEvent | None, head: Head | None) -> Receipt | None:
     """Put together the newest event of a page and what the index shows; None when both are missing."""
+    if head is not None and head.unseen:
+        head = None
     if head is None and event is None:
         return None
     if event is None or (head is not None and _shown(event, head)):
@@ -68,9 +70,11 @@ def receipt(event: ReceiptEvent | None, head: Head | None) -> Receipt | None:
 
 
 def _shown(event: ReceiptEvent, head: Head) -> bool:
-    """Whether the change can be found. The head is written a moment before; the event that says so comes after."""
+    """Whether the change can be found. The head is written a moment before; the event that says so comes after, unless
+    the change failed in between.
+    """
     if event.change.revision == head.change.revision:
-        return event.state != "queued"
+        return event.state not in ("queued", "failed")
     return event.change.revision < head.change.revision
 
 

@@ -12,8 +12,8 @@ import pytest
 
 from adapters.elastic.bundle import Elastic
 from adapters.elastic.indexes import RECEIPTS
-from adapters.fakes import FakePages
-from pipelines.ingest.ports import HeadConflict
+from adapters.fakes import FakeIndex, FakePages
+from pipelines.ingest.ports import HeadConflict, PartGone
 from pipelines.runtime.indexes import alias
 from schemas.head import Head
 from schemas.ingest import ChunkUnit, PageEmbeddings, ReceiptEvent
@@ -45,6 +45,15 @@ class Bench:
 
     async def head(self, page_key: str) -> Head:
         return (await self.index.heads([page_key]))[page_key]  # type: ignore[no-any-return]
+
+    async def groups(self, page_key: str) -> set[tuple[str, ...] | None]:
+        """Who may find the page's chunks."""
+        if isinstance(self.index, FakeIndex):
+            return self.index.groups(page_key)
+        query = {"bool": {"filter": [{"term": {"page_key": page_key}}, {"term": {"kind": "chunk"}}]}}
+        answer = await self.index._es.search(index=self.index.info.name, query=query)
+        seen = [hit["_source"].get("groups") for hit in answer["hits"]["hits"]]
+        return {None if groups is None else tuple(groups) for groups in seen}
 
     async def found(self, *texts: str) -> set[str]:
         """Which of the texts can be found."""
@@ -168,6 +177,61 @@ async def test_what_was_removed_is_not_written_again_by_an_older_revision(bench:
     await bench.index.remove(bench.change(3), [("content", 1)])
     assert not await bench.write(bench.change(2), "a", "b")
     assert await bench.found("a", "b") == {"a"}
+
+
+async def test_parts_put_aside_wait_where_no_search_looks(bench: Bench) -> None:
+    first, middle, last = parts_of(bench.change(2), {"content": ["a", "b", "c"]}, per_part=1)
+    assert await bench.index.kept(last) == {}
+    await bench.index.keep(first, 7)
+    await bench.index.keep(middle, 9)
+    await bench.index.keep(middle, 8)  # an older copy
+    assert await bench.index.kept(last) == {0: 7, 1: 9}
+    assert (await bench.index.take(last, 0)).encode() == first.encode()
+    assert await bench.found("a", "b") == set()
+    _, other, _ = parts_of(bench.change(3), {"content": ["a", "b", "c"]}, per_part=1)
+    assert await bench.index.kept(other) == {}
+
+
+async def test_parts_are_dropped_but_for_copies_that_came_since(bench: Bench) -> None:
+    first, middle, last = parts_of(bench.change(2), {"content": ["a", "b", "c"]}, per_part=1)
+    await bench.index.keep(first, 7)
+    await bench.index.keep(middle, 9)
+    await bench.index.drop(last, {0: 7, 1: 8, 2: 10})
+    assert await bench.index.kept(last) == {1: 9}
+    with pytest.raises(PartGone):
+        await bench.index.take(last, 0)
+
+
+def of_groups(part: PageEmbeddings, groups: tuple[str, ...] | None) -> PageEmbeddings:
+    assert part.meta
+    return part.model_copy(update={"meta": part.meta.model_copy(update={"groups": groups})})
+
+
+async def test_groups_are_taken_away_and_what_nobody_could_see_stays_so(bench: Bench) -> None:
+    first, last = parts_of(bench.change(2), {"content": ["a", "b"]}, per_part=1)
+    await bench.index.write(of_groups(first, None), None)
+    await bench.index.write(of_groups(last, ("staff", "board")), None)
+    assert await bench.index.regroup(head(first.change, content=2), None, ("board", "press"))
+    await bench.index.refresh()
+    assert await bench.groups(first.change.page_key) == {("board", "press"), ("board",)}
+    assert await bench.index.regroup(head(first.change, content=2), None, ())
+    await bench.index.refresh()
+    assert {groups or ("",) for groups in await bench.groups(first.change.page_key)} == {("",)}
+    assert await bench.found("a", "b") == {"a", "b"}
+    assert await bench.write(bench.change(2), "a", "b")  # it is the same revision still
+
+
+async def test_a_later_change_takes_over_chunks_with_other_groups(bench: Bench) -> None:
+    [part] = parts_of(bench.change(2), {"content": ["a", "b"]})
+    await bench.index.write(of_groups(part, ("staff",)), None)
+    assert not await bench.index.regroup(head(part.change, content=3), bench.change(3), None)
+    assert await bench.index.regroup(head(part.change, content=2), bench.change(3), None)
+    await bench.index.refresh()
+    assert await bench.groups(part.change.page_key) == {None}
+    assert await bench.found("a", "b") == {"a", "b"}
+    known = await bench.pages.vectors(bench.site, ["a/fake-4"])
+    np.testing.assert_allclose(known["a/fake-4"], part.chunks[0].vector, rtol=1e-6)
+    assert not await bench.write(bench.change(2), "a", "b")  # a later change has them now
 
 
 async def test_strays_are_chunks_up_to_the_revision(bench: Bench) -> None:

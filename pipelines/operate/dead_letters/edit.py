@@ -5,7 +5,7 @@ from __future__ import annotations
 from pipelines.runtime.errors import WrongUse
 from schemas.base import Message, WireError
 from schemas.ingest import PageChunks, PageEmbeddings, ReceiptEvent
-from schemas.keys import part_key
+from schemas.keys import ahead_key, part_key
 from schemas.page import PageChange
 from schemas.query import Question, Rephrased, Retrieved
 from schemas.topics import Topic
@@ -25,7 +25,7 @@ def checked(topic: Topic, key: bytes | None, value: bytes) -> bytes:
     """
     assert topic.value
     try:
-        message = topic.value.decode(value)
+        message = topic.value.decode(value, strict=True)
     except WireError as err:
         raise BadValue(str(err)) from err
     if _key_of(message).encode() != key:
@@ -40,7 +40,8 @@ def _key_of(message: Message) -> str:
         case PageChange():
             return message.page_key
         case PageEmbeddings():
-            return part_key(message.change.page_key, message.part)
+            key = message.change.page_key
+            return ahead_key(key) if message.ahead else part_key(key, message.part)
         case PageChunks() | ReceiptEvent():
             return message.change.page_key
         case Question():

@@ -121,8 +121,23 @@ class BatchedPageStore(PageStore):
     async def remove(self, change: ChangeRef, chunks: Sequence[ChunkAddress]) -> None:
         await self._store.remove(change, chunks)
 
+    async def keep(self, part: PageEmbeddings, offset: int) -> None:
+        await self._store.keep(part, offset)
+
+    async def kept(self, part: PageEmbeddings) -> Mapping[int, int]:
+        return await self._store.kept(part)
+
+    async def take(self, part: PageEmbeddings, number: int) -> PageEmbeddings:
+        return await self._store.take(part, number)
+
+    async def drop(self, part: PageEmbeddings, offsets: Mapping[int, int]) -> None:
+        await self._store.drop(part, offsets)
+
     async def strays(self, change: ChangeRef) -> Sequence[ChunkAddress]:
         return []  # the audit that follows finds them
+
+    async def regroup(self, head: Head, change: ChangeRef | None, groups: Sequence[str] | None) -> bool:
+        return await self._store.regroup(head, change, groups)
 
     async def refresh(self) -> None:
         """Not now."""
@@ -130,7 +145,7 @@ class BatchedPageStore(PageStore):
     def _as_shown(self, head: Head) -> Head:
         """An editor's receipt tells of the save, not of the rebuild; and its products stand where they stood."""
         shown = self._shown.get(head.change.page_key)
-        if shown is None or shown.change.revision != head.change.revision:
+        if shown is None or shown.ahead or shown.change.revision != head.change.revision:
             return head
         return head.model_copy(
             update={
@@ -224,11 +239,11 @@ class IndexBuilder:
         """Whether the index shows this change, or one that wins over it, as it is wanted."""
         if head is None or newer(given.change, head.change):
             return False
-        if newer(head.change, given.change) or head.state == "deleted":
+        if newer(head.change, given.change) or (head.state == "deleted" and given.change.op == "delete"):
             return True
         # The same revision once more, further on in the log: the one applied last stands, as in the live index.
         again = (given.change.partition, given.change.offset) > (head.change.partition, head.change.offset)
-        return not again and self._fits(head.model, head.chunker)
+        return not again and not head.ahead and self._fits(head.model, head.chunker)
 
     def _fits(self, model: str, chunker: str) -> bool:
         return (model, chunker) == (self._target.fingerprint, self._target.chunker.fingerprint)
@@ -256,14 +271,13 @@ class IndexBuilder:
     ) -> None:
         """Put in what wins; if that is impossible, what it would have won over."""
         async with self._gate:
-            revisions = list(_revisions(history))
-            for revision in revisions:
-                # Its first parts came with the batch before: without its head nobody would know of them.
-                if revision is not revisions[-1] and (part := revision[0].part) is not None and part.part > 0:
-                    await self._revision(key, revision, store)
+            ahead = [given for given in history if given.part and given.part.ahead and given.change.op == "upsert"]
+            revisions = list(_revisions([given for given in history if given not in ahead]))
             for revision in reversed(revisions):
                 if await self._revision(key, revision, store):
                     break
+            for given in ahead:  # after what they are about
+                await self._revision(key, [given], store)
         settled(len(history))
 
     async def _revision(self, key: str, revision: Sequence[SourceMessage], store: PageStore) -> bool:
@@ -279,9 +293,9 @@ class IndexBuilder:
 
     async def _put(self, given: SourceMessage, store: PageStore) -> None:
         for part in await self._parts(given):
-            await apply_part(part, store, now, given.origin, None if part.parts == 1 else 0)
+            await apply_part(part, store, now, given.origin)
             self.tally.chunks += len(part.chunks)
-            if part.part == part.parts - 1:
+            if part.part == part.parts - 1 and not part.ahead:
                 self.tally.pages += 1
                 self.tally.embedded += part.embedded if part is not given.part else 0
 
@@ -291,6 +305,8 @@ class IndexBuilder:
         if change.op == "delete":
             return [self._delete(change)]
         part, page = given.part, given.page
+        if part is not None and part.ahead:
+            return [part]
         if part is not None and self._fits(part.model, part.chunker):
             return [part]
         if part is not None and part.part < part.parts - 1:

@@ -13,6 +13,7 @@ from orjson import dumps, loads
 
 from adapters.elastic import chunk_units
 from adapters.elastic.pages import PageIndex
+from adapters.elastic.parts import WaitingParts
 from adapters.elastic.sharing import Documents
 from adapters.elastic.writer import Write, Writer, Written
 from pipelines.runtime.indexes import IndexGone, IndexInfo
@@ -71,7 +72,9 @@ class Written200:
 
 def index(es: Mappings, *, units: bool) -> PageIndex:
     info = IndexInfo("pagewire-town-000001", "town", "fake", "fake-4", 4, "content-1000-20", units=units)
-    return PageIndex(cast(AsyncElasticsearch, es), cast(Documents, None), cast(Writer, Written200()), info)
+    return PageIndex(
+        cast(AsyncElasticsearch, es), cast(Documents, None), cast(Writer, Written200()), cast(WaitingParts, None), info
+    )
 
 
 def part(*units: ChunkUnit) -> PageEmbeddings:

@@ -9,6 +9,7 @@ import pytest
 from elasticsearch import AsyncElasticsearch
 
 from adapters.elastic.pages import PageIndex
+from adapters.elastic.parts import WaitingParts
 from adapters.elastic.sharing import Documents
 from adapters.elastic.writer import Write, Writer, Written
 from pipelines.runtime.indexes import IndexInfo
@@ -31,7 +32,9 @@ class Kept:
 async def test_a_chunk_is_analysed_as_its_index_says(analysis: str, stems: str) -> None:
     info = IndexInfo("pagewire-town-000001", "town", "fake", "fake-4", 4, "content-512-20", analysis=analysis)
     kept = Kept()
-    index = PageIndex(cast(AsyncElasticsearch, None), cast(Documents, None), cast(Writer, kept), info)
+    index = PageIndex(
+        cast(AsyncElasticsearch, None), cast(Documents, None), cast(Writer, kept), cast(WaitingParts, None), info
+    )
     [part] = parts_of(change(), {"content": ["Opening hours"]})
     await index.write(part, None)
     [write] = kept.writes

@@ -61,8 +61,9 @@ class NoLog:
 async def test_a_change_becomes_chunks_that_know_where_it_stands() -> None:
     sender = FakeSender()
     await handlers.chunk_handler(as_now, no_attachments)(record(saved()), sender)
-    [sent] = sender.sent
+    sent, ahead = sender.sent
     assert (sent.topic, sent.key) == (CHUNKS, KEY)
+    assert (ahead.topic, ahead.key, ahead.partition_key) == (EMBEDDINGS, f"{KEY}#ahead", KEY)
     assert isinstance(sent.message, PageChunks)
     assert sent.message.change == reference(saved(), partition=2, offset=9)
     assert sent.message.meta == PageMeta(title="fees", url="/fees", groups=("staff",))
@@ -88,9 +89,11 @@ async def test_a_large_page_does_not_hold_up_others(monkeypatch: pytest.MonkeyPa
 async def test_a_delete_becomes_chunks_without_any() -> None:
     sender = FakeSender()
     await handlers.chunk_handler(as_now, no_attachments)(record(saved("delete")), sender)
-    [sent] = sender.sent
+    sent, ahead = sender.sent
     assert isinstance(sent.message, PageChunks)
     assert (sent.message.change.op, sent.message.chunks, sent.message.meta) == ("delete", (), None)
+    assert isinstance(ahead.message, PageEmbeddings)
+    assert (ahead.message.change.op, ahead.message.ahead) == ("delete", True)
 
 
 async def test_chunks_become_parts_that_stay_together() -> None:
@@ -122,22 +125,13 @@ async def test_an_indexed_page_gets_its_receipt() -> None:
     assert (head.origin.embeddings, head.last_part) == (2, 4)
 
 
-async def test_a_worker_that_has_not_seen_the_first_part_does_not_know_where_it_stands() -> None:
+async def test_another_worker_knows_where_the_first_part_stands() -> None:
     pages = FakePages()
     first, last = parts_of(change(5), {"content": ["a", "b"]}, per_part=1)
     await handlers.index_handler(pages, NoLog())(record(first, offset=2), FakeSender())
     await handlers.index_handler(pages, NoLog())(record(last, offset=4), FakeSender())
     head = (await pages.heads("town", [KEY]))[KEY]
-    assert (head.origin.embeddings, head.last_part) == (0, 4)
-
-
-def test_of_many_pages_begun_the_one_that_went_on_last_is_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(handlers, "BEGUN", 2)
-    seen = handlers.FirstParts()
-    pages = [parts_of(change(page_id=name), {"content": list("abc")}, per_part=1) for name in ("one", "two", "three")]
-    one, two, three = pages
-    assert [seen.of(one[0], 3), seen.of(two[0], 4), seen.of(one[1], 5), seen.of(three[0], 6)] == [3, 4, 3, 6]
-    assert [seen.of(one[2], 7), seen.of(two[1], 8)] == [3, 0]
+    assert (head.origin.embeddings, head.last_part) == (2, 4)
 
 
 class Log:

@@ -16,7 +16,7 @@ from schemas.page import Op
 from schemas.rebuild import RebuildSource
 from schemas.topics import CHANGES, CHUNKS, EMBEDDINGS
 from tests.making import no_attachments
-from tests.page_history import SmallParts, View, World
+from tests.page_history import Groups, SmallParts, View, World
 from tests.page_servers import Generation
 
 REVISIONS = range(1, 5)
@@ -37,6 +37,7 @@ def with_troubles(kinds: Collection[str]) -> st.SearchStrategy[list[Action]]:
     troubles = {
         "replay": st.tuples(st.just("replay"), st.integers(0, 5)),
         "promote": st.tuples(st.just("promote"), st.integers(0, 2)),
+        "bury": st.tuples(st.just("bury"), st.sampled_from(LANES)),
     }
     others = [troubles.get(kind, st.just((kind,))) for kind in kinds if not kind.startswith("is ")]
     return st.lists(st.one_of(saves, steps, steps, steps, *others), max_size=50)
@@ -83,6 +84,27 @@ LONG = dict.fromkeys(REVISIONS, 5)
 @example({1: 0, 2: 3, 3: 0, 4: 0}, ("save", 1, "upsert", "save"), [("save", 2, "upsert", "bulk")], 2532)
 # Of the parts of an older revision only some were overwritten in the topic that a rebuild reads.
 @example(LONG, ("save", 4, "upsert", "save"), [("save", 4, "delete", "save")], 0)
+# Of a deleted page's parts some stood behind the tombstones, and a rebuild showed them.
+@example(
+    {1: 5, 2: 0, 3: 0, 4: 0},
+    ("save", 1, "upsert", "save"),
+    [
+        ("save", 1, "upsert", "save"),
+        ("save", 1, "upsert", "save"),
+        ("save", 1, "upsert", "bulk"),
+        ("save", 1, "delete", "bulk"),
+        ("step", 0, 7, "goes on"),
+        ("step", 2, 9, "goes on"),
+    ],
+    728,
+)
+# Another index became live between two parts, and it did not know which older change stands behind them.
+@example(
+    {1: 0, 2: 0, 3: 3, 4: 0},
+    ("save", 1, "upsert", "save"),
+    [("save", 3, "upsert", "bulk"), ("promote", 0), ("step", 1, 4, "goes on")],
+    477,
+)
 async def test_any_interleaving_ends_in_the_highest_revision(
     lengths: Lengths, first: Action, history: Sequence[Action], seed: int
 ) -> None:
@@ -97,3 +119,70 @@ async def test_any_interleaving_ends_in_the_highest_revision(
     for source in sources:
         new = await rebuilt(world, source)
         assert new.shown == world.wanted(new), source
+
+
+burials = (
+    st.sets(st.sampled_from(TROUBLES), max_size=2).map(lambda kinds: sorted({*kinds, "bury"})).flatmap(with_troubles)
+)
+
+
+@settings(max_examples=150, deadline=None)
+@given(lengths=lengths, first=saves, history=burials, seed=st.integers(0, 2**32))
+# The middle one of three parts is dead.
+@example(
+    LONG,
+    ("save", 1, "upsert", "save"),
+    [("step", 0, 99, "goes on")] * 3
+    + [("save", 2, "upsert", "save")]
+    + [("step", 0, 99, "goes on")] * 2
+    + [("step", 0, 4, "goes on"), ("bury", "save")],
+    0,
+)
+async def test_a_page_is_shown_whole_whatever_becomes_a_dead_letter_and_in_the_end_all_of_it_is_redriven(
+    lengths: Lengths, first: Action, history: Sequence[Action], seed: int
+) -> None:
+    world = World(lengths)
+    for name, *how in (first, *history):
+        getattr(world, str(name))(*how)
+    world.settle(seed)
+    world.check_whole(world.live)
+    world.check_whole(await rebuilt(world, "embeddings"))
+    world.redrive()
+    world.settle(seed)
+    world.check_settled()
+    world.compact()
+    new = await rebuilt(world, "embeddings")
+    assert new.shown == world.wanted(new)
+
+
+groups = st.sampled_from([None, (), ("staff",), ("press",), ("press", "staff")])
+limits = st.fixed_dictionaries(dict.fromkeys(REVISIONS, groups))
+# An index that becomes live may not have been told yet: it is, as soon as the stage comes to it.
+restrictions = (
+    st.sets(st.sampled_from(["is paused", "is killed", "replay", "compact", "forget"]), max_size=3)
+    .map(sorted)
+    .flatmap(with_troubles)
+)
+
+
+@settings(max_examples=150, deadline=None)
+@given(lengths=lengths, limits=limits, first=saves, history=restrictions, seed=st.integers(0, 2**32))
+# Of two saves with one revision the second was the first one heard of.
+@example(
+    {1: 0, 2: 0, 3: 1, 4: 0},
+    {1: None, 2: None, 3: (), 4: None},
+    ("save", 3, "upsert", "save"),
+    [("save", 1, "upsert", "save"), ("save", 3, "upsert", "bulk")],
+    1531140,
+)
+async def test_nobody_finds_a_page_whom_its_newest_change_does_not_allow(
+    lengths: Lengths, limits: dict[int, Groups], first: Action, history: Sequence[Action], seed: int
+) -> None:
+    world = World(lengths, limits)
+    for name, *how in (first, *history):
+        getattr(world, str(name))(*how)
+    world.settle(seed)
+    world.check_settled()
+    world.compact()
+    new = await rebuilt(world, "embeddings")
+    assert (new.shown, new.seen_by) == (world.wanted(new), world.live.seen_by)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
 from datetime import datetime
+from itertools import permutations
 
 import pytest
 from hypothesis import given
@@ -58,14 +59,33 @@ async def test_chunks_a_shorter_revision_no_longer_has_are_removed() -> None:
     assert receipt(outcome).chunks.removed == 3
 
 
-async def test_nothing_is_removed_and_no_receipt_given_before_the_last_part() -> None:
+OLD: dict[FieldName, list[str]] = {"content": ["a", "b", "c", "d"]}
+
+
+@pytest.mark.parametrize("order", list(permutations(range(3))))
+async def test_a_page_in_parts_is_not_touched_before_all_are_in_whichever_comes_last(order: tuple[int, ...]) -> None:
     pages = FakePages()
-    await apply(pages, *parts_of(change(1), {"content": ["a", "b", "c", "d"]}))
-    first, last = parts_of(change(2), {"content": ["A", "B"]}, per_part=1)
-    assert await apply(pages, first) == Outcome()
-    assert pages.index.texts(KEY)["content", 3] == (1, "d")
-    await apply(pages, last)
-    assert [text for _, text in pages.index.texts(KEY).values()] == ["A", "B"]
+    await apply(pages, *parts_of(change(1), OLD))
+    parts = parts_of(change(2), {"content": ["A", "B", "C"]}, per_part=1)
+    for number in order[:-1]:
+        assert await apply(pages, parts[number], at=10 + number) == Outcome()
+        assert [text for _, text in pages.index.texts(KEY).values()] == ["a", "b", "c", "d"]
+    outcome = await apply(pages, parts[order[-1]], at=10 + order[-1])
+    assert (receipt(outcome).state, receipt(outcome).chunks.removed) == ("searchable", 1)
+    assert [text for _, text in sorted(pages.index.texts(KEY).values())] == ["A", "B", "C"]
+    assert ((await head(pages)).origin.embeddings, (await head(pages)).last_part) == (10, 12)
+    assert pages.index.aside == {}
+
+
+async def test_parts_of_two_saves_with_one_revision_are_never_put_together() -> None:
+    pages = FakePages()
+    one, other = (
+        [part.model_copy(update={"digest": text}) for part in parts_of(change(2), {"content": [text] * 2}, per_part=1)]
+        for text in ("one", "other")
+    )
+    assert await apply(pages, one[0], other[1]) == Outcome()
+    assert receipt(await apply(pages, one[1])).state == "searchable"
+    assert {text for _, text in pages.index.texts(KEY).values()} == {"one"}
 
 
 async def test_a_deleted_page_stays_deleted_when_an_older_publish_arrives_late() -> None:
@@ -235,12 +255,22 @@ async def test_a_worker_that_dies_between_two_steps_leaves_nothing_behind_when_i
 
 async def test_what_a_loser_that_died_half_way_wrote_goes_when_it_is_redelivered() -> None:
     pages = FakePages()
-    first, last = parts_of(change(3), {"content": ["a", "b", "c", "d"]}, per_part=2)
-    await apply(pages, first)  # and no more
+    [loser] = parts_of(change(3), OLD)
+    await pages.index.write(loser, None)  # and no more
     await apply(pages, *parts_of(change(5), {"content": ["New."]}))
     assert ("content", 1) in pages.index.texts(KEY)
-    await apply(pages, first, last)
+    await apply(pages, loser)
     assert pages.index.texts(KEY) == {("content", 0): (5, "New.")}
+
+
+async def test_who_died_after_the_head_of_a_page_in_parts_gives_its_receipt_when_asked_again() -> None:
+    pages = FakePages()
+    first, last = parts_of(change(3), {"content": ["a", "b"]}, per_part=1)
+    await apply(pages, first, at=7)
+    told = receipt(await apply(pages, last, at=8))
+    again = await apply(pages, last, at=8)
+    assert (receipt(again).state, receipt(again).chunks, again.again) == ("searchable", told.chunks, None)
+    assert pages.index.aside == {}
 
 
 class Overtaken(FakeIndex):
@@ -276,15 +306,20 @@ async def test_a_newer_revision_in_between_leaves_nothing_of_ours_and_is_healed_
 async def test_a_newer_revision_that_has_only_begun_to_write_wins_too() -> None:
     pages = FakePages()
     first, last = parts_of(change(5), {"content": ["a", "b"]}, per_part=1)
-    pages.index = Overtaken(lambda: apply(pages, first))
+
+    async def begun() -> None:
+        await apply(pages, first)
+        await pages.index.write(first, None)
+
+    pages.index = Overtaken(begun)
     told = receipt(await apply(pages, *parts_of(change(3), {"content": ["Old.", "Beside."]})))
     assert (told.state, told.change.revision) == ("superseded", 3)
     assert receipt(await apply(pages, last)).state == "searchable"
     assert pages.index.texts(KEY) == {("content", 0): (5, "a"), ("content", 1): (5, "b")}
 
 
-async def test_a_part_that_is_late_by_a_whole_revision_is_taken_back() -> None:
-    """A paused worker goes on with the first part of a page that was settled and replaced meanwhile."""
+async def test_a_page_that_is_late_by_a_whole_revision_is_taken_back() -> None:
+    """A paused worker goes on with a page in parts that was settled and replaced meanwhile."""
     pages = FakePages()
     older = parts_of(change(3), {"content": ["a", "b", "c", "d"]}, per_part=2)
     newer = parts_of(change(5), {"title": ["New"]})
@@ -294,8 +329,11 @@ async def test_a_part_that_is_late_by_a_whole_revision_is_taken_back() -> None:
         await apply(pages, *newer)
         pages.index.docs = {id: doc for id, doc in pages.index.docs.items() if doc.chunk or doc.head}  # gc_deletes
 
+    await apply(pages, older[0])
+    aside = pages.index.aside
     pages.index = Overtaken(meanwhile)
-    assert receipt(await apply(pages, older[0])).state == "superseded"
+    pages.index.aside = aside
+    assert receipt(await apply(pages, older[1])).state == "superseded"
     assert pages.index.texts(KEY) == {("title", 0): (5, "New")}
 
 

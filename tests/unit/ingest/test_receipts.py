@@ -42,6 +42,13 @@ def test_a_page_of_which_nothing_is_known_has_no_receipt() -> None:
     assert receipt(None, None) is None
 
 
+def test_a_page_that_is_not_shown_yet_has_the_receipt_of_its_event_alone() -> None:
+    unseen = head(5, "deleted").model_copy(update={"change": change(5), "ahead": True})
+    assert receipt(None, unseen) is None
+    assert fold(event(5, "queued"), unseen) == ("queued", 5, None)
+    assert fold(event(5, "failed"), unseen) == ("failed", 5, None)
+
+
 @pytest.mark.parametrize(
     ("newest", "shown", "expected"),
     [
@@ -65,7 +72,7 @@ def test_a_page_of_which_nothing_is_known_has_no_receipt() -> None:
         # It shows this one, or a newer one whose event is not here yet.
         (event(5, "searchable"), head(5), ("searchable", 5, 5)),
         (event(5, "deleted"), head(5, "deleted"), ("deleted", 5, None)),
-        (event(5, "failed"), head(5), ("searchable", 5, 5)),  # a redrive, or a refresh that failed after the write
+        (event(5, "failed"), head(5), ("failed", 5, None)),  # a refresh that failed after the write
         (event(5, "superseded"), head(5, "deleted"), ("deleted", 5, None)),
         (event(5, "superseded"), head(6), ("searchable", 6, 6)),
         (event(5, "queued"), head(6), ("searchable", 6, 6)),

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from adapters.embedders.fake import FakeEmbedder
 from adapters.fakes import FakeIndex, FakePages
+from pipelines.ingest.ahead import ahead_of
 from pipelines.ingest.chunk import Piece
 from pipelines.ingest.documents.attachments import Attached
 from pipelines.ingest.embed import Embedding
@@ -21,9 +22,9 @@ from pipelines.runtime.record import Record
 from pipelines.runtime.retry import RetryPolicy
 from schemas.base import Message
 from schemas.head import Head, Origin
-from schemas.ingest import ChunkCounts, Chunker, PageEmbeddings
+from schemas.ingest import ChunkCounts, Chunker, PageChunks, PageEmbeddings
 from schemas.keys import page_key
-from schemas.page import Attachment, AttachmentPlace, FieldName, Op, PageChange, PageDocument
+from schemas.page import Attachment, AttachmentPlace, FieldName, Op, PageChange, PageDocument, PageMeta
 from schemas.rebuild import RebuildSource
 from tests.making import NOON, change, no_attachments, parts_of
 
@@ -123,6 +124,29 @@ async def test_a_record_of_another_model_is_made_again_from_the_change() -> None
     assert bench.texts() == ["the pool opens at nine"]
     assert (bench.filler.tally.remade, bench.filler.tally.embedded) == (1, 1)
     assert (await bench.store.heads([KEY]))[KEY].model == bench.model.fingerprint
+
+
+@pytest.mark.parametrize("batches", [1, 2])
+async def test_groups_taken_from_a_page_that_is_not_embedded_yet_do_not_see_its_old_text(batches: int) -> None:
+    bench = Bench()
+    ref = change(2)
+    cut = PageChunks(change=ref, meta=PageMeta(title="Fees", url="/", groups=("staff",)), chunker=CHUNKER)
+    ahead = ahead_of(cut)
+    assert ahead
+    records = [*bench.parts(1, ["one", "two"], per_part=1), bench.record(KEY, ahead)]
+    for batch in [records] if batches == 1 else [records[:2], records[2:]]:
+        await bench.fill(*batch)
+    assert bench.texts() == ["one", "two"]
+    assert bench.store.groups(KEY) == {("staff",)}
+    assert (bench.filler.tally.pages, bench.filler.tally.failures) == (1, 0)
+
+
+async def test_of_a_page_of_which_only_some_parts_are_left_nothing_is_shown() -> None:
+    bench = Bench()
+    first, _, last = bench.parts(1, ["one", "two", "three"], per_part=1)
+    await bench.fill(first, last)
+    assert bench.texts() == []
+    assert await bench.store.heads([KEY]) == {}
 
 
 async def test_the_parts_of_a_record_of_another_model_are_made_again_once() -> None:

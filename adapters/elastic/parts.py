@@ -1,0 +1,95 @@
+"""Parts of pages that wait for the others of their page: in an index of their own, which nobody searches.
+
+One document per part, as it came, so that waiting costs no vector search and no mapping of a site's index knows of it.
+What waits for ever, because another part of its page is a dead letter, is forgotten with that dead letter.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from hashlib import blake2b
+from time import monotonic
+from typing import Any
+
+from elasticsearch import AsyncElasticsearch, NotFoundError
+
+from adapters.elastic.client import explained
+from adapters.elastic.indexes import PARTS, Indexes
+from adapters.elastic.writer import IndexMissing, Write, Writer
+from pipelines.ingest.ports import PartGone
+from schemas.ingest import PageEmbeddings
+
+LIFETIME = "now-14d"  # as long as dead letters are kept (schemas.topics): until then a redrive completes the page
+SWEEP_EVERY = 3_600.0  # seconds
+
+
+class WaitingParts:
+    """Of all sites. One per process."""
+
+    def __init__(self, es: AsyncElasticsearch, indexes: Indexes, writer: Writer) -> None:
+        self._es = es
+        self._indexes = indexes
+        self._writer = writer
+        self._swept: float | None = None
+
+    async def keep(self, index: str, part: PageEmbeddings, offset: int) -> None:
+        """Put a part aside for this index; of two copies the one that stands later in the topic stays."""
+        document = {
+            "index": index,
+            "page_key": part.change.page_key,
+            "at": datetime.now(UTC).isoformat(),
+            "offset": offset,
+            "part": {"json": part.encode().decode()},
+        }
+        write = Write(PARTS, _id(index, part, part.part), offset, document, aliased=False)
+        await self._sweep()
+        try:
+            await self._writer.write([write])
+        except IndexMissing:  # somebody has deleted it since
+            await self._indexes.ensure_parts()
+            await self._writer.write([write])
+
+    async def kept(self, index: str, part: PageEmbeddings) -> Mapping[int, int]:
+        """Where those stand that are of the part's making, by their number; read in real time."""
+        numbers = {_id(index, part, number): number for number in range(part.parts)}
+        found = await self._read(list(numbers), "offset")
+        return {numbers[id]: source["offset"] for id, source in found.items()}
+
+    async def take(self, index: str, part: PageEmbeddings, number: int) -> PageEmbeddings:
+        """One of them. Raises: PartGone."""
+        id = _id(index, part, number)
+        found = await self._read([id], "part")
+        if id not in found:
+            raise PartGone(f"part {number} of {part.change.page_key} is not in {PARTS} any more")
+        return PageEmbeddings.decode(found[id]["part"]["json"].encode())
+
+    async def drop(self, index: str, part: PageEmbeddings, offsets: Mapping[int, int]) -> None:
+        """Forget them, but for copies that came after `offsets`."""
+        ids = ((_id(index, part, number), offset) for number, offset in offsets.items())
+        await self._writer.write([Write(PARTS, id, offset, None, aliased=False) for id, offset in ids])
+
+    async def _read(self, ids: list[str], source: str) -> dict[str, dict[str, Any]]:
+        with explained("reading parts that wait for others"):
+            try:
+                answer = await self._es.mget(index=PARTS, ids=ids, source_includes=[source])
+            except NotFoundError:
+                return {}
+        return {doc["_id"]: doc["_source"] for doc in answer["docs"] if doc.get("found")}
+
+    async def _sweep(self) -> None:
+        """Make the index, and forget what nobody will complete."""
+        if self._swept is not None and monotonic() - self._swept < SWEEP_EVERY:
+            return
+        await self._indexes.ensure_parts()
+        with explained("looking for parts whose pages were never complete"):
+            answer = await self._es.search(
+                index=PARTS, query={"range": {"at": {"lt": LIFETIME}}}, source=False, version=True, size=1_000
+            )
+        old = [Write(PARTS, hit["_id"], hit["_version"], None, aliased=False) for hit in answer["hits"]["hits"]]
+        await self._writer.write(old)
+        self._swept = monotonic()
+
+
+def _id(index: str, part: PageEmbeddings, number: int) -> str:
+    return blake2b(f"{index} {part.making} {number}".encode("utf-8", "surrogatepass"), digest_size=20).hexdigest()
