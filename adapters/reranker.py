@@ -98,7 +98,10 @@ class OnnxReranker(FolderReranker):
 
         def score(places: Iterable[int]) -> list[float]:
             some = [passages[place] for place in places]
-            return list(self._model.rerank(question, some, batch_size=len(some)))
+            try:
+                return list(self._model.rerank(question, some, batch_size=len(some)))
+            except Exception as err:  # onnxruntime's have no base of their own
+                raise Permanent(f"the reranker in {self._folder} cannot be run: {err}") from err
 
         # Passages of like length together: each costs as much as the longest of its batch.
         order = sorted(range(len(passages)), key=lambda place: len(passages[place]))

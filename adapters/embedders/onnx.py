@@ -1,4 +1,4 @@
-"""Any ONNX embedder of a local folder, through fastembed: better vectors than the bundled ones, on a CPU without torch.
+"""Any ONNX embedder of a local folder, through fastembed: a choice of models on a CPU, without torch.
 
 How token vectors become one, and what is put before questions and pages, is read from the files that
 sentence-transformers writes beside a model: `1_Pooling/config.json` (else: their mean) and the `prompts` of
@@ -97,7 +97,10 @@ class OnnxEmbedder:
 
     def _embed(self, texts: list[str]) -> Vectors:
         """Raises: Permanent."""
-        raw = list(self._model.embed(texts, batch_size=len(texts)))
+        try:
+            raw = list(self._model.embed(texts, batch_size=len(texts)))
+        except Exception as err:  # onnxruntime's have no base of their own
+            raise Permanent(f"{self.spec} cannot be run: {err}") from err
         return unit_vectors(np.stack(raw), len(texts), self._dims, self.spec)
 
 

@@ -121,3 +121,10 @@ async def test_what_cannot_be_loaded_is_said(folder: Path, file: str, content: s
     with pytest.raises(Permanent, match=complaint):
         async for _ in started(folder):
             pass
+
+
+async def test_a_model_that_cannot_be_run_is_said(folder: Path) -> None:
+    tiny.embedder(folder, rows=2)  # knows two pieces only
+    with pytest.raises(Permanent, match="cannot be run"):
+        async for _ in started(folder):
+            pass

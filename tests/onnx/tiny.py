@@ -14,9 +14,9 @@ DIMS = 16
 MAX_TOKENS = 128
 
 
-def embedder(folder: Path) -> NDArray[np.float32]:
+def embedder(folder: Path, rows: int = len(PIECES)) -> NDArray[np.float32]:
     """A row of this table for each piece; a text's vectors are those of its pieces."""
-    table = _random(len(PIECES), DIMS)
+    table = _random(rows, DIMS)
     _save(folder, table, ["input_ids", "attention_mask"], [("Gather", ["table", "input_ids"], "last_hidden_state")], 3)
     return table
 
