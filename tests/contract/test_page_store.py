@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 
 from adapters.elastic.bundle import Elastic
-from adapters.elastic.indexes import RECEIPTS
+from adapters.elastic.indexes import PARTS, RECEIPTS
+from adapters.elastic.parts import WaitingParts
 from adapters.fakes import FakeIndex, FakePages
 from pipelines.ingest.ports import HeadConflict, PartGone
 from pipelines.runtime.indexes import alias
@@ -190,6 +191,20 @@ async def test_parts_put_aside_wait_where_no_search_looks(bench: Bench) -> None:
     assert await bench.found("a", "b") == set()
     _, other, _ = parts_of(bench.change(3), {"content": ["a", "b", "c"]}, per_part=1)
     assert await bench.index.kept(other) == {}
+
+
+@pytest.mark.engine
+async def test_an_index_of_parts_that_was_deleted_is_made_again_as_it_was(engine: Servers) -> None:
+    settings = Settings(sites={"town": SiteSettings()}, elasticsearch=engine.elasticsearch)
+    first, last = parts_of(change(2, page_id=uuid4().hex), {"content": ["a", "b"]}, per_part=1)
+    async with Elastic(engine.elasticsearch, settings) as elastic:
+        waiting = WaitingParts(elastic.es, elastic.indexes, elastic.writer)
+        await waiting.keep("some-index", first, 1)
+        await elastic.es.indices.delete(index=PARTS)
+        await waiting.keep("some-index", first, 1)
+        assert await waiting.kept("some-index", last) == {0: 1}
+        made = await elastic.es.indices.get_mapping(index=PARTS)
+        assert made[PARTS]["mappings"]["dynamic"] == "strict"
 
 
 async def test_parts_are_dropped_but_for_copies_that_came_since(bench: Bench) -> None:
