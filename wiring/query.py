@@ -31,9 +31,8 @@ from pipelines.query.translate import Translator
 from pipelines.runtime.stage import Stage
 from prompts.loader import load
 from schemas.topics import ANSWERS, REPHRASED, REQUESTS, RETRIEVED, STOPS
-from text import words
-from text.language import identified
 from wiring.judging import judges, judging
+from wiring.rehearsal import rehearse_searches, rehearse_words
 from wiring.settings import Settings
 
 if TYPE_CHECKING:
@@ -61,12 +60,18 @@ def rephrase_stage(settings: Settings, elastic: Elastic, models: Models, spendin
         store = ElasticExamples(elastic.es, elastic.indexes)
         rewriter = Rewriter(chat, Examples(site_prompts, store, models, settings.history_messages))
     handler = rephrase_handler(settings, site_prompts, rewriter)
+
+    async def setup() -> None:
+        if rewriter is not None:  # without one there is nothing to compare
+            await models.warm()
+        await asyncio.to_thread(rehearse_words, settings.spoken)
+
     return Stage(
         name="rephrase",
         routes={REQUESTS: impatient(handler, asked, settings, site_prompts, log)},
         patient=False,
         on_dead=apology(asked, site_prompts, log),
-        setup=models.warm if rewriter else None,  # without one there is nothing to compare
+        setup=setup,
         teardown=partial(_close, log, chat),
     )
 
@@ -82,8 +87,8 @@ def retrieve_stage(settings: Settings, elastic: Elastic, models: Models) -> Stag
         if reranker is not None:
             await reranker.start()
         await models.warm()
-        await asyncio.to_thread(words.ready, settings.spoken)
-        await asyncio.to_thread(identified, "")  # its model takes a moment to load, which no visitor is to wait for
+        await asyncio.to_thread(rehearse_words, settings.spoken)
+        await rehearse_searches(searcher, settings.sites)
 
     async def teardown() -> None:
         await log.aclose()
@@ -127,6 +132,7 @@ def answer_stage(settings: Settings, elastic: Elastic, models: Models, spending:
         if reranker is not None:
             await reranker.start()
         await models.warm()
+        await asyncio.to_thread(rehearse_words, settings.spoken)
         await stops.start()
 
     async def teardown() -> None:
