@@ -12,6 +12,7 @@ import asyncio
 import faulthandler
 import sys
 
+LEAST = 30.0  # seconds; for less a busy machine may have no time for us
 WINDS = 6  # within the time after which a standstill is one
 
 

@@ -31,7 +31,7 @@ from pipelines.worker.faust_app import SafeApp
 from pipelines.worker.guard import Guard
 from pipelines.worker.health import served
 from pipelines.worker.in_flight import InFlight, Work
-from pipelines.worker.loop_watch import watch_loop
+from pipelines.worker.loop_watch import LEAST, watch_loop
 from pipelines.worker.parking import Parking
 from pipelines.worker.pause import Pause as StagePause
 from pipelines.worker.pause import Trouble
@@ -136,7 +136,7 @@ class _Process:
             asyncio.create_task(self._start(on_ready), name="start"),
             asyncio.create_task(self._watch(), name="watchdog"),
             asyncio.create_task(self._tell_pauses(), name="pauses"),
-            asyncio.create_task(watch_loop(self._settings.stall_timeout), name="watch of the loop"),
+            asyncio.create_task(watch_loop(max(LEAST, self._settings.stall_timeout)), name="watch of the loop"),
             *(asyncio.create_task(self._attend(app), name=f"parking of {app.conf.id}") for app in self._apps),
             *(asyncio.create_task(_crash(app), name=f"crash of {app.conf.id}") for app in self._apps),
         ]
