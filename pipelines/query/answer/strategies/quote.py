@@ -57,7 +57,7 @@ class Quote:
                 evidence = others  # a further question wants to know something else
             parts = [] if retrieved.request.replaced else [_dated(part, task, lang) for part in retrieved.parts]
             if answered := [part for part in parts if _sure_of(part) == "unit"]:
-                unsure = [self._unsure(part, retrieved) for part in parts if part not in answered]
+                unsure = [self._unsure(part, answered, retrieved) for part in parts if part not in answered]
                 quotation = by_part([part.evidence for part in answered], lead_in, unsure, retrieved.tables)
             elif not sure:
                 quotation = describing(evidence, _linked(about, evidence[0].n, retrieved), retrieved.tables)
@@ -75,11 +75,14 @@ class Quote:
             yield event
         yield step("quote", task.question, f"{len(extracted.citations)} sentences", began)
 
-    def _unsure(self, part: Part, retrieved: Retrieved) -> Unsure:
+    def _unsure(self, part: Part, answered: Sequence[Part], retrieved: Retrieved) -> Unsure:
         asked = f"“{part.question}”"
         if _sure_of(part) == "nothing":
             return Unsure(f"{self._missing} {asked}", part.evidence, shown=False)
-        return Unsure(f"{asked}: {_linked(self._about, part.evidence[0].n, retrieved)}", part.evidence, shown=True)
+        n = part.evidence[0].n
+        quoted = any(n == other.evidence[0].n for other in answered)  # its page needs no link of its own
+        about = self._about if quoted else _linked(self._about, n, retrieved)
+        return Unsure(f"{asked}: {about}", part.evidence, shown=True)
 
 
 def _dated(part: Part, task: Task, lang: str) -> Part:
