@@ -48,7 +48,7 @@ class Quote:
             lead_in, about = self._lead_in, self._about
             lang = retrieved.request.lang
             if day := asked_day(task.question, task.now, lang):
-                evidence = on_day(evidence, day, _language(retrieved))
+                evidence = on_day(evidence, day, _language(retrieved), _on_page(evidence[0].n, retrieved))
                 lead_in, about = (f"**{_written(day, lang)}**\n\n{text}" for text in (lead_in, about))
             sure = retrieved.sure is None or retrieved.sure.of == "unit"
             if retrieved.request.replaced and (others := unsaid(evidence, retrieved.request.replaced)):
@@ -90,7 +90,13 @@ def _dated(part: Part, task: Task, lang: str) -> Part:
     day = asked_day(part.question, task.now, lang) if part.evidence else None
     if day is None:
         return part
-    return part.model_copy(update={"evidence": tuple(on_day(part.evidence, day, _language(task.retrieved)))})
+    return part.model_copy(
+        update={
+            "evidence": tuple(
+                on_day(part.evidence, day, _language(task.retrieved), _on_page(part.evidence[0].n, task.retrieved))
+            )
+        }
+    )
 
 
 def _sure_of(part: Part) -> SureOf:
@@ -103,6 +109,12 @@ def _linked(about: str, n: int, retrieved: Retrieved) -> str:
     """With the page that it is said of."""
     best = [source for source in retrieved.sources if source.n == n]
     return about + "".join(f" [{title}](<{url}>)" for title, url in candidates(best))
+
+
+def _on_page(n: int, retrieved: Retrieved) -> frozenset[int]:
+    """The numbers of the sources of one page."""
+    url = next(source.url for source in retrieved.sources if source.n == n)
+    return frozenset(source.n for source in retrieved.sources if source.url == url)
 
 
 def _language(retrieved: Retrieved) -> str:
