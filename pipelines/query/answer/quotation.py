@@ -10,7 +10,7 @@ first, and seldom more than one page is quoted: who wants more follows the citat
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date
 
@@ -103,15 +103,15 @@ def unsaid(evidence: Sequence[Evidence], told: str) -> list[Evidence]:
     return [each for each in evidence if plain(each.text) not in read]
 
 
-def on_day(evidence: Sequence[Evidence], day: date, lang: str) -> list[Evidence]:
+def on_day(evidence: Sequence[Evidence], day: date, lang: str, there: Container[int]) -> list[Evidence]:
     """Best first, where the question is about a day: what is about that day before what is about others.
 
     Args:
-        lang: of the pages.
+        lang: of the pages. there: numbers of the sources that may be lifted: those of the best page.
     """
     matching = set(matching_rows([plain(f"{each.header}\n{each.text}") for each in evidence], day, lang))
     lifted = [
-        each.model_copy(update={"score": each.score + THAT_DAY}) if n in matching else each
+        each.model_copy(update={"score": each.score + THAT_DAY}) if n in matching and each.n in there else each
         for n, each in enumerate(evidence)
     ]
     return sorted(lifted, key=lambda each: -each.score)

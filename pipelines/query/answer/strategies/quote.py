@@ -48,7 +48,7 @@ class Quote:
             lead_in, about = self._lead_in, self._about
             lang = retrieved.request.lang
             if day := asked_day(task.question, task.now, lang):
-                evidence = on_day(evidence, day, _language(retrieved))
+                evidence = on_day(evidence, day, _language(retrieved), _on_page(evidence[0].n, retrieved))
                 lead_in, about = (f"**{_written(day, lang)}**\n\n{text}" for text in (lead_in, about))
             sure = retrieved.sure is None or retrieved.sure.of == "unit"
             if retrieved.request.replaced and (others := unsaid(evidence, retrieved.request.replaced)):
@@ -57,7 +57,7 @@ class Quote:
                 evidence = others  # a further question wants to know something else
             parts = [] if retrieved.request.replaced else [_dated(part, task, lang) for part in retrieved.parts]
             if answered := [part for part in parts if _sure_of(part) == "unit"]:
-                unsure = [self._unsure(part, retrieved) for part in parts if part not in answered]
+                unsure = [self._unsure(part, answered, retrieved) for part in parts if part not in answered]
                 quotation = by_part([part.evidence for part in answered], lead_in, unsure, retrieved.tables)
             elif not sure:
                 quotation = describing(evidence, _linked(about, evidence[0].n, retrieved), retrieved.tables)
@@ -75,11 +75,14 @@ class Quote:
             yield event
         yield step("quote", task.question, f"{len(extracted.citations)} sentences", began)
 
-    def _unsure(self, part: Part, retrieved: Retrieved) -> Unsure:
+    def _unsure(self, part: Part, answered: Sequence[Part], retrieved: Retrieved) -> Unsure:
         asked = f"“{part.question}”"
         if _sure_of(part) == "nothing":
             return Unsure(f"{self._missing} {asked}", part.evidence, shown=False)
-        return Unsure(f"{asked}: {_linked(self._about, part.evidence[0].n, retrieved)}", part.evidence, shown=True)
+        n = part.evidence[0].n
+        quoted = any(n == other.evidence[0].n for other in answered)  # its page needs no link of its own
+        about = self._about if quoted else _linked(self._about, n, retrieved)
+        return Unsure(f"{asked}: {about}", part.evidence, shown=True)
 
 
 def _dated(part: Part, task: Task, lang: str) -> Part:
@@ -87,7 +90,13 @@ def _dated(part: Part, task: Task, lang: str) -> Part:
     day = asked_day(part.question, task.now, lang) if part.evidence else None
     if day is None:
         return part
-    return part.model_copy(update={"evidence": tuple(on_day(part.evidence, day, _language(task.retrieved)))})
+    return part.model_copy(
+        update={
+            "evidence": tuple(
+                on_day(part.evidence, day, _language(task.retrieved), _on_page(part.evidence[0].n, task.retrieved))
+            )
+        }
+    )
 
 
 def _sure_of(part: Part) -> SureOf:
@@ -100,6 +109,12 @@ def _linked(about: str, n: int, retrieved: Retrieved) -> str:
     """With the page that it is said of."""
     best = [source for source in retrieved.sources if source.n == n]
     return about + "".join(f" [{title}](<{url}>)" for title, url in candidates(best))
+
+
+def _on_page(n: int, retrieved: Retrieved) -> frozenset[int]:
+    """The numbers of the sources of one page."""
+    url = next(source.url for source in retrieved.sources if source.n == n)
+    return frozenset(source.n for source in retrieved.sources if source.url == url)
 
 
 def _language(retrieved: Retrieved) -> str:

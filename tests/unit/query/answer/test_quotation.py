@@ -93,8 +93,8 @@ def test_of_opening_hours_the_row_of_the_day_that_was_asked_about_comes_first() 
     row = {"kind": "row", "header": "| Day | Hours |", "block": 5, "of": 7}
     evidence = [said("| Sunday | 9–18 |", 10, start=40, **row), said("| Mon–Fri | 6–18 |", 8, start=20, **row)]
     tuesday, sunday = date(2026, 11, 24), date(2026, 11, 22)
-    assert [each.start for each in on_day(evidence, tuesday, "en")] == [20, 40]
-    assert [each.start for each in on_day(evidence, sunday, "en")] == [40, 20]
+    assert [each.start for each in on_day(evidence, tuesday, "en", {1, 2})] == [20, 40]
+    assert [each.start for each in on_day(evidence, sunday, "en", {1, 2})] == [40, 20]
 
 
 def test_of_a_parts_table_its_rows_and_nothing_else_that_fits_as_well() -> None:
@@ -162,3 +162,9 @@ def test_a_table_all_of_whose_rows_are_quoted_is_whole() -> None:
     rows = [said("| Sat | 8 |", 9, start=20, **ROW), said("| Sun | 9 |", start=40, **ROW)]
     quotation = answering(rows, LEAD_IN, [Table(sources=(1,), block=5, text=WEEK)])
     assert not any(isinstance(event, WholeTable) for event in quotation.events)
+
+
+def test_what_another_page_says_about_the_day_stays_where_it_is() -> None:
+    evidence = [said("The market is on the square.", 10.0), said("On Mondays we close at 5.", 9.0, n=2)]
+    assert on_day(evidence, date(2026, 11, 23), "en", {1})[0].n == 1
+    assert on_day(evidence, date(2026, 11, 23), "en", {1, 2})[0].n == 2

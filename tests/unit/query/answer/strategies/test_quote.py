@@ -116,6 +116,14 @@ async def test_what_comes_closest_to_a_part_is_said_to_be_no_more() -> None:
     assert cited == [1, 2]
 
 
+async def test_a_page_that_is_quoted_anyway_is_not_linked_for_the_other_part() -> None:
+    question = in_parts(("who sings", 0, "unit"), ("when is it open", 1, "page"))
+    other = question.parts[1].evidence[0].model_copy(update={"n": 2, "start": 50})
+    second = question.parts[1].model_copy(update={"evidence": (other,)})
+    text, _, _ = await said(question.model_copy(update={"parts": (question.parts[0], second)}))
+    assert text.endswith("“when is it open”: Closest:\n\n> Open daily.")
+
+
 async def test_a_part_is_not_missing_whose_best_unit_was_quoted_for_the_other() -> None:
     text, _, _ = await said(in_parts(("what is a ticket", 0, "unit"), ("and in euros", 0, "nothing")))
     assert text == "It says:\n\n> A ticket costs 4 euros."
