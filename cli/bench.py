@@ -199,6 +199,21 @@ def floors(data: Data, embedder: Annotated[str, typer.Option(help="As PAGEWIRE_E
 
 
 @app.command()
+def common(
+    data: Data,
+    langs: Annotated[str, typer.Option(help="Comma-separated.")] = "de,en,ar,ro,th,zh",
+    embedder: Annotated[str, typer.Option(help="As PAGEWIRE_EMBEDDER.")] = "lite",
+) -> None:
+    """What all of an embedder's vectors have in common, for its profile: without it they tell texts apart better.
+
+    Example: pagewire bench common --data xquad --embedder bge-m3
+    """
+    from bench import common as bench
+
+    bench.main(data, langs.split(","), embedder)
+
+
+@app.command()
 def embedder(
     model: Annotated[Path | None, typer.Option(help="Folder with bge-m3's weights.")] = None,
     random: Annotated[

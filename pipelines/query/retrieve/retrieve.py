@@ -22,7 +22,7 @@ FINE: Grade = 0
 
 
 RERANKED, KEPT = 20, 5  # hits read by the reranker, and left of them
-LOOKED_INTO = 20  # hits whose units are measured
+LOOKED_INTO = 30  # hits whose units are measured
 
 
 async def retrieve(
@@ -81,7 +81,8 @@ async def retrieve(
     findings = Findings(())
     if found.vector is not None and reranker is None:
         seen = found.candidates
-        findings = weigh(asked.question, found.vector, hits, near, seen.terms, seen.total)
+        common = found.model.profile.common if found.model else b""
+        findings = weigh(asked.question, found.vector, hits, near, seen.terms, seen.total, common)
         hits = findings.ordered(hits, settings.content_hits)
     timings["evidence"] = (perf_counter() - began) * 1000
     began = perf_counter()
