@@ -15,6 +15,7 @@ from pipelines.query.retrieve.ports import Chunks, Hit, Reranker, SearchEmbedder
 from pipelines.query.retrieve.search import Retrieval, Searcher
 from pipelines.query.retrieve.widen import passages, wanted
 from pipelines.query.settings import QuerySettings
+from pipelines.query.translate import widened
 from schemas.query import Gate, Grade, Rephrased, Retrieved, Source
 
 NOTHING_FOUND: Grade = 5
@@ -55,9 +56,10 @@ async def retrieve(
         )
     began = perf_counter()
     keyword = asked.mode == "keyword"
+    question = widened(settings.site(request.site).glossary, request.lang, asked.question)
     found = await searcher.find(
         request.site,
-        asked.question,
+        question,
         kind="hybrid",
         size=max(LOOKED_INTO, RERANKED if reranker else 0, settings.content_hits),
         groups=request.groups,
@@ -70,7 +72,7 @@ async def retrieve(
     timings = {"search": (perf_counter() - began) * 1000}
     if reranker is not None and not keyword:
         began = perf_counter()
-        hits = await reranked(asked.question, hits, reranker)
+        hits = await reranked(question, hits, reranker)
         timings["rerank"] = (perf_counter() - began) * 1000
     began = perf_counter()
     near = _same_revision(found.near, hits)
@@ -82,7 +84,7 @@ async def retrieve(
     if found.vector is not None and reranker is None:
         seen = found.candidates
         common = found.model.profile.common if found.model else b""
-        findings = weigh(asked.question, found.vector, hits, near, seen.terms, seen.total, common)
+        findings = weigh(question, found.vector, hits, near, seen.terms, seen.total, common)
         hits = findings.ordered(hits, settings.content_hits)
     timings["evidence"] = (perf_counter() - began) * 1000
     began = perf_counter()
@@ -91,7 +93,7 @@ async def retrieve(
     if found.model is not None:
         sure = sureness(findings, found.model.profile.sureness)
         if settings.gate and not keyword:
-            grade, gate = await _judged(asked, found, found.model, settings, findings.nearest)
+            grade, gate = await _judged(question, found, found.model, settings, findings.nearest)
         if settings.gate and sure is not None and hits:
             grade = graded(grade, sure, writes)
     timings["gate"] = (perf_counter() - began) * 1000
@@ -141,8 +143,8 @@ async def reranked(question: str, hits: Sequence[Hit], reranker: Reranker) -> li
 
 
 async def _judged(
-    asked: Rephrased, found: Retrieval, model: SearchEmbedder, settings: QuerySettings, units: Sequence[Spoken]
+    question: str, found: Retrieval, model: SearchEmbedder, settings: QuerySettings, units: Sequence[Spoken]
 ) -> tuple[Grade, Gate]:
     seen, hits = found.candidates, found.hits[: settings.content_hits]
-    evidence = Evidence(asked.question, seen.dense, hits, seen.terms, seen.total, seen.by_language, units)
+    evidence = Evidence(question, seen.dense, hits, seen.terms, seen.total, seen.by_language, units)
     return await judge(evidence, model.profile.gate, model, settings.gate_threshold)

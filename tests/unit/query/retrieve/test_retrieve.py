@@ -103,6 +103,15 @@ async def test_a_hit_is_widened_by_its_neighbours() -> None:
     assert list(retrieved.timings_ms) == ["rephrase", "search", "evidence", "gate", "widen"]
 
 
+async def test_a_question_is_searched_by_the_sites_words_for_what_it_names_too() -> None:
+    town = SiteSettings(glossary={"Lido": {"en": ("lido", "pool")}})
+    settings = SETTINGS.model_copy(update={"sites": {"town": town}})
+    index = FakeIndex([hit(0, "The lido.", cosine=0.8)])
+    retrieved = await retrieve(asked(), Searcher(index, Models(), settings), index, settings)  # type: ignore[arg-type]
+    assert index.searches[0]["text"] == "Is the pool open? Lido"
+    assert retrieved.question == "Is the pool open?"
+
+
 async def test_only_what_fits_is_read_and_the_rest_when_there_is_room_for_it() -> None:
     long = [hit(n, f"Part {n}. " + "x" * 480) for n in range(5)]
     for budget, reads in ((1_200, 1), (6_000, 2)):
