@@ -9,7 +9,8 @@ fitted on the others (five folds).
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from itertools import product
@@ -36,6 +37,7 @@ THRESHOLDS = (0.4, 0.5, 0.6, 0.7, 0.8)
 LEAD_IN = "The website says:"
 
 Floats = NDArray[np.float64]
+Look = Callable[[Case], Awaitable[Retrieved]]
 
 
 @dataclass(frozen=True)
@@ -51,22 +53,41 @@ class Sample:
 
 def main() -> None:
     """Print weights for pipelines.query.retrieve.ports.SurenessProfile, and what thresholds would give."""
-    samples = asyncio.run(_samples())
-    names = list(samples[0].signals)
-    values = np.array([[each.signals[name] for name in names] for each in samples])
-    answers = np.array([each.case.expect == "answer" for each in samples])
-    good = answers & np.array([each.unit.useful for each in samples])
-    right = answers & np.array([each.page_right for each in samples])
+    found = asyncio.run(_samples())
+    names, values, good, right = _table(found)
     for said, label in (("unit", good), ("page", right)):
         fitted = logistic(values, label.astype(float), names)
         print(f"{said}={_rounded(fitted)}")
     unit, page = _across(values, good, names), _across(values, right, names)
-    lines = [(u, p, *_outcome(samples, unit >= u, page >= p)) for u, p in product(THRESHOLDS, THRESHOLDS)]
-    about = f"{len(samples)} everyday questions (tune), each judged by weights fitted on others"
+    lines = [(u, p, *_outcome(found, unit >= u, page >= p)) for u, p in product(THRESHOLDS, THRESHOLDS)]
+    about = f"{len(found)} everyday questions (tune), each judged by weights fitted on others"
     report("sureness", about, ("unit", "page", "useful", "wrong material", "false refusals", "pages"), lines)
 
 
+def outcome(found: Sequence[Sample], least_unit: float, least_page: float) -> tuple[float, float, float, float]:
+    """Useful, wrong material, false refusals, pages shown: shares, by weights fitted on other questions."""
+    names, values, good, right = _table(found)
+    unit, page = _across(values, good, names), _across(values, right, names)
+    return _outcome(found, unit >= least_unit, page >= least_page)
+
+
+def _table(found: Sequence[Sample]) -> tuple[list[str], Floats, NDArray[np.bool_], NDArray[np.bool_]]:
+    """Signals, and of which questions the best unit answers, and its page."""
+    names = list(found[0].signals)
+    values = np.array([[each.signals[name] for name in names] for each in found])
+    answers = np.array([each.case.expect == "answer" for each in found])
+    good = answers & np.array([each.unit.useful for each in found])
+    return names, values, good, answers & np.array([each.page_right for each in found])
+
+
 async def _samples() -> list[Sample]:
+    async with asking() as (wanted, look):
+        return samples([(case, await look(case)) for case in track(wanted, "asking")])
+
+
+@asynccontextmanager
+async def asking() -> AsyncIterator[tuple[list[Case], Look]]:
+    """The tuned questions that need no clock, and the retrieve stage on the sample site."""
     wanted = [case for case in part_of(cases(), "tune") if case.now is None and case.expect != "courtesy"]
     async with system([SITE], languages=LANGUAGES) as (started, client):
         await fill(started.url, client)
@@ -77,7 +98,11 @@ async def _samples() -> list[Sample]:
                 asked = _rephrased(case, started.settings.short_question_words)
                 return await retrieve(asked, searcher, searcher.chunks, started.settings)
 
-            found = [(case, await look(case)) for case in track(wanted, "asking")]
+            yield wanted, look
+
+
+def samples(found: Iterable[tuple[Case, Retrieved]]) -> list[Sample]:
+    """Of the questions for which there are units."""
     return [_sample(case, retrieved) for case, retrieved in found if retrieved.evidence and retrieved.sure]
 
 

@@ -199,6 +199,21 @@ def floors(data: Data, embedder: Annotated[str, typer.Option(help="As PAGEWIRE_E
 
 
 @app.command()
+def common(
+    data: Data,
+    langs: Annotated[str, typer.Option(help="Comma-separated.")] = "de,en,ar,ro,th,zh",
+    embedder: Annotated[str, typer.Option(help="As PAGEWIRE_EMBEDDER.")] = "lite",
+) -> None:
+    """What all of an embedder's vectors have in common, for its profile: without it they tell texts apart better.
+
+    Example: pagewire bench common --data xquad --embedder bge-m3
+    """
+    from bench import common as bench
+
+    bench.main(data, langs.split(","), embedder)
+
+
+@app.command()
 def embedder(
     model: Annotated[Path | None, typer.Option(help="Folder with bge-m3's weights.")] = None,
     random: Annotated[
@@ -313,12 +328,22 @@ def visitors(
         str, typer.Option(help="`tune` to look at, `hold-out` to report (its single answers are not shown), or `all`.")
     ] = "tune",
     show: Annotated[bool, typer.Option("--show", help="Print the questions that were not answered usefully.")] = False,
+    without: Annotated[
+        str, typer.Option(help="Instead: what is left without a part of the search, or without `each`.")
+    ] = "",
 ) -> None:
     """Everyday questions on the sample site: useful answers, wrong material, false refusals, per kind and language.
 
     Example: pagewire bench visitors --part hold-out
     """
-    from bench import visitors
+    from bench import ablation, visitors
+
+    if without:
+        known = [each for each in ablation.WITHOUT if each != "nothing"]
+        if without not in (*known, "each"):
+            raise typer.BadParameter(f"must be each, or one of: {', '.join(known)}", param_hint="--without")
+        ablation.main(known if without == "each" else [without])
+        return
 
     if part not in ("tune", "hold-out", "all"):
         raise typer.BadParameter("must be tune, hold-out or all", param_hint="--part")

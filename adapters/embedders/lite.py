@@ -10,6 +10,7 @@ Its native code has overrun memory once: in a process of its own that costs nobo
 from __future__ import annotations
 
 import asyncio
+import base64
 import json
 import os
 import threading
@@ -110,35 +111,45 @@ GATE = GateProfile(
 # Fitted by `pagewire bench sureness`; figures in docs/reference/quality.md.
 SURENESS = SurenessProfile(
     unit=Calibration(
-        bias=-22.829,
+        bias=-4.256,
         weights={
-            "cosine": 16.067,
-            "shared": 0.853,
-            "standing": 0.285,
-            "page": 0.254,
-            "margin": 0.06,
-            "ahead": 0.438,
-            "pages": 0.152,
-            "mean": 8.518,
-            "known": -1.102,
+            "cosine": 4.914,
+            "shared": -0.007,
+            "standing": -0.039,
+            "page": 0.362,
+            "margin": 0.119,
+            "ahead": 0.628,
+            "pages": -0.961,
+            "mean": -0.439,
+            "known": 0.097,
         },
     ),
     page=Calibration(
-        bias=-30.602,
+        bias=-3.744,
         weights={
-            "cosine": 10.608,
-            "shared": 0.162,
-            "standing": 0.047,
-            "page": 0.391,
-            "margin": 0.164,
-            "ahead": 0.262,
-            "pages": 1.697,
-            "mean": 24.072,
-            "known": -0.831,
+            "cosine": 4.143,
+            "shared": -0.074,
+            "standing": -0.046,
+            "page": 0.304,
+            "margin": 0.36,
+            "ahead": 0.34,
+            "pages": 0.236,
+            "mean": 0.639,
+            "known": -0.133,
         },
     ),
     least_unit=0.5,
     least_page=0.6,
+)
+
+
+# What all its vectors have in common: printed by `pagewire bench common` for XQuAD in six languages.
+COMMON = base64.b64decode(
+    "TuLLsljBBx9RCkoAT+SrNk7h1bws57w5TUHQIzu/usUyuVUmtbtGx/YZMFkrUdQyx+bqShUpMbe9r7dBQfohEGxBOzfZ4b9HDdQVJSzNIc6j"
+    "1dMot1NGsE3oSDC9waar3TxB00+8ILDCKyKlSLLOQD1NsM8FwDDKONa+q73HOisa/jwsDi4yYq795+m7LMJJRkhY1Vy/I+U+LUnixL42RdKs"
+    "ucu3yyZSvdzhRN9B/lu+GWk45dilubTOzCEP6Qw3wprBLcg5OD0K3y45MAqiRbM9Ra/FVq7y9j+9GjrnPIi+Pz7vwzu95qytwKznPiyw5MQt"
+    "oULS1DXsLEOpw63eM1BivCkR2X8+RiHF4LrpqxA5ysvYLmTPzkQ7QkEw4sk4x9bmyUi+UB8CY8E097gmLKIi+gsqLz85yOhETflCsK7Attu+"
+    "LSa04jQKJ8TGQ73IwU60uC5Rtj3ipTnYyBk4jRs/1zHQ2UA3qNMvR05A9uQ3pkk/vhT7y8dPw5VEVzNF"
 )
 
 
@@ -150,7 +161,9 @@ class LiteEmbedder:
     dims = 384
     # 0.5 % of the right hits are below: content .784 (English), .795 (German), .742 (German questions, English pages);
     # titles .753, .732, .732. Random pairs: .745, .762, .724 in the median.
-    profile = EmbedderProfile(short_floor=0.73, content_floor=0.74, example_floor=0.82, gate=GATE, sureness=SURENESS)
+    profile = EmbedderProfile(
+        short_floor=0.73, content_floor=0.74, example_floor=0.82, gate=GATE, sureness=SURENESS, common=COMMON
+    )
 
     def __init__(self, nice: int = 0) -> None:
         """`nice`: gives way to other processes by so much."""

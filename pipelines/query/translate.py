@@ -5,7 +5,7 @@
                             └▶ not so ─▶ the sentence as it was
 
 The site's glossary goes into prompts as well: what a visitor calls a thing is searched by the site's name of it, and
-answered by the visitor's.
+answered by the visitor's. It is searched so without a model, too.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from __future__ import annotations
 import asyncio
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 import structlog
 from cachetools import LRUCache
@@ -24,7 +24,8 @@ from prompts.loader import Prompt, fence
 
 log = structlog.get_logger(__name__)
 
-Glossary = Mapping[str, Mapping[str, str]]  # term -> language -> what it is called there
+# Term -> language -> what it is called there; of several names the first is said, and all are understood.
+Glossary = Mapping[str, Mapping[str, str | Sequence[str]]]
 
 PATIENCE = 8.0  # seconds
 OUTPUT_TOKENS = 600
@@ -63,7 +64,7 @@ def restored(translation: str, kept: list[str]) -> str | None:
 def called(term: str, glossary: Glossary, lang: str) -> str:
     """What a term is called in a language; itself where the glossary does not say."""
     names = glossary.get(term, {})
-    return names.get(lang) or names.get(lang.partition("-")[0]) or term
+    return next(iter((*_names(names.get(lang, ())), *_names(names.get(lang.partition("-")[0], ())))), term)
 
 
 def terms(glossary: Glossary, lang: str, text: str) -> str:
@@ -76,10 +77,29 @@ def terms_back(glossary: Glossary, text: str) -> str:
     lines = (
         f"{name}: {term}"
         for term, names in glossary.items()
-        for name in dict.fromkeys(names.values())
+        for name in dict.fromkeys(name for those in names.values() for name in _names(those))
         if name != term and _holds(text, name)
     )
     return "\n".join(list(lines)[:TERMS])
+
+
+def widened(glossary: Glossary, lang: str, text: str) -> str:
+    """A question as it is searched: after it, what the site and the visitor's language call the things it names."""
+    meant = (
+        term
+        for term, names in glossary.items()
+        if any(_holds(text, name) for name in (term, *(name for those in names.values() for name in _names(those))))
+    )
+    searched = text
+    for name in [name for term in meant for name in (term, called(term, glossary, lang))][:TERMS]:
+        if not _holds(searched, name):
+            searched += f" {name}"
+    return searched
+
+
+def _names(those: str | Sequence[str]) -> Sequence[str]:
+    """The names that say something."""
+    return [name for name in ((those,) if isinstance(those, str) else those) if name.strip()]
 
 
 def _named(glossary: Glossary, text: str) -> Iterator[str]:

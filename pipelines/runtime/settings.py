@@ -117,10 +117,11 @@ class Site(SettingsGroup):
         description="How to reach somebody, as Markdown, by language: said when no page answers a question. In a "
         "language that is not there, the text of the site's first language is said.",
     )
-    glossary: dict[str, dict[Lang, str]] = Field(
+    glossary: dict[str, dict[Lang, str | tuple[str, ...]]] = Field(
         default_factory=dict,
-        description="Terms that are never translated freely: term -> language -> what it is called there; "
-        "in other languages it stays as it is.",
+        description="Terms that are never translated freely: term -> language -> what it is called there, or several "
+        "names, of which the first is said and all are understood; in other languages it stays as it is. A question "
+        "that has one of the names is searched by the term as well.",
     )
 
     @field_validator("timezone")

@@ -18,15 +18,19 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
+from numpy.typing import NDArray
 
 from pipelines.query.retrieve.fuse import idf, known_share, standing
 from pipelines.query.retrieve.gate import Spoken
 from pipelines.query.retrieve.ports import ChunkKey, Hit, HitUnit, Reranker, SurenessProfile
+from schemas.compact import expand
 from schemas.ingest import Vector32
 from schemas.query import Evidence, Grade, Source, Sure, SureOf
 from text.language import stopwords
 from text.likeness import likeness
 from text.words import indexed, words
+
+Vectors = NDArray[np.float32]  # a row a text
 
 TOP = 10  # of the best units that tell how sure the best one is
 FINE: Grade = 0
@@ -42,7 +46,8 @@ SAME = 3.0  # of the score: what a part of a question gains on the page that the
 TOPIC = 0.5  # what a word counts that was said of the topic alone, before the part of a question that is measured
 
 # Of the sum by which units are ordered: fitted on the tuned part of the everyday questions, five times over.
-COSINE, SHARED, OWN, STANDING, PAGE, LISTED = 80.0, 3.0, 1.5, 0.45, 0.45, 0.5
+COSINE, SHARED, STANDING, PAGE, LISTED = 80.0, 3.0, 0.45, 0.45, 0.5
+APART_COSINE = 22.0  # in place of COSINE, where it is known what all vectors of the model have in common: wider spread
 
 
 @dataclass(frozen=True)
@@ -51,7 +56,8 @@ class Weighed:
 
     hit: Hit
     unit: HitUnit
-    cosine: float
+    cosine: float  # without what all vectors of the model have in common, where that is known
+    near: float  # the cosine as it is
     shared: float  # of the question's words, in the unit's sense, 0..1
     standing: float  # of its chunk, in standard deviations of the search's hits
     page: float  # the same, of the page's best hit
@@ -128,8 +134,8 @@ class Findings:
     @cached_property
     def nearest(self) -> list[Spoken]:
         """For the gate."""
-        near = heapq.nlargest(TOP, self.units, key=lambda each: each.cosine)
-        return [Spoken(f"{each.hit.title} {each.unit.text}", each.hit.lang, each.cosine) for each in near]
+        near = heapq.nlargest(TOP, self.units, key=lambda each: each.near)
+        return [Spoken(f"{each.hit.title} {each.unit.text}", each.hit.lang, each.near) for each in near]
 
     def preferring(self, page_key: str) -> Findings:
         """The same, with what is on a page before what fits as well elsewhere."""
@@ -207,6 +213,8 @@ def weigh(
     near: Sequence[Hit],
     terms: Sequence[tuple[str, int]],
     total: int,
+    common: bytes = b"",
+    *,
     topic: str = "",
 ) -> Findings:
     """Measure every unit of the hits and of what is near them.
@@ -214,6 +222,7 @@ def weigh(
     Args:
         vector: of the question.
         hits: fused, best first. near: chunks around them. terms, total: as the search knows the question's words.
+        common: of the embedder's profile.
         topic: of a part of a question, what was asked before it.
     """
     pages: dict[str, float] = {}
@@ -224,21 +233,24 @@ def weigh(
     units = [(hit, unit) for hit in read for unit in hit.units]
     if not units:
         return Findings(())
-    cosines = np.stack([unit.vector for _, unit in units]) @ vector
+    vectors = np.stack([unit.vector for _, unit in units])
+    cosines = near_cosines = vectors @ vector
+    if common:
+        cosines = apart(vectors, common) @ apart(vector[None], common)[0]
+    by_cosine = APART_COSINE if common else COSINE
     weights = Weights.of(question, terms, total, (hit.lang for hit in read), topic)
-    said = [frozenset(words(_said(unit))) for _, unit in units]
-    above = [frozenset(words(" ".join((hit.title, *unit.headings, unit.intro)))) for hit, unit in units]
-    there = frozenset[str]().union(*said, *above)
-    likest = {word: likeness(word, there, misspelled=word in weights.unknown) for word in weights.terms}
+    there = [frozenset(words(" ".join((hit.title, *unit.headings, unit.intro, _said(unit))))) for hit, unit in units]
+    every = frozenset[str]().union(*there)
+    likest = {word: likeness(word, every, misspelled=word in weights.unknown) for word in weights.terms}
     weighed = []
-    for (hit, unit), cosine, mine, context in zip(units, cosines.tolist(), said, above, strict=True):
+    measured = zip(units, cosines.tolist(), near_cosines.tolist(), there, strict=True)
+    for (hit, unit), cosine, as_it_is, context in measured:
         at = own.get(hit.place, _beside(hit, hits))
-        within = _likest(likest, mine)
-        around = {word: max(like, within[word]) for word, like in _likest(likest, context).items()}
-        shared, alone = weights.share(around), weights.share(within)
+        shared = weights.share(_likest(likest, context))
         page = pages.get(hit.page_key, at)
-        score = COSINE * cosine + SHARED * shared + OWN * alone + STANDING * at + PAGE * page
-        weighed.append(Weighed(hit, unit, cosine, shared, at, page, score + LISTED * (unit.kind in ("item", "row"))))
+        score = by_cosine * cosine + SHARED * shared + STANDING * at + PAGE * page
+        score += LISTED * (unit.kind in ("item", "row"))
+        weighed.append(Weighed(hit, unit, cosine, as_it_is, shared, at, page, score))
     return Findings(_best_first(weighed), known_share(terms, total))
 
 
@@ -251,6 +263,18 @@ def _read(each: Weighed) -> str:
     unit = each.unit
     parts = (each.hit.title, *unit.headings, unit.intro, unit.header, unit.text)
     return "\n".join(part for part in parts if part)
+
+
+def apart(vectors: Vectors, common: bytes) -> Vectors:
+    """Rows of length 1 without the direction that they all have in common, of length 1 again.
+
+    A model's vectors lie in a narrow cone (Mu and Viswanath, All-but-the-Top, 2018): two of the bundled embedder have
+    a cosine of .75 and more whatever they say, and what is left tells texts apart better.
+    """
+    shared = expand(common, 1)[0]
+    rest = vectors - np.outer(vectors @ shared, shared)
+    found: Vectors = rest / np.maximum(np.linalg.norm(rest, axis=1, keepdims=True), 1e-9)
+    return found
 
 
 def _said(unit: HitUnit) -> str:

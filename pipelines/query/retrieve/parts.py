@@ -100,14 +100,16 @@ async def by_part(pieces: Sequence[str], found: Retrieval, hits: Sequence[Hit], 
     if not pieces or found.model is None or found.vector is None:
         return []
     vectors = await asyncio.gather(*map(found.model.query, pieces))
-    seen, weighed = found.candidates, list[AskedPart]()
+    seen, common, weighed = found.candidates, found.model.profile.common, list[AskedPart]()
     for piece, vector in zip(pieces, vectors, strict=True):
         if not weighed:
-            findings = near_topic = weigh(piece, vector, hits, near, seen.terms, seen.total)
+            findings = near_topic = weigh(piece, vector, hits, near, seen.terms, seen.total, common)
         else:
             sense = vector + WHOLE * found.vector
             sense = sense / (float(np.linalg.norm(sense)) or 1.0)
-            findings = weigh(piece, sense.astype(np.float32), hits, near, seen.terms, seen.total, pieces[0])
+            findings = weigh(
+                piece, sense.astype(np.float32), hits, near, seen.terms, seen.total, common, topic=pieces[0]
+            )
             near_topic = findings.preferring(weighed[0].findings.units[0].hit.page_key)
         if not findings.units:
             return []

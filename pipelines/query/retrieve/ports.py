@@ -163,6 +163,9 @@ class EmbedderProfile:
     example_floor: float = 0.5  # two questions about the like; measured for the bundled model alone
     gate: GateProfile = dataclasses.field(default_factory=GateProfile)  # uncalibrated: knows only "nothing found"
     sureness: SurenessProfile | None = None  # None: not calibrated
+    # The direction that all vectors of the model have in common, as schemas.compact has it; empty: not measured.
+    # Printed by `pagewire bench common`.
+    common: bytes = dataclasses.field(default=b"", repr=False)
 
 
 class Reranker(Protocol):

@@ -17,6 +17,7 @@ from pipelines.query.retrieve.search import Retrieval, Searcher
 from pipelines.query.retrieve.tables import whole_tables
 from pipelines.query.retrieve.widen import passages, wanted
 from pipelines.query.settings import QuerySettings
+from pipelines.query.translate import widened
 from schemas.query import Gate, Grade, Rephrased, Retrieved, Source, Table
 
 NOTHING_FOUND: Grade = 5
@@ -24,7 +25,7 @@ FINE: Grade = 0
 
 
 RERANKED, KEPT = 20, 5  # hits read by the reranker, and left of them
-LOOKED_INTO = 20  # hits whose units are measured
+LOOKED_INTO = 30  # hits whose units are measured
 
 
 async def retrieve(
@@ -57,9 +58,10 @@ async def retrieve(
         )
     began = perf_counter()
     keyword = asked.mode == "keyword"
+    question = widened(settings.site(request.site).glossary, request.lang, asked.question)
     found = await searcher.find(
         request.site,
-        asked.question,
+        question,
         kind="hybrid",
         size=max(LOOKED_INTO, RERANKED if reranker else 0, settings.content_hits),
         groups=request.groups,
@@ -80,7 +82,8 @@ async def retrieve(
     asked_parts: list[AskedPart] = []
     if found.vector is not None:
         seen = found.candidates
-        findings = weigh(asked.question, found.vector, hits, near, seen.terms, seen.total)
+        common = found.model.profile.common if found.model else b""
+        findings = weigh(question, found.vector, hits, near, seen.terms, seen.total, common)
         if reranker is None or keyword:
             if not (writes or keyword):
                 asked_parts = await by_part(_pieces(asked), found, hits, near)
@@ -98,7 +101,7 @@ async def retrieve(
     if found.model is not None:
         sure = sureness(measured, found.model.profile.sureness)
         if settings.gate and not keyword:
-            grade, gate = await _judged(asked, found, found.model, settings, measured.nearest)
+            grade, gate = await _judged(question, found, found.model, settings, measured.nearest)
         if settings.gate and sure is not None and hits:
             grade = graded(grade, sure, writes)
             if any(part.answered for part in asked_parts):
@@ -165,8 +168,8 @@ async def reranked(question: str, hits: Sequence[Hit], reranker: Reranker) -> li
 
 
 async def _judged(
-    asked: Rephrased, found: Retrieval, model: SearchEmbedder, settings: QuerySettings, units: Sequence[Spoken]
+    question: str, found: Retrieval, model: SearchEmbedder, settings: QuerySettings, units: Sequence[Spoken]
 ) -> tuple[Grade, Gate]:
     seen, hits = found.candidates, found.hits[: settings.content_hits]
-    evidence = Evidence(asked.question, seen.dense, hits, seen.terms, seen.total, seen.by_language, units)
+    evidence = Evidence(question, seen.dense, hits, seen.terms, seen.total, seen.by_language, units)
     return await judge(evidence, model.profile.gate, model, settings.gate_threshold)

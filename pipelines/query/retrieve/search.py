@@ -28,6 +28,7 @@ from pipelines.query.settings import QuerySettings
 from schemas.http import SearchHit, SearchKind
 from schemas.ingest import Vector32
 from schemas.keys import parse_page_key
+from text.language import identified, spoken
 
 # Both lists are this deep before they are fused: a hit that is 20th in one may be the best of both together.
 DEPTH = 30
@@ -35,6 +36,9 @@ DEPTH = 30
 ROOM = 1.5
 # A page in another language than the visitor's must fit that much better, in standard deviations of the fused score.
 FOREIGN = 0.5
+# A question too short to tell its language is taken for one in the language whose pages know its words, where the best
+# of the visitor's own have less of its BM25 score: "guitar rental", typed on the German side of a website.
+OWN_WORDS = 0.4
 MOST_LANGUAGES = 3  # of a site, for which the lists are made longer: each page may be there in each
 
 
@@ -59,6 +63,22 @@ def in_language(candidates: Sequence[Candidate], lang: str) -> list[Candidate]:
         if address.lang == lang or address.page_id not in own
     ]
     return sorted(kept, key=lambda each: (-each.score, each.place))
+
+
+def language_by_words(text: str, lang: str, found: Iterable[Candidate]) -> str:
+    """The language to prefer pages in: the visitor's, unless the question's words are another one's.
+
+    Args:
+        found: by keywords.
+    """
+    best: dict[str, float] = {}
+    for each in found:
+        own = parse_page_key(each.page_key).lang
+        best[own] = max(best.get(own, 0.0), each.bm25 or 0.0)
+    other = max(best, key=lambda each: best[each], default=lang)
+    if best.get(lang, 0.0) >= OWN_WORDS * best.get(other, 0.0):
+        return lang
+    return lang if spoken(text) or identified(text) else other
 
 
 def _behind(score: float) -> float:
@@ -131,7 +151,7 @@ class Searcher:
         known = known_share(found.terms, found.total)
         best = fuse(found.dense, found.keyword, known, size=None if prefers else size)
         if prefers:
-            best = in_language(best, prefers)[:size]
+            best = in_language(best, language_by_words(text, prefers, found.keyword))[:size]
         near = nearest(best, around, math.ceil(ROOM * self._settings.readable(site) / self._settings.chunker.size))
         places = [*(each.place for each in best), *near]
         read = {hit.place: hit for hit in (await self._index.chunks(best[0].index, places) if best else ())}

@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pipelines.query.retrieve.evidence import REREAD, Findings, graded, sureness, weigh
+from pipelines.query.retrieve.evidence import REREAD, Findings, apart, graded, sureness, weigh
 from pipelines.query.retrieve.ports import Calibration, Hit, HitUnit, SurenessProfile
+from schemas.compact import compact
 from schemas.query import Source, Sure, SureOf
 
 QUESTION = np.array([1.0, 0.0], np.float32)
@@ -183,3 +184,30 @@ def test_without_a_calibration_the_gate_alone_decides() -> None:
 def test_the_gate_is_told_the_nearest_units_with_their_titles() -> None:
     findings = found(hit("a", 0, 0.9, unit("Far.", 0.5)), hit("b", 0, 0.1, unit("Near.", 0.6)))
     assert [(each.text.strip(), each.lang) for each in findings.nearest] == [("Near.", "en"), ("Far.", "en")]
+
+
+# Most of each vector is the first component, which tells nothing; what tells is the second.
+CONE = [[0.95, 0.3, 0.0], [0.9, 0.3, -0.316], [0.95, 0.0, 0.312]]
+COMMON = compact(np.array([[1.0, 0.0, 0.0]]))[0]
+
+
+def test_what_all_vectors_have_in_common_tells_nothing() -> None:
+    question, same, other = apart(np.array(CONE, np.float32), COMMON)
+    assert np.linalg.norm([question, same, other], axis=1) == pytest.approx([1, 1, 1], rel=1e-3)
+    assert question @ same == pytest.approx(0.69, abs=0.01)
+    assert question @ other == pytest.approx(0, abs=0.01)
+    assert not apart(np.array([[1.0, 0.0, 0.0]], np.float32), COMMON).any()  # nothing is left: like nothing
+
+
+def test_units_are_told_apart_by_what_is_their_own_and_the_gate_by_cosines_as_they_are() -> None:
+    question, same, other = np.array(CONE, np.float32)
+    units = [
+        HitUnit(start=n, text=text, kind="prose", vector=vector)
+        for n, (text, vector) in enumerate((("Same.", same), ("Other.", other)))
+    ]
+    plain = weigh("What?", question, [hit("a", 0, 0.5, *units)], (), TERMS, 10)
+    own = weigh("What?", question, [hit("a", 0, 0.5, *units)], (), TERMS, 10, COMMON)
+    assert (texts(plain), texts(own)) == (["Same.", "Other."], ["Same.", "Other."])
+    spread = [findings.units[0].cosine - findings.units[1].cosine for findings in (plain, own)]
+    assert spread == [pytest.approx(0.043, abs=0.01), pytest.approx(0.69, abs=0.01)]
+    assert [each.cosine for each in own.nearest] == [each.cosine for each in plain.nearest]

@@ -69,14 +69,14 @@ def test_what_is_not_surely_two_questions_stays_one(question: str, lang: str) ->
 def test_a_part_is_looked_for_on_its_topics_page_first() -> None:
     permit = hit("permit", 0, 0.5, unit("Room 3 has yours.", 0.8))
     passport = hit("passport", 0, 0.5, unit("Room 4 has yours.", 0.81))
-    findings = weigh("where do I get it", QUESTION, [permit, passport], (), TERMS, 10, "permits")
+    findings = weigh("where do I get it", QUESTION, [permit, passport], (), TERMS, 10, topic="permits")
     assert texts(findings)[0] == "Room 4 has yours."
     assert texts(findings.preferring(permit.page_key))[0] == "Room 3 has yours."
 
 
 def test_the_words_of_the_topic_count_less_than_those_of_the_part() -> None:
     both = hit("a", 0, 0.5, unit("The pool.", 0.8), unit("Open.", 0.8, start=20))
-    assert texts(weigh("open", QUESTION, [both], (), TERMS, 10, "pool"))[0] == "Open."
+    assert texts(weigh("open", QUESTION, [both], (), TERMS, 10, topic="pool"))[0] == "Open."
 
 
 class Model(FakeEmbedder):

@@ -11,7 +11,7 @@ import pytest
 from adapters.embedders.fake import FakeEmbedder
 from pipelines.query.retrieve.ports import Candidates, Floors, Hit, HitUnit, QueryModelOutdated
 from pipelines.query.retrieve.retrieve import FINE, NOTHING_FOUND, retrieve
-from pipelines.query.retrieve.search import DEPTH, Searcher, in_language
+from pipelines.query.retrieve.search import DEPTH, Searcher, in_language, language_by_words
 from pipelines.query.retrieve.widen import passages
 from pipelines.runtime.errors import UnknownSite
 from schemas.page import FieldName
@@ -134,6 +134,15 @@ async def test_a_question_together_with_those_before_it_and_one_that_a_model_ans
     assert (await in_parts(question_asked="and where do I get a towel?")).parts == ()
     retrieved = await in_parts(writes=True)
     assert (retrieved.parts, retrieved.tables) == ((), ())
+
+
+async def test_a_question_is_searched_by_the_sites_words_for_what_it_names_too() -> None:
+    town = SiteSettings(glossary={"Lido": {"en": ("lido", "pool")}})
+    settings = SETTINGS.model_copy(update={"sites": {"town": town}})
+    index = FakeIndex([hit(0, "The lido.", cosine=0.8)])
+    retrieved = await retrieve(asked(), Searcher(index, Models(), settings), index, settings)  # type: ignore[arg-type]
+    assert index.searches[0]["text"] == "Is the pool open? Lido"
+    assert retrieved.question == "Is the pool open?"
 
 
 async def test_only_what_fits_is_read_and_the_rest_when_there_is_room_for_it() -> None:
@@ -269,6 +278,24 @@ def test_translations_of_a_page_that_was_found_in_the_visitors_language_are_left
 def test_a_page_in_another_language_must_fit_much_better() -> None:
     assert in_languages(("a", "de", 0.6), ("b", "en", 0.55)) == [("b", "en"), ("a", "de")]
     assert in_languages(("a", "de", 0.9), ("b", "en", 0.55)) == [("a", "de"), ("b", "en")]
+
+
+@pytest.mark.parametrize(
+    ("text", "german", "lang"),
+    [
+        ("guitar rental", 0.0, "en"),  # nobody can tell the language of two words, but whose pages have them
+        ("guitar rental", 3.0, "en"),
+        ("sauna", 8.0, "de"),  # words of both: the visitor's own
+        ("Was ist das für eine Gebühr, guitar rental?", 0.0, "de"),  # asked in German
+    ],
+)
+def test_a_question_of_no_language_is_in_the_one_whose_pages_know_its_words(
+    text: str, german: float, lang: str
+) -> None:
+    pages = (("de", german), ("en", 9.0), ("en", 2.0))
+    found = [replace(hit(n, "x", bm25=bm25), page_key=f"town:{own}:{n}") for n, (own, bm25) in enumerate(pages)]
+    assert language_by_words(text, "de", found) == lang
+    assert language_by_words(text, "de", ()) == "de"
 
 
 async def test_what_the_visitor_reads_comes_first_on_a_site_of_several_languages() -> None:

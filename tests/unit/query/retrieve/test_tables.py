@@ -51,7 +51,7 @@ async def found(
     pieces = cut(text, size)
     chunk = pieces[text.index(row) // size]
     told = unit(row, 0.9, text.index(row), kind=kind, header=header, block=text.index(row.splitlines()[0]))
-    findings = Findings([Weighed(chunk, told, 0.9, 0, 0, 0, 9)])
+    findings = Findings([Weighed(chunk, told, 0.9, 0.9, 0, 0, 0, 9)])
     index = Index(pieces)
     return await whole_tables([findings], near, SOURCES, index), index
 

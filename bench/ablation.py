@@ -1,0 +1,86 @@
+"""What each part of the search is worth: everyday questions with that part taken away.
+
+tuned part of sites/demo/visitors ─▶ retrieve, without a part ─▶ the best unit, judged ─▶ a line of the table
+
+Each line is fitted anew (bench.sureness): a part that only moves the figures that say how sure an answer is costs
+nothing. Follow-ups, dates and courtesies are what `pagewire bench visitors` has beside this.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any
+from unittest.mock import patch
+
+from rich.progress import track
+
+import pipelines.query.retrieve.retrieve as stage
+from adapters.embedders.lite import SURENESS
+from bench.report import report
+from bench.sureness import Sample, asking, outcome, samples
+from pipelines.query.retrieve import evidence, search
+from pipelines.query.retrieve.fuse import fuse
+from text.likeness import likeness
+
+
+def _keywords_alone(dense: Any, keyword: Any, known: float, *, size: int | None) -> Any:
+    return fuse([], keyword, known, size=size)
+
+
+def _vectors_alone(dense: Any, keyword: Any, known: float, *, size: int | None) -> Any:
+    return fuse(dense, [], known, size=size)
+
+
+def _as_spelled(word: str, others: Any, *, misspelled: bool) -> Any:
+    return likeness(word, others, misspelled=False)
+
+
+def _the_very_word(word: str, others: Any, *, misspelled: bool) -> Any:
+    return {other: 1.0 for other in others if other == word}
+
+
+WITHOUT: Mapping[str, Callable[[], AbstractContextManager[Any]]] = {
+    "nothing": nullcontext,
+    "keywords": lambda: patch.object(search, "fuse", _vectors_alone),
+    "chunks by vector": lambda: patch.object(search, "fuse", _keywords_alone),
+    "visitor's language": lambda: patch.object(search, "in_language", lambda found, lang: list(found)),
+    "language by words": lambda: patch.object(search, "language_by_words", lambda text, lang, found: lang),
+    "ten more chunks": lambda: patch.object(stage, "LOOKED_INTO", 20),
+    "units' cosine": lambda: patch.object(evidence, "APART_COSINE", 0.0),
+    "cosine of their own": lambda: patch.object(stage, "weigh", lambda *found: evidence.weigh(*found[:-1])),
+    "units' words": lambda: patch.object(evidence, "SHARED", 0.0),
+    "misspelled words": lambda: patch.object(evidence, "likeness", _as_spelled),
+    "inflected, compound words": lambda: patch.object(evidence, "likeness", _the_very_word),
+    "standing": lambda: patch.multiple(evidence, STANDING=0.0, PAGE=0.0),
+    "pages by units": lambda: patch.object(evidence.Findings, "ordered", lambda self, hits, size: list(hits[:size])),
+}
+
+
+def main(parts: Sequence[str]) -> None:
+    """Print what is left without each of the parts. Raises: KeyError."""
+    wanted = {part: WITHOUT[part] for part in ("nothing", *parts)}
+    about = "everyday questions (tune) on the sample site, no model; always shown, and where it is sure enough"
+    lines = asyncio.run(_lines(wanted))
+    columns = ("without", "page first", "best unit useful", "useful", "wrong material", "false refusals")
+    report("ablation", about, columns, lines)
+
+
+async def _lines(
+    wanted: Mapping[str, Callable[[], AbstractContextManager[Any]]],
+) -> list[tuple[object, ...]]:
+    lines: list[tuple[object, ...]] = []
+    async with asking() as (questions, look):
+        for part, without in wanted.items():
+            with without():
+                found = samples([(case, await look(case)) for case in track(questions, part)])
+            lines.append((part, *_figures(found)))
+    return lines
+
+
+def _figures(found: Sequence[Sample]) -> tuple[float, ...]:
+    answerable = [each for each in found if each.case.expect == "answer"]
+    first = sum(each.page_right for each in answerable) / len(answerable)
+    useful = sum(each.unit.useful for each in answerable) / len(answerable)
+    return first, useful, *outcome(found, SURENESS.least_unit, SURENESS.least_page)[:3]
