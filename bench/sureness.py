@@ -23,7 +23,7 @@ from bench.report import report
 from bench.system import system
 from bench.visitors import LANGUAGES, SITE, Case, Shown, Verdict, cases, fill, judged, part_of
 from pipelines.query.answer.quotation import Quotation, answering, describing
-from pipelines.query.rephrase.follow_up import continued
+from pipelines.query.rephrase.follow_up import earlier
 from pipelines.query.rephrase.rewrite import search_mode
 from pipelines.query.retrieve.ports import Calibration
 from pipelines.query.retrieve.retrieve import retrieve
@@ -95,8 +95,7 @@ def _rephrased(case: Case, short: int) -> Rephrased:
         deadline=now + timedelta(minutes=5),
     )
     mode = search_mode(case.question, short)
-    question = continued(case.question, history) if mode == "semantic" else case.question
-    return Rephrased(request=request, question=question, mode=mode)
+    return Rephrased(request=request, question=case.question, earlier=earlier(case.question, history), mode=mode)
 
 
 def _sample(case: Case, retrieved: Retrieved) -> Sample:

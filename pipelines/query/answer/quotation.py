@@ -61,6 +61,24 @@ def unsaid(evidence: Sequence[Evidence], told: str) -> list[Evidence]:
     return [each for each in evidence if plain(each.text) not in read]
 
 
+def further(evidence: Sequence[Evidence], told: str) -> tuple[list[Evidence], bool]:
+    """Best first, what answers a further question: what the visitor has read does not come again.
+
+    But for the best of it where nothing new is as good: of several rows that were shown, it is the one that is meant;
+    of a sentence that was all, what stands around it comes with it.
+
+    Returns: that, and whether to quote the best alone would be the same answer once more.
+    """
+    others = unsaid(evidence, told)
+    if others and others[0] is evidence[0]:
+        return others, False
+    best = evidence[0]
+    if len(evidence) - len(others) > 1:
+        return [best, *others], False
+    around = any(each.n == best.n for each in others)
+    return ([best, *others] if around or not others else others), True
+
+
 def on_day(evidence: Sequence[Evidence], day: date, lang: str) -> list[Evidence]:
     """Best first, where the question is about a day: what is about that day before what is about others.
 

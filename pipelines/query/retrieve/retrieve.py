@@ -1,21 +1,25 @@
 """Retrieve: the sources an answer may read, and whether there is an answer in them.
 
 query.rephrased ─▶ hits in five fields + keywords ─▶ (reranker) ─▶ evidence ─▶ gate ─▶ neighbours ─▶ query.retrieved
+               └ may it lean on the question before? both are searched for, and what is found tells (leaning)
 """
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from functools import partial
 from time import perf_counter
 
 from pipelines.query.retrieve.evidence import Findings, graded, sureness, weigh
 from pipelines.query.retrieve.gate import Evidence, Spoken, judge
-from pipelines.query.retrieve.ports import Chunks, Hit, Reranker, SearchEmbedder
+from pipelines.query.retrieve.leaning import LEAST, LEAST_UNSURE, Followed, follow, joined, leaning, shown, sure_alone
+from pipelines.query.retrieve.ports import ChunkKey, Chunks, Hit, Reranker, SearchEmbedder
 from pipelines.query.retrieve.search import Retrieval, Searcher
 from pipelines.query.retrieve.widen import passages, wanted
 from pipelines.query.settings import QuerySettings
-from schemas.query import Gate, Grade, Rephrased, Retrieved, Source
+from schemas.query import Earlier, Gate, Grade, Rephrased, Retrieved, Source
 
 NOTHING_FOUND: Grade = 5
 FINE: Grade = 0
@@ -23,6 +27,7 @@ FINE: Grade = 0
 
 RERANKED, KEPT = 20, 5  # hits read by the reranker, and left of them
 LOOKED_INTO = 20  # hits whose units are measured
+READ_ON = 24  # chunks from the beginning of a page that was shown, which a further question is most likely about
 
 
 async def retrieve(
@@ -54,16 +59,26 @@ async def retrieve(
             timings_ms=asked.timings_ms,
         )
     began = perf_counter()
-    keyword = asked.mode == "keyword"
-    found = await searcher.find(
+    find = partial(
+        searcher.find,
         request.site,
-        asked.question,
         kind="hybrid",
         size=max(LOOKED_INTO, RERANKED if reranker else 0, settings.content_hits),
         groups=request.groups,
         around=0 if reranker else settings.neighbours,
         lang=request.lang,
     )
+    followed = None
+    if asked.earlier is None:
+        found = await find(asked.question)
+    else:
+        whole = joined(asked.earlier.question, asked.question)
+        found, both = await asyncio.gather(find(asked.question), find(whole))
+        followed = await _followed(asked.question, asked.earlier, found, both, chunks)
+    if followed is not None:
+        asked = asked.model_copy(update={"question": followed.question, "mode": "semantic"})
+        found = followed.found
+    keyword = asked.mode == "keyword"
     hits = found.hits
     if keyword and any(hit.bm25 is not None for hit in hits):
         hits = [hit for hit in hits if hit.bm25 is not None]  # by its words as they stand, where the index has them
@@ -81,14 +96,18 @@ async def retrieve(
     findings = Findings(())
     if found.vector is not None and reranker is None:
         seen = found.candidates
-        findings = weigh(asked.question, found.vector, hits, near, seen.terms, seen.total)
+        if followed is None:
+            findings = weigh(asked.question, found.vector, hits, near, seen.terms, seen.total)
+        else:
+            findings, near = followed.findings, followed.near
         hits = findings.ordered(hits, settings.content_hits)
     timings["evidence"] = (perf_counter() - began) * 1000
     began = perf_counter()
     grade: Grade = FINE if hits else NOTHING_FOUND
     gate = sure = None
     if found.model is not None:
-        sure = sureness(findings, found.model.profile.sureness)
+        profile = found.model.profile.sureness
+        sure = sureness(findings, profile) if followed is None or reranker else followed.sure(profile)
         if settings.gate and not keyword:
             grade, gate = await _judged(asked, found, found.model, settings, findings.nearest)
         if settings.gate and sure is not None and hits:
@@ -110,6 +129,27 @@ async def retrieve(
         sure=sure,
         timings_ms=asked.timings_ms | timings | {"widen": (perf_counter() - began) * 1000},
     )
+
+
+async def _followed(
+    question: str, earlier: Earlier, alone: Retrieval, both: Retrieval, chunks: Chunks
+) -> Followed | None:
+    """What answers the question together with the one before it; None where it stands alone."""
+    if alone.vector is None or not both.hits:
+        return None
+    pages = shown((alone, both), earlier.pages)
+    known = {hit.place for hit in (*both.hits, *both.near)}
+    places: list[ChunkKey] = [(page, "content", n) for page in pages for n in range(READ_ON)]
+    around = await chunks.chunks(both.hits[0].index, [place for place in places if place not in known])
+    # One that was refused, or whose answer nobody has told us of, was about what is found for it.
+    pages = pages or [both.hits[0].page_key]
+    read = (*alone.near, *alone.hits, *both.near, *both.hits, *around)
+    chance = leaning(earlier.signs, alone.vector, read, pages)
+    if chance < LEAST and (chance < LEAST_UNSURE or sure_alone(question, alone)):
+        return None
+    revisions = {hit.page_key: hit.revision for hit in (*reversed(around), *both.hits)}
+    around = [chunk for chunk in around if chunk.revision == revisions[chunk.page_key]]
+    return follow(question, earlier.question, alone, both, around, pages)
 
 
 async def widen(

@@ -107,14 +107,14 @@ async def test_who_follows_to_the_end_keeps_the_answer_before_handing_it_on() ->
 async def test_the_next_question_gets_the_history_from_the_store() -> None:
     bench = Bench()
     await bench.follow(await bench.begin(), answer("Daily."), Done())
-    assert await bench.go_on(2) == (Turn(question="Question 1?", answer="Daily."),)
+    assert await bench.go_on(2) == (Turn(question="Question 1?", answer="Daily.", lang="en"),)
 
 
 async def test_an_answer_nobody_followed_is_completed_from_the_log() -> None:
     bench = Bench()
     await bench.begin()
     bench.log.events["request-0001"] = [QuestionRephrased(question="R", mode="semantic"), answer("Daily."), Done()]
-    assert await bench.go_on(2) == (Turn(question="Question 1?", answer="Daily."),)
+    assert await bench.go_on(2) == (Turn(question="Question 1?", answer="Daily.", lang="en"),)
     bench.log.events["request-0002"] = [answer("Second."), Done()]
     assert await bench.states() == ["answered", "answered"]
     assert await bench.states() == ["answered", "answered"]
@@ -164,7 +164,7 @@ async def test_a_stopped_answer_gets_its_text_when_it_has_ended() -> None:
     await bench.conversations.stopped(OWNER, asked.request_id)
     assert await bench.states() == ["stopped"]
     bench.log.events[asked.request_id] = [Token(text="Half"), answer("Half", stopped=True), Done()]
-    assert await bench.go_on(2) == (Turn(question="Question 1?", answer="Half"),)
+    assert await bench.go_on(2) == (Turn(question="Question 1?", answer="Half", lang="en"),)
 
 
 async def test_stopping_what_is_answered_changes_nothing() -> None:
@@ -256,7 +256,7 @@ async def test_asking_again_forgets_the_answer_it_replaces() -> None:
     await bench.go_on(2)
     await bench.follow(bench.ask(2), answer("Bad."), Done())
     said = await bench.conversations.go_on(OWNER, bench.ask(3), HERE, replaces="request-0002")
-    assert said == (Turn(question="Question 1?", answer="First."),)
+    assert said == (Turn(question="Question 1?", answer="First.", lang="en"),)
     assert await bench.states() == ["answered", "pending"]
 
 
