@@ -52,7 +52,7 @@ def describing(evidence: Sequence[Evidence], lead_in: str) -> Quotation:
     """What fits best on the page of the best unit."""
     best = evidence[0]
     there = [each for each in evidence if each.n == best.n]
-    return Quotation(tuple(_written(_fitting(there, PASSAGE), lead_in)))
+    return Quotation(tuple(_written(_fitting(there, PASSAGE, above=True), lead_in)))
 
 
 def unsaid(evidence: Sequence[Evidence], told: str) -> list[Evidence]:
@@ -104,16 +104,22 @@ def chosen(evidence: Sequence[Evidence]) -> list[Evidence]:
     return _fitting(well, ROOM)
 
 
-def _fitting(evidence: Sequence[Evidence], room: int) -> list[Evidence]:
-    """The first, and as many of the others as there is room for; nothing twice."""
+def _fitting(evidence: Sequence[Evidence], room: int, *, above: bool = False) -> list[Evidence]:
+    """The first, and as many of the others as there is room for; nothing twice.
+
+    Args:
+        above: what is written above a list or table takes room, too.
+    """
     taken: list[Evidence] = []
     for each in evidence:
         if len(taken) == MOST:
             break
-        if taken and (len(each.text) > room or any(_overlap(each, other) for other in taken)):
+        begins = above and not any(_together(each, other) for other in taken)
+        length = len(each.text) + (len(_above(each)) if begins else 0)
+        if taken and (length > room or any(_overlap(each, other) for other in taken)):
             continue
         taken.append(each)
-        room -= len(each.text)
+        room -= length
     return taken
 
 

@@ -65,20 +65,19 @@ def shown(found: Iterable[Retrieval], pages: Sequence[str]) -> list[str]:
     return [page for page in pages if page in there]
 
 
-def leaning(signs: Signs, vector: Vector32, read: Iterable[Hit], pages: Collection[str]) -> float:
-    """Chance that a question leans on the one before it.
+def signals(signs: Signs, vector: Vector32, read: Iterable[Hit], pages: Collection[str]) -> dict[str, float]:
+    """What tells whether a question leans on the one before it, for `LEANS`.
 
     Args:
         vector: of the question alone. read: all chunks that were read. pages: that were shown.
     """
-    signals = {
+    return {
         "leans": float(signs.leans),
         "opens": float(signs.opens),
         "refers": float(signs.refers),
         "named": float(min(signs.named, 8)),
         "apart": apart(vector, read, pages),
     }
-    return LEANS.score(signals)
 
 
 def sure_alone(question: str, alone: Retrieval) -> bool:

@@ -14,7 +14,17 @@ from time import perf_counter
 
 from pipelines.query.retrieve.evidence import Findings, graded, sureness, weigh
 from pipelines.query.retrieve.gate import Evidence, Spoken, judge
-from pipelines.query.retrieve.leaning import LEAST, LEAST_UNSURE, Followed, follow, joined, leaning, shown, sure_alone
+from pipelines.query.retrieve.leaning import (
+    LEANS,
+    LEAST,
+    LEAST_UNSURE,
+    Followed,
+    follow,
+    joined,
+    shown,
+    signals,
+    sure_alone,
+)
 from pipelines.query.retrieve.ports import ChunkKey, Chunks, Hit, Reranker, SearchEmbedder
 from pipelines.query.retrieve.search import Retrieval, Searcher
 from pipelines.query.retrieve.widen import passages, wanted
@@ -137,19 +147,26 @@ async def _followed(
     """What answers the question together with the one before it; None where it stands alone."""
     if alone.vector is None or not both.hits:
         return None
-    pages = shown((alone, both), earlier.pages)
-    known = {hit.place for hit in (*both.hits, *both.near)}
-    places: list[ChunkKey] = [(page, "content", n) for page in pages for n in range(READ_ON)]
-    around = await chunks.chunks(both.hits[0].index, [place for place in places if place not in known])
-    # One that was refused, or whose answer nobody has told us of, was about what is found for it.
-    pages = pages or [both.hits[0].page_key]
+    pages, around = await read_on(earlier, alone, both, chunks)
     read = (*alone.near, *alone.hits, *both.near, *both.hits, *around)
-    chance = leaning(earlier.signs, alone.vector, read, pages)
+    chance = LEANS.score(signals(earlier.signs, alone.vector, read, pages))
     if chance < LEAST and (chance < LEAST_UNSURE or sure_alone(question, alone)):
         return None
     revisions = {hit.page_key: hit.revision for hit in (*reversed(around), *both.hits)}
     around = [chunk for chunk in around if chunk.revision == revisions[chunk.page_key]]
     return follow(question, earlier.question, alone, both, around, pages)
+
+
+async def read_on(earlier: Earlier, alone: Retrieval, both: Retrieval, chunks: Chunks) -> tuple[list[str], list[Hit]]:
+    """The pages that were shown, and what of them no search has read."""
+    if not both.hits:
+        return [], []
+    pages = shown((alone, both), earlier.pages)
+    known = {hit.place for hit in (*both.hits, *both.near)}
+    places: list[ChunkKey] = [(page, "content", n) for page in pages for n in range(READ_ON)]
+    around = await chunks.chunks(both.hits[0].index, [place for place in places if place not in known])
+    # One that was refused, or whose answer nobody has told us of, was about what is found for it.
+    return pages or [both.hits[0].page_key], around
 
 
 async def widen(

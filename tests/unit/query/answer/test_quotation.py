@@ -94,3 +94,14 @@ def test_of_opening_hours_the_row_of_the_day_that_was_asked_about_comes_first() 
     tuesday, sunday = date(2026, 11, 24), date(2026, 11, 22)
     assert [each.start for each in on_day(evidence, tuesday, "en")] == [20, 40]
     assert [each.start for each in on_day(evidence, sunday, "en")] == [40, 20]
+
+
+def test_of_a_page_what_stands_above_a_table_takes_room_as_well() -> None:
+    header = f"| {'Ticket ' * 40}| Price |"
+    first, row = (
+        Evidence(n=1, start=0, text="Children pay half.", kind="prose", block=0, score=5),
+        Evidence(n=1, start=50, text="| Adults | 4 euros |", kind="row", header=header, block=50, of=2, score=4),
+    )
+    long = Evidence(n=1, start=90, text="Lockers need a coin. " * 6, kind="prose", block=90, score=3)
+    shown = [citation.quote for citation in describing([first, row, long], "About:").citations]
+    assert shown == [first.text, plain(row.text)]

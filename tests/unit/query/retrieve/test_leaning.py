@@ -11,14 +11,15 @@ import pytest
 from adapters.embedders.fake import FakeEmbedder
 from pipelines.query.rephrase.follow_up import signs
 from pipelines.query.retrieve.leaning import (
+    LEANS,
     LEAST,
     NOWHERE,
     Followed,
     apart,
     follow,
     joined,
-    leaning,
     shown,
+    signals,
     sure_alone,
 )
 from pipelines.query.retrieve.ports import (
@@ -105,7 +106,7 @@ def test_words_and_what_is_found_tell_whether_a_question_leans(
 ) -> None:
     """`elsewhere`: how much nearer other pages are to it than the one that was shown, in standard deviations."""
     monkeypatch.setattr("pipelines.query.retrieve.leaning.apart", lambda *_: elsewhere)
-    assert (leaning(signs(question), embedded(question), [], [DOGS]) >= LEAST) is leans
+    assert (LEANS.score(signals(signs(question), embedded(question), [], [DOGS])) >= LEAST) is leans
 
 
 def test_the_nearer_the_page_that_was_shown_the_likelier_a_question_leans_on_it() -> None:
@@ -114,7 +115,8 @@ def test_the_nearer_the_page_that_was_shown_the_likelier_a_question_leans_on_it(
     assert by_page[DOGS] < 0 < by_page[POOL]
     assert by_page[DOGS] == pytest.approx(-by_page[POOL])
     words, vector = signs("Which tag worn visibly"), embedded("Which tag worn visibly")
-    assert leaning(words, vector, read, [DOGS]) > leaning(words, vector, read, [POOL])
+    of_dogs, of_pool = (LEANS.score(signals(words, vector, read, [key])) for key in (DOGS, POOL))
+    assert of_dogs > of_pool
 
 
 def test_a_page_that_is_not_read_is_far_away_and_the_only_one_is_near() -> None:
