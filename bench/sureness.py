@@ -59,8 +59,8 @@ def main() -> None:
     right = answers & np.array([each.page_right for each in samples])
     for said, label in (("unit", good), ("page", right)):
         fitted = logistic(values, label.astype(float), names)
-        print(f"{said}={_rounded(fitted)}")
-    unit, page = _across(values, good, names), _across(values, right, names)
+        print(f"{said}={rounded(fitted)}")
+    unit, page = across(values, good, names), across(values, right, names)
     lines = [(u, p, *_outcome(samples, unit >= u, page >= p)) for u, p in product(THRESHOLDS, THRESHOLDS)]
     about = f"{len(samples)} everyday questions (tune), each judged by weights fitted on others"
     report("sureness", about, ("unit", "page", "useful", "wrong material", "false refusals", "pages"), lines)
@@ -112,7 +112,7 @@ def _verdict(case: Case, retrieved: Retrieved, write: Callable[[Sequence[Evidenc
     return judged(case, Shown(quotation.text, 0, tuple(pages.values()), cited))
 
 
-def _across(values: Floats, label: NDArray[np.bool_], names: Sequence[str]) -> Floats:
+def across(values: Floats, label: NDArray[np.bool_], names: Sequence[str]) -> Floats:
     """The chance of each, by weights fitted on the other folds."""
     fold = np.random.default_rng(SEED).integers(0, FOLDS, len(label))
     chances = np.zeros(len(label))
@@ -140,5 +140,5 @@ def _outcome(
     return useful / len(samples), wrong / len(samples), refused / answerable, pages / len(samples)
 
 
-def _rounded(fitted: Calibration) -> Calibration:
+def rounded(fitted: Calibration) -> Calibration:
     return Calibration(round(fitted.bias, 3), {name: round(weight, 3) for name, weight in fitted.weights.items()})
