@@ -76,6 +76,8 @@ def pairs() -> Iterator[Pair]:
     for case in tune:
         if case.kind.startswith("follow-up"):
             yield Pair(case.history[-1], case.question, True)
+        elif case.history:
+            yield Pair(case.history[-1], case.question, False)
     rng = random.Random(SEED)
     openings = {lang: [each["opening"] for each in written if each["lang"] == lang] for lang in LANGUAGES}
     for case in tune:
