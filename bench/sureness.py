@@ -24,7 +24,7 @@ from bench.report import report
 from bench.system import system
 from bench.visitors import LANGUAGES, SITE, Case, Shown, Verdict, cases, fill, judged, part_of
 from pipelines.query.answer.quotation import Quotation, answering, describing
-from pipelines.query.rephrase.follow_up import continued
+from pipelines.query.rephrase.follow_up import earlier
 from pipelines.query.rephrase.rewrite import search_mode
 from pipelines.query.retrieve.ports import Calibration
 from pipelines.query.retrieve.retrieve import retrieve
@@ -57,8 +57,8 @@ def main() -> None:
     names, values, good, right = _table(found)
     for said, label in (("unit", good), ("page", right)):
         fitted = logistic(values, label.astype(float), names)
-        print(f"{said}={_rounded(fitted)}")
-    unit, page = _across(values, good, names), _across(values, right, names)
+        print(f"{said}={rounded(fitted)}")
+    unit, page = across(values, good, names), across(values, right, names)
     lines = [(u, p, *_outcome(found, unit >= u, page >= p)) for u, p in product(THRESHOLDS, THRESHOLDS)]
     about = f"{len(found)} everyday questions (tune), each judged by weights fitted on others"
     report("sureness", about, ("unit", "page", "useful", "wrong material", "false refusals", "pages"), lines)
@@ -67,7 +67,7 @@ def main() -> None:
 def outcome(found: Sequence[Sample], least_unit: float, least_page: float) -> tuple[float, float, float, float]:
     """Useful, wrong material, false refusals, pages shown: shares, by weights fitted on other questions."""
     names, values, good, right = _table(found)
-    unit, page = _across(values, good, names), _across(values, right, names)
+    unit, page = across(values, good, names), across(values, right, names)
     return _outcome(found, unit >= least_unit, page >= least_page)
 
 
@@ -120,8 +120,7 @@ def _rephrased(case: Case, short: int) -> Rephrased:
         deadline=now + timedelta(minutes=5),
     )
     mode = search_mode(case.question, short)
-    question = continued(case.question, history) if mode == "semantic" else case.question
-    return Rephrased(request=request, question=question, mode=mode)
+    return Rephrased(request=request, question=case.question, earlier=earlier(case.question, history), mode=mode)
 
 
 def _sample(case: Case, retrieved: Retrieved) -> Sample:
@@ -138,7 +137,7 @@ def _verdict(case: Case, retrieved: Retrieved, write: Callable[[Sequence[Evidenc
     return judged(case, Shown(quotation.text, 0, tuple(pages.values()), cited))
 
 
-def _across(values: Floats, label: NDArray[np.bool_], names: Sequence[str]) -> Floats:
+def across(values: Floats, label: NDArray[np.bool_], names: Sequence[str]) -> Floats:
     """The chance of each, by weights fitted on the other folds."""
     fold = np.random.default_rng(SEED).integers(0, FOLDS, len(label))
     chances = np.zeros(len(label))
@@ -166,5 +165,5 @@ def _outcome(
     return useful / len(samples), wrong / len(samples), refused / answerable, pages / len(samples)
 
 
-def _rounded(fitted: Calibration) -> Calibration:
+def rounded(fitted: Calibration) -> Calibration:
     return Calibration(round(fitted.bias, 3), {name: round(weight, 3) for name, weight in fitted.weights.items()})

@@ -361,6 +361,17 @@ def sureness() -> None:
     bench.main()
 
 
+@app.command(name="follow-ups")
+def follow_ups() -> None:
+    """Fit whether a question leans on the one before it, on follow-ups and changes of topic on the sample site.
+
+    Example: pagewire bench follow-ups
+    """
+    from bench import follow_ups as bench
+
+    bench.main()
+
+
 @app.command()
 def citations(
     part: Annotated[

@@ -34,6 +34,8 @@ class Turn(Wire):
 
     question: str
     answer: str
+    lang: Lang | None = Field(default=None, description="It was answered in; null: who asks has not said so.")
+    pages: tuple[str, ...] = Field(default=(), description="Keys of the pages that the answer cites, in its order.")
 
 
 class Question(Message):
@@ -58,11 +60,29 @@ class Stop(Message):
     site: SiteId | None = Field(default=None, description="Where it was said; null: written before stops said so.")
 
 
+class Signs(Wire):
+    """What the words of a question tell of whether it leans on the one before it."""
+
+    leans: bool = Field(description="It can hardly be understood alone.")
+    opens: bool = Field(description='It begins as a follow-up does, perhaps after a word like "ok".')
+    refers: bool = Field(description='It says "it", "there" or the like.')
+    named: int = Field(ge=0, description="Words that may say what it is about.")
+
+
+class Earlier(Wire):
+    """What a question may lean on, where no model has put it into one that stands alone."""
+
+    question: str = Field(description="The one before, with those that it leans on itself.")
+    pages: tuple[str, ...] = Field(default=(), description="Keys of the pages that its answer cites.")
+    signs: Signs
+
+
 class Rephrased(Message):
-    """`query.rephrased`: the one self-contained question that is searched and answered."""
+    """`query.rephrased`: the question that is searched and answered."""
 
     request: Question
     question: str
+    earlier: Earlier | None = Field(default=None, description="Null: the question stands alone.")
     mode: SearchMode
     courtesy: CourtesyKind | None = Field(default=None, description="Of a courtesy; null: something is asked.")
     timings_ms: dict[str, float] = Field(default_factory=dict)

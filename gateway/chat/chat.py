@@ -55,7 +55,7 @@ async def chat(site: str, caller: MayChat, edge: TheEdge, request: Request) -> R
         await edge.conversations.begin(owner_of(caller, site), question, edge.ports.answers.here(question.request_id))
     else:
         question = question.model_copy(update={"conversation_id": asked.conversation_id})
-        question = await continue_conversation(edge, caller, question)
+        question = await continue_conversation(edge, caller, question, named=asked.lang is not None)
     return await ask(edge, request, caller, question)
 
 
@@ -75,19 +75,22 @@ def new_question(edge: Edge, caller: Caller, site: str, text: str, lang: Lang | 
 
 
 async def continue_conversation(
-    edge: Edge, caller: Caller, question: Question, replaces: str | None = None
+    edge: Edge, caller: Caller, question: Question, replaces: str | None = None, *, named: bool = True
 ) -> Question:
     """The question with the history of its conversation, which has kept it.
+
+    Args:
+        named: who asks has named its language.
 
     Raises:
         UnknownConversation, Retryable. Problem: 409.
     """
     owner, position = owner_of(caller, question.site), edge.ports.answers.here(question.request_id)
     try:
-        said = await edge.conversations.go_on(owner, question, position, replaces=replaces)
+        languages = () if named else edge.settings.site(question.site).languages
+        return await edge.conversations.go_on(owner, question, position, replaces=replaces, languages=languages)
     except AnswerUnderWay as err:
         raise Problem(409, err.code, str(err), extra={"request_id": err.request_id}) from None
-    return question.model_copy(update={"history": said})
 
 
 async def ask(edge: Edge, request: Request, caller: Caller, question: Question) -> Response:

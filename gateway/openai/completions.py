@@ -177,7 +177,9 @@ def asked(messages: tuple[ChatMessage, ...], kept: int, *, answers: bool) -> tup
         raise Problem(400, "question-too-long", f"messages: a question has at most {MAX_QUESTION:,} characters")
     said = [m for m in messages[:last] if m.role in ("user", "assistant") and m.text]
     turns = [
-        (q.text, a.text if answers else "") for q, a in pairwise(said) if (q.role, a.role) == ("user", "assistant")
+        Turn(question=q.text, answer=a.text if answers else "")
+        for q, a in pairwise(said)
+        if (q.role, a.role) == ("user", "assistant")
     ]
     return text, newest(turns, kept)
 

@@ -11,7 +11,7 @@ an id that came into other hands leads nowhere.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import aclosing, suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
@@ -45,7 +45,8 @@ from schemas.conversation import (
     Feedback,
     StoredTurn,
 )
-from schemas.query import Question, Turn
+from schemas.query import Question
+from text.language import language_of
 
 log = structlog.get_logger(__name__)
 
@@ -149,12 +150,20 @@ class Conversations:
             log.warning("a conversation is not kept", error=str(err))
 
     async def go_on(
-        self, owner: ConversationOwner, question: Question, position: str, *, replaces: str | None = None
-    ) -> tuple[Turn, ...]:
-        """Keep a further question; the history it is asked in.
+        self,
+        owner: ConversationOwner,
+        question: Question,
+        position: str,
+        *,
+        replaces: str | None = None,
+        languages: Sequence[str] = (),
+    ) -> Question:
+        """Keep a further question; it, with the history it is asked in.
 
         Args:
             replaces: the request whose question this asks again.
+            languages: the site's, where who asks has named none: what no words tell ("sauna?") is in the
+                conversation's.
 
         Raises:
             UnknownConversation, AnswerUnderWay. Retryable: without its conversation a question cannot be understood.
@@ -164,12 +173,14 @@ class Conversations:
             now = self._clock()
             if (last := last_turn(kept.conversation)) and last.state == "pending" and now < last.deadline:
                 raise AnswerUnderWay(last.request_id)
+            if languages and last is not None:
+                question = question.model_copy(update={"lang": language_of(question.question, (last.lang, *languages))})
             conversation = continued(kept.conversation, question, position, replaces=replaces)
             try:
                 await self._store.put(replace(kept, conversation=conversation))
             except ConversationChanged:
                 continue  # most likely by another question, which is found under way now
-            return history(conversation, self._messages)
+            return question.model_copy(update={"history": history(conversation, self._messages)})
         raise ConversationChanged("the conversation is written by others all the time; try again")
 
     async def follow(

@@ -16,11 +16,13 @@ from schemas.conversation import (
     ConversationSummary,
     StoredTurn,
 )
+from schemas.keys import page_key
 from schemas.query import MAX_HISTORY, MAX_QUESTION, Question, Turn
 from text.sentences import cut
 
 KEPT_TURNS = 100  # of a conversation; the oldest fall off
 TITLE_CHARS = 80  # of the first question
+CITED_PAGES = 3  # of an answer, that a further question may be about
 
 
 @dataclass(frozen=True)
@@ -159,25 +161,30 @@ def last_turn(conversation: Conversation) -> StoredTurn | None:
 
 def history(conversation: Conversation, messages: int) -> tuple[Turn, ...]:
     """What was said, as much of it as is read: questions without an answer say nothing."""
-    said = [(turn.question, turn.answer) for turn in visible(conversation) if turn.answer]
-    return newest(said, messages)
+    answered = [turn for turn in visible(conversation) if turn.answer]
+    return newest([_said(conversation.site, turn) for turn in answered], messages)
 
 
-def newest(said: Sequence[tuple[str, str]], messages: int) -> tuple[Turn, ...]:
+def _said(site: str, turn: StoredTurn) -> Turn:
+    cited = dict.fromkeys(page_key(site, source.lang, source.page_id) for source in turn.sources)
+    return Turn(question=turn.question, answer=turn.answer, lang=turn.lang, pages=tuple(cited)[:CITED_PAGES])
+
+
+def newest(said: Sequence[Turn], messages: int) -> tuple[Turn, ...]:
     """The newest questions with their answers, oldest first: as much as rewriting and answering read.
 
     At most `messages` messages and `MAX_HISTORY` characters; the oldest that is kept may be cut at its end.
     """
     kept: list[Turn] = []
     left = MAX_HISTORY
-    for question, answer in reversed(said[-((messages + 1) // 2) :] if messages else []):
-        asked = _cut(question, min(left, MAX_QUESTION))
-        answered = _cut(answer, left - len(asked))
+    for turn in reversed(said[-((messages + 1) // 2) :] if messages else []):
+        asked = _cut(turn.question, min(left, MAX_QUESTION))
+        answered = _cut(turn.answer, left - len(asked))
         if not asked:
             break
-        kept.append(Turn(question=asked, answer=answered))
+        kept.append(turn.model_copy(update={"question": asked, "answer": answered}))
         left -= len(asked) + len(answered)
-        if answered != answer:
+        if answered != turn.answer:
             break
     return tuple(reversed(kept))
 

@@ -23,6 +23,7 @@ from schemas.ingest import Chunk, Chunker, PageChunks, PageEmbeddings, ReceiptEv
 from schemas.page import Attachment, PageChange, PageDocument, PageMeta
 from schemas.query import Question, Rephrased, Retrieved, Stop, Turn
 from schemas.topics import CHUNKS, TOPICS
+from schemas.worker import PauseNote
 from tests.asking import question, retrieved, source
 from tests.making import NOON, change, no_attachments, parts_of
 
@@ -61,6 +62,7 @@ MESSAGES: dict[type[Message], Message] = {
         event=Accepted(request_id="request-0001", conversation_id="conversation-1"),
     ),
     Stop: Stop(request_id="request-0001", site="town"),
+    PauseNote: PauseNote(worker="town:1", stage="index", code="denied", reason="401", since=NOON, at=NOON),
 }
 
 

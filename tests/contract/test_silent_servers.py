@@ -34,7 +34,7 @@ async def address(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[str]:
         elastic_client: ["REQUEST_TIMEOUT"],
         inventory: ["REQUEST_TIMEOUT"],
         bundle: ["PING_TIMEOUT"],
-        kafka_client: ["REQUEST_TIMEOUT", "CLOSE_TIMEOUT"],
+        kafka_client: ["REQUEST_TIMEOUT", "ANSWER_TIMEOUT", "CLOSE_TIMEOUT"],
         log: ["READ_TIMEOUT"],
         openai_api: ["QUESTION_TIMEOUT", "PAGES_TIMEOUT"],
     }.items():

@@ -94,13 +94,31 @@ def describing(evidence: Sequence[Evidence], lead_in: str, tables: Sequence[Tabl
     """What fits best on the page of the best unit."""
     best = evidence[0]
     there = [each for each in evidence if each.n == best.n]
-    return Quotation(tuple(_written(_fitting(there, PASSAGE), lead_in, tables)))
+    return Quotation(tuple(_written(_fitting(there, PASSAGE, above=True), lead_in, tables)))
 
 
 def unsaid(evidence: Sequence[Evidence], told: str) -> list[Evidence]:
     """Best first, what does not stand in an answer that the visitor has read."""
     read = plain(told)
     return [each for each in evidence if plain(each.text) not in read]
+
+
+def further(evidence: Sequence[Evidence], told: str) -> tuple[list[Evidence], bool]:
+    """Best first, what answers a further question: what the visitor has read does not come again.
+
+    But for the best of it where nothing new is as good: of several rows that were shown, it is the one that is meant;
+    of a sentence that was all, what stands around it comes with it.
+
+    Returns: that, and whether to quote the best alone would be the same answer once more.
+    """
+    others = unsaid(evidence, told)
+    if others and others[0] is evidence[0]:
+        return others, False
+    best = evidence[0]
+    if len(evidence) - len(others) > 1:
+        return [best, *others], False
+    around = any(each.n == best.n for each in others)
+    return ([best, *others] if around or not others else others), True
 
 
 def on_day(evidence: Sequence[Evidence], day: date, lang: str, there: Container[int]) -> list[Evidence]:
@@ -132,16 +150,22 @@ def _chosen(evidence: Sequence[Evidence], room: int) -> list[Evidence]:
     return _fitting(well, room)
 
 
-def _fitting(evidence: Sequence[Evidence], room: int, most: int = MOST) -> list[Evidence]:
-    """The first, and as many of the others as there is room for; nothing twice."""
+def _fitting(evidence: Sequence[Evidence], room: int, most: int = MOST, *, above: bool = False) -> list[Evidence]:
+    """The first, and as many of the others as there is room for; nothing twice.
+
+    Args:
+        above: what is written above a list or table takes room, too.
+    """
     taken: list[Evidence] = []
     for each in evidence:
         if len(taken) == most:
             break
-        if taken and (len(each.text) > room or any(_overlap(each, other) for other in taken)):
+        begins = above and not any(_together(each, other) for other in taken)
+        length = len(each.text) + (len(_above(each)) if begins else 0)
+        if taken and (length > room or any(_overlap(each, other) for other in taken)):
             continue
         taken.append(each)
-        room -= len(each.text)
+        room -= length
     return taken
 
 

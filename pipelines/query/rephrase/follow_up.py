@@ -1,9 +1,11 @@
-"""Follow-ups without a model: a question that leans on the one before is asked together with it.
+"""Follow-ups without a model: what a question may lean on, and what its words tell of whether it does.
 
-    "What does a library card cost?"   "And for children?"  ─▶  both, in one
-    "What does a library card cost?"   "Where is the pool?" ─▶  the second alone
+    "What does a library card cost?"   "And for children?"  ─▶  it begins as one, and names one thing
+    "What does a library card cost?"   "Where is the pool?" ─▶  it names what it is about
 
-Seen by words alone: how it begins, what it says "it" to, and whether it names anything of its own.
+By words alone: how it begins, what it says "it" to, and whether it names anything of its own. Whether it leans is
+decided with what the search finds for it (pipelines.query.retrieve.leaning); of the questions further back only these
+signs tell.
 """
 
 from __future__ import annotations
@@ -13,7 +15,7 @@ from dataclasses import dataclass
 from functools import cache
 
 from prompts.loader import sentences
-from schemas.query import MAX_QUESTION, Turn
+from schemas.query import MAX_QUESTION, Earlier, Signs, Turn
 from text.language import spoken, stopwords
 from text.words import words
 
@@ -28,6 +30,33 @@ class _Marks:
     openers: tuple[str, ...]
     pronouns: frozenset[str]
     generic: frozenset[str]
+
+
+def earlier(question: str, history: Sequence[Turn]) -> Earlier | None:
+    """What a question may lean on; None where nothing was asked before it.
+
+    Args:
+        history: without greetings and thanks.
+    """
+    if not history:
+        return None
+    before = continued(history[-1].question, history[:-1])
+    return Earlier(question=before, pages=history[-1].pages, signs=signs(question))
+
+
+def signs(question: str) -> Signs:
+    """What the words of a question tell, in all languages that it may be in."""
+    said = words(question)
+    heard = [_marks()[lang] for lang in spoken(question) if lang in _marks()]
+    empty = frozenset[str]().union(
+        *stopwords().values(), *(marks.generic | marks.pronouns for marks in _marks().values())
+    )
+    return Signs(
+        leans=leans(question),
+        opens=any(_begins(some, marks) for marks in heard for some in (said, said[1:])),
+        refers=any(not marks.pronouns.isdisjoint(said) for marks in heard),
+        named=sum(word not in empty for word in dict.fromkeys(said)),
+    )
 
 
 def continued(question: str, history: Sequence[Turn]) -> str:
@@ -52,8 +81,11 @@ def _leans(question: str, lang: str) -> bool:
     named = sum(word not in empty for word in said)
     if not named:
         return True
-    begins = f"{' '.join(said)} ".startswith(marks.openers)
-    return (begins and named <= NAMED) or (named == 1 and not marks.pronouns.isdisjoint(said))
+    return (_begins(said, marks) and named <= NAMED) or (named == 1 and not marks.pronouns.isdisjoint(said))
+
+
+def _begins(said: Sequence[str], marks: _Marks) -> bool:
+    return f"{' '.join(said)} ".startswith(marks.openers)
 
 
 @cache

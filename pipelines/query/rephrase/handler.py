@@ -2,7 +2,8 @@
 
 query.requests ─▶ rephrase ─▶ query.rephrased
 
-A courtesy is handed on as one, in the language it was said in: nothing is searched for it."""
+A courtesy is handed on as one, in the language it was said in: nothing is searched for it. One or two words are looked
+up as they stand where they open a conversation, and are rewritten as any other question where they go on with one."""
 
 from __future__ import annotations
 
@@ -13,6 +14,7 @@ from time import perf_counter
 import structlog
 
 from pipelines.query.rephrase.courtesy import heard
+from pipelines.query.rephrase.follow_up import earlier
 from pipelines.query.rephrase.rewrite import Rewriter, rewrite, search_mode
 from pipelines.query.settings import QuerySettings
 from pipelines.query.site_prompts import SitePrompts
@@ -27,7 +29,7 @@ logger = structlog.get_logger(__name__)
 def rephrase_handler(settings: QuerySettings, site_prompts: SitePrompts, rewriter: Rewriter | None) -> Handler:
     """A question becomes one that needs no conversation.
 
-    Without a rewriter, or when it fails, one that leans on earlier questions is asked together with them.
+    Without a rewriter, or when it fails, it is handed on with what it may lean on.
     """
 
     async def handle(record: Record, sender: Sender) -> None:
@@ -35,14 +37,29 @@ def rephrase_handler(settings: QuerySettings, site_prompts: SitePrompts, rewrite
         began = perf_counter()
         understood = heard(request.question, request.lang, conversing=bool(request.history))
         question, mode = understood.question, search_mode(understood.question, settings.short_question_words)
+        before = None
         awaited = datetime.now(UTC) < request.deadline  # after it, the answer stage says so
         if understood.kind is not None:
             mode, request = "courtesy", request.model_copy(update={"lang": understood.lang})
-        elif mode == "semantic" and awaited:
+        elif awaited:
             asked = request.model_copy(update={"question": question, "history": _questions(request.history)})
-            question = await rewrite(asked, settings, site_prompts, rewriter)
+            rewritten = None
+            if mode == "semantic" or asked.history:
+                rewritten = await rewrite(asked, settings, site_prompts, rewriter)
+            if rewritten is None:
+                before = earlier(question, asked.history)
+            else:
+                question = rewritten
+                mode = mode if mode == "semantic" else search_mode(rewritten, settings.short_question_words)
         timings = {"rephrase": (perf_counter() - began) * 1000}
-        message = Rephrased(request=request, question=question, mode=mode, courtesy=understood.kind, timings_ms=timings)
+        message = Rephrased(
+            request=request,
+            question=question,
+            earlier=before,
+            mode=mode,
+            courtesy=understood.kind,
+            timings_ms=timings,
+        )
         await sender.send(REPHRASED, request.conversation_id, message)
         logger.info("rephrased", mode=mode, changed=question != request.question, ms=round(timings["rephrase"]))
 

@@ -1,7 +1,7 @@
 """Rephrase: one question that can be searched and answered without its conversation.
 
-question + history ─▶ search_mode ─ keyword ─────────────────────────────▶ as it is
-                                  └ semantic ─▶ values ─▶ model ─▶ parsed ─▶ rewritten, or as it is
+question + history ─▶ values ─▶ model ─▶ parsed ─▶ rewritten
+                             └ no model, or it fails ─▶ as it is, and what it may lean on (follow_up)
 """
 
 from __future__ import annotations
@@ -15,7 +15,6 @@ from typing import Literal, NamedTuple
 import structlog
 
 from pipelines.query.ports import ChatModels, ExamplePicker
-from pipelines.query.rephrase.follow_up import continued
 from pipelines.query.settings import QuerySettings
 from pipelines.query.site_prompts import SitePrompts
 from pipelines.query.translate import terms_back
@@ -121,12 +120,10 @@ def _unwrapped(line: str) -> str:
 
 async def rewrite(
     request: Question, settings: QuerySettings, site_prompts: SitePrompts, rewriter: Rewriter | None
-) -> str:
-    """The question as the model puts it; without a rewriter, or when it fails, together with the earlier questions it
-    leans on.
-    """
+) -> str | None:
+    """The question as the model puts it; None without a rewriter, or when it fails."""
     if rewriter is None:
-        return continued(request.question, request.history)
+        return None
     site, prompt_set = settings.site(request.site), site_prompts.of(request.site)
     lang = site.languages[0]
     asks = values(
@@ -145,11 +142,11 @@ async def rewrite(
             completion = await model.complete(messages, max_tokens=OUTPUT_TOKENS)
     except TimeoutError:
         logger.warning("not rephrased", code="timeout", seconds=PATIENCE)
-        return continued(request.question, request.history)
+        return None
     except PagewireError as err:
         logger.warning("not rephrased", code=err.code, error=str(err))
-        return continued(request.question, request.history)
+        return None
     if completion.cut:  # half a question asks for something else
         logger.warning("not rephrased", code="cut", tokens=OUTPUT_TOKENS)
-        return continued(request.question, request.history)
+        return None
     return parsed(completion.text, request.question)

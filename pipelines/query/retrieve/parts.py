@@ -100,7 +100,7 @@ async def by_part(pieces: Sequence[str], found: Retrieval, hits: Sequence[Hit], 
     if not pieces or found.model is None or found.vector is None:
         return []
     vectors = await asyncio.gather(*map(found.model.query, pieces))
-    seen, common, weighed = found.candidates, found.model.profile.common, list[AskedPart]()
+    seen, common, weighed = found.candidates, found.common, list[AskedPart]()
     for piece, vector in zip(pieces, vectors, strict=True):
         if not weighed:
             findings = near_topic = weigh(piece, vector, hits, near, seen.terms, seen.total, common)

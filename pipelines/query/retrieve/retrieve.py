@@ -1,24 +1,38 @@
 """Retrieve: the sources an answer may read, and whether there is an answer in them.
 
 query.rephrased ─▶ hits in five fields + keywords ─▶ evidence ─▶ (reranker) ─▶ gate ─▶ neighbours ─▶ query.retrieved
+               └ may it lean on the question before? both are searched for, and what is found tells (leaning)
 """
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from functools import partial
 from time import perf_counter
 
 from pipelines.query.retrieve.evidence import UNCLEAR, Findings, graded, sureness, weigh
 from pipelines.query.retrieve.gate import Evidence, Spoken, judge
+from pipelines.query.retrieve.leaning import (
+    LEANS,
+    LEAST,
+    LEAST_UNSURE,
+    Followed,
+    follow,
+    joined,
+    shown,
+    signals,
+    sure_alone,
+)
 from pipelines.query.retrieve.parts import AskedPart, by_part, parts
-from pipelines.query.retrieve.ports import Chunks, Hit, Reranker, SearchEmbedder
+from pipelines.query.retrieve.ports import ChunkKey, Chunks, Hit, Reranker, SearchEmbedder
 from pipelines.query.retrieve.search import Retrieval, Searcher
 from pipelines.query.retrieve.tables import whole_tables
 from pipelines.query.retrieve.widen import passages, wanted
 from pipelines.query.settings import QuerySettings
 from pipelines.query.translate import widened
-from schemas.query import Gate, Grade, Rephrased, Retrieved, Source, Table
+from schemas.query import Earlier, Gate, Grade, Rephrased, Retrieved, Source, Table
 
 NOTHING_FOUND: Grade = 5
 FINE: Grade = 0
@@ -26,6 +40,7 @@ FINE: Grade = 0
 
 RERANKED, KEPT = 20, 5  # hits read by the reranker, and left of them
 LOOKED_INTO = 30  # hits whose units are measured
+READ_ON = 24  # chunks from the beginning of a page that was shown, which a further question is most likely about
 
 
 async def retrieve(
@@ -57,17 +72,27 @@ async def retrieve(
             timings_ms=asked.timings_ms,
         )
     began = perf_counter()
-    keyword = asked.mode == "keyword"
-    question = widened(settings.site(request.site).glossary, request.lang, asked.question)
-    found = await searcher.find(
+    named = partial(widened, settings.site(request.site).glossary, request.lang)
+    find = partial(
+        searcher.find,
         request.site,
-        question,
         kind="hybrid",
         size=max(LOOKED_INTO, RERANKED if reranker else 0, settings.content_hits),
         groups=request.groups,
         around=settings.neighbours,
         lang=request.lang,
     )
+    followed = None
+    if asked.earlier is None:
+        found = await find(named(asked.question))
+    else:
+        whole = joined(asked.earlier.question, asked.question)
+        found, both = await asyncio.gather(find(named(asked.question)), find(named(whole)))
+        followed = await _followed(asked.question, asked.earlier, found, both, chunks)
+    if followed is not None:
+        asked = asked.model_copy(update={"question": followed.question, "mode": "semantic"})
+        found = followed.found
+    keyword = asked.mode == "keyword"
     hits = found.hits
     if keyword and any(hit.bm25 is not None for hit in hits):
         hits = [hit for hit in hits if hit.bm25 is not None]  # by its words as they stand, where the index has them
@@ -82,8 +107,10 @@ async def retrieve(
     asked_parts: list[AskedPart] = []
     if found.vector is not None:
         seen = found.candidates
-        common = found.model.profile.common if found.model else b""
-        findings = weigh(question, found.vector, hits, near, seen.terms, seen.total, common)
+        if followed is None:
+            findings = weigh(named(asked.question), found.vector, hits, near, seen.terms, seen.total, found.common)
+        else:
+            findings, near = followed.findings, followed.near
         if reranker is None or keyword:
             if not (writes or keyword):
                 asked_parts = await by_part(_pieces(asked), found, hits, near)
@@ -99,9 +126,10 @@ async def retrieve(
     grade: Grade = FINE if hits else NOTHING_FOUND
     gate = sure = None
     if found.model is not None:
-        sure = sureness(measured, found.model.profile.sureness)
+        profile = found.model.profile.sureness
+        sure = sureness(measured, profile) if followed is None else followed.sure(profile)
         if settings.gate and not keyword:
-            grade, gate = await _judged(question, found, found.model, settings, measured.nearest)
+            grade, gate = await _judged(named(asked.question), found, found.model, settings, measured.nearest)
         if settings.gate and sure is not None and hits:
             grade = graded(grade, sure, writes)
             if any(part.answered for part in asked_parts):
@@ -128,6 +156,34 @@ async def retrieve(
         tables=tables,
         timings_ms=asked.timings_ms | timings | {"widen": (perf_counter() - began) * 1000},
     )
+
+
+async def _followed(
+    question: str, earlier: Earlier, alone: Retrieval, both: Retrieval, chunks: Chunks
+) -> Followed | None:
+    """What answers the question together with the one before it; None where it stands alone."""
+    if alone.vector is None or not both.hits:
+        return None
+    pages, around = await read_on(earlier, alone, both, chunks)
+    read = (*alone.near, *alone.hits, *both.near, *both.hits, *around)
+    chance = LEANS.score(signals(earlier.signs, alone.vector, read, pages))
+    if chance < LEAST and (chance < LEAST_UNSURE or sure_alone(question, alone)):
+        return None
+    revisions = {hit.page_key: hit.revision for hit in (*reversed(around), *both.hits)}
+    around = [chunk for chunk in around if chunk.revision == revisions[chunk.page_key]]
+    return follow(question, earlier.question, alone, both, around, pages)
+
+
+async def read_on(earlier: Earlier, alone: Retrieval, both: Retrieval, chunks: Chunks) -> tuple[list[str], list[Hit]]:
+    """The pages that were shown, and what of them no search has read."""
+    if not both.hits:
+        return [], []
+    pages = shown((alone, both), earlier.pages)
+    known = {hit.place for hit in (*both.hits, *both.near)}
+    places: list[ChunkKey] = [(page, "content", n) for page in pages for n in range(READ_ON)]
+    around = await chunks.chunks(both.hits[0].index, [place for place in places if place not in known])
+    # One that was refused, or whose answer nobody has told us of, was about what is found for it.
+    return pages or [both.hits[0].page_key], around
 
 
 async def widen(

@@ -52,6 +52,11 @@ class Retrieval:
     near: list[Hit]  # the hits' neighbours that an answer will most likely read
     vector: Vector32 | None = None  # of the question; None: searched by keywords alone
 
+    @property
+    def common(self) -> bytes:
+        """What all vectors of its model have in common."""
+        return self.model.profile.common if self.model else b""
+
 
 def in_language(candidates: Sequence[Candidate], lang: str) -> list[Candidate]:
     """Best first: without translations of pages that were found in this language, and what is in others behind."""

@@ -70,7 +70,7 @@ class Bench:
         return asked
 
     async def go_on(self, n: int) -> tuple[Turn, ...]:
-        return await self.conversations.go_on(OWNER, self.ask(n), HERE)
+        return (await self.conversations.go_on(OWNER, self.ask(n), HERE)).history
 
     async def follow(self, asked: Question, *events: Event | Exception) -> list[str]:
         async def source() -> AsyncGenerator[Followed, None]:
@@ -107,14 +107,14 @@ async def test_who_follows_to_the_end_keeps_the_answer_before_handing_it_on() ->
 async def test_the_next_question_gets_the_history_from_the_store() -> None:
     bench = Bench()
     await bench.follow(await bench.begin(), answer("Daily."), Done())
-    assert await bench.go_on(2) == (Turn(question="Question 1?", answer="Daily."),)
+    assert await bench.go_on(2) == (Turn(question="Question 1?", answer="Daily.", lang="en"),)
 
 
 async def test_an_answer_nobody_followed_is_completed_from_the_log() -> None:
     bench = Bench()
     await bench.begin()
     bench.log.events["request-0001"] = [QuestionRephrased(question="R", mode="semantic"), answer("Daily."), Done()]
-    assert await bench.go_on(2) == (Turn(question="Question 1?", answer="Daily."),)
+    assert await bench.go_on(2) == (Turn(question="Question 1?", answer="Daily.", lang="en"),)
     bench.log.events["request-0002"] = [answer("Second."), Done()]
     assert await bench.states() == ["answered", "answered"]
     assert await bench.states() == ["answered", "answered"]
@@ -164,7 +164,7 @@ async def test_a_stopped_answer_gets_its_text_when_it_has_ended() -> None:
     await bench.conversations.stopped(OWNER, asked.request_id)
     assert await bench.states() == ["stopped"]
     bench.log.events[asked.request_id] = [Token(text="Half"), answer("Half", stopped=True), Done()]
-    assert await bench.go_on(2) == (Turn(question="Question 1?", answer="Half"),)
+    assert await bench.go_on(2) == (Turn(question="Question 1?", answer="Half", lang="en"),)
 
 
 async def test_stopping_what_is_answered_changes_nothing() -> None:
@@ -250,13 +250,34 @@ async def test_undo_takes_back_pair_by_pair_and_a_late_answer_does_not_bring_one
         await bench.conversations.undo(OWNER, ID)
 
 
+@pytest.mark.parametrize(
+    ("text", "lang"), [("Sauna?", "de"), ("And what does it cost on Sundays?", "en"), ("Und am Sonntag?", "de")]
+)
+async def test_what_no_words_tell_is_in_the_language_of_the_conversation(text: str, lang: str) -> None:
+    bench = Bench()
+    german = bench.ask(1).model_copy(update={"lang": "de"})
+    await bench.conversations.begin(OWNER, german, HERE)
+    await bench.follow(german, answer("Täglich."), Done())
+    further = bench.ask(2).model_copy(update={"question": text})
+    asked = await bench.conversations.go_on(OWNER, further, HERE, languages=("en", "de"))
+    [turn] = [turn for turn in (await bench.conversations.get(OWNER, ID)).turns if turn.request_id == "request-0002"]
+    assert (asked.lang, turn.lang) == (lang, lang)
+
+
+async def test_a_language_that_was_named_is_kept() -> None:
+    bench = Bench()
+    await bench.follow(await bench.begin(), answer("Daily."), Done())
+    named = bench.ask(2).model_copy(update={"question": "Sauna?", "lang": "fr"})
+    assert (await bench.conversations.go_on(OWNER, named, HERE)).lang == "fr"
+
+
 async def test_asking_again_forgets_the_answer_it_replaces() -> None:
     bench = Bench()
     await bench.follow(await bench.begin(), answer("First."), Done())
     await bench.go_on(2)
     await bench.follow(bench.ask(2), answer("Bad."), Done())
-    said = await bench.conversations.go_on(OWNER, bench.ask(3), HERE, replaces="request-0002")
-    assert said == (Turn(question="Question 1?", answer="First."),)
+    asked = await bench.conversations.go_on(OWNER, bench.ask(3), HERE, replaces="request-0002")
+    assert asked.history == (Turn(question="Question 1?", answer="First.", lang="en"),)
     assert await bench.states() == ["answered", "pending"]
 
 

@@ -135,12 +135,22 @@ def test_the_history_is_no_longer_than_what_is_read_of_it() -> None:
 
 
 def test_a_question_of_the_history_is_as_long_as_a_question_may_be() -> None:
-    [turn] = newest([("too long " * MAX_HISTORY, "y " * MAX_HISTORY)], 15)
+    [turn] = newest([Turn(question="too long " * MAX_HISTORY, answer="y " * MAX_HISTORY)], 15)
     assert MAX_QUESTION - 10 < len(turn.question) <= MAX_QUESTION
     assert MAX_HISTORY - 20 < len(turn.question) + len(turn.answer) <= MAX_HISTORY
-    assert newest([("x" * (MAX_QUESTION + 1), "One word is no question."), ("And?", "So.")], 15) == (
+    word, said = (
+        Turn(question="x" * (MAX_QUESTION + 1), answer="One word is no question."),
         Turn(question="And?", answer="So."),
     )
+    assert newest([word, said], 15) == (said,)
+
+
+def test_a_turn_of_the_history_tells_its_language_and_the_pages_that_were_cited() -> None:
+    sources = tuple(source(n, "a passage").model_copy(update={"cited": n != 2}) for n in (1, 2, 3, 3, 4, 5))
+    told = Answered(text="Daily from 9.", citations=(), sources=sources, extractive=True)
+    [turn] = history(ended(asked(1), 1, told), 15)
+    assert turn.lang == "en"
+    assert turn.pages == ("town:en:p1", "town:en:p3", "town:en:p4")
 
 
 def test_a_conversation_of_200_questions_keeps_the_newest_100() -> None:

@@ -63,7 +63,7 @@ async def test_a_follow_up_is_asked_with_what_was_said(client: httpx.AsyncClient
     assert second["conversation_id"] == first["conversation_id"]
     assert fakes.answers.asked[0].history == ()
     assert fakes.answers.asked[1].history == (
-        Turn(question="When is the pool open?", answer="Answer to When is the pool open?"),
+        Turn(question="When is the pool open?", answer="Answer to When is the pool open?", lang="en"),
     )
     kept = (await client.get(f"{LIST}/{first['conversation_id']}")).json()
     assert kept["title"] == "When is the pool open?"
@@ -173,7 +173,7 @@ async def test_a_question_into_an_answer_under_way_is_refused_until_it_is_stoppe
     assert (turn["state"], turn["answer"]) == ("stopped", "Half an ans")
     fakes.answers.script = plain_answer
     await ask(client, **more)
-    assert fakes.answers.asked[-1].history == (Turn(question="When?", answer="Half an ans"),)
+    assert fakes.answers.asked[-1].history == (Turn(question="When?", answer="Half an ans", lang="en"),)
 
 
 async def test_undo_stops_what_is_under_way(app: FastAPI, client: httpx.AsyncClient, fakes: FakePorts) -> None:

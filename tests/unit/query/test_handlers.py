@@ -22,6 +22,7 @@ from pipelines.query.giving_up import apology, impatient
 from pipelines.query.ports import Completion
 from pipelines.query.publish import CLOCK_SKEW_MS
 from pipelines.query.rephrase import rewrite as rewrite_module
+from pipelines.query.rephrase.follow_up import signs
 from pipelines.query.rephrase.handler import rephrase_handler
 from pipelines.query.rephrase.rewrite import Rewriter
 from pipelines.query.retrieve.handler import retrieve_handler
@@ -35,7 +36,7 @@ from pipelines.runtime.settings import StepSettings
 from schemas.answer import AnswerEvent, Done, Failed, Token, Usage
 from schemas.base import Message, WireError
 from schemas.example import WorkedExample
-from schemas.query import Question, Rephrased, Retrieved, Turn
+from schemas.query import Earlier, Question, Rephrased, Retrieved, Turn
 from schemas.topics import ANSWERS, REPHRASED, RETRIEVED
 from tests.asking import NOON, question, retrieved, source
 from wiring.settings import Settings, SiteSettings
@@ -124,7 +125,30 @@ async def test_a_courtesy_is_handed_on_as_one_in_the_language_it_was_said_in() -
 async def test_a_question_leans_over_the_thanks_before_it() -> None:
     said = [Turn(question="When is the pool open?", answer="Daily."), Turn(question="thank you", answer="Welcome.")]
     request = asked("And for children please, how much?").model_copy(update={"history": tuple(said)})
-    assert (await rephrased(request, None)).question == "When is the pool open? And for children please, how much?"
+    made = await rephrased(request, None)
+    assert made.question == "And for children please, how much?"
+    assert made.earlier == Earlier(question="When is the pool open?", signs=signs(made.question))
+
+
+POOL = Turn(question="When is the pool open?", answer="Daily.", pages=("town:en:pool",))
+
+
+@pytest.mark.parametrize("text", ["Sundays?", "And children?", "And what about the people who live next door?"])
+async def test_in_a_conversation_a_model_rewrites_a_question_of_any_length(text: str) -> None:
+    model = FakeChat("How much does the pool cost on Sundays?")
+    made = await rephrased(asked(text).model_copy(update={"history": (POOL,)}), model)
+    assert (made.question, made.mode, made.earlier) == ("How much does the pool cost on Sundays?", "semantic", None)
+    assert model.asked != []
+
+
+@pytest.mark.parametrize("model", [None, FakeChat(Retryable("busy"))], ids=["no model", "failing model"])
+@pytest.mark.parametrize("text", ["Sundays?", "And children?", "Where is the museum?"])
+async def test_without_a_working_model_it_is_handed_on_with_what_it_may_lean_on(
+    text: str, model: FakeChat | None
+) -> None:
+    made = await rephrased(asked(text).model_copy(update={"history": (POOL,)}), model)
+    assert made.question == text
+    assert made.earlier == Earlier(question="When is the pool open?", pages=("town:en:pool",), signs=signs(text))
 
 
 async def test_only_what_is_asked_after_a_greeting_is_searched() -> None:

@@ -16,7 +16,7 @@ from babel.dates import format_date
 from pipelines.query.answer.canned import candidates
 from pipelines.query.answer.days import asked_day
 from pipelines.query.answer.extract import extract
-from pipelines.query.answer.quotation import Unsure, answering, by_part, describing, on_day, unsaid
+from pipelines.query.answer.quotation import Unsure, answering, by_part, describing, further, on_day, unsaid
 from pipelines.query.answer.strategies.base import Piece, Task, step
 from pipelines.runtime.embedder import Embedder
 from schemas.query import Evidence, Part, Retrieved, SureOf
@@ -47,14 +47,16 @@ class Quote:
         if evidence:
             lead_in, about = self._lead_in, self._about
             lang = retrieved.request.lang
-            if day := asked_day(task.question, task.now, lang):
+            asked = dict.fromkeys((retrieved.request.question, task.question))  # its own day before the topic's
+            if day := next((day for each in asked if (day := asked_day(each, task.now, lang))), None):
                 evidence = on_day(evidence, day, _language(retrieved), _on_page(evidence[0].n, retrieved))
                 lead_in, about = (f"**{_written(day, lang)}**\n\n{text}" for text in (lead_in, about))
             sure = retrieved.sure is None or retrieved.sure.of == "unit"
             if retrieved.request.replaced and (others := unsaid(evidence, retrieved.request.replaced)):
                 evidence, sure = others, False  # what was sure has been read, and was not what was wanted
-            elif retrieved.request.history and (others := unsaid(evidence, retrieved.request.history[-1].answer)):
-                evidence = others  # a further question wants to know something else
+            elif retrieved.request.history:
+                evidence, again = further(evidence, retrieved.request.history[-1].answer)
+                sure = sure and not again  # with what stands around it, it is not the same answer
             parts = [] if retrieved.request.replaced else [_dated(part, task, lang) for part in retrieved.parts]
             if answered := [part for part in parts if _sure_of(part) == "unit"]:
                 unsure = [self._unsure(part, answered, retrieved) for part in parts if part not in answered]

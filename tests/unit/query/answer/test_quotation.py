@@ -168,3 +168,14 @@ def test_what_another_page_says_about_the_day_stays_where_it_is() -> None:
     evidence = [said("The market is on the square.", 10.0), said("On Mondays we close at 5.", 9.0, n=2)]
     assert on_day(evidence, date(2026, 11, 23), "en", {1})[0].n == 1
     assert on_day(evidence, date(2026, 11, 23), "en", {1, 2})[0].n == 2
+
+
+def test_of_a_page_what_stands_above_a_table_takes_room_as_well() -> None:
+    header = f"| {'Ticket ' * 40}| Price |"
+    first, row = (
+        Evidence(n=1, start=0, text="Children pay half.", kind="prose", block=0, score=5),
+        Evidence(n=1, start=50, text="| Adults | 4 euros |", kind="row", header=header, block=50, of=2, score=4),
+    )
+    long = Evidence(n=1, start=90, text="Lockers need a coin. " * 6, kind="prose", block=90, score=3)
+    shown = [citation.quote for citation in describing([first, row, long], "About:").citations]
+    assert shown == [first.text, plain(row.text)]

@@ -9,13 +9,14 @@ from typing import Any
 import pytest
 
 from adapters.embedders.fake import FakeEmbedder
+from pipelines.query.rephrase.follow_up import signs
 from pipelines.query.retrieve.ports import Candidates, Floors, Hit, HitUnit, QueryModelOutdated
 from pipelines.query.retrieve.retrieve import FINE, NOTHING_FOUND, retrieve
 from pipelines.query.retrieve.search import DEPTH, Searcher, in_language, language_by_words
 from pipelines.query.retrieve.widen import passages
 from pipelines.runtime.errors import UnknownSite
 from schemas.page import FieldName
-from schemas.query import Rephrased, Retrieved
+from schemas.query import Earlier, Rephrased, Retrieved
 from tests.asking import question
 from wiring.settings import Settings, SiteSettings
 
@@ -342,3 +343,69 @@ async def test_a_reranker_orders_the_pages_and_chooses_the_sentence() -> None:
     assert wanted.sure == plain.sure  # fitted to the search's own order
     other = await retrieve(asked(), searcher(index), index, SETTINGS, Wants("lanes"))
     assert (other.sources[0].page_id, other.evidence[0].text) == ("bath", "Nine lanes.")
+
+
+def unit_of(text: str) -> HitUnit:
+    return HitUnit(start=0, text=text, kind="item", vector=Models.model._vector(text))
+
+
+def topical(ord: int, text: str, page: str = "pool") -> Hit:
+    """A chunk of a page, found by both kinds of search."""
+    return replace(hit(ord, text, page=page, cosine=0.8 - ord / 100, bm25=3.0), units=(unit_of(text),))
+
+
+def after(text: str, *pages: str, mode: Any = "keyword", groups: tuple[str, ...] = ()) -> Rephrased:
+    earlier = Earlier(question="What does the pool cost?", pages=pages, signs=signs(text))
+    request = question(text).model_copy(update={"groups": groups})
+    return Rephrased(request=request, question=text, earlier=earlier, mode=mode)
+
+
+async def test_a_question_that_leans_is_searched_with_what_it_leans_on_and_that_page_is_read_further() -> None:
+    index = FakeIndex([topical(0, "Adults pay 5."), topical(0, "A dog costs 84.", "dogs")], [])
+    index.there[(PAGE, "content", 9)] = rest = topical(9, "Children pay 2.")
+    index.there["town:en:dogs", "content", 9] = topical(9, "Children need no dog.", "dogs")
+    made = await retrieve(after("And children?", PAGE), searcher(index), index, SETTINGS)
+    assert [how["text"] for how in index.searches] == ["And children?", "What does the pool cost? And children?"]
+    assert (made.question, made.mode) == ("What does the pool cost? And children?", "semantic")
+    assert made.evidence[0].text == rest.text
+    assert {source.page_id for source in made.sources if source.n == made.evidence[0].n} == {"pool"}
+    assert all("no dog" not in source.text for source in made.sources)
+
+
+async def test_a_new_topic_leaves_the_old_one_behind() -> None:
+    index = FakeIndex([topical(0, "Adults pay 5."), topical(0, "A dog costs 84 euros of tax.", "dogs")], [])
+    asked = after("What dog tax costs 84 euros?", PAGE, mode="semantic")
+    alone = await retrieve(asked.model_copy(update={"earlier": None}), searcher(index), index, SETTINGS)
+    made = await retrieve(asked, searcher(index), index, SETTINGS)
+    assert made.question == "What dog tax costs 84 euros?"
+    assert made.model_copy(update={"timings_ms": {}}) == alone.model_copy(update={"timings_ms": {}})
+    assert made.evidence[0].text == "A dog costs 84 euros of tax."
+
+
+async def test_a_page_that_no_search_finds_any_more_is_not_read_though_it_was_shown() -> None:
+    """The visitor may have lost the right to."""
+    index = FakeIndex([topical(0, "Adults pay 5.")], [])
+    secret = "town:en:staff"
+    index.there[(secret, "content", 0)] = topical(0, "And children: nothing.", "staff")
+    made = await retrieve(after("And children?", secret), searcher(index), index, SETTINGS)
+    assert secret not in {place[0] for places in index.wanted for place in places}
+    assert [source.page_id for source in made.sources] == ["pool"]
+
+
+async def test_revisions_are_not_mixed_where_a_page_is_read_further() -> None:
+    index = FakeIndex([topical(0, "Adults pay 5.")], [])
+    index.there[(PAGE, "content", 9)] = replace(topical(9, "Children pay 2."), revision=6)
+    made = await retrieve(after("And children?", PAGE), searcher(index), index, SETTINGS)
+    assert [source.text for source in made.sources] == ["Adults pay 5."]
+
+
+async def test_a_reranker_reads_a_question_that_leans_with_what_it_leans_on() -> None:
+    class Reading:
+        async def scores(self, text: str, passages: Sequence[str]) -> list[float]:
+            assert text == "What does the pool cost? And children?"
+            return [0.9 for _ in passages]
+
+    index = FakeIndex([topical(0, "Adults pay 5.")], [])
+    made = await retrieve(after("And children?", PAGE), searcher(index), index, SETTINGS, Reading())
+    assert made.question == "What does the pool cost? And children?"
+    assert [each.text for each in made.evidence] == ["Adults pay 5."]

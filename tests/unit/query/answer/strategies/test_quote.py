@@ -21,7 +21,9 @@ EVIDENCE = (
 
 def found(of: SureOf | None = None, evidence: tuple[Evidence, ...] = EVIDENCE, text: str = "A ticket?") -> Retrieved:
     sure = None if of is None else Sure(of=of)
-    return retrieved(POOL, TICKETS, text=text).model_copy(update={"evidence": evidence, "sure": sure})
+    made = retrieved(POOL, TICKETS, text=text)
+    request = made.request.model_copy(update={"question": text})
+    return made.model_copy(update={"request": request, "evidence": evidence, "sure": sure})
 
 
 async def said(question: Retrieved) -> tuple[str, list[int], FakeEmbedder]:
@@ -81,7 +83,41 @@ async def test_a_further_question_is_not_answered_with_what_was_just_read() -> N
     turn = Turn(question="What does it cost?", answer="> A ticket costs **4** euros.")
     further = question.request.model_copy(update={"history": (turn,)})
     text, _, _ = await said(question.model_copy(update={"request": further}))
-    assert text == "It says:\n\n> Open daily."
+    assert text == "Closest: [Pool](</p1>)\n\n> Open daily."
+
+
+def told(question: Retrieved, answer: str) -> Retrieved:
+    request = question.request.model_copy(update={"history": (Turn(question="And what?", answer=answer),)})
+    return question.model_copy(update={"request": request})
+
+
+async def test_of_rows_that_were_shown_the_one_that_is_asked_for_comes_alone() -> None:
+    rows = tuple(
+        Evidence(n=1, start=n, text=text, kind="row", header="| Dog | Tax |", block=0, of=3, score=score)
+        for n, text, score in ((9, "| second | 132 |", 6.0), (0, "| first | 84 |", 5.0), (20, "| others | 168 |", 4.0))
+    )
+    shown = "> | Dog | Tax |\n> | --- | --- |\n> | first | 84 |\n> | second | 132 |"
+    text, cited, _ = await said(told(found("unit", rows[:2], "And the second?"), shown))
+    assert ("84" in text, "132" in text, len(cited)) == (False, True, 1)
+
+
+async def test_a_sentence_that_was_all_comes_again_only_with_what_stands_around_it() -> None:
+    around = EVIDENCE[0].model_copy(update={"start": 30, "block": 30, "text": "Children pay half.", "score": 8.5})
+    text, _, _ = await said(told(found("unit", (EVIDENCE[0], around, EVIDENCE[1])), "> A ticket costs 4 euros."))
+    assert text.endswith("> A ticket costs 4 euros.\n>\n> Children pay half.")
+    assert text.startswith("Closest:")
+
+
+async def test_the_day_that_a_follow_up_names_counts_before_that_of_the_question_it_leans_on() -> None:
+    rows = tuple(
+        Evidence(n=1, start=n, text=text, kind="row", header="| Day | Hours |", block=0, of=7, score=score)
+        for n, text, score in ((0, "| Wednesday | 9–18 |", 6.0), (9, "| Sunday | 10–16 |", 5.0))
+    )
+    question = found("unit", rows, "And on Sundays?").model_copy(
+        update={"question": "Open on Wednesdays? And on Sundays?"}
+    )
+    text, _, _ = await said(question)
+    assert text.startswith("**Sunday, November 29, 2026**")
 
 
 async def test_where_there_is_nothing_else_it_is_said_again() -> None:
