@@ -165,7 +165,8 @@ def _command(command: Any, name: str) -> Iterator[str]:
         return
     arguments = [p for p in command.params if p.param_type_name == "argument"]
     shown = "".join(f" {p.name.upper()}{'...' if p.nargs == -1 else ''}" for p in arguments)
-    yield f"## `{name}{shown}`\n\n{inspect.cleandoc(command.help or '')}\n"
+    told = inspect.cleandoc(command.help or "").replace("[", "\\[")  # brackets in an example are no links
+    yield f"## `{name}{shown}`\n\n{told}\n"
     options = [p for p in command.params if p.param_type_name == "option" and not p.hidden and p.name != "help"]
     if options:
         yield "| option | |\n| --- | --- |"

@@ -45,7 +45,7 @@ class NewExample(Wire):
     sources: tuple[ExampleSource, ...] = Field(
         default=(),
         max_length=MAX_SOURCES,
-        description="Of an answer: what it was written from, cited in `output` as [1], [2], ... Without any, the "
+        description="Of an answer: what it was written from, cited in `output` as `[1]`, `[2]`, ... Without any, the "
         "answer counts as its own source.",
     )
     output: Line = Field(description="As it should be searched (the same where it needs nothing), or answered.")
