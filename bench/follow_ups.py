@@ -27,8 +27,8 @@ from bench.sureness import across, rounded
 from bench.system import system
 from bench.visitors import LANGUAGES, SITE, cases, fill, part_of
 from pipelines.query.rephrase.follow_up import earlier
-from pipelines.query.retrieve.leaning import joined, signals
-from pipelines.query.retrieve.retrieve import LOOKED_INTO, read_on, retrieve
+from pipelines.query.retrieve.leaning import joined, read_on, signals
+from pipelines.query.retrieve.retrieve import LOOKED_INTO, retrieve
 from pipelines.query.retrieve.search import Searcher
 from pipelines.query.settings import QuerySettings
 from schemas.keys import page_key

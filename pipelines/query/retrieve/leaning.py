@@ -20,10 +20,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from pipelines.query.retrieve.evidence import Findings, sureness, weigh
-from pipelines.query.retrieve.ports import Calibration, Hit, SurenessProfile
+from pipelines.query.retrieve.ports import Calibration, ChunkKey, Chunks, Hit, SurenessProfile
 from pipelines.query.retrieve.search import Retrieval
 from schemas.ingest import Vector32
-from schemas.query import MAX_QUESTION, Signs, Sure
+from schemas.query import MAX_QUESTION, Earlier, Signs, Sure
 
 # Chance that a question leans: fitted by `pagewire bench follow-ups`; figures in docs/reference/quality.md.
 LEANS = Calibration(
@@ -32,6 +32,7 @@ LEANS = Calibration(
 LEAST = 0.35  # chance from which it is taken to
 LEAST_UNSURE = 0.2  # ... where nothing is sure that is found for it alone
 SHOWN = 3.0  # of the score: a unit of a page that was shown fits so much better
+READ_ON = 24  # chunks from the beginning of a page that was shown, which a further question is most likely about
 NOWHERE = 3.0  # standard deviations, where only one side has units
 
 
@@ -101,6 +102,32 @@ def apart(vector: Vector32, read: Iterable[Hit], pages: Collection[str]) -> floa
         return -NOWHERE
     cosines = np.stack([vector for _, vector in units]) @ vector
     return float((cosines[~on].max() - cosines[on].max()) / (cosines.std() + 1e-6))
+
+
+async def go_on(question: str, earlier: Earlier, alone: Retrieval, both: Retrieval, chunks: Chunks) -> Followed | None:
+    """What answers the question together with the one before it; None where it stands alone. Raises: Retryable."""
+    if alone.vector is None or not both.hits:
+        return None
+    pages, around = await read_on(earlier, alone, both, chunks)
+    read = (*alone.near, *alone.hits, *both.near, *both.hits, *around)
+    chance = LEANS.score(signals(earlier.signs, alone.vector, read, pages))
+    if chance < LEAST and (chance < LEAST_UNSURE or sure_alone(question, alone)):
+        return None
+    revisions = {hit.page_key: hit.revision for hit in (*reversed(around), *both.hits)}
+    around = [chunk for chunk in around if chunk.revision == revisions[chunk.page_key]]
+    return follow(question, earlier.question, alone, both, around, pages)
+
+
+async def read_on(earlier: Earlier, alone: Retrieval, both: Retrieval, chunks: Chunks) -> tuple[list[str], list[Hit]]:
+    """The pages that were shown, and what of them no search has read. Raises: Retryable."""
+    if not both.hits:
+        return [], []
+    pages = shown((alone, both), earlier.pages)
+    known = {hit.place for hit in (*both.hits, *both.near)}
+    places: list[ChunkKey] = [(page, "content", n) for page in pages for n in range(READ_ON)]
+    around = await chunks.chunks(both.hits[0].index, [place for place in places if place not in known])
+    # One that was refused, or whose answer nobody has told us of, was about what is found for it.
+    return pages or [both.hits[0].page_key], around
 
 
 def _known(found: Retrieval) -> tuple[Sequence[tuple[str, int]], int, bytes]:

@@ -7,32 +7,22 @@ query.rephrased ─▶ hits in five fields + keywords ─▶ evidence ─▶ (re
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from time import perf_counter
 
 from pipelines.query.retrieve.evidence import UNCLEAR, Findings, graded, sureness, weigh
 from pipelines.query.retrieve.gate import Evidence, Spoken, judge
-from pipelines.query.retrieve.leaning import (
-    LEANS,
-    LEAST,
-    LEAST_UNSURE,
-    Followed,
-    follow,
-    joined,
-    shown,
-    signals,
-    sure_alone,
-)
+from pipelines.query.retrieve.leaning import Followed, go_on, joined
 from pipelines.query.retrieve.parts import AskedPart, by_part, parts
-from pipelines.query.retrieve.ports import ChunkKey, Chunks, Hit, Reranker, SearchEmbedder
+from pipelines.query.retrieve.ports import Chunks, Hit, Reranker, SearchEmbedder
 from pipelines.query.retrieve.search import Retrieval, Searcher
 from pipelines.query.retrieve.tables import whole_tables
 from pipelines.query.retrieve.widen import passages, wanted
 from pipelines.query.settings import QuerySettings
 from pipelines.query.translate import widened
-from schemas.query import Earlier, Gate, Grade, Rephrased, Retrieved, Source, Table
+from schemas.query import Gate, Grade, Rephrased, Retrieved, Source, Sure, Table
 
 NOTHING_FOUND: Grade = 5
 FINE: Grade = 0
@@ -40,7 +30,42 @@ FINE: Grade = 0
 
 RERANKED, KEPT = 20, 5  # hits read by the reranker, and left of them
 LOOKED_INTO = 30  # hits whose units are measured
-READ_ON = 24  # chunks from the beginning of a page that was shown, which a further question is most likely about
+
+
+@dataclass(frozen=True)
+class _Look:
+    """What a search found for a question, alone or (`followed`) with the one before it."""
+
+    asked: Rephrased
+    named: str  # the question, in the site's words too
+    found: Retrieval
+    followed: Followed | None = None
+
+    @property
+    def keyword(self) -> bool:
+        return self.asked.mode == "keyword"
+
+
+@dataclass(frozen=True)
+class _Weighed:
+    """What a look is worth: chunks, what was read around them, their units, and what each part has for itself."""
+
+    hits: list[Hit]
+    near: list[Hit]
+    findings: Findings
+    parts: list[AskedPart]
+
+
+class _Laps:
+    """Milliseconds of the steps, one after the other."""
+
+    def __init__(self, before: Mapping[str, float]) -> None:
+        self.ms = dict(before)
+        self._began = perf_counter()
+
+    def lap(self, step: str) -> None:
+        now = perf_counter()
+        self.ms[step], self._began = (now - self._began) * 1000, now
 
 
 async def retrieve(
@@ -60,10 +85,9 @@ async def retrieve(
     Raises:
         UnknownSite, Retryable. Permanent: of the reranker.
     """
-    request = asked.request
     if asked.courtesy is not None:
         return Retrieved(
-            request=request,
+            request=asked.request,
             question=asked.question,
             mode=asked.mode,
             courtesy=asked.courtesy,
@@ -71,119 +95,119 @@ async def retrieve(
             sources=(),
             timings_ms=asked.timings_ms,
         )
-    began = perf_counter()
-    named = partial(widened, settings.site(request.site).glossary, request.lang)
-    find = partial(
-        searcher.find,
-        request.site,
-        kind="hybrid",
-        size=max(LOOKED_INTO, RERANKED if reranker else 0, settings.content_hits),
-        groups=request.groups,
-        around=settings.neighbours,
-        lang=request.lang,
-    )
-    followed = None
-    if asked.earlier is None:
-        found = await find(named(asked.question))
+    laps = _Laps(asked.timings_ms)
+    look = await _look(asked, searcher, chunks, settings, least=RERANKED if reranker else 0)
+    laps.lap("search")
+    weighed = await _weighed(look, chunks, settings, in_parts=reranker is None and not writes)
+    hits, findings = weighed.hits, weighed.findings
+    if reranker is None or look.keyword:
+        hits = findings.ordered(hits, settings.content_hits, [part.findings.units[0].hit for part in weighed.parts])
+        laps.lap("evidence")
     else:
-        whole = joined(asked.earlier.question, asked.question)
-        found, both = await asyncio.gather(find(named(asked.question)), find(named(whole)))
-        followed = await _followed(asked.question, asked.earlier, found, both, chunks)
-    if followed is not None:
-        asked = asked.model_copy(update={"question": followed.question, "mode": "semantic"})
-        found = followed.found
-    keyword = asked.mode == "keyword"
-    hits = found.hits
-    if keyword and any(hit.bm25 is not None for hit in hits):
-        hits = [hit for hit in hits if hit.bm25 is not None]  # by its words as they stand, where the index has them
-    timings = {"search": (perf_counter() - began) * 1000}
-    began = perf_counter()
-    near = _same_revision(found.near, hits)
-    if keyword:
-        # The whole text of the fields that matched, as it stands.
-        fields = dict.fromkeys((hit.index, hit.page_key, hit.field) for hit in hits[: settings.content_hits])
-        near += _same_revision([chunk for place in fields for chunk in await chunks.field(*place)], hits)
-    findings = Findings(())
-    asked_parts: list[AskedPart] = []
-    if found.vector is not None:
-        seen = found.candidates
-        if followed is None:
-            findings = weigh(named(asked.question), found.vector, hits, near, seen.terms, seen.total, found.common)
-        else:
-            findings, near = followed.findings, followed.near
-        if reranker is None or keyword:
-            if not (writes or keyword):
-                asked_parts = await by_part(_pieces(asked), found, hits, near)
-            hits = findings.ordered(hits, settings.content_hits, [part.findings.units[0].hit for part in asked_parts])
-    timings["evidence"] = (perf_counter() - began) * 1000
-    measured = findings  # what the sureness is fitted to
-    if reranker is not None and not keyword:
-        began = perf_counter()
-        hits = await reranked(asked.question, hits, reranker)
-        findings = await findings.reread(asked.question, reranker)
-        timings["rerank"] = (perf_counter() - began) * 1000
-    began = perf_counter()
-    grade: Grade = FINE if hits else NOTHING_FOUND
-    gate = sure = None
-    if found.model is not None:
-        profile = found.model.profile.sureness
-        sure = sureness(measured, profile) if followed is None else followed.sure(profile)
-        if settings.gate and not keyword:
-            grade, gate = await _judged(named(asked.question), found, found.model, settings, measured.nearest)
-        if settings.gate and sure is not None and hits:
-            grade = graded(grade, sure, writes)
-            if any(part.answered for part in asked_parts):
-                grade = FINE  # what is missing of the rest is named
-    timings["gate"] = (perf_counter() - began) * 1000
-    began = perf_counter()
-    if keyword:
-        sources = passages(hits, near, settings.readable(request.site), whole_fields=True)
+        laps.lap("evidence")
+        hits = await reranked(look.asked.question, hits, reranker)
+        findings = await findings.reread(look.asked.question, reranker)
+        laps.lap("rerank")
+    grade, gate, sure = await _graded(look, weighed, settings, writes=writes)
+    laps.lap("gate")
+    room = settings.readable(asked.request.site)
+    if look.keyword:
+        sources = passages(hits, weighed.near, room, whole_fields=True)
     else:
-        sources = await widen(hits[: settings.content_hits], near, chunks, settings, settings.readable(request.site))
+        sources = await widen(hits[: settings.content_hits], weighed.near, chunks, settings, room)
     tables: tuple[Table, ...] = ()
     if grade < UNCLEAR and not writes:
-        tables = await whole_tables([findings, *(part.findings for part in asked_parts)], near, sources, chunks)
+        all_findings = [findings, *(part.findings for part in weighed.parts)]
+        tables = await whole_tables(all_findings, weighed.near, sources, chunks)
+    laps.lap("widen")
     return Retrieved(
         request=asked.request,
-        question=asked.question,
-        mode=asked.mode,
+        question=look.asked.question,
+        mode=look.asked.mode,
         grade=grade,
         sources=sources,
         gate=gate,
         evidence=findings.cited(sources),
         sure=sure,
-        parts=tuple(part.cited(sources) for part in asked_parts),
+        parts=tuple(part.cited(sources) for part in weighed.parts),
         tables=tables,
-        timings_ms=asked.timings_ms | timings | {"widen": (perf_counter() - began) * 1000},
+        timings_ms=laps.ms,
     )
 
 
-async def _followed(
-    question: str, earlier: Earlier, alone: Retrieval, both: Retrieval, chunks: Chunks
-) -> Followed | None:
-    """What answers the question together with the one before it; None where it stands alone."""
-    if alone.vector is None or not both.hits:
-        return None
-    pages, around = await read_on(earlier, alone, both, chunks)
-    read = (*alone.near, *alone.hits, *both.near, *both.hits, *around)
-    chance = LEANS.score(signals(earlier.signs, alone.vector, read, pages))
-    if chance < LEAST and (chance < LEAST_UNSURE or sure_alone(question, alone)):
-        return None
-    revisions = {hit.page_key: hit.revision for hit in (*reversed(around), *both.hits)}
-    around = [chunk for chunk in around if chunk.revision == revisions[chunk.page_key]]
-    return follow(question, earlier.question, alone, both, around, pages)
+async def _look(asked: Rephrased, searcher: Searcher, chunks: Chunks, settings: QuerySettings, least: int) -> _Look:
+    """Search for the question; for one that may lean on the one before it, with that one as well.
+
+    Args:
+        least: hits.
+    """
+    request = asked.request
+    named = partial(widened, settings.site(request.site).glossary, request.lang)
+    find = partial(
+        searcher.find,
+        request.site,
+        kind="hybrid",
+        size=max(LOOKED_INTO, least, settings.content_hits),
+        groups=request.groups,
+        around=settings.neighbours,
+        lang=request.lang,
+    )
+    alone = named(asked.question)
+    if asked.earlier is None:
+        return _Look(asked, alone, await find(alone))
+    found, both = await asyncio.gather(find(alone), find(named(joined(asked.earlier.question, asked.question))))
+    followed = await go_on(asked.question, asked.earlier, found, both, chunks)
+    if followed is None:
+        return _Look(asked, alone, found)
+    asked = asked.model_copy(update={"question": followed.question, "mode": "semantic"})
+    return _Look(asked, named(followed.question), followed.found, followed)
 
 
-async def read_on(earlier: Earlier, alone: Retrieval, both: Retrieval, chunks: Chunks) -> tuple[list[str], list[Hit]]:
-    """The pages that were shown, and what of them no search has read."""
-    if not both.hits:
-        return [], []
-    pages = shown((alone, both), earlier.pages)
-    known = {hit.place for hit in (*both.hits, *both.near)}
-    places: list[ChunkKey] = [(page, "content", n) for page in pages for n in range(READ_ON)]
-    around = await chunks.chunks(both.hits[0].index, [place for place in places if place not in known])
-    # One that was refused, or whose answer nobody has told us of, was about what is found for it.
-    return pages or [both.hits[0].page_key], around
+async def _weighed(look: _Look, chunks: Chunks, settings: QuerySettings, *, in_parts: bool) -> _Weighed:
+    """Measure what was found.
+
+    Args:
+        in_parts: whether a question that asks two things is weighed part by part.
+    """
+    found, followed, hits = look.found, look.followed, look.found.hits
+    if look.keyword and any(hit.bm25 is not None for hit in hits):
+        hits = [hit for hit in hits if hit.bm25 is not None]  # by its words as they stand, where the index has them
+    near = _same_revision(found.near, hits)
+    if look.keyword:
+        # The whole text of the fields that matched, as it stands.
+        fields = dict.fromkeys((hit.index, hit.page_key, hit.field) for hit in hits[: settings.content_hits])
+        near += _same_revision([chunk for place in fields for chunk in await chunks.field(*place)], hits)
+    if found.vector is None:
+        return _Weighed(hits, near, Findings(()), [])
+    seen = found.candidates
+    if followed is None:
+        findings = weigh(look.named, found.vector, hits, near, seen.terms, seen.total, found.common)
+    else:
+        findings, near = followed.findings, followed.near
+    told = await by_part(_pieces(look.asked), found, hits, near) if in_parts and not look.keyword else []
+    return _Weighed(hits, near, findings, told)
+
+
+async def _graded(
+    look: _Look, weighed: _Weighed, settings: QuerySettings, *, writes: bool
+) -> tuple[Grade, Gate | None, Sure | None]:
+    """Whether there is an answer in it: by the gate's figures, by how sure the units are, by the parts.
+
+    All were fitted to the search's own order, which a reranker does not change.
+    """
+    grade: Grade = FINE if weighed.hits else NOTHING_FOUND
+    model, gate = look.found.model, None
+    if model is None:
+        return grade, None, None
+    profile = model.profile.sureness
+    sure = sureness(weighed.findings, profile) if look.followed is None else look.followed.sure(profile)
+    if settings.gate and not look.keyword:
+        grade, gate = await _judged(look.named, look.found, model, settings, weighed.findings.nearest)
+    if settings.gate and sure is not None and weighed.hits:
+        grade = graded(grade, sure, writes)
+        if any(part.answered for part in weighed.parts):
+            grade = FINE  # what is missing of the rest is named
+    return grade, gate, sure
 
 
 async def widen(
