@@ -58,7 +58,7 @@ def create_app(settings: Settings, ports: Ports) -> FastAPI:
         rates=Rates(settings.visitor_rate),
         budgets=DailyBudgets({name: site.chat.daily_questions for name, site in settings.sites.items()}),
         gauges=StatusGauges(ports.status, ports.letters),
-        conversations=Conversations(ports.conversations, ports.answers, settings.history_messages),
+        conversations=Conversations(ports.conversations, ports.answers, settings.history_messages, ports.now),
         event_ids=EventIds(secret),
     )
     problems.install(app)

@@ -401,6 +401,7 @@ class FakePorts:
     audits: FakeAudits = field(default_factory=FakeAudits)
     rebuilds: FakeRebuilds = field(default_factory=FakeRebuilds)
     examples: FakeExamples = field(default_factory=FakeExamples)
+    now: Callable[[], datetime] = lambda: datetime.now(UTC)
 
     @property
     def ports(self) -> Ports:
@@ -415,4 +416,5 @@ class FakePorts:
             audits=self.audits,
             rebuilds=self.rebuilds,
             examples=self.examples,
+            now=self.now,
         )

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Iterable, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Protocol
 
 from pipelines.conversations.ask import Followed
@@ -211,3 +212,4 @@ class Ports:
     audits: Audits
     rebuilds: Rebuilds
     examples: Examples
+    now: Callable[[], datetime]  # the time that all gateways go by

@@ -32,6 +32,7 @@ from pipelines.operate.rebuild.rebuild import Rebuilder
 from pipelines.operate.status import StatusReader
 from pipelines.query.retrieve.search import Searcher
 from pipelines.runtime.record import Record
+from pipelines.runtime.servers_clock import ServersClock
 from schemas.topics import ANSWERS, CHANGES, RECEIPTS, Topic
 from wiring.addresses import addresses
 from wiring.rebuild import rebuilder
@@ -50,6 +51,7 @@ class Clients:
         self.models = Models(self.settings, self.elastic.indexes)
         self._stack = AsyncExitStack()
         self._sender: KafkaSender | None = None
+        self._clock: ServersClock | None = None
         self._open_letters: OpenLetters | None = None
         self._topics_are_there = False
 
@@ -72,7 +74,15 @@ class Clients:
 
     async def intake(self) -> Intake:
         """Raises: Retryable: no broker."""
-        return Intake(await self.sender(), self.elastic.pages, self.settings)
+        return Intake(await self.sender(), self.elastic.pages, self.settings, await self.clock())
+
+    async def clock(self) -> ServersClock:
+        """The time that all gateways and commands go by."""
+        if self._clock is None:
+            self._clock = ServersClock(self.elastic.time)
+            self._stack.push_async_callback(self._clock.aclose)
+            await self._clock.start()
+        return self._clock
 
     async def receipts(self, *, waiting: bool) -> ReceiptReader:
         """`waiting`: `settled` will be called. Raises: Retryable: no broker."""

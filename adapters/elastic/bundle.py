@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from types import TracebackType
 from typing import Self
 
@@ -43,6 +44,20 @@ class Elastic:
             health = await self.es.options(request_timeout=PING_TIMEOUT).cluster.health()
         if health["status"] == "red":
             raise ElasticsearchDown("Elasticsearch: not all primary shards are there yet")
+
+    async def time(self) -> datetime:
+        """What time it is for the elected master: the same for all who ask.
+
+        Raises:
+            ElasticsearchDown, ElasticsearchRefused.
+        """
+        with explained("asking for the time"):
+            stats = await self.es.options(request_timeout=PING_TIMEOUT).nodes.stats(
+                node_id="_master", metric="os", filter_path="nodes.*.timestamp"
+            )
+        for master in stats.get("nodes", {}).values():
+            return datetime.fromtimestamp(master["timestamp"] / 1000, UTC)
+        raise ElasticsearchDown("Elasticsearch: no master is elected")
 
     async def site_status(self, site: str) -> SiteStatus:
         """Pages, chunks and freshness of a site. Raises: IndexUnfit, ElasticsearchDown."""

@@ -6,7 +6,7 @@ import asyncio
 import re
 import secrets
 from contextlib import suppress
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from functools import partial
 from typing import Annotated
 
@@ -61,7 +61,7 @@ async def chat(site: str, caller: MayChat, edge: TheEdge, request: Request) -> R
 
 def new_question(edge: Edge, caller: Caller, site: str, text: str, lang: Lang | None = None) -> Question:
     """A question as it goes into the log, in a conversation of its own. It finds what its caller may read."""
-    now = datetime.now(UTC)
+    now = edge.ports.now()
     return Question(
         request_id=secrets.token_urlsafe(ID_BYTES),
         conversation_id=secrets.token_urlsafe(ID_BYTES),

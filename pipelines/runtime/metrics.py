@@ -12,6 +12,7 @@ PAUSED = Gauge(
     "1 while a stage waits for a service or a setting, by the code of what is wrong.",
     ("stage", "lane", "reason"),
 )
+CLOCK_AHEAD = Gauge("pagewire_clock_ahead_seconds", "How far this machine's clock is ahead of the servers'.")
 IN_FLIGHT = Gauge("pagewire_in_flight", "Records being worked on.", ("stage", "lane"))
 SECONDS = Histogram(
     "pagewire_handler_seconds",
