@@ -3,7 +3,7 @@
     look: asked ──── answered: it is T there ─▶ T at the middle of the two, and this machine's steady seconds since
 
 Saves without a revision are numbered by it, and questions get their deadline by it: a gateway an hour ahead would
-otherwise win over whoever saves after it, and one an hour behind would have its questions given up before they are read.
+otherwise win over whoever saves after it, and one an hour behind have its questions given up before they are read.
 Until the first look succeeds, and only until then, this machine's own clock has to do.
 """
 
@@ -70,9 +70,8 @@ class ServersClock:
         ahead = self._here() - self()
         CLOCK_AHEAD.set(ahead.total_seconds())
         if abs(ahead) >= OFF:
-            log.warning(
-                "this machine's clock is off; going by the servers'", ahead_seconds=round(ahead.total_seconds())
-            )
+            seconds = round(ahead.total_seconds())
+            log.warning("this machine's clock is off; going by the servers'", ahead_seconds=seconds)
         return True
 
     async def start(self) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime, timedelta
 from uuid import uuid4
 
 import pytest
@@ -40,3 +41,9 @@ async def test_an_unfit_index_and_a_missing_topic_are_named(engine: Servers) -> 
         finally:
             for number in (1, 2):
                 await es.indices.delete(index=index_name(site, number))
+
+
+async def test_the_servers_tell_the_time(engine: Servers) -> None:
+    async with Clients(Settings(kafka=engine.kafka, elasticsearch=engine.elasticsearch)) as clients:
+        assert abs(await clients.elastic.time() - datetime.now(UTC)) < timedelta(seconds=5)
+        assert abs((await clients.clock())() - datetime.now(UTC)) < timedelta(seconds=5)
