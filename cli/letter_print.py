@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from textwrap import shorten
 
 from rich.markup import escape
 from rich.syntax import Syntax
@@ -12,7 +13,7 @@ from cli.output import err, out, rows, table
 from schemas.letters import DeadLetterDetail, DeadLetterList, DeadLetterSummary, RevisionDiff
 
 COLOURS = {"+": "green", "-": "red", "@": "cyan"}  # of a diff's lines
-MAX_REASON = 100  # characters in a list
+MAX_REASON = 300  # characters in a list
 
 
 def print_list(found: DeadLetterList) -> None:
@@ -32,7 +33,7 @@ def _line(letter: DeadLetterSummary) -> list[object]:
         printable(letter.code),
         printable(letter.key or ""),
         "" if letter.attempts is None else f"{letter.attempts}" + (f" ({letter.redrives}r)" if letter.redrives else ""),
-        " ".join(printable(letter.message).split())[:MAX_REASON],
+        shorten(printable(letter.message), MAX_REASON, placeholder=" …"),
     ]
 
 

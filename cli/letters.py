@@ -19,7 +19,7 @@ from typing import Annotated, TypeVar
 import typer
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-from cli.letter_print import print_detail, print_list
+from cli.letter_print import print_detail, print_list, printable
 from cli.output import NOT_SO, complain, err, explained, out, print_json
 from pipelines.operate.dead_letters.edit import BadValue
 from pipelines.operate.dead_letters.letters import DEFAULT_LIMIT, Letters
@@ -33,6 +33,7 @@ app = typer.Typer(
     no_args_is_help=True,
 )
 
+LOOKS, LOOK_EVERY = 3, 1.0  # at the letters after a redrive; seconds
 UNITS = {"m": "minutes", "h": "hours", "d": "days"}
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
@@ -121,7 +122,9 @@ def redrive(
     since: Since = None,
     yes: Yes = False,
 ) -> None:
-    """Send dead letters again to where they failed. Exit code 1 when one cannot be, or none fits.
+    """Send dead letters again to where they failed.
+
+    Exit code 1 when none fits, one cannot be sent, or one that was named fails again at once.
 
     Example: pagewire dlq redrive --all --stage index --yes
     """
@@ -129,7 +132,7 @@ def redrive(
         wanted = _filter(stage, topic, site, page, code, since)
         _check_use(ids, all, wanted)
         if ids:
-            _each(ids, lambda letters, id: letters.redrive(id))
+            _each(ids, lambda letters, id: letters.redrive(id), after=_failed_again)
         else:
             _all("redrive", wanted, yes, lambda letters: letters.redrive_all(wanted))
 
@@ -191,11 +194,39 @@ def _check_use(ids: Sequence[str] | None, all: bool, wanted: DeadLetterFilter) -
         raise WrongUse("options choose among --all; with ids there is nothing to choose")
 
 
-def _each(ids: Sequence[str], handle: Callable[[Letters, str], Awaitable[DeadLetterSummary]]) -> None:
-    """One after the other; what cannot be done is told, and does not keep the others."""
+async def _failed_again(letters: Letters, redriven: Sequence[DeadLetterSummary], since: datetime) -> int:
+    """How many of the letters fail again within a moment: that is told, for "redriven" would sound like the end."""
+    waiting = {(letter.topic, letter.key) for letter in redriven}
+    failed = 0
+    for _ in range(LOOKS):
+        if not waiting:
+            break
+        await asyncio.sleep(LOOK_EVERY)
+        for new in (await letters.list(DeadLetterFilter(since=since), DEFAULT_LIMIT)).letters:
+            if new.redrives and (new.topic, new.key) in waiting:
+                waiting.remove((new.topic, new.key))
+                complain(f"{new.key}: failed again as {new.id}, {new.code}: {printable(new.message)}")
+                failed += 1
+    return failed
+
+
+async def _nothing_more(letters: Letters, done: Sequence[DeadLetterSummary], since: datetime) -> int:
+    return 0
+
+
+def _each(
+    ids: Sequence[str],
+    handle: Callable[[Letters, str], Awaitable[DeadLetterSummary]],
+    after: Callable[[Letters, Sequence[DeadLetterSummary], datetime], Awaitable[int]] = _nothing_more,
+) -> None:
+    """One after the other; what cannot be done is told, and does not keep the others.
+
+    Args:
+        after: looks at what was done since a time; how many of them failed all the same.
+    """
 
     async def run(letters: Letters) -> int:
-        failed = 0
+        failed, handled, since = 0, list[DeadLetterSummary](), datetime.now(UTC)
         for id in ids:
             try:
                 done = await handle(letters, id)
@@ -206,7 +237,8 @@ def _each(ids: Sequence[str], handle: Callable[[Letters, str], Awaitable[DeadLet
                 failed += 1
             else:
                 out.print(f"{done.id} {done.state}")
-        return failed
+                handled.append(done)
+        return failed + await after(letters, handled, since)
 
     if _with_letters(run):
         raise typer.Exit(NOT_SO)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +13,7 @@ from typer.testing import CliRunner, Result
 from cli import letters
 from cli.main import app
 from gateway.fakes import FakeLetters
-from schemas.letters import LetterHeader, RevisionDiff
+from schemas.letters import DeadLetterSummary, LetterHeader, RevisionDiff
 from tests.making import NOON, letter
 from wiring.settings import Settings
 
@@ -44,6 +44,7 @@ def kept(monkeypatch: pytest.MonkeyPatch) -> FakeLetters:
 
     monkeypatch.setattr(letters, "Clients", FakeClients)
     monkeypatch.setattr(letters, "load", Settings)
+    monkeypatch.setattr(letters, "LOOK_EVERY", 0.0)
     return fake
 
 
@@ -101,6 +102,23 @@ def test_letters_are_redriven_and_dropped_by_id_and_a_bad_one_keeps_nobody(kept:
     assert (dropped.exit_code, dropped.stdout) == (0, f"{ODD} dropped\ncms.changes/0/2 dropped\n")
     assert run("drop", ODD).exit_code == 1
     assert kept.sent == [(FIRST, None)]
+
+
+def test_a_letter_that_fails_again_at_once_is_told(kept: FakeLetters, monkeypatch: pytest.MonkeyPatch) -> None:
+    """ "redriven" alone would sound like the end of it."""
+    redrive = kept.redrive
+
+    async def fails_again(id: str, value: bytes | None = None) -> DeadLetterSummary:
+        done = await redrive(id, value)
+        later = datetime.now(UTC) + timedelta(minutes=1)
+        again = letter(9, redrives=1, last_failed_at=later, message="title: still \x1b[31mred")
+        kept.kept[again.letter.id] = again
+        return done
+
+    monkeypatch.setattr(kept, "redrive", fails_again)
+    told = run("redrive", FIRST)
+    assert (told.exit_code, told.stdout) == (1, f"{FIRST} redriven\n")
+    assert "town:en:fees: failed again as cms.changes/0/9, bad-message: title: still \\x1b[31mred" in told.stderr
 
 
 def test_all_that_fit_are_handled_when_confirmed(kept: FakeLetters, monkeypatch: pytest.MonkeyPatch) -> None:
