@@ -370,7 +370,9 @@ class Pages:
         """Pages, chunks and how fresh they came, over the last 24 hours."""
         info = await self._indexes.live(site)
         pages = chunks = 0
-        if info is not None:
+        if info is None:
+            await self._indexes.explain_absence(site)
+        else:
             count = {"live": {"term": {"state": "live"}}, "chunks": {"term": {"kind": "chunk"}}}
             with explained(f"counting pages of site {site}"):
                 answer = await self._es.search(

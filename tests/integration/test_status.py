@@ -9,7 +9,9 @@ import pytest
 
 from adapters.kafka import ensure_topics
 from pipelines.runtime.indexes import alias, index_name
+from schemas.ingest import ReceiptEvent
 from tests.engine_fixture import Servers
+from tests.making import change
 from wiring.clients import Clients
 from wiring.settings import Settings, SiteSettings
 
@@ -41,6 +43,17 @@ async def test_an_unfit_index_and_a_missing_topic_are_named(engine: Servers) -> 
         finally:
             for number in (1, 2):
                 await es.indices.delete(index=index_name(site, number))
+
+
+async def test_a_deleted_index_is_no_quiet_site(engine: Servers) -> None:
+    site = f"t{uuid4().hex[:12]}"
+    settings = Settings(kafka=engine.kafka, elasticsearch=engine.elasticsearch, sites={site: SiteSettings()})
+    async with Clients(settings) as clients:
+        assert (await clients.elastic.site_status(site)).problem is None  # it never had one
+        event = ReceiptEvent(change=change(1, site=site), state="searchable", at=datetime.now(UTC))
+        await clients.elastic.pages.put_receipt(event)
+        [found] = (await clients.status().status()).sites
+        assert f"pagewire rebuild {site} --from embeddings --promote" in (found.problem or "")
 
 
 async def test_the_servers_tell_the_time(engine: Servers) -> None:
