@@ -37,6 +37,7 @@ CATCH_UP_POLL = 0.005  # seconds
 # After several records at once a tail waits a little, so that many answers do not cost a fetch each.
 GATHER = 0.01  # seconds
 READ_TIMEOUT = 15.0  # seconds
+METADATA_AGE = 5.0  # seconds until a client hears of partitions that a topic has got
 FETCH_BYTES = MAX_MESSAGE_BYTES + RECORD_OVERHEAD_BYTES
 
 
@@ -54,7 +55,7 @@ def _consumer(bootstrap: str, wait_ms: int) -> AIOKafkaConsumer:
         auto_offset_reset="earliest",
         fetch_max_wait_ms=wait_ms,
         max_partition_fetch_bytes=FETCH_BYTES,
-        metadata_max_age_ms=30_000,
+        metadata_max_age_ms=int(METADATA_AGE * 1000),
     )
 
 
@@ -87,7 +88,10 @@ def record_of(m: Any) -> Record:
 
 
 class LogTail:
-    """Follows a topic from its end at `start`. `deliver` must not block; it is called in offset order."""
+    """Follows a topic from its end at `start`, partitions that it gets later from their beginning.
+
+    `deliver` must not block; it is called in offset order.
+    """
 
     def __init__(self, settings: KafkaSettings, topic: Topic, deliver: Callable[[Record], None]) -> None:
         self._bootstrap = bootstrap_servers(settings)
@@ -150,6 +154,7 @@ class LogTail:
 
     async def _run(self, consumer: AIOKafkaConsumer) -> None:
         while True:
+            self._follow_new(consumer)
             try:
                 batches = await consumer.getmany(timeout_ms=POLL_MS)
             except KafkaError as err:
@@ -162,6 +167,17 @@ class LogTail:
                     self._deliver(record_of(message))
             if sum(map(len, batches.values())) > 1:
                 await asyncio.sleep(GATHER)
+
+    def _follow_new(self, consumer: AIOKafkaConsumer) -> None:
+        """Follow the partitions that the topic has got since the last look."""
+        new = (consumer.partitions_for_topic(self._topic) or set()) - self._next.keys()
+        if not new:
+            return
+        log.info("following %s: %d partitions more", self._topic, len(new))
+        self._next |= dict.fromkeys(sorted(new), 0)
+        consumer.assign([TopicPartition(self._topic, number) for number in self._next])
+        for number, offset in self._next.items():  # an assignment forgets where it stood
+            consumer.seek(TopicPartition(self._topic, number), offset)
 
     async def aclose(self) -> None:
         if self._task is not None:

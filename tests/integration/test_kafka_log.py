@@ -9,10 +9,10 @@ from uuid import uuid4
 
 import pytest
 from aiokafka import AIOKafkaProducer
-from aiokafka.admin import AIOKafkaAdminClient, RecordsToDelete
+from aiokafka.admin import AIOKafkaAdminClient, NewPartitions, RecordsToDelete
 from aiokafka.structs import TopicPartition
 
-from adapters.kafka import KafkaSender, broker, ensure_topics, partition_of, prefixed
+from adapters.kafka import KafkaSender, broker, ensure_topics, log, partition_of, prefixed
 from adapters.kafka.log import KafkaDown, LogReader, LogTail
 from pipelines.runtime.record import Record
 from schemas.answer import AnswerEvent, Token
@@ -111,6 +111,35 @@ async def test_a_tail_hears_what_comes_after_its_start_and_knows_its_place(
         assert tail.position(0) == 0
     finally:
         await tail.aclose()
+
+
+async def test_a_tail_follows_partitions_that_its_topic_gets_later(
+    settings: Settings, sender: KafkaSender, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(log, "METADATA_AGE", 0.2)
+    heard = Heard()
+    tail = LogTail(settings, ANSWERS, heard)
+    await tail.start()
+    admin = AIOKafkaAdminClient(bootstrap_servers=settings.kafka)
+    await admin.start()
+    try:
+        before, after = (
+            ids(0, 1)[0],
+            next(n for n in map("request-{:04}".format, range(99)) if partition_of(n.encode(), 4) == 3),
+        )
+        await say(sender, before, "a")
+        await admin.create_partitions({prefixed(settings, ANSWERS): NewPartitions(total_count=4)})
+        async with KafkaSender(settings) as knows:  # the other one hears of it later
+            await say(knows, after, "b")
+            await heard.until(2)
+            assert tail.partition_of(after) == 3
+            await say(knows, after, "c")
+            await say(sender, before, "d")
+            records = await heard.until(4)
+    finally:
+        await admin.close()
+        await tail.aclose()
+    assert sorted(said(records)) == ["a", "b", "c", "d"]
 
 
 async def test_a_tail_that_has_caught_up_has_heard_all_that_was_confirmed(
