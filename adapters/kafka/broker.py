@@ -48,6 +48,17 @@ class Broker:
         found = await from_broker(self._admin.describe_topics(None), "list topics")
         return {topic["topic"]: {p["partition"] for p in topic["partitions"]} for topic in found}
 
+    async def copies(self) -> dict[str, tuple[int, int]]:
+        """By topic the fewest copies of a partition, and the fewest that are in sync. Raises: Retryable."""
+        found = await from_broker(self._admin.describe_topics(None), "list topics")
+        return {
+            topic["topic"]: (
+                min((len(p["replicas"]) for p in topic["partitions"]), default=0),
+                min((len(p["isr"]) for p in topic["partitions"]), default=0),
+            )
+            for topic in found
+        }
+
     async def ends(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
         """Offsets the next messages will get. Raises: Retryable."""
         wanted = list(partitions)

@@ -28,6 +28,21 @@ class BrokerView:
         there = await self._client.topics()
         return {topic: there[name] for topic in topics if (name := prefixed(self._settings, topic)) in there}
 
+    async def short_of_copies(self, topics: Iterable[Topic]) -> list[str]:
+        """Which topics have fewer copies than the settings want, or fewer in sync than they have. Raises: Retryable."""
+        there, wanted = await self._client.copies(), self._settings.replication
+        found = []
+        for name in (prefixed(self._settings, topic) for topic in topics):
+            kept, in_sync = there.get(name, (wanted, wanted))
+            if kept < wanted:
+                found.append(
+                    f"topic {name} has {kept} of the {wanted} copies that PAGEWIRE_REPLICATION wants: "
+                    "kafka-reassign-partitions, which comes with Kafka, adds them"
+                )
+            elif in_sync < kept:
+                found.append(f"topic {name}: only {in_sync} of {kept} copies are in sync; is a broker away?")
+        return found
+
     async def spans(self, topics: Iterable[Topic]) -> dict[Topic, dict[int, tuple[int, int]]]:
         """Begin and end offset per partition; topics that are not there are left out. Raises: Retryable."""
         names = {prefixed(self._settings, topic): topic for topic in topics}

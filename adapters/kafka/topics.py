@@ -17,6 +17,7 @@ from schemas.topics import Topic, all_topics
 
 log = structlog.get_logger(__name__)
 
+MIN_IN_SYNC = "min.insync.replicas"
 TOPIC_CONFIG_SOURCE = 1  # DescribeConfigs: set on the topic itself, not a broker default
 
 
@@ -33,15 +34,14 @@ async def ensure_topics(bootstrap: str, settings: KafkaSettings) -> list[str]:
     try:
         await from_broker(admin.start(), "connect")
         wanted = {prefixed(settings, topic): topic for topic in all_topics()}
-        existing = {
-            topic["topic"]: len(topic["partitions"])
-            for topic in await from_broker(admin.describe_topics(None), "list topics")
-        }
+        described = await from_broker(admin.describe_topics(None), "list topics")
+        existing = {topic["topic"]: len(topic["partitions"]) for topic in described}
+        copies = {topic["topic"]: min(len(p["replicas"]) for p in topic["partitions"]) for topic in described}
         missing = [name for name in wanted if name not in existing]
         created = await _create(admin, settings, {name: wanted[name] for name in missing})
         checked = {name: topic for name, topic in wanted.items() if name not in created}
         _check_partitions(settings, {name: existing.get(name) for name in checked})
-        await _check_configs(admin, checked)
+        await _check_configs(admin, checked, {name: copies.get(name, 1) for name in checked})
     finally:
         await close(admin.close())
     return created
@@ -50,8 +50,9 @@ async def ensure_topics(bootstrap: str, settings: KafkaSettings) -> list[str]:
 async def _create(admin: Any, settings: KafkaSettings, topics: Mapping[str, Topic]) -> list[str]:
     if not topics:
         return []
+    durable = {MIN_IN_SYNC: str(_least_in_sync(settings.replication))}
     new = [
-        NewTopic(name, settings.partitions, settings.replication, topic_configs=topic.config)
+        NewTopic(name, settings.partitions, settings.replication, topic_configs=topic.config | durable)
         for name, topic in topics.items()
     ]
     outcome = await from_broker(admin.create_topics(new), "create topics")
@@ -68,6 +69,11 @@ async def _create(admin: Any, settings: KafkaSettings, topics: Mapping[str, Topi
     return created
 
 
+def _least_in_sync(copies: int) -> int:
+    """Of so many copies those that must have a message before it counts as sent: one broker may be away."""
+    return max(1, copies - 1)
+
+
 def _check_partitions(settings: KafkaSettings, counts: Mapping[str, int | None]) -> None:
     # More partitions would move keys to other partitions and break their order; so a topic that was made
     # with fewer is refused, not grown. One made with more is fine.
@@ -79,7 +85,7 @@ def _check_partitions(settings: KafkaSettings, counts: Mapping[str, int | None])
             )
 
 
-async def _check_configs(admin: Any, topics: Mapping[str, Topic]) -> None:
+async def _check_configs(admin: Any, topics: Mapping[str, Topic], copies: Mapping[str, int]) -> None:
     if not topics:
         return
     described = await from_broker(
@@ -93,6 +99,9 @@ async def _check_configs(admin: Any, topics: Mapping[str, Topic]) -> None:
                 raise Retryable(f"settings of topic {name} cannot be read: {message}")
             have = {entry[0]: entry[1] for entry in entries}
             wrong = {key: value for key, value in topics[name].config.items() if have.get(key) != value}
+            # By the copies that there are, not those that are wanted: with fewer than this nothing could be written.
+            if int(have.get(MIN_IN_SYNC) or 1) < (least := _least_in_sync(copies[name])):
+                wrong[MIN_IN_SYNC] = str(least)
             if not wrong:
                 continue
             if "cleanup.policy" in wrong:

@@ -56,13 +56,13 @@ class StatusReader:
 
     async def status(self) -> SystemStatus:
         """What can be said now; a service that does not answer shows as false, with nothing of it."""
-        looks = (self._stages(), self._all_sites(), self._missing_topics(), self._paused())
-        stages, sites, missing, paused = await asyncio.gather(*looks, return_exceptions=True)
-        problems = [] if isinstance(missing, BaseException) else [*missing]
+        looks = (self._stages(), self._all_sites(), self._unfit_topics(), self._paused())
+        stages, sites, unfit, paused = await asyncio.gather(*looks, return_exceptions=True)
+        problems = [] if isinstance(unfit, BaseException) else [*unfit]
         problems += [] if isinstance(paused, BaseException) else paused
         if isinstance(sites, Retryable):
             problems.append(f"Elasticsearch: {sites}")  # away, or refusing our key
-        for part in (stages, sites, missing, paused):
+        for part in (stages, sites, unfit, paused):
             if isinstance(part, BaseException) and not isinstance(part, Retryable):
                 raise part
         return SystemStatus(
@@ -178,12 +178,13 @@ class StatusReader:
                 problem=str(err),
             )
 
-    async def _missing_topics(self) -> tuple[str, ...]:
-        """Nothing waits in a topic that is not there, so its stage would look well."""
-        topics = list(all_topics())
-        there = await (await self._connected()).partitions(topics)
+    async def _unfit_topics(self) -> list[str]:
+        """Nothing waits in a topic that is not there, so its stage would look well; one with few copies may be lost."""
+        topics, broker = list(all_topics()), await self._connected()
+        there = await broker.partitions(topics)
         missing = [self._bus.name(topic) for topic in topics if topic not in there]
-        return tuple(f"topic {name} is not there; `pagewire topics` makes it" for name in missing)
+        short = await broker.short_of_copies(topics)
+        return [*(f"topic {name} is not there; `pagewire topics` makes it" for name in missing), *short]
 
 
 def _count(letters: Iterable[OpenLetterCount], topics: Iterable[Topic], *, parked: bool) -> int:

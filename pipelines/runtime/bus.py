@@ -114,6 +114,10 @@ class BrokerView(Protocol):
         """Partitions of the topics that are there."""
         ...
 
+    async def short_of_copies(self, topics: Iterable[Topic]) -> Sequence[str]:
+        """Which topics have fewer copies than wanted, or fewer in sync than they have: a sentence each."""
+        ...
+
     async def spans(self, topics: Iterable[Topic]) -> dict[Topic, dict[int, tuple[int, int]]]:
         """Begin and end offset per partition; topics that are not there are left out."""
         ...

@@ -40,6 +40,9 @@ async def test_an_unfit_index_and_a_missing_topic_are_named(engine: Servers) -> 
             assert f"topic {site}.cms.changes is not there; `pagewire topics` makes it" in found.problems
             await ensure_topics(engine.kafka, settings)
             assert (await clients.status().status()).problems == ()
+            async with Clients(settings.model_copy(update={"replication": 3})) as wanting:
+                problems = (await wanting.status().status()).problems
+            assert f"topic {site}.cms.changes has 1 of the 3 copies" in " ".join(problems)
         finally:
             for number in (1, 2):
                 await es.indices.delete(index=index_name(site, number))

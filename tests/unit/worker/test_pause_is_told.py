@@ -56,6 +56,9 @@ class Log:
     async def view(self) -> AsyncIterator[Log]:
         yield self
 
+    async def short_of_copies(self, topics: Iterable[Topic]) -> list[str]:
+        return []
+
     async def partitions(self, topics: Iterable[Topic]) -> dict[Topic, set[int]]:
         return {topic: {0} for topic in topics}
 
