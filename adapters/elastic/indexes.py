@@ -76,7 +76,11 @@ class Indexes:
 
     async def now(self, site: str) -> IndexInfo | None:
         """As `live`, by a look that begins after this call. Callers that come together share one."""
-        info = await self._looks.setdefault(site, Shared(partial(self._read, site))).result()
+        try:
+            info = await self._looks.setdefault(site, Shared(partial(self._read, site))).result()
+        except IndexUnfit:
+            self._known.pop(site, None)
+            raise
         if info is None:  # that there is none is not remembered: the first save of a site makes one
             self._known.pop(site, None)
         else:

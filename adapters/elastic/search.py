@@ -11,7 +11,7 @@ from hashlib import blake2b
 from typing import Any, Protocol
 
 from cachetools import TTLCache
-from elasticsearch import AsyncElasticsearch, BadRequestError, NotFoundError
+from elasticsearch import AsyncElasticsearch, NotFoundError
 
 from adapters.elastic import chunk_units
 from adapters.elastic.client import ElasticsearchRefused, explained, refusal
@@ -39,7 +39,7 @@ MAX_WORDS = 100
 MAX_STEMS = 300
 MAX_LANGUAGES = 3  # of an index, in which a question is read besides its own; the ones that most chunks are in
 KNOWN_LANGUAGES = 50  # of an index, its own among them or not
-LANGUAGES_TTL = 60.0  # seconds until a new language of a site is noticed
+LANGUAGES_TTL = 60.0  # seconds until the order of a site's languages is looked up again
 MAX_FIELD_CHUNKS = 500  # of one field, when its full text is wanted
 
 
@@ -138,9 +138,6 @@ class SiteSearch:
                 found = await self._es.msearch(searches=searches)
             except NotFoundError:
                 found = None
-            except BadRequestError:
-                await self._indexes.now(site)  # an alias that points to two indexes is said to do so
-                raise
         if found is None or any(response.get("status") == 404 for response in found["responses"]):
             await self._indexes.explain_absence(site)
             return Candidates([], [], [], 0)
@@ -181,7 +178,11 @@ class SiteSearch:
             return readings(text, [""])
         there = await self._spoken(index)
         heard = identified(text)
-        same = [lang for lang in there if lang.partition("-")[0] == heard]
+        same = _in_language(there, heard)
+        if heard and not same:
+            self._languages.pop(index, None)  # the first page in it may be a moment old
+            there = await self._spoken(index)
+            same = _in_language(there, heard)
         if heard and not same:
             return readings(text, (), beginnings=True)
         return readings(text, dict.fromkeys([*same, *there[:MAX_LANGUAGES]]), beginnings=not heard)
@@ -296,6 +297,10 @@ def _known_words(
     heard = (max(word, key=lambda reading: _known(reading, having)) for word in asked)
     terms = dict.fromkeys(stem for reading in heard for stem in _counting(reading, having) if stem in having)
     return [(term, having[term]) for term in terms], total
+
+
+def _in_language(tags: Iterable[str], lang: str | None) -> list[str]:
+    return [tag for tag in tags if tag.partition("-")[0] == lang]
 
 
 def _preference(text: str) -> str:

@@ -21,7 +21,7 @@ from tests.faults.storm.readback import letters
 from tests.faults.storm.world import World
 
 SESSION = 10.0  # seconds until the broker gives a silent worker's partitions to others (pipelines/worker)
-BURIED = 300.0  # seconds until a save has met the wrong dimensions
+PARKED = 300.0  # seconds until a save has met the wrong dimensions
 DIES_WITHIN = 20.0  # seconds that a worker gets to come to the point where it dies
 DIE_AT = "tests.faults.storm.die_at"
 
@@ -301,14 +301,14 @@ class EmbedderSlow(EmbedderMoody):
 
 
 class WrongDimensions(EmbedderMoody):
-    """Ends in dead letters; the driver redrives them when the storm is over."""
+    """Parks what it meets, which comes back by itself when the embedder is right again."""
 
     mood = scripted_embedder.Mood(dims=8)
 
     async def strike(self, world: World) -> None:
         await super().strike(world)
 
-        async def buried() -> bool:
+        async def parked() -> bool:
             try:
                 # Poison is buried, too, but is no order of anybody.
                 found = [letter for letter in await letters(world) if letter.order is not None]
@@ -316,7 +316,7 @@ class WrongDimensions(EmbedderMoody):
                 return False
             return bool(found)
 
-        await until("a dead letter of wrong dimensions", buried, BURIED)
+        await until("something parked for wrong dimensions", parked, PARKED)
 
 
 class EmbedderDown(Fault):

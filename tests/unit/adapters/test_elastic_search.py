@@ -24,6 +24,7 @@ class Asked:
     def __init__(self, having: Mapping[str, int] | None = None) -> None:
         """`having`: how many of nine chunks have a stem."""
         self.matches: list[str] = []
+        self.languages = ["de-AT", "en", "th"]
         self.having = having or {}
 
     async def msearch(self, *, searches: Sequence[dict[str, Any]]) -> dict[str, Any]:
@@ -35,7 +36,7 @@ class Asked:
         return {"responses": [{"hits": {"hits": []}}, {"aggregations": {"having": {"buckets": buckets}}}]}
 
     async def search(self, **options: Any) -> dict[str, Any]:
-        return {"aggregations": {"languages": {"buckets": [{"key": lang} for lang in ("de-AT", "en", "th")]}}}
+        return {"aggregations": {"languages": {"buckets": [{"key": lang} for lang in self.languages]}}}
 
 
 async def matches(question: str, by_language: bool = True) -> list[str]:
@@ -78,6 +79,18 @@ async def test_a_question_is_read_in_its_language_and_in_those_of_the_pages() ->
 async def test_a_question_in_a_language_that_no_page_is_in_is_asked_by_first_letters() -> None:
     [stems, *_] = await matches("Mikor nyit ki a könyvtár vasárnap?")
     assert stems == "mikor- nyit- ki- a- konyv- vasar-"
+
+
+async def test_the_first_page_in_a_language_is_read_in_it_at_once() -> None:
+    asked = Asked()
+    info = cast(IndexInfo, SimpleNamespace(name="town-1", by_language=True))
+    search = SiteSearch(cast(AsyncElasticsearch, asked), Pinned(info))
+    for languages, stem in [(["en"], "mikor-"), (["en", "hu"], "mikor")]:
+        asked.languages, asked.matches = languages, []
+        await search.candidates(
+            "town", "Mikor nyit ki a könyvtár?", None, floors=Floors(0, 0), content_hits=1, keyword_hits=5
+        )
+        assert stem in asked.matches[0].split()
 
 
 async def test_of_a_words_readings_the_one_counts_that_the_index_knows() -> None:
