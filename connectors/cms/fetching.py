@@ -17,11 +17,12 @@ import asyncio
 import socket
 import ssl
 import zlib
-from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from email.message import Message
+from io import BytesIO
 from types import TracebackType
 from typing import Self
 
@@ -89,6 +90,12 @@ class Fetched:
         said = Message()
         said["content-type"] = self.headers.get("content-type", "")
         return said.get_content_charset()
+
+    @property
+    def length(self) -> int | None:
+        """Bytes of the body, as the server said before it sent it; None: it did not, or packs it."""
+        said = self.headers.get("content-length", "")
+        return int(said) if said.isdecimal() and _packing(self.headers) == "identity" else None
 
     @property
     def etag(self) -> str | None:
@@ -161,6 +168,7 @@ class SafeFetch:
         modified: str | None = None,
         limit: int = LIMIT,
         headers: Mapping[str, str] | None = None,
+        answered: Callable[[Fetched], None] = lambda _: None,
     ) -> Fetched:
         """The body behind a URL, or the word that it is as it was.
 
@@ -168,6 +176,8 @@ class SafeFetch:
             etag, modified: from the last `Fetched`: an unchanged one is answered with 304 and no body.
             limit: bytes the body may have, unpacked.
             headers: also sent, for example `Authorization`; never to another origin that it redirects to.
+            answered: is told what the server says of a body before it is read; what it raises comes back from here,
+                and the body does not come.
 
         Raises:
             Refused: not http(s), an address behind our walls, too large, a certificate that is not good, 4xx.
@@ -177,11 +187,13 @@ class SafeFetch:
         asked = dict(headers or {}) | {name: value for name, value in own.values() if value}
         try:
             async with asyncio.timeout(self._timeout):
-                return await self._follow(url, asked, limit)
+                return await self._follow(url, asked, limit, answered)
         except TimeoutError:
             raise Away(f"{shown(url)}: no whole answer within {self._timeout:g} s") from None
 
-    async def _follow(self, url: str, headers: Mapping[str, str], limit: int) -> Fetched:
+    async def _follow(
+        self, url: str, headers: Mapping[str, str], limit: int, answered: Callable[[Fetched], None]
+    ) -> Fetched:
         start = here = checked(url)
         waited = False
         redirects = 0
@@ -189,6 +201,7 @@ class SafeFetch:
             own = headers if _origin(here) == _origin(start) else {}
             async with self._ask(here, own) as (status, said, body):
                 if status == 200:
+                    answered(Fetched(str(here), status, b"", said))
                     return Fetched(str(here), status, await _read(body, said, limit, here), said)
                 if status == 304 and own:
                     return Fetched(str(here), status, b"", said)
@@ -309,21 +322,25 @@ async def _read(body: AsyncIterator[bytes], said: Mapping[str, str], limit: int,
     length = said.get("content-length", "")
     if length.isdecimal() and int(length) > limit:
         raise Refused(too_large, 200)
-    packing = said.get("content-encoding", "identity").strip().lower()
+    packing = _packing(said)
     if packing not in ("identity", "gzip", "x-gzip"):
         raise Refused(f"{shown(url)}: packed as {packing!r}, which was not asked for", 200)
     unpack = zlib.decompressobj(zlib.MAX_WBITS | 16) if packing != "identity" else None
-    read = bytearray()
+    read = BytesIO()  # hands out what it holds without a copy
     async for piece in body:
         try:
-            read += unpack.decompress(piece, limit + 1 - len(read)) if unpack else piece
+            read.write(unpack.decompress(piece, limit + 1 - read.tell()) if unpack else piece)
         except zlib.error as err:
             raise Refused(f"{shown(url)}: not what gzip packs: {err}", 200) from err
-        if len(read) > limit:
+        if read.tell() > limit:
             raise Refused(too_large, 200)
     if unpack and not unpack.eof:
         raise Away(f"{shown(url)}: the packed answer ends too early")
-    return bytes(read)
+    return read.getvalue()
+
+
+def _packing(said: Mapping[str, str]) -> str:
+    return said.get("content-encoding", "identity").strip().lower()
 
 
 def _origin(url: httpx.URL) -> tuple[str, str, int | None]:

@@ -96,6 +96,29 @@ async def test_a_body_and_what_the_server_says_of_it(site: Site, fetch: SafeFetc
     assert asked.headers["Host"] == f"127.0.0.1:{site.port}"
 
 
+async def test_who_asks_may_turn_a_body_away_by_what_the_server_says_of_it(site: Site, fetch: SafeFetch) -> None:
+    heads: list[Fetched] = []
+
+    def answered(head: Fetched) -> None:
+        heads.append(head)
+        if head.media_type != "text/plain":
+            raise ValueError("no film, please")
+
+    film = {"body": b"x" * 1_000_000, "headers": {"Content-Type": "video/mp4"}}
+    text = {"body": b"hello", "headers": {"Content-Type": "text/plain"}}
+    moved = site.redirects("/moved", site.answers("/film", film))
+    with pytest.raises(ValueError, match="no film"):
+        await fetch.get(moved, answered=answered)
+    assert (await fetch.get(site.answers("/text", text), answered=answered)).body == b"hello"
+    assert [(head.media_type, head.length, head.body) for head in heads] == [
+        ("video/mp4", 1_000_000, b""),
+        ("text/plain", 5, b""),
+    ]
+    packed = {"body": gzip.compress(b"hello"), "headers": {"Content-Type": "text/plain", "Content-Encoding": "gzip"}}
+    assert (await fetch.get(site.answers("/packed", packed), answered=answered)).body == b"hello"
+    assert heads[-1].length is None  # nobody knows how long it will be
+
+
 async def test_what_is_unchanged_is_not_sent_again(site: Site, fetch: SafeFetch) -> None:
     got = await fetch.get(site.answers("/page", {"status": 304}), etag='"1"', modified="yesterday")
     assert (got.unchanged, got.body) == (True, b"")
