@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import struct
 import zipfile
 import zlib
 from collections.abc import Mapping, Sequence
@@ -156,6 +157,16 @@ def archive(members: Mapping[str, str | bytes]) -> bytes:
 def zip_bomb(megabytes: int = 210) -> bytes:
     """Looks like a DOCX, and unpacks to so many MiB."""
     return archive({"[Content_Types].xml": "<Types/>", "word/document.xml": b" " * (megabytes * 2**20)})
+
+
+def archive_of_many_names(names: int) -> bytes:
+    """Looks like any archive, and holds a directory alone: 47 bytes of it take a third of a KiB once it is read."""
+    entry = struct.pack("<4s4B4HL2L5H2L", b"PK\x01\x02", 20, 3, 20, *[0] * 8, 1, *[0] * 6) + b"a"
+    whole = entry * names
+    head = b"PK\x03\x04" + bytes(26)
+    return (
+        head + whole + struct.pack("<4s4H2LH", b"PK\x05\x06", 0, 0, names & 0xFFFF, names & 0xFFFF, len(whole), 30, 0)
+    )
 
 
 def laughing_odt() -> bytes:

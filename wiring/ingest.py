@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 
 from adapters.elastic.bundle import Elastic
 from adapters.embedders.registry import Models
@@ -37,13 +38,18 @@ def by_page(record: Record) -> bytes:
 
 def attachments_of(settings: Settings) -> Attachments:
     """What reads attachments, within the limits of the settings; the process that does is started when needed."""
-    limits = Limits(settings.attachment_limit, settings.attachment_text, settings.attachment_folder)
+    limits = Limits(
+        size=settings.attachment_limit,
+        text=settings.attachment_text,
+        budget=settings.attachment_budget,
+        folder=settings.attachment_folder,
+    )
     reader = DocumentReader(memory=settings.attachment_memory, seconds=settings.attachment_timeout)
     return Attachments(SafeFetch(settings.fetch_allow), reader, limits)
 
 
-def chunk_stage(settings: Settings, elastic: Elastic, lane: Lane = "save") -> Stage:
-    attachments = attachments_of(settings)
+def chunk_stage(settings: Settings, elastic: Elastic, attachments: Attachments, lane: Lane = "save") -> Stage:
+    """`attachments`: of the process, whose lanes share them; they are closed with the stage."""
 
     async def chunker_of(site: str) -> Chunker:
         live = await elastic.indexes.now(site)
@@ -52,7 +58,7 @@ def chunk_stage(settings: Settings, elastic: Elastic, lane: Lane = "save") -> St
     return Stage(
         name="chunk",
         lane=lane,
-        routes={CHANGES: handlers.chunk_handler(chunker_of, attachments.read)},
+        routes={CHANGES: handlers.chunk_handler(chunker_of, partial(attachments.read, urgent=lane == "save"))},
         try_timeout=CHUNK_TIMEOUT,
         on_dead=handlers.failed_receipt("chunk", handlers.change_in_log),
         teardown=attachments.aclose,

@@ -85,7 +85,8 @@ def _stages(
 ) -> list[Stage]:
     match name:
         case "chunk":
-            return [ingest.chunk_stage(settings, own, lane) for lane, own in elastic.items()]
+            attachments = ingest.attachments_of(settings)
+            return [ingest.chunk_stage(settings, own, attachments, lane) for lane, own in elastic.items()]
         case "embed":
             return [ingest.embed_stage(own, models, lane) for lane, own in elastic.items()]
         case "index":

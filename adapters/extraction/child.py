@@ -1,9 +1,11 @@
 """The child process that reads documents: one after the other, within limits of memory and time.
 
-    parent ─▶ [size][{"kind", "limit", "seconds"}] [size][bytes] ─▶ child ─▶ [size][{"sections", ...} or {"error"}]
+    parent ─▶ [size][{"said", "suffix", "limit", "seconds"}] [size][bytes] ─▶ child
+           ◀─ [size][{"sections", "left_out"}, or one of {"unread"}, {"not_read"}, {"missing"}] ◀─┘
 
-It has no secrets in its environment, opens no connection and starts no program. `python -m adapters.extraction.child
-MIB` ends when its standard input does.
+What kind a document is, is found out here as well: that takes opening archives. The child has no secrets in its
+environment, opens no connection and starts no program. `python -m adapters.extraction.child MIB` ends when its standard
+input does.
 """
 
 from __future__ import annotations
@@ -12,12 +14,16 @@ import json
 import os
 import resource
 import sys
+from contextlib import suppress
 from dataclasses import asdict
+from importlib.util import find_spec
+from pathlib import Path
 from typing import Any
 
 import psutil
 
 from adapters.child_process import answers, block, put
+from pipelines.ingest.documents.kinds import NEEDS, Kind, Mislabelled, NotADocument, kind_of
 
 GIVING_WAY = 10  # nice(1)
 # What spaCy, which unstructured loads, would load where it is installed, gigabytes of it, and nothing here uses.
@@ -32,6 +38,8 @@ def main() -> None:
     for name in NOT_FOR_US:
         sys.modules[name] = None  # type: ignore[assignment]  # importing it fails, as if it were not there
     os.nice(GIVING_WAY)
+    with suppress(OSError):  # where memory runs short, Linux ends this process and not the worker
+        Path("/proc/self/oom_score_adj").write_text("1000")
     resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     while (order := block(sys.stdin.buffer)) is not None:
@@ -42,30 +50,45 @@ def main() -> None:
         put(out, json.dumps(answer).encode())
 
 
+def installed(kind: Kind) -> bool:
+    """Whether what reads it is there."""
+    return all(find_spec(module) is not None for module in NEEDS[kind])
+
+
 def _answer(order: dict[str, Any], data: bytes, memory: int) -> dict[str, Any]:
     used = resource.getrusage(resource.RUSAGE_SELF)
     seconds = int(used.ru_utime + used.ru_stime + order["seconds"]) + 1
     # For the case that nobody is there any more to end us: the parent's own limit comes first.
     resource.setrlimit(resource.RLIMIT_CPU, (seconds, resource.getrlimit(resource.RLIMIT_CPU)[1]))
+    try:
+        answer = _read(order, data)
+    except MemoryError:
+        return {"unread": f"needs more than {memory // 2**20} MiB of memory to read", "spent": True}
+    except RecursionError:
+        return {"unread": "damaged: nested too deep", "spent": True}
+    except Exception as err:  # noqa: BLE001 - whatever the libraries raise on what strangers wrote
+        return {"unread": f"damaged: {type(err).__name__}: {str(err)[:200]}", "spent": True}
+    # What one document took must not be missing for the next. Address space is what is limited; and the peak of
+    # resident memory begins at the parent's, so that one with torch in it would look like a spent child.
+    return answer | {"spent": psutil.Process().memory_info().vms > memory / 2}
+
+
+def _read(order: dict[str, Any], data: bytes) -> dict[str, Any]:
+    try:
+        kind = kind_of(data, order["said"], f".{order['suffix']}")
+    except Mislabelled as err:
+        return {"unread": str(err)}
+    except NotADocument as err:
+        return {"not_read": str(err)}
+    if not installed(kind):
+        return {"missing": kind}
     from adapters.extraction.documents import Unreadable, read
 
     try:
-        document = read(order["kind"], data, order["limit"])
+        document = read(kind, data, order["limit"])
     except Unreadable as err:
-        return {"error": str(err), "spent": False}
-    except MemoryError:
-        return {"error": f"needs more than {memory // 2**20} MiB of memory to read", "spent": True}
-    except RecursionError:
-        return {"error": "damaged: nested too deep", "spent": True}
-    except Exception as err:  # noqa: BLE001 - whatever the libraries raise on what strangers wrote
-        return {"error": f"damaged: {type(err).__name__}: {str(err)[:200]}", "spent": True}
-    return {
-        "sections": [asdict(section) for section in document.sections],
-        "left_out": document.left_out,
-        # What one document took must not be missing for the next. Address space is what is limited; and the peak of
-        # resident memory begins at the parent's, so that one with torch in it would look like a spent child.
-        "spent": psutil.Process().memory_info().vms > memory / 2,
-    }
+        return {"unread": str(err)}
+    return {"sections": [asdict(section) for section in document.sections], "left_out": document.left_out}
 
 
 def _no_way_out(event: str, _: object) -> None:

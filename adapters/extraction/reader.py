@@ -17,18 +17,19 @@ import sys
 from collections import OrderedDict
 from contextlib import suppress
 from hashlib import blake2b
-from importlib.util import find_spec
 from typing import Any
 
 from adapters.child_process import SIZE, environment, how_it_ended
-from pipelines.ingest.documents.attachments import Section, Sections, Unread
-from pipelines.ingest.documents.kinds import NEEDS, Kind
+from adapters.extraction.child import installed
+from pipelines.ingest.documents.attachments import Missing, Section, Sections, Unread
+from pipelines.ingest.documents.kinds import Kind, NotADocument
 
 IDLE = 60.0  # seconds without a document after which the child ends: it holds some 250 MB
 TRIES = 2  # a child that was killed may have been the wrong one: by the kernel, for want of memory elsewhere
 LONGEST_ANSWER = 64 * 1024 * 1024  # bytes
 KEPT = 32  # documents whose text is remembered: a save again, a page in another language
 KEPT_CHARS = 8_000_000
+PIECE = 256 * 1024  # bytes
 # What else the child knows of us. One thread: each would reserve address space, which is limited.
 ENVIRONMENT = {
     "OMP_NUM_THREADS": "1",
@@ -39,13 +40,15 @@ ENVIRONMENT = {
     "PYTHONDONTWRITEBYTECODE": "1",
 }
 
+Known = Sections | Unread | NotADocument
+
 
 class ReaderDied(Unread):
     """Not by its own limits: another time it may go well."""
 
 
 class DocumentReader:
-    """One per stage. Implements pipelines.ingest.documents.attachments.Reader."""
+    """One per process. Implements pipelines.ingest.documents.attachments.Reader."""
 
     def __init__(self, *, memory: int, seconds: float) -> None:
         """
@@ -59,7 +62,7 @@ class DocumentReader:
         self._child: asyncio.subprocess.Process | None = None
         self._retiring: asyncio.Task[None] | None = None
         # Not of cachetools, which knows one size: documents and their characters are both limited.
-        self._known: OrderedDict[bytes, Sections | Unread] = OrderedDict()
+        self._known: OrderedDict[bytes, Known] = OrderedDict()
 
     @property
     def pid(self) -> int | None:
@@ -68,27 +71,33 @@ class DocumentReader:
 
     def can_read(self, kind: Kind) -> bool:
         """Whether what reads it is installed."""
-        return all(find_spec(module) is not None for module in NEEDS[kind])
+        return installed(kind)
 
-    async def read(self, kind: Kind, data: bytes, limit: int) -> Sections:
+    async def read(self, data: bytes, media_type: str, suffix: str, limit: int) -> Sections:
         """The text of a document, at most `limit` characters.
 
+        Args:
+            media_type, suffix: what is said of it, see `kind_of`.
+
         Raises:
-            Unread: protected, damaged, too large to read within the limits; says which.
+            Unread: protected, damaged, mislabelled, too large to read within the limits; says which.
+            NotADocument: a picture, an archive.
+            Missing: what would read it is not installed.
         """
-        digest = await asyncio.to_thread(_digest, kind, data, limit)
+        order = {"said": media_type, "suffix": suffix, "limit": limit, "seconds": self._seconds}
+        digest = await asyncio.to_thread(_digest, order, data)
         async with self._turn:
             known = self._known.get(digest)
             if known is None:
                 try:
-                    known = await self._ask(kind, data, limit)
+                    known = await self._ask(order, data)
                 except ReaderDied:
                     raise
-                except Unread as err:
+                except (Unread, NotADocument) as err:
                     known = err
                 self._remember(digest, known)
-        if isinstance(known, Unread):
-            raise Unread(str(known))
+        if isinstance(known, Exception):
+            raise type(known)(str(known))
         return known
 
     async def aclose(self) -> None:
@@ -97,12 +106,12 @@ class DocumentReader:
         async with self._turn:
             await self._end()
 
-    async def _ask(self, kind: Kind, data: bytes, limit: int) -> Sections:
+    async def _ask(self, order: dict[str, Any], data: bytes) -> Sections:
         for left in reversed(range(TRIES)):
             child = await self._started()
             try:
                 async with asyncio.timeout(self._seconds):
-                    answer = await _exchange(child, {"kind": kind, "limit": limit, "seconds": self._seconds}, data)
+                    answer = await _exchange(child, order, data)
             except TimeoutError:
                 await self._end()
                 raise Unread(f"takes more than {self._seconds:g} s to read") from None
@@ -120,8 +129,12 @@ class DocumentReader:
                 await self._end()
             else:
                 self._retiring = asyncio.create_task(self._retire(), name="retire-reader")
-            if "error" in answer:
-                raise Unread(answer["error"])
+            if "unread" in answer:
+                raise Unread(answer["unread"])
+            if "not_read" in answer:
+                raise NotADocument(answer["not_read"])
+            if "missing" in answer:
+                raise Missing
             return Sections(tuple(Section(**section) for section in answer["sections"]), answer["left_out"])
         raise AssertionError("unreachable")
 
@@ -162,7 +175,7 @@ class DocumentReader:
                 os.kill(child.pid, signal.SIGKILL)
         return await child.wait()
 
-    def _remember(self, digest: bytes, known: Sections | Unread) -> None:
+    def _remember(self, digest: bytes, known: Known) -> None:
         self._known[digest] = known
         while len(self._known) > KEPT or sum(map(_weight, self._known.values())) > KEPT_CHARS:
             self._known.popitem(last=False)
@@ -173,8 +186,10 @@ async def _exchange(child: asyncio.subprocess.Process, order: dict[str, Any], da
     assert child.stdout
     encoded = json.dumps(order).encode()
     child.stdin.write(SIZE.pack(len(encoded)) + encoded + SIZE.pack(len(data)))
-    child.stdin.write(data)
-    await child.stdin.drain()
+    view = memoryview(data)
+    for start in range(0, len(view), PIECE):  # all at once, asyncio would hold it a second time
+        child.stdin.write(view[start : start + PIECE])
+        await child.stdin.drain()
     [size] = SIZE.unpack(await child.stdout.readexactly(SIZE.size))
     if size > LONGEST_ANSWER:
         raise ConnectionError("an answer that long is none")
@@ -182,9 +197,11 @@ async def _exchange(child: asyncio.subprocess.Process, order: dict[str, Any], da
     return answer
 
 
-def _digest(kind: Kind, data: bytes, limit: int) -> bytes:
-    return blake2b(data, digest_size=16, person=f"{kind}{limit}".encode()[:16]).digest()
+def _digest(order: dict[str, Any], data: bytes) -> bytes:
+    digest = blake2b(json.dumps(order).encode(), digest_size=16)
+    digest.update(data)
+    return digest.digest()
 
 
-def _weight(known: Sections | Unread) -> int:
+def _weight(known: Known) -> int:
     return sum(len(section.text) for section in known.sections) if isinstance(known, Sections) else 0

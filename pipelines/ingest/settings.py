@@ -19,6 +19,12 @@ class AttachmentSettings(SettingsGroup):
     """What is read of attachments, and where they may come from."""
 
     attachment_limit: int = Field(default=20 * 1024 * 1024, gt=0, description="Largest attachment, in bytes.")
+    attachment_budget: int = Field(
+        default=40 * 1024 * 1024,
+        gt=0,
+        description="Bytes of attachments that a process holds at once, fetched and not yet read; others wait, and one"
+        " that is larger waits until it is alone.",
+    )
     attachment_text: int = Field(
         default=1_000_000, ge=0, description="Characters that are read of a page's attachments together; 0: none."
     )

@@ -14,6 +14,9 @@ PAUSED = Gauge(
 )
 CLOCK_AHEAD = Gauge("pagewire_clock_ahead_seconds", "How far this machine's clock is ahead of the servers'.")
 IN_FLIGHT = Gauge("pagewire_in_flight", "Records being worked on.", ("stage", "lane"))
+ATTACHMENT_BYTES = Gauge(
+    "pagewire_attachment_bytes", "Bytes of attachments that are held: on their way to us, or not read yet."
+)
 SECONDS = Histogram(
     "pagewire_handler_seconds",
     "Time of one try.",

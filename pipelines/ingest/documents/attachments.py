@@ -1,10 +1,12 @@
 """Attachments: the files of a page become text that goes on behind its own, each piece with the place it stands at.
 
-    url ────▶ fetched (never from behind our walls) ─┐
-    path ───▶ from the folder that a setting opens ──┼─▶ what kind? ─▶ read in a child process ─▶ pieces with places
-    data ───▶ decoded ───────────────────────────────┘       │                   │
-                                                             └─ not a document   └─ protected, damaged, a bomb
-                                                                = a note            = a note and a dead letter
+                    ┌ turned away by its name or type = a note
+    attachment ─────┴─▶ room for its bytes? ─▶ fetched (never from behind our walls), ─▶ read in a child process
+                        waits, saves first     from a permitted folder, or decoded         │   one at a time
+                          ▲                      └ turned away by its headers              ├─▶ pieces with places
+                          └──────────── its bytes are gone ◀───────────────────────────────┴─▶ a note; for what is
+                                                                                               damaged or a bomb
+                                                                                               a dead letter, too
 A page is searchable without the attachments that cannot be read. What was read travels in ingest.chunks, so that
 nothing is fetched again when an index is made from there.
 """
@@ -15,20 +17,28 @@ import asyncio
 import base64
 import binascii
 import re
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path, PurePosixPath
 from typing import Protocol
 from urllib.parse import unquote
 
 from pipelines.ingest.chunk import Piece
-from pipelines.ingest.documents.kinds import Kind, Mislabelled, NotADocument, kind_of
-from pipelines.runtime import errors
+from pipelines.ingest.documents.budget import Budget, Share
+from pipelines.ingest.documents.kinds import SUFFIXES, Kind, NotADocument, expected, is_none, suffix_of
+from pipelines.runtime import errors, metrics
 from pipelines.runtime.errors import Permanent, Retryable
 from schemas.page import Attachment, AttachmentPlace, PageDocument
 
 INSTALL = "make setup-attachments"
 MAX_NAME = 200  # characters
-PAGE_TIMEOUT = 240.0  # seconds for all attachments of a page; the chunk stage's limit is above
+# Seconds that the attachments of a page may take to be fetched and read, without those in which they wait for others';
+# the chunk stage's limit is above.
+PAGE_TIMEOUT = 240.0
+_NOT_PATH = re.compile("^[a-z]+://[^/?#]*|[?#].*", re.IGNORECASE)
+AT_ONCE = 8  # attachments that are fetched, or fetched and not yet read
 
 
 class Unread(Permanent):
@@ -70,12 +80,20 @@ class Got(Protocol):
     @property
     def media_type(self) -> str: ...
 
+    @property
+    def length(self) -> int | None:
+        """Bytes of the body, where they are known before it is there."""
+        ...
+
 
 class Fetch(Protocol):
     """Fetches what others wrote the URL of (connectors.cms.fetching.SafeFetch)."""
 
-    async def get(self, url: str, *, limit: int) -> Got:
-        """Raises: Retryable, Permanent."""
+    async def get(self, url: str, *, limit: int, answered: Callable[[Got], None]) -> Got:
+        """`answered` is told what the server says before it sends the body; when it raises, no body is fetched.
+
+        Raises: Retryable, Permanent, what `answered` raises.
+        """
         ...
 
     async def aclose(self) -> None: ...
@@ -88,8 +106,8 @@ class Reader(Protocol):
         """Whether what reads it is installed."""
         ...
 
-    async def read(self, kind: Kind, data: bytes, limit: int) -> Sections:
-        """At most `limit` characters. Raises: Unread."""
+    async def read(self, data: bytes, media_type: str, suffix: str, limit: int) -> Sections:
+        """At most `limit` characters. Raises: Unread, NotADocument, Missing."""
         ...
 
     async def aclose(self) -> None: ...
@@ -101,6 +119,7 @@ class Limits:
 
     size: int  # bytes of one attachment
     text: int  # characters of a page's attachments together
+    budget: int  # bytes of all attachments together that are held at once, of all pages
     folder: Path | None = None  # where `path` attachments may lie; None: nowhere
 
 
@@ -118,29 +137,34 @@ NOTHING = Attached()
 
 
 class Attachments:
-    """One per stage; close it."""
+    """One per process: its stages share what there is of memory. Close it."""
 
     def __init__(self, fetch: Fetch, reader: Reader, limits: Limits) -> None:
         self._fetch = fetch
         self._reader = reader
         self._limits = limits
+        self._budget = Budget(limits.budget, AT_ONCE, metrics.ATTACHMENT_BYTES.set)
+        self._turns = Budget(1, 1)  # to be read
 
     async def aclose(self) -> None:
         await self._reader.aclose()
         await self._fetch.aclose()
 
-    async def read(self, page: PageDocument) -> Attached:
-        """The text of all attachments of a page that can be read, and what to say of the others."""
+    async def read(self, page: PageDocument, *, urgent: bool = True) -> Attached:
+        """The text of all attachments of a page that can be read, and what to say of the others.
+
+        `urgent`: before those of pages that are not.
+        """
         pieces: list[Piece] = []
         notes: list[str] = []
         failed: list[str] = []
         away, missing = False, 0
-        deadline = asyncio.get_running_loop().time() + PAGE_TIMEOUT
+        time = _Time(PAGE_TIMEOUT)
         for number, attachment in enumerate(page.attachments):
             name = name_of(attachment, number)
             try:
-                async with asyncio.timeout_at(deadline):
-                    document = await self._one(attachment, name, self._limits.text - sum(len(p.text) for p in pieces))
+                room = self._limits.text - sum(len(p.text) for p in pieces)
+                document = await self._one(attachment, room, time, urgent)
             except Missing:
                 missing += 1
             except NotADocument as err:
@@ -159,26 +183,66 @@ class Attachments:
             notes.append(not_installed(missing))
         return Attached(tuple(pieces), (*notes, *failed), tuple(failed), away)
 
-    async def _one(self, attachment: Attachment, name: str, room: int) -> Sections:
+    async def _one(self, attachment: Attachment, room: int, time: _Time, urgent: bool) -> Sections:
         if room <= 0:
             raise NotADocument(f"the page has {self._limits.text:,} characters of attachments before it")
-        data, media_type = await self._bytes(attachment)
-        try:
-            kind = await asyncio.to_thread(kind_of, data, media_type, name)
-        except Mislabelled as err:
-            raise Unread(str(err)) from err
-        if not self._reader.can_read(kind):
-            raise Missing
-        return await self._reader.read(kind, data, room)
+        said, file = attachment.media_type, file_name(attachment)
+        self._check(said, file)
+        async with self._budget.take(self._size(attachment), urgent=urgent) as share:
+            async with time.spent():
+                data, said = await self._bytes(attachment, share)
+            share.shrink(len(data))
+            async with self._turns.take(1, urgent=urgent), time.spent():
+                return await self._reader.read(data, said, suffix_of(file), room)
 
-    async def _bytes(self, attachment: Attachment) -> tuple[bytes, str]:
+    def _check(self, said: str, file: str) -> None:
+        """Raises: NotADocument, Missing: it would be fetched in vain."""
+        kind = expected(said, file)
+        if kind and not self._reader.can_read(kind):
+            raise Missing
+
+    def _size(self, attachment: Attachment) -> int:
+        """At most so many bytes."""
+        if attachment.data_base64 is not None:
+            return len(attachment.data_base64) * 3 // 4
+        return self._limits.size
+
+    async def _bytes(self, attachment: Attachment, share: Share) -> tuple[bytes, str]:
         said = attachment.media_type
         if attachment.url is not None:
-            got = await self._fetch.get(attachment.url, limit=self._limits.size)
+            answered = partial(self._answered, attachment, share)
+            got = await self._fetch.get(attachment.url, limit=self._limits.size, answered=answered)
             return got.body, said if said != DEFAULT_TYPE else got.media_type
         if attachment.path is not None:
             return await asyncio.to_thread(_from_folder, attachment.path, self._limits), said
         return await asyncio.to_thread(_decoded, attachment.data_base64 or "", self._limits.size), said
+
+    def _answered(self, attachment: Attachment, share: Share, head: Got) -> None:
+        """Raises: NotADocument, Missing, Unread: its body would be fetched in vain."""
+        if attachment.media_type == DEFAULT_TYPE:
+            self._check(head.media_type, file_name(attachment))
+        elif is_none(head.media_type):
+            raise Unread(f"said to be {attachment.media_type}, but its server says {head.media_type}")
+        if head.length is not None:
+            share.shrink(head.length)
+
+
+class _Time:
+    """What a page's attachments have left of theirs, seconds."""
+
+    def __init__(self, seconds: float) -> None:
+        self._left = seconds
+
+    @asynccontextmanager
+    async def spent(self) -> AsyncIterator[None]:
+        """Raises: TimeoutError."""
+        clock = asyncio.get_running_loop().time
+        began = clock()
+        try:
+            async with asyncio.timeout(max(self._left, 0.0)):
+                yield
+        finally:
+            self._left -= clock() - began
 
 
 class Missing(Exception):
@@ -192,6 +256,13 @@ def not_installed(count: int) -> str:
     """What an editor is told of attachments that nobody here can read."""
     what = "1 attachment is" if count == 1 else f"{count} attachments are"
     return f"{what} kept but not searchable; `{INSTALL}` installs what reads such files"
+
+
+def file_name(attachment: Attachment) -> str:
+    """What its file is called, for the suffix: of several names the first that a document has, else the first."""
+    paths = [_NOT_PATH.sub("", path or "") for path in (attachment.path, attachment.url, attachment.link)]
+    names = [*(unquote(PurePosixPath(path).name) for path in paths), attachment.title]
+    return next((name for name in names if suffix_of(name) in SUFFIXES), next(filter(suffix_of, names), ""))
 
 
 def name_of(attachment: Attachment, number: int) -> str:

@@ -139,7 +139,7 @@ async def test_the_parts_of_a_page_are_indexed_one_after_the_other_and_pages_sid
 
 async def test_a_large_page_has_more_time_than_other_messages() -> None:
     assert await worked_on(embed_stage(FakeModels(LONGER)), CHUNKS, CHUNKED) == [EMBEDDINGS]
-    slow = ingest.chunk_stage(SETTINGS, cast(Elastic, FakeElastic(LONGER)))
+    slow = ingest.chunk_stage(SETTINGS, cast(Elastic, FakeElastic(LONGER)), ingest.attachments_of(SETTINGS))
     assert await worked_on(slow, CHANGES, CHANGED) == [CHUNKS]
     assert slow.teardown
     await slow.teardown()
@@ -159,7 +159,7 @@ def readers() -> list[psutil.Process]:
 
 async def test_what_read_attachments_ends_with_its_stage() -> None:
     text = Attachment(title="Rules", media_type="text/plain", data_base64=b64encode(b"No dogs.").decode())
-    stage = ingest.chunk_stage(SETTINGS, cast(Elastic, FakeElastic()))
+    stage = ingest.chunk_stage(SETTINGS, cast(Elastic, FakeElastic()), ingest.attachments_of(SETTINGS))
     sender = FakeSender()
     await stage.routes[CHANGES](record(CHANGES, saved(text).encode()), sender)
     assert b"No dogs." in sender.sent[0].message.encode()

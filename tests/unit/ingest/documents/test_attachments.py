@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -16,22 +17,25 @@ from adapters.fakes import FakeSender
 from pipelines.ingest import handlers
 from pipelines.ingest.chunk import Piece, chunk_page, pieces_of
 from pipelines.ingest.documents.attachments import (
+    AT_ONCE,
     Attached,
     Attachments,
     AttachmentsAway,
     Limits,
+    Missing,
     Section,
     Sections,
     Unread,
     name_of,
 )
-from pipelines.ingest.documents.kinds import Kind
+from pipelines.ingest.documents.kinds import Kind, Mislabelled, kind_of
 from pipelines.ingest.embedding_plan import plan
 from pipelines.runtime.dead_letters import describe
 from pipelines.runtime.errors import Permanent, Retryable
 from pipelines.runtime.record import Record
 from schemas.ingest import Chunk, Chunker, EmbeddedChunk, PageChunks
 from schemas.page import Attachment, AttachmentPlace, PageChange, PageDocument
+from tests import skipping_time
 from tests.making import NOON, no_attachments
 
 PDF = b"%PDF-1.4 "
@@ -43,27 +47,33 @@ THREE = Sections(tuple(Section(f"Text of page {n}.", f"{n}/3", n) for n in (1, 2
 class Got:
     body: bytes
     media_type: str = "application/pdf"
+    length: int | None = None
 
 
 class FakeFetch:
-    """Answers by URL; None: away."""
+    """Answers by URL; None: away. Notes what was asked for, and whose body came."""
 
     def __init__(self, files: Mapping[str, Got | None]) -> None:
         self._files = files
+        self.asked: list[str] = []
+        self.came: list[str] = []
 
-    async def get(self, url: str, *, limit: int) -> Got:
+    async def get(self, url: str, *, limit: int, answered: Callable[[Got], None]) -> Got:
+        self.asked.append(url)
         if url not in self._files:
             raise Permanent(f"{url}: the server answered 404")
         got = self._files[url]
         if got is None:
             raise Retryable(f"{url}: no connection")
+        answered(replace(got, body=b""))
+        self.came.append(url)
         return got
 
     async def aclose(self) -> None: ...
 
 
 class FakeReader:
-    """Reads `%PDF-1.4 ` as three pages, the name of a kind as text, and `bomb` not at all."""
+    """Reads `%PDF-1.4 ` as three pages, other bytes as text, and `bomb` not at all."""
 
     def __init__(self, installed: bool = True) -> None:
         self._installed = installed
@@ -72,8 +82,14 @@ class FakeReader:
     def can_read(self, kind: Kind) -> bool:
         return self._installed or kind == "text"
 
-    async def read(self, kind: Kind, data: bytes, limit: int) -> Sections:
+    async def read(self, data: bytes, media_type: str, suffix: str, limit: int) -> Sections:
         self.limits.append(limit)
+        try:
+            kind = kind_of(data, media_type, f".{suffix}")
+        except Mislabelled as err:
+            raise Unread(str(err)) from err
+        if not self.can_read(kind):
+            raise Missing
         if data.endswith(b"bomb"):
             raise Unread("needs more than 1024 MiB of memory to read")
         if data.endswith(b"scan"):
@@ -90,7 +106,7 @@ def attachments(
     text: int = 1_000,
     folder: Path | None = None,
 ) -> Attachments:
-    return Attachments(FakeFetch(files or {}), FakeReader(installed), Limits(100, text, folder))
+    return Attachments(FakeFetch(files or {}), FakeReader(installed), Limits(100, text, 1_000, folder))
 
 
 def data(content: bytes) -> str:
@@ -180,10 +196,134 @@ async def test_what_nobody_here_can_read_is_named_with_the_command_that_changes_
     assert both.failed == ()
 
 
+async def test_what_cannot_be_read_is_not_fetched() -> None:
+    urls = {
+        "https://x.example/film.mp4": Got(b"film", "application/pdf"),
+        "https://x.example/1": Got(b"film", "video/mp4"),
+        "https://x.example/2": Got(b"film", "video/mp4"),
+        "https://x.example/3": Got(b"\x89PNG", "image/png"),
+        "https://x.example/4": Got(PDF),
+    }
+    film, one, two, three, four = urls
+    fetch = FakeFetch(urls)
+    read = await Attachments(fetch, FakeReader(), Limits(100, 1_000, 1_000)).read(
+        page(
+            Attachment(url=film),
+            Attachment(url=one),
+            Attachment(url=two, media_type="application/pdf", title="Fees"),
+            Attachment(url=three, media_type="image/png"),
+            Attachment(url=four),
+        )
+    )
+    assert fetch.asked == [one, two, four]
+    assert fetch.came == [four]
+    assert {piece.place.file for piece in read.pieces} == {4}
+    assert read.failed == ("Fees is not searchable: said to be application/pdf, but its server says video/mp4",)
+    assert read.notes[:3] == (
+        "film.mp4 is not searchable: video/mp4: not a kind of document that is read",
+        "1 is not searchable: video/mp4: not a kind of document that is read",
+        "3 is not searchable: image/png: not a kind of document that is read",
+    )
+
+
+async def test_what_nobody_here_can_read_is_not_fetched_either() -> None:
+    by_type, by_name, by_headers = (f"https://x.example/{name}" for name in ("a", "b.pdf", "c"))
+    fetch = FakeFetch(dict.fromkeys((by_type, by_name, by_headers), Got(PDF)))
+    read = await Attachments(fetch, FakeReader(installed=False), Limits(100, 1_000, 1_000)).read(
+        page(Attachment(url=by_type, media_type="application/pdf"), Attachment(url=by_name), Attachment(url=by_headers))
+    )
+    assert (fetch.asked, fetch.came) == ([by_headers], [])
+    assert read.notes[0].startswith("3 attachments are kept")
+
+
+class Crowd:
+    """Pages whose files are fetched, and read, slowly; counts what is held."""
+
+    def __init__(self, fetching: float = 0.0, reading: float = 0.0, length: int | None = None) -> None:
+        self._seconds = fetching, reading
+        self._length = length
+        self.fetching = self.most_fetching = self.reading = self.most_reading = self.held = self.most_held = 0
+        self.read_urls: list[bytes] = []
+
+    async def get(self, url: str, *, limit: int, answered: Callable[[Got], None]) -> Got:
+        answered(Got(b"", "text/plain", self._length))
+        self.fetching += 1
+        self.held += 1
+        self.most_held = max(self.most_held, self.held)
+        self.most_fetching = max(self.most_fetching, self.fetching)
+        await asyncio.sleep(self._seconds[0])
+        self.fetching -= 1
+        return Got(url.encode(), "text/plain")
+
+    def can_read(self, kind: Kind) -> bool:
+        return True
+
+    async def read(self, data: bytes, media_type: str, suffix: str, limit: int) -> Sections:
+        self.reading += 1
+        self.most_reading = max(self.most_reading, self.reading)
+        await asyncio.sleep(self._seconds[1])
+        self.reading -= 1
+        self.held -= 1
+        self.read_urls.append(data)
+        return Sections((Section(data.decode()),))
+
+    async def aclose(self) -> None: ...
+
+    async def pages(self, count: int, budget: int) -> list[Attached]:
+        """All at once; every second one of an import."""
+        both = Attachments(self, self, Limits(100, 1_000, budget))
+        return await asyncio.gather(
+            *(both.read(page(Attachment(url=f"{n}")), urgent=n % 2 == 1) for n in range(count)),
+        )
+
+
+async def test_no_more_is_fetched_than_there_is_room_for() -> None:
+    crowd = Crowd(0.001)
+    assert all(read.pieces for read in await crowd.pages(20, 250))
+    assert (crowd.most_fetching, crowd.most_reading) == (2, 1)
+
+
+async def test_what_is_known_to_be_small_takes_little_room() -> None:
+    crowd = Crowd(0.001, length=1)
+    assert all(read.pieces for read in await crowd.pages(20, 250))
+    assert crowd.most_fetching == AT_ONCE
+
+
+async def test_what_turns_out_to_be_small_waits_in_little_room_to_be_read() -> None:
+    crowd = Crowd(0.0, 0.001)
+    assert all(read.pieces for read in await crowd.pages(20, 110))
+    assert crowd.most_held == AT_ONCE
+
+
+async def test_a_file_larger_than_all_room_is_fetched_alone() -> None:
+    crowd = Crowd(0.001)
+    assert all(read.pieces for read in await crowd.pages(20, 1))
+    assert crowd.most_fetching == 1
+
+
+async def test_files_of_saves_are_read_before_those_of_imports() -> None:
+    crowd = Crowd()
+    await crowd.pages(8, 100)
+    assert crowd.read_urls == [b"0", b"1", b"3", b"5", b"7", b"2", b"4", b"6"]
+
+
+def test_waiting_for_others_files_is_not_held_against_a_page() -> None:
+    crowd = Crowd(60.0, 60.0, length=1)  # eight are fetched, seven wait to be read
+    assert all(read.pieces for read in skipping_time.run(crowd.pages(64, 200)))
+
+
+def test_what_a_page_takes_itself_is() -> None:
+    crowd = Crowd(90.0, 60.0)
+    two = page(Attachment(url="0", title="A"), Attachment(url="1", title="B"))
+    read = skipping_time.run(Attachments(crowd, crowd, Limits(100, 1_000, 100)).read(two))
+    assert read.failed == ("B is not searchable: the attachments of the page take more than 240 s to read",)
+    assert [piece.text for piece in read.pieces] == ["0"]
+
+
 async def test_a_pages_attachments_share_one_limit() -> None:
     reader = FakeReader()
     one = Attachment(data_base64=data(PDF), title="One")
-    read = await Attachments(FakeFetch({}), reader, Limits(100, 60, None)).read(page(one, one, one))
+    read = await Attachments(FakeFetch({}), reader, Limits(100, 60, 1_000)).read(page(one, one, one))
     assert reader.limits == [60, 15]
     assert read.notes == ("One is not searchable: the page has 60 characters of attachments before it",)
 
