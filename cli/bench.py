@@ -269,6 +269,23 @@ def footprint() -> None:
 
 
 @app.command()
+def attachments(
+    pages: Annotated[int, typer.Option(min=1, help="At once.")] = 64,
+    size: Annotated[int, typer.Option(min=1, max=20, help="MiB of each page's attachment.")] = 20,
+) -> None:
+    """Memory of a worker and its child that fetch and read large attachments. Needs what reads them.
+
+    Example: pagewire bench attachments --pages 64
+    """
+    if find_spec("docx") is None:
+        complain("bench attachments reads files of Word; `make setup-attachments` installs what does")
+        raise typer.Exit(NOT_SO)
+    from bench import attachments
+
+    attachments.main(pages, size)
+
+
+@app.command()
 def widget(
     rounds: Annotated[int, typer.Option(help="First openings to measure.")] = 20,
 ) -> None:
