@@ -105,13 +105,19 @@ class _Steps:
         self._bars.update(self._tasks[step], completed=progress.done, total=progress.total)
 
 
+def holdings(report: AuditReport) -> str:
+    """What an index holds, counted as `pagewire status` counts: deleted pages apart."""
+    deleted = f" and {report.deleted:,} deleted" if report.deleted else ""
+    return f"{report.pages:,} pages{deleted}, {report.chunks:,} chunks"
+
+
 def _print_report(report: AuditReport) -> None:
-    holdings = f"{report.pages:,} pages, {report.chunks:,} chunks, {report.seconds:,.1f} s"
+    held = f"{holdings(report)}, {report.seconds:,.1f} s"
     where = report.index or f"site {report.site} has no index yet"
     if report.clean:
-        out.print(f"[green]clean[/]  {where}: {holdings}", soft_wrap=True)
+        out.print(f"[green]clean[/]  {where}: {held}", soft_wrap=True)
     else:
-        out.print(f"[red]drift[/]  {where}: {holdings}\n", soft_wrap=True)
+        out.print(f"[red]drift[/]  {where}: {held}\n", soft_wrap=True)
         out.print(rows(table("kind", "pages#", "what"), [(k, f"{n:,}", ABOUT[k]) for k, n in report.counts.items()]))
         out.print()
         shown = report.findings[:SHOWN]

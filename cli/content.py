@@ -28,6 +28,7 @@ from pipelines.ingest.importing import Cursor, send, settle
 from pipelines.ingest.receipts import ReceiptReader
 from pipelines.runtime import logs
 from schemas.base import language_tag
+from schemas.http import SystemStatus
 from schemas.ingest import Receipt
 from schemas.keys import page_key
 from schemas.page import PageDocument
@@ -92,7 +93,7 @@ async def import_documents(
                 cursor,
                 lambda p: bars.update(sending, completed=p.sent),
             )
-            failed = await _settle(receipts, heard, site, revisions, bars) if wait and revisions else {}
+            failed = await _settle(clients, receipts, heard, site, revisions, bars) if wait and revisions else {}
     return {"site": site, "sent": len(revisions), "queued": 0 if wait else len(revisions), "failed": failed}
 
 
@@ -108,7 +109,7 @@ async def import_connector(settings: Settings, site: str, name: str, wait: bool 
 
             outcome = await sync(source, site, name, await clients.intake(), settings.home, report)
             revisions = outcome.revisions
-            failed = await _settle(receipts, heard, site, revisions, bars) if wait and revisions else {}
+            failed = await _settle(clients, receipts, heard, site, revisions, bars) if wait and revisions else {}
     unread = {page_key(site, one.lang, one.page_id): one.reason for one in outcome.failures}
     return {
         "site": site,
@@ -121,21 +122,40 @@ async def import_connector(settings: Settings, site: str, name: str, wait: bool 
 
 
 async def _settle(
-    receipts: ReceiptReader, heard: set[str], site: str, revisions: Mapping[str, int], bars: Bars
+    clients: Clients, receipts: ReceiptReader, heard: set[str], site: str, revisions: Mapping[str, int], bars: Bars
 ) -> dict[str, str | None]:
     """Wait until all is searchable; returns the errors by page key."""
     task = bars.add_task("searchable", total=len(revisions))
     failed: dict[str, str | None] = {}
-    done, since = -1, monotonic()
+    done, since, reader = -1, monotonic(), clients.status()
     async for progress, failures in settle(site, revisions, receipts, heard):
         bars.update(task, completed=progress.searchable + progress.failed)
         failed = {key: receipt.error for key, receipt in failures.items()}
         if progress.searchable != done:
             done, since = progress.searchable, monotonic()
         elif monotonic() - since > STUCK_AFTER:
-            err.print("nothing has become searchable for a while; does `pagewire worker ingest` run?")
+            err.print(f"no further page has become searchable for {STUCK_AFTER:.0f} s:", soft_wrap=True)
+            for line in waited_for(await reader.status()):
+                err.print(f"- {line}", markup=False, soft_wrap=True)
             since = monotonic()
     return failed
+
+
+def waited_for(found: SystemStatus) -> list[str]:
+    """Why pages are not searchable yet: a line for each thing that is away, wrong, or has messages left."""
+    services = (("Kafka", found.kafka), ("Elasticsearch", found.elasticsearch))
+    lines = [f"{name} does not answer" for name, there in services if not there]
+    lines += [*found.problems, *(site.problem for site in found.sites if site.problem)]
+    behind = [stage for stage in found.stages if stage.lane is not None and stage.lag]
+    for stage in behind:
+        name = f"{stage.stage} (bulk)" if stage.lane == "bulk" else stage.stage
+        if stage.members:
+            lines.append(f"{name} is at work, {stage.lag:,} messages are left")
+        else:
+            lines.append(f"{name} has {stage.lag:,} messages left: no `pagewire worker {stage.stage}` runs")
+    if found.kafka and not behind:
+        lines.append("no stage has a message left: see `pagewire dlq list`, and the page's `pagewire receipt`")
+    return lines
 
 
 def _bars() -> Bars:

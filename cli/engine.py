@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cli.output import NOT_SO, explained, out, print_json, rows, table
+from cli.output import NOT_SO, err, explained, out, print_json, rows, table
 from pipelines.ingest.importing import forget_all
 from wiring.settings import Settings
 from wiring.settings_file import load
@@ -41,7 +41,10 @@ def engine_settings(settings: Settings) -> EngineSettings:
 
 @app.command("start")
 def start(
-    detach: Annotated[bool, typer.Option("--detach", help="Return when both answer; stop with `engine stop`.")] = False,
+    detach: Annotated[
+        bool,
+        typer.Option("--detach", help="Return when both answer; stop with `engine stop`. Default: run until Ctrl-C."),
+    ] = False,
 ) -> None:
     """Start what does not run yet.
 
@@ -59,6 +62,8 @@ async def _start(settings: EngineSettings, detach: bool) -> None:
     out.print(f"kafka          {running.kafka}\nelasticsearch  {running.elasticsearch}")
     if detach:
         return
+    # On stderr, so that it is seen where the output goes through a pipe, which stays open until then.
+    err.print("running until Ctrl-C; `pagewire engine start --detach` returns at once")
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     for signum in (signal.SIGINT, signal.SIGTERM):

@@ -197,10 +197,8 @@ class Bars(Progress):
         """Messages of the topic, and what became of them."""
         began, first = self._first = self._first or (monotonic(), rebuild)
         seconds = max(monotonic() - began, 0.1)
-        pages, chunks = rebuild.pages - first.pages, rebuild.chunks - first.chunks
-        self._step(
-            "messages", rebuild.done, rebuild.total, f"{pages / seconds:,.0f} pages/s {chunks / seconds:,.0f} chunks/s"
-        )
+        changes, chunks = (rebuild.pages - first.pages) / seconds, (rebuild.chunks - first.chunks) / seconds
+        self._step("messages", rebuild.done, rebuild.total, f"{changes:,.0f} changes/s {chunks:,.0f} chunks/s")
 
     def audit(self, progress: audits.Progress) -> None:
         """Records of the log, documents of the index, pages that do not agree yet."""

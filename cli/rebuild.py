@@ -8,6 +8,7 @@ from typing import Annotated, Literal
 
 import typer
 
+from cli.audit import holdings
 from cli.generations import Bars, Json, Site, at_work, has_previous, run, way_back
 from cli.output import NOT_SO, err, out, print_json, rows, table
 from cli.work import FollowParent, ready
@@ -158,13 +159,16 @@ def _print(done: Done) -> None:
     made = done.rebuild
     if done.gate is not None:
         _print_gate(done.gate)
-    columns = ("index", "state", "pages#", "chunks#", "embedded#", "reused#", "remade#", "failures#", "seconds#")
+    # What was written: a page that was saved twice counts twice, and a deleted one counts.
+    columns = ("index", "state", "changes#", "chunks#", "embedded#", "reused#", "remade#", "failures#", "seconds#")
     figures = (made.pages, made.chunks, made.embedded, made.chunks - made.embedded, made.remade, made.failures)
     line = (made.index, made.state, *(f"{figure:,}" for figure in figures), f"{made.seconds:,.1f}")
     out.print(rows(table(*columns), [line]))
     for failure in made.failed:
         err.print(f"[yellow]left out[/] {failure.page_key}: ", end="")
         err.print(failure.reason, markup=False, soft_wrap=True)
+    if done.audit is not None:
+        out.print(f"it holds {holdings(done.audit)}")
     if made.state == "live":
         out.print(f"live{way_back(made.site, done.previous)}")
     elif done.gate is not None and not done.gate.passed:

@@ -37,7 +37,7 @@ class Rebuild(Wire):
     offsets: dict[int, int] = Field(default_factory=dict, description="By partition of that topic: where to go on.")
     done: int = Field(default=0, description="Records of the topic read, those of other sites included, ...")
     total: int = Field(default=0, description="... of so many.")
-    pages: int = Field(default=0, description="Pages written, those written again included.")
+    pages: int = Field(default=0, description="Changes of pages written: of one that was saved twice, both.")
     chunks: int = 0
     embedded: int = Field(default=0, description="Chunks that cost a model call.")
     remade: int = Field(

@@ -12,7 +12,7 @@ from elasticsearch import ApiError, AsyncElasticsearch, OrjsonSerializer
 from elasticsearch.serializer import NdjsonSerializer
 
 from adapters.elastic.settings import ElasticSettings
-from pipelines.runtime.errors import Kind, PagewireError, Permanent, Retryable
+from pipelines.runtime.errors import READ_AT_START, Kind, PagewireError, Permanent, Retryable
 
 REQUEST_TIMEOUT = 20.0  # seconds
 # 429: queue full or a disk-full block, 5xx: no master, shard not yet allocated. All pass.
@@ -119,4 +119,5 @@ def refusal(status: int, said: str) -> type[PagewireError] | None:
 
 
 def _hint(kind: type[PagewireError]) -> str:
-    return "; is PAGEWIRE_ELASTICSEARCH_API_KEY right, and still valid?" if kind is ElasticsearchDenied else ""
+    asked = f"; is PAGEWIRE_ELASTICSEARCH_API_KEY right, and still valid? {READ_AT_START}"
+    return asked if kind is ElasticsearchDenied else ""

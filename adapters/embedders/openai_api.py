@@ -10,7 +10,7 @@ from more_itertools import constrained_batches
 
 from adapters.embedders.base import NoVectors, Vectors, readable, unit_vectors
 from pipelines.query.retrieve.ports import EmbedderProfile
-from pipelines.runtime.errors import Kind, PagewireError, Permanent, Retryable, SettingsError
+from pipelines.runtime.errors import READ_AT_START, Kind, PagewireError, Permanent, Retryable, SettingsError
 from pipelines.runtime.try_limit import progressed
 
 BATCH = 64  # texts a request
@@ -100,7 +100,7 @@ class OpenAIEmbedder:
 
     def _refused(self, status: int) -> PagewireError:
         if status in (401, 403):
-            return SettingsError(f"OPENAI_API_KEY: refused by the embeddings endpoint of {self.spec}")
+            return SettingsError(f"OPENAI_API_KEY: refused by the embeddings endpoint of {self.spec}; {READ_AT_START}")
         if status in (408, 409, 429) or status >= 500:
             return Retryable(f"the embeddings endpoint of {self.spec} is busy: HTTP {status}")
         return EmbedderRefuses(f"the embeddings endpoint of {self.spec} refuses: HTTP {status}")

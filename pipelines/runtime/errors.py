@@ -69,6 +69,10 @@ class WrongUse(Permanent):
     kind = Kind.SETTING
 
 
+# For messages about a setting that is wrong while we run: nothing else can be done about it from here.
+READ_AT_START = "a process reads it at its start, so restart this one when it was changed"
+
+
 class SettingsError(WrongUse):
     """A setting is wrong; names it."""
 

@@ -27,6 +27,7 @@ from pipelines.runtime.record import Lane
 from pipelines.runtime.retry import Pause, RetryPolicy, patiently
 from pipelines.runtime.stage import Stage
 from pipelines.worker.attempts import Attempts
+from pipelines.worker.cut_logs import CutLogs, tell_at_start
 from pipelines.worker.faust_app import SafeApp
 from pipelines.worker.guard import Guard
 from pipelines.worker.health import served
@@ -122,6 +123,7 @@ class _Process:
         self._bus = KafkaBus(settings)
         self._letters = OpenLetters(self._bus)
         self._policy = _policy(settings)
+        self._cuts = CutLogs(settings.topic_prefix)
         self._attempts = Attempts(settings.home / "attempts")
         self._pauses = pauses
         self._parkings: dict[Laned, Parking] = {}
@@ -226,6 +228,7 @@ class _Process:
             self._set_up.append(stage)  # first: a setup that failed half-way may have things to close
             if stage.setup is not None:
                 await patiently(stage.setup, _at_start(stage.name))
+        await tell_at_start(self._cuts, self._stages, self._settings)
         try:
             async with asyncio.timeout(JOIN_TIMEOUT):
                 await asyncio.gather(*(app.start() for app in self._apps))
@@ -248,7 +251,7 @@ class _Process:
 
     async def _watch(self) -> str:
         await self._started.wait()
-        return await watch([_Watched(app, self._settings) for app in self._apps], self._settings)
+        return await watch([_Watched(app, self._settings) for app in self._apps], self._settings, self._cuts)
 
     async def _stop(self) -> bool:
         """Whether all came to its end in time."""

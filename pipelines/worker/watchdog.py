@@ -21,6 +21,7 @@ from aiokafka import TopicPartition
 
 from adapters.kafka import Broker, bootstrap_servers
 from pipelines.runtime.errors import Retryable
+from pipelines.worker.cut_logs import CutLogs
 from pipelines.worker.settings import WorkerSettings
 
 log = structlog.get_logger(__name__)
@@ -116,7 +117,7 @@ async def _lost_topic(broker: Broker, stages: Sequence[Watched], ends: Ends) -> 
     return f"topic {again} was deleted and created again, or cut, under this worker" if again else None
 
 
-async def watch(stages: Sequence[Watched], settings: WorkerSettings) -> str:
+async def watch(stages: Sequence[Watched], settings: WorkerSettings, cuts: CutLogs) -> str:
     """Look again and again; return what stands still, or is gone, when something is.
 
     Runs until then; cancel it to end it.
@@ -132,6 +133,7 @@ async def watch(stages: Sequence[Watched], settings: WorkerSettings) -> str:
                     broker = await _connect(settings)
                 if lost := await _lost_topic(broker, stages, ends):
                     return lost
+                await cuts.look(broker, [stage.group for stage in stages])
                 for stage, stall in stalls:
                     own = set(stage.assigned())
                     together = not own

@@ -15,55 +15,18 @@ from adapters.fakes import FakePages, FakeSender
 from pipelines.ingest import handlers
 from pipelines.ingest.requeue import Requeuer
 from pipelines.runtime.record import Record
-from schemas.answer import Accepted, AnswerEvent
 from schemas.base import Message
-from schemas.conversation import Conversation
-from schemas.head import Head, Origin
-from schemas.ingest import Chunk, Chunker, PageChunks, PageEmbeddings, ReceiptEvent
-from schemas.page import Attachment, PageChange, PageDocument, PageMeta
-from schemas.query import Question, Rephrased, Retrieved, Stop, Turn
+from schemas.ingest import Chunker
+from schemas.page import PageDocument
 from schemas.topics import CHUNKS, TOPICS
-from schemas.worker import PauseNote
-from tests.asking import question, retrieved, source
+from tests.contract.messages import MESSAGES, STORED
 from tests.making import NOON, change, no_attachments, parts_of
 
 LATER = {"of_a_later_version": {"deep": [1, None]}}
-NAMED = ("counts", "timings_ms")  # objects whose names are data, not fields
+NAMED = ("counts", "timings_ms", "signals", "offsets")  # objects whose names are data, not fields
 CHUNKER = Chunker(mode="content", size=1000, overlap=0.2)
 
-SAVE = PageChange(
-    op="upsert",
-    site="town",
-    lang="en",
-    page_id="fees",
-    revision=5,
-    accepted_at=NOON,
-    source="push",
-    page=PageDocument(id="fees", lang="en", content="<p>Free.</p>", attachments=(Attachment(path="a.pdf"),)),
-)
-MESSAGES: dict[type[Message], Message] = {
-    PageChange: SAVE,
-    PageChunks: PageChunks(
-        change=change(5),
-        meta=PageMeta(title="Fees", url="/fees"),
-        chunker=CHUNKER,
-        chunks=(Chunk(field="title", ord=0, text="Fees"),),
-    ),
-    PageEmbeddings: parts_of(change(5))[0],
-    ReceiptEvent: ReceiptEvent(change=change(5), state="searchable", at=NOON),
-    Question: question(history=(Turn(question="?", answer="!"), Turn(question="?", answer="!"))),
-    Rephrased: Rephrased(request=question(), question="?", mode="keyword", timings_ms={"rephrase": 0.25}),
-    Retrieved: retrieved(source(1, "text"), source(2, "more")),
-    AnswerEvent: AnswerEvent(
-        request_id="request-0001",
-        site="town",
-        attempt=1,
-        seq=0,
-        event=Accepted(request_id="request-0001", conversation_id="conversation-1"),
-    ),
-    Stop: Stop(request_id="request-0001", site="town"),
-    PauseNote: PauseNote(worker="town:1", stage="index", code="denied", reason="401", since=NOON, at=NOON),
-}
+SAVE = MESSAGES["save"]
 
 
 def grown(value: Any) -> Any:
@@ -83,10 +46,11 @@ def record(value: bytes) -> Record:
     return Record("any", 0, 3, change().page_key.encode(), value)
 
 
-@pytest.mark.parametrize("kind", [topic.value for topic in TOPICS], ids=lambda kind: kind.__name__)
-def test_every_message_is_read_and_goes_on_with_all_of_its_fields(kind: type[Message]) -> None:
+@pytest.mark.parametrize("name", MESSAGES)
+def test_every_message_is_read_and_goes_on_with_all_of_its_fields(name: str) -> None:
     """But for chunks, which no stage passes on: each makes them anew."""
-    sent = json.loads(later(MESSAGES[kind]))
+    kind = type(MESSAGES[name])
+    sent = json.loads(later(MESSAGES[name]))
     read = kind.decode(json.dumps(sent).encode())
     assert {name: getattr(read, name) for name in kind.model_fields if name not in ("chunks", "v")}
     written = json.loads(read.encode())
@@ -95,10 +59,14 @@ def test_every_message_is_read_and_goes_on_with_all_of_its_fields(kind: type[Mes
     assert written == sent
 
 
-@pytest.mark.parametrize("kind", MESSAGES, ids=lambda kind: kind.__name__)
-def test_a_message_without_them_is_what_it_was(kind: type[Message]) -> None:
-    message = MESSAGES[kind]
-    assert kind.decode(message.encode()).encode() == message.encode()
+def test_there_is_one_of_each_message() -> None:
+    assert {type(message) for message in MESSAGES.values()} == {topic.value for topic in TOPICS}
+
+
+@pytest.mark.parametrize("name", MESSAGES)
+def test_a_message_without_them_is_what_it_was(name: str) -> None:
+    message = MESSAGES[name]
+    assert type(message).decode(message.encode()).encode() == message.encode()
 
 
 async def test_a_page_of_a_later_version_is_worked_on_like_any_other() -> None:
@@ -132,22 +100,7 @@ class NoLog:
         raise AssertionError("nothing is to be healed")
 
 
-STORED = [
-    Head(change=change(5), state="live", counts={"content": 2}, origin=Origin(changes=3), settled_at=NOON),
-    ReceiptEvent(change=change(5), state="searchable", at=NOON),
-    Conversation(
-        conversation_id="conversation-1",
-        site="town",
-        owner="visitor",
-        title="?",
-        created_at=NOON,
-        updated_at=NOON,
-        turns=(),
-    ),
-]
-
-
-@pytest.mark.parametrize("one", STORED, ids=lambda one: type(one).__name__)
+@pytest.mark.parametrize("one", STORED.values(), ids=STORED)
 def test_what_a_later_version_stored_is_read_and_stored_again_with_all_of_its_fields(one: Any) -> None:
     stored = grown(one.dumped())
     read = type(one).stored(stored)

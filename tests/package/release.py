@@ -13,6 +13,7 @@ import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 
+from tests.contract.kept_release import RELEASES
 from tests.package.contents import ROOT, faults_of_source, faults_of_wheel, known_files, names_of
 from tests.package.outside import BIN, PYTHON, Outside
 
@@ -40,16 +41,26 @@ def newest_release(changelog: str) -> tuple[str, str]:
     return release["version"], unreleased.strip()
 
 
+def release_before(changelog: str) -> str | None:
+    """The version of the release before the newest."""
+    versions = RELEASE.findall(changelog)
+    return versions[1] if len(versions) > 1 else None
+
+
 def faults(dist: Path) -> Iterator[str]:
     """A sentence for everything that is wrong."""
     version = project_version()
     if changed := _git("status", "--porcelain"):
         yield f"the tree is not clean:\n{changed}"
-    released, unreleased = newest_release((ROOT / "CHANGELOG.md").read_text(encoding="utf-8"))
+    changelog = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+    released, unreleased = newest_release(changelog)
     if released != version:
         yield f"pyproject.toml says {version}, CHANGELOG.md's newest release is {released}"
     if unreleased:
         yield "CHANGELOG.md: what stands under Unreleased belongs to a release"
+    before = release_before(changelog)
+    if before and not any(RELEASES.glob(f"{before}-*.zip")):
+        yield f"nothing is kept of {before}: python -m tests.contract.keep_release v{before}"
     tagged = (
         _git("rev-list", "--max-count=1", f"refs/tags/v{version}", "--") if _git("tag", "-l", f"v{version}") else ""
     )

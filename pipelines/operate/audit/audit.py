@@ -217,10 +217,12 @@ class Audit:
         return await self.ask(self._drift.close_agreeing)
 
     async def _tell(self, keep: int, seconds: float) -> AuditReport:
+        pages, deleted = await self.ask(self._drift.pages)
         return AuditReport(
             site=self._site,
             index=self.index.name if self.index else None,
-            pages=await self.ask(self._drift.pages),
+            pages=pages - deleted,
+            deleted=deleted,
             chunks=await self.ask(self._drift.chunks),
             counts=await self.ask(self._drift.counts),
             findings=tuple(finding(found) for found in await self.ask(self._drift.findings, keep)),

@@ -232,9 +232,10 @@ class IndexDiff:
         """Pages whose change is a dead letter."""
         return self._number(sql.COUNT_FAILED)
 
-    def pages(self) -> int:
-        """Pages in the log or in the index."""
-        return self._number(sql.COUNT_PAGES)
+    def pages(self) -> tuple[int, int]:
+        """Pages in the log or in the index, and how many of them are deleted, by the log where it knows them."""
+        pages, deleted = next(self._db.execute(sql.COUNT_PAGES))
+        return pages, round(deleted)
 
     def chunks(self) -> int:
         """Chunks in the index."""

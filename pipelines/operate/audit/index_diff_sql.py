@@ -122,7 +122,10 @@ OPEN_PAGES = "SELECT page_key FROM page WHERE open AND page_key > ? ORDER BY pag
 
 COUNT_OPEN = "SELECT count(*) FROM page WHERE open"
 COUNT_CURABLE = "SELECT count(DISTINCT page_key) FROM drift WHERE resend"
-COUNT_PAGES = "SELECT count(*) FROM page"
+COUNT_PAGES = """
+SELECT count(*), total(coalesce(l.deleted, h.deleted, 0))
+FROM page LEFT JOIN log l USING (page_key) LEFT JOIN head h USING (page_key)
+"""
 COUNT_CHUNKS = "SELECT count(*) FROM chunk"
 COUNT_FAILED = "SELECT count(DISTINCT page_key) FROM finding WHERE failed"
 KINDS = "SELECT kind, count(DISTINCT page_key) FROM drift GROUP BY kind ORDER BY kind"

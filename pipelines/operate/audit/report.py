@@ -26,7 +26,8 @@ class AuditReport(Wire):
 
     site: str
     index: str | None = Field(description="The index that was read; null: the site has none yet.")
-    pages: int = Field(description="Pages in the log or in the index, deleted ones too.")
+    pages: int = Field(description="Pages in the log or in the index that are not deleted; as in the site's status.")
+    deleted: int = Field(default=0, description="Pages that are: a record of each stays, in the log and the index.")
     chunks: int = Field(description="Chunks in the index.")
     counts: dict[Kind, int] = Field(description="Pages by kind of finding, complete; a page may have several.")
     findings: tuple[Finding, ...] = Field(description="The first ones.")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from typing import Any
 from urllib.parse import quote
 
@@ -14,8 +14,8 @@ from aiokafka.errors import KafkaError
 
 from schemas.topics import CHANGES, CHUNKS, DLQ_SUFFIX, EMBEDDINGS, RECEIPTS
 from tests.faults.storm import topics
-from tests.faults.storm.evidence import ChunkFound, HeadFound, HitFound, Letter, Logged, ReadBack
-from tests.faults.storm.history import Order
+from tests.faults.storm.evidence import ChunkFound, HeadFound, HitFound, Letter, Logged, PageFound, ReadBack
+from tests.faults.storm.history import Order, Sent
 from tests.faults.storm.pages import Draft, number_in
 from tests.faults.storm.traffic import HEADERS
 from tests.faults.storm.world import World
@@ -25,6 +25,7 @@ LOGS = (CHANGES, CHUNKS, EMBEDDINGS, RECEIPTS)
 TELL = 15.0  # seconds between two signs of life
 STILL_LIMIT = 60.0  # seconds
 OWN_VECTOR = 0.95  # cosine
+OTHER_TITLES = 4  # of a page, that are searched for and must not be found
 ERRORS = "pagewire.errors."
 MARKS = "pagewire.letter."
 
@@ -201,12 +202,22 @@ def _document(found: ReadBack, hit: dict[str, Any]) -> None:
     )
 
 
+def titles_to_ask(sent: Sequence[Sent], page: PageFound) -> list[str]:
+    """The title that must be found, however long ago it was sent, and the newest others, which must not."""
+    winner = max((record.order for record in page.changes if record.order), default=None)
+    shown = {record.number for record in page.changes if record.order == winner}
+    must = [one.fields.get("title", "") for one in sent if one.number in shown]
+    newest = [one.fields.get("title", "") for one in reversed(sent)]
+    others = [title for title in dict.fromkeys(newest) if title and title not in must]
+    return [title for title in dict.fromkeys(must) if title] + others[:OTHER_TITLES]
+
+
 async def _visit(world: World, draft: Draft, found: ReadBack) -> None:
     """What visitors and editors are told about a page."""
     page = found.pages[draft.key]
     url = next(iter(world.gateways.values())) + f"/v1/sites/{world.site}"
-    titles = {sent.fields.get("title", "") for sent in list(world.history.of(draft.key))[-4:]} - {""}
-    asked = [("keyword", draft.word), *(("vector", title) for title in sorted(titles))]
+    titles = titles_to_ask(list(world.history.of(draft.key)), page)
+    asked = [("keyword", draft.word), *(("vector", title) for title in titles)]
     for mode, words in asked:
         hits = (await _get(world, f"{url}/search?mode={mode}&size=100&q={quote(words)}"))["hits"]
         page.hits += [

@@ -12,6 +12,7 @@ from schemas.page import Op
 from tests.faults.storm.checker import judge
 from tests.faults.storm.evidence import ChunkFound, HeadFound, HitFound, Letter, Logged, ReadBack
 from tests.faults.storm.history import Answer, History, Poison, Sent
+from tests.faults.storm.readback import titles_to_ask
 from tests.faults.storm.scripted_embedder import vector_of
 
 PAGE = "town:en:fees"
@@ -71,6 +72,21 @@ def logged(case: Case, revision: int, number: int | None, op: Op = "upsert") -> 
 @pytest.mark.parametrize("last", ["upsert", "delete"])
 def test_a_system_at_rest_is_clean(last: Op) -> None:
     assert judge(Case(last).history, Case(last).found) == []
+
+
+def test_the_title_that_must_be_found_is_asked_for_after_any_number_of_others() -> None:
+    case = Case()
+    for _ in range(3):  # the same save again and again, through other gateways
+        case.send(1, "upsert", OLD)
+    for number in range(3, 10):  # refused, or late
+        case.send(number, "upsert", number, Answer.SUPERSEDED)
+    asked = titles_to_ask(list(case.history.of(PAGE)), case.page)
+    assert asked == [f"title {NEW}", "title 9", "title 8", "title 7", "title 6"]
+
+
+def test_of_a_deleted_page_only_titles_are_asked_for_that_must_not_be_found() -> None:
+    case = Case("delete")
+    assert titles_to_ask(list(case.history.of(PAGE)), case.page) == [f"title {OLD}"]
 
 
 def lose_from_log(case: Case) -> None:

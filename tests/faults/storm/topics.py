@@ -6,10 +6,12 @@ import asyncio
 import time
 from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from typing import Any
 
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
 from aiokafka.admin import AIOKafkaAdminClient
+from aiokafka.coordinator.protocol import ConsumerProtocolMemberAssignment
 from aiokafka.errors import KafkaError
 
 from schemas.topics import MAX_MESSAGE_BYTES, RECORD_OVERHEAD_BYTES
@@ -96,22 +98,50 @@ async def admin(world: World) -> AsyncIterator[Any]:
         await client.close()
 
 
-async def _committed(world: World) -> dict[str, Offsets]:
-    """What each group of the ingest stages has committed, whatever the groups are called."""
+@dataclass(frozen=True)
+class Group:
+    """A consumer group as the broker knows it."""
+
+    committed: Offsets
+    assigned: frozenset[TopicPartition]  # to its members
+
+    @property
+    def reads(self) -> list[TopicPartition]:
+        """All partitions of its topics; a group that has committed nothing yet reads what its members were given."""
+        return partitions({tp.topic for tp in (*self.committed, *self.assigned)})
+
+
+async def _groups(world: World) -> dict[str, Group]:
+    """Those of the stages, whatever they are called."""
     async with admin(world) as client:
         listed = await client.list_consumer_groups()
         names = sorted({name for name, _ in listed if name.startswith(f"{world.prefix}pagewire-")})
-        found = {name: await client.list_consumer_group_offsets(name) for name in names}
-    return {name: {tp: at.offset for tp, at in offsets.items()} for name, offsets in found.items()}
+        return {name: await _group(client, name) for name in names}
+
+
+async def _group(client: Any, name: str) -> Group:
+    coordinator = await client.find_coordinator(name)
+    committed = await client.list_consumer_group_offsets(name, coordinator)
+    (answer,) = await client.describe_consumer_groups([name], coordinator)
+    given = [
+        ConsumerProtocolMemberAssignment.decode(member["member_assignment"]).partitions()
+        for group in answer.to_object()["groups"]
+        for member in group["members"]
+        if member["member_assignment"]  # none while the group is put together
+    ]
+    return Group({tp: at.offset for tp, at in committed.items()}, frozenset(tp for some in given for tp in some))
 
 
 async def behind(world: World) -> dict[str, int]:
-    """How many messages each group has not finished, of the topics it has ever committed to."""
+    """How many messages each group has not finished, of the topics that it reads."""
     found: dict[str, int] = {}
-    committed = await _committed(world)
+    groups = await _groups(world)
     async with reader(world) as consumer:
-        for name, offsets in committed.items():
-            wanted = partitions({tp.topic for tp in offsets})
+        for name, group in groups.items():
+            wanted, offsets = group.reads, group.committed
+            if not wanted:  # of no partitions aiokafka never tells the end
+                found[name] = 0
+                continue
             consumer.assign(wanted)
             last = await consumer.end_offsets(wanted)
             first = await consumer.beginning_offsets(wanted)
@@ -125,9 +155,11 @@ async def rewind(world: World) -> int:
     Nobody may be in the groups; a member that went without a word is one until its session is over.
     """
     total = 0
-    for name, offsets in (await _committed(world)).items():
+    for name, group in (await _groups(world)).items():
+        if not group.committed:
+            continue
         async with reader(world, group=name) as consumer:
-            wanted = partitions({tp.topic for tp in offsets})
+            wanted = group.reads
             consumer.assign(wanted)
             begins = await consumer.beginning_offsets(wanted)
             end = time.monotonic() + EMPTY_LIMIT
@@ -139,5 +171,5 @@ async def rewind(world: World) -> int:
                     if time.monotonic() > end:
                         raise
                     await asyncio.sleep(1.0)
-            total += sum(max(0, at) for at in offsets.values())
+            total += sum(max(0, at) for at in group.committed.values())
     return total

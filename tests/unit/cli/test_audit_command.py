@@ -51,6 +51,11 @@ def report(**more: object) -> AuditReport:
     return AuditReport.model_validate(values | {"failed": 0, "unreadable": 0, "seconds": 1.5} | more)
 
 
+def test_deleted_pages_are_counted_apart_from_those_that_status_counts() -> None:
+    assert command.holdings(report()) == "3 pages, 9 chunks"
+    assert command.holdings(report(deleted=1)) == "3 pages and 1 deleted, 9 chunks"
+
+
 def test_a_repair_that_leaves_something_says_what_to_do(capsys: pytest.CaptureFixture[str]) -> None:
     lost = Finding(kind="extra", page_key="town:en:[a]", detail="gone", revision_expected=None, revision_found=1)
     found = report(counts={"extra": 30}, findings=[lost] * 30, failed=2, unreadable=1)

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.package.contents import FOLDERS, LEFT_OUT, MUST, ROOT, faults_of_source, faults_of_wheel, known_files
-from tests.package.release import newest_release, project_version
+from tests.package.release import newest_release, project_version, release_before
 
 METADATA = {
     f"pagewire-1.0.dist-info/{name}" for name in ("METADATA", "WHEEL", "RECORD", "entry_points.txt", "licenses/LICENSE")
@@ -40,6 +40,12 @@ def test_what_is_not_released_stands_above() -> None:
         "",
     )
     assert newest_release("## Unreleased\n- New.\n## 1.2.3 - 2026-01-31\n") == ("1.2.3", "- New.")
+
+
+def test_the_release_before_the_newest_is_the_one_to_be_upgraded_from() -> None:
+    newest = "## Unreleased\n\n## 1.3.0 - 2026-01-31\n"
+    assert release_before(newest) is None
+    assert release_before(f"{newest}## 1.2.9 - 2026-01-01\n## 1.2.8 - 2025-12-01\n") == "1.2.9"
 
 
 @pytest.mark.parametrize("changelog", ["## Unreleased\n", "## 1.2.3 - 2026-01-31\n", "## Unreleased\n## 1.2.3\n"])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from types import SimpleNamespace
 from typing import Any
 
@@ -17,6 +17,7 @@ from pipelines.runtime.errors import Permanent, Retryable
 from pipelines.runtime.record import Record
 from pipelines.runtime.stage import Handler, Sender, Stage
 from pipelines.worker import runner as module
+from pipelines.worker.cut_logs import CutLogs
 from pipelines.worker.in_flight import InFlight
 from pipelines.worker.runner import EXIT_CRASHED, EXIT_NO_SERVICE, EXIT_OK, run_stages
 from schemas.base import Message
@@ -73,7 +74,11 @@ class World:
         self.events.append("topics")
         return []
 
-    async def watch(self, stages: Sequence[Any], settings: Settings) -> str:
+    async def look_for_cut_logs(self, cuts: CutLogs, stages: Iterable[Stage], settings: Settings) -> None:
+        begun = {f"{stage.name} started" for stage in stages} & set(self.events)
+        assert not begun, "a stage that works has passed the gap"
+
+    async def watch(self, stages: Sequence[Any], settings: Settings, cuts: CutLogs) -> str:
         self.watched = stages
         await self.stalls.wait()
         return "stands still"
@@ -168,6 +173,7 @@ def world(monkeypatch: pytest.MonkeyPatch) -> World:
     monkeypatch.setattr(module, "KafkaSender", lambda settings: FakeSender(world))
     monkeypatch.setattr(module, "ensure_topics", world.ensure_topics)
     monkeypatch.setattr(module, "watch", world.watch)
+    monkeypatch.setattr(module, "tell_at_start", world.look_for_cut_logs)
     monkeypatch.setattr(os, "_exit", exit_at_once)
     return world
 

@@ -10,6 +10,7 @@ from aiokafka import TopicPartition
 
 from pipelines.runtime.errors import Retryable
 from pipelines.worker import watchdog as module
+from pipelines.worker.cut_logs import CutLogs
 from pipelines.worker.watchdog import Ends, Stall, watch
 from tests import skipping_time
 from wiring.settings import Settings
@@ -123,6 +124,9 @@ class FakeBroker:
     async def ends(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
         return dict.fromkeys(partitions, self.end)
 
+    async def begins(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
+        return dict.fromkeys(partitions, 0)
+
     async def committed(self, group: str) -> dict[TopicPartition, int]:
         assert group == "chunk"
         return {TP: self.done, TopicPartition("of another worker", 0): round(asyncio.get_running_loop().time())}
@@ -142,6 +146,7 @@ def watched(monkeypatch: pytest.MonkeyPatch, at: Callable[[FakeBroker, float], N
         def __init__(self, bootstrap: str) -> None:
             self.start, self.stop, self.topics = broker.start, broker.stop, broker.described
             self.ends, self.committed, self.behind = broker.ends, broker.committed, broker.behind
+            self.begins = broker.begins
 
     monkeypatch.setattr(module, "Broker", Client)
 
@@ -152,7 +157,7 @@ def watched(monkeypatch: pytest.MonkeyPatch, at: Callable[[FakeBroker, float], N
         said = None
         try:
             async with asyncio.timeout(3600):
-                said = await watch([broker], Settings(kafka="127.0.0.1:9", stall_timeout=LIMIT))
+                said = await watch([broker], Settings(kafka="127.0.0.1:9", stall_timeout=LIMIT), CutLogs(""))
         except TimeoutError:
             pass
         assert broker.connections == 0, "a connection was left open"

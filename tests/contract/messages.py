@@ -1,0 +1,402 @@
+"""One of each message and stored record, with a value in every field that there is: what releases are compared by.
+
+A new field belongs in here with a value of its own (tests/contract/test_releases.py says so when it is forgotten).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from schemas.answer import (
+    Accepted,
+    Answered,
+    AnswerEvent,
+    Citation,
+    Done,
+    Failed,
+    QuestionRephrased,
+    Restart,
+    SourcesFound,
+    Step,
+    Token,
+    Topic,
+    Usage,
+    WholeTable,
+)
+from schemas.base import Message, Wire
+from schemas.compact import compact
+from schemas.conversation import CitedSource, Conversation, ConversationSummary, Feedback, StoredTurn
+from schemas.example import ExampleSource, WorkedExample
+from schemas.head import Head, Narrowed, Origin
+from schemas.ingest import (
+    Chunk,
+    ChunkCounts,
+    Chunker,
+    ChunkUnit,
+    EmbeddedChunk,
+    Failure,
+    PageChunks,
+    PageEmbeddings,
+    ReceiptEvent,
+)
+from schemas.page import Attachment, AttachmentPlace, PageChange, PageDocument, PageMeta
+from schemas.query import (
+    Earlier,
+    Evidence,
+    Gate,
+    Part,
+    Question,
+    Rephrased,
+    Retrieved,
+    Signs,
+    Source,
+    Stop,
+    Sure,
+    Table,
+    Turn,
+)
+from schemas.rebuild import Rebuild, RebuildFailure
+from schemas.worker import PauseNote
+from tests.making import NOON, change
+
+REQUEST, CONVERSATION = "request-0001", "conversation-1"
+# What a class was called in a release that is kept.
+FORMER_NAMES = {"schemas.example:WorkedExample": "schemas.example:RephraseExample"}
+
+_DELETED = change(6, "delete", offset=7)
+_META = PageMeta(title="Fees", url="/fees", groups=("staff",))
+_PLACE = AttachmentPlace(file=1, title="Fees as PDF", url="/fees.pdf")
+_UNIT = ChunkUnit(
+    start=3, text="Free.", kind="row", headings=("Fees",), intro="What it costs:", header="| Who | Fee |", block=1
+)
+_TURN = Turn(question="When is it open?", answer="Daily.", lang="en", pages=("town:en:pool",))
+_QUESTION = Question(
+    request_id=REQUEST,
+    conversation_id=CONVERSATION,
+    site="town",
+    lang="en",
+    question="And on Sundays?",
+    history=(_TURN,),
+    replaced="Daily.",
+    groups=("staff",),
+    asked_at=NOON,
+    deadline=NOON,
+)
+_SOURCE = Source(
+    n=1,
+    page_id="pool",
+    lang="en",
+    title="Pool",
+    url="/pool",
+    field="content",
+    ord=2,
+    text="From 9.",
+    score=0.5,
+    cosine=0.75,
+    revision=5,
+    cited=True,
+)
+_EVIDENCE = Evidence(
+    n=1,
+    start=4,
+    text="From 9.",
+    kind="row",
+    headings=("Pool",),
+    intro="Open:",
+    header="| Day | From |",
+    block=2,
+    of=7,
+    score=0.5,
+)
+_SURE = Sure(of="unit", unit=0.9, page=0.95, signals={"gap": 0.5})
+_EVENTS = (
+    Accepted(request_id=REQUEST, conversation_id=CONVERSATION),
+    QuestionRephrased(question="Is the pool open on Sundays?", mode="semantic"),
+    SourcesFound(grade=1, sources=(_SOURCE,)),
+    Token(text="From 9."),
+    Citation(n=1, start=0, end=7, quote="From 9."),
+    Answered(
+        text="From 9.",
+        citations=(Citation(n=1, start=0, end=7),),
+        sources=(_SOURCE,),
+        extractive=True,
+        stopped=True,
+        cut=True,
+        left_out=1,
+        narrower=(Topic(label="Pool", question="Which pool?"),),
+        tables=(WholeTable(n=1, start=0, text="| Day | From |"),),
+        strategy="tools",
+        trace=(Step(kind="model", asked="?", said="!", ms=12.5),),
+        usage=Usage(model="small", prompt_tokens=10, completion_tokens=3),
+        timings_ms={"answer": 12.5},
+    ),
+    Done(),
+    Failed(code="timeout", message="It took too long."),
+    Restart(attempt=2),
+)
+
+# What travels: a name that lasts, and the message.
+MESSAGES: dict[str, Message] = {
+    "save": PageChange(
+        op="upsert",
+        site="town",
+        lang="en",
+        page_id="fees",
+        revision=5,
+        accepted_at=NOON,
+        source="push",
+        page=PageDocument(
+            id="fees",
+            lang="en",
+            url="/fees",
+            name="fees",
+            title="Fees",
+            description="What it costs",
+            keywords=("price",),
+            content="<p>Free.</p>",
+            revision=5,
+            changed_at=NOON,
+            attachments=(
+                Attachment(path="a.pdf", media_type="application/pdf", title="Fees as PDF", link="/fees.pdf"),
+                Attachment(url="https://town.example/b.pdf"),
+                Attachment(data_base64="aGVsbG8=", media_type="text/plain"),
+            ),
+            groups=("staff",),
+        ),
+    ),
+    "delete": PageChange(
+        op="delete", site="town", lang="en", page_id="fees", revision=6, accepted_at=NOON, source="import"
+    ),
+    "chunks": PageChunks(
+        change=change(5),
+        meta=_META,
+        chunker=Chunker(mode="content", size=1000, overlap=0.2, titled=True),
+        chunks=(Chunk(field="content", ord=1, text="Free.", place=_PLACE),),
+        notes=("a note",),
+    ),
+    "chunks of a delete": PageChunks(
+        change=_DELETED, meta=None, chunker=Chunker(mode="content", size=1000, overlap=0.2)
+    ),
+    "embeddings": PageEmbeddings(
+        change=change(5, offset=3),
+        meta=_META,
+        chunker="content-1000-20",
+        embedder="lite",
+        model="fake-4",
+        dims=4,
+        part=1,
+        parts=2,
+        counts={"content": 2},
+        digest="0123.4567",
+        embedded=1,
+        reused=1,
+        notes=("a note",),
+        chunks=(
+            EmbeddedChunk(
+                field="content",
+                ord=1,
+                text="Free.",
+                place=_PLACE,
+                embed_hash="hash",
+                vector=np.array([1, 0, 0, 0], dtype=np.float32),
+                units=(_UNIT,),
+                unit_vectors=compact([[1, 0, 0, 0]])[0],
+            ),
+        ),
+        chunks_offset=9,
+    ),
+    "embeddings of a plain page": PageEmbeddings(
+        change=change(5, offset=3),
+        meta=PageMeta(title="Fees", url="/fees"),
+        chunker="content-1000-20",
+        embedder="lite",
+        model="fake-4",
+        dims=4,
+        part=0,
+        parts=1,
+        counts={"title": 1},
+        digest="0123.4567",
+        embedded=1,
+        chunks=(
+            EmbeddedChunk(
+                field="title", ord=0, text="Fees", embed_hash="hash", vector=np.array([0, 1, 0, 0], dtype=np.float32)
+            ),
+        ),
+        chunks_offset=9,
+    ),
+    "part that a newer revision lacks": PageEmbeddings(
+        change=change(5, offset=3),
+        meta=None,
+        chunker="content-1000-20",
+        embedder="lite",
+        model="fake-4",
+        dims=4,
+        part=2,
+        parts=2,
+        superseded=True,
+    ),
+    "delete ahead of embeddings": PageEmbeddings(
+        change=_DELETED,
+        meta=None,
+        chunker="content-1000-20",
+        embedder="lite",
+        model="fake-4",
+        dims=4,
+        part=0,
+        parts=1,
+        ahead=True,
+    ),
+    "receipt": ReceiptEvent(
+        change=change(5, offset=3),
+        state="searchable",
+        at=NOON,
+        chunks=ChunkCounts(total=3, embedded=1, reused=2, removed=1),
+        notes=("a note",),
+    ),
+    "receipt of a failure": ReceiptEvent(
+        change=change(5, offset=3), state="failed", at=NOON, error=Failure(stage="chunk", reason="unreadable")
+    ),
+    "question": _QUESTION,
+    "first question": _QUESTION.model_copy(update={"history": (), "replaced": "", "groups": ()}),
+    "rephrased": Rephrased(
+        request=_QUESTION,
+        question="Is the pool open on Sundays?",
+        earlier=Earlier(
+            question="When is it open?",
+            pages=("town:en:pool",),
+            signs=Signs(leans=True, opens=True, refers=True, named=1),
+        ),
+        mode="semantic",
+        timings_ms={"rephrase": 1.5},
+    ),
+    "rephrased courtesy": Rephrased(request=_QUESTION, question="Thanks", mode="courtesy", courtesy="thanks"),
+    "retrieved": Retrieved(
+        request=_QUESTION,
+        question="Is the pool open on Sundays?",
+        mode="keyword",
+        grade=1,
+        sources=(_SOURCE,),
+        gate=Gate(
+            distance=0.1, entropy=0.2, subject=0.3, by_figures=1, score=0.8, threshold=0.5, signals={"best": 0.5}
+        ),
+        evidence=(_EVIDENCE,),
+        sure=_SURE,
+        parts=(Part(question="on Sundays", evidence=(_EVIDENCE,), sure=_SURE),),
+        tables=(Table(sources=(1,), block=2, text="| Day | From |"),),
+        timings_ms={"retrieve": 2.5},
+    ),
+    "retrieved for a courtesy": Retrieved(
+        request=_QUESTION, question="Thanks", mode="courtesy", courtesy="thanks", grade=0, sources=()
+    ),
+    **{
+        f"event {event.type}": AnswerEvent(request_id=REQUEST, site="town", attempt=2, seq=seq, event=event)
+        for seq, event in enumerate(_EVENTS)
+    },
+    "stop": Stop(request_id=REQUEST, site="town"),
+    "pause": PauseNote(
+        worker="host:1", stage="index", lane="bulk", code="denied", reason="401", since=NOON, at=NOON, over=True
+    ),
+}
+
+# What is kept in Elasticsearch.
+_ASKED = StoredTurn(
+    request_id=REQUEST,
+    question="When is it open?",
+    lang="en",
+    asked_at=NOON,
+    state="answered",
+    rephrased="When is the pool open?",
+    grade=1,
+    answer="From 9.",
+    citations=(Citation(n=1, start=0, end=7, quote="From 9."),),
+    sources=(CitedSource(n=1, page_id="pool", lang="en", title="Pool", url="/pool", field="content", ord=2),),
+    extractive=True,
+    error="timeout",
+    feedback=Feedback(rating="up", comment="Thanks", at=NOON),
+    deadline=NOON,
+    position="3.14.1",
+    removed=True,
+    replaces="request-0000",
+)
+STORED: dict[str, Wire] = {
+    "head": Head(
+        change=change(5, offset=3),
+        state="live",
+        counts={"content": 2},
+        parts=2,
+        model="fake-4",
+        chunker="content-1000-20",
+        cost=ChunkCounts(total=2, embedded=1, reused=1, removed=1),
+        origin=Origin(changes=3, chunks=4, embeddings=5),
+        last_part=6,
+        losers=Origin(changes=1, chunks=1, embeddings=1),
+        settled_at=NOON,
+        digest="0123.4567",
+    ),
+    "head of what goes ahead": Head(
+        change=_DELETED,
+        state="deleted",
+        origin=Origin(changes=7),
+        settled_at=NOON,
+        ahead=True,
+        narrowed=Narrowed(revision=6, groups=("staff",)),
+    ),
+    "receipt as stored": ReceiptEvent(change=change(5, offset=3), state="searchable", at=NOON),
+    "conversation": Conversation(
+        conversation_id=CONVERSATION,
+        site="town",
+        owner="visitor",
+        title="Pool",
+        created_at=NOON,
+        updated_at=NOON,
+        turns=(_ASKED,),
+    ),
+    "line of a list of conversations": ConversationSummary(
+        conversation_id=CONVERSATION, title="Pool", created_at=NOON, updated_at=NOON, turns=1
+    ),
+    "generation of an index": Rebuild(
+        site="town",
+        generation=2,
+        index="pagewire-town-2",
+        source="chunks",
+        follows="chunks",
+        embedder="lite",
+        model="fake-4",
+        dims=4,
+        chunker="content-1000-20",
+        state="verified",
+        offsets={0: 17},
+        done=17,
+        total=18,
+        pages=5,
+        chunks=9,
+        embedded=3,
+        remade=1,
+        failures=1,
+        failed=(RebuildFailure(page_key="town:en:fees", reason="unreadable"),),
+        seconds=1.5,
+        created_at=NOON,
+        updated_at=NOON,
+        promoted_at=NOON,
+    ),
+    "example of a rewriting": WorkedExample(
+        id="example-1",
+        site="town",
+        lang="en",
+        history=(_TURN,),
+        question="And on Sundays?",
+        output="Is the pool open on Sundays?",
+        added_at=NOON,
+    ),
+    "example of an answer": WorkedExample(
+        kind="answer",
+        id="example-2",
+        site="town",
+        lang="en",
+        question="When?",
+        sources=(ExampleSource(title="Pool", text="From 9."),),
+        output="From 9 [1].",
+        declines=True,
+        added_at=NOON,
+    ),
+}
