@@ -50,7 +50,7 @@ async def ensure_topics(bootstrap: str, settings: KafkaSettings) -> list[str]:
 async def _create(admin: Any, settings: KafkaSettings, topics: Mapping[str, Topic]) -> list[str]:
     if not topics:
         return []
-    durable = {MIN_IN_SYNC: str(_least_in_sync(settings.replication))}
+    durable = {MIN_IN_SYNC: str(least_in_sync(settings.replication))}
     new = [
         NewTopic(name, settings.partitions, settings.replication, topic_configs=topic.config | durable)
         for name, topic in topics.items()
@@ -69,7 +69,7 @@ async def _create(admin: Any, settings: KafkaSettings, topics: Mapping[str, Topi
     return created
 
 
-def _least_in_sync(copies: int) -> int:
+def least_in_sync(copies: int) -> int:
     """Of so many copies those that must have a message before it counts as sent: one broker may be away."""
     return max(1, copies - 1)
 
@@ -100,7 +100,7 @@ async def _check_configs(admin: Any, topics: Mapping[str, Topic], copies: Mappin
             have = {entry[0]: entry[1] for entry in entries}
             wrong = {key: value for key, value in topics[name].config.items() if have.get(key) != value}
             # By the copies that there are, not those that are wanted: with fewer than this nothing could be written.
-            if int(have.get(MIN_IN_SYNC) or 1) < (least := _least_in_sync(copies[name])):
+            if int(have.get(MIN_IN_SYNC) or 1) < (least := least_in_sync(copies[name])):
                 wrong[MIN_IN_SYNC] = str(least)
             if not wrong:
                 continue
