@@ -80,7 +80,8 @@ async def repair_topics(
     finally:
         await close(admin.close())
     if repaired:
-        await ensure_topics(bootstrap, settings)  # sets min.insync.replicas by the copies that there are now
+        # Sets min.insync.replicas by the copies that there are now.
+        await ensure_topics(bootstrap, settings, copied={one.topic: one.copies for one in repaired})
     return repaired
 
 

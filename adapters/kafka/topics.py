@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import asyncio
+import time
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import structlog
@@ -18,11 +20,18 @@ from schemas.topics import Topic, all_topics
 log = structlog.get_logger(__name__)
 
 MIN_IN_SYNC = "min.insync.replicas"
+NEWS_LIMIT = 10.0  # seconds that brokers have to hear of a new topic
+NEWS_POLL = 0.2  # seconds
 TOPIC_CONFIG_SOURCE = 1  # DescribeConfigs: set on the topic itself, not a broker default
 
 
-async def ensure_topics(bootstrap: str, settings: KafkaSettings) -> list[str]:
+async def ensure_topics(
+    bootstrap: str, settings: KafkaSettings, *, copied: Mapping[str, int] | None = None
+) -> list[str]:
     """Create what is missing of schemas/topics.py, grow and reconfigure what differs.
+
+    Args:
+        copied: How many copies topics have got just now; a broker may not have heard of it.
 
     Returns:
         The names of the topics created.
@@ -37,6 +46,7 @@ async def ensure_topics(bootstrap: str, settings: KafkaSettings) -> list[str]:
         described = await from_broker(admin.describe_topics(None), "list topics")
         existing = {topic["topic"]: len(topic["partitions"]) for topic in described}
         copies = {topic["topic"]: min(len(p["replicas"]) for p in topic["partitions"]) for topic in described}
+        copies |= copied or {}
         missing = [name for name in wanted if name not in existing]
         created = await _create(admin, settings, {name: wanted[name] for name in missing})
         checked = {name: topic for name, topic in wanted.items() if name not in created}
@@ -85,18 +95,28 @@ def _check_partitions(settings: KafkaSettings, counts: Mapping[str, int | None])
             )
 
 
+async def _configs(admin: Any, topics: Iterable[str]) -> list[Any]:
+    """The topics' settings. Raises: Retryable."""
+    end = time.monotonic() + NEWS_LIMIT
+    while True:
+        resources = [ConfigResource(ConfigResourceType.TOPIC, name) for name in topics]
+        described: list[Any] = await from_broker(admin.describe_configs(resources), "read topic settings")
+        failed = [(name, code) for part in described for code, _, _, name, _ in part.resources if code]
+        if not failed:
+            return described
+        if time.monotonic() > end:
+            name, code = failed[0]
+            raise Retryable(f"settings of topic {name} cannot be read: {for_code(code).__name__}")
+        # Any broker is asked, and one may not have heard yet of a topic that another process has just made.
+        await asyncio.sleep(NEWS_POLL)
+
+
 async def _check_configs(admin: Any, topics: Mapping[str, Topic], copies: Mapping[str, int]) -> None:
     if not topics:
         return
-    described = await from_broker(
-        admin.describe_configs([ConfigResource(ConfigResourceType.TOPIC, name) for name in topics]),
-        "read topic settings",
-    )
     changes = []
-    for part in described:
-        for error_code, message, _, name, entries in part.resources:
-            if error_code:
-                raise Retryable(f"settings of topic {name} cannot be read: {message}")
+    for part in await _configs(admin, topics):
+        for _, _, _, name, entries in part.resources:
             have = {entry[0]: entry[1] for entry in entries}
             wrong = {key: value for key, value in topics[name].config.items() if have.get(key) != value}
             # By the copies that there are, not those that are wanted: with fewer than this nothing could be written.

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from aiokafka.protocol.admin import AlterPartitionReassignmentsRequest
 
-from adapters.kafka import Copying, Repaired, prefixed, repair, repair_topics
+from adapters.kafka import Copying, Repaired, prefixed, repair, repair_topics, topics
 from adapters.kafka.repair import spread
 from pipelines.runtime.errors import Retryable, TopicMismatch
 from schemas.topics import CHANGES, all_topics
@@ -72,11 +72,12 @@ class FakeAdmin:
 
 @pytest.fixture
 def checked(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
-    """Which brokers were asked for the topics' settings."""
+    """Topics whose settings were checked, by the copies that they have now."""
     seen: list[str] = []
 
-    async def ensure(bootstrap: str, _: Any) -> list[str]:
-        seen.append(bootstrap)
+    async def ensure(bootstrap: str, _: Any, copied: Mapping[str, int]) -> list[str]:
+        assert set(copied.values()) == {SETTINGS.replication}
+        seen.extend(copied)
         return []
 
     monkeypatch.setattr(repair, "ensure_topics", ensure)
@@ -99,7 +100,7 @@ async def test_what_is_short_gets_copies_on_other_brokers_and_is_waited_for(
     [asked] = admin.asked
     assert asked == {0: [2, 1, 3], 1: [3, 1, 2]}  # who leads goes on leading
     assert (said[0].done, said[-1].done) == (0, 2)
-    assert checked == ["kafka:9092"]  # min.insync.replicas, by the copies that there are now
+    assert checked == [NAME]  # min.insync.replicas, by the copies that there are now
 
 
 async def test_a_second_run_finds_nothing_to_do(checked: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -155,3 +156,19 @@ def test_copies_go_to_those_with_least_to_do_and_into_other_racks_first() -> Non
     assert load == {1: 5, 2: 9, 3: 4}
     assert spread({0: [1]}, 2, {1: "a", 2: "b", 3: "a"}, Counter({2: 9})) == {0: [1, 2]}
     assert spread({0: [1]}, 3, {1: "a", 2: "a", 3: "a"}, Counter()) == {0: [1, 2, 3]}
+
+
+async def test_a_broker_that_has_not_heard_of_a_new_topic_is_asked_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(topics, "NEWS_POLL", 0.0)
+    answers = [(3, "", 2, NAME, []), (0, None, 2, NAME, [("cleanup.policy", "compact", False, 1)])]
+
+    class Forgetful:
+        async def describe_configs(self, _: Any) -> Any:
+            return [SimpleNamespace(resources=[answers.pop(0)])]
+
+    [described] = await topics._configs(Forgetful(), [NAME])
+    assert described.resources[0][0] == 0
+    monkeypatch.setattr(topics, "NEWS_LIMIT", -1.0)
+    answers.append((3, "", 2, NAME, []))
+    with pytest.raises(Retryable, match=f"settings of topic {NAME} cannot be read: UnknownTopicOrPartitionError"):
+        await topics._configs(Forgetful(), [NAME])
