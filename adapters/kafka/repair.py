@@ -24,7 +24,7 @@ from adapters.kafka.topics import ensure_topics, least_in_sync
 from pipelines.runtime.errors import Retryable, TopicMismatch
 from schemas.topics import all_topics
 
-LOOK = 0.5  # seconds between two looks at what is being copied
+LOOK = 0.2  # seconds between two looks at what is being copied
 TIMEOUT_MS = int(REQUEST_TIMEOUT * 1000)
 NO_TAGS: dict[int, bytes] = {}  # of the protocol's flexible versions; we have none to send
 

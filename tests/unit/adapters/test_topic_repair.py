@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from types import SimpleNamespace
 from typing import Any
 
@@ -60,7 +60,7 @@ class FakeAdmin:
         return SimpleNamespace(error_code=0, error_message=None, topics=[(n, ps, {}) for n, ps in listed.items()])
 
     def _alter(self, request: Any) -> Any:
-        responses = []
+        responses: list[Any] = []
         for name, partitions, _ in request._topics:
             self.asked.append({p: brokers for p, brokers, _ in partitions})
             for p, brokers, _ in partitions:
@@ -71,7 +71,7 @@ class FakeAdmin:
 
 
 @pytest.fixture
-def checked(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
+def checked(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Topics whose settings were checked, by the copies that they have now."""
     seen: list[str] = []
 
