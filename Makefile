@@ -55,9 +55,10 @@ test: setup
 	$(BIN)/python -m pytest $(PYTEST)
 
 # A storm of faults over real saves, and everything read back: MINUTES long, by a SEED (default: a new one, printed).
+# CLUSTER=1: over three brokers and two Elasticsearch nodes, which fail one after the other.
 MINUTES ?= 30
 faults: setup
-	$(BIN)/python -m tests.faults.storm --minutes $(MINUTES) $(if $(SEED),--seed $(SEED))
+	$(BIN)/python -m tests.faults.$(if $(CLUSTER),cluster,storm) --minutes $(MINUTES) $(if $(SEED),--seed $(SEED))
 
 # Small defects in the pipelines, made one by one: do the unit tests notice? Goes on where it was stopped.
 # All of them take days: SAMPLE=300 takes an hour and says the share to within five points.

@@ -21,6 +21,7 @@ from cli import (
     questions,
     rebuild,
     status,
+    topics,
     up,
     work,
 )
@@ -39,7 +40,7 @@ app.command("demo")(demo.demo)
 app.add_typer(engine.app, name="engine")
 app.command("worker")(work.worker)
 app.command("gateway")(work.gateway)
-app.command("topics")(work.topics)
+app.command("topics")(topics.topics)
 app.command("import")(content.import_pages)
 app.command("reconcile")(connectors.reconcile_site)
 app.command("watch")(connectors.watch)

@@ -1,4 +1,4 @@
-"""`pagewire worker`, `gateway`, `topics`: the parts of the system."""
+"""`pagewire worker`, `gateway`: the parts of the system."""
 
 from __future__ import annotations
 
@@ -10,16 +10,12 @@ from typing import Annotated, Literal
 
 import typer
 
-from adapters.kafka import bootstrap_servers, ensure_topics, prefixed
-from cli.output import explained, out, print_json, rows, table
+from cli.output import explained
 from pipelines.runtime import logs
 from pipelines.runtime.record import LANES, Lane
-from schemas.topics import all_topics
-from wiring.addresses import addresses
 from wiring.settings import Settings
 from wiring.settings_file import load
 
-Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 # `pagewire up` holds the other end of this pipe: when it dies, however, so do its children.
 FollowParent = Annotated[bool, typer.Option("--follow-parent", hidden=True)]
 
@@ -86,34 +82,3 @@ def _follow_parent() -> None:
 def ready(*what: str) -> None:
     """Tell who started us; logs go to standard error."""
     print("ready", *what, flush=True)
-
-
-def topics(json: Json = False) -> None:
-    """Create or check the topics, and show them.
-
-    Example: pagewire topics --json
-    """
-    with explained():
-        settings = addresses(load())
-        created = set(asyncio.run(ensure_topics(bootstrap_servers(settings), settings)))
-    lines = [
-        {
-            "topic": prefixed(settings, topic),
-            "key": topic.key,
-            "value": topic.value.__name__ if topic.value else "original bytes",
-            "policy": _policy(topic.compacted, topic.retention_ms),
-            "about": topic.about,
-            "created": prefixed(settings, topic) in created,
-        }
-        for topic in all_topics()
-    ]
-    if json:
-        print_json(lines)
-    else:
-        out.print(rows(table("topic", "key", "value", "policy", "about"), [list(line.values())[:5] for line in lines]))
-
-
-def _policy(compacted: bool, retention_ms: int | None) -> str:
-    if compacted:
-        return "compacted"
-    return "for ever" if retention_ms is None else f"{retention_ms // 3_600_000} h"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Literal
 
 from pydantic import AwareDatetime, Field
@@ -13,20 +14,44 @@ from schemas.page import ChangeRef, FieldName
 Token = tuple[int, int]  # sequence number and primary term
 
 
+TOPICS = ("changes", "chunks", "embeddings")
+Partition = Field(default=None, exclude_if=lambda number: number is None, description="... and the partition.")
+
+
 class Origin(Wire):
     """Where a change and its products stand in their topics; 0: nowhere that is known."""
 
     changes: int = Field(default=0, ge=0, description="Offset in cms.changes.")
     chunks: int = Field(default=0, ge=0, description="Offset in ingest.chunks.")
     embeddings: int = Field(default=0, ge=0, description="Offset in ingest.embeddings.")
+    # A topic that gets partitions puts a page's later records elsewhere.
+    changes_in: int | None = Partition
+    chunks_in: int | None = Partition
+    embeddings_in: int | None = Partition
 
     def furthest(self, other: Origin) -> Origin:
-        """Of each topic the later position."""
+        """Of each topic the later position; only of what stands in the same partitions (see `beside`)."""
+        later = (self if getattr(self, topic) >= getattr(other, topic) else other for topic in TOPICS)
         return Origin(
-            changes=max(self.changes, other.changes),
-            chunks=max(self.chunks, other.chunks),
-            embeddings=max(self.embeddings, other.embeddings),
+            **{name: value for topic, one in zip(TOPICS, later, strict=True) for name, value in one._in(topic)}
         )
+
+    def beside(self, other: Origin, *, for_sure: bool = False) -> Origin:
+        """What stands in the same partitions as the other: where it stands in another one, its offset says nothing.
+
+        Before partitions were written down: products are in the same ones when the changes are. With `for_sure` what
+        was written then is left out.
+        """
+        kept: dict[str, int | None] = {}
+        same = self.changes_in == other.changes_in or None in (self.changes_in, other.changes_in)
+        for topic in TOPICS:
+            places = getattr(self, f"{topic}_in"), getattr(other, f"{topic}_in")
+            if (same and not for_sure) if None in places else len(set(places)) == 1:
+                kept |= self._in(topic)
+        return Origin.model_validate(kept)
+
+    def _in(self, topic: str) -> Iterator[tuple[str, int | None]]:
+        return ((name, getattr(self, name)) for name in (topic, f"{topic}_in"))
 
     def covers(self, other: Origin) -> bool:
         """Whether nothing of the other's stands behind this in any topic."""
@@ -67,7 +92,11 @@ class Head(Wire):
     @property
     def end(self) -> Origin:
         """Where the last of this change and its products stand."""
-        return self.origin.model_copy(update={"embeddings": self.last_part})
+        return self.origin.model_copy(update={"embeddings": self.last_part, "changes_in": self.change.partition})
+
+    def behind(self, newer: Origin) -> Origin:
+        """Of this change and those it won over, what might stand behind a newer one, in the same partitions."""
+        return self.losers.furthest(self.end).beside(newer)
 
     @property
     def unseen(self) -> bool:

@@ -192,6 +192,9 @@ class PageEmbeddings(Message):
     notes: tuple[str, ...] = ()
     chunks: tuple[EmbeddedChunk, ...] = ()
     chunks_offset: int = Field(default=0, ge=0, description="Where the page's chunks stand in ingest.chunks.")
+    chunks_in: int | None = Field(
+        default=None, exclude_if=lambda number: number is None, description="In which partition of it."
+    )
 
     @property
     def making(self) -> str:

@@ -1,20 +1,23 @@
 """Kafka, seen by everything but the stream worker: topics, sending, and what the broker says of lag.
 
 Together with pipelines/worker/faust_app.py the only code that talks to Kafka. This is its face; the parts are
-client (names, limits), topics, sender, broker and, for reading without a group, log and scan. bus gives all of it by
-topic and stage, as pipelines.runtime.bus asks for it.
+client (names, limits), topics, repair, sender, broker and, for reading without a group, log and scan. bus gives all of
+it by topic and stage, as pipelines.runtime.bus asks for it.
 """
 
 from adapters.kafka.broker import Broker, GroupLag, broker
 from adapters.kafka.client import bootstrap_servers, group_id, partition_of, prefixed
+from adapters.kafka.repair import Copying, Repaired, repair_topics
 from adapters.kafka.sender import KafkaSender, Outgoing, Sent
 from adapters.kafka.topics import ensure_topics
 
 __all__ = [
     "Broker",
+    "Copying",
     "GroupLag",
     "KafkaSender",
     "Outgoing",
+    "Repaired",
     "Sent",
     "bootstrap_servers",
     "broker",
@@ -22,4 +25,5 @@ __all__ = [
     "group_id",
     "partition_of",
     "prefixed",
+    "repair_topics",
 ]

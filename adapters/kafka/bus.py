@@ -37,7 +37,7 @@ class BrokerView:
             if kept < wanted:
                 found.append(
                     f"topic {name} has {kept} of the {wanted} copies that PAGEWIRE_REPLICATION wants: "
-                    "kafka-reassign-partitions, which comes with Kafka, adds them"
+                    "`pagewire topics --repair` adds them"
                 )
             elif in_sync < kept:
                 found.append(f"topic {name}: only {in_sync} of {kept} copies are in sync; is a broker away?")

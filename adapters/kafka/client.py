@@ -22,6 +22,7 @@ log = structlog.get_logger(__name__)
 # closes the connection, one that is cancelled keeps it, and a connection that died in silence would fail for ever.
 REQUEST_TIMEOUT = 10.0
 ANSWER_TIMEOUT = 15.0
+METADATA_AGE = 5.0  # seconds until a client hears of partitions that a topic has got (aiokafka: 5 minutes)
 CLOSE_TIMEOUT = 5.0  # seconds; what is not confirmed by then is not acknowledged either, and comes again
 
 Value = TypeVar("Value")

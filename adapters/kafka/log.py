@@ -23,7 +23,7 @@ from aiokafka import AIOKafkaConsumer, TopicPartition
 from aiokafka.errors import KafkaError
 
 from adapters.kafka import bootstrap_servers, partition_of, prefixed
-from adapters.kafka.client import REQUEST_TIMEOUT
+from adapters.kafka.client import METADATA_AGE, REQUEST_TIMEOUT
 from adapters.kafka.settings import KafkaSettings
 from pipelines.runtime.errors import Retryable
 from pipelines.runtime.record import Record
@@ -37,7 +37,6 @@ CATCH_UP_POLL = 0.005  # seconds
 # After several records at once a tail waits a little, so that many answers do not cost a fetch each.
 GATHER = 0.01  # seconds
 READ_TIMEOUT = 15.0  # seconds
-METADATA_AGE = 5.0  # seconds until a client hears of partitions that a topic has got
 FETCH_BYTES = MAX_MESSAGE_BYTES + RECORD_OVERHEAD_BYTES
 
 

@@ -12,7 +12,15 @@ import structlog
 from aiokafka import AIOKafkaProducer
 from aiokafka.errors import KafkaError, MessageSizeTooLargeError, RecordTooLargeError
 
-from adapters.kafka.client import REQUEST_TIMEOUT, bootstrap_servers, close, from_broker, partition_of, prefixed
+from adapters.kafka.client import (
+    METADATA_AGE,
+    REQUEST_TIMEOUT,
+    bootstrap_servers,
+    close,
+    from_broker,
+    partition_of,
+    prefixed,
+)
 from adapters.kafka.settings import KafkaSettings
 from pipelines.runtime.errors import Retryable, TooLarge
 from pipelines.runtime.record import TRACE_HEADER, Headers, Lane, in_lane
@@ -94,6 +102,7 @@ class KafkaSender:
             # The client checks sizes before compression, as the contract counts them.
             max_request_size=MAX_RECORD_BYTES,
             request_timeout_ms=int(REQUEST_TIMEOUT * 1000),
+            metadata_max_age_ms=int(METADATA_AGE * 1000),
         )
         try:
             await from_broker(producer.start(), "start a producer")

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import asyncio
+import time
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import structlog
@@ -18,11 +20,18 @@ from schemas.topics import Topic, all_topics
 log = structlog.get_logger(__name__)
 
 MIN_IN_SYNC = "min.insync.replicas"
+NEWS_LIMIT = 10.0  # seconds that brokers have to hear of a new topic
+NEWS_POLL = 0.2  # seconds
 TOPIC_CONFIG_SOURCE = 1  # DescribeConfigs: set on the topic itself, not a broker default
 
 
-async def ensure_topics(bootstrap: str, settings: KafkaSettings) -> list[str]:
+async def ensure_topics(
+    bootstrap: str, settings: KafkaSettings, *, copied: Mapping[str, int] | None = None
+) -> list[str]:
     """Create what is missing of schemas/topics.py, grow and reconfigure what differs.
+
+    Args:
+        copied: How many copies topics have got just now; a broker may not have heard of it.
 
     Returns:
         The names of the topics created.
@@ -37,6 +46,7 @@ async def ensure_topics(bootstrap: str, settings: KafkaSettings) -> list[str]:
         described = await from_broker(admin.describe_topics(None), "list topics")
         existing = {topic["topic"]: len(topic["partitions"]) for topic in described}
         copies = {topic["topic"]: min(len(p["replicas"]) for p in topic["partitions"]) for topic in described}
+        copies |= copied or {}
         missing = [name for name in wanted if name not in existing]
         created = await _create(admin, settings, {name: wanted[name] for name in missing})
         checked = {name: topic for name, topic in wanted.items() if name not in created}
@@ -50,7 +60,7 @@ async def ensure_topics(bootstrap: str, settings: KafkaSettings) -> list[str]:
 async def _create(admin: Any, settings: KafkaSettings, topics: Mapping[str, Topic]) -> list[str]:
     if not topics:
         return []
-    durable = {MIN_IN_SYNC: str(_least_in_sync(settings.replication))}
+    durable = {MIN_IN_SYNC: str(least_in_sync(settings.replication))}
     new = [
         NewTopic(name, settings.partitions, settings.replication, topic_configs=topic.config | durable)
         for name, topic in topics.items()
@@ -69,7 +79,7 @@ async def _create(admin: Any, settings: KafkaSettings, topics: Mapping[str, Topi
     return created
 
 
-def _least_in_sync(copies: int) -> int:
+def least_in_sync(copies: int) -> int:
     """Of so many copies those that must have a message before it counts as sent: one broker may be away."""
     return max(1, copies - 1)
 
@@ -85,22 +95,32 @@ def _check_partitions(settings: KafkaSettings, counts: Mapping[str, int | None])
             )
 
 
+async def _configs(admin: Any, topics: Iterable[str]) -> list[Any]:
+    """The topics' settings. Raises: Retryable."""
+    end = time.monotonic() + NEWS_LIMIT
+    while True:
+        resources = [ConfigResource(ConfigResourceType.TOPIC, name) for name in topics]
+        described: list[Any] = await from_broker(admin.describe_configs(resources), "read topic settings")
+        failed = [(name, code) for part in described for code, _, _, name, _ in part.resources if code]
+        if not failed:
+            return described
+        if time.monotonic() > end:
+            name, code = failed[0]
+            raise Retryable(f"settings of topic {name} cannot be read: {for_code(code).__name__}")
+        # Any broker is asked, and one may not have heard yet of a topic that another process has just made.
+        await asyncio.sleep(NEWS_POLL)
+
+
 async def _check_configs(admin: Any, topics: Mapping[str, Topic], copies: Mapping[str, int]) -> None:
     if not topics:
         return
-    described = await from_broker(
-        admin.describe_configs([ConfigResource(ConfigResourceType.TOPIC, name) for name in topics]),
-        "read topic settings",
-    )
     changes = []
-    for part in described:
-        for error_code, message, _, name, entries in part.resources:
-            if error_code:
-                raise Retryable(f"settings of topic {name} cannot be read: {message}")
+    for part in await _configs(admin, topics):
+        for _, _, _, name, entries in part.resources:
             have = {entry[0]: entry[1] for entry in entries}
             wrong = {key: value for key, value in topics[name].config.items() if have.get(key) != value}
             # By the copies that there are, not those that are wanted: with fewer than this nothing could be written.
-            if int(have.get(MIN_IN_SYNC) or 1) < (least := _least_in_sync(copies[name])):
+            if int(have.get(MIN_IN_SYNC) or 1) < (least := least_in_sync(copies[name])):
                 wrong[MIN_IN_SYNC] = str(least)
             if not wrong:
                 continue

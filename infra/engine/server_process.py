@@ -53,7 +53,8 @@ def start_kafka(settings: dict[str, str]) -> Callable[[], None]:
     thread, and Kafka takes that for a fatal fault.
     """
     if not (Path(settings["data"]) / "meta.properties").exists():
-        cluster = str(jpype.JClass("org.apache.kafka.common.Uuid").randomUuid())
+        # Brokers that belong together are told their cluster's id.
+        cluster = settings.get("cluster") or str(jpype.JClass("org.apache.kafka.common.Uuid").randomUuid())
         arguments = ["format", "--ignore-formatted", "-t", cluster, "-c", settings["properties"]]
         stdout = jpype.JClass("java.lang.System").out
         if jpype.JClass("kafka.tools.StorageTool").execute(arguments, stdout) != 0:

@@ -72,7 +72,6 @@ async def regroup(
     if known is not None and known.revision > change.revision:
         return None
     if _groups_alone(part, before, store) and await store.regroup(before, change, groups):
-        same_partition = before.change.partition == change.partition
         total = sum(before.counts.values())
         head = before.model_copy(
             update={
@@ -80,7 +79,7 @@ async def regroup(
                 "cost": ChunkCounts(total=total, reused=total),
                 "origin": origin,
                 "last_part": 0,
-                "losers": before.losers.furthest(before.end) if same_partition else Origin(),
+                "losers": before.behind(origin),
                 "settled_at": now(),
                 "digest": part.digest,
                 "ahead": True,

@@ -101,7 +101,8 @@ def embed_handler(embedding: Embedding) -> Handler:
         page = PageChunks.decode(record.value)
         key = _keyed(record, page.change).page_key
         for part in await embedding.embed(page, record.offset):
-            await sender.send(EMBEDDINGS, part_key(key, part.part), part, partition_key=key)
+            placed = part.model_copy(update={"chunks_in": record.partition})
+            await sender.send(EMBEDDINGS, part_key(key, part.part), placed, partition_key=key)
 
     return handle
 
@@ -114,7 +115,7 @@ def index_handler(sites: Sites[Any], log: LogReader) -> Handler:
         part = PageEmbeddings.decode(record.value)
         _keyed(record, part.change)
         try:
-            outcome = await index_part(part, sites, now, record.offset)
+            outcome = await index_part(part, sites, now, record.offset, record.partition)
         except IndexReplaced as moved:
             if moved.again:
                 await requeuer.send_again(moved.again, sender)

@@ -44,11 +44,13 @@ async def index_part(
     sites: Sites[Store],
     now: Callable[[], datetime],
     embeddings_offset: int = 0,
+    embeddings_in: int | None = None,
 ) -> Outcome:
     """Apply one part of a change to the live index.
 
     Args:
-        embeddings_offset: Where the part stands in ingest.embeddings.
+        embeddings_offset: Where the part stands in ingest.embeddings, ...
+        embeddings_in: ... and in which partition of it.
 
     Raises:
         IndexReplaced: another index was promoted meanwhile.
@@ -59,10 +61,17 @@ async def index_part(
         there = await sites.there(site)
         if there is None:
             return Outcome()  # there is nothing to see, and the page comes the usual way, too
-        store, embeddings_offset = there, 0
+        store, embeddings_offset, embeddings_in = there, 0, None
     else:
         store = await sites.live(site, embedder=part.embedder, model=part.model, dims=part.dims, chunker=part.chunker)
-    origin = Origin(changes=part.change.offset, chunks=part.chunks_offset, embeddings=embeddings_offset)
+    origin = Origin(
+        changes=part.change.offset,
+        chunks=part.chunks_offset,
+        embeddings=embeddings_offset,
+        changes_in=part.change.partition,
+        chunks_in=part.chunks_in,
+        embeddings_in=embeddings_in,
+    )
     outcome = await (_overwritten(part, store, origin) if part.superseded else apply_part(part, store, now, origin))
     # A rebuild that is promoted covers what was in the topics before the swap. So whoever wrote to the old index may
     # only say so if it was still the live one afterwards.
@@ -163,7 +172,7 @@ async def _incomplete(
     if before is None or before.ahead or shows != (part.change, part.model, part.chunker):
         await store.keep(part, origin.embeddings)
         return Outcome()
-    if origin.embeddings > before.last_part:
+    if origin.embeddings > before.end.beside(origin).embeddings:
         await store.keep(part, origin.embeddings)  # one more copy of what is shown
     if part.part < part.parts - 1:
         return Outcome()
@@ -181,7 +190,7 @@ async def _overwritten(part: PageEmbeddings, store: PageStore, origin: Origin) -
     while shown := (await store.heads([key])).get(key):
         if part.part >= shown.parts or newer(part.change, shown.change):
             break
-        head = _having_met(shown, part.change, Origin(embeddings=origin.embeddings))
+        head = _having_met(shown, Origin(embeddings=origin.embeddings, embeddings_in=origin.embeddings_in))
         with suppress(HeadConflict):
             if head != shown:
                 await store.write(part, head)
@@ -205,18 +214,16 @@ async def _lost(
     if left := _addresses(part.counts, but=winner.counts):
         await store.remove(change, left)
         await store.refresh()  # the winner's refresh may have made them visible
-    head = _having_met(winner, change, origin)
+    head = _having_met(winner, origin)
     if (head.outlived or head.ahead) and head != winner:
         await store.write(part.model_copy(update={"chunks": ()}), head)
     receipt = ReceiptEvent(change=change, state="superseded", at=now())
     return Outcome(receipt, again=winner.change if head.outlived else None)
 
 
-def _having_met(winner: Head, loser: ChangeRef, origin: Origin) -> Head:
-    """The head, which remembers where the loser stands; positions in another partition say nothing."""
-    if loser.partition != winner.change.partition:
-        return winner
-    return winner.model_copy(update={"losers": winner.losers.furthest(origin)})
+def _having_met(winner: Head, loser: Origin) -> Head:
+    """The head, which remembers where the loser stands."""
+    return winner.model_copy(update={"losers": winner.losers.furthest(loser.beside(winner.origin))})
 
 
 async def _misfit(part: PageEmbeddings, before: Head | None, store: PageStore, now: Callable[[], datetime]) -> Outcome:
@@ -258,12 +265,14 @@ def _head(
     if before is not None and told and before.change == change:
         cost, settled_at = before.cost, before.settled_at
     losers = Origin()
-    if before is not None and before.change.partition == part.change.partition:
-        losers = before.losers
-        if newer(part.change, before.change):
-            losers = losers.furthest(before.end)
-        else:  # at a replay the page's last products may stand further back than those at hand
-            origin, end = origin.furthest(before.origin), end.furthest(before.end)
+    if before is not None and newer(part.change, before.change):
+        losers = before.behind(origin)
+    elif before is not None:
+        # At a replay the page's last products may stand further back than those at hand.
+        origin = origin.furthest(before.origin.beside(origin))
+        end = end.furthest(before.end.beside(origin))
+        # Of losers that an earlier version met nobody knows the partition. For them one copy has been sent: this one.
+        losers = before.losers.beside(origin, for_sure=True)
     return Head(
         change=part.change,
         state="deleted" if part.change.op == "delete" else "live",

@@ -42,6 +42,7 @@ HEARTBEAT = 1.5  # seconds, several per session
 #   longest drain (settings: 40) + COMMIT_TIMEOUT 5 + CANCEL_GRACE 2 + room 13 = 60
 REBALANCE = 60.0  # seconds
 REQUEST = 15.0  # seconds; Faust refuses less than SESSION
+METADATA_AGE = 5.0  # seconds until the group shares out partitions that a topic has got (Faust: 5 minutes)
 COMMIT_EVERY = 0.5  # seconds; a worker killed within this after its assignment makes no progress
 COMMIT_TIMEOUT = 5.0  # seconds for the last commit before partitions go
 FETCH_WAIT_MS = 500  # the broker's long poll; Faust hard-codes 1500, and every rebalance waits for it
@@ -64,6 +65,23 @@ class SafeThread(driver.AIOKafkaConsumerThread):  # type: ignore[misc]
         # aiokafka's default of 50 MiB per answer would be most of a small worker's memory.
         consumer._fetch_max_bytes = 2 * FETCH_BYTES
         return consumer
+
+    async def seek_to_committed(self) -> Mapping[TP, int]:
+        """Back to what is committed before the streams go on, and to the beginning where nothing is.
+
+        What was fetched while the group was still sharing out is dropped by Faust. aiokafka goes back for it only
+        where a commit says where to: the first records of a new partition would be passed over.
+        """
+        committed: Mapping[TP, int] = await self.call_thread(self._seek_to_committed)
+        return committed
+
+    async def _seek_to_committed(self) -> Mapping[TP, int | None]:
+        consumer = self._ensure_consumer()
+        committed: Mapping[TP, int | None] = await consumer.seek_to_committed()
+        for tp in consumer.assignment():
+            if not committed.get(tp):
+                consumer.seek(tp, 0)  # without a question to the broker; older than its log: goes to what is oldest
+        return committed
 
     async def on_thread_stop(self) -> None:
         try:
@@ -246,6 +264,7 @@ class SafeApp(faust.App):  # type: ignore[misc]
             broker_max_poll_interval=POLL_INTERVAL,
             consumer_auto_offset_reset="earliest",
             consumer_max_fetch_size=FETCH_BYTES,
+            consumer_metadata_max_age_ms=int(METADATA_AGE * 1000),
             consumer_group_instance_id=_instance(settings, stage),
             producer_request_timeout=REQUEST,  # Faust's own producer sends nothing; KafkaSender does
             TableManager=PromptTables,

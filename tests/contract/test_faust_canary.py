@@ -54,6 +54,13 @@ OVERRIDES: tuple[tuple[type, str, str, Callable[..., Any], str], ...] = (
         "await self._consumer.stop()",
     ),
     (
+        SafeThread,
+        "seek_to_committed",
+        "(self)",
+        AIOKafkaConsumer.seek_to_committed,
+        "if offset and offset > 0: self._fetcher.seek_to(tp, offset)",
+    ),
+    (
         SafeConsumer,
         "_new_consumer_thread",
         "(self)",
@@ -388,10 +395,32 @@ async def test_the_consumer_is_made_with_our_sizes_and_times(app: SafeApp) -> No
         assert made._max_partition_fetch_bytes == faust_app.FETCH_BYTES >= MAX_RECORD_BYTES  # of what we send
         assert made._group_instance_id == "pod-0-canary"
         assert made._rebalance_timeout_ms == 60_000
+        assert made._client._metadata_max_age_ms == 5_000  # new partitions are shared out soon
         assert made._max_poll_interval_ms == 24 * 3600 * 1000
         assert not made._enable_auto_commit
     finally:
         await made.stop()
+
+
+async def test_where_nothing_is_committed_an_assignment_begins_at_the_beginning(app: SafeApp) -> None:
+    """What was fetched and dropped meanwhile would be passed over: with no commit, nobody goes back for it."""
+    nothing, zero, some = TP("new", 0), TP("new", 1), TP("old", 0)
+    sought: dict[TP, int] = {}
+
+    class Consumer:
+        async def seek_to_committed(self) -> Mapping[TP, int | None]:
+            return {nothing: None, zero: 0, some: 7}  # goes to 7 itself
+
+        def assignment(self) -> set[TP]:
+            return {nothing, zero, some}
+
+        def seek(self, tp: TP, offset: int) -> None:
+            sought[tp] = offset
+
+    thread = app.consumer._thread
+    thread._consumer = Consumer()
+    assert await thread._seek_to_committed() == {nothing: None, zero: 0, some: 7}
+    assert sought == {nothing: 0, zero: 0}
 
 
 async def test_the_commit_stops_at_what_is_not_finished(app: SafeApp, thread: FakeThread) -> None:

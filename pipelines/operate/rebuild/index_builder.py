@@ -151,9 +151,9 @@ class BatchedPageStore(PageStore):
             update={
                 "cost": shown.cost,
                 "settled_at": shown.settled_at,
-                "origin": shown.origin.furthest(head.origin),
+                "origin": shown.origin.furthest(head.origin.beside(shown.origin)),
                 "last_part": max(shown.last_part, head.last_part),
-                "losers": shown.losers.furthest(head.losers),
+                "losers": shown.losers.furthest(head.losers.beside(shown.origin)),
             }
         )
 
@@ -253,17 +253,22 @@ class IndexBuilder:
             case "changes":
                 change = PageChange.decode(record.value)
                 ref = reference(change, record.partition, record.offset)
-                return SourceMessage(ref, whole=change, origin=Origin(changes=record.offset))
+                return SourceMessage(ref, whole=change, origin=_origin(ref))
             case "chunks":
                 page = PageChunks.decode(record.value)
-                return SourceMessage(
-                    page.change, page=page, origin=Origin(changes=page.change.offset, chunks=record.offset)
-                )
+                origin = _origin(page.change, chunks=record.offset, chunks_in=record.partition)
+                return SourceMessage(page.change, page=page, origin=origin)
             case "embeddings":
                 part = PageEmbeddings.decode(record.value)
                 if part.superseded:
                     return None
-                origin = Origin(changes=part.change.offset, chunks=part.chunks_offset, embeddings=record.offset)
+                origin = _origin(
+                    part.change,
+                    chunks=part.chunks_offset,
+                    chunks_in=part.chunks_in,
+                    embeddings=record.offset,
+                    embeddings_in=record.partition,
+                )
                 return SourceMessage(part.change, part=part, origin=origin)
 
     async def _page(
@@ -375,3 +380,8 @@ def _revisions(history: Sequence[SourceMessage]) -> Iterator[list[SourceMessage]
         order.setdefault((given.change.revision, given.change.op == "delete"), []).append(given)
     for _, revision in sorted(order.items(), key=lambda item: item[0]):
         yield revision
+
+
+def _origin(change: ChangeRef, **products: int | None) -> Origin:
+    """Where a change stands in the log, and its products in their topics."""
+    return Origin.model_validate({"changes": change.offset, "changes_in": change.partition, **products})

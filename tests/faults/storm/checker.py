@@ -135,13 +135,16 @@ class _Page:
                 yield "invented", f"a change that nobody sent, or that was refused: {record}"
 
     def _log(self) -> Iterator[tuple[Kind, str]]:
-        tops: dict[tuple[str, str], Logged] = {}
+        # By partition: where a topic has got some, a key's older records stay in another one.
+        tops: dict[tuple[str, str, int], Logged] = {}
         for record in [*self.changes, *self.found.products]:
             if record.order is not None and not record.superseded:
-                tops[record.topic, record.key] = record
+                tops[record.topic, record.key, record.partition] = record
+        kept = {(record.topic, record.key) for record in tops.values() if record.order == self.winner}
         for record in tops.values():
             # Parts that a newer revision no longer has are overwritten by markers; the first part is always there.
-            if record.order != self.winner and (record.key == self.page or record.key.endswith("#0")):
+            first = record.key == self.page or record.key.endswith("#0")
+            if first and (record.topic, record.key) not in kept:
                 yield "log", f"the winner is {self.winner}, on top of its key stands {record}"
 
     def _index(self) -> Iterator[tuple[Kind, str]]:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 import random
 from collections import Counter
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -39,12 +40,12 @@ CALM = Mood()
 
 
 class ElasticProxy:
-    """`async with ElasticProxy(target, seed) as proxy`; set `mood` at any time."""
+    """`async with ElasticProxy(seed, url, ...) as proxy`; set `mood` at any time. Asks the first node that listens."""
 
-    def __init__(self, target: str, seed: str) -> None:
+    def __init__(self, seed: str, *targets: str) -> None:
         self.mood = CALM
         self.done: Counter[str] = Counter()  # how often it did what
-        self._target = target
+        self._targets = targets
         self._random = random.Random(seed)
         self._runner: web.AppRunner | None = None
         self._client: aiohttp.ClientSession | None = None
@@ -103,10 +104,17 @@ class ElasticProxy:
             request.transport.abort()
 
     async def _forward(self, request: web.Request, body: bytes) -> web.Response:
+        *others, last = self._targets
+        for target in others:
+            with suppress(aiohttp.ClientConnectorError):
+                return await self._ask(target, request, body)
+        return await self._ask(last, request, body)
+
+    async def _ask(self, target: str, request: web.Request, body: bytes) -> web.Response:
         assert self._client is not None
         headers = {name: request.headers[name] for name in ("Content-Type", "Accept") if name in request.headers}
         async with self._client.request(
-            request.method, self._target + request.raw_path, data=body, headers=headers
+            request.method, target + request.raw_path, data=body, headers=headers
         ) as answer:
             kept = {name: answer.headers[name] for name in KEPT if name in answer.headers}
             return web.Response(status=answer.status, body=await answer.read(), headers=kept)

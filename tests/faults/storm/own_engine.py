@@ -59,6 +59,11 @@ class OwnServer:
         self._running.kill()
         self._running.wait()
 
+    def stop(self) -> None:
+        """In order; waits for the end."""
+        self._running.terminate()
+        self._running.wait()
+
     def pause(self) -> None:
         self._running.send_signal(signal.SIGSTOP)
 
@@ -82,6 +87,7 @@ class OwnEngine:
 
     kafka: OwnServer
     elastic: OwnServer
+    spare_elastics: tuple[str, ...] = ()  # URLs of the other nodes, where there are several
 
 
 @asynccontextmanager

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from itertools import chain
@@ -25,7 +25,8 @@ LULL = (1.0, 5.0)  # seconds between two faults of a lane
 AT_ONCE = 3  # faults at the same time
 PULSE = 15.0  # seconds between two signs of life
 
-Lanes = Mapping[str, Sequence[type[Fault]]]
+Kind = Callable[[Random], Fault]
+Lanes = Mapping[str, Sequence[Kind]]
 
 
 @dataclass
@@ -54,12 +55,15 @@ class Outcome:
         return not self.findings
 
 
-async def storm(world: World, *, seconds: float | None = None, lanes: Lanes = CATALOGUE) -> Outcome:
+async def storm(
+    world: World, *, seconds: float | None = None, lanes: Lanes = CATALOGUE, first: Sequence[Kind] = ()
+) -> Outcome:
     """Weather it.
 
     Args:
         seconds: How long faults go on; None: until each of them has struck once.
         lanes: Faults by lane; those of a lane come one after the other.
+        first: Faults that come before all others, in this order.
     """
     traffic = Traffic(world)
     await traffic.first_saves()
@@ -74,6 +78,10 @@ async def storm(world: World, *, seconds: float | None = None, lanes: Lanes = CA
     slots = asyncio.Semaphore(AT_ONCE)
     end = None if seconds is None else began + seconds
     try:
+        for kind in first:
+            fault = kind(world.random("first faults"))
+            await inflict(world, fault)
+            faults[str(fault)] += fault.struck
         async with asyncio.TaskGroup() as group:
             for name, kinds in lanes.items():
                 group.create_task(_lane(world, name, kinds, end, slots, faults), name=name)
@@ -109,7 +117,7 @@ async def storm(world: World, *, seconds: float | None = None, lanes: Lanes = CA
 async def _lane(
     world: World,
     name: str,
-    kinds: Sequence[type[Fault]],
+    kinds: Sequence[Kind],
     end: float | None,
     slots: asyncio.Semaphore,
     faults: Counter[str],
@@ -140,7 +148,7 @@ async def inflict(world: World, fault: Fault) -> None:
         world.note(f"{fault} healed" if fault.struck else f"{fault} did not strike")
 
 
-def _shuffled(kinds: Iterable[type[Fault]], random: Random) -> list[type[Fault]]:
+def _shuffled(kinds: Iterable[Kind], random: Random) -> list[Kind]:
     order = list(kinds)
     random.shuffle(order)
     return order

@@ -15,7 +15,7 @@ from aiokafka.coordinator.protocol import ConsumerProtocolMemberAssignment
 from aiokafka.errors import KafkaError
 
 from schemas.topics import MAX_MESSAGE_BYTES, RECORD_OVERHEAD_BYTES
-from tests.faults.storm.world import PARTITIONS, World
+from tests.faults.storm.world import World
 
 POLL_MS = 500
 COMMIT_LIMIT = 15.0  # seconds
@@ -23,8 +23,8 @@ EMPTY_LIMIT = 60.0  # seconds until a group must be empty: a session is 10
 Offsets = dict[TopicPartition, int]
 
 
-def partitions(names: Iterable[str]) -> list[TopicPartition]:
-    return [TopicPartition(name, number) for name in names for number in range(PARTITIONS)]
+def partitions(world: World, names: Iterable[str]) -> list[TopicPartition]:
+    return [TopicPartition(name, number) for name in names for number in range(world.partitions[name])]
 
 
 @asynccontextmanager
@@ -47,7 +47,7 @@ async def reader(world: World, group: str | None = None) -> AsyncIterator[Any]:
 async def read(world: World, names: Sequence[str], since: Offsets | None = None) -> list[Any]:
     """All messages of these topics, each partition in order."""
     async with reader(world) as consumer:
-        wanted = partitions(names)
+        wanted = partitions(world, names)
         consumer.assign(wanted)
         ends = await consumer.end_offsets(wanted)
         for tp, begin in (await consumer.beginning_offsets(wanted)).items():
@@ -68,7 +68,7 @@ async def read(world: World, names: Sequence[str], since: Offsets | None = None)
 async def ends(world: World, names: Sequence[str]) -> Offsets:
     """Offsets the next messages will get."""
     async with reader(world) as consumer:
-        wanted = partitions(names)
+        wanted = partitions(world, names)
         consumer.assign(wanted)
         found: Offsets = await consumer.end_offsets(wanted)
         return found
@@ -106,9 +106,9 @@ class Group:
     assigned: frozenset[TopicPartition]  # to its members
 
     @property
-    def reads(self) -> list[TopicPartition]:
-        """All partitions of its topics; a group that has committed nothing yet reads what its members were given."""
-        return partitions({tp.topic for tp in (*self.committed, *self.assigned)})
+    def topics(self) -> set[str]:
+        """Those that it reads; a group that has committed nothing yet reads what its members were given."""
+        return {tp.topic for tp in (*self.committed, *self.assigned)}
 
 
 async def _groups(world: World) -> dict[str, Group]:
@@ -138,7 +138,7 @@ async def behind(world: World) -> dict[str, int]:
     groups = await _groups(world)
     async with reader(world) as consumer:
         for name, group in groups.items():
-            wanted, offsets = group.reads, group.committed
+            wanted, offsets = partitions(world, group.topics), group.committed
             if not wanted:  # of no partitions aiokafka never tells the end
                 found[name] = 0
                 continue
@@ -159,7 +159,7 @@ async def rewind(world: World) -> int:
         if not group.committed:
             continue
         async with reader(world, group=name) as consumer:
-            wanted = group.reads
+            wanted = partitions(world, group.topics)
             consumer.assign(wanted)
             begins = await consumer.beginning_offsets(wanted)
             end = time.monotonic() + EMPTY_LIMIT

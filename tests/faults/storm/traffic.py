@@ -18,7 +18,6 @@ from tests.faults.storm.history import Answer, Sent
 from tests.faults.storm.pages import Draft
 from tests.faults.storm.world import KEY, World
 
-SAVE_TIMEOUT = 25.0  # seconds an editor waits; what comes later is unknown
 RECEIPT_TIMEOUT = 15.0  # seconds
 SKEW = 60_000  # milliseconds that a clock may be ahead
 HEADERS = {"Authorization": f"Bearer {KEY}"}
@@ -203,7 +202,7 @@ class Traffic:
         """A receipt said that a revision can be found: that one or a newer one must be, unless the page was deleted."""
         query = f"{url}/v1/sites/{self._world.site}/search?mode=keyword&size=50&q={draft.word}"
         status, said, _ = await self._request("GET", query)
-        since = sent.at - SAVE_TIMEOUT
+        since = sent.at - self._world.shape.patience
         if status != 200 or any(not other.fields for other in self._history.of(draft.key) if other.at > since):
             return
         found = [
@@ -228,7 +227,7 @@ class Traffic:
         """(status, JSON, headers). Status 0: nobody listened; -1: the connection was lost half-way."""
         try:
             async with self._world.http.request(
-                method, url, data=body, headers=HEADERS, timeout=aiohttp.ClientTimeout(total=SAVE_TIMEOUT)
+                method, url, data=body, headers=HEADERS, timeout=aiohttp.ClientTimeout(total=self._world.shape.patience)
             ) as answer:
                 return answer.status, await answer.json(content_type=None), answer.headers
         except aiohttp.ClientConnectorError as err:

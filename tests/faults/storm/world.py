@@ -38,8 +38,10 @@ class Shape:
     pages: int = 60
     writers: int = 4
     rate: float = 12.0  # changes a second
+    patience: float = 25.0  # seconds an editor waits for an answer; what comes later is unknown
     program: str = COMMAND  # what the workers run, ...
     extra: Mapping[str, str] = field(default_factory=dict)  # ... and what they find in their environment besides
+    settings: Mapping[str, str] = field(default_factory=dict)  # of workers, gateways and commands, besides ours
 
 
 @dataclass
@@ -60,6 +62,7 @@ class World:
     crew: Crew
     gateways: dict[str, str] = field(default_factory=dict)  # name -> URL
     drafts: list[Draft] = field(default_factory=list)
+    partitions: defaultdict[str, int] = field(default_factory=lambda: defaultdict(lambda: PARTITIONS))  # by topic
     # Who breaks something holds it; two faults never work on the same thing at once.
     locks: defaultdict[str, asyncio.Lock] = field(default_factory=lambda: defaultdict(asyncio.Lock))
 
@@ -102,7 +105,7 @@ async def open_world(
     history = History()
     timeout = aiohttp.ClientTimeout(total=HTTP_TIMEOUT)
     async with (
-        ElasticProxy(engine.elastic.address, f"{seed}:proxy") as proxy,
+        ElasticProxy(f"{seed}:proxy", engine.elastic.address, *engine.spare_elastics) as proxy,
         ScriptedEmbedder() as embedder,
         aiohttp.ClientSession(timeout=timeout, connector=aiohttp.TCPConnector(limit=0)) as http,
     ):
@@ -119,6 +122,7 @@ async def open_world(
             PAGEWIRE_LOG_LEVEL="warning",
             OPENAI_BASE_URL=embedder.url,
             OPENAI_API_KEY="none",
+            **shape.settings,
         )
         world = World(
             folder=folder,

@@ -180,6 +180,41 @@ async def test_positions_in_different_partitions_say_nothing() -> None:
     assert (await apply(pages, elsewhere, at=99)).again is None
 
 
+async def put(
+    pages: FakePages, revision: int, *, log: int, chunks: int, embeddings: int, within: int, log_in: int = 3
+) -> Outcome:
+    """Apply a change; `within` is the partition of its products, `log_in` that of itself."""
+    [part] = placed(revision, log=log, chunks=chunks)
+    change = part.change.model_copy(update={"partition": log_in})
+    part = part.model_copy(update={"change": change, "chunks_in": within})
+    return await index_part(part, pages, lambda: NOON, embeddings, within)
+
+
+async def test_what_stands_in_a_topics_old_partition_does_not_bring_the_winner_back_without_end() -> None:
+    pages = FakePages()
+    assert (await put(pages, 4, log=10, chunks=200, embeddings=300, within=1)).again is None
+    assert (await put(pages, 5, log=11, chunks=1, embeddings=2, within=4)).again is None  # the topics got partitions
+    assert (await put(pages, 4, log=10, chunks=200, embeddings=300, within=1)).again is None
+    late = await put(pages, 4, log=12, chunks=2, embeddings=3, within=4)  # in the winner's partition it counts
+    assert late.again is not None
+    assert (await put(pages, 5, log=13, chunks=3, embeddings=4, within=4)).again is None
+
+
+async def test_products_are_compared_in_their_own_topics_partitions() -> None:
+    """cms.changes got partitions, the other topics have theirs still: there the loser hides the winner."""
+    pages = FakePages()
+    await put(pages, 5, log=10, chunks=10, embeddings=10, within=1, log_in=0)
+    assert (await put(pages, 4, log=1, chunks=11, embeddings=11, within=1)).again is not None
+    assert (await put(pages, 5, log=2, chunks=12, embeddings=12, within=1)).again is None
+
+
+async def test_a_loser_that_an_earlier_version_met_brings_the_winner_back_once() -> None:
+    pages = FakePages()
+    await apply(pages, *placed(4, log=10, chunks=200), at=300)  # it wrote down no partitions
+    assert (await put(pages, 5, log=11, chunks=1, embeddings=2, within=4, log_in=0)).again is not None
+    assert (await put(pages, 5, log=12, chunks=2, embeddings=3, within=4, log_in=0)).again is None
+
+
 @pytest.mark.parametrize(("part", "at", "hides"), [(1, 11, True), (1, 9, False), (2, 11, False)])
 async def test_a_tombstone_that_hides_a_part_of_the_winner_brings_it_back(part: int, at: int, hides: bool) -> None:
     pages = FakePages()

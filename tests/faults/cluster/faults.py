@@ -1,0 +1,364 @@
+"""What can break where there are several servers; strikes and heals as the storm's faults do (tests/faults/storm)."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections import Counter
+from functools import partial
+from random import Random
+from typing import Any, ClassVar
+
+import aiohttp
+from aiokafka.admin import NewPartitions
+from aiokafka.admin.config_resource import ConfigResource, ConfigResourceType
+from aiokafka.errors import KafkaError
+
+from adapters.kafka.repair import reassign, reassignments
+from pipelines.runtime.errors import Retryable
+from schemas.topics import ANSWERS, CHANGES, CHUNKS, EMBEDDINGS
+from tests.faults.cluster.servers import BROKERS, Cluster
+from tests.faults.rig import until
+from tests.faults.storm import topics
+from tests.faults.storm.commands import pagewire
+from tests.faults.storm.faults import DiskFull, Fault, IndexReadOnly, WorkerFrozen, WorkerKilled
+from tests.faults.storm.storm import Kind, Lanes
+from tests.faults.storm.world import World
+
+WANTED = 3  # copies
+MIN_IN_SYNC = "min.insync.replicas"
+TOPIC_CONFIG_SOURCE = 1  # DescribeConfigs: set on the topic itself
+REPLICATION = {"PAGEWIRE_REPLICATION": str(WANTED)}
+IN_SYNC_LIMIT = 120.0  # seconds
+
+
+class ClusterFault(Fault):
+    """A fault of these servers."""
+
+    def __init__(self, cluster: Cluster, random: Random) -> None:
+        super().__init__(random)
+        self.cluster = cluster
+
+
+class TopicsRepaired(ClusterFault):
+    """Topics made with one copy get three, by the command, under saves; the second time there is nothing to do."""
+
+    needs = ("kafka",)
+    hold = (0.0, 0.0)
+
+    async def strike(self, world: World) -> None:
+        before = await _copies(world)
+        assert set(before.values()) == {1}, before
+        world.crew.environment = {**world.crew.environment, **REPLICATION}
+        repaired = await self._repair(world)
+        assert {one["topic"] for one in repaired} == set(before)
+        assert {(one["copies_before"], one["copies"], one["min_in_sync"]) for one in repaired} == {(1, WANTED, 2)}
+        assert set((await _copies(world)).values()) == {WANTED}
+        assert set((await _least_in_sync(world)).values()) == {"2"}
+        assert await self._repair(world) == []
+
+    async def _repair(self, world: World) -> Any:
+        ended = await pagewire(world, "topics", "--repair", "--json")
+        assert ended is not None
+        assert ended.code == 0, ended.said
+        said = json.loads(ended.said[ended.said.index("{\n") :])  # bars and logs come before it
+        assert said["wanted"] == WANTED
+        return said["repaired"]
+
+
+class BrokerKilled(ClusterFault):
+    """The one that leads most; every broker is a controller, too."""
+
+    needs = ("kafka",)
+    hold = (3.0, 8.0)
+
+    async def strike(self, world: World) -> None:
+        self.number = await _leads_most(world)
+        world.note(f"broker {self.number} is killed")
+        self.cluster.brokers[self.number].kill()
+
+    async def heal(self, world: World) -> None:
+        self.cluster.brokers[self.number].start()
+        await self.cluster.brokers[self.number].serves()
+        await _in_sync(world)
+
+
+class BrokerFrozen(ClusterFault):
+    """Until others have taken over; then it goes on as if nothing had been."""
+
+    needs = ("kafka",)
+    hold = (8.0, 14.0)
+
+    async def strike(self, world: World) -> None:
+        self.number = await _leads_most(world)
+        world.note(f"broker {self.number} is frozen")
+        self.cluster.brokers[self.number].pause()
+
+    async def heal(self, world: World) -> None:
+        self.cluster.brokers[self.number].resume()
+        await _in_sync(world)
+
+
+class TooFewInSync(BrokerKilled):
+    """One broker is dead, and all three copies would have to be in sync: Kafka refuses what is sent."""
+
+    hold = (6.0, 10.0)
+
+    async def strike(self, world: World) -> None:
+        await super().strike(world)
+        await until("somebody leads every partition", partial(_led, world, but=self.number), IN_SYNC_LIMIT)
+        await _set_least_in_sync(world, WANTED)
+
+    async def heal(self, world: World) -> None:
+        await _set_least_in_sync(world, WANTED - 1)
+        await super().heal(world)
+
+
+class TooFewInSyncForLong(TooFewInSync):
+    """Longer than a save waits for Kafka: 503."""
+
+    hold = (35.0, 45.0)
+
+
+class TwoBrokersKilled(ClusterFault):
+    """Nobody is left to decide who leads."""
+
+    needs = ("kafka",)
+    hold = (10.0, 40.0)
+
+    async def strike(self, world: World) -> None:
+        self.numbers = self.random.sample(BROKERS, 2)
+        world.note(f"brokers {self.numbers} are killed")
+        for number in self.numbers:
+            self.cluster.brokers[number].kill()
+
+    async def heal(self, world: World) -> None:
+        for number in self.numbers:
+            self.cluster.brokers[number].start()
+        for number in self.numbers:
+            await self.cluster.brokers[number].serves()
+        await _in_sync(world)
+
+
+class BrokersRestarted(ClusterFault):
+    """One after the other, as for an upgrade."""
+
+    needs = ("kafka",)
+    hold = (0.0, 0.0)
+
+    async def strike(self, world: World) -> None:
+        for broker in self.cluster.brokers.values():
+            await asyncio.to_thread(broker.stop)
+            broker.start()
+            await broker.serves()
+            await _in_sync(world)
+
+
+class Reassigned(ClusterFault):
+    """Every partition of ours moves to two or three brokers of a new order, again and again, and back to three."""
+
+    needs = ("kafka",)
+    hold = (0.0, 0.0)
+
+    async def strike(self, world: World) -> None:
+        for copies in (*self.random.choices((2, WANTED), k=3), WANTED):
+            async with topics.admin(world) as admin:
+                there = await _described(world, admin)
+                await reassign(
+                    admin,
+                    {
+                        topic["topic"]: {
+                            p["partition"]: self.random.sample(BROKERS, copies) for p in topic["partitions"]
+                        }
+                        for topic in there
+                    },
+                )
+
+            async def moved() -> bool:
+                try:
+                    async with topics.admin(world) as admin:
+                        return not await reassignments(admin)
+                except (Retryable, KafkaError):
+                    return False
+
+            await until("partitions are where they were sent", moved, IN_SYNC_LIMIT)
+
+
+class PartitionsAdded(ClusterFault):
+    """A running topic gets one more: keys move, and their older records stay where they were."""
+
+    needs = ("kafka",)
+    hold = (0.0, 0.0)
+    MOST: ClassVar[int] = 6
+
+    async def strike(self, world: World) -> None:
+        for topic in (CHANGES, CHUNKS, EMBEDDINGS, ANSWERS):
+            name = world.prefix + topic.name
+            count = world.partitions[name] + 1
+            if count > self.MOST:
+                self.struck = False
+                return
+            async with topics.admin(world) as admin:
+                await admin.create_partitions({name: NewPartitions(count)})
+            world.partitions[name] = count
+
+            async def there(name: str = name, count: int = count) -> bool:
+                async with topics.admin(world) as admin:
+                    [described] = await admin.describe_topics([name])
+                    return len(described["partitions"]) == count and all(
+                        p["leader"] >= 0 for p in described["partitions"]
+                    )
+
+            await until(f"{name} has {count} partitions", there)
+
+
+class NodeKilled(ClusterFault):
+    """An Elasticsearch node with shards; its copies on the other one take over."""
+
+    needs = ("elastic",)
+    hold = (4.0, 8.0)
+    number: ClassVar[int] = 2
+
+    async def strike(self, world: World) -> None:
+        self.cluster.nodes[self.number].kill()
+
+    async def heal(self, world: World) -> None:
+        self.cluster.nodes[self.number].start()
+        await self.cluster.nodes[self.number].serves()
+        await _green(world, self.cluster)
+
+
+class MasterKilled(NodeKilled):
+    """The other node goes on, but decides nothing."""
+
+    number = 1
+
+
+class NodeFrozen(ClusterFault):
+    needs = ("elastic",)
+    hold = (5.0, 20.0)
+
+    async def strike(self, world: World) -> None:
+        self.number = self.random.choice(list(self.cluster.nodes))
+        self.cluster.nodes[self.number].pause()
+
+    async def heal(self, world: World) -> None:
+        self.cluster.nodes[self.number].resume()
+        await _green(world, self.cluster)
+
+
+def lanes(cluster: Cluster, *, long: bool) -> Lanes:
+    """By lane: within a lane one after the other, the lanes side by side."""
+
+    def ours(*kinds: type[ClusterFault]) -> tuple[Kind, ...]:
+        return tuple(partial(kind, cluster) for kind in kinds)
+
+    if not long:
+        return {
+            "brokers": ours(TooFewInSync, BrokerFrozen),  # the first kills one, too
+            "elastic": ours(NodeKilled),
+            "topics": ours(PartitionsAdded),
+            "workers": (WorkerFrozen,),
+        }
+    return {
+        "brokers": ours(
+            BrokerKilled,
+            BrokerFrozen,
+            TooFewInSync,
+            TooFewInSyncForLong,
+            TwoBrokersKilled,
+            BrokersRestarted,
+            Reassigned,
+            PartitionsAdded,
+        ),
+        "elastic": (*ours(NodeKilled, MasterKilled, NodeFrozen), IndexReadOnly, DiskFull),
+        "workers": (WorkerFrozen, WorkerKilled),
+    }
+
+
+def repair(cluster: Cluster) -> Kind:
+    """Comes before all others, which need the copies."""
+    return partial(TopicsRepaired, cluster)
+
+
+async def _described(world: World, admin: Any) -> list[Any]:
+    return [topic for topic in await admin.describe_topics(None) if topic["topic"].startswith(world.prefix)]
+
+
+async def _copies(world: World) -> dict[str, int]:
+    """By topic the fewest copies of a partition that are in sync."""
+    async with topics.admin(world) as admin:
+        return {
+            topic["topic"]: min(len(p["isr"]) for p in topic["partitions"]) for topic in await _described(world, admin)
+        }
+
+
+async def _leads_most(world: World) -> int:
+    async with topics.admin(world) as admin:
+        counts = Counter(p["leader"] for topic in await _described(world, admin) for p in topic["partitions"])
+    return int(max(BROKERS, key=lambda number: counts[number]))
+
+
+async def _led(world: World, but: int) -> bool:
+    try:
+        async with topics.admin(world) as admin:
+            there = await admin.describe_topics(None)
+    except (KafkaError, OSError):
+        return False
+    return all(p["leader"] not in (-1, but) for topic in there for p in topic["partitions"])
+
+
+async def _in_sync(world: World) -> None:
+    """Until every partition has all its copies in sync, Kafka's own, too."""
+
+    async def all_in_sync() -> bool:
+        try:
+            async with topics.admin(world) as admin:
+                there = await admin.describe_topics(None)
+        except (KafkaError, OSError):
+            return False
+        return all(
+            len(p["isr"]) == len(p["replicas"]) and p["leader"] >= 0 for topic in there for p in topic["partitions"]
+        )
+
+    await until("every copy is in sync", all_in_sync, IN_SYNC_LIMIT)
+
+
+async def _settings(world: World, admin: Any) -> dict[str, dict[str, str]]:
+    """What is set on each topic of ours itself."""
+    names = [topic["topic"] for topic in await _described(world, admin)]
+    answers = await admin.describe_configs([ConfigResource(ConfigResourceType.TOPIC, name) for name in names])
+    return {
+        name: {entry[0]: entry[1] for entry in entries if entry[3] == TOPIC_CONFIG_SOURCE}
+        for answer in answers
+        for _, _, _, name, entries in answer.resources
+    }
+
+
+async def _least_in_sync(world: World) -> dict[str, str]:
+    async with topics.admin(world) as admin:
+        return {name: own.get(MIN_IN_SYNC, "") for name, own in (await _settings(world, admin)).items()}
+
+
+async def _set_least_in_sync(world: World, least: int) -> None:
+    """On every topic of ours; the request replaces all settings of a topic, so the others go along."""
+    async with topics.admin(world) as admin:
+        settings = await _settings(world, admin)
+        await admin.alter_configs(
+            [
+                ConfigResource(ConfigResourceType.TOPIC, name, own | {MIN_IN_SYNC: str(least)})
+                for name, own in settings.items()
+            ]
+        )
+    world.note(f"{MIN_IN_SYNC}={least}")
+
+
+async def _green(world: World, cluster: Cluster) -> None:
+    async def green() -> bool:
+        try:
+            said = await world.ask_elastic("GET", "/_cluster/health")
+        except (AssertionError, aiohttp.ClientError, OSError, TimeoutError):
+            return False
+        return bool(said["status"] == "green" and said["number_of_nodes"] == len(cluster.nodes))
+
+    await until("every shard has its replica", green, IN_SYNC_LIMIT)
