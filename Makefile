@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 DATA ?= ../shared/data
 
-.PHONY: setup setup-bge setup-onnx setup-model setup-attachments setup-wagtail setup-widget demo unit test faults mutants check fix docs docs-serve bench dist release-check lock wordpress-plugin widget pictures
+.PHONY: setup setup-bge setup-onnx setup-model setup-attachments setup-wagtail setup-widget demo unit test faults mutants check fix docs docs-serve bench figures dist release-check lock wordpress-plugin widget pictures
 
 setup: .venv/.installed
 
@@ -89,6 +89,11 @@ docs-serve: setup
 # All benchmarks; one: `.venv/bin/pagewire bench NAME`.
 bench: setup
 	$(BIN)/pagewire bench all --data $(DATA)
+
+# The figures of docs/reference again: without PART what there is and how old; a part fits half an hour. With STAMP=1
+# nothing is run: date and commit go into the pages, into which you have copied what was printed.
+figures: setup
+	$(BIN)/python -m docs.figures $(PART) $(if $(PART),--data $(DATA)) $(if $(STAMP),--stamp)
 
 # What is released: wheel and source of Pagewire, and the Wagtail app's wheel. `dist/pagewire-*.whl` is one file.
 dist: setup

@@ -23,6 +23,8 @@ from urllib.parse import unquote, urlsplit
 
 from lxml import html
 
+from docs.figures import notes
+
 ROOT = Path(__file__).resolve().parents[1]
 BUILDER = Path(sys.executable).with_name("zensical")
 LOOPBACK = "127.0.0.1:8010"  # not the gateway's port
@@ -42,6 +44,8 @@ def main() -> int:
     wrong = [*unlisted(config["nav"], ROOT / config["docs_dir"]), *dead_ends(ROOT / config["site_dir"])]
     for line in wrong:
         print(line, file=sys.stderr)
+    for line in notes():  # no fault of whoever builds the site
+        print(f"note: {line}")
     return 1 if wrong else 0
 
 
