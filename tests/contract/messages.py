@@ -204,6 +204,7 @@ MESSAGES: dict[str, Message] = {
             ),
         ),
         chunks_offset=9,
+        chunks_in=1,
     ),
     "embeddings of a plain page": PageEmbeddings(
         change=change(5, offset=3),
@@ -327,7 +328,7 @@ STORED: dict[str, Wire] = {
         model="fake-4",
         chunker="content-1000-20",
         cost=ChunkCounts(total=2, embedded=1, reused=1, removed=1),
-        origin=Origin(changes=3, chunks=4, embeddings=5),
+        origin=Origin(changes=3, chunks=4, embeddings=5, changes_in=0, chunks_in=1, embeddings_in=2),
         last_part=6,
         losers=Origin(changes=1, chunks=1, embeddings=1),
         settled_at=NOON,
