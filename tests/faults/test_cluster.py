@@ -29,3 +29,4 @@ async def test_every_fault_of_a_cluster_once_and_nothing_is_lost(tmp_path: Path)
         assert outcome.accepted > 100
         assert sum(outcome.faults.values()) == 6
         assert outcome.letters == 0
+        assert outcome.restarts == []
