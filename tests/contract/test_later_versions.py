@@ -20,6 +20,7 @@ from schemas.base import Message
 from schemas.conversation import Conversation
 from schemas.head import Head, Origin
 from schemas.ingest import Chunk, Chunker, PageChunks, PageEmbeddings, ReceiptEvent
+from schemas.outcome import Hit, Outcome, OutcomeEvent
 from schemas.page import Attachment, PageChange, PageDocument, PageMeta
 from schemas.query import Question, Rephrased, Retrieved, Stop, Turn
 from schemas.topics import CHUNKS, TOPICS
@@ -60,6 +61,19 @@ MESSAGES: dict[type[Message], Message] = {
         attempt=1,
         seq=0,
         event=Accepted(request_id="request-0001", conversation_id="conversation-1"),
+    ),
+    OutcomeEvent: OutcomeEvent(
+        request_id="request-0001",
+        site="town",
+        event=Outcome(
+            asked_at=NOON,
+            asked_in="en",
+            lang="en",
+            question="?",
+            became="answered",
+            timings_ms={"answer": 0.25},
+            hits=(Hit(page_id="fees", lang="en", field="title", ord=0, score=1.0),),
+        ),
     ),
     Stop: Stop(request_id="request-0001", site="town"),
     PauseNote: PauseNote(worker="town:1", stage="index", code="denied", reason="401", since=NOON, at=NOON),
