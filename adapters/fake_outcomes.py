@@ -28,7 +28,7 @@ from text.words import words
 class _Kept:
     site: str
     noted_at: datetime
-    conversation: str | None = None
+    conversation: str = ""
     outcome: Outcome | None = None
     feedback: Feedback | None = None
     forgotten: bool = False
@@ -53,8 +53,8 @@ class FakeOutcomes:
                 for request in requests:
                     self._of(event.site, request, at).forgotten = True
                 for kept in self.kept.values():
-                    same = kept.conversation == event.conversation is not None
-                    kept.forgotten = kept.forgotten or (kept.site == event.site and same)
+                    same = (kept.site, kept.conversation) == (event.site, event.conversation)
+                    kept.forgotten = kept.forgotten or same
         for kept in self.kept.values():
             if kept.forgotten:
                 _erase(kept)

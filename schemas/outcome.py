@@ -83,15 +83,12 @@ class OutcomeEvent(Message):
 
     site: SiteId
     request_id: RequestId = Field(description="Of the question; of `forgotten` the conversation's last one.")
-    conversation: str | None = Field(
-        default=None,
-        description="A hash of the conversation's id with a secret of the gateway; null: asked without a gateway.",
-    )
+    conversation: str = Field(description="A hash of the conversation's id with a secret of the gateway.")
     event: Annotated[Outcome | Rated | Forgotten, Field(discriminator="type")]
 
     @property
     def key(self) -> str:
-        return self.conversation or self.request_id
+        return self.conversation
 
 
 class QuestionFilter(Wire):
@@ -111,7 +108,7 @@ class LoggedQuestion(Wire):
 
     request_id: RequestId
     site: SiteId
-    conversation: str | None = Field(default=None, description="The same for all questions of a conversation.")
+    conversation: str = Field(description="The same for all questions of a conversation.")
     outcome: Outcome
     feedback: Feedback | None = None
     erased: bool = Field(default=False, description="Its conversation was deleted, and its words with it.")
@@ -121,7 +118,7 @@ class QuestionRow(Wire):
     """A line of the list."""
 
     request_id: RequestId
-    conversation: str | None = None
+    conversation: str
     asked_at: AwareDatetime
     asked_in: Lang
     lang: Lang

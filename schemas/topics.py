@@ -72,7 +72,7 @@ ANSWERS = Topic(
 # A week: the log stage may be away over a long weekend, and what visitors wrote does not lie about for longer.
 OUTCOMES = Topic(
     "query.outcomes",
-    "conversation (hashed), or request",
+    "conversation (hashed)",
     OutcomeEvent,
     "what became of each question, and what its visitor thought of it",
     retention_ms=7 * DAY,

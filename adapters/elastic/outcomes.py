@@ -81,7 +81,7 @@ class ElasticOutcomes:
         """Also those of which no outcome has come yet: it will find that it is not wanted."""
         noted = {"noted_at": forgotten.at.isoformat()}
         await self._erase(event.site, forgotten.requests, noted)
-        while event.conversation is not None:
+        while True:
             with explained("looking for a conversation's questions"):
                 await self._es.indices.refresh(index=OUTCOMES)
                 found = await self._es.search(
@@ -207,7 +207,7 @@ def _logged(source: dict[str, Any]) -> LoggedQuestion:
     return LoggedQuestion(
         request_id=source["request_id"],
         site=source["site"],
-        conversation=source.get("conversation"),
+        conversation=source["conversation"],
         outcome=Outcome.stored(source["outcome"] | words),
         feedback=feedback,
         erased=bool(source.get("forgotten")),

@@ -12,16 +12,15 @@ from __future__ import annotations
 from collections.abc import Iterable
 from datetime import datetime
 
+from pipelines.query.masks import Masks
 from pipelines.query.publish import Published
 from pipelines.query.settings import QuerySettings
-from pipelines.runtime.settings import Site
 from pipelines.runtime.stage import Sender
 from schemas.answer import Answered, Failed
 from schemas.outcome import Became, Hit, Outcome, OutcomeEvent
 from schemas.query import Question, Rephrased, Retrieved, Source
 from schemas.topics import OUTCOMES
 from text.language import language_of
-from text.masking import masked, published, regions_of
 
 Known = Question | Rephrased | Retrieved  # what the stages have found out of a question so far
 
@@ -30,19 +29,15 @@ class Outcomes:
     """Says what became of questions, where their site wants that kept. One per stage."""
 
     def __init__(self, settings: QuerySettings) -> None:
-        self._sites = settings.sites
-        self._own: dict[str, frozenset[str]] = {}
+        self._masks = Masks(settings.sites)
 
     async def say(self, known: Known, told: Published, sender: Sender) -> None:
         """Raises: Retryable: not confirmed."""
         request = question_of(known)
-        site = self._sites.get(request.site)
-        if site is None or site.log_questions == "off" or told.end is None:
+        if request.logged_as is None or told.end is None or not self._masks.logs(request.site):
             return
         said = outcome(known, told.end, told.first_word_at)
-        words: dict[str, str | None] = {"question": None, "rephrased": None}
-        if site.log_questions == "on":
-            words |= {name: self._masked(text, request.site, site) for name, text in _words(said)}
+        words = {name: self._masks.kept(request.site, getattr(said, name)) for name in ("question", "rephrased")}
         event = OutcomeEvent(
             site=request.site,
             request_id=request.request_id,
@@ -50,12 +45,6 @@ class Outcomes:
             event=said.model_copy(update=words),
         )
         await sender.send(OUTCOMES, event.key, event)
-
-    def _masked(self, text: str, name: str, site: Site) -> str:
-        regions = regions_of(site.timezone, site.languages)
-        if name not in self._own:
-            self._own[name] = published(site.contact.values(), regions)
-        return masked(text, regions, self._own[name])
 
 
 def question_of(known: Known) -> Question:
@@ -115,10 +104,6 @@ def _a_page(retrieved: Retrieved) -> bool:
         return False
     unsure = retrieved.sure is not None and retrieved.sure.of != "unit"
     return bool(retrieved.evidence) and (unsure or bool(retrieved.request.replaced))
-
-
-def _words(said: Outcome) -> Iterable[tuple[str, str]]:
-    return ((name, text) for name in ("question", "rephrased") if (text := getattr(said, name)) is not None)
 
 
 def _hits(sources: Iterable[Source]) -> tuple[Hit, ...]:

@@ -65,6 +65,7 @@ MESSAGES: dict[type[Message], Message] = {
     OutcomeEvent: OutcomeEvent(
         request_id="request-0001",
         site="town",
+        conversation="c1",
         event=Outcome(
             asked_at=NOON,
             asked_in="en",

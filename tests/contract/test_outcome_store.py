@@ -42,7 +42,7 @@ def site() -> str:
     return f"t{uuid4().hex[:10]}"
 
 
-def happened(site: str, n: int, event: Outcome | Rated | Forgotten, conversation: str | None = "c1") -> OutcomeEvent:
+def happened(site: str, n: int, event: Outcome | Rated | Forgotten, conversation: str = "c1") -> OutcomeEvent:
     return OutcomeEvent(site=site, request_id=f"request-{n:04}", conversation=conversation, event=event)
 
 

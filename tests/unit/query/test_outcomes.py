@@ -30,6 +30,7 @@ from schemas.topics import ANSWERS, OUTCOMES, Topic
 from tests.asking import NOON, question, retrieved, source
 from wiring.settings import Settings, SiteSettings
 
+LOGGED = question().model_copy(update={"logged_as": "hash"})
 CONTACT = {"en": "The town hall: 030 23125-100 or hall@town.example."}
 
 
@@ -137,6 +138,12 @@ async def test_a_site_can_do_without_words_or_without_the_log() -> None:
     assert await said(passages(), told, "off") is None
 
 
+async def test_what_an_operator_tries_out_is_not_logged() -> None:
+    """`pagewire ask` and `check` ask without a gateway, which says how a question is logged."""
+    asked = passages().request.model_copy(update={"logged_as": None})
+    assert await said(passages(request=asked), Published(answered(cited()), None)) is None
+
+
 async def test_nobody_is_named() -> None:
     asked = passages().request.model_copy(update={"groups": ("staff",), "conversation_id": "conversation-1"})
     event = await said(passages(request=asked), Published(answered(cited()), None))
@@ -214,9 +221,9 @@ async def away(record: Record, sender: Any) -> None:
 @pytest.mark.parametrize(
     ("message", "read"),
     [
-        (question(), giving_up.asked),
-        (Rephrased(request=question(), question="?", mode="semantic"), giving_up.rephrased),
-        (retrieved(), giving_up.retrieved),
+        (LOGGED, giving_up.asked),
+        (Rephrased(request=LOGGED, question="?", mode="semantic"), giving_up.rephrased),
+        (retrieved().model_copy(update={"request": LOGGED}), giving_up.retrieved),
     ],
     ids=["rephrase", "retrieve", "answer"],
 )
@@ -239,5 +246,5 @@ async def test_what_was_answered_is_not_logged_as_failed() -> None:
     ]
     sender = FakeSender()
     handle = impatient(away, giving_up.retrieved, settings(), SitePrompts(), Log(*written), Outcomes(settings()))
-    await handle(Record("any", 0, 1, b"c", retrieved().encode()), sender)
+    await handle(Record("any", 0, 1, b"c", retrieved().model_copy(update={"request": LOGGED}).encode()), sender)
     assert [event.event.became for event in logged(sender) if isinstance(event.event, Outcome)] == ["answered"]

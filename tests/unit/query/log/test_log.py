@@ -28,7 +28,7 @@ SITES = {
 
 def outcome(site: str, asked_at: datetime = NOON) -> OutcomeEvent:
     said = Outcome(asked_at=asked_at, asked_in="en", lang="en", question="?", became="refused")
-    return OutcomeEvent(site=site, request_id="request-0001", event=said)
+    return OutcomeEvent(site=site, request_id="request-0001", conversation="c1", event=said)
 
 
 async def kept() -> tuple[FakeOutcomes, FakeConversations]:
