@@ -52,6 +52,9 @@ _PUBLIC = frozenset(
 # What a number that is written without its country is taken for. Codes, amounts and times are digits as well: a
 # number of a country must have its length and an area that is there.
 _LENIENCY = Leniency.VALID
+# No phone number: part of a longer one, of three parts with strokes (048/815/08155), or begun by a year (2026/04712).
+_NUMBERED = re.compile(r"\d[/.]$")
+_REFERENCE = re.compile(r"\d/\d+/\d|^(?:19|20)\d\d/")
 
 
 @dataclass(frozen=True)
@@ -169,6 +172,8 @@ def _phones(text: str, regions: Sequence[str], known: frozenset[str]) -> Iterato
     for region in regions or ("ZZ",):  # ZZ: only those with a country code
         for match in PhoneNumberMatcher(text, region, _LENIENCY):
             number = match.number
+            if _NUMBERED.search(text[: match.start]) or _REFERENCE.search(match.raw_string):
+                continue
             if number_type(number) not in _PUBLIC and _number(number) not in known:
                 yield Personal("phone", match.start, match.end)
 
