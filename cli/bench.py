@@ -368,6 +368,25 @@ def visitors(
 
 
 @app.command()
+def masking(
+    part: Annotated[
+        str, typer.Option(help="`tune` to look at, `hold-out` to report (its single cases are not shown), or `all`.")
+    ] = "tune",
+    show: Annotated[bool, typer.Option("--show", help="Print the cases that were masked wrongly.")] = False,
+) -> None:
+    """What of visitors' words is masked before it is logged: recall and precision, per kind and language. Needs no
+    system.
+
+    Example: pagewire bench masking --part hold-out
+    """
+    from bench import masking as bench
+
+    if part not in ("tune", "hold-out", "all"):
+        raise typer.BadParameter("must be tune, hold-out or all", param_hint="--part")
+    bench.main(part, show)  # type: ignore[arg-type]
+
+
+@app.command()
 def sureness() -> None:
     """Fit how sure an embedder's best sentence is, on the tuned part of the everyday questions.
 

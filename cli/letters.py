@@ -5,13 +5,12 @@ from __future__ import annotations
 import asyncio
 import json as json_format
 import os
-import re
 import shlex
 import subprocess
 import sys
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import aclosing
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Annotated, TypeVar
@@ -21,6 +20,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from cli.letter_print import print_detail, print_list, printable
 from cli.output import NOT_SO, complain, err, explained, out, print_json
+from cli.times import point
 from pipelines.operate.dead_letters.edit import BadValue
 from pipelines.operate.dead_letters.letters import DEFAULT_LIMIT, Letters
 from pipelines.runtime.errors import PagewireError, Retryable, WrongUse
@@ -34,7 +34,6 @@ app = typer.Typer(
 )
 
 LOOKS, LOOK_EVERY = 3, 1.0  # at the letters after a redrive; seconds
-UNITS = {"m": "minutes", "h": "hours", "d": "days"}
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 Id = Annotated[str, typer.Argument(help="As `dlq list` shows it, for example cms.changes/0/17.", show_default=False)]
@@ -173,18 +172,7 @@ def _with_letters(ask: Callable[[Letters], Awaitable[Result]]) -> Result:
 def _filter(
     stage: str | None, topic: str | None, site: str | None, page: str | None, code: str | None, since: str | None
 ) -> DeadLetterFilter:
-    return DeadLetterFilter(stage=stage, topic=topic, site=site, page=page, code=code, since=_time(since))
-
-
-def _time(text: str | None) -> datetime | None:
-    if text is None:
-        return None
-    if match := re.fullmatch(r"(\d{1,5})([mhd])", text):
-        return datetime.now(UTC) - timedelta(**{UNITS[match[2]]: int(match[1])})
-    try:
-        return datetime.fromisoformat(text).astimezone()  # without an offset: this machine's time
-    except (ValueError, OverflowError):
-        raise WrongUse(f"--since {text!r}: 30m, 2h, 3d or an ISO 8601 time") from None
+    return DeadLetterFilter(stage=stage, topic=topic, site=site, page=page, code=code, since=point("--since", since))
 
 
 def _check_use(ids: Sequence[str] | None, all: bool, wanted: DeadLetterFilter) -> None:

@@ -18,6 +18,7 @@ from cli import (
     examples,
     generations,
     letters,
+    question_log,
     questions,
     rebuild,
     status,
@@ -48,6 +49,7 @@ app.command("receipt")(content.receipt)
 app.command("search")(questions.search)
 app.command("ask")(questions.ask)
 app.command("check")(check.check)
+app.command("questions")(question_log.questions)
 app.command("status")(status.status)
 app.command("audit")(audit.audit)
 app.command("rebuild")(rebuild.rebuild)

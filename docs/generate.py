@@ -21,7 +21,7 @@ from pydantic.fields import FieldInfo
 from cli.main import app
 from connectors.cms.settings import KINDS
 from docs import codes_page, http_page, metrics_page
-from pipelines.runtime.settings import StepName, StepSettings
+from pipelines.runtime.settings import RetentionSettings, StepName, StepSettings
 from schemas.topics import TOPICS, dead_letter_topic
 from wiring.settings import ChatSettings, KeySettings, Settings, SiteSettings
 from wiring.settings_file import FILE_ONLY
@@ -84,6 +84,7 @@ def _settings() -> str:
     for title, model in (
         ("A site", SiteSettings),
         ("The chat of a site", ChatSettings),
+        ("The retention of a site", RetentionSettings),
         ("A step", StepSettings),
         ("A key", KeySettings),
     ):

@@ -18,10 +18,11 @@ from gateway.edge.event_ids import EventIds
 from gateway.edge.gauges import StatusGauges
 from gateway.edge.keys import admin_key, token_secret
 from gateway.edge.origins import SiteOrigins
+from gateway.edge.pseudonyms import Pseudonyms
 from gateway.edge.rates import DAY, DailyBudgets, Rates
 from gateway.edge.tokens import VisitorTokens
 from gateway.openai import completions
-from gateway.operators import audit, examples, letters, ops, rebuilds
+from gateway.operators import audit, examples, letters, ops, questions, rebuilds
 from gateway.ports import Ports
 from gateway.site import pages, sample_site, widget_pages
 from pipelines.conversations.conversations import Conversations
@@ -30,7 +31,7 @@ from wiring.settings import Settings
 
 SAMPLE_SITE = "demo"
 API_VERSION = "1"
-OPERATORS = (letters, audit, rebuilds, examples, ops)
+OPERATORS = (questions, letters, audit, rebuilds, examples, ops)
 
 
 def create_app(settings: Settings, ports: Ports) -> FastAPI:
@@ -60,6 +61,7 @@ def create_app(settings: Settings, ports: Ports) -> FastAPI:
         gauges=StatusGauges(ports.status, ports.letters),
         conversations=Conversations(ports.conversations, ports.answers, settings.history_messages, ports.now),
         event_ids=EventIds(secret),
+        pseudonyms=Pseudonyms(secret),
     )
     problems.install(app)
     for module in (content, webhooks, chat, conversations, feedback, search, visitors, completions, *OPERATORS):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from datetime import datetime
 
 from pipelines.conversations.conversations import ConversationChanged, VersionedConversation
 from pipelines.conversations.turns import ConversationOwner, summary
@@ -47,6 +48,17 @@ class FakeConversations:
         self._fail()
         mine = [summary(kept.conversation) for (whose, _), kept in self.kept.items() if whose == owner]
         return sorted(mine, key=lambda one: one.updated_at, reverse=True)[:limit]
+
+    async def expire(self, site: str, before: datetime) -> int:
+        self._fail()
+        old = [
+            place
+            for place, kept in self.kept.items()
+            if place[0].site == site and kept.conversation.updated_at < before
+        ]
+        for place in old:
+            del self.kept[place]
+        return len(old)
 
     def _fail(self) -> None:
         if self.error is not None:

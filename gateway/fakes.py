@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter, defaultdict, deque
-from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
+from adapters.fake_outcomes import FakeOutcomes
 from gateway.fake_conversations import FakeConversations
 from gateway.ports import Acceptance, Change, Followed, Ports
 from pipelines.conversations.ask import BadPosition, UnknownAnswer
@@ -17,9 +18,12 @@ from pipelines.operate.audit.report import AuditReport, RepairReport
 from pipelines.operate.dead_letters.edit import BadValue
 from pipelines.operate.dead_letters.letters import LetterHandled, LetterUnreadable, UnknownLetter
 from pipelines.operate.rebuild.rebuild import NothingThere, StillLive
+from pipelines.query.log.notes import Notes
 from pipelines.runtime.errors import PagewireError
 from pipelines.runtime.record import Lane
+from pipelines.runtime.settings import Site
 from schemas.answer import Accepted, Answered, AnswerEvent, Done, Event, QuestionRephrased, Restart, SourcesFound, Token
+from schemas.base import Message
 from schemas.example import WorkedExample
 from schemas.http import SearchHit, SearchKind, SystemStatus
 from schemas.ingest import ChunkCounts, Receipt, ReceiptState
@@ -34,8 +38,10 @@ from schemas.letters import (
     DeadLetterSummary,
     OpenLetterCount,
 )
+from schemas.outcome import OutcomeEvent
 from schemas.query import Question
 from schemas.rebuild import Generation, RebuildList, RebuildOrder, RebuildState
+from schemas.topics import Topic
 
 EPOCH = datetime(2026, 5, 4, 12, tzinfo=UTC)
 
@@ -388,6 +394,20 @@ class FakeExamples:
         return self.kept.pop((site, id), None) is not None
 
 
+@dataclass
+class FakeLogSender:
+    """A topic whose stage has worked on everything at once."""
+
+    outcomes: FakeOutcomes
+    error: PagewireError | None = None  # there is no broker
+
+    async def send(self, topic: Topic, key: str, message: Message, *, partition_key: str | None = None) -> None:
+        if self.error is not None:
+            raise self.error
+        assert isinstance(message, OutcomeEvent)
+        await self.outcomes.put(message)
+
+
 @dataclass(frozen=True)
 class FakePorts:
     """All fakes, by their own types; `ports` is what the gateway takes."""
@@ -401,6 +421,8 @@ class FakePorts:
     audits: FakeAudits = field(default_factory=FakeAudits)
     rebuilds: FakeRebuilds = field(default_factory=FakeRebuilds)
     examples: FakeExamples = field(default_factory=FakeExamples)
+    outcomes: FakeOutcomes = field(default_factory=FakeOutcomes)
+    sites: Mapping[str, Site] = field(default_factory=lambda: {"town": Site()})
     now: Callable[[], datetime] = lambda: datetime.now(UTC)
 
     @property
@@ -416,5 +438,7 @@ class FakePorts:
             audits=self.audits,
             rebuilds=self.rebuilds,
             examples=self.examples,
+            questions=self.outcomes,
+            notes=Notes(FakeLogSender(self.outcomes), self.outcomes, self.sites),
             now=self.now,
         )

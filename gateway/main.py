@@ -65,6 +65,8 @@ async def run_gateway(settings: Settings, on_ready: Callable[[str], None]) -> No
                 audits=await clients.auditor(),
                 rebuilds=rebuilds,
                 examples=clients.examples(),
+                questions=clients.questions(),
+                notes=await clients.notes(),
                 now=await clients.clock(),
             )
             host = f"[{settings.host}]" if ":" in settings.host else settings.host

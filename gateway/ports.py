@@ -11,7 +11,9 @@ from pipelines.conversations.ask import Followed
 from pipelines.conversations.conversations import ConversationStore
 from pipelines.ingest.accept import Acceptance, Change
 from pipelines.operate.audit.report import AuditReport, RepairReport
+from pipelines.query.log.ports import QuestionReader
 from pipelines.runtime.record import Lane
+from schemas.conversation import Feedback
 from schemas.example import WorkedExample
 from schemas.http import SearchHit, SearchKind, SystemStatus
 from schemas.ingest import Receipt
@@ -198,6 +200,14 @@ class Examples(Protocol):
         ...
 
 
+class Notes(Protocol):
+    """What visitors do about answers, for the question log (pipelines.query.log.notes). All raise Retryable."""
+
+    async def rated(self, site: str, conversation: str, request_id: str, feedback: Feedback) -> None: ...
+
+    async def forgotten(self, site: str, conversation: str, requests: Sequence[str], at: datetime) -> None: ...
+
+
 @dataclass(frozen=True)
 class Ports:
     """All of them, for `app.create_app`."""
@@ -212,4 +222,6 @@ class Ports:
     audits: Audits
     rebuilds: Rebuilds
     examples: Examples
+    questions: QuestionReader
+    notes: Notes
     now: Callable[[], datetime]  # the time that all gateways go by

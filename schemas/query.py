@@ -49,6 +49,10 @@ class Question(Message):
     history: tuple[Turn, ...] = ()
     replaced: str = Field(default="", description="The answer that was not wanted, when the question is asked again.")
     groups: tuple[str, ...] = Field(default=(), description="The visitor's access groups.")
+    logged_as: str | None = Field(
+        default=None,
+        description="A hash of the conversation's id, under which its outcome is logged; null: not at all.",
+    )
     asked_at: AwareDatetime
     deadline: AwareDatetime = Field(description="After this nobody waits any more; stages stop working on it.")
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from schemas.answer import AnswerEvent
 from schemas.base import Message
 from schemas.ingest import PageChunks, PageEmbeddings, ReceiptEvent
+from schemas.outcome import OutcomeEvent
 from schemas.page import PageChange
 from schemas.query import Question, Rephrased, Retrieved, Stop
 from schemas.worker import PauseNote
@@ -68,6 +69,14 @@ RETRIEVED = Topic("query.retrieved", "conversation", Retrieved, "questions with 
 ANSWERS = Topic(
     "answer.events", "request", AnswerEvent, "answers, event by event", retention_ms=DAY, dead_letters=False
 )
+# A week: the log stage may be away over a long weekend, and what visitors wrote does not lie about for longer.
+OUTCOMES = Topic(
+    "query.outcomes",
+    "conversation (hashed)",
+    OutcomeEvent,
+    "what became of each question, and what its visitor thought of it",
+    retention_ms=7 * DAY,
+)
 STOPS = Topic(
     "answer.stops", "request", Stop, "answers that nobody wants any more", retention_ms=DAY, dead_letters=False
 )
@@ -84,6 +93,7 @@ TOPICS: tuple[Topic, ...] = (
     REPHRASED,
     RETRIEVED,
     ANSWERS,
+    OUTCOMES,
     STOPS,
     PAUSES,
 )

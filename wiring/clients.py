@@ -16,6 +16,7 @@ from adapters.elastic.bundle import Elastic
 from adapters.elastic.conversations import ElasticConversations
 from adapters.elastic.examples import ElasticExamples
 from adapters.elastic.inventory import Inventories
+from adapters.elastic.outcomes import ElasticOutcomes
 from adapters.embedders.registry import Models
 from adapters.kafka import KafkaSender, bootstrap_servers, ensure_topics
 from adapters.kafka.bus import KafkaBus
@@ -30,6 +31,7 @@ from pipelines.operate.dead_letters.open_letters import OpenLetters
 from pipelines.operate.rebuild.catch_up import Report
 from pipelines.operate.rebuild.rebuild import Rebuilder
 from pipelines.operate.status import StatusReader
+from pipelines.query.log.notes import Notes
 from pipelines.query.retrieve.search import Searcher
 from pipelines.runtime.record import Record
 from pipelines.runtime.servers_clock import ServersClock
@@ -106,6 +108,13 @@ class Clients:
 
     def examples(self) -> ElasticExamples:
         return ElasticExamples(self.elastic.es, self.elastic.indexes)
+
+    def questions(self) -> ElasticOutcomes:
+        return ElasticOutcomes(self.elastic.es, self.elastic.indexes)
+
+    async def notes(self) -> Notes:
+        """Raises: Retryable: no broker."""
+        return Notes(await self.sender(), self.questions(), self.settings.sites)
 
     def searcher(self) -> Searcher:
         return Searcher(self.elastic.search, self.models, self.settings)

@@ -1,4 +1,4 @@
-"""The query stages, put together from settings: three stream processors that share one set of clients."""
+"""The query stages, put together from settings: four stream processors that share one set of clients."""
 
 from __future__ import annotations
 
@@ -7,7 +7,9 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from adapters.elastic.bundle import Elastic
+from adapters.elastic.conversations import ElasticConversations
 from adapters.elastic.examples import ElasticExamples
+from adapters.elastic.outcomes import ElasticOutcomes
 from adapters.embedders.registry import Models
 from adapters.kafka.log import LogReader, LogTail
 from adapters.reranker import make_reranker
@@ -21,6 +23,9 @@ from pipelines.query.answer.strategies.finder import PageFinder
 from pipelines.query.answer.strategies.registry import strategies
 from pipelines.query.examples import Examples
 from pipelines.query.giving_up import apology, asked, impatient, rephrased, retrieved
+from pipelines.query.log.handler import log_handler
+from pipelines.query.log.retention import Retention
+from pipelines.query.outcomes import Outcomes
 from pipelines.query.rephrase.handler import rephrase_handler
 from pipelines.query.rephrase.rewrite import Rewriter
 from pipelines.query.retrieve.handler import retrieve_handler
@@ -30,7 +35,7 @@ from pipelines.query.spending import Spending
 from pipelines.query.translate import Translator
 from pipelines.runtime.stage import Stage
 from prompts.loader import load
-from schemas.topics import ANSWERS, REPHRASED, REQUESTS, RETRIEVED, STOPS
+from schemas.topics import ANSWERS, OUTCOMES, REPHRASED, REQUESTS, RETRIEVED, STOPS
 from wiring.judging import judges, judging
 from wiring.rehearsal import rehearse_searches, rehearse_words
 from wiring.settings import Settings
@@ -54,6 +59,7 @@ def chat_models(settings: Settings, spending: Spending) -> ChatRegistry | None:
 
 def rephrase_stage(settings: Settings, elastic: Elastic, models: Models, spending: Spending) -> Stage:
     log, site_prompts = LogReader(settings, ANSWERS), SitePrompts.of_settings(settings)
+    outcomes = Outcomes(settings)
     chat = chat_models(settings, spending)
     rewriter = None
     if chat is not None:
@@ -68,9 +74,9 @@ def rephrase_stage(settings: Settings, elastic: Elastic, models: Models, spendin
 
     return Stage(
         name="rephrase",
-        routes={REQUESTS: impatient(handler, asked, settings, site_prompts, log)},
+        routes={REQUESTS: impatient(handler, asked, settings, site_prompts, log, outcomes)},
         patient=False,
-        on_dead=apology(asked, site_prompts, log),
+        on_dead=apology(asked, site_prompts, log, outcomes),
         setup=setup,
         teardown=partial(_close, log, chat),
     )
@@ -78,6 +84,7 @@ def rephrase_stage(settings: Settings, elastic: Elastic, models: Models, spendin
 
 def retrieve_stage(settings: Settings, elastic: Elastic, models: Models) -> Stage:
     log, site_prompts = LogReader(settings, ANSWERS), SitePrompts.of_settings(settings)
+    outcomes = Outcomes(settings)
     searcher = Searcher(elastic.search, models, settings)
     reranker = make_reranker(settings.reranker, settings.nice)
     writes = settings.llm_model is not None
@@ -97,9 +104,9 @@ def retrieve_stage(settings: Settings, elastic: Elastic, models: Models) -> Stag
 
     return Stage(
         name="retrieve",
-        routes={REPHRASED: impatient(handler, rephrased, settings, site_prompts, log)},
+        routes={REPHRASED: impatient(handler, rephrased, settings, site_prompts, log, outcomes)},
         patient=False,
-        on_dead=apology(rephrased, site_prompts, log),
+        on_dead=apology(rephrased, site_prompts, log, outcomes),
         setup=setup,
         teardown=teardown,
     )
@@ -107,6 +114,7 @@ def retrieve_stage(settings: Settings, elastic: Elastic, models: Models) -> Stag
 
 def answer_stage(settings: Settings, elastic: Elastic, models: Models, spending: Spending) -> Stage:
     log, site_prompts = LogReader(settings, ANSWERS), SitePrompts.of_settings(settings)
+    outcomes = Outcomes(settings)
     stop_log = LogReader(settings, STOPS)
     stops = Stops(stop_log, partial(LogTail, settings, STOPS))
     chat = chat_models(settings, spending)
@@ -142,17 +150,30 @@ def answer_stage(settings: Settings, elastic: Elastic, models: Models, spending:
         await stop_log.aclose()
         await _close(log, chat)
 
-    handler = answer_handler(answering, models, log, stops)
+    handler = answer_handler(answering, models, log, stops, outcomes)
     return Stage(
         name="answer",
-        routes={RETRIEVED: impatient(handler, retrieved, settings, site_prompts, log)},
+        routes={RETRIEVED: impatient(handler, retrieved, settings, site_prompts, log, outcomes)},
         patient=False,
         window=AT_ONCE,
         # An answer ends itself at the question's deadline; what is cut off begins again from the start.
         try_timeout=settings.question_timeout + LAST_WORDS,
-        on_dead=apology(retrieved, site_prompts, log),
+        on_dead=apology(retrieved, site_prompts, log, outcomes),
         setup=setup,
         teardown=teardown,
+    )
+
+
+def log_stage(settings: Settings, elastic: Elastic) -> Stage:
+    store = ElasticOutcomes(elastic.es, elastic.indexes)
+    conversations = ElasticConversations(elastic.es, elastic.indexes)
+    retention = Retention(settings.sites, store, conversations, elastic.time)
+    # Patient, unlike its neighbours: no visitor waits for it.
+    return Stage(
+        name="log",
+        routes={OUTCOMES: log_handler(store)},
+        setup=retention.start,
+        teardown=retention.aclose,
     )
 
 

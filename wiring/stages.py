@@ -97,4 +97,6 @@ def _stages(
             return [query.retrieve_stage(settings, next(iter(elastic.values())), models)]
         case "answer":
             return [query.answer_stage(settings, next(iter(elastic.values())), models, spending)]
+        case "log":
+            return [query.log_stage(settings, next(iter(elastic.values())))]
     raise SettingsError(f"no such stage: {name}")

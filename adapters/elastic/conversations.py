@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+from datetime import datetime
 from hashlib import blake2b
 from typing import Any
 
 from elasticsearch import AsyncElasticsearch, ConflictError, NotFoundError
 
 from adapters.elastic.client import explained
+from adapters.elastic.expiry import expire
 from adapters.elastic.indexes import CONVERSATIONS, Indexes
 from pipelines.conversations.conversations import ConversationChanged, VersionedConversation
 from pipelines.conversations.turns import ConversationOwner, summary
@@ -94,6 +96,11 @@ class ElasticConversations:
             except NotFoundError:
                 return []
         return [ConversationSummary.stored(hit["_source"]["summary"]) for hit in answer["hits"]["hits"]]
+
+    async def expire(self, site: str, before: datetime) -> int:
+        """Delete those whose last question was before. Returns: how many. Raises: ElasticsearchDown."""
+        old = {"range": {"updated": {"lt": before.isoformat()}}}
+        return await expire(self._es, CONVERSATIONS, {"bool": {"filter": [{"term": {"site": site}}, old]}})
 
 
 def _id(owner: ConversationOwner, conversation_id: str) -> str:

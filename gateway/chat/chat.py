@@ -97,7 +97,7 @@ async def ask(edge: Edge, request: Request, caller: Caller, question: Question) 
     """Ask a question that its conversation has kept: the response, streamed or whole."""
     deadline = asyncio.get_running_loop().time() + edge.settings.question_timeout
     owner = owner_of(caller, question.site)
-    events = Patient(edge.conversations.follow(owner, question, edge.ports.answers.ask(question)))
+    events = Patient(edge.conversations.follow(owner, question, edge.ports.answers.ask(edge.logged(question))))
     if not wants_stream(", ".join(request.headers.getlist("accept"))):
         answer = await whole(events, question, deadline)
         return JSONResponse(answer.model_dump(mode="json", exclude=None if caller.sees_trace else {"trace"}))

@@ -66,9 +66,15 @@ async def rename(
 async def delete(
     site: str, conversation_id: ConversationId, caller: MayChat, edge: TheEdge, request: Request
 ) -> Response:
-    """Delete a conversation for good, feedback included. Stops its answer when under way."""
+    """Delete a conversation for good, feedback and its words in the question log included. Stops its answer when under
+    way."""
     edge.count("conversation", request, caller)
-    await _let_go(edge, site, await edge.conversations.delete(owner_of(caller, site), conversation_id))
+    owner, name = owner_of(caller, site), edge.pseudonyms.of(site, conversation_id)
+    # First: where this fails the conversation is still there, and can be deleted again.
+    await edge.ports.notes.forgotten(
+        site, name, await edge.conversations.requests(owner, conversation_id), edge.ports.now()
+    )
+    await _let_go(edge, site, await edge.conversations.delete(owner, conversation_id))
     return Response(status_code=204)
 
 

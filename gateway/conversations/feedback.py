@@ -31,5 +31,6 @@ async def feedback(
     order = parse(FeedbackOrder, await read_body(request, BODY_LIMIT))
     edge.count("feedback", request, caller)
     said = Feedback(rating=order.rating, comment=order.comment or None, at=datetime.now(UTC))
-    await edge.conversations.rate(owner_of(caller, site), request_id, said)
+    conversation_id = await edge.conversations.rate(owner_of(caller, site), request_id, said)
+    await edge.ports.notes.rated(site, edge.pseudonyms.of(site, conversation_id), request_id, said)
     return Response(status_code=204)

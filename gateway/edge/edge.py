@@ -13,11 +13,13 @@ from gateway.edge.auth import Caller, Keys
 from gateway.edge.event_ids import EventIds
 from gateway.edge.gauges import StatusGauges
 from gateway.edge.problems import Problem
+from gateway.edge.pseudonyms import Pseudonyms
 from gateway.edge.rates import DailyBudgets, Rates, What
 from gateway.edge.tokens import VisitorTokens
 from gateway.ports import Ports
 from pipelines.conversations.conversations import Conversations
 from pipelines.conversations.turns import ConversationOwner
+from schemas.query import Question
 from wiring.settings import Scope, Settings
 
 
@@ -34,6 +36,7 @@ class Edge:
     gauges: StatusGauges
     conversations: Conversations
     event_ids: EventIds
+    pseudonyms: Pseudonyms
 
     def count(self, what: What, request: Request, caller: Caller) -> None:
         """Count what a visitor does; programs with keys are not counted. Raises: Problem: 429."""
@@ -51,6 +54,11 @@ class Edge:
         self.count("ask", request, caller)
         if caller.visitor is not None:
             self.budgets.spend(site)
+
+    def logged(self, question: Question) -> Question:
+        """The question as it is sent: the log knows its conversation under another name."""
+        name = self.pseudonyms.of(question.site, question.conversation_id)
+        return question.model_copy(update={"logged_as": name})
 
 
 async def edge_of(request: Request) -> Edge:

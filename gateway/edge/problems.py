@@ -24,6 +24,7 @@ MAX_NAME = 100  # characters of a field's name that are repeated
 STATUS_OF_CODE = {
     "too-large": 413,
     "bad-position": 400,
+    "bad-cursor": 400,
     "rebuild-running": 409,
     "rebuild-refused": 409,
     "not-verified": 409,

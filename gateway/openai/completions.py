@@ -143,7 +143,7 @@ async def complete(caller: MayChatSomewhere, edge: TheEdge, request: Request) ->
     text, history = asked(order.messages, edge.settings.history_messages, answers=caller.visitor is None)
     question = new_question(edge, caller, order.model, text, order.lang).model_copy(update={"history": history})
     deadline = asyncio.get_running_loop().time() + edge.settings.question_timeout
-    events = Patient(edge.ports.answers.ask(question))
+    events = Patient(edge.ports.answers.ask(edge.logged(question)))
     if order.stream:
         await events.begin(FIRST_EVENT_WAIT)
         usage = order.stream_options is not None and order.stream_options.include_usage

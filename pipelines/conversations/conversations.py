@@ -231,6 +231,11 @@ class Conversations:
             await self._change(owner, conversation_id, lambda it: it.model_copy(update={"title": title}), at_once=True)
         )
 
+    async def requests(self, owner: ConversationOwner, conversation_id: str) -> tuple[str, ...]:
+        """Of all its questions, those that are shown no more as well. Raises: UnknownConversation, Retryable."""
+        conversation = (await self._get(owner, conversation_id)).conversation
+        return tuple(turn.request_id for turn in conversation.turns)
+
     async def delete(self, owner: ConversationOwner, conversation_id: str) -> StoredTurn | None:
         """The last question that was shown. Raises: UnknownConversation, Retryable."""
         turn = last_turn((await self._get(owner, conversation_id)).conversation)
@@ -258,9 +263,9 @@ class Conversations:
 
         return shown(await self._change(owner, conversation_id, without, at_once=True)), turn
 
-    async def rate(self, owner: ConversationOwner, request_id: str, feedback: Feedback) -> None:
-        """Keep what the visitor says of an answer. Raises: UnknownAnswer, Retryable."""
-        await self._change_answer(owner, request_id, lambda it: changed_turn(it, request_id, feedback=feedback))
+    async def rate(self, owner: ConversationOwner, request_id: str, feedback: Feedback) -> str:
+        """Keep what the visitor says of an answer; the conversation's id. Raises: UnknownAnswer, Retryable."""
+        return await self._change_answer(owner, request_id, lambda it: changed_turn(it, request_id, feedback=feedback))
 
     async def stopped(self, owner: ConversationOwner, request_id: str) -> None:
         """The visitor waits no more: the next question may come. Raises: UnknownAnswer, Retryable."""
@@ -283,9 +288,9 @@ class Conversations:
 
     async def _change_answer(
         self, owner: ConversationOwner, request_id: str, change: Callable[[Conversation], Conversation]
-    ) -> None:
+    ) -> str:
         kept = await self._with_answer(owner, request_id)
-        await self._change(owner, kept.conversation.conversation_id, change)
+        return (await self._change(owner, kept.conversation.conversation_id, change)).conversation_id
 
     async def _with_answer(self, owner: ConversationOwner, request_id: str) -> VersionedConversation:
         kept = await self._store.of_answer(owner, request_id)

@@ -1,6 +1,8 @@
 """Giving up: what becomes of a question whose stage cannot do its work while the visitor waits.
 
-query.* ─▶ a service is away for longer than visitors wait, or the record is a dead letter ─▶ answer.events: error"""
+query.* ─▶ a service is away for longer than visitors wait, or the record is a dead letter ─▶ answer.events: error
+                                                                                            └▶ query.outcomes
+"""
 
 from __future__ import annotations
 
@@ -9,6 +11,7 @@ from datetime import UTC, datetime, timedelta
 
 import structlog
 
+from pipelines.query.outcomes import Known, Outcomes, question_of
 from pipelines.query.publish import fail
 from pipelines.query.settings import QuerySettings
 from pipelines.query.site_prompts import SitePrompts
@@ -25,10 +28,11 @@ logger = structlog.get_logger(__name__)
 
 def impatient(
     handler: Handler,
-    question_of: Callable[[Record], Question],
+    read: Callable[[Record], Known],
     settings: QuerySettings,
     site_prompts: SitePrompts,
     log: LogReader,
+    outcomes: Outcomes,
 ) -> Handler:
     """The handler, but what a service that is away does to a question is told to its visitor while they still wait.
 
@@ -40,26 +44,28 @@ def impatient(
         try:
             await handler(record, sender)
         except Retryable as err:
-            request = question_of(record)
+            known = read(record)
+            request = question_of(known)
             if datetime.now(UTC) < min(request.asked_at + patience, request.deadline):
                 raise
             logger.warning("a question is given up", code=err.code, error=str(err), attempt=record.attempt)
             words = site_prompts.of(request.site).phrases.error(err.code, request.lang)
-            await fail(record, request, sender, log, err.code, words)
+            await outcomes.say(known, await fail(record, request, sender, log, err.code, words), sender)
 
     return handle
 
 
-def apology(question_of: Callable[[Record], Question], site_prompts: SitePrompts, log: LogReader) -> OnDead:
+def apology(read: Callable[[Record], Known], site_prompts: SitePrompts, log: LogReader, outcomes: Outcomes) -> OnDead:
     """End the visitor's answer in plain words when their question ended as a dead letter."""
 
     async def tell(record: Record, letter: DeadLetter, sender: Sender) -> None:
         try:
-            request = question_of(record)
+            known = read(record)
         except WireError:
             return  # nobody can be told
+        request = question_of(known)
         words = site_prompts.of(request.site).phrases.error(letter.code, request.lang)
-        await fail(record, request, sender, log, letter.code, words)
+        await outcomes.say(known, await fail(record, request, sender, log, letter.code, words), sender)
 
     return tell
 
@@ -68,9 +74,9 @@ def asked(record: Record) -> Question:
     return Question.decode(record.value)
 
 
-def rephrased(record: Record) -> Question:
-    return Rephrased.decode(record.value).request
+def rephrased(record: Record) -> Rephrased:
+    return Rephrased.decode(record.value)
 
 
-def retrieved(record: Record) -> Question:
-    return Retrieved.decode(record.value).request
+def retrieved(record: Record) -> Retrieved:
+    return Retrieved.decode(record.value)

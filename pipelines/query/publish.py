@@ -6,16 +6,26 @@ as the next attempt, announced by `restart`; one that was answered to the end is
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 
 from pipelines.runtime.bus import LogReader
 from pipelines.runtime.record import Record
 from pipelines.runtime.stage import Sender
-from schemas.answer import AnswerEvent, Citation, Done, Event, Failed, Restart, Token
+from schemas.answer import Answered, AnswerEvent, Citation, Done, Event, Failed, Restart, Token
 from schemas.query import Question
 from schemas.topics import ANSWERS
 
 CLOCK_SKEW_MS = 60_000  # between the machines that write the topics
+
+
+@dataclass(frozen=True)
+class Published:
+    """An answer that has ended: how, and when its first word was there. None: that is not in the log."""
+
+    end: Answered | Failed | None
+    first_word_at: datetime | None
 
 
 class Publication:
@@ -29,6 +39,13 @@ class Publication:
         self._seq = 0
         self.text = ""
         self.citations: list[Citation] = []
+        self._end: Answered | Failed | None = None
+        self._first_word_at: datetime | None = None
+
+    @property
+    def published(self) -> Published:
+        """What has become of it, once it has ended."""
+        return Published(self._end, self._first_word_at)
 
     async def restart(self) -> None:
         """Take back what was written so far: the answer begins again as the next attempt."""
@@ -47,8 +64,11 @@ class Publication:
             await self._sender.send(ANSWERS, self._request_id, message)
             if isinstance(event, Token):
                 self.text += event.text
+                self._first_word_at = self._first_word_at or datetime.now(UTC)
             elif isinstance(event, Citation):
                 self.citations.append(event)
+            elif isinstance(event, Answered | Failed):
+                self._end = event
 
 
 def earliest(request: Question) -> int:
@@ -56,13 +76,14 @@ def earliest(request: Question) -> int:
     return round(request.asked_at.timestamp() * 1000) - CLOCK_SKEW_MS
 
 
-async def begin(record: Record, request: Question, sender: Sender, log: LogReader) -> Publication | None:
-    """Begin to answer the request in `record`; None when it was answered already."""
+async def begin(record: Record, request: Question, sender: Sender, log: LogReader) -> Publication | Published:
+    """Begin to answer the request in `record`; what was published when it was answered already."""
     if record.fresh:
         return Publication(sender, request, 1)
-    written = [AnswerEvent.decode(r.value) for r in await log.of_key(request.request_id, earliest(request))]
+    records = await log.of_key(request.request_id, earliest(request))
+    written = [AnswerEvent.decode(each.value) for each in records]
     if any(event.final for event in written):
-        return None
+        return _published(records, written)
     last = max((event.attempt for event in written), default=0)
     publication = Publication(sender, request, max(1, last))
     if last:
@@ -70,9 +91,22 @@ async def begin(record: Record, request: Question, sender: Sender, log: LogReade
     return publication
 
 
-async def fail(record: Record, request: Question, sender: Sender, log: LogReader, code: str, message: str) -> None:
-    """End the answer with an error in plain words, unless it has ended."""
+async def fail(record: Record, request: Question, sender: Sender, log: LogReader, code: str, message: str) -> Published:
+    """End the answer with an error in plain words, unless it has ended. Returns: what was published."""
     # Tries have failed by now: the record is fresh no more, and some of the answer may be written.
     publication = await begin(replace(record, fresh=False), request, sender, log)
-    if publication is not None:
-        await publication.put(Failed(code=code, message=message), Done())
+    if isinstance(publication, Published):
+        return publication
+    await publication.put(Failed(code=code, message=message), Done())
+    return publication.published
+
+
+def _published(records: Sequence[Record], written: Sequence[AnswerEvent]) -> Published:
+    """As its writer knew it: of several attempts the last one that came to an end counts."""
+    ends = [event for event in written if isinstance(event.event, Answered | Failed)]
+    last = max(ends, key=lambda event: event.attempt, default=None)
+    words = [each.timestamp_ms for each, event in zip(records, written, strict=True) if isinstance(event.event, Token)]
+    return Published(
+        last.event if last and isinstance(last.event, Answered | Failed) else None,
+        datetime.fromtimestamp(min(words) / 1000, UTC) if words else None,
+    )

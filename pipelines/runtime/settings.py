@@ -39,6 +39,27 @@ class SettingsGroup(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
+# Whether what became of a site's questions is kept, and whether their words are.
+QuestionLogging = Literal["on", "off", "without-text"]
+
+
+class RetentionSettings(SettingsGroup):
+    """How long what visitors said is kept, in days."""
+
+    conversations: int = Field(
+        default=90,
+        ge=1,
+        description="Days after its last question that a conversation is deleted. A visitor who stays away for longer "
+        "than `visitor_days` cannot reach theirs any more.",
+    )
+    outcomes: int = Field(
+        default=365,
+        ge=1,
+        description="Days that the question log keeps a question, with its feedback. The default lets a month be "
+        "compared with that of the year before.",
+    )
+
+
 class StepSettings(SettingsGroup):
     """How one step asks its model. What is not set is as for all sites, and there as the `PAGEWIRE_LLM_*` say."""
 
@@ -122,6 +143,15 @@ class Site(SettingsGroup):
         description="Terms that are never translated freely: term -> language -> what it is called there, or several "
         "names, of which the first is said and all are understood; in other languages it stays as it is. A question "
         "that has one of the names is searched by the term as well.",
+    )
+
+    log_questions: QuestionLogging = Field(
+        default="on",
+        description="Whether the question log keeps what became of its questions (docs/howto/questions.md): `on`, "
+        "`without-text` (languages, outcomes, pages and figures, but no words of visitors), or `off`.",
+    )
+    retention: RetentionSettings = Field(
+        default=RetentionSettings(), description="How long what its visitors said is kept, see below."
     )
 
     @field_validator("timezone")

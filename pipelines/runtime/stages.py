@@ -1,7 +1,7 @@
 """The one map of stages: which topics each reads, in which lanes. Consumer groups follow from it.
 
 cms.changes ─▶ chunk ─▶ ingest.chunks ─▶ embed ─▶ ingest.embeddings ─▶ index      in both lanes
-query.requests ─▶ rephrase ─▶ query.rephrased ─▶ retrieve ─▶ query.retrieved ─▶ answer
+query.requests ─▶ rephrase ─▶ query.rephrased ─▶ retrieve ─▶ query.retrieved ─▶ answer ─▶ query.outcomes ─▶ log
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from pipelines.runtime.record import LANES, Lane
-from schemas.topics import CHANGES, CHUNKS, EMBEDDINGS, RECEIPTS, REPHRASED, REQUESTS, RETRIEVED, Topic
+from schemas.topics import CHANGES, CHUNKS, EMBEDDINGS, OUTCOMES, RECEIPTS, REPHRASED, REQUESTS, RETRIEVED, Topic
 
 
 class StageGroup(NamedTuple):
@@ -47,6 +47,7 @@ QUERY = (
     StageEntry("rephrase", (REQUESTS,)),
     StageEntry("retrieve", (REPHRASED,)),
     StageEntry("answer", (RETRIEVED,)),
+    StageEntry("log", (OUTCOMES,)),
 )
 STAGES: dict[str, StageEntry] = {entry.name: entry for entry in (*INGEST, *QUERY)}
 

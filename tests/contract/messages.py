@@ -39,6 +39,7 @@ from schemas.ingest import (
     PageEmbeddings,
     ReceiptEvent,
 )
+from schemas.outcome import Forgotten, Hit, Outcome, OutcomeEvent, Rated
 from schemas.page import Attachment, AttachmentPlace, PageChange, PageDocument, PageMeta
 from schemas.query import (
     Earlier,
@@ -79,6 +80,7 @@ _QUESTION = Question(
     history=(_TURN,),
     replaced="Daily.",
     groups=("staff",),
+    logged_as="c1",
     asked_at=NOON,
     deadline=NOON,
 )
@@ -109,6 +111,7 @@ _EVIDENCE = Evidence(
     score=0.5,
 )
 _SURE = Sure(of="unit", unit=0.9, page=0.95, signals={"gap": 0.5})
+_GATE = Gate(distance=0.1, entropy=0.2, subject=0.3, by_figures=1, score=0.8, threshold=0.5, signals={"best": 0.5})
 _EVENTS = (
     Accepted(request_id=REQUEST, conversation_id=CONVERSATION),
     QuestionRephrased(question="Is the pool open on Sundays?", mode="semantic"),
@@ -136,6 +139,47 @@ _EVENTS = (
 )
 
 # What travels: a name that lasts, and the message.
+_OUTCOMES = (
+    Outcome(
+        asked_at=NOON,
+        asked_in="de",
+        lang="en",
+        question="And on Sundays?",
+        rephrased="Is the pool open on Sundays?",
+        became="answered",
+        mode="semantic",
+        courtesy="thanks",
+        grade=1,
+        gate=_GATE,
+        sure=_SURE,
+        hits=(
+            Hit(
+                page_id="pool",
+                lang="en",
+                title="Pool",
+                url="/pool",
+                field="content",
+                ord=2,
+                score=0.9,
+                cosine=0.8,
+                cited=True,
+            ),
+        ),
+        strategy="direct",
+        extractive=True,
+        model="small",
+        prompt_tokens=100,
+        completion_tokens=20,
+        timings_ms={"retrieve": 2.5},
+        first_token_ms=80.5,
+        stopped=True,
+        cut=True,
+        left_out=1,
+        failed="timeout",
+    ),
+    Rated(feedback=Feedback(rating="down", comment="Wrong day.", at=NOON)),
+    Forgotten(at=NOON, requests=(REQUEST,)),
+)
 MESSAGES: dict[str, Message] = {
     "save": PageChange(
         op="upsert",
@@ -277,9 +321,7 @@ MESSAGES: dict[str, Message] = {
         mode="keyword",
         grade=1,
         sources=(_SOURCE,),
-        gate=Gate(
-            distance=0.1, entropy=0.2, subject=0.3, by_figures=1, score=0.8, threshold=0.5, signals={"best": 0.5}
-        ),
+        gate=_GATE,
         evidence=(_EVIDENCE,),
         sure=_SURE,
         parts=(Part(question="on Sundays", evidence=(_EVIDENCE,), sure=_SURE),),
@@ -292,6 +334,10 @@ MESSAGES: dict[str, Message] = {
     **{
         f"event {event.type}": AnswerEvent(request_id=REQUEST, site="town", attempt=2, seq=seq, event=event)
         for seq, event in enumerate(_EVENTS)
+    },
+    **{
+        f"outcome event {event.type}": OutcomeEvent(request_id=REQUEST, site="town", conversation="c1", event=event)
+        for event in _OUTCOMES
     },
     "stop": Stop(request_id=REQUEST, site="town"),
     "pause": PauseNote(

@@ -55,6 +55,8 @@ ROUTES = {
     ("get", "/v1/admin/sites/{site}/examples"),
     ("post", "/v1/admin/sites/{site}/examples"),
     ("delete", "/v1/admin/sites/{site}/examples/{example}"),
+    ("get", "/v1/admin/sites/{site}/questions"),
+    ("get", "/v1/admin/sites/{site}/questions/{request_id}"),
     ("get", "/healthz"),
     ("get", "/readyz"),
     ("get", "/metrics"),

@@ -1,6 +1,8 @@
 """The answer stage: decode, answer, publish.
 
-query.retrieved ─▶ answer ─▶ answer.events"""
+query.retrieved ─▶ answer ─▶ answer.events
+                          └▶ query.outcomes, when all of them are out
+"""
 
 from __future__ import annotations
 
@@ -8,7 +10,8 @@ import structlog
 
 from pipelines.query.answer.answering import Answering
 from pipelines.query.answer.stops import Stops
-from pipelines.query.publish import begin
+from pipelines.query.outcomes import Outcomes
+from pipelines.query.publish import Published, begin
 from pipelines.runtime.bus import LogReader
 from pipelines.runtime.embedder import SiteEmbedders
 from pipelines.runtime.record import Record
@@ -18,16 +21,20 @@ from schemas.query import Retrieved
 logger = structlog.get_logger(__name__)
 
 
-def answer_handler(answering: Answering, models: SiteEmbedders, log: LogReader, stops: Stops) -> Handler:
+def answer_handler(
+    answering: Answering, models: SiteEmbedders, log: LogReader, stops: Stops, outcomes: Outcomes
+) -> Handler:
     """Passages become an answer, streamed, until it is written or the visitor stops it."""
 
     async def handle(record: Record, sender: Sender) -> None:
         retrieved = Retrieved.decode(record.value)
         publication = await begin(record, retrieved.request, sender, log)
-        if publication is None:
+        if isinstance(publication, Published):  # its writer may have died before it said the outcome
+            await outcomes.say(retrieved, publication, sender)
             return
         async with stops.watch(retrieved.request) as stopped:
             embedder = await models.for_site(retrieved.request.site)
             await answering.answer(retrieved, embedder, publication, stopped)
+        await outcomes.say(retrieved, publication.published, sender)
 
     return handle

@@ -15,7 +15,7 @@ TRACKED = subprocess.run(
 PAGES = sorted(name for name in TRACKED if name.endswith(".md") and (ROOT / name).is_file())
 TOP = {name.partition("/")[0] for name in TRACKED if "/" in name}
 RINGS = {path.name for path in (ROOT / "tests").iterdir() if path.is_dir()}
-MEDIA_TYPES = {"text/event-stream", "text/html", "text/plain"}
+MEDIA_TYPES = {"text/csv", "text/event-stream", "text/html", "text/plain"}
 # `pipelines/ingest/index.py`, `tests/faults`, `docs/decisions/`; in guarantees.md also `unit/ingest/test_index.py`.
 NAMED = re.compile(r"`([\w.-]+(?:/[\w.{},*-]+)+/?)`")
 STEP = re.compile(r"^\| \d+ \| `([^`]+)` \| (.*?): ", re.M)

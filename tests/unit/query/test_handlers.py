@@ -19,6 +19,7 @@ from pipelines.query.answer.handler import answer_handler
 from pipelines.query.answer.stops import Stops
 from pipelines.query.examples import Examples
 from pipelines.query.giving_up import apology, impatient
+from pipelines.query.outcomes import Outcomes
 from pipelines.query.ports import Completion
 from pipelines.query.publish import CLOCK_SKEW_MS
 from pipelines.query.rephrase import rewrite as rewrite_module
@@ -37,12 +38,13 @@ from schemas.answer import AnswerEvent, Done, Failed, Token, Usage
 from schemas.base import Message, WireError
 from schemas.example import WorkedExample
 from schemas.query import Earlier, Question, Rephrased, Retrieved, Turn
-from schemas.topics import ANSWERS, REPHRASED, RETRIEVED
+from schemas.topics import REPHRASED, RETRIEVED
 from tests.asking import NOON, question, retrieved, source
 from wiring.settings import Settings, SiteSettings
 
 SETTINGS = Settings(sites={"town": SiteSettings(title="Town")})
 SITE_PROMPTS = SitePrompts()
+OUTCOMES = Outcomes(SETTINGS)
 PHRASES = SITE_PROMPTS.of("town").phrases
 
 
@@ -215,9 +217,9 @@ async def answered(log: FakeLog, fresh: bool) -> list[str]:
     sender = FakeSender()
     message = retrieved(source(1, "The pool opens at 9.")).model_copy(update={"request": asked()})
     stops = Stops(log, lambda deliver: tail)
-    handle = answer_handler(Answering(SETTINGS, SITE_PROMPTS, {}), Models(), log, stops)
+    handle = answer_handler(Answering(SETTINGS, SITE_PROMPTS, {}), Models(), log, stops, OUTCOMES)
     await handle(record(message, fresh), sender)
-    assert {(s.topic, s.key) for s in sender.sent} <= {(ANSWERS, message.request.request_id)}
+    assert {s.key for s in sender.sent} <= {message.request.request_id}
     return [s.message.event.type for s in sender.sent if isinstance(s.message, AnswerEvent)]
 
 
@@ -249,7 +251,7 @@ LETTER = DeadLetter("answer", "t", 0, 0, 0, "X", "no-such-code", "java.lang.Null
 )
 async def test_a_visitor_whose_question_died_is_told_in_their_own_words(message: Message, question_of: Any) -> None:
     sender = FakeSender()
-    await apology(question_of, SITE_PROMPTS, FakeLog())(record(message), LETTER, sender)
+    await apology(question_of, SITE_PROMPTS, FakeLog(), OUTCOMES)(record(message), LETTER, sender)
     failed, done = [s.message.event for s in sender.sent if isinstance(s.message, AnswerEvent)]
     assert failed == Failed(code="no-such-code", message=PHRASES.error("error", "de"))
     assert "NullPointer" not in failed.message
@@ -260,7 +262,7 @@ async def test_a_visitor_whose_question_died_is_told_in_their_own_words(message:
 async def test_of_bytes_that_are_no_question_nobody_is_told(value: bytes) -> None:
     sender = FakeSender()
     for question_of in (giving_up.asked, giving_up.rephrased, giving_up.retrieved):
-        await apology(question_of, SITE_PROMPTS, FakeLog())(record(value), LETTER, sender)
+        await apology(question_of, SITE_PROMPTS, FakeLog(), OUTCOMES)(record(value), LETTER, sender)
     assert sender.sent == []
 
 
@@ -268,7 +270,7 @@ async def test_bytes_that_are_no_message_are_refused_for_good() -> None:
     handlers = [
         rephrase_handler(SETTINGS, SITE_PROMPTS, None),
         retrieve_handler(SETTINGS, None, None),  # type: ignore[arg-type]
-        answer_handler(None, Models(), FakeLog(), None),  # type: ignore[arg-type]
+        answer_handler(None, Models(), FakeLog(), None, OUTCOMES),  # type: ignore[arg-type]
     ]
     for handle in handlers:
         with pytest.raises(WireError):
@@ -294,7 +296,7 @@ async def given_up(seconds_since: float, *written: AnswerEvent) -> list[Any]:
     patience = (datetime.now(UTC) - NOON).total_seconds() - seconds_since
     settings = SETTINGS.model_copy(update={"question_patience": patience})
     sender = FakeSender()
-    handle = impatient(away, giving_up.asked, settings, SITE_PROMPTS, FakeLog(*written))
+    handle = impatient(away, giving_up.asked, settings, SITE_PROMPTS, FakeLog(*written), OUTCOMES)
     await handle(record(request), sender)
     return [s.message.event for s in sender.sent if isinstance(s.message, AnswerEvent)]
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 
 from adapters.fakes import FakeSender
-from pipelines.query.publish import CLOCK_SKEW_MS, Publication, begin, fail
+from pipelines.query.publish import CLOCK_SKEW_MS, Publication, Published, begin, fail
 from pipelines.runtime.errors import Retryable
 from pipelines.runtime.record import Record
 from schemas.answer import AnswerEvent, Done, Event, Failed, Restart, Token
@@ -47,7 +48,7 @@ def told(sender: FakeSender) -> list[Any]:
     ]
 
 
-async def begun(fresh: bool, *written: AnswerEvent) -> tuple[Publication | None, FakeSender, FakeLog]:
+async def begun(fresh: bool, *written: AnswerEvent) -> tuple[Publication | Published, FakeSender, FakeLog]:
     sender, log = FakeSender(), FakeLog(written)
     return await begin(record(fresh), question(), sender, log), sender, log
 
@@ -74,7 +75,7 @@ async def test_every_event_says_whose_it_is() -> None:
 
 async def test_a_fresh_question_is_begun_without_a_look_at_the_log() -> None:
     publication, sender, log = await begun(True, event(Done()))
-    assert publication is not None
+    assert isinstance(publication, Publication)
     await publication.put(A)
     assert told(sender) == [(1, 0, A)]
     assert log.asked == []
@@ -82,7 +83,7 @@ async def test_a_fresh_question_is_begun_without_a_look_at_the_log() -> None:
 
 async def test_a_question_delivered_again_before_anything_was_written_is_begun_quietly() -> None:
     publication, sender, log = await begun(False)
-    assert publication is not None
+    assert isinstance(publication, Publication)
     await publication.put(A)
     assert told(sender) == [(1, 0, A)]
     assert log.asked == [(REQUEST, round(NOON.timestamp() * 1000) - CLOCK_SKEW_MS)]
@@ -90,15 +91,22 @@ async def test_a_question_delivered_again_before_anything_was_written_is_begun_q
 
 async def test_an_answer_that_broke_off_begins_again_as_the_next_attempt() -> None:
     publication, sender, _ = await begun(False, event(A), event(Restart(attempt=2), 2), event(A, 2, 1), event(B, 1, 1))
-    assert publication is not None
+    assert isinstance(publication, Publication)
     await publication.put(B)
     assert told(sender) == [(3, 0, Restart(attempt=3)), (3, 1, B)]
 
 
 async def test_an_answer_given_to_the_end_is_left_alone() -> None:
-    publication, sender, _ = await begun(False, event(A), event(Done(), seq=1))
-    assert publication is None
+    late = Failed(code="timeout", message="Too slow.")
+    published, sender, _ = await begun(False, event(A), event(late, seq=1), event(Done(), seq=2))
+    assert published == Published(late, datetime.fromtimestamp(0, UTC))
     assert sender.sent == []
+
+
+async def test_of_several_attempts_the_last_that_ended_is_what_was_published() -> None:
+    first, second = Failed(code="timeout", message=""), Failed(code="model-down", message="")
+    published, _, _ = await begun(False, event(second, 2, 1), event(first, 1, 1), event(Done(), 1, 2))
+    assert published == Published(second, None)
 
 
 async def test_a_failed_question_ends_in_plain_words() -> None:

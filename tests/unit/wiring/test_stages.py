@@ -49,6 +49,7 @@ async def test_one_worker_works_on_both_lanes_upstream_first(ran: list[Stage]) -
         ("rephrase", None),
         ("retrieve", None),
         ("answer", None),
+        ("log", None),
     ]
     # What status asks the broker about is what workers do.
     assert {(stage.name, stage.lane): tuple(stage.routes) for stage in ran} == {

@@ -1,0 +1,45 @@
+"""Deleting what is too old, a thousand documents at a time: the local engine has no delete by query."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from elasticsearch import AsyncElasticsearch, NotFoundError
+
+from adapters.elastic.client import ElasticsearchDown, explained
+
+BATCH = 1_000  # documents in a request
+PASSED = (404, 409)  # gone already, or written again since it was looked at: then it is not old
+
+
+async def expire(es: AsyncElasticsearch, index: str, query: dict[str, Any]) -> int:
+    """Delete the documents that fit. Returns: how many. Raises: ElasticsearchDown."""
+    deleted = 0
+    while True:
+        with explained(f"looking for what is too old in {index}"):
+            try:
+                await es.indices.refresh(index=index)
+                found = await es.search(index=index, query=query, size=BATCH, source=False, seq_no_primary_term=True)
+            except NotFoundError:
+                return deleted
+        hits = found["hits"]["hits"]
+        if not hits:
+            return deleted
+        operations = [
+            {"delete": {"_id": hit["_id"], "if_seq_no": hit["_seq_no"], "if_primary_term": hit["_primary_term"]}}
+            for hit in hits
+        ]
+        with explained(f"deleting what is too old in {index}"):
+            answer = await es.bulk(index=index, operations=operations, refresh=True)
+        done = [item["delete"] for item in answer["items"]]
+        check(done)
+        deleted += len([item for item in done if item["status"] == 200])
+        if len(hits) < BATCH:
+            return deleted
+
+
+def check(done: list[dict[str, Any]]) -> None:
+    """Raises: ElasticsearchDown: one of them did not get through."""
+    for item in done:
+        if item["status"] >= 400 and item["status"] not in PASSED:
+            raise ElasticsearchDown(f"Elasticsearch answered {item['status']}: {item.get('error')}")

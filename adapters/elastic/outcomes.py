@@ -1,0 +1,252 @@
+"""The question log: a document per question, in one index of all sites.
+
+The outcome, the visitor's feedback and the erasure of a conversation each write their own fields of the document, so
+that they may come in any order, and twice. A data stream would not do: it takes no second write of a document.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+from collections.abc import Iterable
+from datetime import datetime
+from typing import Any
+
+from elasticsearch import AsyncElasticsearch, NotFoundError
+
+from adapters.elastic.client import explained
+from adapters.elastic.expiry import check, expire
+from adapters.elastic.indexes import OUTCOMES, Indexes
+from pipelines.query.log.ports import BadCursor
+from schemas.conversation import Feedback
+from schemas.outcome import (
+    Forgotten,
+    LoggedQuestion,
+    Outcome,
+    OutcomeEvent,
+    QuestionCounts,
+    QuestionFilter,
+    QuestionList,
+    QuestionRow,
+    Rated,
+    cited_pages,
+)
+
+WORDS = ("question", "rephrased", "comment")
+ERASED: dict[str, Any] = {"forgotten": True} | dict.fromkeys(WORDS)
+BATCH = 1_000  # documents in a request
+CONFLICTS = 5  # two events of one question may come at once, where a partition has just moved
+
+
+class ElasticOutcomes:
+    """`pagewire.outcomes`, a pipelines.query.log.ports.OutcomeStore and QuestionReader. One per process."""
+
+    def __init__(self, es: AsyncElasticsearch, indexes: Indexes) -> None:
+        self._es = es
+        self._indexes = indexes
+        self._there = False
+
+    async def put(self, event: OutcomeEvent) -> None:
+        """Raises: ElasticsearchDown, ElasticsearchRefused."""
+        if not self._there:
+            await self._indexes.ensure_outcomes()
+            self._there = True
+        match event.event:
+            case Outcome() as outcome:
+                document = _of_outcome(event, outcome)
+            case Rated(feedback=feedback):
+                document = {
+                    "rating": feedback.rating,
+                    "comment": feedback.comment,
+                    "rated_at": feedback.at.isoformat(),
+                    "noted_at": feedback.at.isoformat(),
+                }
+            case Forgotten() as forgotten:
+                await self._forget(event, forgotten)
+                return
+        known = await self._source(event.site, event.request_id)
+        if known.get("forgotten"):
+            document |= ERASED
+        with explained("logging a question"):
+            await self._es.update(
+                index=OUTCOMES,
+                id=_id(event.site, event.request_id),
+                doc=_whose(event.site, event.request_id) | document,
+                doc_as_upsert=True,
+                retry_on_conflict=CONFLICTS,
+            )
+
+    async def _forget(self, event: OutcomeEvent, forgotten: Forgotten) -> None:
+        """Also those of which no outcome has come yet: it will find that it is not wanted."""
+        noted = {"noted_at": forgotten.at.isoformat()}
+        await self._erase(event.site, forgotten.requests, noted)
+        while True:
+            with explained("looking for a conversation's questions"):
+                await self._es.indices.refresh(index=OUTCOMES)
+                found = await self._es.search(
+                    index=OUTCOMES,
+                    query={
+                        "bool": {
+                            "filter": [{"term": {"site": event.site}}, {"term": {"conversation": event.conversation}}],
+                            "must_not": [{"term": {"forgotten": True}}],
+                        }
+                    },
+                    size=BATCH,
+                    source_includes=["request_id"],
+                )
+            hits = found["hits"]["hits"]
+            await self._erase(event.site, (hit["_source"]["request_id"] for hit in hits), {})
+            if len(hits) < BATCH:
+                return
+
+    async def _erase(self, site: str, requests: Iterable[str], more: dict[str, Any]) -> None:
+        operations: list[dict[str, Any]] = []
+        for request in requests:
+            action = {"_id": _id(site, request), "retry_on_conflict": CONFLICTS}
+            document = _whose(site, request) | ERASED | more
+            operations += [{"update": action}, {"doc": document, "doc_as_upsert": True}]
+        if operations:
+            with explained("erasing questions"):
+                answer = await self._es.bulk(index=OUTCOMES, operations=operations)
+            check([item["update"] for item in answer["items"]])
+
+    async def expire(self, site: str, before: datetime) -> int:
+        """Raises: ElasticsearchDown."""
+        old = {"range": {"asked_at": {"lt": before.isoformat()}}}
+        # Feedback or an erasure, whose outcome never came.
+        stray = {
+            "bool": {
+                "filter": [{"range": {"noted_at": {"lt": before.isoformat()}}}],
+                "must_not": [{"exists": {"field": "asked_at"}}],
+            }
+        }
+        query = {"bool": {"filter": [{"term": {"site": site}}], "should": [old, stray], "minimum_should_match": 1}}
+        return await expire(self._es, OUTCOMES, query)
+
+    async def find(self, site: str, wanted: QuestionFilter, limit: int, after: str | None = None) -> QuestionList:
+        """The newest first. Raises: BadCursor. ElasticsearchDown."""
+        with explained(f"reading the questions of site {site}"):
+            try:
+                answer = await self._es.search(
+                    index=OUTCOMES,
+                    query=_query(site, wanted),
+                    sort=[{"asked_at": {"order": "desc", "format": "epoch_millis"}}, {"request_id": "asc"}],
+                    size=limit + 1,  # one more tells whether there are more
+                    search_after=_place(after) if after else None,
+                    track_total_hits=True,
+                    aggregations={
+                        "became": {"terms": {"field": "became"}},
+                        "rating": {"terms": {"field": "rating"}},
+                    },
+                )
+            except NotFoundError:  # nobody has asked anything
+                return QuestionList(counts=QuestionCounts(asked=0), questions=())
+        hits = answer["hits"]["hits"]
+        listed = hits[:limit]
+        counts = {
+            each["key"]: each["doc_count"]
+            for name in ("became", "rating")
+            for each in answer["aggregations"][name]["buckets"]
+        }
+        return QuestionList(
+            counts=QuestionCounts(
+                asked=answer["hits"]["total"]["value"],
+                liked=counts.pop("up", 0),
+                disliked=counts.pop("down", 0),
+                **counts,
+            ),
+            questions=tuple(QuestionRow.of(_logged(hit["_source"])) for hit in listed),
+            next=_cursor(listed[-1]["sort"]) if len(hits) > limit and listed else None,
+        )
+
+    async def get(self, site: str, request_id: str) -> LoggedQuestion | None:
+        """Raises: ElasticsearchDown."""
+        source = await self._source(site, request_id)
+        return _logged(source) if "asked_at" in source else None
+
+    async def _source(self, site: str, request_id: str) -> dict[str, Any]:
+        with explained("reading a logged question"):
+            try:
+                found = await self._es.get(index=OUTCOMES, id=_id(site, request_id))
+            except NotFoundError:
+                return {}
+        source: dict[str, Any] = found["_source"]
+        return source
+
+
+def _id(site: str, request_id: str) -> str:
+    return f"{site}:{request_id}"
+
+
+def _whose(site: str, request_id: str) -> dict[str, Any]:
+    return {"site": site, "request_id": request_id}
+
+
+def _of_outcome(event: OutcomeEvent, outcome: Outcome) -> dict[str, Any]:
+    """Its words beside it, where an erasure finds them."""
+    rest = {name: value for name, value in outcome.dumped().items() if name not in WORDS}
+    return {
+        "conversation": event.conversation,
+        "asked_at": outcome.asked_at.isoformat(),
+        "asked_in": outcome.asked_in,
+        "lang": outcome.lang,
+        "became": outcome.became,
+        "pages": cited_pages(outcome),
+        "question": outcome.question,
+        "rephrased": outcome.rephrased,
+        "outcome": rest,
+    }
+
+
+def _logged(source: dict[str, Any]) -> LoggedQuestion:
+    words = {name: source.get(name) for name in ("question", "rephrased")}
+    feedback = None
+    if rating := source.get("rating"):
+        feedback = Feedback.stored({"rating": rating, "comment": source.get("comment"), "at": source["rated_at"]})
+    return LoggedQuestion(
+        request_id=source["request_id"],
+        site=source["site"],
+        conversation=source["conversation"],
+        outcome=Outcome.stored(source["outcome"] | words),
+        feedback=feedback,
+        erased=bool(source.get("forgotten")),
+    )
+
+
+def _query(site: str, wanted: QuestionFilter) -> dict[str, Any]:
+    filters: list[dict[str, Any]] = [{"term": {"site": site}}, {"exists": {"field": "asked_at"}}]
+    period = {"gte": wanted.since, "lt": wanted.until}
+    if limits := {name: at.isoformat() for name, at in period.items() if at is not None}:
+        filters.append({"range": {"asked_at": limits}})
+    if wanted.lang is not None:
+        spoken = [{"term": {name: wanted.lang}} for name in ("asked_in", "lang")]
+        filters.append({"bool": {"should": spoken, "minimum_should_match": 1}})
+    if wanted.became is not None:
+        filters.append({"term": {"became": wanted.became}})
+    if wanted.feedback == "any":
+        filters.append({"exists": {"field": "rating"}})
+    elif wanted.feedback is not None:
+        filters.append({"term": {"rating": wanted.feedback}})
+    if wanted.page is not None:
+        filters.append({"term": {"pages": wanted.page}})
+    if wanted.text:
+        filters.append({"bool": {"should": [_says(wanted.text, name) for name in WORDS], "minimum_should_match": 1}})
+    return {"bool": {"filter": filters}}
+
+
+def _says(text: str, field: str) -> dict[str, Any]:
+    """All the words, the last one perhaps not whole yet."""
+    return {"match_bool_prefix": {field: {"query": text, "operator": "and"}}}
+
+
+def _cursor(place: list[Any]) -> str:
+    return base64.urlsafe_b64encode(json.dumps(place).encode()).decode().rstrip("=")
+
+
+def _place(cursor: str) -> list[Any]:
+    try:
+        at, request_id = json.loads(base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4)))
+        return [int(at), str(request_id)]
+    except (ValueError, TypeError, binascii.Error) as err:
+        raise BadCursor("`after` must be the `next` of an earlier list") from err

@@ -1,0 +1,142 @@
+"""In-memory sibling of adapters.elastic.outcomes; it passes the same contract tests."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from pipelines.query.log.ports import BadCursor
+from pipelines.runtime.errors import PagewireError
+from schemas.conversation import Feedback
+from schemas.outcome import (
+    Forgotten,
+    LoggedQuestion,
+    Outcome,
+    OutcomeEvent,
+    QuestionCounts,
+    QuestionFilter,
+    QuestionList,
+    QuestionRow,
+    Rated,
+    cited_pages,
+)
+from text.words import words
+
+
+@dataclass
+class _Kept:
+    site: str
+    noted_at: datetime
+    conversation: str = ""
+    outcome: Outcome | None = None
+    feedback: Feedback | None = None
+    forgotten: bool = False
+
+
+@dataclass
+class FakeOutcomes:
+    """Keeps what became of questions in a dict."""
+
+    error: PagewireError | None = None  # raised by everything
+    kept: dict[tuple[str, str], _Kept] = field(default_factory=dict)
+
+    async def put(self, event: OutcomeEvent) -> None:
+        self._fail()
+        match event.event:
+            case Outcome() as outcome:
+                kept = self._of(event.site, event.request_id, outcome.asked_at)
+                kept.outcome, kept.conversation = outcome, event.conversation
+            case Rated(feedback=feedback):
+                self._of(event.site, event.request_id, feedback.at).feedback = feedback
+            case Forgotten(requests=requests, at=at):
+                for request in requests:
+                    self._of(event.site, request, at).forgotten = True
+                for kept in self.kept.values():
+                    same = (kept.site, kept.conversation) == (event.site, event.conversation)
+                    kept.forgotten = kept.forgotten or same
+        for kept in self.kept.values():
+            if kept.forgotten:
+                _erase(kept)
+
+    async def expire(self, site: str, before: datetime) -> int:
+        self._fail()
+        old = [
+            place
+            for place, kept in self.kept.items()
+            if kept.site == site and (kept.outcome.asked_at if kept.outcome else kept.noted_at) < before
+        ]
+        for place in old:
+            del self.kept[place]
+        return len(old)
+
+    async def find(self, site: str, wanted: QuestionFilter, limit: int, after: str | None = None) -> QuestionList:
+        self._fail()
+        every = [one for of, id in self.kept if of == site and (one := await self.get(site, id))]
+        fitting = [one for one in every if _fits(one, wanted)]
+        fitting.sort(key=lambda one: (-one.outcome.asked_at.timestamp(), one.request_id))
+        begin = 0
+        if after is not None:
+            ids = [one.request_id for one in fitting]
+            if after not in ids:
+                raise BadCursor("`after` must be the `next` of an earlier list")
+            begin = ids.index(after) + 1
+        listed = fitting[begin : begin + limit]
+        became = dict(Counter(one.outcome.became for one in fitting))
+        ratings = Counter(one.feedback.rating for one in fitting if one.feedback)
+        return QuestionList(
+            counts=QuestionCounts(asked=len(fitting), liked=ratings["up"], disliked=ratings["down"], **became),
+            questions=tuple(QuestionRow.of(one) for one in listed),
+            next=listed[-1].request_id if listed and begin + limit < len(fitting) else None,
+        )
+
+    async def get(self, site: str, request_id: str) -> LoggedQuestion | None:
+        self._fail()
+        kept = self.kept.get((site, request_id))
+        if kept is None or kept.outcome is None:
+            return None
+        return LoggedQuestion(
+            request_id=request_id,
+            site=site,
+            conversation=kept.conversation,
+            outcome=kept.outcome,
+            feedback=kept.feedback,
+            erased=kept.forgotten,
+        )
+
+    def _of(self, site: str, request_id: str, at: datetime) -> _Kept:
+        return self.kept.setdefault((site, request_id), _Kept(site, at))
+
+    def _fail(self) -> None:
+        if self.error is not None:
+            raise self.error
+
+
+def _erase(kept: _Kept) -> None:
+    if kept.outcome is not None:
+        kept.outcome = kept.outcome.model_copy(update={"question": None, "rephrased": None})
+    if kept.feedback is not None:
+        kept.feedback = kept.feedback.model_copy(update={"comment": None})
+
+
+def _fits(one: LoggedQuestion, wanted: QuestionFilter) -> bool:
+    outcome, rating = one.outcome, one.feedback.rating if one.feedback else None
+    return (
+        (wanted.since is None or outcome.asked_at >= wanted.since)
+        and (wanted.until is None or outcome.asked_at < wanted.until)
+        and wanted.lang in (None, outcome.asked_in, outcome.lang)
+        and wanted.became in (None, outcome.became)
+        and (wanted.feedback is None or (rating is not None and wanted.feedback in ("any", rating)))
+        and (wanted.page is None or wanted.page in cited_pages(outcome))
+        and (not wanted.text or _says(one, wanted.text))
+    )
+
+
+def _says(one: LoggedQuestion, text: str) -> bool:
+    """All the words, the last one perhaps not whole yet."""
+    *whole, last = words(text) or [""]
+    for field_text in (one.outcome.question, one.outcome.rephrased, one.feedback.comment if one.feedback else None):
+        said = words(field_text or "")
+        if set(whole) <= set(said) and any(word.startswith(last) for word in said):
+            return True
+    return False

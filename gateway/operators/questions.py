@@ -1,0 +1,94 @@
+"""What visitors asked, over HTTP: for whoever runs a site, for the console and for spreadsheets."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+from typing import Annotated, Literal
+
+from fastapi import APIRouter, Depends, Header, Path, Query, Response
+from fastapi.responses import StreamingResponse
+from pydantic import AwareDatetime, ValidationError
+
+from gateway.edge.edge import MayAdmin, TheEdge
+from gateway.edge.problems import Problem, invalid
+from pipelines.query.log.listing import csv_lines, pages
+from schemas.outcome import Became, LoggedQuestion, QuestionFilter, QuestionList
+from schemas.query import RequestId
+
+MAX_LISTED = 1_000
+
+router = APIRouter(prefix="/v1/admin/sites/{site}", tags=["operations"])
+
+
+async def query_filter(
+    since: Annotated[AwareDatetime | None, Query(alias="from", description="Asked then or later.")] = None,
+    until: Annotated[AwareDatetime | None, Query(alias="to", description="Asked before.")] = None,
+    lang: Annotated[str | None, Query(description="Asked in, or answered in.")] = None,
+    outcome: Annotated[Became | None, Query(description="What became of it.")] = None,
+    feedback: Annotated[Literal["up", "down", "any"] | None, Query(description="What its visitor thought.")] = None,
+    page: Annotated[str | None, Query(description="The answer cites the page of this id.")] = None,
+    text: Annotated[
+        str | None,
+        Query(max_length=500, description="Words of the question or of the comment; the last may be a beginning."),
+    ] = None,
+) -> QuestionFilter:
+    """The filter from the query string."""
+    try:
+        return QuestionFilter(
+            since=since, until=until, lang=lang, became=outcome, feedback=feedback, page=page, text=text
+        )
+    except ValidationError as err:
+        raise invalid(err.errors(include_input=False, include_url=False)) from None
+
+
+Filter = Annotated[QuestionFilter, Depends(query_filter)]
+
+
+@router.get(
+    "/questions",
+    response_model=QuestionList,
+    responses={200: {"content": {"text/csv": {"schema": {"type": "string"}}}}},
+)
+async def list_questions(
+    site: str,
+    caller: MayAdmin,
+    edge: TheEdge,
+    wanted: Filter,
+    limit: Annotated[int, Query(ge=1, le=MAX_LISTED, description="Of JSON; CSV has all that fit.")] = 100,
+    after: Annotated[str | None, Query(max_length=500, description="`next` of the list before.")] = None,
+    format: Annotated[Literal["json", "csv"] | None, Query(description="Goes before `Accept`.")] = None,
+    accept: Annotated[str, Header()] = "",
+) -> Response:
+    """What visitors asked and what became of it, the newest first, with counts of all that fit.
+
+    As CSV with `format=csv`, or where `Accept` asks for it. A question is listed within seconds of its answer.
+    """
+    if format == "csv" or (format is None and accept.split(";")[0].strip().lower() == "text/csv"):
+        lists = pages(edge.ports.questions, site, wanted)
+        first = await anext(lists)  # what is wrong is told before the first line
+        return StreamingResponse(
+            _csv(first, lists),
+            media_type="text/csv; charset=utf-8",
+            headers={"Content-Disposition": f'attachment; filename="questions-{site}.csv"'},
+        )
+    found = await edge.ports.questions.find(site, wanted, limit, after)
+    return Response(found.model_dump_json(), media_type="application/json")
+
+
+@router.get("/questions/{request_id}")
+async def show_question(
+    site: str, request_id: Annotated[RequestId, Path()], caller: MayAdmin, edge: TheEdge
+) -> LoggedQuestion:
+    """One question: what was found for it, how sure that was, what it cost, and what its visitor thought."""
+    found = await edge.ports.questions.get(site, request_id)
+    if found is None:
+        raise Problem(404, "unknown-question", f"the log of site {site} has no question {request_id}")
+    return found
+
+
+async def _csv(first: QuestionList, rest: AsyncGenerator[QuestionList, None]) -> AsyncGenerator[str, None]:
+    async with aclosing(rest):
+        yield csv_lines(first.questions, header=True)
+        async for page in rest:
+            yield csv_lines(page.questions, header=False)

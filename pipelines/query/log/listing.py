@@ -1,0 +1,53 @@
+"""The question log as a table, for spreadsheets."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import AsyncGenerator, Iterable
+from io import StringIO
+from typing import Any
+
+from pipelines.query.log.ports import QuestionReader
+from schemas.outcome import QuestionFilter, QuestionList, QuestionRow
+
+COLUMNS = tuple(QuestionRow.model_fields)
+PAGE = 1_000  # questions read at once
+# What spreadsheets take for the beginning of a formula (OWASP, CSV injection); visitors write these cells.
+_FORMULA = ("=", "+", "-", "@", "\t", "\r")
+
+
+async def pages(
+    reader: QuestionReader, site: str, wanted: QuestionFilter, limit: int | None = None
+) -> AsyncGenerator[QuestionList, None]:
+    """All questions that fit, or the newest `limit`, a list at a time; the first also where there are none.
+
+    Raises:
+        Retryable.
+    """
+    after, left = None, limit
+    while True:
+        page = await reader.find(site, wanted, PAGE if left is None else min(PAGE, left), after)
+        yield page
+        after, left = page.next, None if left is None else left - len(page.questions)
+        if after is None or left == 0:
+            return
+
+
+def csv_lines(rows: Iterable[QuestionRow], *, header: bool) -> str:
+    """RFC 4180, times in ISO 8601. A cell that would be a formula begins with an apostrophe."""
+    written = StringIO()
+    writer = csv.writer(written)
+    if header:
+        writer.writerow(COLUMNS)
+    for row in rows:
+        values = row.model_dump(mode="json")
+        writer.writerow(_cell(values[name]) for name in COLUMNS)
+    return written.getvalue()
+
+
+def _cell(value: Any) -> Any:
+    if isinstance(value, list):
+        value = " ".join(value)
+    if isinstance(value, str) and value.startswith(_FORMULA):
+        return f"'{value}"
+    return value

@@ -1,0 +1,71 @@
+"""Retention: what visitors said is deleted after the days that their site sets.
+
+A job of our own rather than Elasticsearch's lifecycle: that deletes whole indexes, all sites' together, and needs
+modules that the local engine does not have. Every log worker sweeps; what one has deleted the others do not find.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
+from datetime import datetime, timedelta
+
+import structlog
+
+from pipelines.query.log.ports import Expiring
+from pipelines.runtime.errors import PagewireError
+from pipelines.runtime.settings import Site
+
+logger = structlog.get_logger(__name__)
+
+PAUSE = 3_600.0  # seconds between sweeps: retention is counted in days
+
+
+class Retention:
+    """Deletes what is too old. One per worker.
+
+    Args:
+        now: what time it is for Elasticsearch: a worker whose clock is wrong must not delete anything early.
+    """
+
+    def __init__(
+        self,
+        sites: Mapping[str, Site],
+        outcomes: Expiring,
+        conversations: Expiring,
+        now: Callable[[], Awaitable[datetime]],
+    ) -> None:
+        self._sites = sites
+        self._outcomes = outcomes
+        self._conversations = conversations
+        self._now = now
+        self._task: asyncio.Task[None] | None = None
+
+    async def start(self) -> None:
+        self._task = asyncio.create_task(self._run(), name="retention")
+
+    async def aclose(self) -> None:
+        task, self._task = self._task, None
+        if task is not None:
+            task.cancel()
+            with suppress(asyncio.CancelledError):
+                await task
+
+    async def sweep(self) -> None:
+        """Delete what is too old now. Raises: Retryable."""
+        now = await self._now()
+        for name, site in self._sites.items():
+            kept = site.retention
+            outcomes = await self._outcomes.expire(name, now - timedelta(days=kept.outcomes))
+            conversations = await self._conversations.expire(name, now - timedelta(days=kept.conversations))
+            if outcomes or conversations:
+                logger.info("expired", site=name, outcomes=outcomes, conversations=conversations)
+
+    async def _run(self) -> None:
+        while True:
+            try:
+                await self.sweep()
+            except PagewireError as err:
+                logger.warning("retention did not get through, and tries again", code=err.code, error=str(err))
+            await asyncio.sleep(PAUSE)

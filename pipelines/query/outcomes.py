@@ -1,0 +1,123 @@
+"""Outcomes: what became of a question is said once, after its visitor has had the last event.
+
+answer.events: done ─▶ Outcomes.say ─▶ query.outcomes ─▶ log
+
+Nobody waits for it, and still none is lost: the question's message counts as done when the outcome is confirmed. A
+worker that dies between the two leaves an answer that is complete; who takes the question over finds it in the log of
+events, and says the same outcome (pipelines.query.publish.begin). It may so be said twice, under one id.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import datetime
+
+from pipelines.query.masks import Masks
+from pipelines.query.publish import Published
+from pipelines.query.settings import QuerySettings
+from pipelines.runtime.stage import Sender
+from schemas.answer import Answered, Failed
+from schemas.outcome import Became, Hit, Outcome, OutcomeEvent
+from schemas.query import Question, Rephrased, Retrieved, Source
+from schemas.topics import OUTCOMES
+from text.language import language_of
+
+Known = Question | Rephrased | Retrieved  # what the stages have found out of a question so far
+
+
+class Outcomes:
+    """Says what became of questions, where their site wants that kept. One per stage."""
+
+    def __init__(self, settings: QuerySettings) -> None:
+        self._masks = Masks(settings.sites)
+
+    async def say(self, known: Known, told: Published, sender: Sender) -> None:
+        """Raises: Retryable: not confirmed."""
+        request = question_of(known)
+        if request.logged_as is None or told.end is None or not self._masks.logs(request.site):
+            return
+        said = outcome(known, told.end, told.first_word_at)
+        words = {name: self._masks.kept(request.site, getattr(said, name)) for name in ("question", "rephrased")}
+        event = OutcomeEvent(
+            site=request.site,
+            request_id=request.request_id,
+            conversation=request.logged_as,
+            event=said.model_copy(update=words),
+        )
+        await sender.send(OUTCOMES, event.key, event)
+
+
+def question_of(known: Known) -> Question:
+    return known if isinstance(known, Question) else known.request
+
+
+def outcome(known: Known, end: Answered | Failed, first_word_at: datetime | None) -> Outcome:
+    """What became of a question, its words as they are."""
+    request = question_of(known)
+    rephrased = None if isinstance(known, Question) else known
+    retrieved = known if isinstance(known, Retrieved) else None
+    answered = end if isinstance(end, Answered) else None
+    first = (first_word_at - request.asked_at).total_seconds() * 1000 if first_word_at else None
+    sources = answered.sources if answered else retrieved.sources if retrieved else ()
+    timings = answered.timings_ms if answered else rephrased.timings_ms if rephrased else {}
+    return Outcome(
+        asked_at=request.asked_at,
+        asked_in=language_of(request.question, (request.lang,)),
+        lang=request.lang,
+        question=request.question,
+        rephrased=rephrased.question if rephrased else None,
+        became=became(retrieved, end),
+        mode=rephrased.mode if rephrased else None,
+        courtesy=rephrased.courtesy if rephrased else None,
+        grade=retrieved.grade if retrieved else None,
+        gate=retrieved.gate if retrieved else None,
+        sure=retrieved.sure if retrieved else None,
+        hits=_hits(sources),
+        strategy=answered.strategy if answered else "",
+        extractive=answered.extractive if answered else False,
+        model=answered.usage.model if answered else None,
+        prompt_tokens=answered.usage.prompt_tokens if answered else 0,
+        completion_tokens=answered.usage.completion_tokens if answered else 0,
+        timings_ms=timings,
+        first_token_ms=max(0.0, first) if first is not None else None,  # the clocks of two machines
+        stopped=answered.stopped if answered else False,
+        cut=answered.cut if answered else False,
+        left_out=answered.left_out if answered else 0,
+        failed=end.code if isinstance(end, Failed) else None,
+    )
+
+
+def became(retrieved: Retrieved | None, end: Answered | Failed) -> Became:
+    """What its visitor got."""
+    if retrieved is None or isinstance(end, Failed):
+        return "failed"
+    if retrieved.courtesy is not None:
+        return "courtesy"
+    if not any(source.cited for source in end.sources):
+        return "answered" if end.stopped else "refused"  # who stops an answer was about to get one
+    return "page" if end.extractive and _a_page(retrieved) else "answered"
+
+
+def _a_page(retrieved: Retrieved) -> bool:
+    """Whether quoting showed what its page is about, as `strategies.quote` decides it."""
+    if any(part.sure is None or part.sure.of == "unit" for part in retrieved.parts if part.evidence):
+        return False
+    unsure = retrieved.sure is not None and retrieved.sure.of != "unit"
+    return bool(retrieved.evidence) and (unsure or bool(retrieved.request.replaced))
+
+
+def _hits(sources: Iterable[Source]) -> tuple[Hit, ...]:
+    return tuple(
+        Hit(
+            page_id=source.page_id,
+            lang=source.lang,
+            title=source.title,
+            url=source.url,
+            field=source.field,
+            ord=source.ord,
+            score=source.score,
+            cosine=source.cosine,
+            cited=source.cited,
+        )
+        for source in sources
+    )

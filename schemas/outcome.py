@@ -1,0 +1,187 @@
+"""`query.outcomes`: what became of each question, for whoever runs the site; and what its visitor thought of it."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import AwareDatetime, Field
+
+from schemas.base import Lang, Message, PageId, SiteId, Wire
+from schemas.conversation import Feedback
+from schemas.page import FieldName
+from schemas.query import CourtesyKind, Gate, Grade, RequestId, SearchMode, Sure
+
+# What a visitor got:
+#   answered  an answer that cites pages
+#   page      no answer, but the page that is most likely to have it
+#   refused   neither: the gate saw nothing to answer from, or what was written cites nothing
+#   courtesy  a decent sentence: nothing was asked of the website
+#   failed    an apology: a service was away, or the time was over
+Became = Literal["answered", "page", "refused", "courtesy", "failed"]
+
+
+class Hit(Wire):
+    """A source of the answer, without its text: that lives in the index."""
+
+    page_id: PageId
+    lang: Lang
+    title: str = ""
+    url: str = ""
+    field: FieldName
+    ord: int = Field(ge=0, description="Chunk of the best hit in the passage.")
+    score: float = Field(description="Fused score.")
+    cosine: float | None = Field(default=None, description="Null if found by keywords alone.")
+    cited: bool = False
+
+
+class Outcome(Wire):
+    """What became of a question. No visitor's name, number or access groups; of the text, what is left when masked."""
+
+    type: Literal["outcome"] = "outcome"
+    asked_at: AwareDatetime
+    asked_in: Lang = Field(description="By the question's stop words; where they say nothing, as `lang`.")
+    lang: Lang = Field(description="It was answered in.")
+    question: str | None = Field(description="Masked; null: the site logs no text, or it was erased.")
+    rephrased: str | None = Field(default=None, description="What was searched, masked; null as `question`.")
+    became: Became
+    mode: SearchMode | None = Field(default=None, description="Null: it failed before it was searched.")
+    courtesy: CourtesyKind | None = None
+    grade: Grade | None = Field(default=None, description="Null: it failed before it was searched.")
+    gate: Gate | None = Field(default=None, description="How the gate came to its grade.")
+    sure: Sure | None = Field(default=None, description="How sure the search was of its best evidence.")
+    hits: tuple[Hit, ...] = ()
+    strategy: str = Field(default="", description="A strategy's name, or `quote`; empty: it failed before.")
+    extractive: bool = Field(default=False, description="True when no model wrote the answer.")
+    model: str | None = None
+    prompt_tokens: int = Field(default=0, ge=0)
+    completion_tokens: int = Field(default=0, ge=0)
+    timings_ms: dict[str, float] = Field(default_factory=dict, description="By stage.")
+    first_token_ms: float | None = Field(default=None, description="From the question to the answer's first word.")
+    stopped: bool = Field(default=False, description="Its visitor stopped it.")
+    cut: bool = Field(default=False, description="The model's own token limit ended it.")
+    left_out: int = Field(default=0, ge=0, description="Sentences that the sources do not bear out.")
+    failed: str | None = Field(default=None, description="The code of what its visitor was told.")
+
+
+class Rated(Wire):
+    """What the visitor says of the answer; the newest counts. The comment is masked."""
+
+    type: Literal["rated"] = "rated"
+    feedback: Feedback
+
+
+class Forgotten(Wire):
+    """The visitor has deleted the conversation: its texts must go, also those that are still on their way."""
+
+    type: Literal["forgotten"] = "forgotten"
+    at: AwareDatetime
+    requests: tuple[RequestId, ...] = Field(description="Of the questions that it had.")
+
+
+class OutcomeEvent(Message):
+    """Something that happened to a question. All of one conversation have one key, so they stay in order."""
+
+    site: SiteId
+    request_id: RequestId = Field(description="Of the question; of `forgotten` the conversation's last one.")
+    conversation: str = Field(description="A hash of the conversation's id with a secret of the gateway.")
+    event: Annotated[Outcome | Rated | Forgotten, Field(discriminator="type")]
+
+    @property
+    def key(self) -> str:
+        return self.conversation
+
+
+class QuestionFilter(Wire):
+    """Which logged questions are wanted; what is not given does not matter."""
+
+    since: AwareDatetime | None = Field(default=None, description="Asked then or later.")
+    until: AwareDatetime | None = Field(default=None, description="Asked before.")
+    lang: Lang | None = Field(default=None, description="Asked in, or answered in.")
+    became: Became | None = None
+    feedback: Literal["up", "down", "any"] | None = None
+    page: PageId | None = Field(default=None, description="The answer cites this page.")
+    text: str | None = Field(default=None, description="Words of the question, or of the comment on its answer.")
+
+
+class LoggedQuestion(Wire):
+    """A question in the log, with what its visitor said of the answer."""
+
+    request_id: RequestId
+    site: SiteId
+    conversation: str = Field(description="The same for all questions of a conversation.")
+    outcome: Outcome
+    feedback: Feedback | None = None
+    erased: bool = Field(default=False, description="Its conversation was deleted, and its words with it.")
+
+
+class QuestionRow(Wire):
+    """A line of the list."""
+
+    request_id: RequestId
+    conversation: str
+    asked_at: AwareDatetime
+    asked_in: Lang
+    lang: Lang
+    question: str | None
+    rephrased: str | None = None
+    became: Became
+    grade: Grade | None = None
+    pages: tuple[PageId, ...] = Field(default=(), description="Those that the answer cites.")
+    strategy: str = ""
+    model: str | None = None
+    tokens: int = Field(default=0, ge=0, description="Read and written.")
+    first_token_ms: float | None = None
+    stopped: bool = False
+    failed: str | None = None
+    feedback: Literal["up", "down"] | None = None
+    comment: str | None = None
+
+    @classmethod
+    def of(cls, logged: LoggedQuestion) -> QuestionRow:
+        outcome, feedback = logged.outcome, logged.feedback
+        return cls(
+            request_id=logged.request_id,
+            conversation=logged.conversation,
+            asked_at=outcome.asked_at,
+            asked_in=outcome.asked_in,
+            lang=outcome.lang,
+            question=outcome.question,
+            rephrased=outcome.rephrased,
+            became=outcome.became,
+            grade=outcome.grade,
+            pages=cited_pages(outcome),
+            strategy=outcome.strategy,
+            model=outcome.model,
+            tokens=outcome.prompt_tokens + outcome.completion_tokens,
+            first_token_ms=outcome.first_token_ms,
+            stopped=outcome.stopped,
+            failed=outcome.failed,
+            feedback=feedback.rating if feedback else None,
+            comment=feedback.comment if feedback else None,
+        )
+
+
+class QuestionCounts(Wire):
+    """How many questions fit, and what became of them."""
+
+    asked: int = Field(ge=0)
+    answered: int = Field(default=0, ge=0)
+    page: int = Field(default=0, ge=0, description="Shown the page that is most likely to have it.")
+    refused: int = Field(default=0, ge=0)
+    courtesy: int = Field(default=0, ge=0)
+    failed: int = Field(default=0, ge=0)
+    liked: int = Field(default=0, ge=0)
+    disliked: int = Field(default=0, ge=0)
+
+
+class QuestionList(Wire):
+    """The newest questions that fit."""
+
+    counts: QuestionCounts = Field(description="Of all that fit, not only of those listed.")
+    questions: tuple[QuestionRow, ...]
+    next: str | None = Field(default=None, description="Pass it as `after` for those that follow; null: none do.")
+
+
+def cited_pages(outcome: Outcome) -> tuple[str, ...]:
+    """Ids of the pages that the answer cites, each once, in its order."""
+    return tuple(dict.fromkeys(hit.page_id for hit in outcome.hits if hit.cited))

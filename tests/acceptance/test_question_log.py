@@ -1,0 +1,63 @@
+"""What visitors asked, seen by whoever runs the site: with the command, by HTTP, and gone when a visitor wants it."""
+
+from __future__ import annotations
+
+import csv
+import json
+from io import StringIO
+from typing import Any
+
+import pytest
+
+from tests.acceptance.conftest import System
+from tests.acceptance.system import eventually
+from tests.acceptance.test_story import put
+
+pytestmark = pytest.mark.engine
+
+
+def test_a_question_its_outcome_and_its_feedback_are_read_and_forgotten(system: System) -> None:
+    site, name = system.site, system.instance.site
+    put(site, "lighthouse", "<p>The Quokka lighthouse is 31 metres high.</p>", title="Quokka lighthouse")
+    asked = "How high is the Quokka lighthouse?"
+    answer: dict[str, Any] = site.post("/chat", json={"question": asked}).json()
+    request = answer["request_id"]
+    rated = site.post(
+        f"/answers/{request}/feedback", json={"rating": "down", "comment": "quokka.fan@mail.example, +49 171 2345678"}
+    )
+    assert rated.status_code == 204
+
+    def listed(*options: str) -> dict[str, Any]:
+        done = system.instance.run("questions", name, "--since", "1h", *options, "--json")
+        assert done.returncode == 0, done.stderr
+        found: dict[str, Any] = json.loads(done.stdout)
+        return found
+
+    # The outcome and the feedback are two messages; either may be there first.
+    eventually(lambda: listed("--disliked", "--text", "quokka")["counts"]["disliked"] == 1, every=0.5)
+    [row] = listed("--text", "quokka")["questions"]
+    assert row["request_id"] == request
+    assert row["question"] == asked
+    assert (row["feedback"], row["comment"], row["pages"]) == ("down", "[e-mail], [phone]", ["lighthouse"])
+    assert row["became"] in ("answered", "page")
+    assert row["first_token_ms"] > 0
+    assert listed("--refused", "--text", "quokka")["questions"] == []
+
+    shown = system.instance.run("questions", name, "--text", "quokka")
+    assert shown.stdout.startswith("1 asked, 1 "), shown.stdout
+    assert "1 disliked" in shown.stdout
+    table = system.instance.run("questions", name, "--text", "quokka", "--csv")
+    [line] = csv.DictReader(StringIO(table.stdout))
+    assert (line["request_id"], line["feedback"]) == (request, "down")
+    whole = json.loads(system.instance.run("questions", name, request).stdout)
+    assert whole["outcome"]["hits"][0]["page_id"] == "lighthouse"
+    assert whole["outcome"]["timings_ms"].keys() >= {"rephrase", "retrieve", "answer"}
+    assert system.instance.run("questions", name, "request-of-nobody").returncode == 1
+    assert system.instance.run("questions", "nowhere").returncode != 0
+    assert system.instance.run("questions", name, "--outcome", "lost").returncode == 2
+
+    assert site.delete(f"/conversations/{answer['conversation_id']}").status_code == 204
+    forgotten = json.loads(system.instance.run("questions", name, request).stdout)
+    assert (forgotten["erased"], forgotten["outcome"]["question"]) == (True, None)
+    assert (forgotten["feedback"]["rating"], forgotten["feedback"]["comment"]) == ("down", None)
+    assert "quokka.fan" not in json.dumps(forgotten).casefold()

@@ -1,0 +1,197 @@
+"""What the question log relies on, the same for the real Elasticsearch and for its in-memory sibling."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from datetime import timedelta
+from typing import Any, Protocol
+from uuid import uuid4
+
+import pytest
+
+from adapters.elastic.bundle import Elastic
+from adapters.elastic.outcomes import ElasticOutcomes
+from adapters.fake_outcomes import FakeOutcomes
+from pipelines.query.log.ports import BadCursor, OutcomeStore, QuestionReader
+from schemas.conversation import Feedback
+from schemas.outcome import Forgotten, Hit, Outcome, OutcomeEvent, QuestionFilter, QuestionList, Rated
+from schemas.query import Gate
+from tests.asking import NOON
+from tests.engine_fixture import Servers
+from wiring.settings import Settings
+
+
+class Store(OutcomeStore, QuestionReader, Protocol):
+    """Both sides of it."""
+
+
+@pytest.fixture(params=["fake", pytest.param("real", marks=pytest.mark.engine)])
+async def store(request: pytest.FixtureRequest) -> AsyncIterator[Store]:
+    if request.param == "fake":
+        yield FakeOutcomes()
+        return
+    engine: Servers = request.getfixturevalue("engine")
+    async with Elastic(engine.elasticsearch, Settings()) as elastic:
+        yield ElasticOutcomes(elastic.es, elastic.indexes)
+
+
+@pytest.fixture
+def site() -> str:
+    """Nobody else's on servers that are everybody's."""
+    return f"t{uuid4().hex[:10]}"
+
+
+def happened(site: str, n: int, event: Outcome | Rated | Forgotten, conversation: str = "c1") -> OutcomeEvent:
+    return OutcomeEvent(site=site, request_id=f"request-{n:04}", conversation=conversation, event=event)
+
+
+def outcome(minutes: int = 0, **changes: Any) -> Outcome:
+    gate = Gate(distance=0.2, entropy=0, subject=0.5, by_figures=0, signals={"top": 0.8})
+    return Outcome(
+        asked_at=NOON + timedelta(minutes=minutes),
+        asked_in="en",
+        lang="en",
+        question="When does the pool open?",
+        rephrased="opening hours pool",
+        became="answered",
+        grade=0,
+        gate=gate,
+        hits=(
+            Hit(page_id="pool", lang="en", field="content", ord=3, score=0.5, cosine=0.8, cited=True),
+            Hit(page_id="sauna", lang="en", field="title", ord=0, score=0.4),
+        ),
+        timings_ms={"answer": 7.5},
+    ).model_copy(update=changes)
+
+
+def rated(rating: str = "down", comment: str | None = "The hours are wrong.") -> Rated:
+    return Rated(feedback=Feedback.stored({"rating": rating, "comment": comment, "at": NOON}))
+
+
+async def listed(store: Store, site: str, count: int, limit: int = 50, **wanted: Any) -> QuestionList:
+    """Once it has that many: an index refreshes without telling."""
+    async with asyncio.timeout(20):
+        while True:
+            found = await store.find(site, QuestionFilter(**wanted), limit)
+            if found.counts.asked == count:
+                return found
+            await asyncio.sleep(0.05)
+
+
+async def test_an_outcome_is_read_as_it_was_said_and_twice_is_once(store: Store, site: str) -> None:
+    for _ in range(2):
+        await store.put(happened(site, 1, outcome()))
+    kept = await store.get(site, "request-0001")
+    assert kept is not None
+    assert (kept.outcome, kept.conversation, kept.feedback, kept.erased) == (outcome(), "c1", None, False)
+    assert (await listed(store, site, 1)).counts.answered == 1
+    assert await store.get(f"{site}x", "request-0001") is None
+
+
+@pytest.mark.parametrize("first", ["outcome", "feedback"])
+async def test_feedback_joins_its_question_whichever_comes_first(store: Store, site: str, first: str) -> None:
+    events = [happened(site, 1, outcome()), happened(site, 1, rated("up", None)), happened(site, 1, rated())]
+    if first == "feedback":
+        events = [*events[1:], events[0]]
+    for event in events:
+        await store.put(event)
+    kept = await store.get(site, "request-0001")
+    assert kept is not None
+    assert kept.feedback == rated().feedback
+    assert kept.outcome == outcome()
+
+
+async def test_feedback_alone_is_no_question(store: Store, site: str) -> None:
+    await store.put(happened(site, 1, rated()))
+    await store.put(happened(site, 2, outcome()))
+    assert await store.get(site, "request-0001") is None
+    assert [row.request_id for row in (await listed(store, site, 1)).questions] == ["request-0002"]
+
+
+async def test_questions_are_found_by_all_that_is_known_of_them(store: Store, site: str) -> None:
+    await store.put(happened(site, 1, outcome()))
+    await store.put(happened(site, 1, rated()))
+    await store.put(
+        happened(site, 2, outcome(1, became="refused", asked_in="de", question="Sauna?", rephrased=None, hits=()))
+    )
+    await store.put(happened(site, 3, outcome(2, became="failed", question=None, rephrased=None, failed="timeout")))
+    everything = await listed(store, site, 3)
+    assert [row.request_id for row in everything.questions] == ["request-0003", "request-0002", "request-0001"]
+    assert everything.next is None
+    counts = everything.counts
+    assert (counts.answered, counts.refused, counts.failed, counts.liked, counts.disliked) == (1, 1, 1, 0, 1)
+    assert everything.questions[2].pages == ("pool",)
+    assert everything.questions[2].comment == "The hours are wrong."
+    for wanted, expected in (
+        ({"became": "refused"}, [2]),
+        ({"lang": "de"}, [2]),
+        ({"lang": "en"}, [3, 2, 1]),
+        ({"feedback": "down"}, [1]),
+        ({"feedback": "any"}, [1]),
+        ({"feedback": "up"}, []),
+        ({"page": "pool"}, [3, 1]),
+        ({"page": "sauna"}, []),
+        ({"since": NOON + timedelta(minutes=1)}, [3, 2]),
+        ({"until": NOON + timedelta(minutes=1)}, [1]),
+        ({"text": "POOL op"}, [1]),
+        ({"text": "hours wrong"}, [1]),
+        ({"text": "sau"}, [2]),
+        ({"text": "pool sauna"}, []),
+    ):
+        found = await store.find(site, QuestionFilter(**wanted), 50)
+        assert [int(row.request_id[-4:]) for row in found.questions] == expected, wanted
+        assert found.counts.asked == len(expected)
+
+
+async def test_a_long_list_is_read_page_by_page(store: Store, site: str) -> None:
+    for n in range(5):
+        await store.put(happened(site, n, outcome(n // 2)))  # two at a time are of the same moment
+    page = await listed(store, site, 5, limit=2)
+    seen = [row.request_id for row in page.questions]
+    while page.next is not None:
+        assert page.counts.asked == 5
+        page = await store.find(site, QuestionFilter(), 2, page.next)
+        seen += [row.request_id for row in page.questions]
+    assert seen == [f"request-{n:04}" for n in (4, 2, 3, 0, 1)]
+    with pytest.raises(BadCursor):
+        await store.find(site, QuestionFilter(), 2, "not-a-cursor")
+
+
+async def test_a_site_that_nobody_has_asked_has_no_questions(store: Store, site: str) -> None:
+    found = await store.find(site, QuestionFilter(), 50)
+    assert (found.counts.asked, found.questions, found.next) == (0, (), None)
+
+
+async def test_a_conversation_is_forgotten_also_what_is_still_on_its_way(store: Store, site: str) -> None:
+    await store.put(happened(site, 1, outcome()))
+    await store.put(happened(site, 1, rated()))
+    await store.put(happened(site, 2, outcome(), conversation="c2"))
+    await store.put(happened(site, 9, Forgotten(at=NOON, requests=("request-0009",))))
+    await store.put(happened(site, 9, outcome()))  # its answer was under way
+    await store.put(happened(site, 9, rated()))
+    await listed(store, site, 3)
+    for n in (1, 9):
+        kept = await store.get(site, f"request-{n:04}")
+        assert kept is not None
+        assert kept.erased
+        assert kept.outcome == outcome(question=None, rephrased=None)  # what was found is no word of the visitor's
+        assert kept.feedback is not None
+        assert (kept.feedback.rating, kept.feedback.comment) == ("down", None)
+    other = await store.get(site, "request-0002")
+    assert other is not None
+    assert other.outcome == outcome()
+    assert (await store.find(site, QuestionFilter(text="wrong"), 50)).counts.asked == 0
+
+
+async def test_what_is_too_old_goes_with_its_feedback(store: Store, site: str) -> None:
+    await store.put(happened(site, 1, outcome(-1)))
+    await store.put(happened(site, 1, rated()))  # later than the limit; its question counts
+    await store.put(happened(site, 2, outcome()))
+    await store.put(happened(site, 3, rated()))  # its outcome never came
+    assert await store.expire(f"{site}x", NOON) == 0
+    assert await store.expire(site, NOON) == 1
+    assert await store.expire(site, NOON) == 0
+    assert await store.get(site, "request-0001") is None
+    assert await store.get(site, "request-0002") is not None
+    assert await store.expire(site, NOON + timedelta(seconds=1)) == 2

@@ -1,0 +1,101 @@
+"""The log stage: outcomes are kept, and go when their time is over."""
+
+from __future__ import annotations
+
+import asyncio
+from datetime import datetime, timedelta
+
+import pytest
+
+from adapters.elastic.client import ElasticsearchDown
+from adapters.fake_outcomes import FakeOutcomes
+from gateway.fake_conversations import FakeConversations
+from pipelines.conversations.conversations import VersionedConversation
+from pipelines.conversations.turns import ConversationOwner, begun
+from pipelines.query.log.handler import log_handler
+from pipelines.query.log.retention import Retention
+from pipelines.runtime.record import Record
+from pipelines.runtime.settings import RetentionSettings
+from schemas.outcome import Outcome, OutcomeEvent
+from tests.asking import NOON, question
+from wiring.settings import Settings, SiteSettings
+
+SITES = {
+    "town": SiteSettings(),
+    "village": SiteSettings(retention=RetentionSettings(conversations=1, outcomes=2)),
+}
+
+
+def outcome(site: str, asked_at: datetime = NOON) -> OutcomeEvent:
+    said = Outcome(asked_at=asked_at, asked_in="en", lang="en", question="?", became="refused")
+    return OutcomeEvent(site=site, request_id="request-0001", conversation="c1", event=said)
+
+
+async def kept() -> tuple[FakeOutcomes, FakeConversations]:
+    outcomes, conversations = FakeOutcomes(), FakeConversations()
+    for site in SITES:
+        await outcomes.put(outcome(site))
+        asked = question().model_copy(update={"site": site})
+        owner = ConversationOwner(site, "visitor:v1")
+        await conversations.put(VersionedConversation(begun(owner, asked, "3.4.1")))
+    return outcomes, conversations
+
+
+@pytest.mark.parametrize(
+    ("days", "questions", "talks"),
+    [
+        (0.5, ["town", "village"], ["town", "village"]),
+        (1.5, ["town", "village"], ["town"]),
+        (2.5, ["town"], ["town"]),
+        (89, ["town"], ["town"]),
+        (91, ["town"], []),
+        (364, ["town"], []),
+        (366, [], []),
+    ],
+)
+async def test_each_site_keeps_what_was_said_for_its_own_days(
+    days: float, questions: list[str], talks: list[str]
+) -> None:
+    outcomes, conversations = await kept()
+
+    async def moved() -> datetime:
+        return NOON + timedelta(days=days)
+
+    await Retention(SITES, outcomes, conversations, moved).sweep()
+    assert sorted(site for site, _ in outcomes.kept) == questions
+    assert sorted(owner.site for owner, _ in conversations.kept) == talks
+
+
+async def test_a_sweep_that_did_not_get_through_is_made_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pipelines.query.log.retention.PAUSE", 0.0)
+    outcomes, conversations = await kept()
+    outcomes.error = ElasticsearchDown("away")
+    asked = asyncio.Event()
+
+    async def now() -> datetime:
+        asked.set()
+        return NOON + timedelta(days=400)
+
+    retention = Retention(SITES, outcomes, conversations, now)
+    await retention.start()
+    async with asyncio.timeout(5):
+        await asked.wait()
+        outcomes.error = None
+        while outcomes.kept or conversations.kept:  # noqa: ASYNC110  # it tells nobody
+            await asyncio.sleep(0)
+    await retention.aclose()
+    assert [task for task in asyncio.all_tasks() if task.get_name() == "retention"] == []
+
+
+async def test_an_outcome_becomes_a_document() -> None:
+    store = FakeOutcomes()
+    value = outcome("town").encode()
+    await log_handler(store)(Record("query.outcomes", 0, 1, b"c", value), None)  # type: ignore[arg-type]
+    logged = await store.get("town", "request-0001")
+    assert logged is not None
+    assert logged.outcome.became == "refused"
+
+
+def test_the_defaults_are_a_quarter_and_a_year() -> None:
+    site = Settings().sites["demo"]
+    assert (site.retention.conversations, site.retention.outcomes, site.log_questions) == (90, 365, "on")

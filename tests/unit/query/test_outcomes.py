@@ -1,0 +1,250 @@
+"""Outcomes: said once an answer has ended, of every question, and with no words that its site does not want kept."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from adapters.elastic.client import ElasticsearchDown
+from adapters.embedders.fake import FakeEmbedder
+from adapters.fakes import FakeSender
+from pipelines.query import giving_up
+from pipelines.query.answer.answering import Answering
+from pipelines.query.answer.handler import answer_handler
+from pipelines.query.answer.stops import Stops
+from pipelines.query.giving_up import apology, impatient
+from pipelines.query.outcomes import Known, Outcomes, became, outcome
+from pipelines.query.publish import Published
+from pipelines.query.site_prompts import SitePrompts
+from pipelines.runtime.dead_letters import DeadLetter
+from pipelines.runtime.errors import Retryable
+from pipelines.runtime.record import Record
+from pipelines.runtime.settings import QuestionLogging
+from schemas.answer import Answered, AnswerEvent, Done, Failed, Token, Usage
+from schemas.base import Message
+from schemas.outcome import Outcome, OutcomeEvent
+from schemas.query import Evidence, Gate, Part, Question, Rephrased, Retrieved, Source, Sure
+from schemas.topics import ANSWERS, OUTCOMES, Topic
+from tests.asking import NOON, question, retrieved, source
+from wiring.settings import Settings, SiteSettings
+
+LOGGED = question().model_copy(update={"logged_as": "hash"})
+CONTACT = {"en": "The town hall: 030 23125-100 or hall@town.example."}
+
+
+def settings(log_questions: QuestionLogging = "on") -> Settings:
+    site = SiteSettings(title="Town", timezone="Europe/Berlin", contact=CONTACT, log_questions=log_questions)
+    return Settings(sites={"town": site})
+
+
+def passages(**changes: Any) -> Retrieved:
+    asked = question("When does the pool open?", lang="de").model_copy(
+        update={"logged_as": "hash", "deadline": datetime.now(UTC) + timedelta(minutes=1)}
+    )
+    gate = Gate(distance=0.2, entropy=0, subject=0.5, by_figures=0, score=0.9, threshold=0.4, signals={"top": 0.8})
+    known = retrieved(source(1, "The pool opens at 9."), source(2, "A sauna."))
+    return known.model_copy(update={"request": asked, "gate": gate, "timings_ms": {"retrieve": 5.0}} | changes)
+
+
+def answered(*sources: Source, **changes: Any) -> Answered:
+    return Answered(text="At 9.", citations=(), sources=sources, extractive=True, strategy="quote").model_copy(
+        update=changes
+    )
+
+
+def cited(n: int = 1) -> Source:
+    return source(n, "The pool opens at 9.").model_copy(update={"cited": True})
+
+
+def evidence(n: int = 1) -> Evidence:
+    return Evidence(n=n, start=0, text="The pool opens at 9.", kind="prose", block=0, score=1.0)
+
+
+def logged(sender: FakeSender) -> list[OutcomeEvent]:
+    return [sent.message for sent in sender.sent if isinstance(sent.message, OutcomeEvent)]
+
+
+async def said(known: Known, told: Published, wanted: QuestionLogging = "on") -> OutcomeEvent | None:
+    sender = FakeSender()
+    await Outcomes(settings(wanted)).say(known, told, sender)
+    assert {(sent.topic, sent.key) for sent in sender.sent} <= {(OUTCOMES, "hash")}
+    return next(iter(logged(sender)), None)
+
+
+def test_an_outcome_says_how_the_question_was_answered() -> None:
+    usage = Usage(model="m", prompt_tokens=100, completion_tokens=20)
+    end = answered(
+        cited(), source(2, "A sauna."), usage=usage, strategy="plain", extractive=False, timings_ms={"answer": 7.0}
+    )
+    got = outcome(passages(), end, NOON + timedelta(milliseconds=250))
+    assert (got.became, got.asked_in, got.lang, got.grade) == ("answered", "en", "de", 0)
+    assert (got.question, got.rephrased) == ("When does the pool open?", "Is the pool open on Sundays?")
+    assert [(hit.page_id, hit.cited) for hit in got.hits] == [("p1", True), ("p2", False)]
+    assert (got.model, got.prompt_tokens, got.completion_tokens, got.strategy) == ("m", 100, 20, "plain")
+    assert got.gate is not None
+    assert got.gate.signals == {"top": 0.8}
+    assert (got.first_token_ms, got.timings_ms) == (250, {"answer": 7.0})
+    assert "opens at 9" not in got.model_dump_json()  # passages live in the index
+
+
+UNSURE = Sure(of="page", unit=0.1, page=0.8)
+SURE = Sure(of="unit", unit=0.9, page=0.9)
+
+
+@pytest.mark.parametrize(
+    ("known", "end", "expected"),
+    [
+        (passages(), answered(cited()), "answered"),
+        (passages(sure=SURE, evidence=(evidence(),)), answered(cited()), "answered"),
+        (passages(sure=UNSURE, evidence=(evidence(),)), answered(cited()), "page"),
+        (passages(sure=UNSURE, evidence=(evidence(),)), answered(cited(), extractive=False), "answered"),
+        (
+            passages(
+                sure=UNSURE, evidence=(evidence(),), parts=(Part(question="?", evidence=(evidence(),), sure=SURE),)
+            ),
+            answered(cited()),
+            "answered",
+        ),
+        (passages(grade=5), answered(source(1, "")), "refused"),
+        (passages(), answered(), "refused"),
+        (passages(), answered(stopped=True), "answered"),
+        (passages(courtesy="thanks"), answered(), "courtesy"),
+        (passages(), Failed(code="timeout", message="Too slow."), "failed"),
+        (None, Failed(code="timeout", message="Too slow."), "failed"),
+    ],
+)
+def test_what_became_of_a_question(known: Retrieved | None, end: Answered | Failed, expected: str) -> None:
+    assert became(known, end) == expected
+
+
+async def test_words_are_masked_but_for_what_the_site_publishes() -> None:
+    text = "I am anna@mail.example, 0171 2345678. Is hall@town.example or 030 23125-100 right?"
+    known = passages(question=text)
+    event = await said(known, Published(answered(cited()), None))
+    assert event is not None
+    assert isinstance(event.event, Outcome)
+    assert event.event.rephrased == "I am [e-mail], [phone]. Is hall@town.example or 030 23125-100 right?"
+
+
+async def test_a_site_can_do_without_words_or_without_the_log() -> None:
+    told = Published(answered(cited()), None)
+    event = await said(passages(), told, "without-text")
+    assert event is not None
+    assert isinstance(event.event, Outcome)
+    assert (event.event.question, event.event.rephrased, event.event.grade) == (None, None, 0)
+    assert "pool" not in event.event.model_copy(update={"hits": ()}).model_dump_json()
+    assert await said(passages(), told, "off") is None
+
+
+async def test_what_an_operator_tries_out_is_not_logged() -> None:
+    """`pagewire ask` and `check` ask without a gateway, which says how a question is logged."""
+    asked = passages().request.model_copy(update={"logged_as": None})
+    assert await said(passages(request=asked), Published(answered(cited()), None)) is None
+
+
+async def test_nobody_is_named() -> None:
+    asked = passages().request.model_copy(update={"groups": ("staff",), "conversation_id": "conversation-1"})
+    event = await said(passages(request=asked), Published(answered(cited()), None))
+    assert event is not None
+    assert event.conversation == "hash"
+    assert "conversation-1" not in event.model_dump_json()
+    assert "staff" not in event.model_dump_json()
+
+
+class Log:
+    """What was written of the answer already."""
+
+    def __init__(self, *written: AnswerEvent) -> None:
+        self._written = written
+
+    async def of_key(self, key: str, since_ms: int) -> list[Record]:
+        at = round(NOON.timestamp() * 1000) + 300
+        return [Record("answer.events", 0, i, None, e.encode(), timestamp_ms=at) for i, e in enumerate(self._written)]
+
+
+class Tail:
+    async def start(self) -> None: ...
+
+    async def aclose(self) -> None: ...
+
+
+class Models:
+    async def for_site(self, site: str) -> FakeEmbedder:
+        return FakeEmbedder()
+
+
+async def handled(known: Retrieved, log: Log, *, fresh: bool, sender: FakeSender | None = None) -> FakeSender:
+    sender = sender or FakeSender()
+    answering = Answering(settings(), SitePrompts(), {})
+    handle = answer_handler(answering, Models(), log, Stops(log, lambda deliver: Tail()), Outcomes(settings()))
+    await handle(Record("query.retrieved", 0, 9, b"c", known.encode(), fresh=fresh), sender)
+    return sender
+
+
+async def test_the_outcome_is_said_after_the_visitor_has_all_of_the_answer() -> None:
+    sent = (await handled(passages(), Log(), fresh=True)).sent
+    assert [one.topic for one in sent[-2:]] == [ANSWERS, OUTCOMES]
+    assert isinstance(sent[-2].message, AnswerEvent)
+    assert sent[-2].message.final
+    assert isinstance(sent[-1].message, OutcomeEvent)
+    assert isinstance(sent[-1].message.event, Outcome)
+    assert sent[-1].message.event.first_token_ms
+
+
+async def test_an_outcome_that_was_not_said_is_said_by_whoever_comes_next() -> None:
+    class Dies(FakeSender):
+        async def send(self, topic: Topic, key: str, message: Message, **kwargs: Any) -> None:
+            if topic is OUTCOMES:
+                raise Retryable("the broker is away")
+            await super().send(topic, key, message, **kwargs)
+
+    first = Dies()
+    with pytest.raises(Retryable):
+        await handled(passages(), Log(), fresh=True, sender=first)
+    written = [one.message for one in first.sent if isinstance(one.message, AnswerEvent)]
+    [again] = logged(await handled(passages(), Log(*written), fresh=False))
+    [once] = logged(await handled(passages(), Log(), fresh=True))
+    volatile = {"first_token_ms": 0.0, "timings_ms": {}}
+    assert isinstance(again.event, Outcome)
+    assert isinstance(once.event, Outcome)
+    assert again.event.first_token_ms == 300
+    assert again.event.model_copy(update=volatile) == once.event.model_copy(update=volatile)
+    assert again.request_id == once.request_id
+
+
+async def away(record: Record, sender: Any) -> None:
+    raise ElasticsearchDown("connection refused")
+
+
+@pytest.mark.parametrize(
+    ("message", "read"),
+    [
+        (LOGGED, giving_up.asked),
+        (Rephrased(request=LOGGED, question="?", mode="semantic"), giving_up.rephrased),
+        (retrieved().model_copy(update={"request": LOGGED}), giving_up.retrieved),
+    ],
+    ids=["rephrase", "retrieve", "answer"],
+)
+async def test_a_question_that_was_given_up_has_an_outcome(
+    message: Question | Rephrased | Retrieved, read: Any
+) -> None:
+    outcomes, sender = Outcomes(settings()), FakeSender()
+    record = Record("any", 0, 1, b"c", message.encode())
+    await impatient(away, read, settings(), SitePrompts(), Log(), outcomes)(record, sender)
+    letter = DeadLetter("answer", "t", 0, 0, 0, "X", "no-such-code", "why", 6, NOON, NOON)
+    await apology(read, SitePrompts(), Log(), outcomes)(record, letter, sender)
+    failed = [(event.event.became, event.event.failed) for event in logged(sender) if isinstance(event.event, Outcome)]
+    assert failed == [("failed", "elasticsearch-unavailable"), ("failed", "no-such-code")]
+
+
+async def test_what_was_answered_is_not_logged_as_failed() -> None:
+    written = [
+        AnswerEvent(request_id=question().request_id, seq=seq, event=event)
+        for seq, event in enumerate((Token(text="At 9."), answered(cited()), Done()))
+    ]
+    sender = FakeSender()
+    handle = impatient(away, giving_up.retrieved, settings(), SitePrompts(), Log(*written), Outcomes(settings()))
+    await handle(Record("any", 0, 1, b"c", retrieved().model_copy(update={"request": LOGGED}).encode()), sender)
+    assert [event.event.became for event in logged(sender) if isinstance(event.event, Outcome)] == ["answered"]
