@@ -17,7 +17,7 @@ from typing import Literal
 import yaml
 
 from bench.report import interval, report
-from text.masking import Personal, personal, published, regions_of
+from text.masking import Kind, Personal, personal, published, regions_of
 
 CASES = Path(__file__).with_name("masking.yaml")
 HOLD_OUT = 0.5
@@ -62,7 +62,7 @@ def _read(sites: dict[str, dict[str, str]]) -> Iterator[Case]:
             end = 0
             for mark in MARK.finditer(line):
                 text += line[end : mark.start()]
-                kind = mark["kind"]
+                kind: Kind = mark["kind"]  # type: ignore[assignment]  # the next line looks
                 assert kind in KINDS, line
                 marked.append(Personal(kind, len(text), len(text) + len(mark["text"])))
                 text, end = text + mark["text"], mark.end()

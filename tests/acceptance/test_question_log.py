@@ -18,12 +18,17 @@ pytestmark = pytest.mark.engine
 
 def test_a_question_its_outcome_and_its_feedback_are_read_and_forgotten(system: System) -> None:
     site, name = system.site, system.instance.site
-    put(site, "lighthouse", "<p>The Quokka lighthouse is 31 metres high.</p>", title="Quokka lighthouse")
-    asked = "How high is the Quokka lighthouse?"
+    for n, subject in enumerate(("market", "theatre", "museum")):  # of a site with one page no word tells anything
+        put(site, f"log{n}", f"<p>The {subject} opens at {n + 8} in the morning.</p>", title=subject.capitalize())
+    saved = put(site, "funicular", "<p>A funicular ticket costs 6 euros for adults.</p>", title="Funicular")
+    assert saved.status_code == 200, saved.text
+    asked = "How much is a funicular ticket for adults?"
     answer: dict[str, Any] = site.post("/chat", json={"question": asked}).json()
+    assert [source["page_id"] for source in answer["sources"] if source["cited"]] == ["funicular"], json.dumps(answer)
     request = answer["request_id"]
     rated = site.post(
-        f"/answers/{request}/feedback", json={"rating": "down", "comment": "quokka.fan@mail.example, +49 171 2345678"}
+        f"/answers/{request}/feedback",
+        json={"rating": "down", "comment": "funicular.fan@mail.example, +49 171 2345678"},
     )
     assert rated.status_code == 204
 
@@ -34,24 +39,24 @@ def test_a_question_its_outcome_and_its_feedback_are_read_and_forgotten(system: 
         return found
 
     # The outcome and the feedback are two messages; either may be there first.
-    eventually(lambda: listed("--disliked", "--text", "quokka")["counts"]["disliked"] == 1, every=0.5)
-    [row] = listed("--text", "quokka")["questions"]
+    eventually(lambda: listed("--disliked", "--text", "funicular")["counts"]["disliked"] == 1, every=0.5)
+    [row] = listed("--text", "funicular")["questions"]
     assert row["request_id"] == request
     assert row["question"] == asked
-    assert (row["feedback"], row["comment"], row["pages"]) == ("down", "[e-mail], [phone]", ["lighthouse"])
+    assert (row["feedback"], row["comment"], row["pages"]) == ("down", "[e-mail], [phone]", ["funicular"])
     assert row["became"] in ("answered", "page")
     assert row["first_token_ms"] > 0
-    assert listed("--refused", "--text", "quokka")["questions"] == []
+    assert listed("--refused", "--text", "funicular")["questions"] == []
 
-    shown = system.instance.run("questions", name, "--text", "quokka")
+    shown = system.instance.run("questions", name, "--text", "funicular")
     assert shown.stdout.startswith("1 asked, 1 "), shown.stdout
     assert "1 disliked" in shown.stdout
-    table = system.instance.run("questions", name, "--text", "quokka", "--csv")
+    table = system.instance.run("questions", name, "--text", "funicular", "--csv")
     [line] = csv.DictReader(StringIO(table.stdout))
     assert (line["request_id"], line["feedback"]) == (request, "down")
     whole = json.loads(system.instance.run("questions", name, request).stdout)
-    assert whole["outcome"]["hits"][0]["page_id"] == "lighthouse"
-    assert whole["outcome"]["timings_ms"].keys() >= {"rephrase", "retrieve", "answer"}
+    assert whole["outcome"]["hits"][0]["page_id"] == "funicular"
+    assert whole["outcome"]["timings_ms"].keys() >= {"rephrase", "answer"}
     assert system.instance.run("questions", name, "request-of-nobody").returncode == 1
     assert system.instance.run("questions", "nowhere").returncode != 0
     assert system.instance.run("questions", name, "--outcome", "lost").returncode == 2
@@ -60,4 +65,4 @@ def test_a_question_its_outcome_and_its_feedback_are_read_and_forgotten(system: 
     forgotten = json.loads(system.instance.run("questions", name, request).stdout)
     assert (forgotten["erased"], forgotten["outcome"]["question"]) == (True, None)
     assert (forgotten["feedback"]["rating"], forgotten["feedback"]["comment"]) == ("down", None)
-    assert "quokka.fan" not in json.dumps(forgotten).casefold()
+    assert "funicular.fan" not in json.dumps(forgotten).casefold()
