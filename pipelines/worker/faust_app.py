@@ -136,6 +136,13 @@ class SafeConsumer(driver.Consumer):  # type: ignore[misc]
         stage that handles saves as fast as they are written.
         """
         tp = TP(partition.topic, partition.partition)
+        read = self._read_offset.get(tp)
+        if fetched and read is not None and fetched[0].offset < read:
+            # A leader that was taken for dead knows less than we have read: aiokafka begins at the beginning again.
+            # Faust would drop what it has seen without a word, and what is dropped is never finished.
+            log.warning("a partition is read again", topic=tp.topic, partition=tp.partition, offset=fetched[0].offset)
+            self.book.forget([tp])
+            self._read_offset[tp] = None
         self.book.fetched(tp, (record.offset for record in fetched))
         lane = self.app.stage.lane
         if lane is None:

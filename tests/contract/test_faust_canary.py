@@ -186,6 +186,11 @@ RELIED_ON: tuple[tuple[Callable[..., Any], str, str], ...] = (
     ),
     (AIOKafkaConsumer.start, "fetch_max_bytes=self._fetch_max_bytes", "settings after the constructor count"),
     (AIOKafkaProducer.__init__, "enable_idempotence", "the sender is idempotent"),
+    (
+        base.Consumer._drain_messages,
+        "if r_offset is None or offset >= r_offset:",
+        "what Faust has read it drops when it comes again",
+    ),
     (Service._crash, "self._crashed.set()", "the runner waits for crashes"),
     (Service._crash, "self.crash_reason = reason", "and tells why"),
     (Stream.noack, "enable_acks=False", "Faust acknowledges nothing"),
@@ -435,6 +440,24 @@ async def test_the_commit_stops_at_what_is_not_finished(app: SafeApp, thread: Fa
     app.consumer.finished(_record(4))
     await app.consumer.commit()
     assert thread.commits[1:] == [{A: 8}]
+
+
+async def test_what_is_read_again_without_a_new_assignment_is_worked_on_again(app: SafeApp, thread: FakeThread) -> None:
+    """A leader that came back out of the past has shorter logs; Faust would drop all that it has seen."""
+    thread.fetched = {A: [3, 4]}
+    await app.consumer._getmany(active_partitions={A}, timeout=1.0)
+    for offset in (3, 4):
+        app.consumer.finished(_record(offset))
+    app.consumer._read_offset[A] = 4
+    thread.fetched = {A: [4, 5]}  # where Faust stands: nothing went back
+    await app.consumer._getmany(active_partitions={A}, timeout=1.0)
+    assert app.consumer._read_offset[A] == 4
+    thread.fetched = {A: [0, 3]}
+    await app.consumer._getmany(active_partitions={A}, timeout=1.0)
+    assert app.consumer._read_offset[A] is None
+    app.consumer.finished(_record(0))
+    await app.consumer.commit()
+    assert thread.commits[-1] == {A: 1}
 
 
 @pytest.mark.parametrize(
