@@ -16,7 +16,7 @@ from aiokafka.errors import KafkaError
 
 from adapters.kafka.repair import reassign, reassignments
 from pipelines.runtime.errors import Retryable
-from schemas.topics import ANSWERS, CHANGES, CHUNKS, EMBEDDINGS
+from schemas.topics import ANSWERS, CHANGES, CHUNKS, EMBEDDINGS, Topic
 from tests.faults.cluster.servers import BROKERS, Cluster
 from tests.faults.rig import until
 from tests.faults.storm import topics
@@ -190,9 +190,10 @@ class PartitionsAdded(ClusterFault):
     needs = ("kafka",)
     hold = (0.0, 0.0)
     MOST: ClassVar[int] = 6
+    topics: ClassVar[tuple[Topic, ...]] = (CHUNKS, EMBEDDINGS, ANSWERS)
 
     async def strike(self, world: World) -> None:
-        for topic in (CHANGES, CHUNKS, EMBEDDINGS, ANSWERS):
+        for topic in self.topics:
             name = world.prefix + topic.name
             count = world.partitions[name] + 1
             if count > self.MOST:
@@ -210,6 +211,12 @@ class PartitionsAdded(ClusterFault):
                     )
 
             await until(f"{name} has {count} partitions", there)
+
+
+class PartitionsAddedToTheLog(PartitionsAdded):
+    """Two gateways may send one page's changes into two partitions until both have heard of it."""
+
+    topics = (CHANGES, *PartitionsAdded.topics)
 
 
 class NodeKilled(ClusterFault):
@@ -269,7 +276,7 @@ def lanes(cluster: Cluster, *, long: bool) -> Lanes:
             TwoBrokersKilled,
             BrokersRestarted,
             Reassigned,
-            PartitionsAdded,
+            PartitionsAddedToTheLog,
         ),
         "elastic": (*ours(NodeKilled, MasterKilled, NodeFrozen), IndexReadOnly, DiskFull),
         "workers": (WorkerFrozen, WorkerKilled),
