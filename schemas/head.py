@@ -39,14 +39,15 @@ class Origin(Wire):
     def beside(self, other: Origin, *, for_sure: bool = False) -> Origin:
         """What stands in the same partitions as the other: where it stands in another one, its offset says nothing.
 
-        Before partitions were written down: products are in the same ones when the changes are. With `for_sure` what
-        was written then is left out.
+        Before partitions were written down, and where the other's products are still to come: products are in the
+        same ones when the changes are. With `for_sure` what of this was written without a partition is left out.
         """
         kept: dict[str, int | None] = {}
         same = self.changes_in == other.changes_in or None in (self.changes_in, other.changes_in)
         for topic in TOPICS:
-            places = getattr(self, f"{topic}_in"), getattr(other, f"{topic}_in")
-            if (same and not for_sure) if None in places else len(set(places)) == 1:
+            mine, theirs = getattr(self, f"{topic}_in"), getattr(other, f"{topic}_in")
+            unknown = None in (mine, theirs)
+            if (same and not (for_sure and mine is None)) if unknown else mine == theirs:
                 kept |= self._in(topic)
         return Origin.model_validate(kept)
 

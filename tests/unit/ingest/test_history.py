@@ -138,6 +138,18 @@ burials = (
     + [("step", 0, 4, "goes on"), ("bury", "save")],
     0,
 )
+# A second copy of a deletion was applied ahead when a loser had come, and forgot where that stands.
+@example(
+    SHORT,
+    ("save", 1, "delete", "save"),
+    [
+        ("save", 1, "delete", "bulk"),
+        ("step", 0, 1, "goes on"),
+        ("save", 2, "delete", "save"),
+        ("save", 2, "delete", "save"),
+    ],
+    6,
+)
 async def test_a_page_is_shown_whole_whatever_becomes_a_dead_letter_and_in_the_end_all_of_it_is_redriven(
     lengths: Lengths, first: Action, history: Sequence[Action], seed: int
 ) -> None:
