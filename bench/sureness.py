@@ -95,7 +95,7 @@ async def asking() -> AsyncIterator[tuple[list[Case], Look]]:
             searcher = clients.searcher()
 
             async def look(case: Case) -> Retrieved:
-                asked = _rephrased(case, started.settings.short_question_words)
+                asked = rephrased(case, started.settings.short_question_words)
                 return await retrieve(asked, searcher, searcher.chunks, started.settings)
 
             yield wanted, look
@@ -106,13 +106,14 @@ def samples(found: Iterable[tuple[Case, Retrieved]]) -> list[Sample]:
     return [_sample(case, retrieved) for case, retrieved in found if retrieved.evidence and retrieved.sure]
 
 
-def _rephrased(case: Case, short: int) -> Rephrased:
+def rephrased(case: Case, short: int, site: str = SITE) -> Rephrased:
+    """The case as the rephrase stage hands it on, without a model."""
     history = tuple(Turn(question=question, answer="") for question in case.history)
     now = datetime.now(UTC)
     request = Question(
         request_id="bench-sureness",
         conversation_id="bench-sureness",
-        site=SITE,
+        site=site,
         lang=language_of(case.question, LANGUAGES),
         question=case.question,
         history=history,
@@ -125,12 +126,12 @@ def _rephrased(case: Case, short: int) -> Rephrased:
 
 def _sample(case: Case, retrieved: Retrieved) -> Sample:
     assert retrieved.sure is not None
-    unit, page = (_verdict(case, retrieved, write) for write in (answering, describing))
+    unit, page = (verdict(case, retrieved, write) for write in (answering, describing))
     right = retrieved.sources[0].page_id in case.pages
     return Sample(case, dict(retrieved.sure.signals), unit, page, right)
 
 
-def _verdict(case: Case, retrieved: Retrieved, write: Callable[[Sequence[Evidence], str], Quotation]) -> Verdict:
+def verdict(case: Case, retrieved: Retrieved, write: Callable[[Sequence[Evidence], str], Quotation]) -> Verdict:
     quotation = write(retrieved.evidence, LEAD_IN)
     pages = {source.n: source.page_id for source in retrieved.sources}
     cited = tuple(pages[citation.n] for citation in quotation.citations)

@@ -397,6 +397,17 @@ def sureness() -> None:
     bench.main()
 
 
+@app.command(name="small-sites")
+def small_sites() -> None:
+    """Ask sites of one to eight pages what they answer and what they do not: useful, wrong material, false refusals.
+
+    Example: pagewire bench small-sites
+    """
+    from bench import small_sites as bench
+
+    bench.main()
+
+
 @app.command(name="follow-ups")
 def follow_ups() -> None:
     """Fit whether a question leans on the one before it, on follow-ups and changes of topic on the sample site.

@@ -29,6 +29,7 @@ from adapters.child_process import ChildEnded, Kept, Limits, NotReady, environme
 from adapters.embedders.base import Vectors, readable, slices, unit_vectors
 from adapters.embedders.model_threads import BULK, QUESTION, SAVE, ModelThreads
 from pipelines.query.retrieve.ports import (
+    Background,
     Calibration,
     EmbedderProfile,
     GateProfile,
@@ -140,6 +141,7 @@ SURENESS = SurenessProfile(
     ),
     least_unit=0.5,
     least_page=0.6,
+    background=Background(units=50, cosine=0.234, score=5.89, spread=2.1, rival=7.0),
 )
 
 

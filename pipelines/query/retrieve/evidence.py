@@ -12,6 +12,7 @@ weights were chosen: docs/reference/quality.md.
 from __future__ import annotations
 
 import heapq
+import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -22,7 +23,7 @@ from numpy.typing import NDArray
 
 from pipelines.query.retrieve.fuse import idf, known_share, standing
 from pipelines.query.retrieve.gate import Spoken
-from pipelines.query.retrieve.ports import ChunkKey, Hit, HitUnit, Reranker, SurenessProfile
+from pipelines.query.retrieve.ports import Background, ChunkKey, Hit, HitUnit, Reranker, SurenessProfile
 from schemas.compact import expand
 from schemas.ingest import Vector32
 from schemas.query import Evidence, Grade, Source, Sure, SureOf
@@ -110,24 +111,36 @@ class Findings:
     units: Sequence[Weighed]
     known: float = 0.0  # share of the question that the index knows; little of one in another language
 
-    @cached_property
-    def signals(self) -> dict[str, float]:
-        """What tells how sure the best unit and its page are."""
+    def signals(self, background: Background | None = None) -> dict[str, float]:
+        """What tells how sure the best unit and its page are.
+
+        Args:
+            background: of the embedder: what is compared with where the site has little.
+        """
         if not self.units:
             return {}
         best = self.units[0]
         scores = np.array([each.score for each in self.units])
-        other = next((each.score for each in self.units if each.hit.page_key != best.hit.page_key), float(scores[-1]))
-        top = self.units[:TOP]
+        cosines = np.array([each.cosine for each in self.units])
+        other = next((each.score for each in self.units if each.hit.page_key != best.hit.page_key), None)
+        mean, spread, cosine = float(scores.mean()), float(scores.std()), float(cosines.mean())
+        if background is not None:
+            share = min(len(scores) / background.units, 1.0)
+            both = share * mean + (1 - share) * background.score
+            squares = share * (spread**2 + mean**2) + (1 - share) * (background.spread**2 + background.score**2)
+            mean, spread = both, math.sqrt(max(squares - both**2, 0.0))
+            cosine = share * cosine + (1 - share) * background.cosine
+            if other is None or share < 1:
+                other = background.rival if other is None else max(other, background.rival)
         return {
             "cosine": best.cosine,
             "shared": best.shared,
             "standing": best.standing,
             "page": best.page,
-            "margin": min(best.score - other, 5.0),
-            "ahead": float((best.score - scores.mean()) / (scores.std() + 1e-6)),
-            "pages": sum(each.hit.page_key == best.hit.page_key for each in top) / len(top),
-            "mean": float(np.mean([each.cosine for each in self.units])),
+            "margin": min(best.score - (float(scores[-1]) if other is None else other), 5.0),
+            "ahead": (best.score - mean) / (spread + 1e-6),
+            "pages": sum(each.hit.page_key == best.hit.page_key for each in self.units[:TOP]) / TOP,
+            "mean": cosine,
             "known": self.known,
         }
 
@@ -305,7 +318,7 @@ def sureness(found: Findings, profile: SurenessProfile | None) -> Sure | None:
     Args:
         profile: None: nobody measured it for this embedder, so the gate alone decides.
     """
-    signals = found.signals
+    signals = found.signals(profile.background if profile else None)
     if not signals:
         return None
     if profile is None:

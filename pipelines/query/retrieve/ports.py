@@ -138,6 +138,21 @@ class GateProfile:
 
 
 @dataclass(frozen=True)
+class Background:
+    """How near to a question units are that have nothing to do with it.
+
+    How far the best unit is ahead of others says much on a site of many pages and nothing on one that has just begun:
+    there these stand in for the pages that it does not have. Measured by `pagewire bench small-sites`.
+    """
+
+    units: int  # where fewer are found, they are filled up to so many
+    cosine: float  # mean of each, as in the signals
+    score: float  # mean
+    spread: float  # standard deviation of the scores
+    rival: float  # score of the best on another page
+
+
+@dataclass(frozen=True)
 class SurenessProfile:
     """What makes the best unit of a search sure (pipelines.query.retrieve.evidence), and what is sure enough.
 
@@ -148,6 +163,7 @@ class SurenessProfile:
     page: Calibration  # ... that its page does
     least_unit: float  # to show the unit
     least_page: float  # to show what fits best on the page
+    background: Background | None = None  # None: nobody measured it
 
 
 @dataclass(frozen=True)

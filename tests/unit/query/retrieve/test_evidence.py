@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from pipelines.query.retrieve.evidence import REREAD, Findings, apart, graded, sureness, weigh
-from pipelines.query.retrieve.ports import Calibration, Hit, HitUnit, SurenessProfile
+from pipelines.query.retrieve.ports import Background, Calibration, Hit, HitUnit, SurenessProfile
 from schemas.compact import compact
 from schemas.query import Source, Sure, SureOf
 
@@ -152,6 +152,34 @@ def test_how_sure_the_best_unit_is_is_told_by_its_signals(cosine: float, of: Sur
     assert sure is not None
     assert sure.of == of
     assert sure.signals["cosine"] == pytest.approx(cosine)
+
+
+BACKGROUND = Background(units=4, cosine=0.2, score=5.0, spread=2.0, rival=7.0)
+
+
+def test_a_site_of_one_sentence_is_compared_with_what_units_elsewhere_are_like() -> None:
+    alone = found(hit("a", 0, 0.5, unit("Said.", 0.8)))
+    assert (alone.signals()["ahead"], alone.signals()["margin"]) == (0, 0)
+    best = alone.units[0].score
+    signals = alone.signals(BACKGROUND)
+    mean = (best + 3 * 5.0) / 4
+    spread = ((best**2 + 3 * (2.0**2 + 5.0**2)) / 4 - mean**2) ** 0.5
+    assert signals["ahead"] == pytest.approx((best - mean) / spread)
+    assert signals["mean"] == pytest.approx((0.8 + 3 * 0.2) / 4)
+    assert signals["margin"] == 5.0
+    assert signals["pages"] == 0.1
+
+
+def test_the_only_page_is_no_surer_the_more_it_says_beside() -> None:
+    """Nothing stands against it, so it is held against what the best of another page is like elsewhere."""
+    units = [unit(f"{number}.", 0.1, start=number) for number in range(9)]
+    (best, *_) = (lonely := found(hit("a", 0, 0.5, *units))).units
+    assert lonely.signals(BACKGROUND)["margin"] == pytest.approx(best.score - 7.0)
+
+
+def test_where_enough_is_found_nothing_is_made_up() -> None:
+    enough = found(hit("a", 0, 0.5, unit("a", 0.9), unit("b", 0.5)), hit("b", 0, 0.1, unit("c", 0.4), unit("d", 0.3)))
+    assert enough.signals(BACKGROUND) == pytest.approx(enough.signals())
 
 
 def test_nobody_knows_for_an_embedder_that_was_not_calibrated() -> None:
