@@ -18,8 +18,9 @@ pytestmark = pytest.mark.engine
 
 def test_a_question_its_outcome_and_its_feedback_are_read_and_forgotten(system: System) -> None:
     site, name = system.site, system.instance.site
-    for n, subject in enumerate(("market", "theatre", "museum")):  # of a site with one page no word tells anything
-        put(site, f"log{n}", f"<p>The {subject} opens at {n + 8} in the morning.</p>", title=subject.capitalize())
+    pages = {f"log{n}": subject for n, subject in enumerate(("market", "theatre", "museum"))}
+    for n, (page_id, subject) in enumerate(pages.items()):  # of a site with one page no word tells anything
+        put(site, page_id, f"<p>The {subject} opens at {n + 8} in the morning.</p>", title=subject.capitalize())
     saved = put(site, "funicular", "<p>A funicular ticket costs 6 euros for adults.</p>", title="Funicular")
     assert saved.status_code == 200, saved.text
     asked = "How much is a funicular ticket for adults?"
@@ -66,3 +67,6 @@ def test_a_question_its_outcome_and_its_feedback_are_read_and_forgotten(system: 
     assert (forgotten["erased"], forgotten["outcome"]["question"]) == (True, None)
     assert (forgotten["feedback"]["rating"], forgotten["feedback"]["comment"]) == ("down", None)
     assert "funicular.fan" not in json.dumps(forgotten).casefold()
+
+    for page_id in (*pages, "funicular"):  # other tests ask the same site
+        site.delete(f"/pages/{page_id}", params={"lang": "en", "wait": "searchable", "timeout": 60}).raise_for_status()

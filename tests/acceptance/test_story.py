@@ -64,7 +64,8 @@ def test_an_answer_follows_the_page_and_a_deleted_page_is_gone_for_good(system: 
     gone = site.delete("/pages/ferry", params={"lang": "en", "revision": 20, "wait": "searchable", "timeout": 60})
     assert (gone.status_code, gone.json()["state"]) == (200, "deleted")
     assert "ferry" not in found(site, "ferry ticket adults", "keyword")
-    assert "euros" not in str(ask(site, "How much is a ferry ticket for adults?")["answer"])
+    third = str(ask(site, "How much is a ferry ticket for adults?")["answer"])
+    assert not any(price in third for price in ("4 euros", "5 euros"))
 
     late = put(site, "ferry", "<p>A ferry ticket costs 4 euros.</p>", 15, title="Lake ferry")
     assert late.headers["Pagewire-Superseded"] == "true"
