@@ -117,6 +117,8 @@ def completed(conversation: Conversation, request_id: str, outcome: Outcome) -> 
             if source.cited
         ),
         extractive=answered.extractive,
+        narrower=answered.narrower,
+        tables=answered.tables,
     )
 
 

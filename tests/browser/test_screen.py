@@ -238,6 +238,8 @@ async def test_a_quoted_row_opens_its_whole_table(browser: Browser, host: Host, 
         )
         assert await overflow(page) == [0, 0, 0]
         assert await violations(page) == []
+        await page.reload()  # nor is it lost to a conversation that is read again
+        await page.get_by_text("Whole table", exact=True).wait_for()
         # It is no part of what was answered.
         await page.get_by_role("button", name="Copy", exact=True).click()
         await page.get_by_role("button", name="Copied").wait_for()
@@ -553,6 +555,9 @@ async def test_a_broad_question_can_be_narrowed_by_a_button(browser: Browser, ho
         assert await page.locator(".narrower :is(h2, h3)").inner_text() == "Do you mean one of these?"
         assert await choices.all_inner_texts() == ["Pool", "מוזיאון"]
         assert max(await overflow(page)) <= 0
+        await page.reload()  # a conversation that is read again offers them, too
+        await choices.first.wait_for()
+        assert await choices.all_inner_texts() == ["Pool", "מוזיאון"]
         fakes.answers.script = LIBRARY
         await choices.first.click()
         await page.locator(".turn:last-child .actions button").first.wait_for()

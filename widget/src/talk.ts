@@ -10,6 +10,7 @@ import { feedback } from "./feedback";
 import type { ChatContext } from "./context";
 import { store, stored } from "./storage";
 import { Turn } from "./turn";
+import type { Topic } from "./wire";
 import type { Word } from "./words";
 
 const LONGEST_QUESTION = 0.4; // of the view: of a longer question the end is shown, so that there is room for its answer
@@ -109,6 +110,7 @@ export class Talk {
         await this.#resume(turn);
       } else {
         turn.restore(kept);
+        this.#narrow(turn, kept.narrower ?? []);
         this.#offer(turn);
       }
     }
@@ -173,6 +175,13 @@ export class Talk {
     return this.#follow(turn, async (signal) => this.context.client.resume(turn.requestId, signal));
   }
 
+  #narrow(turn: Turn, topics: readonly Topic[]): void {
+    turn.narrow(topics, (question) => {
+      this.context.toQuestion(); // the next answer leaves the button behind
+      void this.ask(question);
+    });
+  }
+
   /** Show an answer as it comes. `open`: its events, given a signal that ends them. */
   async #follow(turn: Turn, open: (signal: AbortSignal) => Promise<AsyncIterable<Followed>>): Promise<void> {
     const { say, announce } = this.context;
@@ -187,10 +196,7 @@ export class Talk {
         if (running.signal.aborted) return;
         if (event.type === "answer") {
           stopped = event.stopped;
-          turn.narrow(event.narrower, (question) => {
-            this.context.toQuestion(); // the next answer leaves the button behind
-            void this.ask(question);
-          });
+          this.#narrow(turn, event.narrower);
         }
         if (event.type === "accepted") store(this.#key, event.conversation_id);
         if (event.type === "error") trouble = { code: event.code, message: event.message, wait: 0 };

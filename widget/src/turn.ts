@@ -28,7 +28,7 @@ export class Turn {
   #answer = "";
   #citations: Citation[] = [];
   #sources: ShownSource[] = [];
-  #tables: WholeTable[] = []; // known with the whole answer; of a kept one never
+  #tables: WholeTable[] = []; // known with the whole answer
   #cited: ShownSource[] = []; // as the gateway says; while the answer arrives, its citations tell
   #frame = 0;
   #patience = 0; // the timer of a long wait
@@ -87,6 +87,7 @@ export class Turn {
   restore(kept: AskedTurn): void {
     this.requestId = kept.request_id;
     this.feedback = kept.feedback;
+    this.#tables = kept.tables ?? []; // of a gateway that is a version older
     if (kept.answer) this.#complete(kept.answer, kept.citations, kept.sources, kept.sources, kept.extractive);
     if (kept.state === "failed" || (kept.state === "answered" && !kept.answer)) this.fail(this.context.say("failed"));
     else if (kept.state === "stopped") this.stop();

@@ -34,6 +34,8 @@ export interface AskedTurn {
   citations: Citation[];
   sources: CitedSource[];
   extractive: boolean;
+  narrower: Topic[];
+  tables: WholeTable[];
   error: string | null;
   feedback: Feedback | null;
 }

@@ -23,7 +23,7 @@ from pipelines.conversations.turns import (
     shown,
     summary,
 )
-from schemas.answer import Answered, Citation, Failed, QuestionRephrased, SourcesFound
+from schemas.answer import Answered, Citation, Failed, QuestionRephrased, SourcesFound, Topic, WholeTable
 from schemas.conversation import Conversation, ConversationSummary
 from schemas.query import MAX_HISTORY, MAX_QUESTION, Question, Turn
 from tests.asking import NOON, question, source
@@ -71,10 +71,13 @@ def test_events_add_up_to_an_outcome() -> None:
 def test_an_answer_is_kept_with_what_it_cites_but_without_the_passages() -> None:
     citation = Citation(n=1, start=0, end=5, quote="Daily.")
     sources = (source(1, "a passage").model_copy(update={"cited": True}), source(2, "another"))
-    end = Answered(text="Daily.", citations=(citation,), sources=sources, extractive=True)
+    table, topic = WholeTable(n=1, start=0, text="| Day |"), Topic(label="Pool", question="When? – Pool")
+    end = Answered(
+        text="Daily.", citations=(citation,), sources=sources, extractive=True, tables=(table,), narrower=(topic,)
+    )
     [turn] = completed(asked(1), "request-0001", Outcome("Rephrased?", 1, end)).turns
     assert (turn.state, turn.answer, turn.rephrased, turn.grade) == ("answered", "Daily.", "Rephrased?", 1)
-    assert turn.citations == (citation,)
+    assert (turn.citations, turn.tables, turn.narrower) == ((citation,), (table,), (topic,))
     assert [(s.n, s.page_id, s.url) for s in turn.sources] == [(1, "p1", "/p1")]
     assert "a passage" not in turn.model_dump_json()
 
