@@ -29,6 +29,7 @@ from bench.system import home
 from bench.xquad import load as load_xquad
 from cli.content import import_connector
 from cli.up import running
+from connectors.cms.frame import Listed
 from connectors.cms.sources import opened
 from gateway.edge.keys import admin_key
 from schemas.page import PageDocument
@@ -159,7 +160,7 @@ async def _sync(settings: Settings, posts: Sequence[tuple[str, str]]) -> list[tu
     async with opened(settings, SITE, CONNECTOR) as source:
         began = perf_counter()
         async with aclosing(source.inventory()) as inventory:
-            listed = [one async for one in inventory]
+            listed = [one async for one in inventory if isinstance(one, Listed)]
         async with aclosing(source.fetch(listed)) as pages:
             read = [page async for page in pages]
         fetched = perf_counter() - began

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import re
 import signal
+from collections import Counter
+from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import asdict
 from typing import Annotated
@@ -24,10 +27,12 @@ from connectors.cms.sources import opened
 from connectors.cms.sync import AlreadyRunning, Failure, Outcome, Progress
 from pipelines.runtime import logs
 from pipelines.runtime.errors import Permanent, Retryable, WrongUse
+from schemas.keys import parse_page_key
 from wiring.clients import Clients
 from wiring.settings import Settings
 from wiring.settings_file import load
 
+NAMED = 8  # pages of one look
 STEPS = {"log": "change log", "inventory": "listed", "pages": "sent"}
 
 
@@ -143,8 +148,16 @@ async def _watch(settings: Settings, site: str, name: str) -> None:
 
 
 def _tell(outcome: Outcome) -> None:
-    print(f"{outcome.sent} sent, {outcome.deleted} deleted", flush=True)
+    sent, deleted = _some(outcome.revisions), _some(outcome.deletes)
+    print(f"{outcome.sent} sent{sent}, {outcome.deleted} deleted{deleted}", flush=True)
     _print_failures(outcome.failures)
+
+
+def _some(keys: Iterable[str]) -> str:
+    """` (en about, en fees)`: the first of many."""
+    names = [f"{page.lang} {page.page_id}" for page in map(parse_page_key, keys)]
+    more = [f"and {len(names) - NAMED:,} more"] if len(names) > NAMED else []
+    return f" ({', '.join([*names[:NAMED], *more])})" if names else ""
 
 
 def _differs(one: Reconciled) -> bool:
@@ -157,6 +170,10 @@ def _print(done: list[Reconciled]) -> None:
     if done:
         out.print(rows(table(*columns), lines))
     for one in done:
+        if one.omitted:
+            reasons = Counter(re.sub(r"https?://\S+", "another", why) for why in one.omitted.values())
+            told = ", ".join(f"{count:,} {why}" for why, count in reasons.most_common())
+            err.print(f"{one.connector}: left out {told}; --json names them", markup=False, soft_wrap=True)
         _print_failures(one.failures)
         if one.failed > len(one.failures):
             err.print(f"... and {one.failed - len(one.failures):,} more")

@@ -38,6 +38,7 @@ from wiring.settings_file import load
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 STUCK_AFTER = 60.0  # seconds without one more page searchable
+SHOWN = 20  # addresses left out that are named one by one
 
 
 def import_pages(
@@ -81,7 +82,9 @@ async def import_documents(
     cursor: Cursor | None = None,
     wait: bool = True,
 ) -> dict[str, object]:
-    """Import with progress bars; returns how many pages were sent and are still queued, and the errors by page key."""
+    """Import with progress bars; returns how many pages were sent and are still queued, the errors by page key, and
+    notes on pages that are searchable without all that belongs to them.
+    """
     async with Clients(settings) as clients:
         receipts = await clients.receipts(waiting=wait)
         with receipts.hearing() as heard, _bars() as bars:
@@ -93,12 +96,15 @@ async def import_documents(
                 cursor,
                 lambda p: bars.update(sending, completed=p.sent),
             )
-            failed = await _settle(clients, receipts, heard, site, revisions, bars) if wait and revisions else {}
-    return {"site": site, "sent": len(revisions), "queued": 0 if wait else len(revisions), "failed": failed}
+            told = await _settle(clients, receipts, heard, site, revisions, bars) if wait and revisions else {}
+    return _result(site, revisions, wait, told)
 
 
 async def import_connector(settings: Settings, site: str, name: str, wait: bool = True) -> dict[str, object]:
-    """Sync a connector with progress bars; returns what `import_documents` does. Raises: PagewireError."""
+    """Sync a connector with progress bars; returns what `import_documents` does, and the addresses that were left out.
+
+    Raises: PagewireError.
+    """
     async with opened(settings, site, name) as source, Clients(settings) as clients:
         receipts = await clients.receipts(waiting=wait)
         with receipts.hearing() as heard, _bars() as bars:
@@ -109,28 +115,41 @@ async def import_connector(settings: Settings, site: str, name: str, wait: bool 
 
             outcome = await sync(source, site, name, await clients.intake(), settings.home, report)
             revisions = outcome.revisions
-            failed = await _settle(clients, receipts, heard, site, revisions, bars) if wait and revisions else {}
-    unread = {page_key(site, one.lang, one.page_id): one.reason for one in outcome.failures}
+            told = await _settle(clients, receipts, heard, site, revisions, bars) if wait and revisions else {}
+    unread: dict[str, str | None] = {page_key(site, one.lang, one.page_id): one.reason for one in outcome.failures}
+    return _result(site, revisions, wait, told, unread) | {
+        "superseded": outcome.superseded,
+        "left_out": outcome.left_out,
+        "omitted": outcome.omitted,
+    }
+
+
+def _result(
+    site: str,
+    revisions: Mapping[str, int],
+    wait: bool,
+    told: Mapping[str, Receipt],
+    unread: Mapping[str, str | None] | None = None,
+) -> dict[str, object]:
     return {
         "site": site,
         "sent": len(revisions),
         "queued": 0 if wait else len(revisions),
-        "failed": unread | failed,
-        "superseded": outcome.superseded,
-        "left_out": outcome.left_out,
+        "failed": dict(unread or {}) | {key: one.error for key, one in told.items() if one.state == "failed"},
+        "notes": {key: list(one.notes) for key, one in told.items() if one.state != "failed"},
     }
 
 
 async def _settle(
     clients: Clients, receipts: ReceiptReader, heard: set[str], site: str, revisions: Mapping[str, int], bars: Bars
-) -> dict[str, str | None]:
-    """Wait until all is searchable; returns the errors by page key."""
+) -> Mapping[str, Receipt]:
+    """Wait until all is searchable; returns the receipts of what failed, or lacks something, by page key."""
     task = bars.add_task("searchable", total=len(revisions))
-    failed: dict[str, str | None] = {}
+    told: Mapping[str, Receipt] = {}
     done, since, reader = -1, monotonic(), clients.status()
-    async for progress, failures in settle(site, revisions, receipts, heard):
+    async for progress, found in settle(site, revisions, receipts, heard):
+        told = found
         bars.update(task, completed=progress.searchable + progress.failed)
-        failed = {key: receipt.error for key, receipt in failures.items()}
         if progress.searchable != done:
             done, since = progress.searchable, monotonic()
         elif monotonic() - since > STUCK_AFTER:
@@ -138,7 +157,7 @@ async def _settle(
             for line in waited_for(await reader.status()):
                 err.print(f"- {line}", markup=False, soft_wrap=True)
             since = monotonic()
-    return failed
+    return told
 
 
 def waited_for(found: SystemStatus) -> list[str]:
@@ -170,14 +189,24 @@ def _bars() -> Bars:
 
 
 def _print_import(result: Mapping[str, object]) -> None:
-    failed = result["failed"]
+    failed, notes, omitted = (result.get(name, {}) for name in ("failed", "notes", "omitted"))
     assert isinstance(failed, dict)
+    assert isinstance(notes, dict)
+    assert isinstance(omitted, dict)
+    for address, reason in list(omitted.items())[:SHOWN]:
+        err.print(f"left out {address}: {reason}", markup=False, soft_wrap=True)
+    if len(omitted) > SHOWN:
+        err.print(f"... and {len(omitted) - SHOWN:,} more left out; --json names them all")
+    for key, lacking in notes.items():
+        err.print(f"[yellow]not whole[/] {key}: {escape('; '.join(lacking))}", soft_wrap=True)
     for key, error in failed.items():
         err.print(f"[red]failed[/] {key}: {escape(str(error))}", soft_wrap=True)
     if result["queued"]:
         rest = f"{result['queued']} queued; `pagewire status` shows how many are left in the lane `bulk`"
     else:
         rest = f"{len(failed)} failed, the rest searchable"
+        rest += f", {len(notes)} of them not whole" if notes else ""
+    rest += f", {len(omitted):,} addresses left out" if omitted else ""
     out.print(f"{result['sent']} pages sent, {rest}")
 
 
@@ -214,7 +243,8 @@ async def _receipt(settings: Settings, site: str, lang: str, page: str) -> Recei
 
 def _print_receipt(found: Receipt) -> None:
     chunks = found.chunks
-    out.print(f"{found.page_key}  [bold]{found.state}[/]")
+    state = "searchable, but not whole" if found.state == "searchable" and found.notes else found.state
+    out.print(f"{found.page_key}  [bold]{state}[/]")
     out.print(f"  accepted    revision {found.accepted_revision} at {found.accepted_at:%Y-%m-%d %H:%M:%S}")
     if found.searchable_at:
         lag = f", {found.lag_ms:,} ms after it was accepted" if found.lag_ms is not None else ""
@@ -225,4 +255,4 @@ def _print_receipt(found: Receipt) -> None:
     if found.error:
         out.print(f"  error       {found.error}", markup=False, soft_wrap=True)
     for note in found.notes:
-        out.print(f"  note        {note}", markup=False, soft_wrap=True)
+        out.print(f"  not whole   {note}", markup=False, soft_wrap=True)

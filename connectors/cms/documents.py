@@ -11,6 +11,7 @@ from typing import Any
 import yaml
 from pydantic import ValidationError
 
+from connectors.cms.titles import title_in
 from pipelines.runtime.errors import WrongUse
 from schemas.base import problems
 from schemas.page import PageDocument
@@ -76,10 +77,12 @@ def _folder(folder: Path) -> Iterator[PageDocument]:
             # Milliseconds of the last change: importing the same file twice is the same revision.
             defaults = {
                 "id": relative.as_posix(),
-                "title": relative.name,
                 "revision": round(path.stat().st_mtime * 1000),
             }
-            yield PageDocument.model_validate(defaults | fields | {"content": html(path, body)})
+            content = html(path, body)
+            if "title" not in fields:
+                defaults["title"] = title_in(content) or relative.name
+            yield PageDocument.model_validate(defaults | fields | {"content": content})
         except ValidationError as err:
             raise BadSource(f"{path}: {problems(err)}") from None
         except (OSError, ValueError, yaml.YAMLError) as err:

@@ -30,10 +30,18 @@ class Unreadable:
     reason: str
 
 
+@dataclass(frozen=True)
+class Omitted:
+    """An address that was met and is no page for the search, and why: for who misses it there."""
+
+    address: str
+    reason: str
+
+
 class Source(Protocol):
     """A CMS that can be asked. All raise Retryable (it is away) or Permanent (it refuses, or is not what we think)."""
 
-    def inventory(self) -> AsyncGenerator[Listed, None]:
+    def inventory(self) -> AsyncGenerator[Listed | Omitted, None]:
         """Every page that is public now. Raises rather than ends early: what is not listed gets deleted."""
         ...
 

@@ -49,6 +49,7 @@ class Reconciled:
     left_out: int  # gone when they were fetched, or so new that their own webhook tells
     failed: int
     failures: list[Failure]
+    omitted: dict[str, str]  # addresses that are no pages for the search, and why
 
     @property
     def done(self) -> bool:
@@ -85,9 +86,9 @@ async def reconcile(
             before = await source.now()
             async with open_log() as log:
                 await _read_log(log, own, site, name, report)
-            await take_inventory(source, own, report)
+            omitted = await take_inventory(source, own, report)
             if await own.do(ledger.count_gone, before):
-                await take_inventory(source, own, report)
+                omitted = await take_inventory(source, own, report)
             gone = await own.do(ledger.count_gone, before)
             known = await own.do(ledger.count_ours)
             wanted: dict[Why, int] = await own.do(ledger.count_wanted, before)
@@ -115,6 +116,7 @@ async def reconcile(
                 left_out=outcome.left_out,
                 failed=outcome.failed,
                 failures=outcome.failures,
+                omitted=omitted,
             )
 
 

@@ -16,7 +16,7 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import Literal
 
-from connectors.cms.frame import Listed, Source, Unreadable
+from connectors.cms.frame import Listed, Omitted, Source, Unreadable
 from connectors.cms.ledger import Ledger, Wanted
 from connectors.cms.own_thread import OwnThread
 from pipelines.ingest.accept import Acceptance, Change
@@ -79,6 +79,8 @@ class Outcome:
     failed: int = 0
     failures: list[Failure] = field(default_factory=list)
     revisions: dict[str, int] = field(default_factory=dict)  # of what was sent, by page key
+    deletes: list[str] = field(default_factory=list)  # page keys
+    omitted: dict[str, str] = field(default_factory=dict)  # addresses that are no pages for the search, and why
 
     def fail(self, listed: Listed, reason: str) -> None:
         self.failed += 1
@@ -94,9 +96,12 @@ class Outcome:
                 self.revisions[one.page_key] = one.revision
 
     def take_deletes(self, acceptances: Sequence[Acceptance]) -> None:
-        superseded = sum(one.superseded for one in acceptances)
-        self.superseded += superseded
-        self.deleted += len(acceptances) - superseded
+        for one in acceptances:
+            if one.superseded:
+                self.superseded += 1
+            else:
+                self.deleted += 1
+                self.deletes.append(one.page_key)
 
 
 async def sync(source: Source, site: str, name: str, intake: Accepts, home: Path, report: Report) -> Outcome:
@@ -117,7 +122,7 @@ async def sync(source: Source, site: str, name: str, intake: Accepts, home: Path
     with alone(home, site, name):
         async with OwnThread(lambda: Ledger(site, journal)) as own:
             ledger = own.thing
-            await take_inventory(source, own, report)
+            courier.outcome.omitted = await take_inventory(source, own, report)
             total = await own.do(ledger.count_listed)
             done = total - sum((await own.do(ledger.count_wanted)).values())
             report(Progress("pages", done, total))
@@ -137,18 +142,24 @@ async def sync(source: Source, site: str, name: str, intake: Accepts, home: Path
     return courier.outcome
 
 
-async def take_inventory(source: Source, own: OwnThread[Ledger], report: Report) -> None:
-    """Put the whole inventory into the ledger.
+async def take_inventory(source: Source, own: OwnThread[Ledger], report: Report) -> dict[str, str]:
+    """Put the whole inventory into the ledger. Returns: the addresses that it left out, and why.
 
     Raises:
         Retryable, Permanent: it did not come to its end.
     """
 
+    omitted: dict[str, str] = {}
+
     async def once() -> None:
+        omitted.clear()
         count = 0
         batch: list[Listed] = []
         async with aclosing(source.inventory()) as inventory:
             async for listed in inventory:
+                if isinstance(listed, Omitted):
+                    omitted[listed.address] = listed.reason
+                    continue
                 batch.append(listed)
                 if len(batch) == LISTED:
                     await own.do(own.thing.add_listed, batch)
@@ -159,6 +170,7 @@ async def take_inventory(source: Source, own: OwnThread[Ledger], report: Report)
         report(Progress("inventory", count + len(batch), count + len(batch)))
 
     await patiently(once, _pause)
+    return omitted
 
 
 class Courier:

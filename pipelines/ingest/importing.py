@@ -141,7 +141,8 @@ async def send(
 async def settle(
     site: str, revisions: Mapping[str, int], receipts: ReadsReceipts, heard: set[str]
 ) -> AsyncIterator[tuple[Progress, dict[str, Receipt]]]:
-    """Wait until every page is searchable or has failed; yields after every look, with the failures so far.
+    """Wait until every page is searchable or has failed; yields after every look, with the receipts so far of those
+    that failed, and of those that are searchable without all that belongs to them.
 
     Args:
         heard: gets the keys of pages of which there is news, from outside, since before they were sent. Only these are
@@ -149,7 +150,7 @@ async def settle(
     """
     waiting = dict(revisions)
     progress = Progress(sent=len(revisions))
-    failures: dict[str, Receipt] = {}
+    told: dict[str, Receipt] = {}
     since = monotonic()
     while waiting:
         news = [key for key in waiting if key in heard]
@@ -163,11 +164,13 @@ async def settle(
                 del waiting[key]
                 if receipt.state == "failed":
                     progress.failed += 1
-                    failures[key] = receipt
+                    told[key] = receipt
                 else:
                     progress.searchable += 1
+                    if receipt.notes:
+                        told[key] = receipt
         if news:
             since = monotonic()
-        yield progress, failures
+        yield progress, told
         if waiting:
             await asyncio.sleep(POLL)

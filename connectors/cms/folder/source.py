@@ -16,6 +16,7 @@ from connectors.cms.documents import html, split
 from connectors.cms.folder.scan import FIELDS, OFFICE, Entry, Page, Scanner, known_fields
 from connectors.cms.frame import Listed, Unreadable
 from connectors.cms.settings import FolderConnector
+from connectors.cms.titles import title_in
 from schemas.base import problems
 from schemas.page import Attachment, PageDocument
 
@@ -79,15 +80,17 @@ class FolderSource:
 
     def _document(self, listed: Listed, entry: Entry) -> PageDocument:
         path = entry.path
-        values: dict[str, Any] = {"title": path.name if path.suffix.lower() in OFFICE else path.name.split(".")[0]}
+        values: dict[str, Any] = {"title": path.name}
         values["url"] = self._url(path)
         if path.suffix.lower() not in OFFICE:
             if path.stat().st_size > LARGEST:
                 raise ValueError(f"larger than {LARGEST:,} bytes")
             text = path.read_text(encoding="utf-8-sig")
             said, body = split(text)
-            values |= {name: value for name, value in known_fields(said).items() if name in FIELDS}
             values["content"] = html(path, body)
+            values |= {name: value for name, value in known_fields(said).items() if name in FIELDS}
+            if "title" not in known_fields(said):
+                values["title"] = title_in(values["content"]) or path.name.split(".")[0]
         values["attachments"] = tuple(
             Attachment(
                 path=str(one),

@@ -16,10 +16,11 @@ from urllib.parse import quote, urljoin, urlsplit, urlunsplit
 
 from lxml import etree, html
 
+from connectors.cms.titles import FIELD, title_of
+
 MAX_ID = 256  # characters of a page id
 LITTLE = 0.25  # share of the body's text under which an extraction has lost the page
 LANG = re.compile(r"([a-zA-Z]{2,3})((?:[-_][A-Za-z0-9]{2,8})*)")
-FIELD = 20_000  # characters of a short field
 LINKS = 2_000  # of one page
 
 
@@ -52,7 +53,7 @@ def read_page(body: bytes, url: str, charset: str | None = None, robots_tag: str
     return WebPage(
         canonical=normal(urljoin(base, said)) if said else normal(url),
         lang=_language(tree, base, url),
-        title=_title(tree, meta),
+        title=title_of(tree),
         description=_text(meta.get("description") or meta.get("og:description", "")),
         keywords=tuple(filter(None, map(_text, meta.get("keywords", "").split(","))))[:1_000],
         content=_content(tree),
@@ -156,14 +157,6 @@ def _inner(element: Any) -> str:
     return "".join(
         [element.text or "", *(html.tostring(child, encoding="unicode") for child in element if child.tag is not None)]
     ).strip()
-
-
-def _title(tree: Any, meta: dict[str, str]) -> str:
-    title = _text(_first(tree, "//head/title/text()") or meta.get("og:title", ""))
-    headings = tree.xpath("//h1")
-    heading = _text(headings[0].text_content()) if len(headings) == 1 else ""
-    # `Library - Town of X`: the heading is what the page calls itself.
-    return heading if heading and (heading in title or not title) else title
 
 
 def _language(tree: Any, base: str, url: str) -> str | None:

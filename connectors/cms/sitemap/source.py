@@ -24,7 +24,7 @@ from pydantic import ValidationError
 
 from connectors.cms.fetching import Away, Fetched, Refused
 from connectors.cms.folder.scan import OFFICE
-from connectors.cms.frame import Listed, Unreadable
+from connectors.cms.frame import Listed, Omitted, Unreadable
 from connectors.cms.own_thread import OwnThread
 from connectors.cms.settings import SitemapConnector
 from connectors.cms.sitemap.discover import Location, NotASitemap, Robots, locations, read_robots, same_site
@@ -63,10 +63,12 @@ class SitemapSource:
         self._failures = 0
         self._robots: Robots | None = None
         self._elsewhere = ""  # another host that pages were said to be at
+        self._forbidden: dict[str, str] = {}  # addresses that are not asked for, and why
 
-    async def inventory(self) -> AsyncGenerator[Listed, None]:
+    async def inventory(self) -> AsyncGenerator[Listed | Omitted, None]:
         """Raises: NotASitemap, Refused, Away: not all of its pages are known."""
         self._failures = 0
+        self._forbidden = {}
         if self._robots is None:
             self._robots = await read_robots(self._pace, self._connector.url)
             self._pace.delay = max(self._connector.delay, min(self._robots.delay, 60.0))
@@ -77,6 +79,10 @@ class SitemapSource:
                 count += 1
                 # One that cannot be read counts as new, so that it is asked for and told of.
                 yield Listed(visit.page_id, visit.lang, visit.revision if visit.problem is None else self._clock())
+            else:
+                yield Omitted(visit.url, visit.why)
+        for url, why in self._forbidden.items():
+            yield Omitted(url, why)
         if not count and self._elsewhere:
             raise NotASitemap(f"{self._connector.url}: its pages are at {self._elsewhere}; give that as `url`")
         await self._own.do(self._visits.forget, self._clock())
@@ -155,8 +161,12 @@ class SitemapSource:
             self._elsewhere = "{0.scheme}://{0.netloc}".format(urlsplit(url))
             return None
         if not self._robots.allow(url):
+            self._forbidden[url] = "robots.txt forbids it"
             return None
-        return None if urlsplit(url).path.startswith(tuple(self._connector.exclude)) else url
+        if urlsplit(url).path.startswith(tuple(self._connector.exclude)):
+            self._forbidden[url] = "the connector's `exclude`"
+            return None
+        return url
 
     def _check_number(self, seen: set[str]) -> None:
         if len(seen) > self._connector.max_pages:
@@ -179,7 +189,7 @@ class SitemapSource:
         except Refused as err:
             self._failures = 0
             if err.status in GONE:
-                return await self._keep(Visit(url, "nothing"))
+                return await self._keep(Visit(url, "nothing", why=f"the server answered {err.status}"))
             return await self._unread(before, url, str(err))
         except Away as err:
             self._failures += 1
@@ -220,20 +230,22 @@ class SitemapSource:
     def _read(self, url: str, found: Fetched) -> tuple[Visit, PageDocument | None]:
         visit = Visit(url, "nothing", etag=found.etag, modified=found.modified, fetched_at=self._clock())
         if normal(found.url) != url:  # redirected
-            return replace(visit, kind="moved", target=normal(found.url)), None
+            target = normal(found.url)
+            return replace(visit, kind="moved", target=target, why=f"redirects to {target}"), None
         try:
             if found.media_type in HTML_TYPES:
                 page = read_page(found.body, url, found.charset, found.headers.get("x-robots-tag", ""))
                 visit = replace(visit, links=page.links)
                 if page.canonical != url:
-                    return replace(visit, kind="moved", target=page.canonical), None
+                    why = f"its canonical address is {page.canonical}"
+                    return replace(visit, kind="moved", target=page.canonical, why=why), None
                 if not page.indexed:
-                    return visit, None
+                    return replace(visit, why="noindex"), None
                 document = self._document(url, page)
             elif found.media_type in FILE_TYPES:
                 document = self._file(url, found.media_type)
             else:
-                return visit, None
+                return replace(visit, why=f"no text is read from {found.media_type}"), None
         except ValidationError as err:
             return self._bad(visit, problems(err)), None
         except ValueError as err:

@@ -24,11 +24,11 @@ SCHEMA = """
 PRAGMA synchronous = OFF;
 CREATE TABLE IF NOT EXISTS visit (
     url TEXT PRIMARY KEY, kind TEXT, target TEXT, etag TEXT, modified TEXT, fetched_at INTEGER, seen_at INTEGER,
-    page_id TEXT, lang TEXT, revision INTEGER, digest BLOB, document BLOB, links BLOB, problem TEXT
+    page_id TEXT, lang TEXT, revision INTEGER, digest BLOB, document BLOB, links BLOB, problem TEXT, why TEXT
 ) WITHOUT ROWID;
 CREATE INDEX IF NOT EXISTS by_page ON visit (page_id, lang);
 """
-COLUMNS = "url, kind, target, etag, modified, fetched_at, page_id, lang, revision, links, problem"
+COLUMNS = "url, kind, target, etag, modified, fetched_at, page_id, lang, revision, why, links, problem"
 
 
 @dataclass(frozen=True)
@@ -44,6 +44,7 @@ class Visit:
     page_id: str = ""
     lang: str = ""
     revision: int = 0  # when this content was first seen
+    why: str = ""  # no page for the search
     links: tuple[str, ...] = ()
     problem: str | None = None  # why it could not be read this time; the rest is of the time before
 
@@ -56,6 +57,8 @@ class Visits:
         self._db = sqlite3.connect(file, check_same_thread=False)
         with self._db:
             self._db.executescript(SCHEMA)
+            if "why" not in {column for _, column, *_ in self._db.execute("PRAGMA table_info(visit)")}:
+                self._db.execute("ALTER TABLE visit ADD COLUMN why TEXT")  # written by 0.1
 
     def close(self) -> None:
         self._db.close()
@@ -64,9 +67,9 @@ class Visits:
         row = self._db.execute(f"SELECT {COLUMNS} FROM visit WHERE url = ?", (url,)).fetchone()  # noqa: S608
         if row is None:
             return None
-        *values, links, problem = row
+        *values, why, links, problem = row
         found = tuple(json.loads(zlib.decompress(links))) if links else ()
-        return replace(Visit(*values), links=found, problem=problem)
+        return replace(Visit(*values), why=why or "", links=found, problem=problem)
 
     def keep(self, visit: Visit, now: int, document: PageDocument | None = None) -> Visit:
         """Remember a visit; one that found the same document as the last keeps its revision. Returns what is kept."""
@@ -85,10 +88,10 @@ class Visits:
             values = (digest, zlib.compress(document.model_dump_json().encode()))
         with self._db:
             self._db.execute(
-                "INSERT OR REPLACE INTO visit VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                "INSERT OR REPLACE INTO visit VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
                 (
                     visit.url, visit.kind, visit.target, visit.etag, visit.modified, visit.fetched_at, now,
-                    visit.page_id, visit.lang, visit.revision, *values, packed, visit.problem,
+                    visit.page_id, visit.lang, visit.revision, *values, packed, visit.problem, visit.why,
                 ),
             )  # fmt: skip
         return visit

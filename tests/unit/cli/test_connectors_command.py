@@ -13,7 +13,7 @@ from typer.testing import CliRunner, Result
 from cli import connectors
 from cli.main import app
 from connectors.cms.reconcile import Reconciled
-from connectors.cms.sync import Failure
+from connectors.cms.sync import Failure, Outcome
 from pipelines.runtime import logs
 from pipelines.runtime.errors import Retryable
 from tests.signing import SECRET
@@ -61,17 +61,24 @@ def test_wrong_use_is_named(arguments: tuple[str, ...], said: str) -> None:
 def found(**more: Any) -> Reconciled:
     numbers = ("listed", "known", "missing", "newer", "revived", "gone", "sent", "deleted", "superseded", "left_out")
     values: dict[str, Any] = dict.fromkeys(numbers, 0)
-    values |= {"site": "town", "connector": "docs", "refused": False, "dry_run": False, "failed": 0, "failures": []}
+    values |= {"site": "town", "connector": "docs", "refused": False, "dry_run": False, "failed": 0}
+    values |= {"failures": [], "omitted": {}}
     return Reconciled(**(values | more))
 
 
 FAILURE = Failure("fees", "en", "its [template] is broken")
+OMITTED = {
+    "https://town.example/a": "redirects to https://town.example/b",
+    "https://town.example/c": "noindex",
+    "https://town.example/d": "redirects to https://town.example/e",
+}
 CASES = [
     ({}, (), 0, ""),
     ({"missing": 3, "sent": 3}, (), 0, ""),
     ({"missing": 3, "dry_run": True}, ("--dry-run",), 1, ""),
     ({"dry_run": True}, ("--dry-run",), 0, ""),
     ({"failed": 1, "failures": [FAILURE]}, (), 1, "en fees: its [template] is broken"),
+    ({"omitted": OMITTED}, (), 0, "docs: left out 2 redirects to another, 1 noindex; --json names them"),
     ({"gone": 9, "known": 10, "refused": True}, (), 1, "9 of 10 pages are not listed any more; nothing was deleted"),
 ]
 
@@ -106,3 +113,14 @@ def test_without_a_name_all_that_can_be_asked_are(monkeypatch: pytest.MonkeyPatc
     assert result.exit_code == 1
     assert "docs is away" in result.stderr
     assert "blog" in result.stdout
+
+
+def test_watch_names_the_pages_of_a_look(capsys: pytest.CaptureFixture[str]) -> None:
+    outcome = Outcome(sent=11, deleted=1, deletes=["town:en:old"])
+    outcome.revisions = {f"town:de:p%2F{n}": 1 for n in range(connectors.NAMED + 3)}
+    connectors._tell(outcome)
+    assert capsys.readouterr().out == (
+        "11 sent (" + ", ".join(f"de p/{n}" for n in range(connectors.NAMED)) + ", and 3 more), 1 deleted (en old)\n"
+    )
+    connectors._tell(Outcome())
+    assert capsys.readouterr().out == "0 sent, 0 deleted\n"

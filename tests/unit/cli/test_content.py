@@ -1,10 +1,13 @@
-"""What an import says while it waits."""
+"""What an import says while it waits, and when it is done."""
 
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from typing import Literal
+from typing import Any, Literal
 
+import pytest
+
+from cli import content
 from cli.content import waited_for
 from schemas.http import SiteStatus, StageStatus, SystemStatus
 
@@ -40,3 +43,42 @@ def test_what_is_away_or_paused_or_parked_comes_first() -> None:
 
 def test_questions_are_not_waited_for_and_where_nothing_is_left_it_says_where_to_look() -> None:
     assert waited_for(status(stage("answer", 5, lane=None)))[0].startswith("no stage has a message left")
+
+
+def result(**more: Any) -> dict[str, object]:
+    return {"site": "town", "sent": 3, "queued": 0, "failed": {}, "notes": {}, **more}
+
+
+@pytest.mark.parametrize(
+    ("found", "told", "summary"),
+    [
+        (result(), "", "3 pages sent, 0 failed, the rest searchable"),
+        (
+            result(notes={"town:en:fees": ["fees.pdf is not searchable: it holds [no] text"]}),
+            "not whole town:en:fees: fees.pdf is not searchable: it holds [no] text",
+            "3 pages sent, 0 failed, the rest searchable, 1 of them not whole",
+        ),
+        (
+            result(omitted={"https://town.example/a": "noindex"}, failed={"town:en:b": "refused"}),
+            "left out https://town.example/a: noindex\nfailed town:en:b: refused",
+            "3 pages sent, 1 failed, the rest searchable, 1 addresses left out",
+        ),
+        (
+            result(omitted={f"https://town.example/{n}": "noindex" for n in range(content.SHOWN + 2)}),
+            "... and 2 more left out; --json names them all",
+            f"3 pages sent, 0 failed, the rest searchable, {content.SHOWN + 2} addresses left out",
+        ),
+        (
+            result(queued=3),
+            "",
+            "3 pages sent, 3 queued; `pagewire status` shows how many are left in the lane `bulk`",
+        ),
+    ],
+)
+def test_an_import_tells_what_is_not_in_the_search(
+    capsys: pytest.CaptureFixture[str], found: dict[str, object], told: str, summary: str
+) -> None:
+    content._print_import(found)
+    said = capsys.readouterr()
+    assert said.err.endswith(told + "\n" if told else "")
+    assert " ".join(said.out.split()) == summary

@@ -39,11 +39,16 @@ def refused(source: Path) -> str:
     return str(caught.value)
 
 
-def test_a_file_of_html_is_a_page_named_after_its_place(folder: Path) -> None:
-    put(folder / "town" / "fees.html", "<h1>Fees</h1>\r\n<p>Free.</p>")
+def test_a_file_of_html_is_a_page_that_is_called_what_it_calls_itself(folder: Path) -> None:
+    put(folder / "town" / "fees.html", "<h1>All fees</h1>\r\n<p>Free.</p>")
     assert only(folder) == PageDocument(
-        id="town/fees", title="fees", content="<h1>Fees</h1>\n<p>Free.</p>", revision=MTIME_MS
+        id="town/fees", title="All fees", content="<h1>All fees</h1>\n<p>Free.</p>", revision=MTIME_MS
     )
+
+
+def test_a_file_without_a_title_is_named_after_its_place(folder: Path) -> None:
+    put(folder / "town" / "fees.html", "<p>Free.</p>")
+    assert (only(folder).id, only(folder).title) == ("town/fees", "fees")
 
 
 def test_markdown_becomes_html_with_tables(folder: Path) -> None:

@@ -71,6 +71,15 @@ async def test_markdown_and_html_are_pages(folder: Path) -> None:
     assert fees.revision is not None
 
 
+async def test_a_page_is_called_what_it_calls_itself(folder: Path) -> None:
+    put(folder / "a.md", "# The *fees*\n\ntext\n\n# More")
+    put(folder / "b.html", "<html><head><title>Fees - Town</title></head><body><h1>Fees</h1></body></html>")
+    put(folder / "c.de.md", "text")
+    put(folder / "d.md", "---\ntitle: Said\n---\n# Heading")
+    found = [one for one in (await pages(folder)).values() if isinstance(one, PageDocument)]
+    assert {one.id: one.title for one in found} == {"a": "The fees", "b": "Fees", "c": "c", "d": "Said"}
+
+
 async def test_a_suffix_says_the_language_when_the_site_has_it(folder: Path) -> None:
     for name in ("about.md", "about.de.md", "about.v2.md", "de.md", "x/.de.md"):
         put(folder / name)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import gzip
 import itertools
+import sqlite3
 import time
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
@@ -15,14 +16,14 @@ import pytest
 
 from connectors.cms import sync as syncing
 from connectors.cms.fetching import LIMIT, Away, Fetched, Refused
-from connectors.cms.frame import Unreadable
+from connectors.cms.frame import Listed, Omitted, Unreadable
 from connectors.cms.own_thread import OwnThread
 from connectors.cms.reconcile import Reconciled, reconcile
 from connectors.cms.settings import SitemapConnector
 from connectors.cms.sitemap import pace
 from connectors.cms.sitemap.discover import NotASitemap
 from connectors.cms.sitemap.source import FAILURES, SitemapSource
-from connectors.cms.sitemap.visits import Visits
+from connectors.cms.sitemap.visits import Visit, Visits
 from schemas.page import PageDocument
 from tests.connecting import SITE, Log
 
@@ -104,11 +105,15 @@ async def made(web: FakeWeb, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
 
 
 async def listed(source: SitemapSource) -> list[str]:
-    return [f"{one.lang} {one.page_id}" async for one in source.inventory()]
+    return [f"{one.lang} {one.page_id}" async for one in source.inventory() if isinstance(one, Listed)]
+
+
+async def omitted(source: SitemapSource) -> dict[str, str]:
+    return {one.address.removeprefix(HOST): one.reason async for one in source.inventory() if isinstance(one, Omitted)}
 
 
 async def pages(source: SitemapSource) -> list[PageDocument | Unreadable]:
-    return [page async for page in source.fetch([one async for one in source.inventory()])]
+    return [page async for page in source.fetch([one async for one in source.inventory() if isinstance(one, Listed)])]
 
 
 async def test_a_sitemap_found_through_robots_txt(web: FakeWeb, made: Any) -> None:
@@ -198,6 +203,39 @@ async def test_what_is_not_for_searches_and_what_is_no_text_is_not_listed(web: F
     [plan] = await pages(made())
     assert isinstance(plan, PageDocument)
     assert (plan.title, [one.url for one in plan.attachments]) == ("plan.pdf", [f"{HOST}/plan.pdf"])
+
+
+async def test_what_is_left_out_is_named_with_its_reason_also_the_next_time(web: FakeWeb, made: Any) -> None:
+    web.pages["/robots.txt"] = "User-agent: *\nDisallow: /intern"
+    web.sitemap("/a", "/a?x=1", "/old", "/gone", "/hidden", "/intern/x", "/drafts/y", "/logo")
+    web.page("/a")
+    web.page("/a?x=1", head=f'<link rel="canonical" href="{HOST}/a">')
+    web.moved["/old"] = "/a"
+    web.page("/hidden", head='<meta name="robots" content="noindex">')
+    web.pages["/logo"], web.headers["/logo"] = b"\x89PNG", {"content-type": "image/png"}
+    for _ in range(2):
+        assert await omitted(made(exclude=["/drafts/"])) == {
+            "/a?x=1": f"its canonical address is {HOST}/a",
+            "/old": f"redirects to {HOST}/a",
+            "/gone": "the server answered 404",
+            "/hidden": "noindex",
+            "/intern/x": "robots.txt forbids it",
+            "/drafts/y": "the connector's `exclude`",
+            "/logo": "no text is read from image/png",
+        }
+    assert "/logo" in web.unchanged
+
+
+async def test_visits_that_an_older_version_kept_are_read(tmp_path: Path) -> None:
+    file = tmp_path / "visits.db"
+    Visits(file).close()
+    with sqlite3.connect(file) as db:
+        db.execute("ALTER TABLE visit DROP COLUMN why")
+        db.execute("INSERT INTO visit (url, kind, target, fetched_at, page_id, lang, revision) "
+                   "VALUES ('/a', 'nothing', '', 7, '', '', 0)")  # fmt: skip
+    visits = Visits(file)
+    assert visits.get("/a") == Visit("/a", "nothing", fetched_at=7)
+    visits.close()
 
 
 async def test_links_are_followed_within_the_site_and_its_rules(web: FakeWeb, made: Any) -> None:

@@ -224,6 +224,17 @@ async def test_settling_ends_when_every_page_is_searchable_or_has_failed(monkeyp
     assert receipts.asked == [["a", "b", "c", "d"], ["b", "c", "d"], ["c"]]
 
 
+async def test_pages_that_are_not_whole_are_told_beside_those_that_failed() -> None:
+    class Lacking(FakeReceipts):
+        async def receipts(self, site: str, page_keys: Iterable[str]) -> Mapping[str, Receipt]:
+            found = await super().receipts(site, page_keys)
+            lacking = {"b": ("fees.pdf is not searchable: it holds no text (a scan?)",)}
+            return {key: one.model_copy(update={"notes": lacking.get(key, ())}) for key, one in found.items()}
+
+    receipts = Lacking(dict.fromkeys("ab", (7, "searchable")))
+    assert await settled(receipts, News("ab"), a=7, b=7) == [(2, 0, ["b"])]
+
+
 async def test_only_pages_with_news_are_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "POLL", 0)
     receipts = FakeReceipts(dict.fromkeys("abc", (7, "searchable")))
