@@ -1,9 +1,9 @@
-"""`pagewire import` and `receipt`: pages going in, and what became of them."""
+"""`pagewire import`, `delete` and `receipt`: pages going in and out, and what became of them."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from time import monotonic
 from typing import Annotated
@@ -24,6 +24,7 @@ from cli.output import NOT_SO, err, explained, out, print_json
 from connectors.cms.documents import count, documents
 from connectors.cms.sources import opened
 from connectors.cms.sync import Progress, sync
+from pipelines.ingest.accept import Change
 from pipelines.ingest.importing import Cursor, send, settle
 from pipelines.ingest.receipts import ReceiptReader
 from pipelines.runtime import logs
@@ -46,7 +47,7 @@ def import_pages(
     source: Annotated[
         str,
         typer.Argument(
-            help="A connector of the site, a folder of HTML or Markdown files, or NDJSON of page documents."
+            help="A connector of the site, a folder of HTML, Markdown or office files, or NDJSON of page documents."
         ),
     ],
     wait: Annotated[bool, typer.Option(help="Wait until every page is searchable.")] = True,
@@ -208,6 +209,47 @@ def _print_import(result: Mapping[str, object]) -> None:
         rest += f", {len(notes)} of them not whole" if notes else ""
     rest += f", {len(omitted):,} addresses left out" if omitted else ""
     out.print(f"{result['sent']} pages sent, {rest}")
+
+
+def delete(
+    site: Annotated[str, typer.Argument(help="Site, as in pagewire.yaml.")],
+    pages: Annotated[list[str], typer.Argument(help="Page ids.")],
+    lang: Annotated[str | None, typer.Option(help="Language; default: the site's first.")] = None,
+    json: Json = False,
+) -> None:
+    """Delete pages, and wait until nobody finds them any more. Exit code 1 when one of them is unknown or failed.
+
+    Example: pagewire delete town handbook/2019.pdf handbook/2020.pdf
+    """
+    with explained():
+        settings = load()
+        tag = language_tag(lang or settings.site(site).languages[0])
+        became = asyncio.run(_delete(settings, site, tag, pages))
+    if json:
+        print_json(became)
+    else:
+        for page, state in became.items():
+            out.print(f"{page}  {state}", markup=False, soft_wrap=True)
+    if any(state != "deleted" for state in became.values()):
+        raise typer.Exit(NOT_SO)
+
+
+async def _delete(settings: Settings, site: str, lang: str, pages: Sequence[str]) -> dict[str, str]:
+    """What became of each page: `deleted`, `unknown`, or why it is still there."""
+    async with Clients(settings) as clients:
+        receipts = await clients.receipts(waiting=True)
+        with receipts.hearing() as heard:
+            keys = {page_key(site, lang, page): page for page in pages}
+            known = await receipts.receipts(site, keys)
+            changes = [Change("delete", PageDocument(id=keys[key], lang=lang)) for key in known]
+            accepted = await (await clients.intake()).accept(site, changes, "command")
+            told: Mapping[str, Receipt] = {}
+            async for _, found in settle(site, {one.page_key: one.revision for one in accepted}, receipts, heard):
+                told = found
+    return {
+        page: "unknown" if key not in known else str(told[key].error) if key in told else "deleted"
+        for key, page in keys.items()
+    }
 
 
 def receipt(

@@ -1,8 +1,9 @@
-"""Sources of page documents on disk: NDJSON, and a folder of HTML or Markdown files with YAML front matter."""
+"""Sources of page documents on disk: NDJSON, and a folder of HTML, Markdown or office files."""
 
 from __future__ import annotations
 
 import re
+from base64 import b64encode
 from collections.abc import Iterator
 from datetime import UTC, date, datetime, time
 from pathlib import Path
@@ -14,10 +15,21 @@ from pydantic import ValidationError
 from connectors.cms.titles import title_in
 from pipelines.runtime.errors import WrongUse
 from schemas.base import problems
-from schemas.page import PageDocument
+from schemas.page import Attachment, PageDocument
 from text.markdown import to_html
 
 SUFFIXES = {".html", ".htm", ".md", ".markdown"}
+# Not read here: a page with the file attached, which the ingest workers read.
+OFFICE = {
+    ".pdf": "application/pdf",
+    ".docx": "application/vnd.openxmlformats-officedocument.wordprocessingml.document",
+    ".pptx": "application/vnd.openxmlformats-officedocument.presentationml.presentation",
+    ".xlsx": "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet",
+    ".odt": "application/vnd.oasis.opendocument.text",
+    ".eml": "message/rfc822",
+    ".txt": "text/plain",
+}
+LARGEST_FILE = 5 * 1024 * 1024  # bytes: the change with the file in it must fit into one message
 FRONT_MATTER = re.compile(r"\A---\s*\n(.*?)\n---\s*(?:\n|\Z)", re.DOTALL)
 
 
@@ -66,27 +78,44 @@ def _ndjson(path: Path) -> Iterator[PageDocument]:
 
 
 def _files(folder: Path) -> Iterator[Path]:
-    return (p for p in sorted(folder.rglob("*")) if p.suffix.lower() in SUFFIXES and p.is_file())
+    return (p for p in sorted(folder.rglob("*")) if p.suffix.lower() in SUFFIXES | OFFICE.keys() and p.is_file())
 
 
 def _folder(folder: Path) -> Iterator[PageDocument]:
     for path in _files(folder):
-        relative = path.relative_to(folder).with_suffix("")
         try:
-            fields, body = split(path.read_text(encoding="utf-8-sig"))  # editors on Windows put a mark at the start
-            # Milliseconds of the last change: importing the same file twice is the same revision.
-            defaults = {
-                "id": relative.as_posix(),
-                "revision": round(path.stat().st_mtime * 1000),
-            }
-            content = html(path, body)
-            if "title" not in fields:
-                defaults["title"] = title_in(content) or relative.name
-            yield PageDocument.model_validate(defaults | fields | {"content": content})
+            yield _office(folder, path) if path.suffix.lower() in OFFICE else _text(folder, path)
         except ValidationError as err:
             raise BadSource(f"{path}: {problems(err)}") from None
         except (OSError, ValueError, yaml.YAMLError) as err:
             raise BadSource(f"{path}: {err}") from err
+
+
+def _text(folder: Path, path: Path) -> PageDocument:
+    relative = path.relative_to(folder).with_suffix("")
+    fields, body = split(path.read_text(encoding="utf-8-sig"))  # editors on Windows put a mark at the start
+    content = html(path, body)
+    said = {"id": relative.as_posix(), "revision": _changed(path)} | fields
+    if "title" not in fields:
+        said["title"] = title_in(content) or relative.name
+    return PageDocument.model_validate(said | {"content": content})
+
+
+def _office(folder: Path, path: Path) -> PageDocument:
+    if path.stat().st_size > LARGEST_FILE:
+        raise ValueError(
+            f"larger than {LARGEST_FILE:,} bytes: make the folder a connector, which hands large files on by their path"
+        )
+    attached = Attachment(
+        data_base64=b64encode(path.read_bytes()).decode(), media_type=OFFICE[path.suffix.lower()], title=path.name
+    )
+    page_id = path.relative_to(folder).as_posix()
+    return PageDocument(id=page_id, title=path.name, revision=_changed(path), attachments=(attached,))
+
+
+def _changed(path: Path) -> int:
+    """Milliseconds of the last change: importing the same file twice is the same revision."""
+    return round(path.stat().st_mtime * 1000)
 
 
 def split(text: str) -> tuple[dict[str, Any], str]:

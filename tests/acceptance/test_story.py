@@ -73,6 +73,16 @@ def test_an_answer_follows_the_page_and_a_deleted_page_is_gone_for_good(system: 
     assert "ferry" not in found(site, "ferry ticket adults", "keyword")
 
 
+def test_the_command_deletes_pages_and_names_those_that_it_does_not_know(system: System) -> None:
+    put(system.site, "kiosk", "<p>The kiosk sells rowing maps.</p>", title="Kiosk")
+    assert "kiosk" in found(system.site, "kiosk rowing maps", "keyword")
+    done = system.instance.run("delete", system.instance.site, "kiosk", "kisok", "--json")
+    assert (done.returncode, json.loads(done.stdout)) == (1, {"kiosk": "deleted", "kisok": "unknown"}), done.stderr
+    assert "kiosk" not in found(system.site, "kiosk rowing maps", "keyword")
+    again = system.instance.run("delete", system.instance.site, "kiosk")
+    assert (again.returncode, again.stdout) == (0, "kiosk  deleted\n"), again.stderr
+
+
 def test_a_save_without_a_change_costs_nothing_and_an_edit_costs_its_chunks(system: System) -> None:
     paragraphs = [f"<p>Paragraph {i}: {'the council discussed the budget of the year. ' * 16}</p>" for i in range(12)]
     first = put(system.site, "minutes", "".join(paragraphs)).json()["chunks"]

@@ -16,23 +16,13 @@ from typing import Any, NamedTuple
 
 import yaml
 
-from connectors.cms.documents import SUFFIXES, split
+from connectors.cms.documents import OFFICE, SUFFIXES, split
 from connectors.cms.frame import Listed
 from pipelines.runtime.errors import Retryable
 from schemas.base import language_tag
 from schemas.page import PageDocument
 
 HEAD = 64 * 1024  # bytes in which front matter ends
-# What connectors.cms.documents does not read itself, and the attachments stage does.
-OFFICE = {
-    ".pdf": "application/pdf",
-    ".docx": "application/vnd.openxmlformats-officedocument.wordprocessingml.document",
-    ".pptx": "application/vnd.openxmlformats-officedocument.presentationml.presentation",
-    ".xlsx": "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet",
-    ".odt": "application/vnd.oasis.opendocument.text",
-    ".eml": "message/rfc822",
-    ".txt": "text/plain",
-}
 FIELDS = frozenset(PageDocument.model_fields) - {"content", "attachments"}
 # What Hugo, Jekyll and Eleventy call them.
 OTHER_NAMES = {"tags": "keywords", "summary": "description", "lastmod": "changed_at", "date": "changed_at"}

@@ -12,8 +12,8 @@ from urllib.parse import quote
 import yaml
 from pydantic import ValidationError
 
-from connectors.cms.documents import html, split
-from connectors.cms.folder.scan import FIELDS, OFFICE, Entry, Page, Scanner, known_fields
+from connectors.cms.documents import OFFICE, html, split
+from connectors.cms.folder.scan import FIELDS, Entry, Page, Scanner, known_fields
 from connectors.cms.frame import Listed, Unreadable
 from connectors.cms.settings import FolderConnector
 from connectors.cms.titles import title_in

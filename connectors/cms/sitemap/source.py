@@ -22,8 +22,8 @@ from urllib.parse import unquote, urlsplit
 from more_itertools import chunked
 from pydantic import ValidationError
 
+from connectors.cms.documents import OFFICE
 from connectors.cms.fetching import Away, Fetched, Refused
-from connectors.cms.folder.scan import OFFICE
 from connectors.cms.frame import Listed, Omitted, Unreadable
 from connectors.cms.own_thread import OwnThread
 from connectors.cms.settings import SitemapConnector

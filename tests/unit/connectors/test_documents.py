@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+from base64 import b64decode
 from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
+from connectors.cms import documents as module
 from connectors.cms.documents import BadSource, count, documents
 from schemas.page import PageDocument
 
@@ -117,10 +119,21 @@ def test_a_file_without_front_matter_is_all_content(folder: Path, content: str) 
 
 
 def test_a_folder_is_read_in_a_stable_order_and_only_its_pages(folder: Path) -> None:
-    for name in ("b.md", "a/z.htm", "a/b.MARKDOWN", "c.html", "image.png", "style.css", "d.md/not-a-page.txt"):
+    for name in ("b.md", "a/z.htm", "a/b.MARKDOWN", "c.html", "image.png", "style.css", "d.md/a-page-too.txt"):
         put(folder / name, "x")
-    assert [page.id for page in documents(folder)] == ["a/b", "a/z", "b", "c"]
-    assert count(folder) == 4
+    assert [page.id for page in documents(folder)] == ["a/b", "a/z", "b", "c", "d.md/a-page-too.txt"]
+    assert count(folder) == 5
+
+
+def test_an_office_file_is_a_page_with_the_file_attached(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    put(folder / "town" / "Plan.PDF", "%PDF")
+    page = only(folder)
+    assert (page.id, page.title, page.content, page.revision) == ("town/Plan.PDF", "Plan.PDF", "", MTIME_MS)
+    [attached] = page.attachments
+    assert (attached.media_type, attached.title) == ("application/pdf", "Plan.PDF")
+    assert b64decode(attached.data_base64 or "") == b"%PDF"
+    monkeypatch.setattr(module, "LARGEST_FILE", 3)
+    assert "Plan.PDF: larger than 3 bytes: make the folder a connector" in refused(folder)
 
 
 @pytest.mark.parametrize(
