@@ -57,6 +57,27 @@ class ChatMessage:
     answers: str = ""
 
 
+class DoubledKey(yaml.MarkedYAMLError):
+    """A key stands twice in a mapping."""
+
+
+class UniqueKeys(yaml.SafeLoader):
+    """YAML's safe loader, which refuses a key that stands twice: the second would silently take the first one's place.
+
+    Raises:
+        DoubledKey: names it, and where it stands.
+    """
+
+    def construct_mapping(self, node: Any, deep: bool = False) -> dict[Any, Any]:
+        seen: set[Any] = set()
+        for key, _ in node.value:
+            name = key.value if isinstance(key, yaml.ScalarNode) and not key.tag.endswith(":merge") else None
+            if name is not None and name in seen:
+                raise DoubledKey(problem=f"the key {name!r} stands twice", problem_mark=key.start_mark)
+            seen.add(name)
+        return super().construct_mapping(node, deep)
+
+
 class _Strict(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", str_strip_whitespace=True)
 
@@ -250,7 +271,7 @@ def _examples(folder: Path, name: str, variables: set[str]) -> dict[str, tuple[E
 
 def _documents(path: Path) -> list[Any]:
     try:
-        return list(yaml.safe_load_all(path.read_text(encoding="utf-8")))
+        return list(yaml.load_all(path.read_text(encoding="utf-8"), UniqueKeys))
     except (OSError, UnicodeDecodeError, yaml.YAMLError) as err:
         raise PromptError(f"{path}: cannot be read: {err}") from err
 

@@ -13,6 +13,7 @@ from pydantic import ValidationError
 
 from connectors.cms.settings import KINDS, variables
 from pipelines.runtime.errors import SettingsError
+from prompts.loader import DoubledKey, UniqueKeys
 from wiring.settings import Settings
 
 PREFIX = "PAGEWIRE_"
@@ -70,12 +71,13 @@ def _fill_in(values: dict[str, Any], env: Mapping[str, str], path: Path) -> set[
 
 def _read_yaml(path: Path) -> dict[str, Any]:
     try:
-        loaded = yaml.safe_load(path.read_text(encoding="utf-8"))
+        loaded = yaml.load(path.read_text(encoding="utf-8"), UniqueKeys)  # noqa: S506
     except yaml.MarkedYAMLError as err:
         # Without the words of the parser, which quote the line: it may hold a key.
         mark = err.problem_mark
         where = f" at line {mark.line + 1}, column {mark.column + 1}" if mark else ""
-        raise SettingsError(f"{path}: not YAML{where}") from None
+        what = "a key that stands twice" if isinstance(err, DoubledKey) else "not YAML"
+        raise SettingsError(f"{path}: {what}{where}") from None
     except (OSError, UnicodeDecodeError, yaml.YAMLError) as err:
         raise SettingsError(f"{path}: cannot be read: {err}") from err
     if loaded is None:

@@ -219,9 +219,9 @@ class Answering:
             )
             quoted = replace(task, retrieved=retrieved.model_copy(update=found))
             lead_in = await self._said(phrases.lead_in(retrieved.request.lang), retrieved.request)
-            about = await self._said(phrases.say("about", retrieved.request.lang), retrieved.request)
+            closest = await self._said(phrases.say("closest", retrieved.request.lang), retrieved.request)
             missing = await self._said(phrases.say("missing", retrieved.request.lang), retrieved.request)
-            async with aclosing(Quote(embedder, lead_in, about, missing).run(quoted)) as pieces:
+            async with aclosing(Quote(embedder, lead_in, closest, missing).run(quoted)) as pieces:
                 async for piece in pieces:
                     if stopped.is_set():
                         return None

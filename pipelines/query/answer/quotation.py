@@ -26,6 +26,8 @@ LONGEST = 600  # characters of one unit
 CLOSE = 2.0  # of the score: a unit that is less far behind the best fits as well
 SIBLINGS = 4.0  # ... of the same list or table
 MOST = 4  # units
+SEVERAL = 3  # rows: of a table of which so many fit as well, none is left out ...
+SHORT_TABLE = 450  # ... unless its rows have more characters
 THAT_DAY = 4.0  # of the score: what is about the day that was asked about fits so much better
 
 _MARK = re.compile(r"[ \t]*(?::|[-*+•]|\d{1,3}[.)])[ \t]+")  # of a definition, or of an item in one
@@ -147,7 +149,20 @@ def _chosen(evidence: Sequence[Evidence], room: int) -> list[Evidence]:
         for each in evidence
         if each.score >= best.score - (SIBLINGS if _together(each, best) and each.kind != "prose" else CLOSE)
     ]
-    return _fitting(well, room)
+    return _whole(_fitting(well, room), evidence)
+
+
+def _whole(taken: list[Evidence], evidence: Sequence[Evidence]) -> list[Evidence]:
+    """With all rows of a short table of which several are quoted: some days of seven read as if they were all."""
+    best = taken[0]
+    rows = {each.start: each for each in evidence if each.kind == "row" and _together(each, best)}
+    quoted = sum(_together(each, best) for each in taken)
+    short = sum(len(each.text) for each in rows.values()) <= SHORT_TABLE
+    if best.kind != "row" or quoted < SEVERAL or len(rows) < best.of or not short:
+        return taken
+    return [best, *(each for each in rows.values() if each.start != best.start), *(
+        each for each in taken if not _together(each, best)
+    )]  # fmt: skip
 
 
 def _fitting(evidence: Sequence[Evidence], room: int, most: int = MOST, *, above: bool = False) -> list[Evidence]:

@@ -37,6 +37,8 @@ TOP = 10  # of the best units that tell how sure the best one is
 FINE: Grade = 0
 UNCLEAR: Grade = 2  # from here on there is no answer
 NOT_SAID: Grade = 4
+NOTHING: Grade = 5
+ABOUT = 0.25  # chance that the best page answers: with less, nobody should say that the site has pages on the subject
 REREAD = 24  # of the best units, where a reranker reads them again
 KEPT = 24  # units handed on, and all of the lists and tables that
 LEADING = 4  # of the best are part of
@@ -342,4 +344,8 @@ def graded(grade: Grade, sure: Sure, writes: bool) -> Grade:
         return grade
     if sure.of != "nothing":
         return grade if grade < UNCLEAR else FINE
-    return grade if writes or grade >= UNCLEAR else NOT_SAID
+    if writes:
+        return grade
+    if sure.page is not None and sure.page < ABOUT:
+        return NOTHING
+    return grade if grade >= UNCLEAR else NOT_SAID

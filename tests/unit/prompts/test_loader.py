@@ -74,6 +74,7 @@ def test_a_site_without_one_gets_ours(tmp_path: Path) -> None:
         (FRONT, BODY.replace("title: All", "name: All"), "name"),
         (FRONT.replace("id: answer", "id: other"), BODY, "must be 'answer'"),
         (FRONT, "system: [\n", "cannot be read"),
+        (FRONT, "system: []\nuser: []\nsystem: []\n", "the key 'system' stands twice"),
         (FRONT + "examples: [x]\n", BODY, "examples"),
     ],
 )

@@ -138,6 +138,7 @@ def test_addresses_of_elasticsearch_that_its_client_takes(file: Path, url: str) 
         ("window: [1]", "window (PAGEWIRE_WINDOW or pagewire.yaml): "),
         ("- a list", "pagewire.yaml: must be a mapping such as `sites: {town: {languages: [en]}}`"),
         ("a: {b", "pagewire.yaml: not YAML at line 1, column "),
+        ("sites:\n  town: {}\n  town: {}\n", "pagewire.yaml: a key that stands twice at line 3, column 3"),
     ],
 )
 def test_what_is_wrong_in_the_file_is_named(file: Path, yaml: str, said: str) -> None:

@@ -29,14 +29,14 @@ class Quote:
 
     Args:
         lead_in: what comes before a quotation, in the visitor's language.
-        about: what comes before a passage of a page that is about the question, as far as one can tell.
+        closest: what comes before a passage of a page that is about the question, as far as one can tell.
         missing: what comes before the part of a question that nothing is sure to answer.
     """
 
-    def __init__(self, embedder: Embedder, lead_in: str, about: str, missing: str) -> None:
+    def __init__(self, embedder: Embedder, lead_in: str, closest: str, missing: str) -> None:
         self._embedder = embedder
         self._lead_in = lead_in
-        self._about = about
+        self._closest = closest
         self._missing = missing
 
     async def run(self, task: Task) -> AsyncGenerator[Piece, None]:
@@ -45,12 +45,12 @@ class Quote:
         retrieved = task.retrieved
         evidence: Sequence[Evidence] = retrieved.evidence
         if evidence:
-            lead_in, about = self._lead_in, self._about
+            lead_in, closest = self._lead_in, self._closest
             lang = retrieved.request.lang
             asked = dict.fromkeys((retrieved.request.question, task.question))  # its own day before the topic's
             if day := next((day for each in asked if (day := asked_day(each, task.now, lang))), None):
                 evidence = on_day(evidence, day, _language(retrieved), _on_page(evidence[0].n, retrieved))
-                lead_in, about = (f"**{_written(day, lang)}**\n\n{text}" for text in (lead_in, about))
+                lead_in, closest = (f"**{_written(day, lang)}**\n\n{text}" for text in (lead_in, closest))
             sure = retrieved.sure is None or retrieved.sure.of == "unit"
             if retrieved.request.replaced and (others := unsaid(evidence, retrieved.request.replaced)):
                 evidence, sure = others, False  # what was sure has been read, and was not what was wanted
@@ -62,7 +62,7 @@ class Quote:
                 unsure = [self._unsure(part, answered, retrieved) for part in parts if part not in answered]
                 quotation = by_part([part.evidence for part in answered], lead_in, unsure, retrieved.tables)
             elif not sure:
-                quotation = describing(evidence, _linked(about, evidence[0].n, retrieved), retrieved.tables)
+                quotation = describing(evidence, _linked(closest, evidence[0].n, retrieved), retrieved.tables)
             else:
                 quotation = answering(evidence, lead_in, retrieved.tables)
             for event in quotation.events:
@@ -83,8 +83,8 @@ class Quote:
             return Unsure(f"{self._missing} {asked}", part.evidence, shown=False)
         n = part.evidence[0].n
         quoted = any(n == other.evidence[0].n for other in answered)  # its page needs no link of its own
-        about = self._about if quoted else _linked(self._about, n, retrieved)
-        return Unsure(f"{asked}: {about}", part.evidence, shown=True)
+        closest = self._closest if quoted else _linked(self._closest, n, retrieved)
+        return Unsure(f"{asked}: {closest}", part.evidence, shown=True)
 
 
 def _dated(part: Part, task: Task, lang: str) -> Part:
@@ -107,10 +107,10 @@ def _sure_of(part: Part) -> SureOf:
     return part.sure.of if part.sure else "unit"
 
 
-def _linked(about: str, n: int, retrieved: Retrieved) -> str:
+def _linked(closest: str, n: int, retrieved: Retrieved) -> str:
     """With the page that it is said of."""
     best = [source for source in retrieved.sources if source.n == n]
-    return about + "".join(f" [{title}](<{url}>)" for title, url in candidates(best))
+    return closest + "".join(f" [{title}](<{url}>)" for title, url in candidates(best))
 
 
 def _on_page(n: int, retrieved: Retrieved) -> frozenset[int]:

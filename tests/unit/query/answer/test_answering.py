@@ -47,7 +47,7 @@ from prompts.loader import ChatMessage, Example, ToolCall, load
 from schemas.answer import Answered, AnswerEvent, Citation, Done, Event, Failed, Restart, Token, Usage
 from schemas.base import Message
 from schemas.example import ExampleKind
-from schemas.query import CourtesyKind, Question, Retrieved, Source, Sure
+from schemas.query import CourtesyKind, Evidence, Question, Retrieved, Source, Sure
 from schemas.topics import Topic
 from tests.asking import retrieved, source
 from wiring.settings import Settings, SiteSettings
@@ -197,6 +197,14 @@ async def test_without_a_model_the_pages_are_quoted() -> None:
     assert streamed(events) == final.text
     assert {c.quote for c in final.citations} >= {"It is closed on Sundays."}
     assert [s.cited for s in final.sources] == [any(c.n == n for c in final.citations) for n in (1, 2)]
+
+
+async def test_of_a_sure_page_the_answer_says_that_it_only_comes_closest() -> None:
+    unit = Evidence(n=1, start=0, text="It is closed on Sundays.", kind="prose", block=0, of=1, score=1.0)
+    close = asked(POOL).model_copy(update={"evidence": (unit,), "sure": Sure(of="page")})
+    said = answered(await answer(close, None)).text
+    assert "\n\nI am not sure that this answers your question. This page comes closest: [" in said
+    assert said.endswith("> It is closed on Sundays.")
 
 
 def courtesy(kind: CourtesyKind, lang: str = "en") -> Retrieved:

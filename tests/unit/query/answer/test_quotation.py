@@ -5,6 +5,8 @@ from __future__ import annotations
 from datetime import date
 from typing import Any
 
+import pytest
+
 from pipelines.query.answer.quotation import MOST, Quotation, Unsure, answering, by_part, describing, on_day
 from schemas.answer import WholeTable
 from schemas.query import Evidence, Table
@@ -53,6 +55,17 @@ def test_of_a_table_the_rows_that_fit_and_that_there_are_more() -> None:
         "> | Sunday | 9–18 |",
         "> | … | … |",
     ]
+
+
+@pytest.mark.parametrize(("fitting", "hours", "shown"), [(3, "9–18", 5), (2, "9–18", 2), (3, "9–18, " * 20, 3)])
+def test_no_row_of_a_short_table_is_left_out_where_several_fit(fitting: int, hours: str, shown: int) -> None:
+    row = {"kind": "row", "header": "| Day | Hours |", "block": 5, "of": 5}
+    evidence = [said(f"| {day} | {hours} |", 9.0 - (day >= fitting) * 5, start=20 * day, **row) for day in range(5)]
+    evidence.append(said("Closed in winter.", 8.9, start=200))
+    quotation = answering(evidence, LEAD_IN)
+    days = [citation.quote.split()[0] for citation in quotation.citations if "9–18" in citation.quote]
+    assert days == [str(day) for day in range(5)][:shown] if fitting == 3 and shown == 5 else len(days) <= 3
+    assert ("| … |" in whole(quotation)) == (shown < 5)
 
 
 def test_no_more_rows_are_told_of_than_there_are() -> None:

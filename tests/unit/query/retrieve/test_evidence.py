@@ -205,6 +205,13 @@ def test_the_gate_is_corrected_by_what_the_units_say(grade: int, of: SureOf, wri
     assert graded(grade, Sure(of=of, unit=0.5, page=0.5), writes) == expected
 
 
+@pytest.mark.parametrize(("grade", "writes", "expected"), [(0, False, 5), (3, False, 5), (0, True, 0), (3, True, 3)])
+def test_where_no_page_is_likely_to_answer_nobody_says_that_there_are_pages_about_it(
+    grade: int, writes: bool, expected: int
+) -> None:
+    assert graded(grade, Sure(of="nothing", unit=0.1, page=0.2), writes) == expected
+
+
 def test_without_a_calibration_the_gate_alone_decides() -> None:
     assert graded(4, Sure(of="unit"), False) == 4
 
