@@ -106,13 +106,19 @@ class EdgeSettings(HomeSettings, ListenSettings):
     )
 
 
-def _sample_site() -> Mapping[SiteId, SiteSettings]:
+def sample_site() -> Mapping[SiteId, SiteSettings]:
     """What there is without a pagewire.yaml: the fictional town of `pagewire demo`."""
     contact = {
         "de": "Im Rathaus hilft man Ihnen gern weiter: 030 23125-100 oder rathaus@kranichmuende.example.",
         "en": "The town hall is glad to help: 030 23125-100 or rathaus@kranichmuende.example.",
     }
-    site = SiteSettings(languages=("de", "en"), title="Kranichmünde", timezone="Europe/Berlin", contact=contact)
+    glossary = {
+        "Sperrmüll": {"de": ["Sperrmüll", "Sofa", "Couch"]},
+        "bulky waste": {"en": ["bulky waste", "sofa", "couch"]},
+    }
+    site = SiteSettings(
+        languages=("de", "en"), title="Kranichmünde", timezone="Europe/Berlin", contact=contact, glossary=glossary
+    )
     return {"demo": site}
 
 
@@ -132,7 +138,7 @@ class Settings(
     """All settings. In the environment: `PAGEWIRE_` + the upper-case name."""
 
     sites: Mapping[SiteId, SiteSettings] = Field(
-        default_factory=_sample_site,
+        default_factory=sample_site,
         description="The websites, each by its id: see below.",
     )
 

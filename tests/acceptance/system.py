@@ -20,6 +20,7 @@ import httpx
 import yaml
 
 from tests.engine_fixture import Servers
+from wiring.settings import sample_site
 
 START_TIMEOUT = 120.0  # seconds; CI machines are shared
 PAGEWIRE = Path(sys.executable).with_name("pagewire")
@@ -33,7 +34,9 @@ class Instance:
         self.sites = [f"t{uuid4().hex[:10]}" for _ in range(sites)]
         self.site = self.sites[0]
         config = home / "pagewire.yaml"
-        config.write_text(yaml.safe_dump({"sites": {site: {"languages": ["en", "de"]} for site in self.sites}}))
+        glossary = sample_site()["demo"].model_dump(mode="json")["glossary"]  # for the sample site's own questions
+        site = {"languages": ["en", "de"], "glossary": glossary}
+        config.write_text(yaml.safe_dump({"sites": dict.fromkeys(self.sites, site)}, allow_unicode=True), "utf-8")
         self.environment = {
             **{name: value for name, value in os.environ.items() if not name.startswith(("PAGEWIRE_", "OPENAI_"))},
             "PAGEWIRE_HOME": str(home / "state"),

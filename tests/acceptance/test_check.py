@@ -15,12 +15,6 @@ from tests.acceptance.system import PAGEWIRE
 
 pytestmark = [pytest.mark.engine, pytest.mark.timeout(600)]  # machines are shared
 
-# The bundled embedder is not sure of their pages. Empty this when one is.
-REFUSED = {
-    "Wie lange habe ich Zeit, meinen neuen Wohnsitz anzumelden?",
-    "How do I get rid of an old sofa?",
-}
-
 
 def check(system: System, site: str, examples: object, *options: str) -> subprocess.CompletedProcess[str]:
     """With example questions in a pagewire.yaml of its own: what runs need not know them."""
@@ -48,8 +42,7 @@ def test_the_questions_that_the_sample_site_offers_are_answered_from_its_pages(s
     report = json.loads(done.stdout)
     assert report["asked"] == sum(map(len, offered.values()))
     problems = {one["question"]: one["problem"] for one in report["questions"] if one["problem"]}
-    assert problems.keys() <= REFUSED, problems
-    assert (done.returncode, report["failed"]) == (1 if problems else 0, len(problems))
+    assert (problems, done.returncode, report["failed"]) == ({}, 0, 0)
 
     failing = check(system, site, {"en": ["Which submarine won the opera prize on Jupiter?", *offered["en"][:1]]})
     assert failing.returncode == 1
