@@ -2,9 +2,9 @@
 
 A late, older change that got into a compacted topic behind a newer one would outlive it there, since compaction keeps
 the last record of a key. The index stage, which sees both, sends the winner again; its second pass changes nothing but
-the topics. Until then `min.compaction.lag.ms` of `cms.changes` keeps the winner from being compacted away. If the stages
-stood still for longer, a delete is made again from what the head knows of it, so no page comes back; of a page that is
-gone the head knows no text.
+the topics. Until then `min.compaction.lag.ms` of `cms.changes` keeps the winner from being compacted away. If the
+stages stood still for longer, a delete is made again from what the head knows of it, so no page comes back; of a text
+that is gone the head knows nothing.
 
 The same brings a page that was cut and embedded for another index back as the live one needs it.
 

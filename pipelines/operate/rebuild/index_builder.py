@@ -290,9 +290,7 @@ class IndexBuilder:
                 await self._revision(key, [given], store)
         settled(len(history))
 
-    async def _lost(
-        self, history: Sequence[SourceMessage], head: Head | None, shown: Head | None
-    ) -> ChangeRef | None:
+    async def _lost(self, history: Sequence[SourceMessage], head: Head | None, shown: Head | None) -> ChangeRef | None:
         """The change that visitors see, if it won over these and is in the log no more.
 
         When the stages stood still for longer than compaction waits, it took the winner before the index stage could
@@ -311,9 +309,8 @@ class IndexBuilder:
         return winner
 
     def _without_log(self, key: str, winner: ChangeRef) -> list[SourceMessage]:
-        """What to put in for it. A delete needs no more than is known of it. Of a page nothing is put in: an older text,
-        which perhaps more people may see, is nothing to show instead, and what is missing keeps the index from being
-        promoted.
+        """What to put in for it. A delete needs no more than is known of it. Of a text that is gone there is nothing to
+        put in: the older one perhaps more people may see, and what is missing keeps the index from being promoted.
         """
         if winner.op == "delete":
             return [SourceMessage(winner, origin=_origin(winner))]
