@@ -81,7 +81,12 @@ STOPS = Topic(
     "answer.stops", "request", Stop, "answers that nobody wants any more", retention_ms=DAY, dead_letters=False
 )
 PAUSES = Topic(
-    "worker.pauses", "`stages`", PauseNote, "which stages wait, and for what", retention_ms=DAY, dead_letters=False
+    "worker.pauses",
+    "`stages`, `cuts`",
+    PauseNote,
+    "which stages wait, and for what; which messages they never got",
+    retention_ms=DAY,
+    dead_letters=False,
 )
 
 TOPICS: tuple[Topic, ...] = (

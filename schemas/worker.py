@@ -9,10 +9,14 @@ from pydantic import AwareDatetime, Field
 from schemas.base import Message
 
 PAUSES_KEY = "stages"  # one key, so one partition to read
+CUTS_KEY = "cuts"
 
 
 class PauseNote(Message):
-    """A stage of a worker waits for a service or a setting; said again while it does, and once when it goes on."""
+    """A stage of a worker waits for a service or a setting; said again while it does, and once when it goes on.
+
+    Under the key `cuts`: messages were deleted before the stage had read them; said once.
+    """
 
     worker: str = Field(description="Host and process.")
     stage: str

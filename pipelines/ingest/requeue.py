@@ -2,7 +2,9 @@
 
 A late, older change that got into a compacted topic behind a newer one would outlive it there, since compaction keeps
 the last record of a key. The index stage, which sees both, sends the winner again; its second pass changes nothing but
-the topics. Until then `min.compaction.lag.ms` of `cms.changes` keeps the winner from being compacted away.
+the topics. Until then `min.compaction.lag.ms` of `cms.changes` keeps the winner from being compacted away. If the
+stages stood still for longer, a delete is made again from what the head knows of it, so no page comes back; of a text
+that is gone the head knows nothing.
 
 The same brings a page that was cut and embedded for another index back as the live one needs it.
 
@@ -40,12 +42,25 @@ class Requeuer:
         records = await self._changes.read(winner.partition, winner.offset, winner.offset + 1)
         change = PageChange.decode(records[0].value) if records else None
         if change is None or change.page_key != winner.page_key or change.revision != winner.revision:
-            # Compacted away, so a later record of the page comes or came by; or another topic by now. The head guards
-            # the index in any case, and the audit reports the log.
-            log.error("cannot requeue %s: revision %d is not at %d/%d of %s any more", *_where(winner))
-            return
+            # Compacted away, so a later record of the page comes or came by; or another topic by now.
+            if winner.op == "upsert":  # The head guards the index in any case, and the audit reports the log.
+                log.error("cannot requeue %s: revision %d is not at %d/%d of %s any more", *_where(winner))
+                return
+            change = _deleted(winner)
         await sender.send(CHANGES, change.page_key, change)
         self._sent[winner.page_key] = winner
+
+
+def _deleted(ref: ChangeRef) -> PageChange:
+    return PageChange(
+        op="delete",
+        site=ref.site,
+        lang=ref.lang,
+        page_id=ref.page_id,
+        revision=ref.revision,
+        accepted_at=ref.accepted_at,
+        source="requeue",
+    )
 
 
 def _where(winner: ChangeRef) -> tuple[str, int, int, int, str]:

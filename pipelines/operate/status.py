@@ -10,6 +10,7 @@ from datetime import UTC, datetime, timedelta
 from time import monotonic
 from typing import Protocol
 
+from pipelines.operate.cut_logs import KEPT, gone, sentence
 from pipelines.operate.dead_letters.open_letters import OpenLetters
 from pipelines.runtime.bus import BrokerView, Bus
 from pipelines.runtime.errors import Retryable
@@ -19,10 +20,11 @@ from schemas.base import WireError
 from schemas.http import SiteStatus, StageStatus, SystemStatus
 from schemas.letters import OpenLetterCount
 from schemas.topics import PAUSES, Topic, all_topics
-from schemas.worker import PAUSES_KEY, PauseNote
+from schemas.worker import CUTS_KEY, PAUSES_KEY, PauseNote
 
 RATE_SECONDS = 60.0  # over which a rate is taken
 NOTE_TTL = 75.0  # seconds; a worker that waits says so every 30, one that died says nothing more
+CUT_TTL = timedelta(days=1)  # as long as the topic keeps it; time enough for somebody to read it
 FIRST_LOOK = 1.0  # seconds between the two looks a first rate needs
 
 
@@ -56,13 +58,12 @@ class StatusReader:
 
     async def status(self) -> SystemStatus:
         """What can be said now; a service that does not answer shows as false, with nothing of it."""
-        looks = (self._stages(), self._all_sites(), self._unfit_topics(), self._paused())
-        stages, sites, unfit, paused = await asyncio.gather(*looks, return_exceptions=True)
-        problems = [] if isinstance(unfit, BaseException) else [*unfit]
-        problems += [] if isinstance(paused, BaseException) else paused
+        looks = (self._stages(), self._all_sites(), self._unfit_topics(), self._paused(), self._cut())
+        stages, sites, *wrong = await asyncio.gather(*looks, return_exceptions=True)
+        problems = [line for lines in wrong if not isinstance(lines, BaseException) for line in lines]
         if isinstance(sites, Retryable):
             problems.append(f"Elasticsearch: {sites}")  # away, or refusing our key
-        for part in (stages, sites, unfit, paused):
+        for part in (stages, sites, *wrong):
             if isinstance(part, BaseException) and not isinstance(part, Retryable):
                 raise part
         return SystemStatus(
@@ -123,22 +124,46 @@ class StatusReader:
 
     async def _paused(self) -> tuple[str, ...]:
         """Which stages wait, as their workers say."""
-        since = datetime.now(UTC) - timedelta(seconds=NOTE_TTL)
-        if PAUSES not in await (await self._connected()).partitions([PAUSES]):
-            return ()
-        async with self._bus.reader(PAUSES) as log:
-            records = await log.of_key(PAUSES_KEY, round(since.timestamp() * 1000))
-        newest: dict[tuple[str, str, str | None], PauseNote] = {}
-        for record in records:
-            with suppress(WireError):
-                note = PauseNote.decode(record.value)
-                newest[note.worker, note.stage, note.lane] = note
+        newest = {(n.worker, n.stage, n.lane): n for n in await self._notes(PAUSES_KEY, timedelta(seconds=NOTE_TTL))}
         return tuple(
             f"stage {note.stage}{' (bulk)' if note.lane == 'bulk' else ''} of {note.worker} is paused since "
             f"{note.since:%Y-%m-%d %H:%M:%S} UTC: {note.code}: {note.reason}"
             for note in newest.values()
             if not note.over
         )
+
+    async def _cut(self) -> tuple[str, ...]:
+        """What was deleted before a stage had read it: where the stage has not gone on yet, and where it has."""
+        client, found = await self._connected(), dict[str, str]()
+        begins = {
+            topic: {number: begin for number, (begin, _) in spans.items()}
+            for topic, spans in (await client.spans(KEPT)).items()
+        }
+        for group, _ in all_groups():
+            committed: dict[Topic, dict[int, int]] = {}
+            for (topic, number), offset in (await client.committed(group)).items():
+                committed.setdefault(topic, {})[number] = offset
+            for topic, oldest in begins.items():
+                if missed := gone(committed.get(topic, {}), oldest):
+                    name = self._bus.name(topic)
+                    said = sentence(group.name(name.removesuffix(topic.name)), topic, name, missed)
+                    found[said] = said
+        for note in await self._notes(CUTS_KEY, CUT_TTL):
+            found[note.reason] = f"{note.reason} (seen at {note.at:%Y-%m-%d %H:%M} UTC)"
+        return tuple(found.values())
+
+    async def _notes(self, key: str, age: timedelta) -> list[PauseNote]:
+        """What workers said of themselves, the oldest first."""
+        since = datetime.now(UTC) - age
+        if PAUSES not in await (await self._connected()).partitions([PAUSES]):
+            return []
+        async with self._bus.reader(PAUSES) as log:
+            records = await log.of_key(key, round(since.timestamp() * 1000))
+        notes = []
+        for record in records:
+            with suppress(WireError):
+                notes.append(PauseNote.decode(record.value))
+        return notes
 
     def _with_parked(self, sites: Iterable[SiteStatus]) -> tuple[SiteStatus, ...]:
         """With what is parked of each, as of the look that `_stages` took, and why."""

@@ -2,13 +2,20 @@
 
 ```
  <home>/attempts/<process>.begun    + topic/partition/offset   a try begins      locked by its process while that lives
+                                    ! topic/partition/offset   it is on trial, and nothing else is at work
+                                    ~ topic/partition/offset   no longer
                                     - topic/partition/offset   it has ended, however
- <home>/attempts/deaths/<record>    2                          tries of it in which a process ended
+ <home>/attempts/deaths/<record>    3 1                        tries of it in which a process ended; on trial
 ```
 What a process that died had begun and not ended is counted as a death of each of those records, by the next process
-that looks: at its start, and whenever it gets partitions. Such a record is tried by itself and after its neighbours, so
-that the next death has one suspect, and at the third one it is a dead letter. A crash in native code, a kill for memory
-and the watchdog's end of a process that stands still are all seen so; an exception is not a death.
+that looks: at its start, and whenever it gets partitions. Such a record is tried after its neighbours, and no two of
+them at a time. A crash in native code, a kill for memory and the watchdog's end of a process that stands still are all
+seen so; an exception is not a death.
+
+A kill from outside leaves the same traces, and finds whatever is at work just then, often the same record if that takes
+long. So after two deaths a record is tried with nothing else at work, for which the others wait some seconds: if the
+process dies in these, too, it is a dead letter. Of a healthy record somebody would have to kill the process just then.
+Where the others do not come to an end in time, or a killer takes longer, twice as many deaths have to do.
 
 Plain files, because they have to be there after SIGKILL and cost microseconds: what was written is in the kernel. They
 are this machine's: a record that wanders to a worker with another `home` is counted anew there.
@@ -21,9 +28,10 @@ import fcntl
 import os
 import time
 from collections import Counter
-from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, contextmanager, suppress
+from collections.abc import AsyncIterator, Iterable, Iterator
+from contextlib import asynccontextmanager, contextmanager, nullcontext, suppress
 from pathlib import Path
+from typing import NamedTuple
 from urllib.parse import quote, unquote
 from uuid import uuid4
 
@@ -34,12 +42,25 @@ from pipelines.runtime.record import Record
 
 log = structlog.get_logger(__name__)
 
-DEATHS = 3  # after which a record is not tried again
+DEATHS = 3  # after which a record is not tried again, if it was on trial at the last one, ...
+DEATHS_AT_MOST = 2 * DEATHS  # ... or in any case
 # A suspect waits so long for each of its deaths before its first try: its neighbours of this window are done meanwhile.
 GRACE = 2.0  # seconds
 TURN_LIMIT = 30.0  # seconds that a suspect waits for another one's try: an embedding may take minutes
+QUIET_LIMIT = 10.0  # seconds that a trial waits until nothing else is at work
+TRIAL_LIMIT = 10.0  # seconds of a trial after which others go on
 CUT_AT = 256 * 1024  # bytes of our own file; then it is written anew
 FORGET_AFTER = 14 * 24 * 3600.0  # seconds; by then its dead letter is gone, too
+
+
+class _Deaths(NamedTuple):
+    """Of one record."""
+
+    all: int = 0
+    on_trial: int = 0  # in its first seconds, with nothing else at work
+
+
+NONE = _Deaths()
 
 
 class EndsWorker(Permanent):
@@ -56,8 +77,11 @@ class Attempts:
         self._folder = folder
         self._own = folder / f"{uuid4().hex}.begun"
         self._begun: Counter[str] = Counter()
-        self._deaths: dict[str, int] = {}
+        self._deaths: dict[str, _Deaths] = {}
         self._turn = asyncio.Lock()
+        self._gate = asyncio.Event()  # closed while a record is on trial
+        self._gate.set()
+        self._ended = asyncio.Event()  # a try
         self._size = 0
         self._file: int | None = None
         try:
@@ -81,7 +105,12 @@ class Attempts:
 
     def deaths(self, record: Record) -> int:
         """Tries of the record in which a process ended."""
-        return self._deaths.get(_name(record), 0) if self._deaths else 0
+        return self._deaths.get(_name(record), NONE).all if self._deaths else 0
+
+    def guilty(self, record: Record) -> bool:
+        """Whether it is not to be tried any more."""
+        found = self._deaths.get(_name(record), NONE)
+        return found.all >= (DEATHS if found.on_trial else DEATHS_AT_MOST)
 
     async def wait(self, record: Record) -> None:
         """Before its first try: a suspect lets its neighbours go first."""
@@ -91,16 +120,46 @@ class Attempts:
 
     @asynccontextmanager
     async def trying(self, record: Record) -> AsyncIterator[None]:
-        """Around one try; suspects one at a time, as far as that holds up nobody for long."""
-        mine = bool(self.deaths(record)) and await self._alone()
+        """Around one try; suspects one at a time, and the last try alone, as far as that holds up nobody for long."""
+        deaths = self.deaths(record)
+        mine = bool(deaths) and await self._turn_of_suspects()
         try:
-            with self._noted(record):
+            if not mine:
+                await self._gate.wait()
+            alone = mine and deaths >= DEATHS - 1 and await self._is_quiet()
+            with self._noted(record), self._on_trial(record) if alone else nullcontext():
                 yield
         finally:
             if mine:
+                self._gate.set()
                 self._turn.release()
 
-    async def _alone(self) -> bool:
+    async def _is_quiet(self) -> bool:
+        """Nothing is begun from now on; whether what was at work has ended in time."""
+        self._gate.clear()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(QUIET_LIMIT):
+                while self._begun:
+                    self._ended.clear()
+                    await self._ended.wait()
+                return True
+        self._gate.set()
+        return False
+
+    @contextmanager
+    def _on_trial(self, record: Record) -> Iterator[None]:
+        def over() -> None:
+            self._note(f"~ {_name(record)}\n")
+            self._gate.set()
+
+        self._note(f"! {_name(record)}\n")
+        opening = asyncio.get_running_loop().call_later(TRIAL_LIMIT, over)
+        try:
+            yield
+        finally:
+            opening.cancel()
+
+    async def _turn_of_suspects(self) -> bool:
         with suppress(TimeoutError):
             async with asyncio.timeout(TURN_LIMIT):
                 return await self._turn.acquire()
@@ -109,7 +168,7 @@ class Attempts:
     def settled(self, record: Record) -> None:
         """It came to its end, and no process with it."""
         name = _name(record)
-        if self._deaths.pop(name, 0):
+        if self._deaths.pop(name, None):
             (self._tombs / quote(name, safe="")).unlink(missing_ok=True)
 
     def close(self) -> None:
@@ -135,6 +194,7 @@ class Attempts:
             if not self._begun[name]:
                 del self._begun[name]
             self._note(f"- {name}\n")
+            self._ended.set()
 
     def _note(self, line: str) -> None:
         if self._file is None:
@@ -153,20 +213,22 @@ class Attempts:
         with suppress(FileNotFoundError, BlockingIOError):
             file = _locked(path, create=False)
             try:
-                for name in _unfinished(path.read_text(encoding="utf-8")):
+                lines = path.read_text(encoding="utf-8").splitlines()
+                for name, on_trial in _unfinished(lines):
                     tomb = self._tombs / quote(name, safe="")
-                    tomb.write_text(str(_number(tomb) + 1), encoding="utf-8")
+                    before = _read(tomb)
+                    tomb.write_text(f"{before.all + 1} {before.on_trial + on_trial}", encoding="utf-8")
                 path.unlink()
             finally:
                 os.close(file)
 
-    def _counted(self) -> Iterator[tuple[str, int]]:
+    def _counted(self) -> Iterator[tuple[str, _Deaths]]:
         for tomb in self._tombs.iterdir():
             with suppress(FileNotFoundError):
                 if time.time() - tomb.stat().st_mtime > FORGET_AFTER:
                     tomb.unlink()
                 else:
-                    yield unquote(tomb.name), _number(tomb)
+                    yield unquote(tomb.name), _read(tomb)
 
 
 def _name(record: Record) -> str:
@@ -186,16 +248,21 @@ def _locked(path: Path, *, create: bool = True) -> int:
     return file
 
 
-def _unfinished(lines: str) -> Iterator[str]:
+def _unfinished(lines: Iterable[str]) -> Iterator[tuple[str, bool]]:
+    """What was at work, and whether it was on trial."""
     begun: Counter[str] = Counter()
-    for line in lines.splitlines():
+    trial = ""
+    for line in lines:
         sign, _, name = line.partition(" ")
-        begun[name] += 1 if sign == "+" else -1
-    return (name for name, count in begun.items() if count > 0 and name)
+        begun[name] += {"+": 1, "-": -1}.get(sign, 0)
+        trial = {"!": name, "~": ""}.get(sign, trial)
+    names = [name for name, count in begun.items() if count > 0 and name]
+    return ((name, names == [trial]) for name in names)
 
 
-def _number(tomb: Path) -> int:
+def _read(tomb: Path) -> _Deaths:
     try:
-        return int(tomb.read_text(encoding="utf-8"))
+        every, *alone = map(int, tomb.read_text(encoding="utf-8").split())
     except (FileNotFoundError, ValueError):
-        return 0
+        return NONE
+    return _Deaths(every, *alone[:1])  # one number: an earlier version wrote it

@@ -1,34 +1,32 @@
 """Tells of messages that were deleted from a topic before a stage had read them: nobody else would ever know.
 
-Where a stage has got to lies before the oldest message that is kept. Kafka takes the stage there without a word,
-nothing waits any more, and the receipts of what is gone say `queued` for ever. It comes of a retention that somebody
-has put on a topic of ours, or of `kafka-delete-records`.
-
-Only topics that keep their messages for ever are looked at: the others lose what is too old to be wanted.
+Where a stage has got to lies before the oldest message that is kept, and Kafka takes the stage there without a word. A
+moment later nothing shows it any more, so it is noted for `pagewire status`, too.
 """
 
 from __future__ import annotations
 
+import os
+import socket
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
+from datetime import UTC, datetime
 
 import structlog
 from aiokafka import TopicPartition
 
 from adapters.kafka import Broker, group_id
 from adapters.kafka.broker import broker
+from pipelines.operate.cut_logs import KEPT, sentence, what_to_do
+from pipelines.runtime.bus import Producer
 from pipelines.runtime.errors import Retryable
 from pipelines.runtime.stage import Stage
 from pipelines.worker.settings import WorkerSettings
-from schemas.topics import CHANGES, TOPICS
+from schemas.topics import PAUSES
+from schemas.worker import CUTS_KEY, PauseNote
 
 log = structlog.get_logger(__name__)
-
-SAVE_AGAIN = (
-    "what was saved then is not searchable, its receipts stay queued: `pagewire reconcile SITE` for every connector, "
-    "`pagewire import` for what has none"
-)
-REPAIR = "`pagewire audit SITE --repair` sends what is missing through the stages again"
 
 
 @dataclass(frozen=True)
@@ -43,23 +41,31 @@ class Cut:
 class CutLogs:
     """Remembers what was told."""
 
-    def __init__(self, prefix: str) -> None:
-        self._kept = {prefix + topic.name: topic for topic in TOPICS if topic.retention_ms is None}
+    def __init__(self, prefix: str, bus: Producer) -> None:
+        self._kept = {prefix + topic.name: topic for topic in KEPT}
+        self._bus = bus
         self._told: dict[tuple[str, TopicPartition], int] = {}
+        self._unsent: list[PauseNote] = []
 
     async def look(self, client: Broker, groups: Iterable[str]) -> None:
         """Warn of what these groups have lost since the last look. Raises: Retryable."""
         for group in groups:
             committed = {tp: at for tp, at in (await client.committed(group)).items() if tp.topic in self._kept}
-            for cut in self.looked(group, committed, await client.begins(committed)):
+            cuts = self.looked(group, committed, await client.begins(committed))
+            for cut in cuts:
                 log.error(
                     "messages were deleted before they were read",
                     group=cut.group,
                     topic=cut.partition.topic,
                     partition=cut.partition.partition,
                     gone=cut.gone,
-                    do=SAVE_AGAIN if self._kept[cut.partition.topic] is CHANGES else REPAIR,
+                    do=what_to_do(self._kept[cut.partition.topic]),
                 )
+            self._note(group, cuts)
+        with suppress(Retryable):  # what cannot be sent now is at the next look
+            while self._unsent:
+                await self._bus.send(PAUSES, CUTS_KEY, self._unsent[0])
+                del self._unsent[0]
 
     def looked(
         self, group: str, committed: Mapping[TopicPartition, int], begins: Mapping[TopicPartition, int]
@@ -72,6 +78,23 @@ class CutLogs:
                 found.append(Cut(group, tp, begins[tp] - max(committed[tp], self._told.get((group, tp), 0))))
                 self._told[group, tp] = begins[tp]
         return found
+
+    def _note(self, group: str, cuts: Iterable[Cut]) -> None:
+        missed: dict[str, dict[int, int]] = {}
+        for cut in cuts:
+            missed.setdefault(cut.partition.topic, {})[cut.partition.partition] = cut.gone
+        now = datetime.now(UTC)
+        for name, gone in missed.items():
+            self._unsent.append(
+                PauseNote(
+                    worker=f"{socket.gethostname()}:{os.getpid()}",
+                    stage=group,
+                    code="log-cut",
+                    reason=sentence(group, self._kept[name], name, gone),
+                    since=now,
+                    at=now,
+                )
+            )
 
 
 async def tell_at_start(cuts: CutLogs, stages: Iterable[Stage], settings: WorkerSettings) -> None:

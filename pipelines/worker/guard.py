@@ -32,7 +32,7 @@ from pipelines.runtime.record import Headers, Record
 from pipelines.runtime.retry import RetryPolicy
 from pipelines.runtime.stage import Handler, Sender, Stage
 from pipelines.runtime.try_limit import TryLimit
-from pipelines.worker.attempts import DEATHS, Attempts, EndsWorker
+from pipelines.worker.attempts import Attempts, EndsWorker
 from pipelines.worker.in_flight import Work
 from pipelines.worker.parking import Parking, site_of
 from pipelines.worker.pause import Pause, Trouble, Turn
@@ -151,7 +151,7 @@ class Guard:
         """None: worked on."""
         failing = _Failing(site_of(work.record))
         if self._attempts is not None and (deaths := self._attempts.deaths(work.record)):
-            if deaths >= DEATHS:
+            if self._attempts.guilty(work.record):
                 killer = EndsWorker(f"{deaths} times the process ended while it worked on this message")
                 return describe(work.record, self._stage.name, killer, deaths, datetime.now(UTC))
             work.busy_until = inf

@@ -123,7 +123,7 @@ class _Process:
         self._bus = KafkaBus(settings)
         self._letters = OpenLetters(self._bus)
         self._policy = _policy(settings)
-        self._cuts = CutLogs(settings.topic_prefix)
+        self._cuts = CutLogs(settings.topic_prefix, sender)
         self._attempts = Attempts(settings.home / "attempts")
         self._pauses = pauses
         self._parkings: dict[Laned, Parking] = {}

@@ -22,7 +22,7 @@ from schemas.page import PageChange
 
 Kind = Literal["missing", "extra", "stale", "ahead", "mixed", "orphan", "fingerprint", "log"]
 Cause = Literal[
-    "absent", "unguarded", "hidden", "short", "undeleted", "unlogged", "older", "newer", "newer-chunks",
+    "absent", "unguarded", "hidden", "short", "undeleted", "unlogged", "older", "newer", "undone", "newer-chunks",
     "mixed", "orphan", "model", "chunker", "buried",
 ]  # fmt: skip
 
@@ -32,7 +32,7 @@ class Nature(NamedTuple):
 
     kind: Kind
     behind: bool = False  # the index has not got so far as the log; a change that became a dead letter never will
-    resend: bool = False  # the log's own change, sent once more, puts it right
+    resend: bool = False  # the log's own change (`undone`: the index's delete), sent once more, puts it right
     doubtful: bool = False  # only the log can be wrong here: a repair has to be asked for by force
 
 
@@ -45,6 +45,7 @@ NATURES: Final[Mapping[Cause, Nature]] = {
     "unlogged": Nature("extra", doubtful=True),
     "older": Nature("stale", behind=True, resend=True),
     "newer": Nature("ahead", doubtful=True),
+    "undone": Nature("ahead", resend=True),
     "newer-chunks": Nature("ahead", doubtful=True),
     "mixed": Nature("mixed", resend=True),
     "orphan": Nature("orphan"),
@@ -100,6 +101,7 @@ class Winner(NamedTuple):
     offset: int
     revision: int
     beaten: int | None  # highest revision in the index, where that is newer than the change
+    deleted: int | None = None  # by which revision the index has it deleted, of which the log knows nothing
 
 
 class Document(NamedTuple):
@@ -251,9 +253,10 @@ class IndexDiff:
         """Changes to send again, in the log's order; `after` a partition and offset.
 
         A page of which the index has anything newer than the log is among them with `force` only, and with the
-        revision its change must beat: sent as it is, it would lose.
+        revision its change must beat: sent as it is, it would lose. One that only the index knows to be deleted is
+        among them without it, with the revision of that delete.
         """
-        return [Winner(*row) for row in self._db.execute(sql.TO_SEND, (*after, force, limit))]
+        return [Winner(*row) for row in self._db.execute(sql.TO_SEND, (force, force, *after, force, limit))]
 
     def to_clear(self, after: str, limit: int, *, force: bool) -> list[tuple[str, list[Document]]]:
         """Documents to delete, by page: what belongs to nothing; with `force` also what the log does not know.

@@ -71,7 +71,7 @@ SELECT page_key, cause, expected, held FROM (
         WHEN l.page_key IS NULL THEN 'unlogged'
         WHEN h.page_key IS NULL AND l.due_deleted THEN 'unguarded'
         WHEN h.page_key IS NULL AND l.due_revision IS NOT NULL THEN 'absent'
-        WHEN (h.revision, h.deleted) > (l.revision, l.deleted) THEN 'newer'
+        WHEN (h.revision, h.deleted) > (l.revision, l.deleted) THEN iif(h.deleted, 'undone', 'newer')
         WHEN (h.revision, h.deleted) >= (l.due_revision, l.due_deleted) THEN NULL
         WHEN l.due_deleted AND NOT h.deleted THEN 'undeleted'
         WHEN h.deleted AND NOT l.due_deleted THEN 'hidden'
@@ -141,7 +141,9 @@ WHERE cause IN ('undeleted', 'unlogged') AND NOT coalesce(h.deleted, 0)
 """
 SHOWN = "SELECT count(*) FROM head WHERE NOT deleted"
 TO_SEND = """
-SELECT page_key, l.partition, l.offset, l.revision, max(iif(doubtful, held, NULL)) AS beaten
+SELECT page_key, l.partition, l.offset, l.revision,
+    max(iif(doubtful OR (cause = 'undone' AND ?), held, NULL)) AS beaten,
+    max(iif(cause = 'undone' AND NOT ?, held, NULL))
 FROM drift JOIN log l USING (page_key)
 WHERE (resend OR doubtful) AND (l.partition, l.offset) > (?, ?)
 GROUP BY page_key HAVING beaten IS NULL OR ? ORDER BY l.partition, l.offset LIMIT ?

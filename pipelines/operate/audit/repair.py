@@ -6,7 +6,8 @@
 
 Nothing is written into the index beside the pipeline, so all its guards hold, and dying halfway leaves findings for the
 next audit. What could only be right if the log were wrong is left alone without `force`: pages it does not know,
-revisions it has not got. If much of the site would vanish, nothing is done at all: then it is the log that was lost.
+revisions it has not got. Only a delete that the log has lost goes back into it: nobody finds less by that. If much of
+the site would vanish, nothing is done at all: then it is the log that was lost.
 """
 
 from __future__ import annotations
@@ -195,7 +196,9 @@ async def _send(sender: Producer, record: Record, winner: Winner) -> bool:
         return False
     if (change.page_key, change.revision) != (winner.page_key, winner.revision):
         return False
-    if winner.beaten is not None:
+    if winner.deleted is not None:
+        value = change.model_copy(update={"op": "delete", "page": None, "revision": winner.deleted}).encode()
+    elif winner.beaten is not None:
         # The same page once more, above what must not stay: no version in the index ever goes down.
         value = change.model_copy(update={"revision": min(winner.beaten + 1, MAX_REVISION)}).encode()
     await sender.send_bytes(CHANGES, record.key, value, in_lane(record.headers, "bulk"))

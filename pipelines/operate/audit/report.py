@@ -70,6 +70,7 @@ WORDS: Mapping[Cause, str] = {
     "unlogged": "in the index, but not in the change log",
     "older": "the index has revision {held}, the log {expected}",
     "newer": "the index has revision {held}, the log nothing after {expected}",
+    "undone": "deleted by revision {held}, but the log has only revision {expected}: a rebuild from it could not know",
     "newer-chunks": "{amount} chunks are of revision {held}, the log has nothing after {expected} (such as {example})",
     "mixed": "{amount} chunks are of another revision than the page (such as {example})",
     "orphan": "{amount} chunks belong to nothing (such as {example})",

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -183,6 +184,7 @@ class IndexBuilder:
         self._policy = policy
         self._prefix = f"{target.site}:".encode()
         self._gate = asyncio.Semaphore(AT_ONCE)
+        self._named: set[str] = set()  # pages that are lost in the log
         self.tally = BuildTally()
 
     def take(self) -> BuildTally:
@@ -227,6 +229,9 @@ class IndexBuilder:
         heads, shown = await patiently(lambda: self._look(list(pages)), self._pause())
         store = BatchedPageStore(self._store, heads, shown)
         waiting = {key: [g for g in history if not self._there(g, heads.get(key))] for key, history in pages.items()}
+        for key, history in pages.items():
+            if winner := await patiently(partial(self._lost, history, heads.get(key), shown.get(key)), self._pause()):
+                waiting[key] = self._without_log(key, winner)
         work = [self._page(key, history, store, settled) for key, history in waiting.items() if history]
         for problem in await asyncio.gather(*work, return_exceptions=True):
             if problem is not None:
@@ -284,6 +289,39 @@ class IndexBuilder:
             for given in ahead:  # after what they are about
                 await self._revision(key, [given], store)
         settled(len(history))
+
+    async def _lost(self, history: Sequence[SourceMessage], head: Head | None, shown: Head | None) -> ChangeRef | None:
+        """The change that visitors see, if it won over these and is in the log no more.
+
+        When the stages stood still for longer than compaction waits, it took the winner before the index stage could
+        put that back on top (requeue.py), and the topic gives only what lost.
+        """
+        if shown is None or not all(newer(shown.change, given.change) for given in history):
+            return None
+        winner = shown.change
+        if head is not None and not newer(winner, head.change):
+            return None
+        if all(given.change.partition == winner.partition and given.change.offset < winner.offset for given in history):
+            return None  # as it should be: the winner comes later
+        with suppress(WireError):
+            if await self._from_log(winner):
+                return None
+        return winner
+
+    def _without_log(self, key: str, winner: ChangeRef) -> list[SourceMessage]:
+        """What to put in for it. A delete needs no more than is known of it. Of a text that is gone there is nothing to
+        put in: the older one perhaps more people may see, and what is missing keeps the index from being promoted.
+        """
+        if winner.op == "delete":
+            return [SourceMessage(winner, origin=_origin(winner))]
+        if key not in self._named:
+            self._named.add(key)
+            self.tally.fail(
+                key,
+                f"visitors see revision {winner.revision}, and the change log has only an older one: save the page "
+                f"again, or show the older one with `pagewire audit {winner.site} --repair --force`",
+            )
+        return []
 
     async def _revision(self, key: str, revision: Sequence[SourceMessage], store: PageStore) -> bool:
         try:

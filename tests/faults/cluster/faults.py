@@ -5,18 +5,20 @@ from __future__ import annotations
 import asyncio
 import json
 from collections import Counter
+from collections.abc import Collection, Mapping
 from functools import partial
 from random import Random
 from typing import Any, ClassVar
 
 import aiohttp
-from aiokafka.admin import NewPartitions
+from aiokafka.admin import NewPartitions, RecordsToDelete
 from aiokafka.admin.config_resource import ConfigResource, ConfigResourceType
 from aiokafka.errors import KafkaError
 
 from adapters.kafka.repair import reassign, reassignments
 from pipelines.runtime.errors import Retryable
 from schemas.topics import ANSWERS, CHANGES, CHUNKS, EMBEDDINGS, Topic
+from tests.faults.cluster.broker_proxy import Way
 from tests.faults.cluster.servers import BROKERS, Cluster
 from tests.faults.rig import until
 from tests.faults.storm import topics
@@ -29,7 +31,10 @@ WANTED = 3  # copies
 MIN_IN_SYNC = "min.insync.replicas"
 TOPIC_CONFIG_SOURCE = 1  # DescribeConfigs: set on the topic itself
 REPLICATION = {"PAGEWIRE_REPLICATION": str(WANTED)}
-IN_SYNC_LIMIT = 120.0  # seconds
+IN_SYNC_LIMIT = 300.0  # seconds; on a machine with much else to do a replica takes two minutes
+NAMED_LIMIT = 120.0  # seconds
+REPAIR_LIMIT = 600.0  # seconds; an audit waits for the pipeline
+FLOOD_LIMIT = 60.0  # seconds
 
 
 class ClusterFault(Fault):
@@ -219,6 +224,118 @@ class PartitionsAddedToTheLog(PartitionsAdded):
     topics = (CHANGES, *PartitionsAdded.topics)
 
 
+class BrokerCutOff(ClusterFault):
+    """Pagewire cannot reach the broker that leads most; the other brokers can, so it goes on leading."""
+
+    needs = ("kafka",)
+    hold = (10.0, 40.0)
+
+    async def strike(self, world: World) -> None:
+        self.number = await _leads_most(world)
+        self.ways = self.chosen(self.number)
+        world.note(f"broker {self.number} is cut off")
+        for way in self.ways:
+            way.cut()
+
+    def chosen(self, number: int) -> list[Way]:
+        return list(self.cluster.to_clients[number].ways)
+
+    async def heal(self, world: World) -> None:
+        for way in self.ways:
+            way.mend()
+        await _in_sync(world)
+
+
+class BrokerCutOffFromBrokers(BrokerCutOff):
+    """Others do not get what it has: accepted is nothing until they are in sync no more, and then refused."""
+
+    hold = (20.0, 40.0)
+
+    def chosen(self, number: int) -> list[Way]:
+        return list(self.cluster.to_brokers[number].ways)
+
+
+class BrokerCutOffFromAll(BrokerCutOff):
+    """But for the controllers, to whom it is as well as ever."""
+
+    def chosen(self, number: int) -> list[Way]:
+        return [*self.cluster.to_clients[number].ways, *self.cluster.to_brokers[number].ways]
+
+
+class OneWayCut(BrokerCutOff):
+    """What the broker answers is lost, or what it is asked."""
+
+    def chosen(self, number: int) -> list[Way]:
+        asked = self.random.random() < 0.5
+        proxies = (self.cluster.to_clients[number], self.cluster.to_brokers[number])
+        some = self.random.choice([proxies[:1], proxies])
+        return [proxy.to_broker if asked else proxy.from_broker for proxy in some]
+
+
+class NetworkSlow(ClusterFault):
+    """As between continents: everything that goes to a broker or comes from one takes 200 ms."""
+
+    needs = ("kafka",)
+    hold = (15.0, 30.0)
+    DELAY = 0.2  # seconds
+
+    async def strike(self, world: World) -> None:
+        self._set(self.DELAY)
+
+    async def heal(self, world: World) -> None:
+        self._set(0.0)
+        await _in_sync(world)
+
+    def _set(self, delay: float) -> None:
+        for proxy in self.cluster.proxies:
+            for way in proxy.ways:
+                way.delay = delay
+
+
+class ChunksDeleted(ClusterFault):
+    """The embedder is away, and what waits for it is deleted from the topic: named by `status`, mended as that says."""
+
+    needs = ("kafka", "elastic", "embedder", "workers")
+    hold = (0.0, 0.0)
+    BACKLOG = 8  # seconds of traffic
+
+    async def strike(self, world: World) -> None:
+        await world.embedder.down()
+        name = world.prefix + CHUNKS.name
+        await asyncio.sleep(self.BACKLOG)
+        group = f"{world.prefix}pagewire-embed"
+        waiting = (await topics.behind(world))[group]
+        ends = await topics.ends(world, [name])
+        await _configure(world, {"cleanup.policy": "compact,delete"}, name)  # else Kafka deletes nothing
+        async with topics.admin(world) as admin:
+            await admin.delete_records({tp: RecordsToDelete(end) for tp, end in ends.items()})
+        await _configure(world, {"cleanup.policy": "compact"}, name)
+        world.note(f"{waiting} messages of {name} waited, and are deleted")
+        self.struck = waiting > 0
+        if self.struck:
+            await until("status names what is gone", partial(self._named, world, name), NAMED_LIMIT)
+
+    async def _named(self, world: World, name: str) -> bool:
+        ended = await pagewire(world, "status", "--json")
+        assert ended is not None
+        try:
+            problems = json.loads(ended.said[ended.said.index("{") :])["problems"]
+        except ValueError:
+            return False
+        return any(f"messages of {name}[" in line and "--repair" in line for line in problems)
+
+    async def heal(self, world: World) -> None:
+        await world.embedder.up()
+
+        async def repaired() -> bool:
+            ended = await pagewire(world, "audit", world.site, "--repair", limit=REPAIR_LIMIT)
+            assert ended is not None
+            world.note(f"pagewire audit --repair: exit code {ended.code}")
+            return ended.code == 0
+
+        await until("an audit finds nothing more to repair", repaired, REPAIR_LIMIT)
+
+
 class NodeKilled(ClusterFault):
     """An Elasticsearch node with shards; its copies on the other one take over."""
 
@@ -239,6 +356,39 @@ class MasterKilled(NodeKilled):
     """The other node goes on, but decides nothing."""
 
     number = 1
+
+
+class FloodStage(ClusterFault):
+    """The nodes think that their disks are full: Elasticsearch itself blocks every index, and takes the blocks away."""
+
+    needs = ("elastic",)
+    hold = (10.0, 25.0)
+    ROOM = "9000tb"  # free, below which a disk is full
+    WATERMARKS: ClassVar[tuple[str, ...]] = ("low", "high", "flood_stage")
+
+    async def strike(self, world: World) -> None:
+        await self._set(world, threshold=True)
+        await until("every index is blocked", partial(self._blocked, world, True), FLOOD_LIMIT)
+
+    async def heal(self, world: World) -> None:
+        await self._set(world, threshold=True, room="1b")  # as if somebody had made room
+        await until("no index is blocked", partial(self._blocked, world, False), FLOOD_LIMIT)
+        await self._set(world, threshold=False)
+
+    async def _set(self, world: World, *, threshold: bool, room: str = ROOM) -> None:
+        disk = {f"watermark.{name}": room if threshold else None for name in self.WATERMARKS}
+        settings = {f"cluster.routing.allocation.disk.{name}": value for name, value in disk.items()}
+        settings["cluster.routing.allocation.disk.threshold_enabled"] = True if threshold else None
+        settings["cluster.info.update.interval"] = "10s" if threshold else None  # Elasticsearch: 30 s
+        await world.ask_elastic("PUT", "/_cluster/settings", {"persistent": settings})
+
+    async def _blocked(self, world: World, wanted: bool) -> bool:
+        try:
+            said = await world.ask_elastic("GET", "/pagewire*/_settings/index.blocks.*")
+        except (AssertionError, aiohttp.ClientError, TimeoutError):
+            return False
+        blocked = {name for name, index in said.items() if "read_only_allow_delete" in json.dumps(index)}
+        return blocked == set(await world.ask_elastic("GET", "/pagewire*/_alias")) if wanted else not blocked
 
 
 class NodeFrozen(ClusterFault):
@@ -277,10 +427,28 @@ def lanes(cluster: Cluster, *, long: bool) -> Lanes:
             BrokersRestarted,
             Reassigned,
             PartitionsAddedToTheLog,
+            BrokerCutOff,
+            BrokerCutOffFromBrokers,
+            BrokerCutOffFromAll,
+            OneWayCut,
+            NetworkSlow,
         ),
-        "elastic": (*ours(NodeKilled, MasterKilled, NodeFrozen), IndexReadOnly, DiskFull),
+        "elastic": (*ours(NodeKilled, MasterKilled, NodeFrozen, FloodStage), IndexReadOnly, DiskFull),
+        "topics": ours(ChunksDeleted),
         "workers": (WorkerFrozen, WorkerKilled),
     }
+
+
+def chosen(cluster: Cluster, names: Collection[str]) -> Lanes:
+    """Of the long form's lanes those faults that are named."""
+    kinds = {lane: [kind for kind in own if _name(kind) in names] for lane, own in lanes(cluster, long=True).items()}
+    if unknown := set(names) - {_name(kind) for own in kinds.values() for kind in own}:
+        raise SystemExit(f"no such fault: {', '.join(sorted(unknown))}")
+    return {lane: own for lane, own in kinds.items() if own}
+
+
+def _name(kind: Kind) -> str:
+    return (kind.func if isinstance(kind, partial) else kind).__name__
 
 
 def repair(cluster: Cluster) -> Kind:
@@ -348,16 +516,21 @@ async def _least_in_sync(world: World) -> dict[str, str]:
 
 
 async def _set_least_in_sync(world: World, least: int) -> None:
-    """On every topic of ours; the request replaces all settings of a topic, so the others go along."""
+    await _configure(world, {MIN_IN_SYNC: str(least)})
+    world.note(f"{MIN_IN_SYNC}={least}")
+
+
+async def _configure(world: World, update: Mapping[str, str], *names: str) -> None:
+    """These topics, or every one of ours; the request replaces all settings of a topic, so the others go along."""
     async with topics.admin(world) as admin:
         settings = await _settings(world, admin)
         await admin.alter_configs(
             [
-                ConfigResource(ConfigResourceType.TOPIC, name, own | {MIN_IN_SYNC: str(least)})
+                ConfigResource(ConfigResourceType.TOPIC, name, own | dict(update))
                 for name, own in settings.items()
+                if not names or name in names
             ]
         )
-    world.note(f"{MIN_IN_SYNC}={least}")
 
 
 async def _green(world: World, cluster: Cluster) -> None:

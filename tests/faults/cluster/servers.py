@@ -1,11 +1,14 @@
-"""Three Kafka brokers, each a controller, too, and two Elasticsearch nodes, from the local engine's packages."""
+"""Three Kafka brokers, each a controller, too, and two Elasticsearch nodes, from the local engine's packages.
+
+Whoever talks to a broker, Pagewire, this test, another broker, does so through a proxy; controllers talk directly.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import json
 from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -15,6 +18,7 @@ from infra.engine.free_ports import any_free
 from infra.engine.probes import elasticsearch_serves, kafka_serves
 from infra.engine.servers import Server, elasticsearch_server, kafka_server, prepare_elasticsearch, prepare_kafka
 from infra.running import HOST
+from tests.faults.cluster.broker_proxy import BrokerProxy
 from tests.faults.storm.own_engine import OwnEngine, OwnServer
 
 BROKERS = (1, 2, 3)
@@ -36,6 +40,9 @@ BROKER_PROPERTIES = {
     # Leaders go back to where they are preferred (Kafka: looked at every 300 s, above 10 %).
     "leader.imbalance.check.interval.seconds": "5",
     "leader.imbalance.per.broker.percentage": "0",
+    "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,BROKERS:PLAINTEXT,CONTROLLER:PLAINTEXT",
+    "inter.broker.listener.name": "BROKERS",
+    "replica.lag.time.max.ms": "15000",  # Kafka: 30 s; what cannot be reached for so long is in sync no more
 }
 
 
@@ -45,6 +52,12 @@ class Cluster:
 
     brokers: Mapping[int, OwnServer]
     nodes: Mapping[int, OwnServer]
+    to_clients: Mapping[int, BrokerProxy]  # before each broker, for all but ...
+    to_brokers: Mapping[int, BrokerProxy]  # ... the other ones
+
+    @property
+    def proxies(self) -> tuple[BrokerProxy, ...]:
+        return (*self.to_clients.values(), *self.to_brokers.values())
 
     @property
     def engine(self) -> OwnEngine:
@@ -58,34 +71,50 @@ async def running_cluster(home: Path) -> AsyncIterator[Cluster]:
     """All servers, serving, as long as the context lasts."""
     await jars.fetch(EngineSettings(home=home).cache, SilentProgress())
     ports = _Ports()
-    cluster = Cluster(_brokers(home, ports), _nodes(home, ports))
+    to_clients = {number: BrokerProxy(ports.take(), ports.take()) for number in BROKERS}
+    to_brokers = {number: BrokerProxy(ports.take(), ports.take()) for number in BROKERS}
+    cluster = Cluster(_brokers(home, ports, to_clients, to_brokers), _nodes(home, ports), to_clients, to_brokers)
     servers = (*cluster.brokers.values(), *cluster.nodes.values())
-    try:
+    async with AsyncExitStack() as stack:
+        for proxy in cluster.proxies:
+            await stack.enter_async_context(proxy)
         for server in servers:
+            stack.callback(server.close)
             server.start()
         await asyncio.gather(*(server.serves() for server in servers))
         yield cluster
-    finally:
-        for server in servers:
-            server.close()
 
 
-def _brokers(home: Path, ports: _Ports) -> dict[int, OwnServer]:
-    clients = {number: ports.take() for number in BROKERS}
+def _brokers(
+    home: Path, ports: _Ports, to_clients: Mapping[int, BrokerProxy], to_brokers: Mapping[int, BrokerProxy]
+) -> dict[int, OwnServer]:
     controllers = {number: ports.take() for number in BROKERS}
     voters = ",".join(f"{number}@{HOST}:{port}" for number, port in controllers.items())
-    bootstrap = ",".join(f"{HOST}:{port}" for port in clients.values())
+    bootstrap = ",".join(f"{HOST}:{proxy.port}" for proxy in to_clients.values())
     found = {}
     for number in BROKERS:
         settings = EngineSettings(home=home / f"kafka-{number}", kafka_heap=KAFKA_HEAP)
         server = kafka_server(settings.root)
-        prepare_kafka(server, settings, clients[number], controllers[number])
-        own = {"node.id": str(number), "controller.quorum.voters": voters, **BROKER_PROPERTIES}
+        clients, others, controller = to_clients[number], to_brokers[number], controllers[number]
+        prepare_kafka(server, settings, clients.target, controller)
+        listeners = {"PLAINTEXT": clients.target, "BROKERS": others.target, "CONTROLLER": controller}
+        advertised = {"PLAINTEXT": clients.port, "BROKERS": others.port}
+        own = {
+            "node.id": str(number),
+            "controller.quorum.voters": voters,
+            "listeners": _listeners(listeners),
+            "advertised.listeners": _listeners(advertised),
+            **BROKER_PROPERTIES,
+        }
         with (server.folder / "server.properties").open("a", encoding="ascii") as properties:
             properties.writelines(f"{name}={value}\n" for name, value in own.items())  # the last one counts
         _amend(server, {"cluster": CLUSTER_ID})
-        found[number] = OwnServer(server, bootstrap, partial(kafka_serves, clients[number]))
+        found[number] = OwnServer(server, bootstrap, partial(kafka_serves, clients.target))
     return found
+
+
+def _listeners(ports: Mapping[str, int]) -> str:
+    return ",".join(f"{name}://{HOST}:{port}" for name, port in ports.items())
 
 
 def _nodes(home: Path, ports: _Ports) -> dict[int, OwnServer]:

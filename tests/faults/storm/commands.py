@@ -20,7 +20,7 @@ class Ended:
     said: str
 
 
-async def pagewire(world: World, *arguments: str) -> Ended | None:
+async def pagewire(world: World, *arguments: str, limit: float = LIMIT) -> Ended | None:
     """Run one; None when this version has no such command."""
     process = await asyncio.create_subprocess_exec(
         sys.executable,
@@ -33,7 +33,7 @@ async def pagewire(world: World, *arguments: str) -> Ended | None:
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.STDOUT,
     )
-    said, _ = await asyncio.wait_for(process.communicate(), LIMIT)
+    said, _ = await asyncio.wait_for(process.communicate(), limit)
     assert process.returncode is not None
     if process.returncode == 2 and b"No such command" in said:
         return None

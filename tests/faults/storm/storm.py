@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from itertools import chain
@@ -27,6 +27,7 @@ PULSE = 15.0  # seconds between two signs of life
 
 Kind = Callable[[Random], Fault]
 Lanes = Mapping[str, Sequence[Kind]]
+Besides = Callable[[World, asyncio.Event], Coroutine[None, None, None]]
 
 
 @dataclass
@@ -56,7 +57,12 @@ class Outcome:
 
 
 async def storm(
-    world: World, *, seconds: float | None = None, lanes: Lanes = CATALOGUE, first: Sequence[Kind] = ()
+    world: World,
+    *,
+    seconds: float | None = None,
+    lanes: Lanes = CATALOGUE,
+    first: Sequence[Kind] = (),
+    beside: Sequence[Besides] = (),
 ) -> Outcome:
     """Weather it.
 
@@ -64,6 +70,7 @@ async def storm(
         seconds: How long faults go on; None: until each of them has struck once.
         lanes: Faults by lane; those of a lane come one after the other.
         first: Faults that come before all others, in this order.
+        beside: What else goes on meanwhile, until the event is set.
     """
     traffic = Traffic(world)
     await traffic.first_saves()
@@ -73,7 +80,7 @@ async def storm(
     began = world.history.now()
     faults: Counter[str] = Counter()
     stop = asyncio.Event()
-    writing = asyncio.create_task(traffic.run(stop), name="traffic")
+    work = [asyncio.create_task(each(world, stop)) for each in (_writing(traffic), *beside)]
     pulse = asyncio.create_task(_pulse(world), name="pulse")
     slots = asyncio.Semaphore(AT_ONCE)
     end = None if seconds is None else began + seconds
@@ -88,8 +95,9 @@ async def storm(
     finally:
         pulse.cancel()
         stop.set()
-        await asyncio.gather(writing, pulse, return_exceptions=True)
-    writing.result()
+        await asyncio.gather(*work, pulse, return_exceptions=True)
+    for each in work:
+        each.result()
     lasted = world.history.now() - began
     world.note("the storm is over; waiting for rest")
     letters = await redrive(world, SETTLE_LIMIT)
@@ -112,6 +120,10 @@ async def storm(
         findings=findings,
         found=found,
     )
+
+
+def _writing(traffic: Traffic) -> Besides:
+    return lambda world, stop: traffic.run(stop)
 
 
 async def _lane(

@@ -12,12 +12,12 @@ from pipelines.operate.rebuild.index_builder import BuildTarget, IndexBuilder
 from pipelines.runtime.embedder import Embedder
 from pipelines.runtime.record import LANES
 from pipelines.runtime.retry import RetryPolicy
-from schemas.page import Op
+from schemas.page import Op, PageChange
 from schemas.rebuild import RebuildSource
 from schemas.topics import CHANGES, CHUNKS, EMBEDDINGS
 from tests.making import no_attachments
 from tests.page_history import Groups, SmallParts, View, World
-from tests.page_servers import Generation
+from tests.page_servers import KEY, Generation
 
 REVISIONS = range(1, 5)
 TROUBLES = ("is paused", "is killed", "replay", "promote", "roll_back", "compact", "forget")
@@ -46,8 +46,8 @@ def with_troubles(kinds: Collection[str]) -> st.SearchStrategy[list[Action]]:
 histories = st.sets(st.sampled_from(TROUBLES), max_size=4).map(sorted).flatmap(with_troubles)
 
 
-async def rebuilt(world: World, source: RebuildSource) -> Generation:
-    """A new index like the live one, filled from a topic."""
+async def rebuilt(world: World, source: RebuildSource, lost: int = 0) -> Generation:
+    """A new index like the live one, filled from a topic; as many pages as `lost` are told to be so."""
     make = world.live.make
 
     async def model() -> Embedder:
@@ -59,7 +59,7 @@ async def rebuilt(world: World, source: RebuildSource) -> Generation:
     filler = IndexBuilder(source, target, new, view, embedding, world.logs[CHANGES], no_attachments, policy)
     for record in list(world.logs[TOPICS[source]].records.values()):
         await filler.write(await filler.decode([record]))
-    assert filler.tally.failures == 0
+    assert filler.tally.failures == lost, filler.tally.failed
     new.refreshed()
     return new
 
@@ -198,3 +198,32 @@ async def test_nobody_finds_a_page_whom_its_newest_change_does_not_allow(
     world.compact()
     new = await rebuilt(world, "embeddings")
     assert (new.shown, new.seen_by) == (world.wanted(new), world.live.seen_by)
+
+
+losers = st.lists(st.tuples(st.sampled_from(REVISIONS[:-1]), st.sampled_from(get_args(Op)), st.sampled_from(LANES)))
+
+
+@settings(max_examples=150, deadline=None)
+@given(lengths=lengths, op=st.sampled_from(get_args(Op)), before=losers, after=losers, seed=st.integers(0, 2**32))
+@example(LONG, "delete", [], [(1, "upsert", "save")], 0)
+@example(LONG, "upsert", [], [(1, "upsert", "save")], 0)
+async def test_a_loser_that_outlived_the_winner_in_the_log_is_not_brought_back(
+    lengths: Lengths, op: Op, before: Sequence[Action], after: Sequence[Action], seed: int
+) -> None:
+    """The index knows the winner; compaction took it before anybody could put it back on top."""
+    world = World(lengths)
+    for action in (*before, (REVISIONS[-1], op, "save")):
+        world.save(*action)  # type: ignore[arg-type]
+    world.settle(seed)
+    for action in after:
+        world.save(*action)  # type: ignore[arg-type]
+    world.stand_still()
+    lost = bool(after) and op == "upsert"
+    assert (await rebuilt(world, "changes", lost=lost)).shown == ({} if lost else world.wanted(world.live))
+    world.settle(seed)
+    assert world.live.shown == world.wanted(world.live)
+    top = PageChange.decode(world.logs[CHANGES].tops()[KEY].value)
+    assert lost or (top.revision, top.op) == (REVISIONS[-1], op)
+    world.compact()
+    for source in get_args(RebuildSource):
+        assert (await rebuilt(world, source, lost=lost)).shown == ({} if lost else world.wanted(world.live)), source

@@ -61,6 +61,15 @@ async def test_what_is_not_the_winner_any_more_is_left_alone_and_reported(
     assert "cannot requeue town:en:fees: revision 5 is not at 0/1 of cms.changes" in caplog.text
 
 
+async def test_a_delete_that_was_compacted_away_is_made_again_from_what_the_head_knows() -> None:
+    sender = FakeSender()
+    winner = WINNER.model_copy(update={"op": "delete"})
+    await Requeuer(FakeLog(saved(3), None, saved(4))).send_again(winner, sender)
+    [sent] = sender.sent
+    assert isinstance(sent.message, PageChange)
+    assert reference(sent.message, partition=0, offset=1) == winner
+
+
 async def test_a_log_that_cannot_be_read_is_tried_again() -> None:
     class Away(FakeLog):
         async def read(self, partition: int, start: int, end: int | None = None) -> list[Record]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from typing import cast
 
 from adapters.elastic.client import ElasticsearchDenied
@@ -15,7 +16,8 @@ from pipelines.runtime.record import Record
 from pipelines.runtime.stages import StageGroup
 from schemas.http import SiteStatus, SystemStatus
 from schemas.letters import OpenLetterCount
-from schemas.topics import CHUNKS, EMBEDDINGS, Topic
+from schemas.topics import CHANGES, CHUNKS, EMBEDDINGS, PAUSES, Topic
+from schemas.worker import CUTS_KEY, PauseNote
 from tests import skipping_time
 
 
@@ -25,8 +27,12 @@ class NoLag:
     members: int = 1
 
 
+@dataclass
 class Kafka:
-    """A broker with all topics, in which nothing waits."""
+    """A broker with all topics, in which nothing waits; six changes were deleted."""
+
+    at: int = 7  # of the chunk stage in cms.changes
+    notes: Sequence[tuple[str, PauseNote]] = ()
 
     @asynccontextmanager
     async def view(self) -> AsyncIterator[Kafka]:
@@ -36,8 +42,15 @@ class Kafka:
     async def reader(self, topic: Topic) -> AsyncIterator[Kafka]:
         yield self
 
+    def name(self, topic: Topic) -> str:
+        return f"t.{topic.name}"
+
     async def of_key(self, key: str, since_ms: int) -> list[Record]:
-        return []
+        wanted = [note for of, note in self.notes if of == key and note.at.timestamp() * 1000 >= since_ms]
+        return [Record(PAUSES.name, 0, at, key.encode(), note.encode()) for at, note in enumerate(wanted)]
+
+    async def spans(self, topics: Iterable[Topic]) -> dict[Topic, dict[int, tuple[int, int]]]:
+        return {topic: {0: (7 if topic is CHANGES else 0, 9)} for topic in topics}
 
     async def short_of_copies(self, topics: Iterable[Topic]) -> list[str]:
         return []
@@ -46,7 +59,7 @@ class Kafka:
         return {topic: {0} for topic in topics}
 
     async def committed(self, group: StageGroup) -> dict[tuple[Topic, int], int]:
-        return {}
+        return {(CHANGES, 0): self.at, (CHUNKS, 0): 0} if group == StageGroup("chunk", "save") else {}
 
     async def lags(self, groups: Sequence[StageGroup]) -> dict[StageGroup, NoLag]:
         return {group: NoLag() for group in groups}
@@ -76,9 +89,9 @@ class Index:
         )
 
 
-def status(index: Index) -> SystemStatus:
+def status(index: Index, kafka: Kafka | None = None) -> SystemStatus:
     reader = StatusReader(
-        ("town", "city"), cast(Bus, Kafka()), cast(StatusIndex, index), cast(OpenLetters, KnownLetters())
+        ("town", "city"), cast(Bus, kafka or Kafka()), cast(StatusIndex, index), cast(OpenLetters, KnownLetters())
     )
     return skipping_time.run(reader.status())
 
@@ -97,3 +110,23 @@ def test_a_service_that_refuses_our_key_is_told_by_its_name() -> None:
     found = status(Index(ElasticsearchDenied("answered 401; is PAGEWIRE_ELASTICSEARCH_API_KEY right?")))
     assert not found.elasticsearch
     assert any("PAGEWIRE_ELASTICSEARCH_API_KEY" in problem for problem in found.problems)
+
+
+def test_messages_that_were_deleted_before_a_stage_read_them_are_told_with_what_to_run() -> None:
+    assert status(Index()).problems == ()
+    (cut,) = status(Index(), Kafka(at=3)).problems
+    assert cut.startswith(
+        "up to 4 messages of t.cms.changes[0] were deleted before t.pagewire-chunk had read them: what"
+    )
+    assert "`pagewire reconcile SITE`" in cut
+
+
+def test_it_is_told_for_a_day_after_the_stage_has_gone_on() -> None:
+    def note(hours: float, worker: str = "a") -> tuple[str, PauseNote]:
+        at = datetime.now(UTC) - timedelta(hours=hours)
+        said = PauseNote(worker=worker, stage="t.pagewire-embed", code="log-cut", reason="cut", since=at, at=at)
+        return CUTS_KEY, said
+
+    assert status(Index(), Kafka(notes=[note(25)])).problems == ()
+    (cut,) = status(Index(), Kafka(notes=[note(23), note(22, "b")])).problems
+    assert cut.startswith("cut (seen at ")

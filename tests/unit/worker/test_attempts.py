@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -95,6 +96,87 @@ def test_suspects_are_tried_one_at_a_time_and_the_most_suspicious_last(tmp_path:
         return order
 
     assert skipping_time.run(scenario()) == [8, 7]
+
+
+async def killed_at_work(
+    folder: Path, *, seconds: float = 0.0, beside: Record | None = None, long: bool = False
+) -> None:
+    """A process with both in its hands is killed some seconds after it began with RECORD; `long`: beside never ends."""
+    attempts = Attempts(folder)
+
+    async def others() -> None:
+        if beside is not None:
+            async with attempts.trying(beside):
+                await asyncio.sleep(1000.0 if long else 1.0)
+
+    other = asyncio.create_task(others())
+    await asyncio.sleep(0)
+    trying = attempts.trying(RECORD)
+    await trying.__aenter__()
+    await asyncio.sleep(seconds)
+    kill(attempts)
+    other.cancel()
+    await asyncio.gather(other, return_exceptions=True)
+    await trying.__aexit__(None, None, None)
+
+
+def deaths_until_guilty(folder: Path, **how: Any) -> int:
+    async def scenario() -> int:
+        for deaths in range(1, 10):
+            await killed_at_work(folder, **how)
+            attempts = Attempts(folder)
+            guilty = attempts.guilty(RECORD)
+            assert attempts.deaths(RECORD) == deaths
+            attempts.close()
+            if guilty:
+                return deaths
+        return 0
+
+    return skipping_time.run(scenario())
+
+
+def test_a_record_is_guilty_once_its_process_died_with_nothing_else_at_work(tmp_path: Path) -> None:
+    assert deaths_until_guilty(tmp_path / "alone") == 3
+    assert deaths_until_guilty(tmp_path / "others", beside=OTHER) == 3
+
+
+def test_a_record_that_is_long_at_work_when_somebody_kills_its_process_is_not_guilty_so_soon(tmp_path: Path) -> None:
+    assert deaths_until_guilty(tmp_path / "later", seconds=module.TRIAL_LIMIT + 1) == 6
+    assert deaths_until_guilty(tmp_path / "never alone", beside=OTHER, long=True) == 6
+
+
+def test_others_wait_for_a_trial_only_for_its_first_seconds(tmp_path: Path) -> None:
+    async def scenario() -> tuple[list[float], list[int]]:
+        for _ in range(2):
+            await die_in(tmp_path, RECORD)
+        attempts, began = Attempts(tmp_path), asyncio.get_running_loop().time
+        order, waited = list[int](), list[float]()
+
+        async def work(record: Record, seconds: float) -> None:
+            asked = began()
+            async with attempts.trying(record):
+                waited.append(began() - asked)
+                order.append(record.offset)
+                await asyncio.sleep(seconds)
+
+        await asyncio.gather(work(RECORD, 100.0), work(OTHER, 1.0))
+        return waited, order
+
+    waited, order = skipping_time.run(scenario())
+    assert order == [7, 8]
+    assert waited == pytest.approx([0.0, module.TRIAL_LIMIT], abs=0.1)
+
+
+def test_deaths_that_an_earlier_version_has_counted_count(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        await die_in(tmp_path, RECORD)
+        Attempts(tmp_path).close()
+        [tomb] = (tmp_path / "deaths").iterdir()
+        tomb.write_text("2")
+        attempts = Attempts(tmp_path)
+        assert (attempts.deaths(RECORD), attempts.guilty(RECORD)) == (2, False)
+
+    skipping_time.run(scenario())
 
 
 async def test_a_home_that_cannot_be_written_to_stops_nobody(tmp_path: Path) -> None:

@@ -3,11 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import cast
 
 from aiokafka import TopicPartition
 from structlog.testing import capture_logs
 
-from pipelines.worker.cut_logs import REPAIR, SAVE_AGAIN, Cut, CutLogs
+from adapters.fakes import FakeSender
+from pipelines.operate.cut_logs import REPAIR, SAVE_AGAIN
+from pipelines.runtime.bus import Producer
+from pipelines.runtime.errors import Retryable
+from pipelines.worker.cut_logs import Cut, CutLogs
+from schemas.base import Message
+from schemas.topics import PAUSES, Topic
+from schemas.worker import CUTS_KEY, PauseNote
 
 CHANGES = TopicPartition("town.cms.changes", 2)
 CHUNKS = TopicPartition("town.ingest.chunks", 0)
@@ -27,6 +35,10 @@ class Kept:
         return {tp: self.oldest[tp] for tp in partitions}
 
 
+def watching(bus: FakeSender | None = None) -> CutLogs:
+    return CutLogs("town.", cast(Producer, bus or FakeSender()))
+
+
 async def told(cuts: CutLogs, client: Kept) -> list[tuple[object, ...]]:
     with capture_logs() as lines:
         await cuts.look(client, ["pagewire-chunk"])  # type: ignore[arg-type]
@@ -35,14 +47,14 @@ async def told(cuts: CutLogs, client: Kept) -> list[tuple[object, ...]]:
 
 async def test_a_log_that_was_cut_in_front_of_a_stage_is_told_with_what_to_run() -> None:
     client = Kept({CHANGES: 62, CHUNKS: 5, ASKED: 1}, {CHANGES: 244, CHUNKS: 7, ASKED: 99})
-    assert await told(CutLogs("town."), client) == [
+    assert await told(watching(), client) == [
         ("town.cms.changes", 2, 182, SAVE_AGAIN),
         ("town.ingest.chunks", 0, 2, REPAIR),
     ]
 
 
 async def test_it_is_told_once_and_again_when_more_is_gone() -> None:
-    cuts, client = CutLogs("town."), Kept({CHANGES: 62}, {CHANGES: 70})
+    cuts, client = watching(), Kept({CHANGES: 62}, {CHANGES: 70})
     assert len(await told(cuts, client)) == 1
     assert await told(cuts, client) == []
     client.oldest[CHANGES] = 75
@@ -50,5 +62,30 @@ async def test_it_is_told_once_and_again_when_more_is_gone() -> None:
 
 
 def test_what_was_read_may_be_deleted() -> None:
-    assert CutLogs("town.").looked("pagewire-chunk", {CHANGES: 244}, {CHANGES: 244}) == []
-    assert CutLogs("town.").looked("g", {CHANGES: 1}, {CHANGES: 2}) == [Cut("g", CHANGES, 1)]
+    assert watching().looked("pagewire-chunk", {CHANGES: 244}, {CHANGES: 244}) == []
+    assert watching().looked("g", {CHANGES: 1}, {CHANGES: 2}) == [Cut("g", CHANGES, 1)]
+
+
+async def test_it_is_noted_for_those_who_ask_for_the_status_also_when_the_broker_takes_it_later() -> None:
+    class Away(FakeSender):
+        away = True
+
+        async def send(self, topic: Topic, key: str, message: Message, **more: str | None) -> None:  # type: ignore[override]
+            if self.away:
+                raise Retryable("no broker")
+            await super().send(topic, key, message)
+
+    sender = Away()
+    cuts = watching(sender)
+    other = TopicPartition(CHANGES.topic, 4)
+    client = Kept({CHANGES: 62, other: 1, CHUNKS: 5}, {CHANGES: 244, other: 3, CHUNKS: 7})
+    assert len(await told(cuts, client)) == 3
+    sender.away = False
+    assert await told(cuts, client) == []
+    changes, chunks = [sent.message for sent in sender.sent]
+    assert [(sent.topic, sent.key) for sent in sender.sent] == [(PAUSES, CUTS_KEY)] * 2
+    assert isinstance(changes, PauseNote)
+    assert isinstance(chunks, PauseNote)
+    said = "up to 184 messages of town.cms.changes[2, 4] were deleted before pagewire-chunk had read them: what was"
+    assert changes.reason.startswith(said)
+    assert chunks.reason.endswith(REPAIR)

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterable, Sequence
+from typing import cast
 
 import pytest
 from aiokafka import TopicPartition
 
+from adapters.fakes import FakeSender
+from pipelines.runtime.bus import Producer
 from pipelines.runtime.errors import Retryable
 from pipelines.worker import watchdog as module
 from pipelines.worker.cut_logs import CutLogs
@@ -157,7 +160,11 @@ def watched(monkeypatch: pytest.MonkeyPatch, at: Callable[[FakeBroker, float], N
         said = None
         try:
             async with asyncio.timeout(3600):
-                said = await watch([broker], Settings(kafka="127.0.0.1:9", stall_timeout=LIMIT), CutLogs(""))
+                said = await watch(
+                    [broker],
+                    Settings(kafka="127.0.0.1:9", stall_timeout=LIMIT),
+                    CutLogs("", cast(Producer, FakeSender())),
+                )
         except TimeoutError:
             pass
         assert broker.connections == 0, "a connection was left open"

@@ -335,6 +335,18 @@ async def test_what_only_a_wrong_log_could_explain_is_left_alone_without_force()
     assert head_id(key_of("nowhere")) not in world.heads
 
 
+@pytest.mark.parametrize("force", [False, True])
+async def test_a_delete_that_the_log_has_lost_is_put_back_unless_the_log_is_to_win(force: bool) -> None:
+    world = World.of(changed("a", 3))
+    world.show(changed("a", 7, deleted=True))
+    town = Town(world)
+    report = await town.auditor().repair(SITE, settle=0, force=force)
+    assert report.before.findings[0].detail.startswith("deleted by revision 7, but the log has only revision 3")
+    assert (report.sent, report.after.clean) == (1, True)
+    top = PageChange.decode(world.log[-1].value)
+    assert (top.revision, top.op) == ((8, "upsert") if force else (7, "delete"))
+
+
 async def test_nothing_comes_after_the_highest_revision() -> None:
     world = World.of(changed("a", 3))
     world.show(changed("a", MAX_REVISION))

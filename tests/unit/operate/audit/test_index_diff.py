@@ -327,7 +327,7 @@ def test_the_changes_to_send_come_in_the_logs_order_and_doubtful_ones_by_force(c
     assert (b.page_key, b.offset, a.page_key, a.offset, a.beaten) == (key_of("b"), 0, key_of("a"), 1, None)
     assert drift.to_send((0, 0), 10, force=False) == [a]
     assert drift.to_send((-1, -1), 1, force=False) == [b]
-    assert drift.to_send((0, 1), 10, force=True) == [(key_of("c"), 0, 2, 5, 9)]
+    assert drift.to_send((0, 1), 10, force=True) == [(key_of("c"), 0, 2, 5, 9, None)]
 
 
 def test_only_what_belongs_to_nothing_is_deleted(compare: Compare) -> None:

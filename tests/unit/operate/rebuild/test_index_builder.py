@@ -240,6 +240,28 @@ async def test_a_head_tells_what_the_save_cost_and_where_its_products_stand() ->
     assert (other.cost.total, other.origin.chunks) == (1, 0)
 
 
+@pytest.mark.parametrize("in_log", [True, False])
+async def test_a_winner_in_another_partition_is_lost_only_if_it_is_not_there(in_log: bool) -> None:
+    """Partitions were added: what stands where says nothing of which comes first."""
+    bench = Bench("changes")
+    winner = change(2).model_copy(update={"partition": 1})
+    shown = Head(change=winner, state="live", settled_at=NOON)
+
+    async def heads(site: str, page_keys: Iterable[str]) -> Mapping[str, Head]:
+        return dict.fromkeys(page_keys, shown)
+
+    bench.live.heads = heads  # type: ignore[method-assign]
+    first = bench.change(2, "new")
+    if not in_log:
+        bench.log.clear()
+    older = bench.change(1, "old")
+    await bench.fill(older)
+    assert bench.texts() == (["old"] if in_log else [])
+    assert [key for key, _ in bench.filler.tally.failed] == ([] if in_log else [KEY])
+    await bench.fill(first)
+    assert bench.texts() == ["new"]
+
+
 class Failing(FakeIndex):
     """Its writes fail."""
 
