@@ -1,0 +1,373 @@
+"""The console over the gateway's fakes: who may see what, and what the pages say."""
+
+from __future__ import annotations
+
+import csv
+import re
+from io import StringIO
+from pathlib import Path
+from urllib.parse import parse_qs, urlsplit
+
+import httpx
+import pytest
+from bs4 import BeautifulSoup, Tag
+from fastapi import FastAPI
+
+import gateway.console
+from gateway.console.view import CSP, inside, web_address
+from gateway.console.words import LANGUAGES, catalogue
+from gateway.edge.auth import Keys
+from gateway.edge.sessions import LIFE, Sessions
+from gateway.edge.tokens import VisitorTokens
+from gateway.fakes import FakePorts
+from pipelines.runtime.errors import Retryable
+from tests.console import CARD, DOG, ERASED, EVIL, FAILED, HELLO, OUTCOMES, SAUNA, fill
+from tests.edge import ADMIN, CHAT_ANYWHERE, EVERYTHING_TOWN, INGEST_TOWN
+from wiring.settings import Settings
+
+URL = "http://gateway.test"
+OURS = {"Origin": URL}
+
+
+@pytest.fixture(autouse=True)
+def no_pause(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("gateway.console.session.WRONG_KEY_PAUSE", 0.0)
+
+
+def page_of(answer: httpx.Response, status: int = 200) -> BeautifulSoup:
+    assert answer.status_code == status, answer.text
+    assert answer.headers["content-type"] == "text/html; charset=utf-8"
+    assert answer.headers["content-security-policy"] == CSP
+    assert answer.headers["cache-control"] == "no-store"
+    return BeautifulSoup(answer.text, "lxml")
+
+
+def one(page: BeautifulSoup | Tag, selector: str) -> Tag:
+    [found] = page.select(selector)
+    return found
+
+
+def said(page: BeautifulSoup | Tag, selector: str) -> list[str]:
+    return [" ".join(found.get_text().split()) for found in page.select(selector)]
+
+
+async def sign_in(client: httpx.AsyncClient, key: str, **more: str) -> httpx.Response:
+    return await client.post("/console/sign-in", data={"key": key} | more, headers=OURS)
+
+
+@pytest.fixture
+async def operator(stranger: httpx.AsyncClient) -> httpx.AsyncClient:
+    assert (await sign_in(stranger, ADMIN)).status_code == 303
+    return stranger
+
+
+@pytest.fixture
+async def webmaster(stranger: httpx.AsyncClient) -> httpx.AsyncClient:
+    """Of the site `town` alone."""
+    assert (await sign_in(stranger, EVERYTHING_TOWN)).status_code == 303
+    return stranger
+
+
+async def test_a_key_signs_in_and_the_form_signs_out(stranger: httpx.AsyncClient) -> None:
+    asked = "/console/questions?site=town&outcome=refused"
+    refused = await stranger.get(asked)
+    assert refused.status_code == 303
+    form = page_of(await stranger.get(refused.headers["location"]))
+    to = str(one(form, "input[name=to]")["value"])
+    assert to == asked
+    answer = await sign_in(stranger, ADMIN, to=to)
+    assert (answer.status_code, answer.headers["location"]) == (303, asked)
+    cookie = answer.headers["set-cookie"]
+    assert {"HttpOnly", "SameSite=strict", "Path=/console/", f"Max-Age={LIFE}"} <= set(cookie.split("; "))
+    assert "Secure" not in cookie
+    assert ADMIN not in cookie
+    page = page_of(await stranger.get(asked))
+    assert said(page, ".who span") == ["Key: admin"]
+    assert (await stranger.get("/console/sign-in")).headers["location"] == "/console/"
+    token = str(one(page, ".who input[name=token]")["value"])
+    assert (await stranger.post("/console/sign-out", data={"token": token}, headers=OURS)).status_code == 303
+    assert (await stranger.get(asked)).status_code == 303
+
+
+async def test_over_tls_the_cookie_is_for_tls_alone(app: FastAPI) -> None:
+    transport = httpx.ASGITransport(app)
+    async with httpx.AsyncClient(transport=transport, base_url="https://gateway.test") as client:
+        answer = await client.post("/console/sign-in", data={"key": ADMIN}, headers={"Origin": "https://gateway.test"})
+    assert "Secure" in answer.headers["set-cookie"].split("; ")
+
+
+@pytest.mark.parametrize("key", ["", "nonsense", "ä\x00", INGEST_TOWN, CHAT_ANYWHERE])
+async def test_other_keys_do_not(stranger: httpx.AsyncClient, key: str) -> None:
+    answer = await sign_in(stranger, key)
+    assert said(page_of(answer, 403), "[role=alert]") == ["This key is not known here, or may not look at the console."]
+    assert "set-cookie" not in answer.headers
+
+
+async def test_nor_does_a_visitors_token(stranger: httpx.AsyncClient) -> None:
+    token = (await stranger.post("/v1/sites/town/visitor-tokens", headers=OURS)).json()["token"]
+    page_of(await sign_in(stranger, token), 403)
+    stranger.cookies.set("pagewire_console", token, path="/console/")
+    assert (await stranger.get("/console/questions")).status_code == 303
+
+
+async def test_keys_cannot_be_tried_for_ever(stranger: httpx.AsyncClient) -> None:
+    for _ in range(20):
+        page_of(await sign_in(stranger, "wrong"), 403)
+    answer = await sign_in(stranger, ADMIN)
+    assert said(page_of(answer, 429), "h1") == ["Too many attempts"]
+    assert int(answer.headers["retry-after"]) > 0
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {},
+        {"Origin": "https://evil.example"},
+        {"Origin": "null"},
+        OURS | {"Sec-Fetch-Site": "cross-site"},
+        OURS | {"Sec-Fetch-Site": "same-site"},
+        OURS | {"Sec-Fetch-Site": "none"},
+    ],
+)
+async def test_another_website_sends_no_forms(stranger: httpx.AsyncClient, headers: dict[str, str]) -> None:
+    foreign = await stranger.post("/console/sign-in", data={"key": ADMIN}, headers=headers)
+    assert "set-cookie" not in foreign.headers
+    page_of(foreign, 403)
+    await sign_in(stranger, ADMIN)
+    page = page_of(await stranger.get("/console/questions"))
+    token = str(one(page, ".who input[name=token]")["value"])
+    page_of(await stranger.post("/console/sign-out", data={"token": token}, headers=headers), 403)
+    assert (await stranger.get("/console/questions")).status_code == 200
+
+
+async def test_a_form_needs_the_token_of_its_session(operator: httpx.AsyncClient) -> None:
+    page = page_of(await operator.get("/console/questions"))
+    token = str(one(page, ".who input[name=token]")["value"])
+    assert (await sign_in(operator, ADMIN)).status_code == 303  # another session of the same key
+    for given in (token, "", token[:-1]):
+        page_of(await operator.post("/console/sign-out", data={"token": given}, headers=OURS), 403)
+
+
+def test_sessions_end_with_their_time_and_with_their_key(settings: Settings) -> None:
+    assert settings.admin_key is not None
+    now = 1_000_000.0
+    tokens = VisitorTokens(settings.admin_key, 60)
+    keys = Keys(settings.admin_key, settings.keys, tokens)
+    sessions = Sessions(settings.admin_key, keys, lambda: now)
+    cookie = sessions.begin(EVERYTHING_TOWN)
+    assert cookie is not None
+    caller = sessions.caller(cookie)
+    assert caller is not None
+    assert (caller.name, caller.site) == ("webmaster", "town")
+    without = Sessions(settings.admin_key, Keys(settings.admin_key, (), tokens), lambda: now)
+    assert without.caller(cookie) is None
+    end, mark, rest = cookie.split(".", 2)
+    for altered in (f"{int(end) + 1}.{mark}.{rest}", cookie[:-1], f"{cookie}0", "", "...", "ä"):
+        assert sessions.caller(altered) is None
+    now += LIFE
+    assert sessions.caller(cookie) is None
+
+
+@pytest.mark.parametrize(
+    ("to", "expected"),
+    [
+        ("/console/questions?site=town", None),
+        ("https://evil.example/console/", "/console/"),
+        ("//evil.example/console/", "/console/"),
+        ("/console/\\evil.example", "/console/"),
+        ("/", "/console/"),
+        ("javascript:alert(1)", "/console/"),
+    ],
+)
+def test_a_sign_in_leads_to_the_console_alone(to: str, expected: str | None) -> None:
+    assert inside(to) == (expected or to)
+
+
+@pytest.mark.parametrize("url", ["https://a.example/x", "http://a.example", "/x"])
+def test_links_lead_to_websites(url: str) -> None:
+    assert web_address(url) == url
+
+
+@pytest.mark.parametrize("url", ["javascript:alert(1)", "data:,x", "//evil.example", "/\\evil.example", "x", ""])
+def test_and_nowhere_else(url: str) -> None:
+    assert web_address(url) == ""
+
+
+async def test_the_first_page_is_the_first_of_the_navigation(operator: httpx.AsyncClient) -> None:
+    assert (await operator.get("/console")).headers["location"] == "/console/"
+    page = page_of(await operator.get("/console/", follow_redirects=True))
+    assert page.select("header nav a[aria-current=page]")
+    assert page.select("header nav a")[0].get("aria-current") == "page"
+
+
+async def test_a_key_of_a_site_sees_that_site_only(webmaster: httpx.AsyncClient, fakes: FakePorts) -> None:
+    await fill(fakes, "other")
+    page = page_of(await webmaster.get("/console/questions"))
+    assert page.select("select#site") == []
+    assert said(page, ".empty") == ["Nobody has asked anything yet."]
+    for path in ("/console/questions?site=other", f"/console/questions/{CARD}?site=other"):
+        assert said(page_of(await webmaster.get(path), 403), "h1") == ["This key may not see that"]
+
+
+async def test_an_operator_sees_all_sites(operator: httpx.AsyncClient, fakes: FakePorts) -> None:
+    await fill(fakes, "other")
+    page = page_of(await operator.get("/console/questions?site=other"))
+    assert [str(each["value"]) for each in page.select("select#site option")] == ["town", "other"]
+    assert str(one(page, "select#site option[selected]")["value"]) == "other"
+    assert len(page.select(".rows li")) == len(OUTCOMES)
+    page_of(await operator.get("/console/questions?site=nowhere"), 404)
+    page_of(await operator.get("/console/nowhere"), 404)
+
+
+def listed(page: BeautifulSoup) -> list[str]:
+    return [urlsplit(str(link["href"])).path.rpartition("/")[2] for link in page.select(".rows .question a")]
+
+
+async def test_questions_are_listed_with_what_became_of_them(operator: httpx.AsyncClient, fakes: FakePorts) -> None:
+    await fill(fakes)
+    page = page_of(await operator.get("/console/questions"))
+    assert listed(page) == [ERASED, HELLO, FAILED, DOG, SAUNA, CARD]
+    assert dict(zip(said(page, ".tiles dt"), said(page, ".tiles dd"), strict=True)) == {
+        "asked": "6",
+        "answered": "2",
+        "page shown": "1",
+        "refused": "1",
+        "courtesy": "1",
+        "failed": "1",
+        "helpful": "1",
+        "not helpful": "1",
+    }
+    assert said(page, ".rows .comment") == [f"“There is one! {EVIL}”"]
+    assert page.select("script") == []
+    assert said(page, ".rows time")[-1] == "4 May 2026, 12:00"
+
+
+@pytest.mark.parametrize(
+    ("query", "expected"),
+    [
+        ("outcome=refused", [SAUNA]),
+        ("feedback=any", [SAUNA, CARD]),
+        ("feedback=up", [CARD]),
+        ("lang=de", [HELLO, DOG]),
+        ("from=2026-05-05&to=2026-05-05", [DOG]),
+        ("to=2026-05-04", [SAUNA, CARD]),
+        ("page=dog-tax", [DOG]),
+        ("text=saun", [SAUNA]),
+        ("outcome=&feedback=&from=&to=&lang=&page=&text=+library+card+", [CARD]),
+        ("to=9999-12-31&from=0001-01-01&outcome=refused", [SAUNA]),
+    ],
+)
+async def test_filters(operator: httpx.AsyncClient, fakes: FakePorts, query: str, expected: list[str]) -> None:
+    await fill(fakes)
+    page = page_of(await operator.get(f"/console/questions?site=town&{query}"))
+    assert listed(page) == expected
+    for name, [value] in parse_qs(query).items():
+        field = one(page, f"#{name}")
+        shown = one(field, "option[selected]")["value"] if field.name == "select" else field["value"]
+        assert shown == value.strip() or shown == value
+    rows = await operator.get(f"/console/questions?site=town&{query}&format=csv")
+    assert rows.headers["content-type"] == "text/csv; charset=utf-8"
+    assert [row["request_id"] for row in csv.DictReader(StringIO(rows.text))] == expected
+
+
+async def test_days_are_those_of_the_site(operator: httpx.AsyncClient, fakes: FakePorts, app: FastAPI) -> None:
+    await fill(fakes)
+    edge = app.state.edge
+    kiritimati = edge.settings.sites["town"].model_copy(update={"timezone": "Pacific/Kiritimati"})  # 14 hours ahead
+    edge.settings.sites["town"] = kiritimati
+    page = page_of(await operator.get("/console/questions?from=2026-05-05&to=2026-05-05"))
+    assert listed(page) == [SAUNA, CARD]
+    assert said(page, ".rows time")[-1] == "5 May 2026, 02:00"
+
+
+@pytest.mark.parametrize(
+    ("query", "named"),
+    [("from=yesterday", "From"), ("outcome=lost", "Outcome"), ("lang=%20", "Language"), ("feedback=meh", "Feedback")],
+)
+async def test_a_filter_that_means_nothing_is_named(operator: httpx.AsyncClient, query: str, named: str) -> None:
+    for more in ("", "&format=csv"):
+        page = page_of(await operator.get(f"/console/questions?{query}{more}"), 422)
+        assert said(page, "[role=alert]") == [f"This filter cannot be understood: {named}."]
+
+
+async def test_long_lists_come_in_pages(
+    operator: httpx.AsyncClient, fakes: FakePorts, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("gateway.console.questions.SHOWN", 4)
+    await fill(fakes)
+    first = page_of(await operator.get("/console/questions?site=town&lang=en"))
+    older = str(one(first, ".paging a[rel=next]")["href"])
+    assert parse_qs(older[1:])["lang"] == ["en"]
+    second = page_of(await operator.get(f"/console/questions{older}"))
+    assert [*listed(first), *listed(second)] == [ERASED, HELLO, FAILED, SAUNA, CARD]
+    assert said(second, ".paging a") == ["To the newest"]
+    page_of(await operator.get("/console/questions?after=nowhere"), 400)
+
+
+async def test_one_question_is_shown_whole(operator: httpx.AsyncClient, fakes: FakePorts) -> None:
+    await fill(fakes)
+    page = page_of(await operator.get(f"/console/questions/{CARD}?site=town"))
+    assert said(page, "h1") == ["What does a library card cost for adults?"]
+    facts = dict(zip(said(page, ".facts dt"), said(page, ".facts dd"), strict=True))
+    assert facts["Tokens"] == "1,834 read, 87 written"
+    assert facts["Grade of the gate"] == "0, the pages answer it"
+    assert facts["Chance that it can be answered"] == "0.913, at least 0.350 is needed"
+    assert facts["Chance that the best sentence answers"] == "0.871"
+    assert facts["Noteworthy"] == "Sentences left out, since the sources do not bear them out: 1"
+    times = [" ".join(row.get_text(" ").split()) for row in page.select("section:has(.total) tbody tr")]
+    assert times == ["rephrase 212 ms", "retrieve 96 ms", "answer 1,830 ms", "Until the first word 640 ms"]
+    hits = [" ".join(row.get_text(" ").split()) for row in page.select(".scroll tbody tr")]
+    assert hits[0] == "Town library library · en · on the website content, chunk 2 0.0325 0.800 cited"
+    assert "by words alone" in hits[1]
+    assert hits[2].startswith(EVIL)
+    assert [str(link["href"]) for link in page.select(".scroll tbody a[rel]")] == [
+        "https://www.town.example/library",
+        "https://www.town.example/fees",
+    ]
+    assert said(page, "details summary") == ["The gate’s signals", "The signals of sureness"]
+    page_of(await operator.get("/console/questions/request-0009?site=town"), 404)
+    page_of(await operator.get("/console/questions/%20"), 422)
+
+
+@pytest.mark.parametrize("lang", LANGUAGES)
+@pytest.mark.parametrize("id", OUTCOMES)
+async def test_every_outcome_can_be_shown(operator: httpx.AsyncClient, fakes: FakePorts, id: str, lang: str) -> None:
+    await fill(fakes)
+    page = page_of(await operator.get(f"/console/questions/{id}?ui={lang}"))
+    assert one(page, "html")["lang"] == lang
+    assert page.select("script") == []
+
+
+async def test_the_language_is_the_browsers_until_one_is_chosen(operator: httpx.AsyncClient) -> None:
+    german = {"Accept-Language": "de-AT,en;q=0.5"}
+    assert said(page_of(await operator.get("/console/questions", headers=german)), "h1") == ["Fragen"]
+    page = page_of(await operator.get("/console/questions?site=town&outcome=refused", headers=german))
+    english = next(str(link["href"]) for link in page.select("footer a") if link["lang"] == "en")
+    assert parse_qs(english[1:])["outcome"] == ["refused"]
+    assert said(page_of(await operator.get(f"/console/questions{english}", headers=german)), "h1") == ["Questions"]
+    assert said(page_of(await operator.get("/console/questions", headers=german)), "h1") == ["Questions"]
+
+
+async def test_a_service_that_is_away_is_said_on_a_page(operator: httpx.AsyncClient, fakes: FakePorts) -> None:
+    fakes.outcomes.error = Retryable("Elasticsearch is away")
+    answer = await operator.get("/console/questions")
+    page = page_of(answer, 503)
+    assert said(page, "h1") == ["A service is away"]
+    assert said(page, ".facts dd") == ["Elasticsearch is away", answer.headers["x-trace-id"]]
+
+
+def test_all_words_are_used_and_all_that_are_used_are_there() -> None:
+    folder = Path(gateway.console.__file__).parent
+    files = [*folder.glob("*.py"), *(folder / "templates").glob("*.html")]
+    text = "\n".join(file.read_text("utf-8") for file in files)
+    names = set(re.findall(r'(?:say|Screen)\("([a-z0-9-]+)"[,)]', text))
+    assert names <= catalogue().keys()
+    beginnings = set(re.findall(r'"([a-z]+-)"', text))
+    of_forms = {"from", "to", "lang", "outcome", "feedback", "page", "text", "liked", "disliked"}
+    unused = {name for name in catalogue() if name not in names | of_forms and not name.startswith(tuple(beginnings))}
+    assert unused - set(re.findall(r'"([a-z-]+)"', text)) == set()
+
+
+def test_both_languages_fill_in_the_same_values() -> None:
+    for name, words in catalogue().items():
+        assert len({frozenset(re.findall(r"\{\w+\}", each)) for each in words.values()}) == 1, name
