@@ -5,8 +5,12 @@ from __future__ import annotations
 from datetime import timedelta
 
 from gateway.fakes import FakePorts
+from gateway.ports import Change
 from schemas.conversation import Feedback
+from schemas.http import IndexedChunk, IndexedPage
+from schemas.keys import page_key
 from schemas.outcome import Hit, Outcome, OutcomeEvent, Rated
+from schemas.page import PageDocument
 from schemas.query import Gate, Sure
 from tests.asking import NOON
 
@@ -124,7 +128,7 @@ OUTCOMES = {
 
 
 async def fill(fakes: FakePorts, site: str = "town") -> None:
-    """Everything above, on a site, with feedback on two of them."""
+    """Everything above, on a site, with feedback on two of them, and the page `library`."""
     for id, outcome in OUTCOMES.items():
         await fakes.outcomes.put(OutcomeEvent(site=site, request_id=id, conversation="9f" * 16, event=outcome))
     for id, feedback in {
@@ -133,3 +137,15 @@ async def fill(fakes: FakePorts, site: str = "town") -> None:
     }.items():
         rated = Rated(feedback=feedback)
         await fakes.outcomes.put(OutcomeEvent(site=site, request_id=id, conversation="9f" * 16, event=rated))
+    await fakes.pages.accept(site, [Change("upsert", PageDocument(id="library", lang="en"))], "push")
+    fakes.indexed.kept[page_key(site, "en", "library")] = IndexedPage(
+        chunks=tuple(
+            IndexedChunk(field=field, ord=ord, text=text, title="Town library", url="https://www.town.example/library")
+            for field, ord, text in (
+                ("title", 0, "Town library"),
+                ("content", 0, "# Town library\n\nThe library opens at nine."),
+                ("content", 1, f"| Card | Price |\n| --- | --- |\n| Adults | €18 |\n\n{EVIL}"),
+            )
+        ),
+        total=3,
+    )

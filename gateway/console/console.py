@@ -10,12 +10,12 @@ from importlib.resources import files
 from fastapi import APIRouter
 from fastapi.responses import RedirectResponse
 
-from gateway.console import questions, session
+from gateway.console import page, questions, session
 from gateway.console.view import HOME, NAVIGATION, ConsoleRoute, SignedIn
 from gateway.edge.problems import Problem
 from gateway.site.assets import add_assets
 
-SCREENS = (session, questions)
+SCREENS = (session, questions, page)
 
 
 def routes() -> APIRouter:

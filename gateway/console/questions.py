@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from datetime import UTC, date, datetime, time, timedelta
 from typing import Annotated, get_args
-from urllib.parse import urlencode
 from zoneinfo import ZoneInfo
 
 from fastapi import APIRouter, Path, Query, Response
@@ -92,12 +91,7 @@ async def show_question(view: OnSite, request_id: Annotated[RequestId, Path()]) 
     found = await view.edge.ports.questions.get(view.site, request_id)
     if found is None:
         raise Problem(404, "unknown-question", f"the log of site {view.site} has no question {request_id}")
-    hits = [(hit, _page_link(view.site, hit.page_id, hit.lang)) for hit in found.outcome.hits]
-    return view.page("question.html", found=found, outcome=found.outcome, hits=hits)
-
-
-def _page_link(site: str, page_id: str, lang: str) -> str:
-    return "/console/page?" + urlencode({"site": site, "id": page_id, "lang": lang})
+    return view.page("question.html", found=found, outcome=found.outcome)
 
 
 def _day(given: str, name: str, wrong: list[str]) -> date | None:

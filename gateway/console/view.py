@@ -9,7 +9,7 @@ from functools import cache
 from typing import Annotated, Any, cast
 from urllib.parse import parse_qs, quote, urlencode, urlsplit
 
-from babel.dates import format_date, format_datetime
+from babel.dates import format_datetime
 from babel.numbers import format_decimal
 from fastapi import Depends, Query, Request, Response
 from fastapi.exceptions import RequestValidationError
@@ -48,7 +48,10 @@ class Screen:
     operators: bool = False
 
 
-NAVIGATION = (Screen("questions", "/console/questions"),)
+NAVIGATION = (
+    Screen("questions", "/console/questions"),
+    Screen("one-page", "/console/page"),
+)
 
 
 class SignInFirst(Exception):
@@ -96,10 +99,7 @@ class View:
 
     def at(self, when: datetime) -> str:
         """A moment, by the clocks of the site."""
-        return format_datetime(self._local(when), "d MMM y, HH:mm", locale=self.say.locale)
-
-    def day(self, when: datetime, pattern: str = "EEE d MMM") -> str:
-        return format_date(self._local(when), pattern, locale=self.say.locale)
+        return format_datetime(self._local(when), self.say("pattern-of-times"), locale=self.say.locale)
 
     def number(self, value: float, digits: int = 0) -> str:
         pattern = "#,##0" + ("." + "0" * digits if digits else "")

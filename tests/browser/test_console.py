@@ -25,6 +25,7 @@ SCREENS = {
     "wrong-filter": "/console/questions?lang=%20&feedback=up",
     "question": f"/console/questions/{CARD}",
     "failed": f"/console/questions/{FAILED}",
+    "page": "/console/page?id=library&of=en",
     "nowhere": "/console/nowhere",
 }
 

@@ -21,6 +21,8 @@ from gateway.edge.sessions import LIFE, Sessions
 from gateway.edge.tokens import VisitorTokens
 from gateway.fakes import FakePorts
 from pipelines.runtime.errors import Retryable
+from schemas.ingest import ReceiptState
+from schemas.keys import page_key
 from tests.console import CARD, DOG, ERASED, EVIL, FAILED, HELLO, OUTCOMES, SAUNA, fill
 from tests.edge import ADMIN, CHAT_ANYWHERE, EVERYTHING_TOWN, INGEST_TOWN
 from wiring.settings import Settings
@@ -313,6 +315,7 @@ async def test_one_question_is_shown_whole(operator: httpx.AsyncClient, fakes: F
     assert facts["Grade of the gate"] == "0, the pages answer it"
     assert facts["Chance that it can be answered"] == "0.913, at least 0.350 is needed"
     assert facts["Chance that the best sentence answers"] == "0.871"
+    assert str(page.select(".scroll th a")[0]["href"]) == "/console/page?site=town&id=library&of=en"
     assert facts["Noteworthy"] == "Sentences left out, since the sources do not bear them out: 1"
     times = [" ".join(row.get_text(" ").split()) for row in page.select("section:has(.total) tbody tr")]
     assert times == ["rephrase 212 ms", "retrieve 96 ms", "answer 1,830 ms", "Until the first word 640 ms"]
@@ -336,6 +339,62 @@ async def test_every_outcome_can_be_shown(operator: httpx.AsyncClient, fakes: Fa
     page = page_of(await operator.get(f"/console/questions/{id}?ui={lang}"))
     assert one(page, "html")["lang"] == lang
     assert page.select("script") == []
+
+
+async def test_a_page_is_shown_with_its_receipt_and_its_chunks(operator: httpx.AsyncClient, fakes: FakePorts) -> None:
+    await fill(fakes)
+    page = page_of(await operator.get("/console/page?site=town&id=+library"))
+    assert said(page, ".state .badge") == ["searchable"]
+    facts = dict(zip(said(page, ".facts dt"), said(page, ".facts dd"), strict=True))
+    assert facts["Accepted"] == "4 May 2026, 12:00"
+    assert facts["Chunks"] == "1: 1 embedded, 0 reused, 0 removed"
+    assert said(page, ".chunks .hint") == ["title, chunk 0", "content, chunk 0", "content, chunk 1"]
+    assert said(page, ".chunk")[2].endswith(EVIL)
+    [citing] = [str(link["href"]) for link in page.select("main a") if "page=library" in str(link["href"])]
+    assert listed(page_of(await operator.get(citing))) == [CARD]
+
+
+async def test_a_page_for_a_group_is_read_by_keys_that_have_it(
+    webmaster: httpx.AsyncClient, fakes: FakePorts, settings: Settings
+) -> None:
+    await fill(fakes)
+    fakes.indexed.groups[page_key("town", "en", "library")] = frozenset({"staff"})
+    page = page_of(await webmaster.get("/console/page?id=library"))
+    assert page.select(".chunk") == []
+    assert said(page, "section .none") == ["Chunks for access groups that this key does not have: 3"]
+
+
+@pytest.mark.parametrize(
+    ("state", "means"),
+    [
+        (
+            "queued",
+            "The newest change is accepted and will be searchable soon. Visitors still find what was there before.",
+        ),
+        ("failed", "The newest change could not be worked on. Visitors still find what was there before."),
+        ("deleted", "Visitors do not find this page any more."),
+    ],
+)
+async def test_what_became_of_a_save_is_said(
+    operator: httpx.AsyncClient, fakes: FakePorts, state: ReceiptState, means: str
+) -> None:
+    await fill(fakes)
+    key = page_key("town", "en", "library")
+    change = {
+        "state": state,
+        "error": "chunk: too long" if state == "failed" else None,
+        "notes": ("fees.docx: unread",),
+    }
+    fakes.pages._receipts[key] = fakes.pages._receipts[key].model_copy(update=change)
+    page = page_of(await operator.get("/console/page?id=library"))
+    assert said(page, ".state span")[1] == means
+    assert ("chunk: too long" in said(page, ".facts dd")) == (state == "failed")
+    assert said(page, ".facts dd p") == ["fees.docx: unread"]
+
+
+@pytest.mark.parametrize(("query", "status"), [("", 200), ("?id=lost", 404), ("?id=x&of=%20", 422), ("?id=%00", 422)])
+async def test_pages_that_are_not_there(operator: httpx.AsyncClient, query: str, status: int) -> None:
+    page_of(await operator.get(f"/console/page{query}"), status)
 
 
 async def test_the_language_is_the_browsers_until_one_is_chosen(operator: httpx.AsyncClient) -> None:
