@@ -218,9 +218,12 @@ class FakeStatus:
     """Says what it is told to."""
 
     problems: dict[str, str] = field(default_factory=dict)
+    found: SystemStatus = field(
+        default_factory=lambda: SystemStatus(at=EPOCH, kafka=True, elasticsearch=True, stages=(), sites=())
+    )
 
     async def status(self) -> SystemStatus:
-        return SystemStatus(at=EPOCH, kafka=True, elasticsearch=True, stages=(), sites=())
+        return self.found
 
     async def ready(self) -> tuple[bool, dict[str, str]]:
         return not self.problems, dict(self.problems)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from gateway.fakes import FakePorts
+from gateway.fakes import FakePages, FakePorts
 from gateway.ports import Change
 from schemas.conversation import Feedback
-from schemas.http import IndexedChunk, IndexedPage
+from schemas.http import IndexedChunk, IndexedPage, SiteStatus, StageStatus, SystemStatus
 from schemas.keys import page_key
 from schemas.outcome import Hit, Outcome, OutcomeEvent, Rated
 from schemas.page import PageDocument
@@ -127,6 +127,38 @@ OUTCOMES = {
 }
 
 
+STATUS = SystemStatus(
+    at=NOON,
+    kafka=True,
+    elasticsearch=True,
+    stages=(
+        StageStatus(stage="chunk", lane="save", topic="cms.changes", lag=0, rate=0.2, members=1, dead_letters=1),
+        StageStatus(stage="chunk", lane="bulk", topic="cms.changes", lag=1234, rate=31.5, members=1, dead_letters=0),
+        StageStatus(stage="answer", topic="query.retrieved", lag=2, rate=0, members=0, dead_letters=0, parked=3),
+    ),
+    sites=(
+        SiteStatus(
+            site="town", pages=64, chunks=412, freshness_p50_ms=840.0, freshness_p95_ms=12_600.0, embedder="lite-384"
+        ),
+        SiteStatus(
+            site="other",
+            pages=0,
+            chunks=0,
+            freshness_p50_ms=None,
+            freshness_p95_ms=None,
+            embedder=None,
+            problem="its index is gone",
+        ),
+    ),
+    problems=("the stage answer has no worker",),
+)
+
+
+def console_ports() -> FakePorts:
+    """Where it is the day of the last question."""
+    return FakePorts(pages=FakePages({"town": "en", "other": "fr"}), now=lambda: NOON + timedelta(days=3))
+
+
 async def fill(fakes: FakePorts, site: str = "town") -> None:
     """Everything above, on a site, with feedback on two of them, and the page `library`."""
     for id, outcome in OUTCOMES.items():
@@ -137,6 +169,7 @@ async def fill(fakes: FakePorts, site: str = "town") -> None:
     }.items():
         rated = Rated(feedback=feedback)
         await fakes.outcomes.put(OutcomeEvent(site=site, request_id=id, conversation="9f" * 16, event=rated))
+    fakes.status.found = STATUS
     await fakes.pages.accept(site, [Change("upsert", PageDocument(id="library", lang="en"))], "push")
     fakes.indexed.kept[page_key(site, "en", "library")] = IndexedPage(
         chunks=tuple(

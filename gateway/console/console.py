@@ -10,12 +10,12 @@ from importlib.resources import files
 from fastapi import APIRouter
 from fastapi.responses import RedirectResponse
 
-from gateway.console import page, questions, session
-from gateway.console.view import HOME, NAVIGATION, ConsoleRoute, SignedIn
+from gateway.console import overview, page, questions, session
+from gateway.console.view import HOME, ConsoleRoute, SignedIn
 from gateway.edge.problems import Problem
 from gateway.site.assets import add_assets
 
-SCREENS = (session, questions, page)
+SCREENS = (session, overview, questions, page)
 
 
 def routes() -> APIRouter:
@@ -34,11 +34,6 @@ _others = APIRouter(route_class=ConsoleRoute)
 @_others.get("/console")
 async def without_slash() -> RedirectResponse:
     return RedirectResponse(HOME, 308)
-
-
-@_others.get(HOME)
-async def first_page(view: SignedIn) -> RedirectResponse:
-    return RedirectResponse(NAVIGATION[0].path, 303)
 
 
 @_others.get("/console/{path:path}")

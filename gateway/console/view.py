@@ -49,6 +49,7 @@ class Screen:
 
 
 NAVIGATION = (
+    Screen("overview", HOME),
     Screen("questions", "/console/questions"),
     Screen("one-page", "/console/page"),
 )

@@ -12,7 +12,7 @@ from gateway.console.words import LANGUAGES
 from gateway.fakes import FakePorts
 from tests.browser.test_accessibility import violations
 from tests.chromium import Browser
-from tests.console import CARD, FAILED, fill
+from tests.console import CARD, FAILED, console_ports, fill
 from tests.edge import ADMIN
 
 if TYPE_CHECKING:
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 pytestmark = [pytest.mark.browser, pytest.mark.node]
 
 SCREENS = {
+    "overview": "/console/",
     "questions": "/console/questions",
     "wrong-filter": "/console/questions?lang=%20&feedback=up",
     "question": f"/console/questions/{CARD}",
@@ -28,6 +29,11 @@ SCREENS = {
     "page": "/console/page?id=library&of=en",
     "nowhere": "/console/nowhere",
 }
+
+
+@pytest.fixture
+def fakes() -> FakePorts:
+    return console_ports()
 
 
 async def test_every_screen_in_every_dress(browser: Browser, url: str, fakes: FakePorts) -> None:

@@ -14,6 +14,7 @@ from bs4 import BeautifulSoup, Tag
 from fastapi import FastAPI
 
 import gateway.console
+from gateway.console.chart import bars
 from gateway.console.view import CSP, inside, web_address
 from gateway.console.words import LANGUAGES, catalogue
 from gateway.edge.auth import Keys
@@ -23,12 +24,17 @@ from gateway.fakes import FakePorts
 from pipelines.runtime.errors import Retryable
 from schemas.ingest import ReceiptState
 from schemas.keys import page_key
-from tests.console import CARD, DOG, ERASED, EVIL, FAILED, HELLO, OUTCOMES, SAUNA, fill
+from tests.console import CARD, DOG, ERASED, EVIL, FAILED, HELLO, OUTCOMES, SAUNA, STATUS, console_ports, fill
 from tests.edge import ADMIN, CHAT_ANYWHERE, EVERYTHING_TOWN, INGEST_TOWN
 from wiring.settings import Settings
 
 URL = "http://gateway.test"
 OURS = {"Origin": URL}
+
+
+@pytest.fixture
+def fakes() -> FakePorts:
+    return console_ports()
 
 
 @pytest.fixture(autouse=True)
@@ -195,11 +201,49 @@ def test_and_nowhere_else(url: str) -> None:
     assert web_address(url) == ""
 
 
-async def test_the_first_page_is_the_first_of_the_navigation(operator: httpx.AsyncClient) -> None:
+async def test_the_first_page_says_how_it_is(operator: httpx.AsyncClient, fakes: FakePorts) -> None:
     assert (await operator.get("/console")).headers["location"] == "/console/"
-    page = page_of(await operator.get("/console/", follow_redirects=True))
-    assert page.select("header nav a[aria-current=page]")
+    await fill(fakes)
+    page = page_of(await operator.get("/console/"))
     assert page.select("header nav a")[0].get("aria-current") == "page"
+    assert said(page, ".wrong") == ["the stage answer has no worker"]
+    assert dict(zip(said(page, ".tiles dt"), said(page, ".tiles dd"), strict=True))["asked"] == "6"
+    table = [said(row, "th, td") for row in page.select("details tbody tr")]
+    assert len(table) == 14
+    assert table[-4:] == [
+        ["Mon 4 May", "2", "1", "0", "1", "0"],
+        ["Tue 5 May", "1", "0", "1", "0", "0"],
+        ["Wed 6 May", "2", "0", "0", "0", "1"],
+        ["Thu 7 May", "1", "1", "0", "0", "0"],
+    ]
+    facts = dict(zip(said(page, ".facts dt"), said(page, ".facts dd"), strict=True))
+    assert (facts["Pages"], facts["the same, 95 of 100"]) == ("64", "12.6 s")
+    assert said(page, "section:has(#stages) tbody tr")[1] == "chunk bulk 1,234 31.5 1 0 0"
+    fakes.status.found = STATUS.model_copy(update={"kafka": False, "problems": (), "sites": ()})
+    assert said(page_of(await operator.get("/console/")), ".wrong") == ["Kafka does not answer."]
+
+
+async def test_whoever_has_one_site_sees_what_is_wrong_there(webmaster: httpx.AsyncClient, fakes: FakePorts) -> None:
+    await fill(fakes)
+    page = page_of(await webmaster.get("/console/"))
+    assert said(page, ".well") == ["✓ All is well."]
+    assert page.select("#stages") == []
+    [town, other] = STATUS.sites
+    fakes.status.found = STATUS.model_copy(update={"sites": (town.model_copy(update={"problem": "no index"}), other)})
+    assert said(page_of(await webmaster.get("/console/")), ".wrong") == ["no index"]
+
+
+def test_bars_fill_their_places_and_the_chart() -> None:
+    [first, second] = bars([("a", [("answered", 1), ("failed", 0)]), ("b", [("answered", 1), ("failed", 3)])])
+    assert [(rect.kind, rect.x, rect.y, rect.width, rect.height) for rect in first.rects] == [
+        ("answered", 52.5, 120.0, 245.0, 40.0)
+    ]
+    assert [(rect.kind, rect.x, rect.y, rect.height) for rect in second.rects] == [
+        ("answered", 402.5, 120.0, 40.0),
+        ("failed", 402.5, 0.0, 120.0),
+    ]
+    assert [bar.label for bar in bars([(str(n), []) for n in range(14)])][-4:] == ["", "11", "", "13"]
+    assert bars([]) == []
 
 
 async def test_a_key_of_a_site_sees_that_site_only(webmaster: httpx.AsyncClient, fakes: FakePorts) -> None:
