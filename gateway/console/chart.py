@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+# Units of the drawing, which is stretched to the room that there is.
 WIDTH = 700
 HEIGHT = 160
 GAP = 0.3  # of a bar's place that stays empty
-LABELS = 7  # days that are named below the bars, at most
 
 
 @dataclass(frozen=True)
@@ -22,30 +22,17 @@ class Rect:
     height: float
 
 
-@dataclass(frozen=True)
-class Bar:
-    """A day. `label` is empty where there is no room for one."""
-
-    label: str
-    middle: float
-    rects: tuple[Rect, ...]
-
-
-def bars(days: Sequence[tuple[str, Sequence[tuple[str, int]]]]) -> list[Bar]:
-    """A bar for each day: its label, and its parts from the bottom up, by kind and number."""
-    top = max((sum(count for _, count in parts) for _, parts in days), default=0) or 1
-    place = WIDTH / max(len(days), 1)
-    every = -(-len(days) // LABELS)
+def bars(columns: Sequence[Sequence[tuple[str, int]]]) -> list[Rect]:
+    """A bar for each column: its parts from the bottom up, by kind and number. The highest fills the chart."""
+    top = max((sum(count for _, count in parts) for parts in columns), default=0) or 1
+    place = WIDTH / max(len(columns), 1)
     made = []
-    for n, (label, parts) in enumerate(days):
+    for n, parts in enumerate(columns):
         y = float(HEIGHT)
-        rects = []
         for kind, count in parts:
             height = HEIGHT * count / top
             y -= height
             if count:
                 left = place * (n + GAP / 2)
-                rects.append(Rect(kind, round(left, 1), round(y, 1), round(place * (1 - GAP), 1), round(height, 1)))
-        named = (len(days) - 1 - n) % every == 0  # the last day always is
-        made.append(Bar(label if named else "", round(place * (n + 0.5), 1), tuple(rects)))
+                made.append(Rect(kind, round(left, 1), round(y, 1), round(place * (1 - GAP), 1), round(height, 1)))
     return made

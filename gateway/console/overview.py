@@ -25,7 +25,7 @@ async def overview(view: OnSite) -> Response:
     assert view.caller is not None
     everything = view.caller.site is None
     status, days = await asyncio.gather(view.edge.ports.status.status(), _days(view))
-    [mine] = [site for site in status.sites if site.site == view.site] or [None]
+    mine = next((site for site in status.sites if site.site == view.site), None)
     away = [name for name, there in (("Kafka", status.kafka), ("Elasticsearch", status.elasticsearch)) if not there]
     problems = [*(status.problems if everything else ()), *([mine.problem] if mine and mine.problem else [])]
     total = {kind: sum(getattr(counts, kind) for _, counts in days) for kind in QuestionCounts.model_fields}
@@ -39,7 +39,7 @@ async def overview(view: OnSite) -> Response:
         kinds=KINDS,
         total=total,
         most=max(counts.asked for _, counts in days),
-        bars=bars([(label, [(kind, getattr(counts, kind)) for kind in KINDS]) for label, counts in days]),
+        rects=bars([[(kind, getattr(counts, kind)) for kind in KINDS] for _, counts in days]),
     )
 
 

@@ -52,6 +52,7 @@ NAVIGATION = (
     Screen("overview", HOME),
     Screen("questions", "/console/questions"),
     Screen("one-page", "/console/page"),
+    Screen("dead-letters-title", "/console/dlq", operators=True),
 )
 
 
