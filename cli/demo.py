@@ -14,6 +14,7 @@ from cli.content import import_documents
 from cli.output import NOT_SO, err, explained, out
 from cli.questions import ask_once
 from cli.up import System, running
+from gateway.edge.keys import admin_key
 from pipelines.runtime import logs
 from pipelines.runtime.errors import SettingsError
 from schemas.page import PageDocument
@@ -74,5 +75,7 @@ def sample_pages(base_url: str) -> Iterator[PageDocument]:
 def _print_urls(system: System) -> None:
     out.print(f"\nsite with chat  {system.url}/site/")
     out.print(f"chat            {system.url}/")
+    _, path = admin_key(system.settings)
+    out.print(f"console         {system.url}/console/" + (f" (its key is in {path})" if path else ""))
     out.print(f"ready {system.url}")
     out.print("[dim]Ctrl-C stops everything[/]")

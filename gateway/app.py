@@ -8,6 +8,7 @@ from __future__ import annotations
 from fastapi import FastAPI
 
 from gateway.chat import chat, search, visitors
+from gateway.console import console
 from gateway.content import content, webhooks
 from gateway.conversations import conversations, feedback
 from gateway.edge import openapi, problems
@@ -20,6 +21,7 @@ from gateway.edge.keys import admin_key, token_secret
 from gateway.edge.origins import SiteOrigins
 from gateway.edge.pseudonyms import Pseudonyms
 from gateway.edge.rates import DAY, DailyBudgets, Rates
+from gateway.edge.sessions import Sessions
 from gateway.edge.tokens import VisitorTokens
 from gateway.openai import completions
 from gateway.operators import audit, examples, letters, ops, questions, rebuilds
@@ -51,10 +53,11 @@ def create_app(settings: Settings, ports: Ports) -> FastAPI:
     secret = token_secret(settings)
     tokens = VisitorTokens(secret, settings.token_ttl, settings.visitor_days * DAY)
     bootstrap, _ = admin_key(settings)
+    keys = Keys(bootstrap, settings.keys, tokens)
     app.state.edge = Edge(
         settings=settings,
         ports=ports,
-        keys=Keys(bootstrap, settings.keys, tokens),
+        keys=keys,
         tokens=tokens,
         rates=Rates(settings.visitor_rate),
         budgets=DailyBudgets({name: site.chat.daily_questions for name, site in settings.sites.items()}),
@@ -62,6 +65,7 @@ def create_app(settings: Settings, ports: Ports) -> FastAPI:
         conversations=Conversations(ports.conversations, ports.answers, settings.history_messages, ports.now),
         event_ids=EventIds(secret),
         pseudonyms=Pseudonyms(secret),
+        sessions=Sessions(secret, keys),
     )
     problems.install(app)
     for module in (content, webhooks, chat, conversations, feedback, search, visitors, completions, *OPERATORS):
@@ -74,6 +78,7 @@ def create_app(settings: Settings, ports: Ports) -> FastAPI:
     else:
         app.include_router(pages.routes({}))
     app.include_router(widget_pages.routes())
+    app.include_router(console.routes())
     # The last one added is the outermost.
     app.add_middleware(SiteOrigins, settings=settings)
     app.add_middleware(Envelope)

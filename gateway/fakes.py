@@ -25,7 +25,7 @@ from pipelines.runtime.settings import Site
 from schemas.answer import Accepted, Answered, AnswerEvent, Done, Event, QuestionRephrased, Restart, SourcesFound, Token
 from schemas.base import Message
 from schemas.example import WorkedExample
-from schemas.http import SearchHit, SearchKind, SystemStatus
+from schemas.http import IndexedPage, SearchHit, SearchKind, SystemStatus
 from schemas.ingest import ChunkCounts, Receipt, ReceiptState
 from schemas.keys import page_key
 from schemas.letters import (
@@ -218,9 +218,12 @@ class FakeStatus:
     """Says what it is told to."""
 
     problems: dict[str, str] = field(default_factory=dict)
+    found: SystemStatus = field(
+        default_factory=lambda: SystemStatus(at=EPOCH, kafka=True, elasticsearch=True, stages=(), sites=())
+    )
 
     async def status(self) -> SystemStatus:
-        return SystemStatus(at=EPOCH, kafka=True, elasticsearch=True, stages=(), sites=())
+        return self.found
 
     async def ready(self) -> tuple[bool, dict[str, str]]:
         return not self.problems, dict(self.problems)
@@ -395,6 +398,20 @@ class FakeExamples:
 
 
 @dataclass
+class FakeIndexedPages:
+    """Pages by their key; `groups`: those that may read one which is not for everybody."""
+
+    kept: dict[str, IndexedPage] = field(default_factory=dict)
+    groups: dict[str, frozenset[str]] = field(default_factory=dict)
+
+    async def page(self, site: str, page_key: str, groups: Iterable[str] = ()) -> IndexedPage:
+        found = self.kept.get(page_key, IndexedPage(chunks=(), total=0))
+        if page_key in self.groups and not self.groups[page_key].intersection(groups):
+            return IndexedPage(chunks=(), total=found.total, hidden=found.total)
+        return found
+
+
+@dataclass
 class FakeLogSender:
     """A topic whose stage has worked on everything at once."""
 
@@ -422,6 +439,7 @@ class FakePorts:
     rebuilds: FakeRebuilds = field(default_factory=FakeRebuilds)
     examples: FakeExamples = field(default_factory=FakeExamples)
     outcomes: FakeOutcomes = field(default_factory=FakeOutcomes)
+    indexed: FakeIndexedPages = field(default_factory=FakeIndexedPages)
     sites: Mapping[str, Site] = field(default_factory=lambda: {"town": Site()})
     now: Callable[[], datetime] = lambda: datetime.now(UTC)
 
@@ -439,6 +457,7 @@ class FakePorts:
             rebuilds=self.rebuilds,
             examples=self.examples,
             questions=self.outcomes,
+            indexed=self.indexed,
             notes=Notes(FakeLogSender(self.outcomes), self.outcomes, self.sites),
             now=self.now,
         )

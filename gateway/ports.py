@@ -15,7 +15,7 @@ from pipelines.query.log.ports import QuestionReader
 from pipelines.runtime.record import Lane
 from schemas.conversation import Feedback
 from schemas.example import WorkedExample
-from schemas.http import SearchHit, SearchKind, SystemStatus
+from schemas.http import IndexedPage, SearchHit, SearchKind, SystemStatus
 from schemas.ingest import Receipt
 from schemas.letters import (
     DeadLetterCounts,
@@ -35,6 +35,7 @@ __all__ = [
     "Change",
     "ConversationStore",
     "Followed",
+    "IndexedPages",
     "Intake",
     "Letters",
     "Ports",
@@ -148,6 +149,14 @@ class Letters(Protocol):
     async def open_counts(self) -> Sequence[OpenLetterCount]: ...
 
 
+class IndexedPages(Protocol):
+    """Pages as they stand in the live indexes."""
+
+    async def page(self, site: str, page_key: str, groups: Iterable[str] = ()) -> IndexedPage:
+        """The chunks that these groups may read. Raises: Retryable."""
+        ...
+
+
 class Audits(Protocol):
     """Compares indexes with the log. All raise AuditRunning: one of the site is at work; Retryable."""
 
@@ -223,5 +232,6 @@ class Ports:
     rebuilds: Rebuilds
     examples: Examples
     questions: QuestionReader
+    indexed: IndexedPages
     notes: Notes
     now: Callable[[], datetime]  # the time that all gateways go by

@@ -74,6 +74,24 @@ class SearchResult(Wire):
     hits: tuple[SearchHit, ...]
 
 
+class IndexedChunk(Wire):
+    """A chunk as it stands in the live index."""
+
+    field: FieldName
+    ord: int = Field(ge=0)
+    text: str
+    title: str
+    url: str
+
+
+class IndexedPage(Wire):
+    """What visitors can find of a page now."""
+
+    chunks: tuple[IndexedChunk, ...] = Field(description="In order, of very many only the first.")
+    total: int = Field(ge=0, description="All of them, shown or not.")
+    hidden: int = Field(default=0, ge=0, description="Not shown: for access groups that who asks does not have.")
+
+
 class ChatRequest(Wire):
     """A question."""
 

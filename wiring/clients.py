@@ -17,6 +17,7 @@ from adapters.elastic.conversations import ElasticConversations
 from adapters.elastic.examples import ElasticExamples
 from adapters.elastic.inventory import Inventories
 from adapters.elastic.outcomes import ElasticOutcomes
+from adapters.elastic.page_view import ElasticPageView
 from adapters.embedders.registry import Models
 from adapters.kafka import KafkaSender, bootstrap_servers, ensure_topics
 from adapters.kafka.bus import KafkaBus
@@ -111,6 +112,9 @@ class Clients:
 
     def questions(self) -> ElasticOutcomes:
         return ElasticOutcomes(self.elastic.es, self.elastic.indexes)
+
+    def page_view(self) -> ElasticPageView:
+        return ElasticPageView(self.elastic.es)
 
     async def notes(self) -> Notes:
         """Raises: Retryable: no broker."""

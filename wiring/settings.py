@@ -89,7 +89,8 @@ class EdgeSettings(HomeSettings, ListenSettings):
     token_secret: SecretStr | None = Field(
         default=None,
         min_length=32,
-        description="Signs visitor tokens, alike on all gateways of a site; default: made at first start.",
+        description="Signs visitor tokens and the console's sessions, alike on all gateways; default: made at first "
+        "start.",
     )
     receipt_timeout: float = Field(default=10.0, gt=0, description="Default of `?wait=searchable&timeout=`, seconds.")
     token_ttl: int = Field(default=3600, gt=0, description="Seconds a visitor token lives.")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hmac
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from hashlib import sha256
 
@@ -40,14 +40,14 @@ class Keys:
 
     def __init__(self, admin: SecretStr, keys: Iterable[KeySettings], tokens: VisitorTokens) -> None:
         bootstrap = Caller(name="admin", scopes=EVERY_SCOPE, site=None)
-        self._known = [(_digest(admin.get_secret_value()), bootstrap)] + [
+        self._known = [(digest_of(admin.get_secret_value()), bootstrap)] + [
             (key.sha256, Caller(key.name, frozenset(key.scopes), key.site, groups=key.groups)) for key in keys
         ]
         self._tokens = tokens
 
     def caller(self, bearer: str) -> Caller | None:
         """Whom `bearer` speaks for; None when nobody. Every key is compared, in constant time."""
-        digest = _digest(bearer)
+        digest = digest_of(bearer)
         matches = [caller for known, caller in self._known if hmac.compare_digest(known, digest)]
         if matches:
             return matches[0]
@@ -56,6 +56,12 @@ class Keys:
             return None
         return Caller("visitor", VISITOR_SCOPES, visitor.site, visitor.visitor, visitor.groups)
 
+    def marked(self, mark: str, mark_of: Callable[[str], str]) -> Caller | None:
+        """The program for whose key `mark_of` makes this mark out of the digest; None when there is none (any more)."""
+        matches = [caller for known, caller in self._known if hmac.compare_digest(mark_of(known), mark)]
+        return matches[0] if matches else None
 
-def _digest(key: str) -> str:
+
+def digest_of(key: str) -> str:
+    """SHA-256 in hex, as pagewire.yaml has it."""
     return sha256(key.encode("utf-8", "replace")).hexdigest()

@@ -15,6 +15,7 @@ from gateway.edge.gauges import StatusGauges
 from gateway.edge.problems import Problem
 from gateway.edge.pseudonyms import Pseudonyms
 from gateway.edge.rates import DailyBudgets, Rates, What
+from gateway.edge.sessions import Sessions
 from gateway.edge.tokens import VisitorTokens
 from gateway.ports import Ports
 from pipelines.conversations.conversations import Conversations
@@ -37,6 +38,7 @@ class Edge:
     conversations: Conversations
     event_ids: EventIds
     pseudonyms: Pseudonyms
+    sessions: Sessions
 
     def count(self, what: What, request: Request, caller: Caller) -> None:
         """Count what a visitor does; programs with keys are not counted. Raises: Problem: 429."""

@@ -18,7 +18,7 @@ DAY = 86_400  # seconds
 SECONDS = {"second": 1, "minute": 60, "hour": 3600, "day": DAY}
 ADDRESS_FACTOR = 5  # a classroom asks from one address
 
-What = Literal["ask", "search", "token", "stop", "feedback", "conversation", "resume"]
+What = Literal["ask", "search", "token", "stop", "feedback", "conversation", "resume", "sign-in"]
 TIMES: dict[What, int] = {"conversation": 6, "resume": 6}  # as often as a question: reading costs little
 
 

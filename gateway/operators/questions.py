@@ -13,6 +13,7 @@ from pydantic import AwareDatetime, ValidationError
 from gateway.edge.edge import MayAdmin, TheEdge
 from gateway.edge.problems import Problem, invalid
 from pipelines.query.log.listing import csv_lines, pages
+from pipelines.query.log.ports import QuestionReader
 from schemas.outcome import Became, LoggedQuestion, QuestionFilter, QuestionList
 from schemas.query import RequestId
 
@@ -65,13 +66,7 @@ async def list_questions(
     As CSV with `format=csv`, or where `Accept` asks for it. A question is listed within seconds of its answer.
     """
     if format == "csv" or (format is None and accept.split(";")[0].strip().lower() == "text/csv"):
-        lists = pages(edge.ports.questions, site, wanted)
-        first = await anext(lists)  # what is wrong is told before the first line
-        return StreamingResponse(
-            _csv(first, lists),
-            media_type="text/csv; charset=utf-8",
-            headers={"Content-Disposition": f'attachment; filename="questions-{site}.csv"'},
-        )
+        return await csv_of(edge.ports.questions, site, wanted)
     found = await edge.ports.questions.find(site, wanted, limit, after)
     return Response(found.model_dump_json(), media_type="application/json")
 
@@ -85,6 +80,17 @@ async def show_question(
     if found is None:
         raise Problem(404, "unknown-question", f"the log of site {site} has no question {request_id}")
     return found
+
+
+async def csv_of(reader: QuestionReader, site: str, wanted: QuestionFilter) -> Response:
+    """All questions that fit, as a file to keep. Raises: Retryable."""
+    lists = pages(reader, site, wanted)
+    first = await anext(lists)  # what is wrong is told before the first line
+    return StreamingResponse(
+        _csv(first, lists),
+        media_type="text/csv; charset=utf-8",
+        headers={"Content-Disposition": f'attachment; filename="questions-{site}.csv"'},
+    )
 
 
 async def _csv(first: QuestionList, rest: AsyncGenerator[QuestionList, None]) -> AsyncGenerator[str, None]:

@@ -1,18 +1,23 @@
-"""Screenshots of the widget on the sample site: the running demo and its real answers. `make pictures` puts them
-into docs/pictures; a test run throws them away, and looks at no pixel: fonts differ from machine to machine.
+"""Screenshots of the widget on the sample site, and of the console: the running demo and its real answers.
+
+`make pictures` puts them into docs/pictures; a test run throws them away, and looks at no pixel: fonts differ from
+machine to machine.
 """
 
 from __future__ import annotations
 
+import asyncio
 import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
+import httpx
 import pytest
 
 from tests.acceptance.system import Instance
 from tests.chromium import Browser
+from tests.edge import bearer
 from tests.engine_fixture import Servers
 
 pytestmark = [pytest.mark.browser, pytest.mark.engine]
@@ -49,6 +54,46 @@ def demo(engine: Servers, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
     instance = Instance(tmp_path_factory.mktemp("demo"), engine, PAGEWIRE_CONFIG="")
     with instance.started("demo") as started:
         yield started.url
+
+
+ASKED = {
+    CARD: {"rating": "up"},
+    SATURDAY: None,
+    "Is there a ski lift?": {"rating": "down", "comment": "I saw one from the train!"},
+    "Wie melde ich meinen Hund an?": None,
+    "Can I marry on a Saturday?": None,
+    "Hello!": None,
+}
+KEY = "acceptance-key"
+
+
+async def test_pictures_of_the_console(browser: Browser, demo: str, tmp_path: Path) -> None:
+    async with httpx.AsyncClient(base_url=f"{demo}/v1/sites/demo", headers=bearer(KEY), timeout=60) as client:
+        for question, feedback in ASKED.items():
+            answer = (await client.post("/chat", json={"question": question})).raise_for_status().json()
+            if feedback:
+                path = f"/answers/{answer['request_id']}/feedback"
+                (await client.post(path, json=feedback)).raise_for_status()
+    page = await browser.open(f"{demo}/console/questions", width=1100, height=800)
+    await page.get_by_label("Key").fill(KEY)
+    await page.keyboard.press("Enter")
+    async with asyncio.timeout(60):
+        while not {*ASKED} <= {*await page.locator(".question").all_inner_texts()}:
+            await page.reload()
+    folder = Path(os.environ.get("PICTURES") or tmp_path)
+    await page.screenshot(path=folder / "console-questions.png")
+    await page.get_by_role("link", name=CARD).first.click()
+    await page.get_by_role("heading", name="What was found").wait_for()
+    await page.screenshot(path=folder / "console-question.png", full_page=True)
+    await page.locator("tr.cited th > a").first.click()
+    await page.locator(".chunk").first.wait_for()
+    assert "€18" in await page.locator(".chunks").inner_text()
+    await page.screenshot(path=folder / "console-page.png")
+    await page.emulate_media(color_scheme="dark")
+    await page.get_by_role("link", name="Overview").click()
+    await page.locator(".chart rect").first.wait_for()
+    await page.screenshot(path=folder / "console-overview.png", full_page=True)
+    assert browser.complaints == []
 
 
 @pytest.mark.parametrize("name", PICTURES)

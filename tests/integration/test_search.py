@@ -10,10 +10,12 @@ import pytest
 
 from adapters.elastic.bundle import Elastic
 from adapters.elastic.indexes import mapping, units_mapping
+from adapters.elastic.page_view import ElasticPageView
 from pipelines.query.retrieve.ports import Candidate, Floors, HitUnit
 from pipelines.runtime.indexes import alias
 from schemas.compact import compact
 from schemas.head import Head
+from schemas.http import IndexedPage
 from schemas.ingest import ChunkUnit, EmbeddedChunk, PageEmbeddings, Vector32
 from schemas.keys import chunk_id, page_key
 from schemas.page import FieldName, PageMeta
@@ -295,3 +297,22 @@ async def test_words_count_by_the_whole_index_however_many_shards_it_has(sharded
         best = {page_of(hit): hit.bm25 for hit in found.keyword}
         assert set(list(best)[:2]) == {"page1", "page2"}
         assert best["page1"] == best["page2"]
+
+
+async def test_a_page_is_read_as_it_stands_in_the_index_by_those_who_may(bench: Bench) -> None:
+    view = ElasticPageView(bench.elastic.es)
+    pool, secret, nobody = (page_key(bench.site, "en", each) for each in ("pool", "secret", "nobody"))
+    assert await view.page(bench.site, pool) == IndexedPage(chunks=(), total=0)  # before there is an index
+    await bench.save("pool", {"content": [("Open daily.", 0.9), ("Closed on Monday.", 0.8)], "name": [("pool", 0.6)]})
+    await bench.save("secret", {"content": [("dogs", 0.95)]}, groups=("staff",))
+    await bench.save("nobody", {"content": [("cats", 0.95)]}, groups=())
+    found = await view.page(bench.site, pool)
+    assert [(chunk.field, chunk.ord, chunk.text) for chunk in found.chunks] == [
+        ("name", 0, "pool"),
+        ("content", 0, "Open daily."),
+        ("content", 1, "Closed on Monday."),
+    ]
+    assert (found.chunks[0].url, found.total, found.hidden) == ("/pool", 3, 0)
+    assert [chunk.text for chunk in (await view.page(bench.site, secret, ("staff",))).chunks] == ["dogs"]
+    for key in (secret, nobody):
+        assert await view.page(bench.site, key, ("board",)) == IndexedPage(chunks=(), total=1, hidden=1)

@@ -1,0 +1,41 @@
+"""The console's routes, put together.
+
+sign-in (a key) ─▶ cookie ─▶ View: who, which site, which language ─▶ port ─▶ template
+"""
+
+from __future__ import annotations
+
+from importlib.resources import files
+
+from fastapi import APIRouter
+from fastapi.responses import RedirectResponse
+
+from gateway.console import letters, overview, page, questions, session
+from gateway.console.view import HOME, ConsoleRoute, SignedIn
+from gateway.edge.problems import Problem
+from gateway.site.assets import add_assets
+
+SCREENS = (session, overview, questions, page, letters)
+
+
+def routes() -> APIRouter:
+    """Reads the style sheet."""
+    router = APIRouter(include_in_schema=False)
+    add_assets(router, files("gateway.console") / "static", "/console/static")
+    for module in SCREENS:
+        router.include_router(module.router)
+    router.include_router(_others)
+    return router
+
+
+_others = APIRouter(route_class=ConsoleRoute)
+
+
+@_others.get("/console")
+async def without_slash() -> RedirectResponse:
+    return RedirectResponse(HOME, 308)
+
+
+@_others.get("/console/{path:path}")
+async def elsewhere(view: SignedIn, path: str) -> None:
+    raise Problem(404, "not-found", "no such page")

@@ -1,0 +1,55 @@
+"""Overview: is all well, and what was asked? The figures are those of `pagewire status` and of the question log."""
+
+from __future__ import annotations
+
+import asyncio
+from datetime import UTC, datetime, time, timedelta
+from itertools import pairwise
+
+from babel.dates import format_date
+from fastapi import APIRouter, Response
+
+from gateway.console.chart import bars
+from gateway.console.view import ConsoleRoute, OnSite, View
+from schemas.outcome import QuestionCounts, QuestionFilter
+
+DAYS = 14
+KINDS = ("answered", "page", "refused", "failed")  # courtesies ask nothing
+
+router = APIRouter(prefix="/console", include_in_schema=False, route_class=ConsoleRoute)
+
+
+@router.get("/")
+async def overview(view: OnSite) -> Response:
+    """Stages are those of all sites: keys of one site see what is wrong with theirs."""
+    assert view.caller is not None
+    everything = view.caller.site is None
+    status, days = await asyncio.gather(view.edge.ports.status.status(), _days(view))
+    mine = next((site for site in status.sites if site.site == view.site), None)
+    away = [name for name, there in (("Kafka", status.kafka), ("Elasticsearch", status.elasticsearch)) if not there]
+    problems = [*(status.problems if everything else ()), *([mine.problem] if mine and mine.problem else [])]
+    total = {kind: sum(getattr(counts, kind) for _, counts in days) for kind in QuestionCounts.model_fields}
+    return view.page(
+        "overview.html",
+        site_status=mine,
+        stages=status.stages if everything else (),
+        away=away,
+        problems=problems,
+        days=days,
+        kinds=KINDS,
+        total=total,
+        most=max(counts.asked for _, counts in days),
+        rects=bars([[(kind, getattr(counts, kind)) for kind in KINDS] for _, counts in days]),
+    )
+
+
+async def _days(view: View) -> list[tuple[str, QuestionCounts]]:
+    """The last days by the site's calendar, the oldest first, each with what was asked on it."""
+    zone = view.edge.settings.site(view.site).zone
+    today = view.edge.ports.now().astimezone(zone).date()
+    dates = [today - timedelta(days=n) for n in reversed(range(DAYS))]
+    begins = [datetime.combine(date, time(), zone).astimezone(UTC) for date in [*dates, today + timedelta(days=1)]]
+    wanted = [QuestionFilter(since=since, until=until) for since, until in pairwise(begins)]
+    found = await asyncio.gather(*(view.edge.ports.questions.find(view.site, each, 1) for each in wanted))
+    labels = [format_date(date, view.say("pattern-of-days"), locale=view.say.locale) for date in dates]
+    return [(label, each.counts) for label, each in zip(labels, found, strict=True)]

@@ -1,0 +1,47 @@
+"""Page: is my save live, and what stands in the index? The receipt and the chunks, side by side."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import APIRouter, Query, Response
+from pydantic import TypeAdapter, ValidationError
+
+from gateway.console.view import ConsoleRoute, OnSite
+from gateway.edge.problems import invalid
+from schemas.base import Lang, PageId
+from schemas.keys import page_key
+
+BADGES = {"searchable": "good", "failed": "bad", "queued": "fair", "deleted": "calm"}
+_ID: TypeAdapter[str] = TypeAdapter(PageId)
+_LANG: TypeAdapter[str] = TypeAdapter(Lang)
+
+router = APIRouter(prefix="/console", include_in_schema=False, route_class=ConsoleRoute)
+
+
+@router.get("/page")
+async def show_page(
+    view: OnSite, id: str = "", of: Annotated[str, Query(description="Language; default: the site's first.")] = ""
+) -> Response:
+    """Chunks of pages for some groups only are shown to keys that have one of them, as in a search."""
+    assert view.caller is not None
+    languages = view.edge.settings.site(view.site).languages
+    id = id.strip()
+    given = {"id": id, "of": of or languages[0]}
+    if not id:
+        return view.page("page.html", given=given, receipt=None, indexed=None, languages_of_site=languages)
+    try:
+        key = page_key(view.site, _LANG.validate_python(given["of"]), _ID.validate_python(id))
+    except ValidationError as err:
+        raise invalid(err.errors(include_input=False, include_url=False)) from None
+    receipt = await view.edge.ports.receipts.receipt(view.site, given["of"], id)
+    indexed = await view.edge.ports.indexed.page(view.site, key, view.caller.groups)
+    return view.page(
+        "page.html",
+        200 if receipt or indexed.total else 404,
+        given=given,
+        receipt=receipt,
+        badge=BADGES[receipt.state] if receipt else "",
+        indexed=indexed,
+        languages_of_site=dict.fromkeys([*languages, given["of"]]),
+    )

@@ -1,0 +1,54 @@
+"""Signing in to the console by a key with the scope `admin`, and out."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Annotated
+
+import structlog
+from fastapi import APIRouter, Query, Response
+from fastapi.responses import RedirectResponse
+
+from gateway.console.view import HOME, SESSION_COOKIE, SIGN_IN, AnyView, ConsoleRoute, SignedIn, form_of, inside
+from gateway.edge.edge import address_of
+from gateway.edge.sessions import LIFE
+
+log = structlog.get_logger(__name__)
+
+WRONG_KEY_PAUSE = 1.0  # seconds; who tries keys one after the other waits for each
+
+router = APIRouter(prefix="/console", include_in_schema=False, route_class=ConsoleRoute)
+
+
+@router.get("/sign-in")
+async def show_form(view: AnyView, to: Annotated[str, Query(max_length=4_000)] = HOME) -> Response:
+    if view.caller is not None:
+        return RedirectResponse(inside(to), 303)
+    return view.page("sign_in.html", to=inside(to), wrong=False)
+
+
+@router.post("/sign-in")
+async def sign_in(view: AnyView) -> Response:
+    """Attempts count by address, as visitors' questions do. A wrong key is answered late."""
+    address = address_of(view.request)
+    view.edge.rates.count("sign-in", address, address)
+    form = await form_of(view, before_sign_in=True)
+    to = inside(form.get("to", HOME))
+    cookie = view.edge.sessions.begin(form.get("key", "").strip())
+    if cookie is None:
+        log.warning("console: wrong key", address=address)
+        await asyncio.sleep(WRONG_KEY_PAUSE)
+        return view.page("sign_in.html", 403, to=to, wrong=True)
+    response = RedirectResponse(to, 303)
+    response.set_cookie(
+        SESSION_COOKIE, cookie, max_age=LIFE, path=HOME, secure=view.secure, httponly=True, samesite="strict"
+    )
+    return response
+
+
+@router.post("/sign-out")
+async def sign_out(view: SignedIn) -> Response:
+    await form_of(view)
+    response = RedirectResponse(SIGN_IN, 303)
+    response.delete_cookie(SESSION_COOKIE, path=HOME, secure=view.secure, httponly=True, samesite="strict")
+    return response

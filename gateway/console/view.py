@@ -1,0 +1,257 @@
+"""What every page of the console has: who looks, at which site, in which language; and what a refusal looks like."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Coroutine, Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime
+from functools import cache
+from typing import Annotated, Any, cast
+from urllib.parse import parse_qs, quote, urlencode, urlsplit
+
+from babel.dates import format_datetime
+from babel.numbers import format_decimal
+from fastapi import Depends, Query, Request, Response
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import HTMLResponse, RedirectResponse
+from fastapi.routing import APIRoute
+from jinja2 import Environment, PackageLoader, StrictUndefined
+
+from gateway.console.words import LANGUAGES, Say
+from gateway.edge.auth import Caller
+from gateway.edge.bodies import read_body
+from gateway.edge.edge import Edge, allow
+from gateway.edge.origins import is_same_origin
+from gateway.edge.problems import Problem, invalid, problem_of
+from gateway.edge.trace import trace_id
+from gateway.site.pages import preferred
+from pipelines.runtime.errors import PagewireError
+
+HOME = "/console/"
+SIGN_IN = "/console/sign-in"
+SESSION_COOKIE = "pagewire_console"
+LANGUAGE_COOKIE = "pagewire_console_lang"
+YEAR = 365 * 86_400  # seconds
+MAX_FORM = 16 * 1024  # bytes
+# No script at all; style sheet and pictures from here, forms to here.
+CSP = (
+    "default-src 'none'; style-src 'self'; img-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+)
+
+
+@dataclass(frozen=True)
+class Screen:
+    """An entry of the navigation. `operators`: shown to keys for all sites alone."""
+
+    name: str  # in words.yaml
+    path: str
+    operators: bool = False
+
+
+NAVIGATION = (
+    Screen("overview", HOME),
+    Screen("questions", "/console/questions"),
+    Screen("one-page", "/console/page"),
+    Screen("dead-letters-title", "/console/dlq", operators=True),
+)
+
+
+class SignInFirst(Exception):
+    """Nobody is signed in."""
+
+
+@dataclass(frozen=True)
+class View:
+    """One request to the console. `caller` None: nobody is signed in. `site`: the one that is looked at, or ""."""
+
+    request: Request
+    edge: Edge
+    say: Say
+    caller: Caller | None
+    cookie: str
+    site: str = ""
+
+    @property
+    def sites(self) -> tuple[str, ...]:
+        """Those that the caller may look at."""
+        if self.caller is None:
+            return ()
+        return tuple(self.edge.settings.sites) if self.caller.site is None else (self.caller.site,)
+
+    @property
+    def navigation(self) -> list[Screen]:
+        everything = self.caller is not None and self.caller.site is None
+        return [screen for screen in NAVIGATION if everything or not screen.operators]
+
+    @property
+    def form_token(self) -> str:
+        return self.edge.sessions.form_token(self.cookie)
+
+    def on(self, site: str) -> View:
+        """The same, looking at a site. Raises: Problem: 403. UnknownSite."""
+        assert self.caller is not None
+        allow(self.caller, "admin", site)
+        self.edge.settings.site(site)
+        return replace(self, site=site)
+
+    def here(self, **changes: str | None) -> str:
+        """The address of this page with other parameters; None and "" take one away."""
+        parameters = dict(self.request.query_params) | changes
+        return "?" + urlencode({name: value for name, value in parameters.items() if value})
+
+    def at(self, when: datetime) -> str:
+        """A moment, by the clocks of the site."""
+        return format_datetime(self._local(when), self.say("pattern-of-times"), locale=self.say.locale)
+
+    def number(self, value: float, digits: int = 0) -> str:
+        pattern = "#,##0" + ("." + "0" * digits if digits else "")
+        return format_decimal(value, pattern, locale=self.say.locale)
+
+    def milliseconds(self, value: float) -> str:
+        """For people: `76 ms`, `12.3 s`."""
+        return f"{self.number(value)} ms" if value < 10_000 else f"{self.number(value / 1000, 1)} s"
+
+    def page(self, template: str, status: int = 200, **context: Any) -> Response:
+        """A template as an answer."""
+        html = _templates().get_template(template).render(view=self, say=self.say, languages=LANGUAGES, **context)
+        response = HTMLResponse(html, status, headers={"Content-Security-Policy": CSP})
+        if self.request.query_params.get("ui") in LANGUAGES:
+            response.set_cookie(
+                LANGUAGE_COOKIE,
+                self.say.lang,
+                max_age=YEAR,
+                path=HOME,
+                secure=self.secure,
+                httponly=True,
+                samesite="strict",
+            )
+        return response
+
+    @property
+    def secure(self) -> bool:
+        """Whether the browser speaks TLS, as far as uvicorn knows (behind a proxy: its `--forwarded-allow-ips`)."""
+        return self.request.url.scheme == "https"
+
+    def _local(self, when: datetime) -> datetime:
+        return when.astimezone(self.edge.settings.site(self.site).zone) if self.site else when
+
+
+async def view_of(request: Request) -> View:
+    """The view of whoever asks, signed in or not."""
+    edge = cast(Edge, request.app.state.edge)
+    cookie = request.cookies.get(SESSION_COOKIE, "")
+    asked = (request.query_params.get("ui"), request.cookies.get(LANGUAGE_COOKIE))
+    liked = preferred(request.headers.get("accept-language", ""), tuple(LANGUAGES))
+    lang = next((lang for lang in asked if lang in LANGUAGES), liked)
+    return View(request, edge, Say(lang), edge.sessions.caller(cookie), cookie)
+
+
+async def signed_in(view: Annotated[View, Depends(view_of)]) -> View:
+    """Raises: SignInFirst."""
+    if view.caller is None:
+        raise SignInFirst
+    return view
+
+
+async def on_site(
+    view: Annotated[View, Depends(signed_in)],
+    site: Annotated[str, Query(description="Default: the first that the key may look at.")] = "",
+) -> View:
+    """Raises: SignInFirst. Problem: 403. UnknownSite."""
+    return view.on(site or view.sites[0])
+
+
+async def operator(view: Annotated[View, Depends(signed_in)]) -> View:
+    """Whoever may look at all sites. Raises: SignInFirst. Problem: 403."""
+    assert view.caller is not None
+    allow(view.caller, "admin", None)
+    return view
+
+
+AnyView = Annotated[View, Depends(view_of)]
+SignedIn = Annotated[View, Depends(signed_in)]
+OnSite = Annotated[View, Depends(on_site)]
+Operator = Annotated[View, Depends(operator)]
+
+
+async def form_of(view: View, *, before_sign_in: bool = False) -> Mapping[str, str]:
+    """The fields of a form that was sent from a page of ours.
+
+    A browser says where a form was sent from; the token in the form says the same where somebody is signed in.
+
+    Raises:
+        Problem: 403 `foreign-form`; 413; 408.
+    """
+    headers = view.request.headers
+    fetched = headers.get("sec-fetch-site")  # browsers leave it out where the page came without TLS
+    origin = headers.get("origin", "")
+    ours = fetched == "same-origin" if fetched else is_same_origin(origin, headers.get("host", ""))
+    if not ours:
+        raise _foreign()
+    body = await read_body(view.request, MAX_FORM)
+    fields = parse_qs(body.decode("utf-8", "replace"), keep_blank_values=True, max_num_fields=100)
+    form = {name: values[-1] for name, values in fields.items()}
+    if not before_sign_in and not view.edge.sessions.sent_by_us(view.cookie, form.get("token", "")):
+        raise _foreign()
+    return form
+
+
+def _foreign() -> Problem:
+    return Problem(403, "foreign-form", "this form was not sent from a page of this session")
+
+
+class ConsoleRoute(APIRoute):
+    """A route whose refusals are pages, too."""
+
+    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+        handle = super().get_route_handler()
+
+        async def shown(request: Request) -> Response:
+            try:
+                return await handle(request)
+            except SignInFirst:
+                return RedirectResponse(f"{SIGN_IN}?to={quote(_whence(request))}", 303)
+            except Problem as problem:
+                found = problem
+            except PagewireError as error:
+                found = problem_of(error)
+            except RequestValidationError as error:
+                found = invalid({**each, "loc": each["loc"][1:]} for each in error.errors())
+            view = await view_of(request)
+            response = view.page("problem.html", found.status, problem=found, trace=trace_id.get())
+            response.headers.update(found.headers)
+            return response
+
+        return shown
+
+
+def _whence(request: Request) -> str:
+    """Where to go on after the sign-in."""
+    if request.method != "GET":
+        return HOME
+    return request.url.path + (f"?{request.url.query}" if request.url.query else "")
+
+
+def inside(address: str) -> str:
+    """The address if it is one of the console's own, else the console's first page."""
+    parts = urlsplit(address)
+    return address if address.startswith(HOME) and not parts.netloc and "\\" not in address else HOME
+
+
+def web_address(url: str) -> str:
+    """A page's address if a browser may be led there, else "": addresses come with pages, which editors write."""
+    ours = url.startswith("/") and not url.startswith(("//", "/\\"))
+    return url if ours or urlsplit(url).scheme in ("http", "https") else ""
+
+
+@cache
+def _templates() -> Environment:
+    made = Environment(
+        loader=PackageLoader("gateway.console"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    made.filters["web_address"] = web_address
+    return made

@@ -1,0 +1,38 @@
+"""What the console says, in the languages that it speaks: `words.yaml` beside this file."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cache
+from importlib.resources import files
+
+import yaml
+from babel import Locale
+from pydantic import TypeAdapter
+
+# The languages, each with the locale of its dates and numbers and with its own name.
+LANGUAGES = {"en": ("en_GB", "English"), "de": ("de_DE", "Deutsch")}
+FALLBACK = "en"
+
+
+class Say:
+    """What is said under a name, in one language: `say("sign-in")`. Values go where `{name}` stands."""
+
+    def __init__(self, lang: str) -> None:
+        self.lang = lang
+        self.locale = Locale.parse(LANGUAGES[lang][0])
+
+    def __call__(self, name: str, /, **values: object) -> str:
+        """Raises: KeyError: there is no such name."""
+        return catalogue()[name][self.lang].format_map(values)
+
+    def knows(self, name: str) -> bool:
+        return name in catalogue()
+
+
+@cache
+def catalogue() -> Mapping[str, Mapping[str, str]]:
+    """Name -> language -> words. Raises: ValidationError: not a catalogue; KeyError: something is not in a language."""
+    raw = (files("gateway.console") / "words.yaml").read_text("utf-8")
+    found = TypeAdapter(dict[str, dict[str, str]]).validate_python(yaml.safe_load(raw))
+    return {name: {lang: said[lang] for lang in LANGUAGES} for name, said in found.items()}

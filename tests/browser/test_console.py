@@ -1,0 +1,70 @@
+"""The console as axe and a window of any width see it: over the fakes, in both schemes and both languages."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from gateway.console.words import LANGUAGES
+from gateway.fakes import FakePorts
+from tests.browser.test_accessibility import violations
+from tests.chromium import Browser
+from tests.console import CARD, FAILED, console_ports, fill
+from tests.edge import ADMIN
+from tests.making import letter
+
+if TYPE_CHECKING:
+    from playwright.async_api import Page
+
+pytestmark = [pytest.mark.browser, pytest.mark.node]
+
+SCREENS = {
+    "overview": "/console/",
+    "questions": "/console/questions",
+    "wrong-filter": "/console/questions?lang=%20&feedback=up",
+    "question": f"/console/questions/{CARD}",
+    "failed": f"/console/questions/{FAILED}",
+    "page": "/console/page?id=library&of=en",
+    "letters": "/console/dlq",
+    "letter": "/console/dlq/cms.changes/0/1",
+    "nowhere": "/console/nowhere",
+}
+
+
+@pytest.fixture
+def fakes() -> FakePorts:
+    return console_ports()
+
+
+async def test_every_screen_in_every_dress(browser: Browser, url: str, fakes: FakePorts) -> None:
+    """Signed in by keyboard; nothing to complain of, nothing wider than a phone; no console error but for a 4xx."""
+    await fill(fakes)
+    made = letter(1)
+    fakes.letters.kept[made.letter.id] = made
+    page = await browser.open(url + "/console/", width=1100, height=900)
+    assert await violations(page) == []
+    await page.keyboard.type(ADMIN)
+    await page.keyboard.press("Enter")
+    await page.locator(".who").wait_for()
+    for name, path in SCREENS.items():
+        # Colours do not depend on words: each scheme in one language looks at all of both.
+        for lang, scheme in zip(LANGUAGES, ("light", "dark"), strict=True):
+            await page.set_viewport_size({"width": 1100, "height": 900})
+            await page.emulate_media(color_scheme=scheme)
+            await page.goto(f"{url}{path}{'&' if '?' in path else '?'}ui={lang}")
+            for details in await page.locator("summary").all():
+                await details.click()
+            assert await violations(page) == [], (name, lang, scheme)
+            await _keep(page, f"{name}-{lang}-{scheme}")
+            await page.set_viewport_size({"width": 320, "height": 640})
+            assert await page.evaluate("document.documentElement.scrollWidth") == 320, (name, lang)
+            await _keep(page, f"{name}-{lang}-phone")
+    assert [each for each in browser.complaints if "status of 4" not in each] == []
+
+
+async def _keep(page: Page, name: str) -> None:
+    if folder := os.environ.get("LOOK"):
+        await page.screenshot(path=Path(folder) / f"{name}.png", full_page=True)

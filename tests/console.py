@@ -1,0 +1,184 @@
+"""A question log to look at in the console, for the unit and browser tests."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+from gateway.fakes import FakePages, FakePorts
+from gateway.ports import Change
+from schemas.conversation import Feedback
+from schemas.http import IndexedChunk, IndexedPage, SiteStatus, StageStatus, SystemStatus
+from schemas.keys import page_key
+from schemas.outcome import Hit, Outcome, OutcomeEvent, Rated
+from schemas.page import PageDocument
+from schemas.query import Gate, Sure
+from tests.asking import NOON
+
+CARD = "request-0001"
+SAUNA = "request-0002"
+DOG = "request-0003"
+FAILED = "request-0004"
+HELLO = "request-0005"
+ERASED = "request-0006"
+# Markup where somebody may write it: a visitor, a page's author.
+EVIL = '<script>alert("x")</script>'
+
+
+def _hit(page: str, title: str, score: float, *, cosine: float | None = 0.8, cited: bool = False, url: str = "") -> Hit:
+    return Hit(
+        page_id=page,
+        lang="en",
+        title=title,
+        url=url or f"https://www.town.example/{page}",
+        field="content",
+        ord=2,
+        score=score,
+        cosine=cosine,
+        cited=cited,
+    )
+
+
+OUTCOMES = {
+    CARD: Outcome(
+        asked_at=NOON,
+        asked_in="en",
+        lang="en",
+        question="What does a library card cost for adults?",
+        rephrased="What does a library card of the town library cost for adults?",
+        became="answered",
+        mode="semantic",
+        grade=0,
+        gate=Gate(
+            distance=0.1834,
+            entropy=0.25,
+            subject=0.6,
+            by_figures=1,
+            score=0.913,
+            threshold=0.35,
+            signals={"best": 0.4412, "words": 0.75},
+        ),
+        sure=Sure(of="unit", unit=0.871, page=0.95, signals={"cosine": 0.7713}),
+        hits=(
+            _hit("library", "Town library", 0.0325, cited=True),
+            _hit("fees", "Fees and charges", 0.0161, cosine=None),
+            _hit("office", EVIL, 0.0158, url="javascript:alert(1)"),
+        ),
+        strategy="direct",
+        model="gpt-oss-20b",
+        prompt_tokens=1834,
+        completion_tokens=87,
+        timings_ms={"rephrase": 212.4, "retrieve": 96.1, "answer": 1830.0},
+        first_token_ms=640.2,
+        left_out=1,
+    ),
+    SAUNA: Outcome(
+        asked_at=NOON + timedelta(minutes=4),
+        asked_in="en",
+        lang="en",
+        question="Is there a sauna in the indoor pool, and can I book it for a birthday party?",
+        rephrased="Is there a sauna in the indoor pool, and can I book it for a birthday party?",
+        became="refused",
+        mode="semantic",
+        grade=4,
+        gate=Gate(distance=0.31, entropy=0.8, subject=0.5, by_figures=4, score=0.11, threshold=0.35),
+        sure=Sure(of="nothing", unit=0.04, page=0.2),
+        hits=(_hit("pool", "Indoor pool", 0.0161),),
+        strategy="quote",
+        extractive=True,
+        timings_ms={"retrieve": 88.0, "answer": 3.1},
+        first_token_ms=101.0,
+    ),
+    DOG: Outcome(
+        asked_at=NOON + timedelta(days=1),
+        asked_in="de",
+        lang="de",
+        question="Wie melde ich meinen Hund an?",
+        became="page",
+        mode="keyword",
+        grade=1,
+        hits=(_hit("dog-tax", "Hundesteuer", 0.03, cited=True),),
+        strategy="quote",
+        extractive=True,
+        first_token_ms=12_345.0,
+    ),
+    FAILED: Outcome(
+        asked_at=NOON + timedelta(days=2),
+        asked_in="en",
+        lang="en",
+        question=f"{EVIL} When does the town hall open?",
+        became="failed",
+        failed="model-down",
+    ),
+    HELLO: Outcome(
+        asked_at=NOON + timedelta(days=2, minutes=1),
+        asked_in="en",
+        lang="de",
+        question="Hello!",
+        became="courtesy",
+        mode="courtesy",
+        courtesy="greeting",
+        grade=0,
+        stopped=True,
+        cut=True,
+    ),
+    ERASED: Outcome(
+        asked_at=NOON + timedelta(days=3), asked_in="en", lang="en", question=None, became="answered", grade=0
+    ),
+}
+
+
+STATUS = SystemStatus(
+    at=NOON,
+    kafka=True,
+    elasticsearch=True,
+    stages=(
+        StageStatus(stage="chunk", lane="save", topic="cms.changes", lag=0, rate=0.2, members=1, dead_letters=1),
+        StageStatus(stage="chunk", lane="bulk", topic="cms.changes", lag=1234, rate=31.5, members=1, dead_letters=0),
+        StageStatus(stage="answer", topic="query.retrieved", lag=2, rate=0, members=0, dead_letters=0, parked=3),
+    ),
+    sites=(
+        SiteStatus(
+            site="town", pages=64, chunks=412, freshness_p50_ms=840.0, freshness_p95_ms=12_600.0, embedder="lite-384"
+        ),
+        SiteStatus(
+            site="other",
+            pages=0,
+            chunks=0,
+            freshness_p50_ms=None,
+            freshness_p95_ms=None,
+            embedder=None,
+            problem="its index is gone",
+        ),
+    ),
+    problems=("the stage answer has no worker",),
+)
+
+
+def console_ports() -> FakePorts:
+    """Where it is the day of the last question."""
+    return FakePorts(pages=FakePages({"town": "en", "other": "fr"}), now=lambda: NOON + timedelta(days=3))
+
+
+async def fill(fakes: FakePorts, site: str = "town") -> None:
+    """Everything above, on a site, with feedback on two of them, and the page `library`."""
+    for id, outcome in OUTCOMES.items():
+        await fakes.outcomes.put(OutcomeEvent(site=site, request_id=id, conversation="9f" * 16, event=outcome))
+    for id, feedback in {
+        CARD: Feedback(rating="up", at=NOON + timedelta(minutes=1)),
+        SAUNA: Feedback(rating="down", comment=f"There is one! {EVIL}", at=NOON + timedelta(minutes=5)),
+    }.items():
+        rated = Rated(feedback=feedback)
+        await fakes.outcomes.put(OutcomeEvent(site=site, request_id=id, conversation="9f" * 16, event=rated))
+    fakes.status.found = STATUS
+    await fakes.pages.accept(site, [Change("upsert", PageDocument(id="library", lang="en"))], "push")
+    fakes.indexed.kept[page_key(site, "en", "library")] = IndexedPage(
+        chunks=tuple(
+            IndexedChunk(field=field, ord=ord, text=text, title="Town library", url="https://www.town.example/library")
+            for field, ord, text in (
+                ("title", 0, "Town library"),
+                ("content", 0, "# Town library\n\nThe library opens at nine."),
+                ("content", 1, f"| Card | Price |\n| --- | --- |\n| Adults | €18 |\n\n{EVIL}"),
+            )
+        ),
+        total=3,
+    )
