@@ -126,4 +126,5 @@ def _weighted(differences: Differences) -> NDArray[np.float64]:
     values, counts = np.unique(np.asarray(differences, dtype=float), return_counts=True)
     # Weights of cases that are alike are drawn at once: a sum of Dirichlet weights is one of their counts.
     weights: NDArray[Any] = np.random.default_rng(SEED).dirichlet(counts, DRAWS)
-    return np.maximum(weights @ values, -1 + 1e-12)
+    means: NDArray[np.float64] = np.maximum(weights @ values, -1 + 1e-12)
+    return means
