@@ -112,11 +112,11 @@ def cases_needed(differences: Differences, margin: float = MARGIN) -> int:
     """Cases by which a candidate that loses nothing passes four times of five, if they differ as much as these.
 
     n = ((z_error + z_power) / margin)² variance, as for any mean (Julious, 2004), but not below `fewest_cases`, and not
-    below what there are: they have just been too few. The variance counts one more case, won or lost altogether, so
-    that few cases without a difference promise nothing.
+    below what there are: they have just been too few. Few cases that do not differ promise nothing for many: it is the
+    least it takes.
     """
     values = np.asarray(differences, dtype=float)
-    variance = (float((values**2).sum()) + 1) / (len(values) + 1)
+    variance = float((values**2).mean())  # about 0, for a candidate that loses nothing
     by_variance = ((Z_ERROR + Z_POWER) / margin) ** 2 * variance
     return max(math.ceil(by_variance), fewest_cases(margin), len(values) + 1)
 
