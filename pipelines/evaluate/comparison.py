@@ -85,7 +85,7 @@ def compare(
     checks = []
     for name, values in zip(measures, whole, strict=True):
         if values:
-            told = paired(*zip(*values, strict=True), margin)
+            told = paired([before for before, _ in values], [after for _, after in values], margin)
             checks.append(Check(WHOLE, name, told, stops=told.state != "not worse"))
     parts = {
         (group, name): values
@@ -96,7 +96,7 @@ def compare(
     lost = {key: chance([before - after for before, after in values], 0.0) for key, values in parts.items()}
     stopping = holm(lost)
     for (group, name), values in parts.items():
-        told = paired(*zip(*values, strict=True), margin)
+        told = paired([before for before, _ in values], [after for _, after in values], margin)
         checks.append(Check(group, name, told, stops=told.state == "worse" and (group, name) in stopping))
     return Comparison(margin, *_outcome(checks), tuple(checks))
 
