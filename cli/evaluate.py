@@ -104,7 +104,9 @@ def evaluate_site(
         comparison = against(cases, before, made, margin, measures) if before else None
     too_low = missed(report, bars)
     if xml:
-        xml.write_text(junit(f"pagewire evaluate {site}", lines(report, comparison, bars)), encoding="utf-8")
+        xml.write_text(
+            junit(f"pagewire evaluate {site}: {cases.label}", lines(report, comparison, bars)), encoding="utf-8"
+        )
     if json:
         told = {"file": str(made.path), "report": report.model_dump(mode="json"), "too_low": too_low}
         print_json({**told, "comparison": comparison and {**asdict(comparison), "passed": comparison.passed}})

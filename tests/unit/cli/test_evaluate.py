@@ -104,6 +104,9 @@ def test_against_an_earlier_run(town: type[Town]) -> None:
     assert same.exit_code == 0
     assert "not worse by more than a margin of 0.03" in same.stdout
     assert parse("same.xml").getroot().get("failures") == "0"
+    assert [suite.get("name") for suite in parse("same.xml").iter("testsuite")] == [
+        f"pagewire evaluate town: {dataset(150).label}"
+    ]
 
     town.answer = staticmethod(forgetting(10))
     worse = run(*compared, "--junit", "worse.xml")
