@@ -22,13 +22,12 @@ from rich.progress import track
 from adapters.elastic.bundle import Elastic
 from adapters.embedders.registry import make_embedder
 from bench import peers
-from bench.report import report
+from bench.report import paired_interval, report
 from bench.servers import servers
 from bench.system import home
 from bench.vectors import KeptVectors
 from bench.website import OneModel, publish
 from bench.xquad import Asked, Corpus, load
-from pipelines.evaluate.quality_gate import paired_interval
 from pipelines.query.answer.extract import extract
 from pipelines.query.retrieve.fuse import fuse
 from pipelines.query.retrieve.ports import Candidate, Hit

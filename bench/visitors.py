@@ -10,21 +10,20 @@ from __future__ import annotations
 
 import asyncio
 import random
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
 from pathlib import Path
 from typing import Any, Literal
 
 import httpx
 import yaml
-from pydantic import BaseModel, ConfigDict
 from rich.progress import track
 
 from bench.report import interval, report
 from bench.system import CLOCK, system
 from cli.demo import sample_pages
+from pipelines.evaluate import dataset
+from pipelines.evaluate.wording import says
 
 SITE = "demo"
 CASES = Path(__file__).resolve().parents[1] / "sites" / SITE / "visitors"
@@ -36,22 +35,15 @@ LONGEST = 600  # characters of a useful answer
 Part = Literal["tune", "hold-out", "all"]
 
 
-class Case(BaseModel):
-    """A question, and what makes an answer to it useful."""
+class Case(dataset.Case):
+    """A question, and what makes an answer to it useful. Any of its pages first is right."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    id: str
-    kind: str
     lang: str
-    question: str
-    history: tuple[str, ...] = ()  # the visitor's questions before it
-    now: datetime | None = None  # local time of the site that the answer hangs on
-    pages: tuple[str, ...] = ()  # any of them first is right
-    facts: tuple[tuple[str, ...], ...] = ()  # all to be said, each in one of its spellings
-    never: tuple[str, ...] = ()
-    expect: Literal["answer", "refuse", "courtesy"]
-    note: str = ""
+    expect: dataset.Expect
+
+    @property
+    def kind(self) -> str:
+        return self.tags[0]
 
 
 @dataclass(frozen=True)
@@ -101,9 +93,8 @@ def part_of(every: Sequence[Case], part: Part) -> list[Case]:
 
 def judged(case: Case, shown: Shown) -> Verdict:
     """Useful: all facts, nothing that must not be said, not too long; or rightly nothing."""
-    said = _folded(shown.answer)
-    broke = any(_folded(phrase) in said for phrase in case.never)
-    facts = all(any(_folded(spelling) in said for spelling in fact) for fact in case.facts)
+    broke = says(shown.answer, case.never)
+    facts = all(says(shown.answer, fact) for fact in case.facts)
     page_first = None
     if case.expect == "answer":
         useful = facts and not broke and bool(shown.cited) and len(shown.answer) <= LONGEST
@@ -116,11 +107,6 @@ def judged(case: Case, shown: Shown) -> Verdict:
         useful = not wrong and (case.expect == "refuse" or (shown.grade == 0 and not shown.pages))
     refused = case.expect == "answer" and not shown.cited
     return Verdict(case, useful, wrong, refused, page_first, len(shown.answer))
-
-
-def _folded(text: str) -> str:
-    """One space for any, also for those that keep figures and units together; case does not count."""
-    return re.sub(r"\s+", " ", text).casefold()
 
 
 def main(part: Part, show: bool) -> None:

@@ -454,3 +454,18 @@ def _numbers(given: str) -> list[int]:
         return [int(number) for number in given.split(",")]
     except ValueError:
         raise typer.BadParameter(f"not whole numbers, separated by commas: {given}") from None
+
+
+@app.command("gate-errors")
+def gate_errors(
+    sizes: Annotated[str, typer.Option(help="Comma-separated numbers of cases.")] = "100,300,1000",
+    margin: Annotated[float, typer.Option(min=0.001, max=0.5, help="Loss that is put up with.")] = 0.03,
+    draws: Annotated[int, typer.Option(min=1, help="Candidates of each kind.")] = 10_000,
+) -> None:
+    """How often `pagewire evaluate --against` lets a worse candidate through, or stops one that is as good: simulated.
+
+    Example: pagewire bench gate-errors --sizes 300
+    """
+    from bench import gate_errors as bench
+
+    bench.main(_numbers(sizes), margin, draws)

@@ -13,8 +13,10 @@ from cli import (
     check,
     connectors,
     content,
+    datasets,
     demo,
     engine,
+    evaluate,
     examples,
     generations,
     letters,
@@ -50,6 +52,7 @@ app.command("receipt")(content.receipt)
 app.command("search")(questions.search)
 app.command("ask")(questions.ask)
 app.command("check")(check.check)
+app.command("evaluate")(evaluate.evaluate_site)
 app.command("questions")(question_log.questions)
 app.command("status")(status.status)
 app.command("audit")(audit.audit)
@@ -58,6 +61,7 @@ app.command("rebuilds")(generations.rebuilds)
 app.command("promote")(generations.promote)
 app.command("rollback")(generations.rollback)
 app.command("discard")(generations.discard)
+app.add_typer(datasets.app, name="datasets")
 app.add_typer(letters.app, name="dlq")
 app.add_typer(examples.app, name="examples")
 app.add_typer(bench.app, name="bench")

@@ -12,6 +12,7 @@ from cli.audit import holdings
 from cli.generations import Bars, Json, Site, at_work, has_previous, run, way_back
 from cli.output import NOT_SO, err, out, print_json, rows, table
 from cli.work import FollowParent, ready
+from pipelines.evaluate.non_inferiority import MARGIN
 from pipelines.evaluate.quality_gate import Case, GateReport, compare, load_cases
 from pipelines.operate.audit.report import AuditReport
 from pipelines.operate.rebuild.generations import history
@@ -34,6 +35,7 @@ class Wanted:
     chunk_size: int | None
     chunk_mode: Literal["content", "fixed"] | None
     questions: Path | None
+    margin: float
     promote: bool
     fresh: bool
     announced: bool  # to who started us
@@ -78,10 +80,13 @@ def rebuild(
         typer.Option(
             exists=True,
             dir_okay=False,
-            help="YAML or NDJSON of {question, page}: exit code 1, and no promotion, when the pages are found "
-            "significantly worse than now.",
+            help="YAML or NDJSON of {question, page}: exit code 1, and no promotion, unless the pages are shown to be "
+            "found as well as now, but for a margin.",
         ),
     ] = None,
+    margin: Annotated[
+        float, typer.Option(min=0.001, max=0.5, help="Loss of hit@1 and MRR@10 that is put up with; with --gate.")
+    ] = MARGIN,
     promote: Annotated[bool, typer.Option("--promote", help="Make it live when it is right.")] = False,
     nice: Annotated[
         int, typer.Option(min=0, max=19, help="Give way to other processes: 0 not at all, 19 to everybody.")
@@ -96,7 +101,7 @@ def rebuild(
 
     Example: pagewire rebuild town --from changes --chunk-size 1000 --promote
     """
-    wanted = Wanted(source, embedder, chunk_size, chunk_mode, gate, promote, fresh, announced=follow_parent)
+    wanted = Wanted(source, embedder, chunk_size, chunk_mode, gate, margin, promote, fresh, announced=follow_parent)
     done = run(follow_parent, lambda settings: _rebuild(settings, site, wanted), nice)
     passed = done.gate is None or done.gate.passed
     if json:
@@ -137,14 +142,16 @@ async def _rebuild(settings: Settings, site: str, wanted: Wanted) -> Done:
 
             done.rebuild = await rebuilder.verify(done.rebuild, audit)
         if cases and done.rebuild.state == "verified":
-            done.gate = await _compare(clients, done.rebuild, cases, bars)
+            done.gate = await _compare(clients, done.rebuild, cases, wanted.margin, bars)
         if wanted.promote and done.rebuild.state == "verified" and (done.gate is None or done.gate.passed):
             done.rebuild = await rebuilder.promote(done.rebuild.generation)
         done.previous = await has_previous(clients, site)
         return done
 
 
-async def _compare(clients: Clients, candidate: Rebuild, cases: list[Case], bars: Bars) -> GateReport | None:
+async def _compare(
+    clients: Clients, candidate: Rebuild, cases: list[Case], margin: float, bars: Bars
+) -> GateReport | None:
     known = await history(clients.elastic, candidate.site)
     if known.live is None:
         return None  # nothing to be worse than
@@ -152,7 +159,7 @@ async def _compare(clients: Clients, candidate: Rebuild, cases: list[Case], bars
         await pinned(info, clients.elastic.es, clients.models, clients.settings)
         for info in (known.live, known.indexes[candidate.index])
     ]
-    return await compare(cases, asks[0], asks[1], lambda asked: bars.gate(asked, len(cases)))
+    return await compare(cases, asks[0], asks[1], lambda asked: bars.gate(asked, len(cases)), margin)
 
 
 def _print(done: Done) -> None:
@@ -187,10 +194,16 @@ def _print_gate(gate: GateReport) -> None:
         (m.name, f"{m.live:.3f}", f"{m.candidate:.3f}", f"{m.difference:+.3f}", f"{m.low:+.3f} to {m.high:+.3f}")
         for m in gate.measures
     ]
-    out.print(rows(table("figure", "live#", "candidate#", "difference#", "95 % interval#"), lines))
+    out.print(rows(table("figure", "live#", "candidate#", "difference#", "90 % interval#"), lines))
     if gate.worst:
         out.print()
         worst = [(one.live or "-", one.candidate or "-", one.page, one.question) for one in gate.worst]
         out.print(rows(table("live#", "candidate#", "page", "furthest behind"), worst))
-    verdict = "[green]not significantly worse[/]" if gate.passed else "[red]significantly worse[/]"
-    out.print(f"\n{verdict} over {gate.questions} questions\n")
+    margin = f"a margin of {gate.margin:g}"
+    if gate.passed:
+        verdict = f"[green]not worse[/] by more than {margin}"
+    elif any(measure.state == "worse" for measure in gate.measures):
+        verdict = "[red]worse[/]"
+    else:
+        verdict = f"[red]too few questions[/]: {gate.needed:,} needed for {margin}"
+    out.print(f"\n{verdict}, over {gate.questions} questions\n")

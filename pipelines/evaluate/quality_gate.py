@@ -1,7 +1,7 @@
-"""Quality gate: a rebuild may go live only if it does not find pages significantly worse than what is live.
+"""Quality gate: a rebuild may go live only if it is shown not to find pages worse than what is live by a margin.
 
 questions ─┬─ the searcher of visitors, on the candidate ─▶ rank of the right page ┐
-           └─ the same, on the live index ────────────────▶ rank of the right page ┴▶ paired bootstrap ─▶ verdict
+           └─ the same, on the live index ────────────────▶ rank of the right page ┴▶ non-inferiority ─▶ verdict
 """
 
 from __future__ import annotations
@@ -13,17 +13,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import yaml
 from pydantic import AliasChoices, BaseModel, ConfigDict, Field, ValidationError
 
+from pipelines.evaluate.non_inferiority import MARGIN, State, paired
 from pipelines.runtime.errors import WrongUse
 from schemas.base import PageId, Wire, problems
 from schemas.query import MAX_QUESTION
 
 DEPTH = 10  # pages looked at: MRR@10
-RESAMPLES = 2_000
-SEED = 7
 AT_ONCE = 4  # questions asked side by side
 WORST = 10  # questions told
 
@@ -92,19 +90,16 @@ Ask = Callable[[str], Awaitable[Sequence[FoundPage]]]
 
 
 class Measure(Wire):
-    """One figure for both indexes, and their difference with its 95 % interval."""
+    """One figure for both indexes, and their difference."""
 
     name: str
     live: float
     candidate: float
     difference: float = Field(description="Candidate minus live.")
-    low: float
-    high: float
-
-    @property
-    def worse(self) -> bool:
-        """Whether the candidate is significantly worse."""
-        return self.high < 0
+    low: float = Field(description="The true difference is not below, with a chance of .95.")
+    high: float = Field(description="And not above.")
+    state: State = Field(description="not worse: by the margin, which is shown; worse; undecided: too few questions.")
+    needed: int = Field(description="Questions to tell; 0: they are enough.")
 
 
 class Rank(Wire):
@@ -120,13 +115,19 @@ class GateReport(Wire):
     """What the gate found."""
 
     questions: int
+    margin: float = Field(description="Loss of a figure that is put up with.")
+    needed: int = Field(description="Questions to tell whether the margin is kept; 0: they are enough.")
     measures: tuple[Measure, ...]
     worst: tuple[Rank, ...] = Field(description="Where the candidate is furthest behind.")
     passed: bool
 
 
 async def compare(
-    cases: Sequence[Case], live: Ask, candidate: Ask, asked: Callable[[int], None] = lambda _: None
+    cases: Sequence[Case],
+    live: Ask,
+    candidate: Ask,
+    asked: Callable[[int], None] = lambda _: None,
+    margin: float = MARGIN,
 ) -> GateReport:
     """Ask both indexes all questions.
 
@@ -147,7 +148,7 @@ async def compare(
         asked(done)
         return Rank(question=case.question, page=case.page or "", live=ranks[0], candidate=ranks[1])
 
-    return verdict(await asyncio.gather(*(one(case) for case in cases)))
+    return verdict(await asyncio.gather(*(one(case) for case in cases)), margin)
 
 
 def rank(case: Case, found: Sequence[FoundPage]) -> int | None:
@@ -159,42 +160,40 @@ def rank(case: Case, found: Sequence[FoundPage]) -> int | None:
     return None
 
 
-def verdict(ranks: Sequence[Rank]) -> GateReport:
-    """The comparison in figures; fails only if a figure is significantly worse."""
-    figures: list[tuple[str, Callable[[int | None], float]]] = [
-        ("hit@1", lambda place: float(place == 1)),
-        (f"MRR@{DEPTH}", reciprocal),
-    ]
+def verdict(ranks: Sequence[Rank], margin: float = MARGIN) -> GateReport:
+    """The comparison in figures; passes only if each is shown not to be worse by the margin or more."""
     measures = []
-    for name, figure in figures:
-        live = np.array([figure(one.live) for one in ranks])
-        candidate = np.array([figure(one.candidate) for one in ranks])
-        low, high = paired_interval(candidate - live)
+    for name, figure in (("hit@1", first), (f"MRR@{DEPTH}", reciprocal)):
+        told = paired([figure(one.live) for one in ranks], [figure(one.candidate) for one in ranks], margin)
         measures.append(
             Measure(
                 name=name,
-                live=round(float(live.mean()), 4),
-                candidate=round(float(candidate.mean()), 4),
-                difference=round(float((candidate - live).mean()), 4),
-                low=round(low, 4),
-                high=round(high, 4),
+                live=round(told.live, 4),
+                candidate=round(told.candidate, 4),
+                difference=round(told.difference, 4),
+                low=round(told.low, 4),
+                high=round(told.high, 4),
+                state=told.state,
+                needed=told.needed,
             )
         )
     lost = sorted(ranks, key=lambda one: reciprocal(one.candidate) - reciprocal(one.live))
     worst = [one for one in lost if reciprocal(one.candidate) < reciprocal(one.live)][:WORST]
-    passed = not any(measure.worse for measure in measures)
-    return GateReport(questions=len(ranks), measures=tuple(measures), worst=tuple(worst), passed=passed)
+    return GateReport(
+        questions=len(ranks),
+        margin=margin,
+        needed=max(measure.needed for measure in measures),
+        measures=tuple(measures),
+        worst=tuple(worst),
+        passed=all(measure.state == "not worse" for measure in measures),
+    )
+
+
+def first(place: int | None) -> float:
+    """1 for the first place."""
+    return float(place == 1)
 
 
 def reciprocal(place: int | None) -> float:
     """1 / rank; 0 for what was not found."""
     return 1 / place if place else 0.0
-
-
-def paired_interval(differences: np.ndarray[Any, np.dtype[np.float64]]) -> tuple[float, float]:
-    """95 % interval of the mean of paired differences (percentile bootstrap; Efron, 1979), always the same."""
-    rng = np.random.default_rng(SEED)
-    count = len(differences)
-    means = np.array([differences[rng.integers(0, count, count)].mean() for _ in range(RESAMPLES)])
-    low, high = np.percentile(means, [2.5, 97.5])
-    return float(low), float(high)

@@ -1,4 +1,4 @@
-"""`pagewire check`: the sample site's own example questions, asked of the running system."""
+"""`pagewire check` and `evaluate`: the sample site's own questions, asked of the running system."""
 
 from __future__ import annotations
 
@@ -16,6 +16,21 @@ from tests.acceptance.system import PAGEWIRE
 pytestmark = [pytest.mark.engine, pytest.mark.timeout(600)]  # machines are shared
 
 
+@pytest.fixture(scope="module")
+def site(system: System) -> str:
+    """A site that has the sample site's pages."""
+    site = system.instance.sites[2]
+    with system.instance.client(system.url, site) as client:
+        for page in sample_pages(system.url):
+            saved = client.put(
+                f"/pages/{page.id}?wait=searchable&timeout=120",
+                content=page.model_dump_json(exclude_none=True),
+                headers={"Content-Type": "application/json"},
+            )
+            assert saved.status_code == 200, saved.text
+    return site
+
+
 def check(system: System, site: str, examples: object, *options: str) -> subprocess.CompletedProcess[str]:
     """With example questions in a pagewire.yaml of its own: what runs need not know them."""
     config = system.instance.home / "check.yaml"
@@ -27,16 +42,7 @@ def check(system: System, site: str, examples: object, *options: str) -> subproc
     )
 
 
-def test_the_questions_that_the_sample_site_offers_are_answered_from_its_pages(system: System) -> None:
-    site = system.instance.sites[2]
-    with system.instance.client(system.url, site) as client:
-        for page in sample_pages(system.url):
-            saved = client.put(
-                f"/pages/{page.id}?wait=searchable&timeout=120",
-                content=page.model_dump_json(exclude_none=True),
-                headers={"Content-Type": "application/json"},
-            )
-            assert saved.status_code == 200, saved.text
+def test_the_questions_that_the_sample_site_offers_are_answered_from_its_pages(system: System, site: str) -> None:
     offered = {lang: list(texts) for lang, texts in load_site().example_questions.items()}
     done = check(system, site, offered, "--json")
     report = json.loads(done.stdout)
@@ -48,3 +54,28 @@ def test_the_questions_that_the_sample_site_offers_are_answered_from_its_pages(s
     assert failing.returncode == 1
     assert "refused" in failing.stdout
     assert "1 of 2 are answered from a page" in failing.stdout
+
+
+def test_a_dataset_is_evaluated_over_http_and_compared_with_an_earlier_run(system: System, site: str) -> None:
+    dataset, live = system.instance.home / "library.yaml", system.instance.home / "live.ndjson"
+    price = "What does a library card cost for adults?"
+    cases = [
+        {"question": price, "lang": "en", "page": "library", "facts": ["18"]},
+        {"question": price, "lang": "en", "history": ["Hello there"], "page": "library", "tags": ["after a greeting"]},
+        {"question": "Which submarine won the opera prize on Jupiter?", "lang": "en", "answerable": False},
+        {"question": "Hello there", "lang": "en", "expect": "courtesy"},
+    ]
+    dataset.write_text(yaml.safe_dump({"name": "library", "version": 1, "cases": cases}), "utf-8")
+    command = ("evaluate", site, "--dataset", str(dataset), "--url", system.url, "--json")
+    done = system.instance.run(*command, "--run", str(live), "--least", "right=1", "--least", "hit@5=1")
+    assert done.returncode == 0, done.stdout + done.stderr
+    figures = json.loads(done.stdout)["report"]["groups"]["all"]
+    assert (figures["right"]["cases"], figures["hit@5"]["cases"], figures["refusal"]["mean"]) == (4, 2, 1)
+    with system.instance.client(system.url, site) as client:
+        kept = client.get("/conversations").json()
+    assert not any(kept.values()), kept  # what is asked for an evaluation is not kept
+
+    again = system.instance.run(*command, "--against", str(live), "--margin", "0.5")
+    assert again.returncode == 1, again.stderr
+    told = json.loads(again.stdout)["comparison"]
+    assert (told["outcome"], told["needed"]) == ("too few cases", 5)

@@ -1,0 +1,88 @@
+"""`pagewire datasets`: what a dataset has in it, and datasets made of other files."""
+
+from __future__ import annotations
+
+from collections import Counter
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from cli.output import explained, out, print_json, rows, table
+from pipelines.evaluate.conversions import question_log, squad
+from pipelines.evaluate.dataset import BadDataset, Dataset, dumped, load_dataset
+from pipelines.evaluate.non_inferiority import MARGIN, fewest_cases
+
+app = typer.Typer(help="Datasets: questions, and what makes an answer to them right.", no_args_is_help=True)
+
+
+class Format(StrEnum):
+    """What a dataset is made of."""
+
+    SQUAD = "squad"
+    QUESTIONS = "questions"
+
+
+@app.command()
+def show(
+    dataset: Annotated[Path, typer.Argument(exists=True, help="YAML, NDJSON, or a folder of YAML files.")],
+    json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Check a dataset, and say its version and what it can tell.
+
+    Example: pagewire datasets show town.yaml
+    """
+    with explained():
+        read = load_dataset(dataset)
+    expected = Counter(case.expect or "not labelled" for case in read.cases)
+    groups = {name: len(ids) for name, ids in read.groups().items()}
+    if json:
+        told = {"name": read.name, "version": read.version, "fingerprint": read.fingerprint, "cases": len(read.cases)}
+        print_json({**told, "expected": dict(expected), "groups": groups})
+        return
+    out.print(f"{read.label}: {len(read.cases):,} cases", markup=False)
+    counts = [*expected.items(), *groups.items()]
+    out.print(rows(table("", "cases#"), [(name, f"{count:,}") for name, count in counts]))
+    if len(read.cases) < (needed := fewest_cases(MARGIN)):
+        out.print(f"too few cases to compare two systems with a margin of {MARGIN:g}: {needed} needed", markup=False)
+
+
+@app.command("import")
+def import_dataset(
+    kind: Annotated[
+        Format, typer.Argument(help="squad: SQuAD's JSON. questions: what `pagewire questions --json` prints.")
+    ],
+    file: Annotated[Path, typer.Argument(exists=True, dir_okay=False, help="File to read.")],
+    to: Annotated[Path, typer.Argument(dir_okay=False, help="Dataset to write: .yaml or .ndjson.")],
+    name: Annotated[str | None, typer.Option(help="Of the dataset; default: the file's.")] = None,
+    version: Annotated[str, typer.Option(help="Of the dataset, as you count them.")] = "1",
+    lang: Annotated[str, typer.Option(help="Of the questions and pages; with squad.")] = "en",
+    pages: Annotated[
+        Path | None,
+        typer.Option(dir_okay=False, help="Write the articles as NDJSON for `pagewire import`; with squad."),
+    ] = None,
+    per_stratum: Annotated[
+        int | None,
+        typer.Option(min=1, help="At most so many of each outcome and language, and all disliked; with questions."),
+    ] = None,
+) -> None:
+    """Make a dataset of another file. What a visitor asked is labelled by nobody yet: say its pages, statements, or
+    that it cannot be answered.
+
+    Example: pagewire datasets import questions asked.json town.yaml --per-stratum 20
+    """
+    with explained():
+        if kind is Format.SQUAD:
+            cases, articles = squad(file, lang)
+            if pages:
+                lines = (page.model_dump_json(exclude_none=True, exclude_defaults=True) for page in articles)
+                pages.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+        else:
+            cases = question_log(file, per_stratum)
+        if not cases:
+            raise BadDataset(f"{file}: no questions with their text")
+        made = Dataset(name or to.stem, tuple(cases), version)
+        to.write_text(dumped(made, to.suffix), encoding="utf-8")
+        read = load_dataset(to)
+    out.print(f"{read.label}: {len(read.cases):,} cases in {to}", markup=False, soft_wrap=True)

@@ -1,0 +1,285 @@
+"""`pagewire evaluate`: a dataset asked of a running system, its figures, and whether it may take another's place."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Annotated
+from urllib.parse import urlsplit
+
+import typer
+from pydantic import SecretStr
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+from adapters.http_site import HttpSite
+from cli.output import NOT_SO, err, explained, out, print_json, rows, table
+from gateway.edge.keys import admin_key
+from pipelines.evaluate.comparison import GATED, WHOLE, Check, Comparison
+from pipelines.evaluate.dataset import BadDataset, Dataset, load_dataset
+from pipelines.evaluate.evaluation import Evaluation, Figure, against, evaluate
+from pipelines.evaluate.junit import Line, junit
+from pipelines.evaluate.measures import MEASURES
+from pipelines.evaluate.non_inferiority import MARGIN, fewest_cases
+from pipelines.evaluate.run import AT_ONCE, Asked, Head, Run, ask_all, askable
+from pipelines.runtime import logs
+from pipelines.runtime.errors import WrongUse
+from wiring.settings import Settings
+from wiring.settings_file import load
+
+GOES_ON = timedelta(hours=24)  # a run that was stopped earlier begins again: the system has changed since
+OWN_HOSTS = ("localhost", "127.0.0.1", "::1")
+NAMES = tuple(measure.name for measure in MEASURES)
+
+
+def evaluate_site(
+    site: Annotated[str, typer.Argument(help="Site of the running system.")],
+    dataset: Annotated[Path, typer.Option(exists=True, help="Dataset: YAML, NDJSON, or a folder of YAML files.")],
+    url: Annotated[str | None, typer.Option(help="Of the gateway; default: this machine's, at PAGEWIRE_PORT.")] = None,
+    key: Annotated[
+        Path | None,
+        typer.Option(
+            exists=True, dir_okay=False, help="File with a key of the scope chat; default, here: the admin key."
+        ),
+    ] = None,
+    run: Annotated[
+        Path | None,
+        typer.Option(
+            dir_okay=False,
+            help="File that keeps the run, an unfinished one of which goes on. Default: of the "
+            "last 24 hours, or a new one, in PAGEWIRE_HOME/evaluations.",
+        ),
+    ] = None,
+    live: Annotated[
+        Path | None,
+        typer.Option(
+            "--against",
+            exists=True,
+            dir_okay=False,
+            help="File of an earlier run: exit code 1 unless this one is shown not to be worse.",
+        ),
+    ] = None,
+    margin: Annotated[
+        float, typer.Option(min=0.001, max=0.5, help="Loss that is put up with, of figures between 0 and 1.")
+    ] = MARGIN,
+    measure: Annotated[
+        list[str] | None, typer.Option(help=f"Decides with --against; may be repeated. Default: {', '.join(GATED)}.")
+    ] = None,
+    least: Annotated[
+        list[str] | None,
+        typer.Option(help="Exit code 1 when a figure of all cases is lower, as `right=0.8`; may be repeated."),
+    ] = None,
+    at_once: Annotated[int, typer.Option(min=1, max=64, help="Cases asked side by side.")] = AT_ONCE,
+    json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    xml: Annotated[
+        Path | None, typer.Option("--junit", dir_okay=False, help="Write what decides as JUnit's XML, too.")
+    ] = None,
+) -> None:
+    """Ask every case of a dataset as a visitor would, and measure pages, answers, citations, refusals and time. Needs
+    no model. Exit code 1 when a figure is too low or the comparison does not pass.
+
+    Stopped or killed, the same command goes on where it was. Its questions count in the question log, without words.
+
+    Example: pagewire evaluate town --dataset town.yaml --run live.ndjson
+
+    Example: pagewire evaluate town --dataset town.yaml --against live.ndjson --margin 0.05 --junit report.xml
+    """  # fmt: skip
+    with explained():
+        settings = load()
+        logs.configure(settings)
+        measures = [_known(name) for name in measure or GATED]
+        bars = dict(_least(text) for text in least or ())
+        cases = load_dataset(dataset)
+        if not askable(cases, site):
+            raise BadDataset(f"{dataset}: no case for site {site} that can be asked at any time")
+        before = Run.read(live) if live else None
+        head = Head.of(cases, site, url or f"http://127.0.0.1:{settings.port}", datetime.now(UTC))
+        _warn(head, margin if before else None)
+        secret = key_for(settings, url, key)
+        made = Run.begin(run or kept_at(settings.home / "evaluations", head), head)
+        asyncio.run(_ask(cases, head, secret, made, at_once))
+        report = evaluate(cases, made)
+        comparison = against(cases, before, made, margin, measures) if before else None
+    too_low = missed(report, bars)
+    if xml:
+        xml.write_text(
+            junit(f"pagewire evaluate {site}: {cases.label}", lines(report, comparison, bars)), encoding="utf-8"
+        )
+    if json:
+        told = {"file": str(made.path), "report": report.model_dump(mode="json"), "too_low": too_low}
+        print_json({**told, "comparison": comparison and {**asdict(comparison), "passed": comparison.passed}})
+    else:
+        _print(report, comparison, too_low)
+        out.print(f"kept in {made.path}", markup=False, soft_wrap=True)
+    if too_low or (comparison and not comparison.passed):
+        raise typer.Exit(NOT_SO)
+
+
+def kept_at(folder: Path, head: Head) -> Path:
+    """The newest run of the same questions to the same system that was stopped in the last day, or a new file."""
+    for path in sorted(folder.glob(f"{head.site}-*.ndjson"), reverse=True):
+        try:
+            found = Run.read(path)
+        except WrongUse:
+            continue
+        if found.head.same(head) and not found.complete and head.begun - found.head.begun < GOES_ON:
+            return path
+    name = "".join(letter if letter.isalnum() or letter in "._-" else "-" for letter in head.dataset)
+    return folder / f"{head.site}-{head.begun:%Y%m%dT%H%M%S}-{name}.ndjson"
+
+
+async def _ask(cases: Dataset, head: Head, key: SecretStr, run: Run, at_once: int) -> None:
+    async with HttpSite(head.url, head.site, key) as system:
+        await asked_with_a_bar(cases, head, system, run, at_once)
+
+
+async def asked_with_a_bar(cases: Dataset, head: Head, system: Asked, run: Run, at_once: int = AT_ONCE) -> None:
+    """Ask what is left of a run. Raises: Retryable, Permanent."""
+    columns = (TextColumn("asking"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TimeRemainingColumn())
+    with run, Progress(*columns, console=err, transient=True) as bars:
+        task = bars.add_task("asking", total=head.cases)
+        await ask_all(askable(cases, head.site), system, run, lambda done: bars.update(task, completed=done), at_once)
+
+
+def key_for(settings: Settings, url: str | None, file: Path | None) -> SecretStr:
+    """Raises: WrongUse: our own admin key would go to another machine. SettingsError."""
+    if file:
+        return SecretStr(file.read_text(encoding="utf-8").strip())
+    if url and urlsplit(url).hostname not in OWN_HOSTS:
+        raise WrongUse(
+            f"--key: {url} is another machine, which this one's admin key is not sent to; name one of its own"
+        )
+    return admin_key(settings)[0]
+
+
+def _known(name: str) -> str:
+    if name not in NAMES:
+        raise WrongUse(f"no measure {name!r}; there are {', '.join(NAMES)}")
+    return name
+
+
+def _least(text: str) -> tuple[str, float]:
+    name, equals, value = text.rpartition("=")
+    try:
+        least = float(value)
+    except ValueError:
+        equals = ""
+    if not equals:
+        raise WrongUse(f"--least {text}: as `right=0.8`")
+    return _known(name), least
+
+
+def _warn(head: Head, margin: float | None) -> None:
+    if head.left_out:
+        err.print(f"{head.left_out} cases hang on a time of their own and are left out")
+    if margin is not None and head.cases < fewest_cases(margin):
+        err.print(
+            f"[yellow]too few cases[/]: {fewest_cases(margin)} needed for a margin of {margin:g}; nothing can pass"
+        )
+
+
+def missed(report: Evaluation, bars: Mapping[str, float]) -> list[str]:
+    """The figures of all cases that are lower than they may be, or not measured."""
+    figures = report.groups.get(WHOLE, {})
+    return [name for name, least in bars.items() if name not in figures or figures[name].mean < least]
+
+
+def lines(report: Evaluation, comparison: Comparison | None, bars: Mapping[str, float]) -> list[Line]:
+    """What decides, as a CI shows it; where nothing does, that all was asked."""
+    figures = report.groups.get(WHOLE, {})
+    told = []
+    low = missed(report, bars)
+    for name, bar in bars.items():
+        is_ = f"{figures[name].mean:.3f}" if name in figures else "not measured"
+        told.append(Line(WHOLE, f"{name} is at least {bar:g}", f"it is {is_}" if name in low else ""))
+    for check in comparison.checks if comparison else ():
+        found = check.figures
+        why = f"{check.outcome}: {found.live:.3f} before, {found.candidate:.3f} now, {found.cases} cases"
+        told.append(Line(check.group, f"{check.measure} is not worse", why if check.stops else ""))
+    return told or [Line(WHOLE, f"{report.asked} cases are asked")]
+
+
+def _print(report: Evaluation, comparison: Comparison | None, too_low: Sequence[str]) -> None:
+    run = report.run
+    version = " ".join(part for part in (run.dataset, run.version, f"({run.fingerprint})") if part)
+    out.print(f"{version} on {run.site} at {run.url}: {report.asked} cases\n", markup=False, soft_wrap=True)
+    figures = [(name, *_figure(figure)) for name, figure in report.groups.get(WHOLE, {}).items()]
+    figures += [
+        (name, *_figure(figure))
+        for name, figure in (
+            ("false refusals", report.refusals.false_refusals),
+            ("false answers", report.refusals.false_answers),
+        )
+        if figure
+    ]
+    out.print(rows(table("figure", "cases#", "mean#", "95 %#"), figures))
+    named = [name for name in GATED if name in report.groups.get(WHOLE, {})]
+    groups = [(name, some) for name, some in report.groups.items() if name != WHOLE]
+    if groups:
+        out.print()
+        parts = [
+            (name, max(figure.cases for figure in some.values()), *(_mean(some.get(each)) for each in named))
+            for name, some in groups
+        ]
+        out.print(rows(table("of", "cases#", *(f"{name}#" for name in named)), parts))
+    out.print(f"\n{'; '.join(_others(report))}", markup=False, soft_wrap=True)
+    for name in too_low:
+        out.print(f"[red]too low[/]: {name}")
+    if comparison:
+        _print_comparison(comparison)
+
+
+def _others(report: Evaluation) -> list[str]:
+    latency, tokens = report.latency_ms, report.tokens
+    told = [f"{latency['p50']:,.0f} ms to the whole answer, {latency['p95']:,.0f} at the 95th percentile"]
+    if report.refusals.auroc is not None:
+        told.append(f"AUROC of the gate's grade {report.refusals.auroc:.3f}")
+    if report.bleu is not None:
+        told.append(f"BLEU {report.bleu:.3f}")
+    if any(tokens.values()):
+        told.append(f"{tokens['prompt']:,} tokens read, {tokens['completion']:,} written")
+    if report.failed:
+        told.append("failed: " + ", ".join(f"{count} {code}" for code, count in report.failed.items()))
+    return told
+
+
+def _print_comparison(comparison: Comparison) -> None:
+    # Of languages and tags only what stops: with each of them, the table would hide what matters.
+    shown = [check for check in comparison.checks if check.group == WHOLE or check.stops]
+    columns = ("of", "figure", "cases#", "before#", "now#", "difference#", "90 %#", "")
+    out.print()
+    out.print(rows(table(*columns), [_check(check) for check in shown]))
+    undecided = sum(check.figures.state == "undecided" for check in comparison.checks if check.group != WHOLE)
+    if undecided:
+        out.print(f"[dim]{undecided} figures of languages and tags have too few cases to show as much by themselves[/]")
+    margin = f"a margin of {comparison.margin:g}"
+    match comparison.outcome:
+        case "passed":
+            out.print(f"\n[green]not worse[/] by more than {margin}")
+        case "worse":
+            out.print("\n[red]worse[/]")
+        case _:
+            out.print(f"\n[red]too few cases[/]: {comparison.needed:,} needed for {margin}")
+
+
+def _check(check: Check) -> tuple[object, ...]:
+    found = check.figures
+    figures = (f"{found.live:.3f}", f"{found.candidate:.3f}", f"{found.difference:+.3f}")
+    return (
+        check.group,
+        check.measure,
+        found.cases,
+        *figures,
+        f"{found.low:+.3f} to {found.high:+.3f}",
+        check.outcome,
+    )
+
+
+def _figure(figure: Figure) -> tuple[object, ...]:
+    return figure.cases, f"{figure.mean:.3f}", f"{figure.low:.3f} to {figure.high:.3f}"
+
+
+def _mean(figure: Figure | None) -> str:
+    return f"{figure.mean:.3f}" if figure else ""

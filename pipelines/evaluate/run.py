@@ -1,0 +1,188 @@
+"""A run: every case of a dataset asked of a site, and what came of it kept in a file, line by line.
+
+dataset ─▶ asked, a few side by side ─▶ NAME.ndjson: what was asked of whom, then a line for each case ─▶ figures
+
+All figures follow from the file: a run that was killed goes on where it was and ends with the same report, and a run of
+last month can be compared with one of today.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable, Iterator, Sequence
+from datetime import datetime
+from pathlib import Path
+from typing import IO, Protocol, Self
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from pipelines.evaluate.dataset import Case, Dataset, of_site
+from pipelines.evaluate.measures import Observed
+from pipelines.runtime.errors import WrongUse
+
+AT_ONCE = 4  # cases asked side by side
+
+
+class BadRun(WrongUse):
+    """A file is no run, or one of something else."""
+
+    code = "bad-run"
+
+
+class Asked(Protocol):
+    """A running system, as visitors see it."""
+
+    async def ask(self, case: Case) -> Observed:
+        """Ask a case, after the visitor's questions before it.
+
+        Raises:
+            Retryable: the system is away. Permanent: it refuses us.
+        """
+        ...
+
+
+class Head(BaseModel):
+    """What was asked of whom: the first line of a run."""
+
+    model_config = ConfigDict(frozen=True)
+
+    dataset: str
+    version: str = ""
+    fingerprint: str
+    site: str
+    url: str
+    begun: datetime
+    cases: int
+    left_out: int = 0  # of the dataset's cases for this site: they hang on a time of their own
+
+    @classmethod
+    def of(cls, dataset: Dataset, site: str, url: str, begun: datetime) -> Self:
+        """Of a run that begins now."""
+        cases = of_site(dataset.cases, site)
+        askable = sum(case.now is None for case in cases)
+        return cls(
+            dataset=dataset.name,
+            version=dataset.version,
+            fingerprint=dataset.fingerprint,
+            site=site,
+            url=url,
+            begun=begun,
+            cases=askable,
+            left_out=len(cases) - askable,
+        )
+
+    def same(self, other: Head) -> bool:
+        """Whether both are about the same questions to the same system, whenever they were asked."""
+        about = {"begun", "dataset", "version"}
+        return self.model_dump(exclude=about) == other.model_dump(exclude=about)
+
+
+def askable(dataset: Dataset, site: str) -> list[Case]:
+    """The cases of a site that can be asked at any time."""
+    return [case for case in of_site(dataset.cases, site) if case.now is None]
+
+
+class Run:
+    """What came of each case, in memory and in its file."""
+
+    def __init__(self, path: Path, head: Head, observed: Sequence[Observed]) -> None:
+        self.path = path
+        self.head = head
+        self.observed = {each.case: each for each in observed}
+        self._file: IO[str] | None = None
+
+    @classmethod
+    def read(cls, path: Path) -> Self:
+        """Raises: BadRun."""
+        try:
+            lines = list(_whole_lines(path.read_bytes()))
+            if not lines:
+                raise BadRun(f"{path}: it is empty")
+            return cls(
+                path, Head.model_validate_json(lines[0]), [Observed.model_validate_json(one) for one in lines[1:]]
+            )
+        except (OSError, ValidationError) as err:
+            raise BadRun(f"{path}: cannot be read as a run: {type(err).__name__}") from err
+
+    @classmethod
+    def begin(cls, path: Path, head: Head) -> Self:
+        """A new file, or one of the same run that goes on. Raises: BadRun: it is of another."""
+        if path.exists() and path.stat().st_size:
+            found = cls.read(path)
+            if not found.head.same(head):
+                raise BadRun(
+                    f"{path}: a run of {found.head.dataset} ({found.head.fingerprint}) on {found.head.site} at "
+                    f"{found.head.url}, not of this; name another file"
+                )
+            return found
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(head.model_dump_json() + "\n", encoding="utf-8")
+        return cls(path, head, [])
+
+    @property
+    def complete(self) -> bool:
+        return len(self.observed) >= self.head.cases
+
+    def add(self, observed: Observed) -> None:
+        """Keep what came of a case: it is in the file when this returns."""
+        assert self._file, "within `with run:`"
+        self._file.write(observed.model_dump_json() + "\n")
+        self._file.flush()
+        self.observed[observed.case] = observed
+
+    def __enter__(self) -> Self:
+        written = self.path.read_bytes()
+        whole = b"".join(line + b"\n" for line in _whole_lines(written))
+        if whole != written:  # the line that was being written when it was killed
+            self.path.write_bytes(whole)
+        self._file = self.path.open("a", encoding="utf-8")
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._file:
+            self._file.close()
+
+
+async def ask_all(
+    cases: Sequence[Case],
+    system: Asked,
+    run: Run,
+    asked: Callable[[int], None] = lambda _: None,
+    at_once: int = AT_ONCE,
+) -> None:
+    """Ask what the run has not asked yet, into the run.
+
+    Args:
+        asked: told how many are done.
+
+    Raises:
+        Retryable, Permanent: as `Asked.ask`; the others that were under way are let go.
+    """
+    left = iter([case for case in cases if case.id not in run.observed])
+
+    async def one_after_the_other() -> None:
+        for case in left:
+            run.add(await system.ask(case))
+            asked(len(run.observed))
+
+    asked(len(run.observed))
+    tasks = [asyncio.create_task(one_after_the_other()) for _ in range(at_once)]
+    try:
+        await asyncio.gather(*tasks)
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+
+def _whole_lines(written: bytes) -> Iterator[bytes]:
+    """Those that were written to their end."""
+    *lines, last = written.split(b"\n")
+    yield from lines
+    if last:
+        try:
+            json.loads(last)
+        except ValueError:
+            return
+        yield last
