@@ -139,7 +139,6 @@ def _asked(id: str, outcome: Outcome, feedback: Feedback | None) -> Asked:
         became=outcome.became,
         grade=outcome.grade,
         left_out=outcome.left_out,
-        failed=outcome.failed,
         rating=feedback.rating if feedback else None,
         hits=tuple(AskedHit(hit.page_id, hit.lang, hit.title, hit.url, hit.cosine, hit.cited) for hit in outcome.hits),
         vector=outcome.vector,

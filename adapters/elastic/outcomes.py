@@ -40,7 +40,7 @@ ERASED: dict[str, Any] = {"forgotten": True, "outcome": {"vector": None}} | dict
 # Of a question that is grouped with others.
 GROUPED = (
     *("request_id", "asked_at", "asked_in", "question", "rephrased", "became", "rating"),
-    *(f"outcome.{name}" for name in ("grade", "left_out", "failed", "vector")),
+    *(f"outcome.{name}" for name in ("grade", "left_out", "vector")),
     *(f"outcome.hits.{name}" for name in ("page_id", "lang", "title", "url", "cosine", "cited")),
 )
 GROUPED_BATCH = 500  # read at once: a few milliseconds of parsing
@@ -262,7 +262,6 @@ def _asked(source: dict[str, Any]) -> Asked:
         became=source["became"],
         grade=outcome.get("grade"),
         left_out=outcome.get("left_out", 0),
-        failed=outcome.get("failed"),
         rating=source.get("rating"),
         hits=tuple(
             AskedHit(hit["page_id"], hit["lang"], hit["title"], hit["url"], hit.get("cosine"), hit["cited"])

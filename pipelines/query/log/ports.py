@@ -64,7 +64,6 @@ class Asked:
     became: Became
     grade: int | None = None
     left_out: int = 0
-    failed: str | None = None
     rating: Literal["up", "down"] | None = None
     hits: tuple[AskedHit, ...] = ()
     vector: QuestionVector | None = None  # of `text`

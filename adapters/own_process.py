@@ -1,0 +1,39 @@
+"""A call in a process of its own: for what computes for seconds and does not let other threads run meanwhile.
+
+The process is new, gives way to others, and ends with the call, so that its memory is given back.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from multiprocessing import get_context
+from typing import ParamSpec, TypeVar
+
+from pipelines.runtime.errors import Retryable
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+NICE = 10
+
+
+async def in_own_process(function: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
+    """What the function returns; it and its arguments are pickled.
+
+    Raises:
+        Retryable: the process was ended, as a rule for want of memory. What the function raises.
+    """
+    assert not kwargs, "positional arguments alone"
+    # Spawned, not forked: threads hold locks of ours that a fork would never see released.
+    pool = ProcessPoolExecutor(1, mp_context=get_context("spawn"), initializer=os.nice, initargs=(NICE,))
+    try:
+        return await asyncio.get_running_loop().run_in_executor(pool, function, *args)
+    except BrokenProcessPool as err:
+        raise Retryable("the process that was to compute it was ended; is there memory for it?") from err
+    finally:
+        # It has ended, or, when we are cancelled, goes on to its end: what it computes takes seconds.
+        pool.shutdown(wait=False, cancel_futures=True)
