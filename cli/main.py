@@ -16,6 +16,7 @@ from cli import (
     demo,
     engine,
     examples,
+    gaps,
     generations,
     letters,
     question_log,
@@ -50,6 +51,7 @@ app.command("search")(questions.search)
 app.command("ask")(questions.ask)
 app.command("check")(check.check)
 app.command("questions")(question_log.questions)
+app.command("gaps")(gaps.gaps)
 app.command("status")(status.status)
 app.command("audit")(audit.audit)
 app.command("rebuild")(rebuild.rebuild)

@@ -66,6 +66,7 @@ async def run_gateway(settings: Settings, on_ready: Callable[[str], None]) -> No
                 rebuilds=rebuilds,
                 examples=clients.examples(),
                 questions=clients.questions(),
+                gaps=await clients.gaps(),
                 notes=await clients.notes(),
                 now=await clients.clock(),
             )

@@ -51,7 +51,7 @@ class Period:
 class Wording:
     """Questions in the same words, whatever their case, accents and marks. The newest first."""
 
-    text: str  # of the newest, understandable by itself
+    text: str  # understandable by itself; as most write it, else as the newest has it
     lang: str
     questions: tuple[Asked, ...]
 
@@ -62,7 +62,11 @@ def wordings(asked: Iterable[Asked]) -> list[Wording]:
     for one in asked:
         if one.text:
             same.setdefault(tuple(words(fold(one.text))) or (one.text,), []).append(one)
-    return [Wording(every[0].text or "", every[0].lang, tuple(every)) for every in same.values()]
+    return [Wording(_most([one.text for one in every]), every[0].lang, tuple(every)) for every in same.values()]
+
+
+def _most(texts: Sequence[str | None]) -> str:
+    return Counter(texts).most_common(1)[0][0] or ""
 
 
 def misses(one: Asked) -> frozenset[Miss]:
@@ -203,7 +207,7 @@ class _Group:
             **kinds,
             covered=covered(self._missed),
             languages=dict(sorted(languages.items(), key=lambda each: (-each[1], each[0]))),
-            questions=tuple(_sample(each.question, each.asked) for each in shown[:SAMPLES]),
+            questions=tuple(_sample(self.wordings[each.place].text, each) for each in shown[:SAMPLES]),
             pages=pages(self._missed or now),
             last_asked=last_asked,
             last_missed=last_missed,
@@ -231,15 +235,16 @@ def _most_asked(group: _Group) -> tuple[object, ...]:
     return (-group.asked, -group.missed, group.wordings[0].text)
 
 
-def _sample(one: Asked, asked: int) -> GapQuestion:
+def _sample(text: str, shown: _Shown) -> GapQuestion:
+    one = shown.question
     return GapQuestion(
         request_id=one.request_id,
-        question=_line(one.text or ""),
+        question=_line(text),
         lang=one.lang,
         asked_at=one.asked_at,
-        asked=asked,
+        asked=shown.asked,
         became=one.became,
-        missed=bool(misses(one)),
+        missed=shown.missed,
     )
 
 
