@@ -11,23 +11,21 @@ from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from multiprocessing import get_context
-from typing import ParamSpec, TypeVar
+from typing import Any, TypeVar
 
 from pipelines.runtime.errors import Retryable
 
-P = ParamSpec("P")
 R = TypeVar("R")
 
 NICE = 10
 
 
-async def in_own_process(function: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
+async def in_own_process(function: Callable[..., R], *args: Any) -> R:
     """What the function returns; it and its arguments are pickled.
 
     Raises:
         Retryable: the process was ended, as a rule for want of memory. What the function raises.
     """
-    assert not kwargs, "positional arguments alone"
     # Spawned, not forked: threads hold locks of ours that a fork would never see released.
     pool = ProcessPoolExecutor(1, mp_context=get_context("spawn"), initializer=os.nice, initargs=(NICE,))
     try:
