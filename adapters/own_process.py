@@ -21,17 +21,18 @@ NICE = 10
 
 
 async def in_own_process(function: Callable[..., R], *args: Any) -> R:
-    """What the function returns; it and its arguments are pickled.
+    """What the function returns; it and its arguments are pickled. When cancelled, it goes on to its end.
 
     Raises:
         Retryable: the process was ended, as a rule for want of memory. What the function raises.
     """
+    return await asyncio.to_thread(_called, function, *args)  # starting a process takes time, too
+
+
+def _called(function: Callable[..., R], *args: Any) -> R:
     # Spawned, not forked: threads hold locks of ours that a fork would never see released.
-    pool = ProcessPoolExecutor(1, mp_context=get_context("spawn"), initializer=os.nice, initargs=(NICE,))
-    try:
-        return await asyncio.get_running_loop().run_in_executor(pool, function, *args)
-    except BrokenProcessPool as err:
-        raise Retryable("the process that was to compute it was ended; is there memory for it?") from err
-    finally:
-        # It has ended, or, when we are cancelled, goes on to its end: what it computes takes seconds.
-        pool.shutdown(wait=False, cancel_futures=True)
+    with ProcessPoolExecutor(1, mp_context=get_context("spawn"), initializer=os.nice, initargs=(NICE,)) as pool:
+        try:
+            return pool.submit(function, *args).result()
+        except BrokenProcessPool as err:
+            raise Retryable("the process that was to compute it was ended; is there memory for it?") from err
