@@ -9,7 +9,7 @@ import math
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -24,6 +24,7 @@ from text.words import words
 
 Miss = Literal["refused", "disliked", "unsure", "unfounded"]
 
+NOBODY_ASKED = datetime(2000, 1, 1, tzinfo=UTC)
 KEPT = 500  # groups of each list
 SAMPLES, PAGES, WORDS = 5, 3, 4  # of a group
 CHANGED, AT_LEAST = 1.25, 2  # what is no more "the same": by so much, and by so many questions
@@ -39,12 +40,17 @@ class Period:
 
     @classmethod
     def of_days(cls, days: float, until: datetime) -> Period:
-        return cls(until - timedelta(days=days), until)
+        return cls(_earlier(until, timedelta(days=days)), until)
 
     @property
     def before(self) -> datetime:
         """Where the one before begins."""
-        return self.since - (self.until - self.since)
+        return _earlier(self.since, self.until - self.since)
+
+
+def _earlier(moment: datetime, by: timedelta) -> datetime:
+    """But not before anybody can have asked: a calendar has a beginning."""
+    return moment - max(min(by, moment - NOBODY_ASKED), timedelta())
 
 
 @dataclass(frozen=True)

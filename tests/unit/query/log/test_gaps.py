@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import numpy as np
@@ -34,6 +34,15 @@ def reported(groups: Sequence[Sequence[Asked]], **more: Any) -> GapReport:
     numbers = np.array([number for number, _ in every], dtype=np.int64)
     questions = [one for group in groups for one in group]
     return report("town", PERIOD, questions, [each for _, each in every], vectors, numbers, made_at=NOON, **more)
+
+
+@pytest.mark.parametrize("until", [NOON, datetime.min.replace(tzinfo=UTC), datetime.max.replace(tzinfo=UTC)])
+@pytest.mark.parametrize("days", [1e-9, 30, 366, 3e6])
+def test_a_period_of_any_length_has_one_before_it(until: datetime, days: float) -> None:
+    period = Period.of_days(days, until)
+    assert period.before <= period.since <= period.until
+    if days <= 366 and until >= NOON:
+        assert period.since - period.before == period.until - period.since == timedelta(days=days)
 
 
 @pytest.mark.parametrize(
