@@ -12,6 +12,7 @@ from cli.output import explained, out, print_json, rows, table
 from cli.times import point
 from pipelines.query.log.gap_reports import UnderWay
 from pipelines.query.log.gaps import KEPT, most_asked, most_missed, trend
+from pipelines.runtime import logs
 from pipelines.runtime.errors import WrongUse
 from schemas.gaps import GapCounts, GapReport, QuestionGroup
 from wiring.clients import Clients
@@ -51,6 +52,7 @@ def gaps(
 
 async def _report(site: str, days: float, until: datetime | None) -> GapReport:
     settings = load()
+    logs.configure(settings)
     settings.site(site)
     async with Clients(settings) as clients:
         made = await (await clients.gaps()).report(site, days, until)
