@@ -6,7 +6,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from pipelines.query.log.ports import BadCursor
+from pipelines.query.log.ports import Asked, AskedHit, BadCursor
 from pipelines.runtime.errors import PagewireError
 from schemas.conversation import Feedback
 from schemas.outcome import (
@@ -99,10 +99,20 @@ class FakeOutcomes:
             request_id=request_id,
             site=site,
             conversation=kept.conversation,
-            outcome=kept.outcome,
+            outcome=kept.outcome.model_copy(update={"vector": None}),
             feedback=kept.feedback,
             erased=kept.forgotten,
         )
+
+    async def asked(self, site: str, since: datetime, until: datetime, most: int) -> list[Asked]:
+        self._fail()
+        found = [
+            _asked(id, kept.outcome, kept.feedback)
+            for (of, id), kept in self.kept.items()
+            if of == site and kept.outcome is not None and kept.outcome.became != "courtesy"
+        ]
+        fitting = [one for one in found if since <= one.asked_at < until]
+        return sorted(fitting, key=lambda one: (-one.asked_at.timestamp(), one.request_id))[:most]
 
     def _of(self, site: str, request_id: str, at: datetime) -> _Kept:
         return self.kept.setdefault((site, request_id), _Kept(site, at))
@@ -114,9 +124,25 @@ class FakeOutcomes:
 
 def _erase(kept: _Kept) -> None:
     if kept.outcome is not None:
-        kept.outcome = kept.outcome.model_copy(update={"question": None, "rephrased": None})
+        kept.outcome = kept.outcome.model_copy(update={"question": None, "rephrased": None, "vector": None})
     if kept.feedback is not None:
         kept.feedback = kept.feedback.model_copy(update={"comment": None})
+
+
+def _asked(id: str, outcome: Outcome, feedback: Feedback | None) -> Asked:
+    return Asked(
+        request_id=id,
+        asked_at=outcome.asked_at,
+        lang=outcome.asked_in,
+        question=outcome.question,
+        text=outcome.rephrased or outcome.question,
+        became=outcome.became,
+        grade=outcome.grade,
+        left_out=outcome.left_out,
+        rating=feedback.rating if feedback else None,
+        hits=tuple(AskedHit(hit.page_id, hit.lang, hit.title, hit.url, hit.cosine, hit.cited) for hit in outcome.hits),
+        vector=outcome.vector,
+    )
 
 
 def _fits(one: LoggedQuestion, wanted: QuestionFilter) -> bool:

@@ -368,6 +368,25 @@ def visitors(
 
 
 @app.command()
+def gaps(
+    part: Annotated[str, typer.Option(help="`tune` to look at, or `hold-out` to report.")] = "tune",
+    embedder: Annotated[str, typer.Option(help="As PAGEWIRE_EMBEDDER.")] = "lite",
+    questions: Annotated[int, typer.Option(min=0, help="Made-up questions for the time it takes; 0: none.")] = 10_000,
+    show: Annotated[bool, typer.Option("--show", help="Print the groups, of the part to look at.")] = False,
+) -> None:
+    """Whether questions that mean the same fall together, in three languages and misspelled, and how long many take.
+    Needs no system.
+
+    Example: pagewire bench gaps --part hold-out
+    """
+    from bench import gaps as bench
+
+    if part not in ("tune", "hold-out"):
+        raise typer.BadParameter("must be tune or hold-out", param_hint="--part")
+    bench.main(part, embedder, questions, show)  # type: ignore[arg-type]
+
+
+@app.command()
 def masking(
     part: Annotated[
         str, typer.Option(help="`tune` to look at, `hold-out` to report (its single cases are not shown), or `all`.")

@@ -18,6 +18,7 @@ from cli import (
     engine,
     evaluate,
     examples,
+    gaps,
     generations,
     letters,
     question_log,
@@ -54,6 +55,7 @@ app.command("ask")(questions.ask)
 app.command("check")(check.check)
 app.command("evaluate")(evaluate.evaluate_site)
 app.command("questions")(question_log.questions)
+app.command("gaps")(gaps.gaps)
 app.command("status")(status.status)
 app.command("audit")(audit.audit)
 app.command("rebuild")(rebuild.rebuild)

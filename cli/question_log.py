@@ -12,7 +12,7 @@ import typer
 
 from cli.output import NOT_SO, complain, explained, out, print_json, rows, table
 from cli.times import point
-from pipelines.query.log.listing import csv_lines, pages
+from pipelines.query.log.listing import csv_lines, ndjson_lines, pages
 from pipelines.runtime.errors import WrongUse
 from schemas.outcome import Became, LoggedQuestion, QuestionCounts, QuestionFilter, QuestionList, QuestionRow
 from wiring.clients import Clients
@@ -37,10 +37,12 @@ def questions(
     page: Annotated[str | None, typer.Option(help="Only those whose answer cites this page, by its id.")] = None,
     text: Annotated[str | None, typer.Option(help="Only with these words, in the question or the comment.")] = None,
     limit: Annotated[
-        int | None, typer.Option(min=1, help="So many at most, the newest: 50, but of --csv all by default.")
+        int | None,
+        typer.Option(min=1, help="So many at most, the newest: 50; of --csv and --ndjson all by default."),
     ] = None,
     json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
     csv: Annotated[bool, typer.Option("--csv", help="Print a table for spreadsheets (CSV, UTF-8).")] = False,
+    ndjson: Annotated[bool, typer.Option("--ndjson", help="Print a line of JSON for each.")] = False,
 ) -> None:
     """What visitors asked, the newest first, after a line that counts all that fit. Exit code 1 when there is no
     question of that id.
@@ -50,8 +52,8 @@ def questions(
     Example: pagewire questions town --disliked --csv > disliked.csv
     """
     with explained():
-        if json and csv:
-            raise WrongUse("--json and --csv: choose one")
+        if json + csv + ndjson > 1:
+            raise WrongUse("--json, --csv, --ndjson: choose one")
         if refused and outcome not in (None, "refused"):
             raise WrongUse(f"--refused and --outcome {outcome}: choose one")
         wanted = QuestionFilter.model_validate(
@@ -69,6 +71,8 @@ def questions(
             _show(asyncio.run(_one(site, id)), site, id)
         elif csv:
             asyncio.run(_csv(site, wanted, limit))
+        elif ndjson:
+            asyncio.run(_ndjson(site, wanted, limit))
         else:
             found = asyncio.run(_newest(site, wanted, limit or SHOWN))
             print_json(found) if json else _print(found)
@@ -93,6 +97,11 @@ async def _csv(site: str, wanted: QuestionFilter, limit: int | None) -> None:
     async for found in _lists(site, wanted, limit):
         sys.stdout.write(csv_lines(found.questions, header=header))
         header = False
+
+
+async def _ndjson(site: str, wanted: QuestionFilter, limit: int | None) -> None:
+    async for found in _lists(site, wanted, limit):
+        sys.stdout.write(ndjson_lines(found.questions))
 
 
 async def _lists(site: str, wanted: QuestionFilter, limit: int | None) -> AsyncGenerator[QuestionList, None]:

@@ -9,6 +9,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
+from adapters.embedders.fake import FakeEmbedder
 from adapters.fake_outcomes import FakeOutcomes
 from gateway.fake_conversations import FakeConversations
 from gateway.ports import Acceptance, Change, Followed, Ports
@@ -18,7 +19,10 @@ from pipelines.operate.audit.report import AuditReport, RepairReport
 from pipelines.operate.dead_letters.edit import BadValue
 from pipelines.operate.dead_letters.letters import LetterHandled, LetterUnreadable, UnknownLetter
 from pipelines.operate.rebuild.rebuild import NothingThere, StillLive
+from pipelines.query.log.gap_reports import GapReports
+from pipelines.query.log.grouping import Numbers, grouped
 from pipelines.query.log.notes import Notes
+from pipelines.runtime.embedder import Matrix32
 from pipelines.runtime.errors import PagewireError
 from pipelines.runtime.record import Lane
 from pipelines.runtime.settings import Site
@@ -425,6 +429,21 @@ class FakeLogSender:
         await self.outcomes.put(message)
 
 
+class FakeModels:
+    """One model for all sites."""
+
+    def __init__(self) -> None:
+        self.model = FakeEmbedder()
+
+    async def for_site(self, site: str) -> FakeEmbedder:
+        return self.model
+
+
+async def _grouped(vectors: Matrix32, langs: Sequence[str], asked: Sequence[int], common: bytes) -> Numbers:
+    """In this process: there are few."""
+    return grouped(vectors, langs, asked, common)
+
+
 @dataclass(frozen=True)
 class FakePorts:
     """All fakes, by their own types; `ports` is what the gateway takes."""
@@ -458,6 +477,7 @@ class FakePorts:
             examples=self.examples,
             questions=self.outcomes,
             indexed=self.indexed,
+            gaps=GapReports(self.outcomes, FakeModels(), _grouped, self.now),
             notes=Notes(FakeLogSender(self.outcomes), self.outcomes, self.sites),
             now=self.now,
         )

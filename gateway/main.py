@@ -67,6 +67,7 @@ async def run_gateway(settings: Settings, on_ready: Callable[[str], None]) -> No
                 examples=clients.examples(),
                 questions=clients.questions(),
                 indexed=clients.page_view(),
+                gaps=await clients.gaps(),
                 notes=await clients.notes(),
                 now=await clients.clock(),
             )

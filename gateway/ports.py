@@ -11,10 +11,12 @@ from pipelines.conversations.ask import Followed
 from pipelines.conversations.conversations import ConversationStore
 from pipelines.ingest.accept import Acceptance, Change
 from pipelines.operate.audit.report import AuditReport, RepairReport
+from pipelines.query.log.gap_reports import UnderWay
 from pipelines.query.log.ports import QuestionReader
 from pipelines.runtime.record import Lane
 from schemas.conversation import Feedback
 from schemas.example import WorkedExample
+from schemas.gaps import GapReport
 from schemas.http import IndexedPage, SearchHit, SearchKind, SystemStatus
 from schemas.ingest import Receipt
 from schemas.letters import (
@@ -217,6 +219,20 @@ class Notes(Protocol):
     async def forgotten(self, site: str, conversation: str, requests: Sequence[str], at: datetime) -> None: ...
 
 
+class Gaps(Protocol):
+    """What is asked and not answered (pipelines.query.log.gap_reports)."""
+
+    async def report(
+        self, site: str, days: float, until: datetime | None = None, *, wait: float | None = None
+    ) -> GapReport | UnderWay:
+        """Of the `days` before `until` (now), beside as many before these; UnderWay after `wait` seconds.
+
+        Raises:
+            Retryable. Permanent: of the embedder.
+        """
+        ...
+
+
 @dataclass(frozen=True)
 class Ports:
     """All of them, for `app.create_app`."""
@@ -233,5 +249,6 @@ class Ports:
     examples: Examples
     questions: QuestionReader
     indexed: IndexedPages
+    gaps: Gaps
     notes: Notes
     now: Callable[[], datetime]  # the time that all gateways go by

@@ -9,7 +9,7 @@ from pydantic import AwareDatetime, Field
 from schemas.base import Lang, Message, PageId, SiteId, Wire
 from schemas.conversation import Feedback
 from schemas.page import FieldName
-from schemas.query import CourtesyKind, Gate, Grade, RequestId, SearchMode, Sure
+from schemas.query import CourtesyKind, Gate, Grade, QuestionVector, RequestId, SearchMode, Sure
 
 # What a visitor got:
 #   answered  an answer that cites pages
@@ -61,6 +61,10 @@ class Outcome(Wire):
     cut: bool = Field(default=False, description="The model's own token limit ended it.")
     left_out: int = Field(default=0, ge=0, description="Sentences that the sources do not bear out.")
     failed: str | None = Field(default=None, description="The code of what its visitor was told.")
+    vector: QuestionVector | None = Field(
+        default=None,
+        description="Of `rephrased`. Null where that is null or was masked: a vector tells much of its words.",
+    )
 
 
 class Rated(Wire):

@@ -7,6 +7,8 @@ from typing import Annotated, Literal
 from pydantic import AwareDatetime, Field, StringConstraints
 
 from schemas.base import Lang, Message, PageId, Revision, SiteId, Wire
+from schemas.compact import compact, expand
+from schemas.ingest import CompactVectors, Vector32
 from schemas.page import FieldName
 
 MAX_QUESTION = 4_000  # characters; longer is refused at the edge with a clear answer
@@ -161,6 +163,23 @@ class Part(Wire):
     sure: Sure | None = None
 
 
+class QuestionVector(Wire):
+    """What was searched, as the model of the index sees it."""
+
+    model: str = Field(description="Fingerprint: only vectors of one model can be compared.")
+    data: CompactVectors = Field(description="One vector of length 1, a signed byte per component.")
+
+    @classmethod
+    def of(cls, model: str, vector: Vector32) -> QuestionVector:
+        return cls(model=model, data=compact([vector])[0])
+
+    @property
+    def vector(self) -> Vector32:
+        """Of length 1."""
+        unit: Vector32 = expand(self.data, 1)[0]
+        return unit
+
+
 class Retrieved(Message):
     """`query.retrieved`: the sources an answer may use."""
 
@@ -175,4 +194,5 @@ class Retrieved(Message):
     sure: Sure | None = Field(default=None, description="Null where there is no evidence.")
     parts: tuple[Part, ...] = Field(default=(), description="Of a question that asks two things, each by itself.")
     tables: tuple[Table, ...] = Field(default=(), description="Those whose rows may be quoted, if not too long.")
+    vector: QuestionVector | None = Field(default=None, description="Null where its outcome is not logged.")
     timings_ms: dict[str, float] = Field(default_factory=dict)

@@ -23,6 +23,7 @@ from adapters.kafka import KafkaSender, bootstrap_servers, ensure_topics
 from adapters.kafka.bus import KafkaBus
 from adapters.kafka.log import LogReader, LogTail
 from adapters.kafka.scan import LogScan
+from adapters.own_process import in_own_process
 from pipelines.conversations.ask import Asker
 from pipelines.ingest.accept import Intake
 from pipelines.ingest.receipts import ReceiptReader
@@ -32,6 +33,8 @@ from pipelines.operate.dead_letters.open_letters import OpenLetters
 from pipelines.operate.rebuild.catch_up import Report
 from pipelines.operate.rebuild.rebuild import Rebuilder
 from pipelines.operate.status import StatusReader
+from pipelines.query.log.gap_reports import GapReports
+from pipelines.query.log.grouping import grouped
 from pipelines.query.log.notes import Notes
 from pipelines.query.retrieve.search import Searcher
 from pipelines.runtime.record import Record
@@ -115,6 +118,11 @@ class Clients:
 
     def page_view(self) -> ElasticPageView:
         return ElasticPageView(self.elastic.es)
+
+    async def gaps(self) -> GapReports:
+        reports = GapReports(self.questions(), self.models, partial(in_own_process, grouped), await self.clock())
+        self._stack.push_async_callback(reports.aclose)
+        return reports
 
     async def notes(self) -> Notes:
         """Raises: Retryable: no broker."""

@@ -18,7 +18,7 @@ from elasticsearch import AsyncElasticsearch, NotFoundError
 from adapters.elastic.client import explained
 from adapters.elastic.expiry import check, expire
 from adapters.elastic.indexes import OUTCOMES, Indexes
-from pipelines.query.log.ports import BadCursor
+from pipelines.query.log.ports import Asked, AskedHit, BadCursor
 from schemas.conversation import Feedback
 from schemas.outcome import (
     Forgotten,
@@ -32,9 +32,18 @@ from schemas.outcome import (
     Rated,
     cited_pages,
 )
+from schemas.query import QuestionVector
 
 WORDS = ("question", "rephrased", "comment")
-ERASED: dict[str, Any] = {"forgotten": True} | dict.fromkeys(WORDS)
+# An update merges objects: what else is in `outcome` stays. Words can be read from a vector.
+ERASED: dict[str, Any] = {"forgotten": True, "outcome": {"vector": None}} | dict.fromkeys(WORDS)
+# Of a question that is grouped with others.
+GROUPED = (
+    *("request_id", "asked_at", "asked_in", "question", "rephrased", "became", "rating"),
+    *(f"outcome.{name}" for name in ("grade", "left_out", "vector")),
+    *(f"outcome.hits.{name}" for name in ("page_id", "lang", "title", "url", "cosine", "cited")),
+)
+GROUPED_BATCH = 500  # read at once: a few milliseconds of parsing
 BATCH = 1_000  # documents in a request
 CONFLICTS = 5  # two events of one question may come at once, where a partition has just moved
 
@@ -67,7 +76,7 @@ class ElasticOutcomes:
                 return
         known = await self._source(event.site, event.request_id)
         if known.get("forgotten"):
-            document |= ERASED
+            document |= ERASED | {"outcome": document.get("outcome", {}) | ERASED["outcome"]}
         with explained("logging a question"):
             await self._es.update(
                 index=OUTCOMES,
@@ -165,6 +174,33 @@ class ElasticOutcomes:
         source = await self._source(site, request_id)
         return _logged(source) if "asked_at" in source else None
 
+    async def asked(self, site: str, since: datetime, until: datetime, most: int) -> list[Asked]:
+        """Raises: ElasticsearchDown."""
+        query = _query(site, QuestionFilter(since=since, until=until))
+        query["bool"]["must_not"] = [{"term": {"became": "courtesy"}}]
+        read: list[Asked] = []
+        after: list[Any] | None = None
+        while len(read) < most:
+            with explained(f"reading the questions of site {site}"):
+                try:
+                    answer = await self._es.search(
+                        index=OUTCOMES,
+                        query=query,
+                        sort=[{"asked_at": {"order": "desc", "format": "epoch_millis"}}, {"request_id": "asc"}],
+                        size=min(GROUPED_BATCH, most - len(read)),
+                        search_after=after,
+                        track_total_hits=False,
+                        source_includes=GROUPED,
+                    )
+                except NotFoundError:  # nobody has asked anything
+                    return []
+            hits = answer["hits"]["hits"]
+            if not hits:
+                break
+            read += [_asked(hit["_source"]) for hit in hits]
+            after = hits[-1]["sort"]
+        return read
+
     async def _source(self, site: str, request_id: str) -> dict[str, Any]:
         with explained("reading a logged question"):
             try:
@@ -208,9 +244,30 @@ def _logged(source: dict[str, Any]) -> LoggedQuestion:
         request_id=source["request_id"],
         site=source["site"],
         conversation=source["conversation"],
-        outcome=Outcome.stored(source["outcome"] | words),
+        outcome=Outcome.stored(source["outcome"] | words | {"vector": None}),
         feedback=feedback,
         erased=bool(source.get("forgotten")),
+    )
+
+
+def _asked(source: dict[str, Any]) -> Asked:
+    outcome = source.get("outcome") or {}
+    vector = outcome.get("vector")
+    return Asked(
+        request_id=source["request_id"],
+        asked_at=datetime.fromisoformat(source["asked_at"]),
+        lang=source["asked_in"],
+        question=source.get("question"),
+        text=source.get("rephrased") or source.get("question"),
+        became=source["became"],
+        grade=outcome.get("grade"),
+        left_out=outcome.get("left_out", 0),
+        rating=source.get("rating"),
+        hits=tuple(
+            AskedHit(hit["page_id"], hit["lang"], hit["title"], hit["url"], hit.get("cosine"), hit["cited"])
+            for hit in outcome.get("hits", ())
+        ),
+        vector=QuestionVector.stored(vector) if vector else None,
     )
 
 

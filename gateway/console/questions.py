@@ -11,7 +11,7 @@ from pydantic import ValidationError
 
 from gateway.console.view import ConsoleRoute, OnSite
 from gateway.edge.problems import Problem
-from gateway.operators.questions import csv_of
+from gateway.operators.questions import file_of
 from schemas.outcome import Became, QuestionFilter
 from schemas.query import RequestId
 
@@ -70,7 +70,7 @@ async def list_questions(
     found = None
     if not wrong:
         if format == "csv":
-            return await csv_of(view.edge.ports.questions, view.site, wanted)
+            return await file_of(view.edge.ports.questions, view.site, wanted)
         found = await view.edge.ports.questions.find(view.site, wanted, SHOWN, after or None)
     return view.page(
         "questions.html",

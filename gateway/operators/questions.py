@@ -12,12 +12,13 @@ from pydantic import AwareDatetime, ValidationError
 
 from gateway.edge.edge import MayAdmin, TheEdge
 from gateway.edge.problems import Problem, invalid
-from pipelines.query.log.listing import csv_lines, pages
+from pipelines.query.log.listing import csv_lines, ndjson_lines, pages
 from pipelines.query.log.ports import QuestionReader
 from schemas.outcome import Became, LoggedQuestion, QuestionFilter, QuestionList
 from schemas.query import RequestId
 
 MAX_LISTED = 1_000
+NDJSON = "application/x-ndjson"
 
 router = APIRouter(prefix="/v1/admin/sites/{site}", tags=["operations"])
 
@@ -49,24 +50,26 @@ Filter = Annotated[QuestionFilter, Depends(query_filter)]
 @router.get(
     "/questions",
     response_model=QuestionList,
-    responses={200: {"content": {"text/csv": {"schema": {"type": "string"}}}}},
+    responses={200: {"content": {kind: {"schema": {"type": "string"}} for kind in ("text/csv", NDJSON)}}},
 )
 async def list_questions(
     site: str,
     caller: MayAdmin,
     edge: TheEdge,
     wanted: Filter,
-    limit: Annotated[int, Query(ge=1, le=MAX_LISTED, description="Of JSON; CSV has all that fit.")] = 100,
+    limit: Annotated[int, Query(ge=1, le=MAX_LISTED, description="Of JSON; CSV and NDJSON have all that fit.")] = 100,
     after: Annotated[str | None, Query(max_length=500, description="`next` of the list before.")] = None,
-    format: Annotated[Literal["json", "csv"] | None, Query(description="Goes before `Accept`.")] = None,
+    format: Annotated[Literal["json", "csv", "ndjson"] | None, Query(description="Goes before `Accept`.")] = None,
     accept: Annotated[str, Header()] = "",
 ) -> Response:
     """What visitors asked and what became of it, the newest first, with counts of all that fit.
 
-    As CSV with `format=csv`, or where `Accept` asks for it. A question is listed within seconds of its answer.
+    As CSV or as lines of JSON with `format=csv` or `ndjson`, or where `Accept` asks for it. A question is listed within
+    seconds of its answer.
     """
-    if format == "csv" or (format is None and accept.split(";")[0].strip().lower() == "text/csv"):
-        return await csv_of(edge.ports.questions, site, wanted)
+    kind = format or {"text/csv": "csv", NDJSON: "ndjson"}.get(accept.split(";")[0].strip().lower(), "json")
+    if kind != "json":
+        return await file_of(edge.ports.questions, site, wanted, kind)
     found = await edge.ports.questions.find(site, wanted, limit, after)
     return Response(found.model_dump_json(), media_type="application/json")
 
@@ -82,14 +85,16 @@ async def show_question(
     return found
 
 
-async def csv_of(reader: QuestionReader, site: str, wanted: QuestionFilter) -> Response:
+async def file_of(
+    reader: QuestionReader, site: str, wanted: QuestionFilter, kind: Literal["csv", "ndjson"] = "csv"
+) -> Response:
     """All questions that fit, as a file to keep. Raises: Retryable."""
     lists = pages(reader, site, wanted)
     first = await anext(lists)  # what is wrong is told before the first line
     return StreamingResponse(
-        _csv(first, lists),
-        media_type="text/csv; charset=utf-8",
-        headers={"Content-Disposition": f'attachment; filename="questions-{site}.csv"'},
+        _csv(first, lists) if kind == "csv" else _ndjson(first, lists),
+        media_type="text/csv; charset=utf-8" if kind == "csv" else NDJSON,
+        headers={"Content-Disposition": f'attachment; filename="questions-{site}.{kind}"'},
     )
 
 
@@ -98,3 +103,10 @@ async def _csv(first: QuestionList, rest: AsyncGenerator[QuestionList, None]) ->
         yield csv_lines(first.questions, header=True)
         async for page in rest:
             yield csv_lines(page.questions, header=False)
+
+
+async def _ndjson(first: QuestionList, rest: AsyncGenerator[QuestionList, None]) -> AsyncGenerator[str, None]:
+    async with aclosing(rest):
+        yield ndjson_lines(first.questions)
+        async for page in rest:
+            yield ndjson_lines(page.questions)

@@ -38,11 +38,14 @@ class Outcomes:
             return
         said = outcome(known, told.end, told.first_word_at)
         words = {name: self._masks.kept(request.site, getattr(said, name)) for name in ("question", "rephrased")}
+        # Words can be read from a vector (Morris et al. 2023, "Text Embeddings Reveal (Almost) As Much As Text"): of
+        # what was masked, or is not kept, there is none.
+        vector = said.vector if said.rephrased is not None and words["rephrased"] == said.rephrased else None
         event = OutcomeEvent(
             site=request.site,
             request_id=request.request_id,
             conversation=request.logged_as,
-            event=said.model_copy(update=words),
+            event=said.model_copy(update={**words, "vector": vector}),
         )
         await sender.send(OUTCOMES, event.key, event)
 
@@ -84,6 +87,7 @@ def outcome(known: Known, end: Answered | Failed, first_word_at: datetime | None
         cut=answered.cut if answered else False,
         left_out=answered.left_out if answered else 0,
         failed=end.code if isinstance(end, Failed) else None,
+        vector=retrieved.vector if retrieved else None,
     )
 
 

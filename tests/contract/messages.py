@@ -47,6 +47,7 @@ from schemas.query import (
     Gate,
     Part,
     Question,
+    QuestionVector,
     Rephrased,
     Retrieved,
     Signs,
@@ -138,6 +139,8 @@ _EVENTS = (
     Restart(attempt=2),
 )
 
+_ASKED_VECTOR = QuestionVector.of("fake-4", np.array([1, 0, 0, 0], dtype=np.float32))
+
 # What travels: a name that lasts, and the message.
 _OUTCOMES = (
     Outcome(
@@ -176,6 +179,7 @@ _OUTCOMES = (
         cut=True,
         left_out=1,
         failed="timeout",
+        vector=_ASKED_VECTOR,
     ),
     Rated(feedback=Feedback(rating="down", comment="Wrong day.", at=NOON)),
     Forgotten(at=NOON, requests=(REQUEST,)),
@@ -326,6 +330,7 @@ MESSAGES: dict[str, Message] = {
         sure=_SURE,
         parts=(Part(question="on Sundays", evidence=(_EVIDENCE,), sure=_SURE),),
         tables=(Table(sources=(1,), block=2, text="| Day | From |"),),
+        vector=_ASKED_VECTOR,
         timings_ms={"retrieve": 2.5},
     ),
     "retrieved for a courtesy": Retrieved(

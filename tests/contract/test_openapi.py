@@ -57,6 +57,7 @@ ROUTES = {
     ("delete", "/v1/admin/sites/{site}/examples/{example}"),
     ("get", "/v1/admin/sites/{site}/questions"),
     ("get", "/v1/admin/sites/{site}/questions/{request_id}"),
+    ("get", "/v1/admin/sites/{site}/gaps"),
     ("get", "/healthz"),
     ("get", "/readyz"),
     ("get", "/metrics"),

@@ -8,6 +8,7 @@ from datetime import timedelta
 from typing import Any, Protocol
 from uuid import uuid4
 
+import numpy as np
 import pytest
 
 from adapters.elastic.bundle import Elastic
@@ -16,7 +17,7 @@ from adapters.fake_outcomes import FakeOutcomes
 from pipelines.query.log.ports import BadCursor, OutcomeStore, QuestionReader
 from schemas.conversation import Feedback
 from schemas.outcome import Forgotten, Hit, Outcome, OutcomeEvent, QuestionFilter, QuestionList, Rated
-from schemas.query import Gate
+from schemas.query import Gate, QuestionVector
 from tests.asking import NOON
 from tests.engine_fixture import Servers
 from wiring.settings import Settings
@@ -182,6 +183,39 @@ async def test_a_conversation_is_forgotten_also_what_is_still_on_its_way(store: 
     assert other is not None
     assert other.outcome == outcome()
     assert (await store.find(site, QuestionFilter(text="wrong"), 50)).counts.asked == 0
+
+
+async def test_questions_are_read_with_vectors_until_they_are_forgotten(store: Store, site: str) -> None:
+    vector = QuestionVector.of("fake-4", np.array([0.6, 0.8, 0, 0], dtype=np.float32))
+    await store.put(happened(site, 1, outcome(vector=vector, left_out=2)))
+    await store.put(happened(site, 1, rated()))
+    await store.put(happened(site, 2, outcome(1, vector=vector, rephrased=None), conversation="c2"))
+    await store.put(happened(site, 3, outcome(2, became="courtesy", vector=None)))
+    await store.put(happened(site, 4, outcome(10, vector=vector)))
+    await listed(store, site, 4)
+    until = NOON + timedelta(minutes=5)
+    second, first = await store.asked(site, NOON, until, 50)
+    assert (first.request_id, second.request_id) == ("request-0001", "request-0002")
+    assert (first.question, first.text) == ("When does the pool open?", "opening hours pool")
+    assert second.text == "When does the pool open?"
+    assert (first.rating, second.rating, first.left_out, first.grade, first.lang) == ("down", None, 2, 0, "en")
+    assert first.vector == vector
+    assert [(hit.page_id, hit.cosine, hit.cited) for hit in first.hits] == [("pool", 0.8, True), ("sauna", None, False)]
+    assert [one.request_id for one in await store.asked(site, NOON, until, 1)] == ["request-0002"]
+    assert await store.asked(f"{site}x", NOON, until, 50) == []
+    kept = await store.get(site, "request-0001")
+    assert kept is not None
+    assert kept.outcome.vector is None
+    await store.put(happened(site, 1, Forgotten(at=NOON, requests=("request-0001",))))
+    await store.put(happened(site, 1, outcome(vector=vector)))  # delivered again
+    async with asyncio.timeout(20):
+        while True:
+            forgotten = (await store.asked(site, NOON, until, 50))[1]
+            if forgotten.text is None:
+                break
+            await asyncio.sleep(0.05)
+    assert (forgotten.question, forgotten.vector) == (None, None)
+    assert len(forgotten.hits) == 2
 
 
 async def test_what_is_too_old_goes_with_its_feedback(store: Store, site: str) -> None:

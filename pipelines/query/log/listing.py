@@ -1,4 +1,4 @@
-"""The question log as a table, for spreadsheets."""
+"""The question log as a table, for spreadsheets, and as lines of JSON, for programs."""
 
 from __future__ import annotations
 
@@ -43,6 +43,11 @@ def csv_lines(rows: Iterable[QuestionRow], *, header: bool) -> str:
         values = row.model_dump(mode="json")
         writer.writerow(_cell(values[name]) for name in COLUMNS)
     return written.getvalue()
+
+
+def ndjson_lines(rows: Iterable[QuestionRow]) -> str:
+    """A JSON object a line."""
+    return "".join(f"{row.model_dump_json()}\n" for row in rows)
 
 
 def _cell(value: Any) -> Any:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import datetime
-from typing import Protocol
+from typing import Literal, Protocol
 
 from pipelines.runtime.errors import WrongUse
-from schemas.outcome import LoggedQuestion, OutcomeEvent, QuestionFilter, QuestionList
+from schemas.outcome import Became, LoggedQuestion, OutcomeEvent, QuestionFilter, QuestionList
+from schemas.query import QuestionVector
 
 
 class BadCursor(WrongUse):
@@ -37,6 +40,35 @@ class OutcomeStore(Expiring, Protocol):
         ...
 
 
+@dataclass(frozen=True)
+class AskedHit:
+    """A page that was found for a question."""
+
+    page_id: str
+    lang: str
+    title: str
+    url: str
+    cosine: float | None  # None: found by keywords alone
+    cited: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class Asked:
+    """What is needed of a logged question to group it with others like it: thousands are read at once."""
+
+    request_id: str
+    asked_at: datetime
+    lang: str  # asked in
+    question: str | None  # as asked; None: no words are kept of it
+    text: str | None  # understandable by itself
+    became: Became
+    grade: int | None = None
+    left_out: int = 0
+    rating: Literal["up", "down"] | None = None
+    hits: tuple[AskedHit, ...] = ()
+    vector: QuestionVector | None = None  # of `text`
+
+
 class QuestionReader(Protocol):
     """Reads the question log. All raise Retryable."""
 
@@ -51,4 +83,14 @@ class QuestionReader(Protocol):
         """
         ...
 
-    async def get(self, site: str, request_id: str) -> LoggedQuestion | None: ...
+    async def get(self, site: str, request_id: str) -> LoggedQuestion | None:
+        """Without its vector, which says nothing to people."""
+        ...
+
+    async def asked(self, site: str, since: datetime, until: datetime, most: int) -> Sequence[Asked]:
+        """Questions of a period, the newest first; no courtesies.
+
+        Args:
+            most: of them.
+        """
+        ...

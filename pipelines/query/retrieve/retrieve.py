@@ -22,7 +22,7 @@ from pipelines.query.retrieve.tables import whole_tables
 from pipelines.query.retrieve.widen import passages, wanted
 from pipelines.query.settings import QuerySettings
 from pipelines.query.translate import widened
-from schemas.query import Gate, Grade, Rephrased, Retrieved, Source, Sure, Table
+from schemas.query import Gate, Grade, QuestionVector, Rephrased, Retrieved, Source, Sure, Table
 
 NOTHING_FOUND: Grade = 5
 FINE: Grade = 0
@@ -131,6 +131,7 @@ async def retrieve(
         sure=sure,
         parts=tuple(part.cited(sources) for part in weighed.parts),
         tables=tables,
+        vector=_vector(look),
         timings_ms=laps.ms,
     )
 
@@ -161,6 +162,14 @@ async def _look(asked: Rephrased, searcher: Searcher, chunks: Chunks, settings: 
         return _Look(asked, alone, found)
     asked = asked.model_copy(update={"question": followed.question, "mode": "semantic"})
     return _Look(asked, named(followed.question), followed.found, followed)
+
+
+def _vector(look: _Look) -> QuestionVector | None:
+    """What the question was searched by, for the question log: made once, it groups questions by meaning later."""
+    found = look.found
+    if look.asked.request.logged_as is None or found.vector is None or found.model is None:
+        return None
+    return QuestionVector.of(found.model.fingerprint, found.vector)
 
 
 async def _weighed(look: _Look, chunks: Chunks, settings: QuerySettings, *, in_parts: bool) -> _Weighed:

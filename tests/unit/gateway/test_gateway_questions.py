@@ -16,7 +16,7 @@ from gateway.edge.pseudonyms import Pseudonyms
 from gateway.fakes import FakePorts
 from pipelines.runtime.settings import Site
 from schemas.conversation import Feedback
-from schemas.outcome import Hit, Outcome, OutcomeEvent, Rated
+from schemas.outcome import Hit, Outcome, OutcomeEvent, QuestionRow, Rated
 from tests.asking import NOON
 from tests.edge import ADMIN, CHAT_ANYWHERE, EVERYTHING_TOWN, assert_problem, bearer
 from wiring.settings import Settings
@@ -107,6 +107,20 @@ async def test_a_spreadsheet_has_all_of_them_and_no_formulas(
         '\'=HYPERLINK("http://evil.example";"When?")',
     ]
     assert rows[0]["pages"] == "pool"
+
+
+@pytest.mark.parametrize(("query", "accept"), [("?format=ndjson", "*/*"), ("", "application/x-ndjson")])
+async def test_programs_have_all_of_them_a_line_each(
+    client: httpx.AsyncClient, fakes: FakePorts, query: str, accept: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("pipelines.query.log.listing.PAGE", 2)
+    for n in range(3):
+        await logged(fakes, n, outcome(n, question="=1+1\nWhen?"))
+    answer = await client.get(f"{QUESTIONS}{query}", headers={"Accept": accept})
+    assert answer.headers["content-type"] == "application/x-ndjson"
+    assert answer.headers["content-disposition"] == 'attachment; filename="questions-town.ndjson"'
+    rows = [QuestionRow.model_validate_json(line) for line in answer.text.splitlines()]
+    assert [(row.request_id, row.question) for row in rows] == [(f"request-{n:04}", "=1+1\nWhen?") for n in (2, 1, 0)]
 
 
 async def test_only_operators_of_the_site_may_read_it(app: FastAPI, fakes: FakePorts) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+import numpy as np
 import pytest
 
 from adapters.elastic.client import ElasticsearchDown
@@ -25,7 +26,7 @@ from pipelines.runtime.settings import QuestionLogging
 from schemas.answer import Answered, AnswerEvent, Done, Failed, Token, Usage
 from schemas.base import Message
 from schemas.outcome import Outcome, OutcomeEvent
-from schemas.query import Evidence, Gate, Part, Question, Rephrased, Retrieved, Source, Sure
+from schemas.query import Evidence, Gate, Part, Question, QuestionVector, Rephrased, Retrieved, Source, Sure
 from schemas.topics import ANSWERS, OUTCOMES, Topic
 from tests.asking import NOON, question, retrieved, source
 from wiring.settings import Settings, SiteSettings
@@ -117,6 +118,27 @@ SURE = Sure(of="unit", unit=0.9, page=0.9)
 )
 def test_what_became_of_a_question(known: Retrieved | None, end: Answered | Failed, expected: str) -> None:
     assert became(known, end) == expected
+
+
+VECTOR = QuestionVector.of("fake-4", np.array([0.6, 0.8], dtype=np.float32))
+
+
+@pytest.mark.parametrize(
+    ("rephrased", "wanted", "kept"),
+    [
+        ("Is the pool open?", "on", VECTOR),
+        ("Is hall@town.example right?", "on", VECTOR),  # the town's own address, which stays
+        ("I am anna@mail.example. Is the pool open?", "on", None),
+        ("Is the pool open?", "without-text", None),
+    ],
+)
+async def test_a_vector_is_kept_of_words_that_are_kept_whole(
+    rephrased: str, wanted: QuestionLogging, kept: QuestionVector | None
+) -> None:
+    event = await said(passages(question=rephrased, vector=VECTOR), Published(answered(cited()), None), wanted)
+    assert event is not None
+    assert isinstance(event.event, Outcome)
+    assert event.event.vector == kept
 
 
 async def test_words_are_masked_but_for_what_the_site_publishes() -> None:

@@ -104,6 +104,17 @@ async def test_a_hit_is_widened_by_its_neighbours() -> None:
     assert list(retrieved.timings_ms) == ["rephrase", "search", "evidence", "gate", "widen"]
 
 
+async def test_what_was_searched_by_is_handed_on_for_the_log_alone() -> None:
+    index = FakeIndex([hit(1, "Open daily. ", cosine=0.8)], [], [])
+    rephrased = asked()
+    logged = rephrased.model_copy(update={"request": question().model_copy(update={"logged_as": "hash"})})
+    kept = (await retrieve(logged, searcher(index), index, SETTINGS)).vector
+    assert kept is not None
+    assert kept.model == Models.model.fingerprint
+    assert float(kept.vector @ await Models.model.query(rephrased.question)) > 0.999
+    assert (await retrieve(rephrased, searcher(index), index, SETTINGS)).vector is None
+
+
 TWO = "What does a ticket cost, and where do I get a towel?"
 SEATS = "| Ticket | Euros |\n| --- | --- |\n| Day | 4 |\n| Year | 90 |"
 

@@ -1,0 +1,119 @@
+"""`pagewire gaps`: what visitors ask and the site does not answer, grouped by meaning."""
+
+from __future__ import annotations
+
+import asyncio
+from datetime import UTC, datetime
+from typing import Annotated
+
+import typer
+
+from cli.output import explained, out, print_json, rows, table
+from cli.times import point
+from pipelines.query.log.gap_reports import UnderWay
+from pipelines.query.log.gaps import KEPT, most_asked, most_missed, trend
+from pipelines.runtime import logs
+from pipelines.runtime.errors import WrongUse
+from schemas.gaps import GapCounts, GapReport, QuestionGroup
+from wiring.clients import Clients
+from wiring.settings_file import load
+
+HEAD = 70  # characters of a question
+SAMPLES = 2  # beside the label
+DAY = 86_400.0  # seconds
+COVERED = {"nothing": "no page is near it", "near": "the pages near it do not say it", "there": "a page says it"}
+
+
+def gaps(
+    site: Annotated[str, typer.Argument(help="Site, as in pagewire.yaml.")],
+    since: Annotated[str, typer.Option(help="Asked since then: 2h, 30d, or an ISO 8601 time.")] = "30d",
+    until: Annotated[str | None, typer.Option(help="Asked before, written as `--since`; default: now.")] = None,
+    every: Annotated[bool, typer.Option("--all", help="What is asked most, whether it is answered or not.")] = False,
+    limit: Annotated[int, typer.Option(min=1, max=KEPT, help="So many groups at most.")] = 20,
+    json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Questions that were refused, disliked or badly grounded, grouped by meaning, those missed most first; how many
+    there were in the period before, and which pages are near them.
+
+    Example: pagewire gaps town --since 7d
+
+    Example: pagewire gaps town --all --json
+    """
+    with explained():
+        begin, end = point("--since", since), point("--until", until)
+        assert begin is not None
+        days = ((end or datetime.now(UTC)) - begin).total_seconds() / DAY
+        if days <= 0:
+            raise WrongUse("--since must be before --until")
+        made = asyncio.run(_report(site, days, end))
+        shown = most_asked(made, limit) if every else most_missed(made, limit)
+        print_json(shown) if json else _print(shown, every=every)
+
+
+async def _report(site: str, days: float, until: datetime | None) -> GapReport:
+    settings = load()
+    logs.configure(settings)
+    settings.site(site)
+    async with Clients(settings) as clients:
+        made = await (await clients.gaps()).report(site, days, until)
+    assert not isinstance(made, UnderWay)
+    return made
+
+
+def _print(made: GapReport, *, every: bool) -> None:
+    out.print(summary(made), markup=False)
+    if made.cut:
+        out.print("There were more questions than are read at once: the oldest are left out.", markup=False)
+    if made.groups:
+        out.print()
+        numbers = ("asked#", "missed#") if every else ("missed#", "asked#")
+        shown = table(*numbers, "", "lang", "question", "near")
+        out.print(rows(shown, [_line(group, every=every) for group in made.groups]))
+    if made.total > len(made.groups):
+        out.print(f"\n{len(made.groups):,} of {made.total:,} groups; more with --limit", markup=False)
+
+
+def summary(made: GapReport) -> str:
+    """One line: how many were asked and missed, and how many in the period before."""
+    now, before = made.counts, made.counts_before
+    said = f"{_counted(now)} since {made.since.astimezone():%Y-%m-%d %H:%M}"
+    if now.without_words:
+        said += f"; {now.without_words:,} have no words to group them by"
+    return f"{said}; {before.asked:,} and {before.missed:,} in as many days before"
+
+
+def _counted(counts: GapCounts) -> str:
+    kinds = {
+        "refused": counts.refused,
+        "disliked": counts.disliked,
+        "shown a page": counts.unsure,
+        "with sentences left out": counts.unfounded,
+    }
+    told = ", ".join(f"{number:,} {name}" for name, number in kinds.items() if number)
+    return f"{counts.asked:,} asked, {counts.missed:,} missed" + (f" ({told})" if told else "")
+
+
+def _line(group: QuestionGroup, *, every: bool) -> tuple[object, ...]:
+    numbers = (group.asked, group.missed) if every else (group.missed, group.asked)
+    others = [one.question for one in group.questions if one.question != group.label][:SAMPLES]
+    question = "\n".join([_head(group.label), *(f"  {_head(other)}" for other in others)])
+    return (*numbers, _trend(group, every=every), " ".join(group.languages), question, _near(group))
+
+
+def _trend(group: QuestionGroup, *, every: bool) -> str:
+    before = group.asked_before if every or not (group.missed or group.missed_before) else group.missed_before
+    moved = trend(group.asked, group.asked_before) if every else group.trend
+    said = moved if moved in ("new", "gone") else "as before" if moved == "same" else f"{moved} from {before:,}"
+    return f"{said}, closing" if group.closing and not every else said
+
+
+def _near(group: QuestionGroup) -> str:
+    said = [COVERED[group.covered]] if group.covered else []
+    for page in group.pages:
+        distance = "" if page.distance is None else f" {page.distance:.2f}"
+        said.append(f"{_head(page.title or page.page_id)}{distance} {page.url}".rstrip())
+    return "\n".join(said)
+
+
+def _head(text: str) -> str:
+    return text if len(text) <= HEAD else text[: HEAD - 1] + "…"

@@ -1,0 +1,325 @@
+"""Gaps: the questions of a period as groups of one meaning, and what the site misses of each.
+
+the log's questions ─▶ wordings ─▶ (grouping) ─▶ groups: label, counts, samples, pages near them, trend
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Literal, NamedTuple
+
+import numpy as np
+
+from pipelines.query.log.grouping import Numbers
+from pipelines.query.log.ports import Asked
+from pipelines.runtime.embedder import Matrix32
+from schemas.gaps import Covered, GapCounts, GapPage, GapQuestion, GapReport, QuestionGroup, Trend
+from text.folding import fold
+from text.language import stopwords
+from text.words import words
+
+Miss = Literal["refused", "disliked", "unsure", "unfounded"]
+
+NOBODY_ASKED = datetime(2000, 1, 1, tzinfo=UTC)
+KEPT = 500  # groups of each list
+SAMPLES, PAGES, WORDS = 5, 3, 4  # of a group
+CHANGED, AT_LEAST = 1.25, 2  # what is no more "the same": by so much, and by so many questions
+NOTHING_NEAR, UNCLEAR = 5, 2  # grades
+
+
+@dataclass(frozen=True)
+class Period:
+    """A period, and the one before it, which is as long."""
+
+    since: datetime
+    until: datetime
+
+    @classmethod
+    def of_days(cls, days: float, until: datetime) -> Period:
+        return cls(_earlier(until, timedelta(days=days)), until)
+
+    @property
+    def before(self) -> datetime:
+        """Where the one before begins."""
+        return _earlier(self.since, self.until - self.since)
+
+
+def _earlier(moment: datetime, by: timedelta) -> datetime:
+    """But not before anybody can have asked: a calendar has a beginning."""
+    return moment - max(min(by, moment - NOBODY_ASKED), timedelta())
+
+
+@dataclass(frozen=True)
+class Wording:
+    """Questions in the same words, whatever their case, accents and marks. The newest first."""
+
+    text: str  # understandable by itself; as most write it, else as the newest has it
+    lang: str
+    questions: tuple[Asked, ...]
+
+
+def wordings(asked: Iterable[Asked]) -> list[Wording]:
+    """Of all questions with words, in the order in which they are first met."""
+    same: dict[tuple[str, ...], list[Asked]] = {}
+    for one in asked:
+        if one.text:
+            same.setdefault(tuple(words(fold(one.text))) or (one.text,), []).append(one)
+    return [Wording(_most([one.text for one in every]), every[0].lang, tuple(every)) for every in same.values()]
+
+
+def _most(texts: Sequence[str | None]) -> str:
+    return Counter(texts).most_common(1)[0][0] or ""
+
+
+def misses(one: Asked) -> frozenset[Miss]:
+    """What was wrong with the answer. Who likes a page or an answer was helped by it, however unsure it was."""
+    found: set[Miss] = set()
+    if one.became == "refused":
+        found.add("refused")
+    if one.rating == "down":
+        found.add("disliked")
+    if one.rating != "up":
+        if one.became == "page":
+            found.add("unsure")
+        if one.left_out:
+            found.add("unfounded")
+    return frozenset(found)
+
+
+def trend(now: int, before: int) -> Trend:
+    """How a count stands against the one of the period before."""
+    if not now:
+        return "gone" if before else "same"
+    if not before:
+        return "new"
+    if abs(now - before) < AT_LEAST or max(now, before) < CHANGED * min(now, before):
+        return "same"
+    return "up" if now > before else "down"
+
+
+def report(
+    site: str,
+    period: Period,
+    asked: Sequence[Asked],
+    grouped: Sequence[Wording],
+    vectors: Matrix32,
+    numbers: Numbers,
+    *,
+    made_at: datetime,
+    cut: bool = False,
+) -> GapReport:
+    """
+    Args:
+        asked: all questions of the period and of the one before.
+        grouped: their wordings, with a row of `vectors` and a number of a group for each.
+        cut: not all of them were read.
+    """
+    members: dict[int, list[int]] = defaultdict(list)
+    for place, number in enumerate(numbers.tolist()):
+        members[number].append(place)
+    every = [_Group.of([grouped[n] for n in places], vectors[places], period) for places in members.values()]
+    listed = sorted(every, key=_most_missed)[:KEPT]
+    listed += [group for group in sorted(every, key=_most_asked)[:KEPT] if group not in listed]
+    spoken = _telling(listed, every)
+    return GapReport(
+        site=site,
+        before=period.before,
+        since=period.since,
+        until=period.until,
+        made_at=made_at,
+        counts=counts(one for one in asked if one.asked_at >= period.since),
+        counts_before=counts(one for one in asked if one.asked_at < period.since),
+        cut=cut,
+        groups=tuple(group.made(telling) for group, telling in zip(listed, spoken, strict=True)),
+        total=len(every),
+    )
+
+
+def most_missed(made: GapReport, limit: int) -> GapReport:
+    """The groups that something was missed of in the period, most missed first."""
+    return _of(made, [group for group in made.groups if group.missed], limit)
+
+
+def most_asked(made: GapReport, limit: int) -> GapReport:
+    """All groups of the period, most asked first."""
+    asked = [group for group in made.groups if group.asked]
+    return _of(made, sorted(asked, key=lambda group: (-group.asked, -group.missed, group.label)), limit)
+
+
+def _of(made: GapReport, groups: Sequence[QuestionGroup], limit: int) -> GapReport:
+    return made.model_copy(update={"groups": tuple(groups[:limit]), "total": len(groups)})
+
+
+def counts(asked: Iterable[Asked]) -> GapCounts:
+    """Of a period's questions."""
+    numbers: Counter[str] = Counter()
+    for one in asked:
+        missed = misses(one)
+        numbers.update(("asked", *missed, *(("missed",) if missed else ()), *(() if one.text else ("without_words",))))
+    return GapCounts(**numbers)
+
+
+class _Shown(NamedTuple):
+    place: int  # of the wording
+    question: Asked  # in these words, as a sample
+    asked: int
+    missed: bool
+
+
+class _Group:
+    """Wordings of one meaning, the counts made once: groups are sorted by them."""
+
+    def __init__(self, wordings: Sequence[Wording], weights: Sequence[float], period: Period) -> None:
+        """`weights`: how near each wording is to the middle."""
+        self.wordings = wordings
+        self._near = weights
+        self._period = period
+        every = [one for wording in wordings for one in wording.questions]
+        self._now = [one for one in every if one.asked_at >= period.since]
+        before = [one for one in every if one.asked_at < period.since]
+        self._missed = [one for one in self._now if misses(one)]
+        self.asked, self.asked_before = len(self._now), len(before)
+        self.missed, self.missed_before = len(self._missed), sum(bool(misses(one)) for one in before)
+        self._every = every
+
+    @classmethod
+    def of(cls, wordings: Sequence[Wording], vectors: Matrix32, period: Period) -> _Group:
+        weights = np.array([len(wording.questions) for wording in wordings], dtype=np.float32)
+        return cls(wordings, (vectors @ (weights @ vectors)).tolist(), period)
+
+    def made(self, telling: tuple[str, ...]) -> QuestionGroup:
+        shown = self._shown()
+        label = self.wordings[max(shown, key=lambda each: (self._near[each.place], -each.place)).place]
+        now = self._now or self._every
+        last_missed = max((one.asked_at for one in self._missed), default=None)
+        last_asked = max(one.asked_at for one in now)
+        languages = Counter(one.lang for one in now)
+        kinds = Counter[str](miss for one in self._missed for miss in misses(one))
+        return QuestionGroup(
+            id=label.questions[0].request_id,
+            label=_line(label.text),
+            words=telling,
+            asked=self.asked,
+            asked_before=self.asked_before,
+            missed=self.missed,
+            missed_before=self.missed_before,
+            trend=trend(self.missed, self.missed_before)
+            if self.missed or self.missed_before
+            else trend(self.asked, self.asked_before),
+            **kinds,
+            covered=covered(self._missed),
+            languages=dict(sorted(languages.items(), key=lambda each: (-each[1], each[0]))),
+            questions=tuple(_sample(self.wordings[each.place].text, each) for each in shown[:SAMPLES]),
+            pages=pages(self._missed or now),
+            last_asked=last_asked,
+            last_missed=last_missed,
+            closing=last_missed is not None and last_missed < last_asked,
+        )
+
+    def _shown(self) -> list[_Shown]:
+        """Wordings of the period, those asked most first; if something was missed, those that were."""
+        since = self._period.since if self._now else self._period.before
+        found = []
+        for place, wording in enumerate(self.wordings):
+            own = [one for one in wording.questions if one.asked_at >= since]
+            if own:
+                missed = [one for one in own if misses(one)]
+                found.append(_Shown(place, (missed or own)[0], len(own), bool(missed)))
+        found.sort(key=lambda each: (-each.missed, -each.asked, each.place))
+        return [each for each in found if each.missed] if self._missed else found
+
+
+def _most_missed(group: _Group) -> tuple[object, ...]:
+    return (-group.missed, -group.asked, -group.missed_before, group.wordings[0].text)
+
+
+def _most_asked(group: _Group) -> tuple[object, ...]:
+    return (-group.asked, -group.missed, group.wordings[0].text)
+
+
+def _sample(text: str, shown: _Shown) -> GapQuestion:
+    one = shown.question
+    return GapQuestion(
+        request_id=one.request_id,
+        question=_line(text),
+        lang=one.lang,
+        asked_at=one.asked_at,
+        asked=shown.asked,
+        became=one.became,
+        missed=shown.missed,
+    )
+
+
+def _line(text: str) -> str:
+    return " ".join(text.split())
+
+
+def covered(missed: Iterable[Asked]) -> Covered | None:
+    """What the gate said of most of them."""
+    said: Counter[Covered] = Counter()
+    for one in missed:
+        if one.grade is not None:
+            said["nothing" if one.grade >= NOTHING_NEAR else "near" if one.grade >= UNCLEAR else "there"] += 1
+    return max(said, key=lambda each: (said[each], each), default=None)
+
+
+def pages(asked: Iterable[Asked]) -> tuple[GapPage, ...]:
+    """Those that were found for the questions, by how often and how near."""
+    near: dict[tuple[str, str], list[float | None]] = defaultdict(list)
+    cited: Counter[tuple[str, str]] = Counter()
+    named: dict[tuple[str, str], tuple[str, str]] = {}
+    for one in asked:
+        best: dict[tuple[str, str], float | None] = {}
+        for hit in one.hits:
+            page = (hit.page_id, hit.lang)
+            named.setdefault(page, (hit.title, hit.url))  # of the newest question
+            best[page] = max((each for each in (best.get(page), hit.cosine) if each is not None), default=None)
+        for page, cosine in best.items():
+            near[page].append(cosine)
+        cited.update({(hit.page_id, hit.lang) for hit in one.hits if hit.cited})
+    first = sorted(near, key=lambda page: (-sum(cosine or 0.0 for cosine in near[page]), -len(near[page]), page))
+    return tuple(
+        GapPage(
+            page_id=page[0],
+            lang=page[1],
+            title=named[page][0],
+            url=named[page][1],
+            distance=_distance(near[page]),
+            found=len(near[page]),
+            cited=cited[page],
+        )
+        for page in first[:PAGES]
+    )
+
+
+def _distance(cosines: Iterable[float | None]) -> float | None:
+    known = [cosine for cosine in cosines if cosine is not None]
+    return round(1 - sum(known) / len(known), 4) if known else None
+
+
+def _telling(listed: Sequence[_Group], every: Sequence[_Group]) -> list[tuple[str, ...]]:
+    """Of each listed group the words that many of its questions have and few other groups do.
+
+    As TF-IDF of classes (Grootendorst 2022, BERTopic), counted once per wording.
+    """
+    empty = frozenset[str]().union(*stopwords().values())
+
+    def said(group: _Group) -> Counter[str]:
+        return Counter(
+            word
+            for wording in group.wordings
+            for word in set(words(wording.text))
+            if word not in empty and len(word) > 1
+        )
+
+    having = Counter(word for group in every for word in said(group))
+    found = []
+    for group in listed:
+        own = said(group)
+        best = sorted(own, key=lambda word: (-own[word] * math.log(1 + len(every) / having[word]), word))
+        found.append(tuple(best[:WORDS]))
+    return found
