@@ -19,6 +19,7 @@ from schemas.query import RequestId
 
 MAX_LISTED = 1_000
 NDJSON = "application/x-ndjson"
+Format = Literal["csv", "ndjson"]
 
 router = APIRouter(prefix="/v1/admin/sites/{site}", tags=["operations"])
 
@@ -67,7 +68,8 @@ async def list_questions(
     As CSV or as lines of JSON with `format=csv` or `ndjson`, or where `Accept` asks for it. A question is listed within
     seconds of its answer.
     """
-    kind = format or {"text/csv": "csv", NDJSON: "ndjson"}.get(accept.split(";")[0].strip().lower(), "json")
+    accepted: Format | None = {"text/csv": "csv", NDJSON: "ndjson"}.get(accept.split(";")[0].strip().lower())
+    kind = format or accepted or "json"
     if kind != "json":
         return await file_of(edge.ports.questions, site, wanted, kind)
     found = await edge.ports.questions.find(site, wanted, limit, after)
@@ -85,9 +87,7 @@ async def show_question(
     return found
 
 
-async def file_of(
-    reader: QuestionReader, site: str, wanted: QuestionFilter, kind: Literal["csv", "ndjson"] = "csv"
-) -> Response:
+async def file_of(reader: QuestionReader, site: str, wanted: QuestionFilter, kind: Format = "csv") -> Response:
     """All questions that fit, as a file to keep. Raises: Retryable."""
     lists = pages(reader, site, wanted)
     first = await anext(lists)  # what is wrong is told before the first line
