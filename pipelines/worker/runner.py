@@ -20,6 +20,7 @@ from aiokafka import TopicPartition
 from aiokafka.errors import KafkaConnectionError
 
 from adapters.kafka import KafkaSender, bootstrap_servers, ensure_topics
+from adapters.kafka.access import forbidden
 from adapters.kafka.bus import KafkaBus
 from pipelines.operate.dead_letters.open_letters import OpenLetters
 from pipelines.runtime.errors import PagewireError, Retryable
@@ -319,6 +320,8 @@ def _partitions(app: SafeApp) -> set[tuple[str, int]]:
 
 async def _crash(app: SafeApp) -> str:
     await app._crashed.wait()
+    if (said := forbidden(app.crash_reason)) is not None:
+        return f"{app.conf.id}: {said}"
     return f"{app.conf.id}: Faust crashed: {app.crash_reason!r}"
 
 
