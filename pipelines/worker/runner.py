@@ -23,6 +23,7 @@ from adapters.kafka import KafkaSender, bootstrap_servers, ensure_topics
 from adapters.kafka.access import forbidden
 from adapters.kafka.bus import KafkaBus
 from pipelines.operate.dead_letters.open_letters import OpenLetters
+from pipelines.runtime import metrics
 from pipelines.runtime.errors import PagewireError, Retryable
 from pipelines.runtime.record import Lane
 from pipelines.runtime.retry import Pause, RetryPolicy, patiently
@@ -81,6 +82,8 @@ async def run_stages(
             if (trouble := pause.trouble) is not None:
                 yield f"{name}-bulk" if lane == "bulk" else name, trouble
 
+    for name, lane in pauses:
+        metrics.begin(name, lane or "")
     with served(settings.host, settings.metrics_port, troubles):
         return await _run_stages(stages, settings, pauses, on_ready)
 

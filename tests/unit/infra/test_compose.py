@@ -289,6 +289,32 @@ def test_dashboard_asks_for_metrics_that_exist() -> None:
     assert dashboard["uid"] == "pagewire"
 
 
+def test_no_label_of_the_scrape_hides_one_of_a_metric() -> None:
+    config = yaml.safe_load((ROOT / "infra/prometheus/prometheus.yml").read_text(encoding="utf-8"))
+    given = {rule["target_label"] for job in config["scrape_configs"] for rule in job.get("relabel_configs", ())}
+    own = {
+        label
+        for module in (gauges, gateway_metrics, worker_metrics)
+        for metric in vars(module).values()
+        if isinstance(metric, Counter | Gauge | Histogram)
+        for label in metric._labelnames
+    }
+    assert given == {"container"}
+    assert not given & own
+
+
+def test_what_nobody_can_say_is_not_shown_as_fine() -> None:
+    dashboard = json.loads((ROOT / "infra/grafana/dashboards/pagewire.json").read_text(encoding="utf-8"))
+    panels = {panel["title"]: panel for panel in dashboard["panels"]}
+    for title in ("Services", "Stages without a worker", "Open dead letters"):  # green and red, told by gateways alone
+        assert panels[title]["fieldConfig"]["defaults"]["noValue"] == "not known", title
+    asked = [target["expr"] for panel in dashboard["panels"] for target in panel["targets"]]
+    assert not [expr for expr in asked if "vector(0)" in expr]  # a 0 where there is no metric
+    # A rate sees no first of its kind: the series must have been there with a 0 (pipelines.runtime.metrics.begin).
+    rates = [expr for expr in asked if "dead" in expr and "rate(" in expr]
+    assert rates == ['sum by (stage) (rate(pagewire_events_total{outcome="dead"}[$__rate_interval]))']
+
+
 def test_grafana_lets_nobody_in_without_the_password() -> None:
     grafana = SERVICES["grafana"]["environment"]
     assert grafana["GF_AUTH_ANONYMOUS_ENABLED"] == "false"
