@@ -96,8 +96,9 @@ def causes(err: BaseException) -> Iterator[BaseException]:
         if isinstance(one, BaseException) and id(one) not in seen:
             seen.add(id(one))
             yield one
-            # elastic_transport keeps what it came of in `errors`.
-            waiting += [one.__cause__, one.__context__, *getattr(one, "errors", ())]
+            # elastic_transport keeps what it came of in `errors`, aiohttp in `certificate_error`.
+            waiting += [one.__cause__, one.__context__, getattr(one, "certificate_error", None)]
+            waiting += getattr(one, "errors", ())
 
 
 def handshake_failure(err: BaseException, setting: str, server: str, where: str) -> str | None:
@@ -108,10 +109,11 @@ def handshake_failure(err: BaseException, setting: str, server: str, where: str)
         server: What it is called, `Kafka`; where: the setting that has its address.
     """
     for one in causes(err):
+        if not isinstance(one, ssl.SSLError) or not hasattr(one, "reason"):  # aiohttp's own say nothing themselves
+            continue
         if isinstance(one, ssl.SSLCertVerificationError):
             return _distrust(one, f"PAGEWIRE_{setting.upper()}", server, where)
-        if isinstance(one, ssl.SSLError):
-            return _alert(one, f"PAGEWIRE_{setting.upper()}", server, where)
+        return _alert(one, f"PAGEWIRE_{setting.upper()}", server, where)
     return None
 
 

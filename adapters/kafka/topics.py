@@ -121,6 +121,7 @@ async def _check_configs(admin: Any, topics: Mapping[str, Topic], copies: Mappin
     if not topics:
         return
     changes = []
+    differs: dict[str, str] = {}
     for part in await _configs(admin, topics):
         for _, _, _, name, entries in part.resources:
             have = {entry[0]: entry[1] for entry in entries}
@@ -136,6 +137,7 @@ async def _check_configs(admin: Any, topics: Mapping[str, Topic], copies: Mappin
                     f"{wrong['cleanup.policy']}: somebody else's topic? Choose another topic_prefix, "
                     f"or change the topic by hand"
                 )
+            differs[name] = ", ".join(f"{key} must be {value}" for key, value in wrong.items())
             # AlterConfigs replaces all settings of the topic, so what others set there goes along.
             own = {entry[0]: entry[1] for entry in entries if entry[3] == TOPIC_CONFIG_SOURCE}
             changes.append(ConfigResource(ConfigResourceType.TOPIC, name, own | wrong))
@@ -143,7 +145,8 @@ async def _check_configs(admin: Any, topics: Mapping[str, Topic], copies: Mappin
     if changes:
         for part in await from_broker(admin.alter_configs(changes), "change topic settings"):
             for error_code, message, _, name in part.resources:
-                if missing_right := denied(error_code, f"settings of topic {name} cannot be changed"):
+                what = f"settings of topic {name} cannot be changed ({differs.get(name)})"
+                if missing_right := denied(error_code, what):
                     raise missing_right
                 if error_code:
-                    raise TopicMismatch(f"settings of topic {name} cannot be changed: {message}")
+                    raise TopicMismatch(f"{what}: {message}")
