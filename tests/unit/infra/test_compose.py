@@ -100,13 +100,20 @@ def test_our_settings_are_accepted_with_nothing_but_the_secrets_given(service: s
     assert settings.sites == Settings().sites
     assert (settings.partitions, settings.replication) == (4, 1)
     assert settings.static_membership is None
-    assert (settings.metrics_port is not None) == (service in WORKERS)
+    assert (settings.metrics_port is not None) == (service in (*WORKERS, "gateway"))
 
 
 def test_secrets_reach_only_those_who_need_them() -> None:
     assert [name for name in OURS if settings_of(name).admin_key is not None] == ["gateway"]
     asking_models = {name for name in OURS if settings_of(name, OPENAI_API_KEY="k").openai_api_key is not None}
     assert asking_models == {"embed", "bulk", "rephrase", "retrieve", "answer", "gateway"}
+
+
+@pytest.mark.parametrize("service", OURS)
+def test_secrets_that_the_sites_name_reach_every_container(service: str) -> None:
+    [file] = SERVICES[service]["env_file"]
+    assert file == {"path": "${PAGEWIRE_SITES_ENV:-./sites.env}", "required": False}
+    assert interpolated(file["path"], {"PAGEWIRE_SITES_ENV": "/run/secrets/sites"}) == "/run/secrets/sites"
 
 
 def test_no_secret_has_a_default() -> None:
@@ -267,7 +274,9 @@ def test_prometheus_looks_at_every_worker_and_gateway() -> None:
         for lookup in job["dns_sd_configs"]
         for name in lookup["names"]
     }
-    assert targets == {(stage, settings_of(stage).metrics_port) for stage in WORKERS} | {("gateway", Settings().port)}
+    assert targets == {(name, settings_of(name).metrics_port) for name in (*WORKERS, "gateway")}
+    # Published is the gateway's other port alone.
+    assert [port.rsplit(":", 1)[1] for port in SERVICES["gateway"]["ports"]] == [str(Settings().port)]
 
 
 def test_dashboard_asks_for_metrics_that_exist() -> None:
