@@ -312,6 +312,24 @@ def test_no_label_of_the_scrape_hides_one_of_a_metric() -> None:
     assert not given & own
 
 
+def test_every_alert_asks_for_metrics_that_exist_is_fired_once_and_explained() -> None:
+    rules = yaml.safe_load((ROOT / "infra/prometheus/alerts.yml").read_text(encoding="utf-8"))["groups"][0]["rules"]
+    cases = yaml.safe_load((ROOT / "tests/promtool/alerts.yml").read_text(encoding="utf-8"))["tests"]
+    fired = {one["alertname"] for case in cases for one in case["alert_rule_test"] if one["exp_alerts"]}
+    assert {rule["alert"] for rule in rules} == fired
+    known = {
+        metric._name
+        for module in (gauges, gateway_metrics, worker_metrics)
+        for metric in vars(module).values()
+        if isinstance(metric, Gauge)
+    }
+    runbook = (ROOT / "docs/howto/operate.md").read_text(encoding="utf-8")
+    for rule in rules:
+        assert set(re.findall(r"pagewire_\w+", rule["expr"])) <= known, rule["alert"]
+        assert rule["annotations"]["runbook"] == "docs/howto/operate.md#alerts"
+        assert f"| `{rule['alert']}` |" in runbook
+
+
 def test_what_nobody_can_say_is_not_shown_as_fine() -> None:
     dashboard = json.loads((ROOT / "infra/grafana/dashboards/pagewire.json").read_text(encoding="utf-8"))
     panels = {panel["title"]: panel for panel in dashboard["panels"]}
