@@ -13,7 +13,9 @@ import pytest
 from aiokafka import TopicPartition
 from aiokafka.errors import GroupAuthorizationFailedError, KafkaConnectionError
 from prometheus_client import REGISTRY
+from structlog.testing import capture_logs
 
+from adapters.kafka.access import KafkaDenied
 from pipelines.runtime import metrics
 from pipelines.runtime.errors import Permanent, Retryable
 from pipelines.runtime.record import Record
@@ -335,3 +337,11 @@ def test_what_has_not_happened_yet_is_a_zero() -> None:
     for outcome in ("ok", "parked", "dead"):
         labels = {"stage": "unheard", "lane": "bulk", "outcome": outcome}
         assert REGISTRY.get_sample_value("pagewire_events_total", labels) == 0
+
+
+async def test_a_refused_login_is_told_at_once_and_not_only_when_the_wait_is_over() -> None:
+    pause = module._at_start()
+    with capture_logs() as logs:
+        assert pause(Retryable("not there yet"), 1) is not None
+        assert [pause(KafkaDenied("PAGEWIRE_KAFKA_PASSWORD"), failures) for failures in (2, 3)] == [1.0, 1.0]
+    assert [line["error"] for line in logs] == ["PAGEWIRE_KAFKA_PASSWORD"]
