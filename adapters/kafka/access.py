@@ -43,6 +43,7 @@ FORBIDDEN: tuple[type[KafkaError], ...] = (
     ClusterAuthorizationFailedError,
     TransactionalIdAuthorizationFailed,
 )
+_USER = "our user or its password: PAGEWIRE_KAFKA_USER, PAGEWIRE_KAFKA_PASSWORD"
 MISSING_RIGHT = "`pagewire topics --acls` lists the rights that PAGEWIRE_KAFKA_USER, or our certificate, needs"
 
 
@@ -199,7 +200,8 @@ def why(err: BaseException, settings: KafkaSettings) -> str | None:
         if isinstance(one, TokenMissing):
             return f"gets no token from us: {one}"
         if isinstance(one, SaslAuthenticationFailed):
-            who = "the token of PAGEWIRE_KAFKA_OAUTH_CLIENT" if mechanism == "OAUTHBEARER" else _user(settings)
+            # Without the user's name: `/readyz` says this to everybody.
+            who = "the token of PAGEWIRE_KAFKA_OAUTH_CLIENT" if mechanism == "OAUTHBEARER" else _USER
             return f"refuses {who} ({', '.join(map(str, one.args)) or 'no reason given'})"
         if isinstance(one, UnsupportedSaslMechanismError):
             return f"does not know {mechanism}: PAGEWIRE_KAFKA_SASL_MECHANISM"
@@ -212,10 +214,6 @@ def why(err: BaseException, settings: KafkaSettings) -> str | None:
     if isinstance(err, KafkaConnectionError | ConnectionResetError):
         return _hung_up(settings)
     return None
-
-
-def _user(settings: KafkaSettings) -> str:
-    return f"user {settings.kafka_user!r} or its password: PAGEWIRE_KAFKA_USER, PAGEWIRE_KAFKA_PASSWORD"
 
 
 def _hung_up(settings: KafkaSettings) -> str:

@@ -153,8 +153,8 @@ async def test_who_is_refused_is_told_which_setting_to_look_at(managed: Managed)
     certificates = managed.kafka.certificates
     nobody = dict.fromkeys(("kafka_sasl_mechanism", "kafka_user", "kafka_password"))
     for settings, said in (
-        (managed.settings(kafka_password="x"), f"refuses user '{USER}' or its password: PAGEWIRE_KAFKA_USER"),
-        (managed.settings(kafka_user="x"), "refuses user 'x' or its password: PAGEWIRE_KAFKA_USER"),
+        (managed.settings(kafka_password="x"), "refuses our user or its password: PAGEWIRE_KAFKA_USER"),
+        (managed.settings(kafka_user="x"), "refuses our user or its password: PAGEWIRE_KAFKA_USER"),
         (managed.settings(kafka_ca=certificates.strange_ca), "PAGEWIRE_KAFKA_CA must be the file"),
         (managed.settings(kafka_ca=None), "PAGEWIRE_KAFKA_CA must be the file"),
         (managed.settings(kafka=managed.kafka.misnamed), "PAGEWIRE_KAFKA must name the server as its certificate does"),

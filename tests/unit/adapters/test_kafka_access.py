@@ -198,6 +198,7 @@ def test_a_refused_connection_names_the_setting(err: Exception, setting: str) ->
     assert said is not None
     assert setting in said
     assert "hush" not in said
+    assert "'us'" not in said  # `/readyz` tells everybody
 
 
 @pytest.mark.parametrize("protocol", ["PLAINTEXT", "SSL"])
