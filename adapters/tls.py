@@ -109,11 +109,11 @@ def handshake_failure(err: BaseException, setting: str, server: str, where: str)
         server: What it is called, `Kafka`; where: the setting that has its address.
     """
     for one in causes(err):
-        if not isinstance(one, ssl.SSLError) or not hasattr(one, "reason"):  # aiohttp's own say nothing themselves
-            continue
-        if isinstance(one, ssl.SSLCertVerificationError):
+        # aiohttp's own, which are of the same classes, say nothing themselves.
+        if isinstance(one, ssl.SSLCertVerificationError) and hasattr(one, "verify_code"):
             return _distrust(one, f"PAGEWIRE_{setting.upper()}", server, where)
-        return _alert(one, f"PAGEWIRE_{setting.upper()}", server, where)
+        if isinstance(one, ssl.SSLError) and hasattr(one, "reason"):
+            return _alert(one, f"PAGEWIRE_{setting.upper()}", server, where)
     return None
 
 
