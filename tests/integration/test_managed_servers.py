@@ -216,6 +216,7 @@ async def test_elasticsearch_is_trusted_by_its_authority_and_asked_by_a_key(mana
         assert "hush" not in str(caught.value)
 
 
+@pytest.mark.timeout(600)  # several processes' starts: seconds each, minutes where many share the machine
 def test_a_page_is_found_and_a_question_answered_with_the_listed_rights_alone(managed: Managed, tmp_path: Path) -> None:
     for name, secret in (("kafka", PASSWORD), ("elastic", KEY)):
         (tmp_path / name).write_text(f"{secret}\n")
@@ -244,8 +245,9 @@ def test_a_page_is_found_and_a_question_answered_with_the_listed_rights_alone(ma
             answer = client.post("/chat", json={"question": "What does a swim in the harbour pool cost?"}).json()
             assert "4 euros" in answer["answer"], answer
             assert client.get(f"/answers/{answer['request_id']}/events").status_code == 200
+            status = client.get(f"{gateway.url}/v1/admin/status").json()
+            assert (status["kafka"], status["elasticsearch"]) == (True, True), status
             for command in (
-                ("status", "--json"),
                 ("audit", instance.site),
                 ("rebuild", instance.site, "--from", "changes", "--promote"),
             ):
