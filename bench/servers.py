@@ -17,7 +17,7 @@ from elasticsearch import AsyncElasticsearch
 
 from adapters.elastic.bundle import Elastic
 from adapters.elastic.indexes import CONVERSATIONS, REBUILDS, RECEIPTS
-from adapters.kafka import bootstrap_servers, broker, ensure_topics, prefixed
+from adapters.kafka import bootstrap_servers, broker, connection, ensure_topics, prefixed
 from cli.engine import engine_settings
 from infra import engine
 from infra.engine import open_progress
@@ -57,7 +57,7 @@ async def _clear(settings: Settings) -> None:
             # Of a site that has receipts and no index Pagewire says that its index is gone.
             for index in (RECEIPTS, REBUILDS, CONVERSATIONS):
                 await _clear_site(elastic.es, index, site)
-    admin = AIOKafkaAdminClient(bootstrap_servers=bootstrap_servers(settings))
+    admin = AIOKafkaAdminClient(**connection(settings))
     await admin.start()
     try:
         ours = [name for name in await admin.list_topics() if name.startswith(settings.topic_prefix)]
@@ -86,9 +86,7 @@ async def pass_over(settings: Settings) -> None:
             name = prefixed(settings, stage.reads[0])
             ends = await client.ends([TopicPartition(name, number) for number in topics[name]])
             for group in stage.groups:
-                consumer = AIOKafkaConsumer(
-                    bootstrap_servers=bootstrap_servers(settings), group_id=group.name(settings.topic_prefix)
-                )
+                consumer = AIOKafkaConsumer(**connection(settings), group_id=group.name(settings.topic_prefix))
                 await consumer.start()
                 try:
                     consumer.assign(list(ends))

@@ -8,7 +8,7 @@ from aiokafka.admin import AIOKafkaAdminClient
 from aiokafka.protocol.api import Request, RequestStruct, Response
 from aiokafka.protocol.types import Array, Boolean, Int16, Int32, Int64, Schema, String
 
-from adapters.kafka import bootstrap_servers, prefixed
+from adapters.kafka import connection, prefixed
 from schemas.topics import TOPICS, Topic
 from wiring.settings import Settings
 
@@ -56,7 +56,7 @@ class _DescribeLogDirs(Request[_Question]):  # type: ignore[misc]
 
 async def topic_sizes(settings: Settings) -> dict[Topic, int]:
     """Bytes on disk of each topic, summed over partitions and over the brokers that hold them."""
-    admin: Any = AIOKafkaAdminClient(bootstrap_servers=bootstrap_servers(settings))
+    admin: Any = AIOKafkaAdminClient(**connection(settings))
     await admin.start()
     sizes = dict.fromkeys(TOPICS, 0)
     names = {prefixed(settings, topic): topic for topic in TOPICS}

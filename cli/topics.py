@@ -9,7 +9,9 @@ from typing import Annotated
 import typer
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 
+from adapters.elastic.rights import ROLE
 from adapters.kafka import Copying, Repaired, bootstrap_servers, ensure_topics, prefixed, repair_topics
+from adapters.kafka.rights import KafkaRight, kafka_rights
 from cli.output import err, explained, out, print_json, rows, table
 from schemas.topics import all_topics
 from wiring.addresses import addresses
@@ -27,11 +29,25 @@ Repair = Annotated[
 ]
 
 
-def topics(repair: Repair = False, json: Json = False) -> None:
+Acls = Annotated[
+    bool,
+    typer.Option(
+        "--acls",
+        help="Print the rights that Pagewire needs at Kafka (ACLs) and at Elasticsearch (a role), and ask no server. "
+        "`run`: gateway, workers and commands; `create`: this command, besides; `repair`: `--repair`, besides.",
+    ),
+]
+
+
+def topics(repair: Repair = False, acls: Acls = False, json: Json = False) -> None:
     """Create or check the topics, and show them; or give them the copies that they lack.
 
     Example: pagewire topics --repair
     """
+    if acls:
+        with explained():
+            _print_rights(list(kafka_rights(load())), json)
+        return
     with explained():
         settings = addresses(load())
         bootstrap = bootstrap_servers(settings)
@@ -58,6 +74,16 @@ def topics(repair: Repair = False, json: Json = False) -> None:
         print_json(lines)
     else:
         out.print(rows(table("topic", "key", "value", "policy", "about"), [list(line.values())[:5] for line in lines]))
+
+
+def _print_rights(rights: list[KafkaRight], json: bool) -> None:
+    if json:
+        print_json({"kafka": [asdict(right) for right in rights], "elasticsearch": ROLE})
+        return
+    lines = [(right.use, right.resource, right.name, right.pattern, ", ".join(right.operations)) for right in rights]
+    out.print(rows(table("for", "resource", "name", "pattern", "operations"), lines))
+    out.print("\nElasticsearch, as a role or as the role descriptor of an API key:", markup=False)
+    print_json(ROLE)
 
 
 class _Bars:

@@ -23,6 +23,7 @@ from connectors.cms.settings import KINDS
 from docs import codes_page, http_page, metrics_page
 from pipelines.runtime.settings import RetentionSettings, StepName, StepSettings
 from schemas.topics import TOPICS, dead_letter_topic
+from wiring.secret_files import SECRETS
 from wiring.settings import ChatSettings, KeySettings, Settings, SiteSettings
 from wiring.settings_file import FILE_ONLY
 
@@ -73,13 +74,17 @@ def _settings() -> str:
         "# Settings\n",
         "`pagewire.yaml` (another file: `PAGEWIRE_CONFIG`) holds any of these by its lower-case name; the environment",
         "variable wins. `OPENAI_API_KEY` and `OPENAI_BASE_URL` are read too. A wrong setting fails at start, named.\n",
+        "A setting marked *secret* may stand in a file: `PAGEWIRE_ADMIN_KEY_FILE=/run/secrets/admin_key` in place of",
+        "`PAGEWIRE_ADMIN_KEY`, and `admin_key_file` in `pagewire.yaml`. The file holds the secret alone, on one line;",
+        "it is read at start.\n",
     ]
     for group, names in _groups():
         lines += [f"## {group}\n", "| environment | default | |", "| --- | --- | --- |"]
         for name in names:
             field = Settings.model_fields[name]
             variable = f"`{name}` (file only)" if name in FILE_ONLY else f"`PAGEWIRE_{name.upper()}`"
-            lines.append(f"| {variable} | {_default(field)} | {_cell(field.description)} |")
+            mark = "*Secret.* " if name in SECRETS else ""
+            lines.append(f"| {variable} | {_default(field)} | {mark}{_cell(field.description)} |")
         lines.append("")
     for title, model in (
         ("A site", SiteSettings),
@@ -97,7 +102,7 @@ def _settings() -> str:
     lines += [
         "## A connector\n",
         "`kind` says which; how they are used: [connect.md](../howto/connect.md). A `secret` or `password` may be",
-        "`${NAME}`: then it is read from the environment variable NAME.\n",
+        "`${NAME}`: then it is read from the environment variable NAME, or from the file that NAME_FILE names.\n",
         "| kind | name | default | |",
         "| --- | --- | --- | --- |",
     ]

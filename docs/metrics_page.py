@@ -13,8 +13,9 @@ from pipelines.runtime import metrics as worker
 
 INTRODUCTION = """# Metrics
 
-In Prometheus' text format, without a key: a gateway's at `/metrics`, a worker's at the port of `metrics_port` (without
-that setting it serves none). Keep both from visitors ([how](../howto/deploy.md#a-reverse-proxy-with-tls)).
+In Prometheus' text format, without a key, at `/metrics` of the port that `metrics_port` names. Without that setting a
+worker serves none, and a gateway does at its public port: keep them from visitors then
+([how](../howto/deploy.md#a-reverse-proxy-with-tls)).
 `docker-compose.yml` brings Prometheus and a Grafana dashboard with them. Beside these there are the client's own
 `process_*` and `python_*`.
 

@@ -10,6 +10,7 @@ import uvicorn
 from fastapi import FastAPI
 
 from gateway.app import create_app
+from gateway.edge.metrics_port import metrics_served
 from gateway.operators.rebuild_runs import RebuildRuns
 from gateway.ports import Ports
 from pipelines.runtime.errors import PagewireError
@@ -48,7 +49,7 @@ async def run_gateway(settings: Settings, on_ready: Callable[[str], None]) -> No
     """Serve until SIGTERM or SIGINT; `on_ready` gets the URL.
 
     Raises:
-        PortTaken, ServiceMissing, Retryable: what is missing at the start.
+        PortTaken, SettingsError, ServiceMissing, Retryable: what is missing at the start.
     """
     with listen(settings.host, settings.port) as made:
         port = made.getsockname()[1]
@@ -88,4 +89,5 @@ async def run_gateway(settings: Settings, on_ready: Callable[[str], None]) -> No
                 timeout_graceful_shutdown=GRACE,
                 lifespan="on",
             )
-            await uvicorn.Server(config).serve(sockets=[made])
+            with metrics_served(settings.host, settings.metrics_port, app.state.edge.gauges):
+                await uvicorn.Server(config).serve(sockets=[made])

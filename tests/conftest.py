@@ -43,6 +43,10 @@ RINGS: dict[str, tuple[Callable[[], bool], str]] = {
     "fuzz": (lambda: _importable("schemathesis"), "make setup"),
     "attachments": (lambda: _importable("unstructured", "pypdf"), "make setup-attachments"),
     "package": (lambda: _importable("build", "uv"), "make setup"),
+    "promtool": (
+        lambda: shutil.which("promtool") is not None,
+        "apt-get install --no-install-recommends prometheus",
+    ),
     "wordpress": (
         wordpress_installed,
         "apt-get install --no-install-recommends "

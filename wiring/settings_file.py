@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from pathlib import Path
 from typing import Any, get_args
 
@@ -14,11 +14,17 @@ from pydantic import ValidationError
 from connectors.cms.settings import KINDS, variables
 from pipelines.runtime.errors import SettingsError
 from prompts.loader import DoubledKey, UniqueKeys
+from wiring import secret_files
+from wiring.secret_files import FILE_SETTINGS, SUFFIX
 from wiring.settings import Settings
 
 PREFIX = "PAGEWIRE_"
 # Read by the openai client's own names, so that a user's existing environment works.
-OPENAI_NAMES = {"OPENAI_API_KEY": "openai_api_key", "OPENAI_BASE_URL": "openai_base_url"}
+OPENAI_NAMES = {
+    "OPENAI_API_KEY": "openai_api_key",
+    "OPENAI_API_KEY_FILE": "openai_api_key_file",
+    "OPENAI_BASE_URL": "openai_base_url",
+}
 # Maps and lists have no sensible form in one environment variable.
 FILE_ONLY = frozenset({"sites", "keys", "steps"})
 
@@ -37,35 +43,67 @@ def load(env: Mapping[str, str] | None = None) -> Settings:
     elif env.get(PREFIX + "CONFIG"):
         raise SettingsError(f"PAGEWIRE_CONFIG: no such file: {path}")
     named = _fill_in(values, env, path)
+    openai = {OPENAI_NAMES[name]: value for name, value in env.items() if name in OPENAI_NAMES and value}
+    values = _over(_over(openai, values), _from_environment(env, named, path))
+    files = secret_files.put_in(values)
+    try:
+        return Settings.model_validate(values)
+    except ValidationError as err:
+        raise SettingsError("; ".join(_problem(e, path, files) for e in err.errors(include_url=False))) from None
+
+
+def _from_environment(env: Mapping[str, str], named: Set[str], path: Path) -> dict[str, Any]:
+    """What the variables say. `named`: those that the file asks for. Raises: SettingsError."""
+    values: dict[str, Any] = {}
     for name, value in env.items():
-        if name in OPENAI_NAMES and value:
-            values.setdefault(OPENAI_NAMES[name], value)
         if not name.startswith(PREFIX) or name == PREFIX + "CONFIG":
             continue
         key = name.removeprefix(PREFIX).lower()
         if key in FILE_ONLY:
             raise SettingsError(f"{name}: {key} are set in {path}, they do not fit into one variable")
-        if key not in Settings.model_fields:
+        if key not in Settings.model_fields and key not in FILE_SETTINGS:
             if name in named:
                 continue
             close = _close(key)
             raise SettingsError(f"{name}: no such setting" + (f"; did you mean {_variable(close)}?" if close else ""))
         if value:
             values[key] = value
-    try:
-        return Settings.model_validate(values)
-    except ValidationError as err:
-        raise SettingsError("; ".join(_problem(e, path) for e in err.errors(include_url=False))) from None
+    return values
+
+
+def _over(lower: dict[str, Any], upper: dict[str, Any]) -> dict[str, Any]:
+    """Both; where both say something of a setting, be it itself or the file of a secret, what `upper` says.
+
+    Raises:
+        SettingsError: one of them says a secret in both ways.
+    """
+    for values in (lower, upper):
+        for file, name in FILE_SETTINGS.items():
+            if file in values and name in values:
+                raise SettingsError(f"{name} and {file} ({_variable(name)}, {_variable(file)}): give one of them")
+    said = {FILE_SETTINGS.get(key, key) for key in upper}
+    return {key: value for key, value in lower.items() if FILE_SETTINGS.get(key, key) not in said} | upper
 
 
 def _fill_in(values: dict[str, Any], env: Mapping[str, str], path: Path) -> set[str]:
-    """Put in the secrets that the file names as `${NAME}`; returns the names. Raises: SettingsError."""
+    """Put in the secrets that the file names as `${NAME}`, from NAME or the file that NAME_FILE names.
+
+    Returns:
+        The names of these variables.
+
+    Raises:
+        SettingsError.
+    """
     named = set()
     for where, connector, key, variable in variables(values):
-        if not env.get(variable):
-            raise SettingsError(f"{'.'.join(where)} ({path}): the environment variable {variable} is not set")
-        connector[key] = env[variable]
-        named.add(variable)
+        said, file = f"{'.'.join(where)} ({path})", variable + SUFFIX.upper()
+        if env.get(variable):
+            connector[key] = env[variable]
+        elif env.get(file):
+            connector[key] = secret_files.read(Path(env[file]), f"{said}: {file}")
+        else:
+            raise SettingsError(f"{said}: the environment variable {variable} is not set, nor is {file}")
+        named |= {variable, file}
     return named
 
 
@@ -87,7 +125,7 @@ def _read_yaml(path: Path) -> dict[str, Any]:
     return {str(key): value for key, value in loaded.items()}
 
 
-def _problem(error: Any, path: Path) -> str:
+def _problem(error: Any, path: Path, files: Mapping[str, Path]) -> str:
     said = error["msg"].removeprefix("Value error, ")
     if not error["loc"]:  # about several settings together: names them itself
         return str(said)
@@ -99,6 +137,8 @@ def _problem(error: Any, path: Path) -> str:
         return f"{where} ({path}): no such setting" + (f"; did you mean {close}?" if close else "")
     if error["type"] in ("union_tag_invalid", "union_tag_not_found"):
         return f"{where} ({path}): {_kind(error['ctx'].get('tag'))}"
+    if where in files:
+        return f"{where + SUFFIX} ({_variable(where + SUFFIX)}): {files[where]}: {said}"
     settable = where in Settings.model_fields and where not in FILE_ONLY
     return f"{where} ({f'{_variable(where)} or ' if settable else ''}{path}): {said}"
 

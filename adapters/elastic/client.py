@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from typing import Any
 
 from elastic_transport import ConnectionError as TransportConnectionError
 from elastic_transport import ConnectionTimeout, TransportError
@@ -12,7 +13,8 @@ from elasticsearch import ApiError, AsyncElasticsearch, OrjsonSerializer
 from elasticsearch.serializer import NdjsonSerializer
 
 from adapters.elastic.settings import ElasticSettings
-from pipelines.runtime.errors import READ_AT_START, Kind, PagewireError, Permanent, Retryable
+from adapters.tls import handshake_failure
+from pipelines.runtime.errors import READ_AT_START, Kind, PagewireError, Permanent, Retryable, SettingsError
 
 REQUEST_TIMEOUT = 20.0  # seconds
 # 429: queue full or a disk-full block, 5xx: no master, shard not yet allocated. All pass.
@@ -27,7 +29,7 @@ class ElasticsearchDown(Retryable):
 
 
 class ElasticsearchDenied(ElasticsearchDown):
-    """Elasticsearch does not take our key or password, or they may not do this: PAGEWIRE_ELASTICSEARCH_API_KEY."""
+    """Elasticsearch does not take our key or password, or they may not do this, or we do not trust its certificate."""
 
     code = "elasticsearch-denied"
 
@@ -64,22 +66,43 @@ class OrjsonLines(OrjsonSerializer, NdjsonSerializer):
 
 
 def connect(url: str, settings: ElasticSettings) -> AsyncElasticsearch:
-    """A client without retries of its own: who calls knows better when to try again."""
+    """A client that does not try a node again: who calls knows better when.
+
+    Args:
+        url: One, or those of several nodes with commas between them.
+
+    Raises:
+        SettingsError: the file of the authority is no longer there.
+    """
     key, user, password = (
         settings.elasticsearch_api_key,
         settings.elasticsearch_user,
         settings.elasticsearch_password,
     )
+    urls = [one.strip() for one in url.split(",")]
     return AsyncElasticsearch(
-        url,
+        urls,
         api_key=key.get_secret_value() if key else None,
         # The client takes one of the two: the key wins.
         basic_auth=(user, password.get_secret_value()) if user and password and not key else None,
         request_timeout=REQUEST_TIMEOUT,
-        max_retries=0,
+        # Where a node cannot be reached the next one is asked, each once. A write may so be done twice: that ends the
+        # same, here as everywhere.
+        max_retries=len(urls) - 1,
         retry_on_timeout=False,
+        retry_on_status=(),
+        **_tls(urls, settings),
         serializers={serializer.mimetype: serializer for serializer in (OrjsonSerializer(), OrjsonLines())},
     )
+
+
+def _tls(urls: Sequence[str], settings: ElasticSettings) -> dict[str, Any]:
+    if not any(url.startswith("https:") for url in urls):
+        return {}
+    try:
+        return {"ssl_context": settings.elasticsearch_tls.context()}
+    except ValueError as err:  # it was there at the start
+        raise SettingsError(str(err)) from None
 
 
 @contextmanager
@@ -92,12 +115,15 @@ def explained(doing: str) -> Iterator[None]:
     try:
         yield
     except (TransportConnectionError, ConnectionTimeout) as err:
+        said = handshake_failure(err, "elasticsearch", "Elasticsearch", "PAGEWIRE_ELASTICSEARCH")
+        if said is not None:
+            raise ElasticsearchDenied(f"{doing}: {said}; {READ_AT_START}") from err
         raise ElasticsearchDown(f"{doing}: Elasticsearch does not answer ({type(err).__name__})") from err
     except ApiError as err:
         status = err.meta.status
         # A shard that is not allocated yet answers 404-like "no such shard" as 503; a missing index stays 404.
         kind = refusal(status, str(err)) or ElasticsearchRefused
-        raise kind(f"{doing}: Elasticsearch answered {status}: {err.message}{_hint(kind)}") from err
+        raise kind(f"{doing}: Elasticsearch answered {status}: {err.message}{_hint(kind, status)}") from err
     except TransportError as err:
         raise ElasticsearchDown(f"{doing}: {err.message}") from err
 
@@ -118,6 +144,12 @@ def refusal(status: int, said: str) -> type[PagewireError] | None:
     return ElasticsearchDown if status in TRANSIENT else None
 
 
-def _hint(kind: type[PagewireError]) -> str:
-    asked = f"; is PAGEWIRE_ELASTICSEARCH_API_KEY right, and still valid? {READ_AT_START}"
-    return asked if kind is ElasticsearchDenied else ""
+def _hint(kind: type[PagewireError], status: int) -> str:
+    if kind is not ElasticsearchDenied:
+        return ""
+    if status == 403:
+        return "; `pagewire topics --acls` lists the privileges that our key or user needs"
+    asked = (
+        "is PAGEWIRE_ELASTICSEARCH_API_KEY (or PAGEWIRE_ELASTICSEARCH_USER and its password) right, and still valid?"
+    )
+    return f"; {asked} {READ_AT_START}"

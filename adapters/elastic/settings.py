@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Self
 
 from pydantic import Field, SecretStr, model_validator
 
+from adapters.tls import TlsFiles
 from pipelines.runtime.settings import SettingsGroup
+
+_NODE = r"https?://[^/@,\s]+:\d+(/[^,\s]*)?"
 
 
 class ElasticSettings(SettingsGroup):
@@ -14,8 +18,17 @@ class ElasticSettings(SettingsGroup):
 
     elasticsearch: str | None = Field(
         default=None,
-        pattern=r"^https?://[^/@\s]+:\d+(/\S*)?$",  # its client wants the port; user and password are settings
-        description="URL with port, `https://host:9200`; default: the local engine.",
+        # Its client wants the port; user and password are settings.
+        pattern=rf"^{_NODE}(\s*,\s*{_NODE})*$",
+        description="URL with port, `https://host:9200`, or those of several nodes with commas between them: while one "
+        "does not answer, the others are asked. Default: the local engine.",
+    )
+    elasticsearch_ca: Path | None = Field(
+        default=None,
+        description="PEM file of the authority that signed the nodes' certificates; default: those of the system.",
+    )
+    elasticsearch_check_hostname: bool = Field(
+        default=True, description="Whether a node's certificate must be for the name it is reached by."
     )
     shards: int = Field(default=1, ge=1, description="Primary shards of new indexes.")
     replicas: int = Field(default=0, ge=0, description="Replicas of new indexes (1 or more in production).")
@@ -24,6 +37,25 @@ class ElasticSettings(SettingsGroup):
     )
     elasticsearch_user: str | None = Field(default=None, description="User of Elasticsearch; needs the password too.")
     elasticsearch_password: SecretStr | None = Field(default=None, description="Password of that user.")
+
+    @property
+    def elasticsearch_nodes(self) -> list[str]:
+        """The URLs."""
+        return [url.strip() for url in (self.elasticsearch or "").split(",") if url.strip()]
+
+    @property
+    def elasticsearch_tls(self) -> TlsFiles:
+        """What TLS needs, where a node's URL begins with https."""
+        return TlsFiles("elasticsearch", self.elasticsearch_ca, check_hostname=self.elasticsearch_check_hostname)
+
+    @model_validator(mode="after")
+    def _files_are_there(self) -> Self:
+        if self.elasticsearch_ca is None:
+            return self
+        if any(url.startswith("http:") for url in self.elasticsearch_nodes):
+            raise ValueError("elasticsearch_ca (PAGEWIRE_ELASTICSEARCH_CA): PAGEWIRE_ELASTICSEARCH is no https:// URL")
+        self.elasticsearch_tls.context()  # reads the file now: what is wrong with it is said at the start
+        return self
 
     @model_validator(mode="after")
     def _user_with_password(self) -> Self:

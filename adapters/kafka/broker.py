@@ -11,7 +11,8 @@ from aiokafka import AIOKafkaConsumer, TopicPartition
 from aiokafka.admin import AIOKafkaAdminClient
 from aiokafka.errors import GroupCoordinatorNotAvailableError
 
-from adapters.kafka.client import REQUEST_TIMEOUT, bootstrap_servers, close, from_broker
+from adapters.kafka.access import connection, started
+from adapters.kafka.client import REQUEST_TIMEOUT, close, from_broker
 from adapters.kafka.settings import KafkaSettings
 
 COORDINATOR_POLL = 0.2  # seconds
@@ -28,15 +29,16 @@ class GroupLag:
 class Broker:
     """Two clients of one broker; its answers."""
 
-    def __init__(self, bootstrap: str) -> None:
+    def __init__(self, settings: KafkaSettings) -> None:
+        self._settings = settings
         timeout_ms = int(REQUEST_TIMEOUT * 1000)
-        self._admin = AIOKafkaAdminClient(bootstrap_servers=bootstrap, request_timeout_ms=timeout_ms)
+        self._admin = AIOKafkaAdminClient(**connection(settings), request_timeout_ms=timeout_ms)
         # Without a group: only to ask for the ends of partitions.
-        self._reader = AIOKafkaConsumer(bootstrap_servers=bootstrap, request_timeout_ms=timeout_ms)
+        self._reader = AIOKafkaConsumer(**connection(settings), request_timeout_ms=timeout_ms)
 
     async def start(self) -> None:
         """Raises: Retryable."""
-        await from_broker(self._admin.start(), "connect")
+        await started(from_broker(self._admin.start(), "connect"), self._settings)
         await from_broker(self._reader.start(), "connect")
 
     async def stop(self) -> None:
@@ -116,7 +118,7 @@ class Broker:
 @asynccontextmanager
 async def broker(settings: KafkaSettings) -> AsyncIterator[Broker]:
     """A connected Broker. Raises: Retryable."""
-    client = Broker(bootstrap_servers(settings))
+    client = Broker(settings)
     try:
         await client.start()
         yield client

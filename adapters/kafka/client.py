@@ -10,8 +10,9 @@ import structlog
 from aiokafka.errors import KafkaError
 from aiokafka.partitioner import murmur2
 
+from adapters.kafka.access import KafkaDenied, forbidden
 from adapters.kafka.settings import KafkaSettings
-from pipelines.runtime.errors import Retryable, SettingsError
+from pipelines.runtime.errors import Retryable
 from pipelines.runtime.record import Lane
 from pipelines.runtime.stages import StageGroup
 from schemas.topics import Topic
@@ -26,13 +27,6 @@ METADATA_AGE = 5.0  # seconds until a client hears of partitions that a topic ha
 CLOSE_TIMEOUT = 5.0  # seconds; what is not confirmed by then is not acknowledged either, and comes again
 
 Value = TypeVar("Value")
-
-
-def bootstrap_servers(settings: KafkaSettings) -> str:
-    """The configured brokers, `host:port,...`. Raises: SettingsError: none is named."""
-    if settings.kafka is None:
-        raise SettingsError("kafka (PAGEWIRE_KAFKA): no broker is named, and no local engine's address was filled in")
-    return settings.kafka
 
 
 def prefixed(settings: KafkaSettings, topic: Topic) -> str:
@@ -54,11 +48,13 @@ async def from_broker(question: Awaitable[Value], what: str) -> Value:
     """The broker's answer; `what` completes "cannot ..." for the error.
 
     Raises:
-        Retryable: no answer in time, or an error of the broker.
+        KafkaDenied: a right is missing. Retryable: no answer in time, or an error of the broker.
     """
     try:
         return await _within(ANSWER_TIMEOUT, question)
     except (KafkaError, TimeoutError, OSError) as err:
+        if (said := forbidden(err)) is not None:
+            raise KafkaDenied(f"Kafka: cannot {what}: {said}") from err
         raise Retryable(f"Kafka: cannot {what}: {err!r}") from err
 
 

@@ -22,7 +22,8 @@ from typing import Any, Self
 from aiokafka import AIOKafkaConsumer, TopicPartition
 from aiokafka.errors import KafkaError
 
-from adapters.kafka import bootstrap_servers, partition_of, prefixed
+from adapters.kafka import partition_of, prefixed
+from adapters.kafka.access import KafkaDenied, connection, forbidden, started
 from adapters.kafka.client import METADATA_AGE, REQUEST_TIMEOUT
 from adapters.kafka.settings import KafkaSettings
 from pipelines.runtime.errors import Retryable
@@ -46,9 +47,18 @@ class KafkaDown(Retryable):
     code = "kafka-unavailable"
 
 
-def _consumer(bootstrap: str, wait_ms: int) -> AIOKafkaConsumer:
+def _down(doing: str, err: Exception) -> Retryable:
+    """What an error of the client means to who wanted to read."""
+    if isinstance(err, KafkaDenied):
+        return KafkaDenied(f"{doing}: {err}")
+    if (said := forbidden(err)) is not None:
+        return KafkaDenied(f"{doing}: {said}")
+    return KafkaDown(f"{doing}: {err!r}")
+
+
+def _consumer(settings: KafkaSettings, wait_ms: int) -> AIOKafkaConsumer:
     return AIOKafkaConsumer(
-        bootstrap_servers=bootstrap,
+        **connection(settings),
         enable_auto_commit=False,
         request_timeout_ms=int(REQUEST_TIMEOUT * 1000),  # shorter than READ_TIMEOUT, see adapters.kafka.client
         auto_offset_reset="earliest",
@@ -93,7 +103,7 @@ class LogTail:
     """
 
     def __init__(self, settings: KafkaSettings, topic: Topic, deliver: Callable[[Record], None]) -> None:
-        self._bootstrap = bootstrap_servers(settings)
+        self._settings = settings
         self._topic = prefixed(settings, topic)
         self._deliver = deliver
         self._next: dict[int, int] = {}
@@ -124,19 +134,19 @@ class LogTail:
 
     async def start(self) -> None:
         """Raises: KafkaDown."""
-        consumer, asking = _consumer(self._bootstrap, POLL_MS), _consumer(self._bootstrap, POLL_MS)
+        consumer, asking = _consumer(self._settings, POLL_MS), _consumer(self._settings, POLL_MS)
         try:
             async with asyncio.timeout(READ_TIMEOUT):
-                await asking.start()
+                await started(asking.start(), self._settings)
                 await consumer.start()
                 await _partitions(asking, self._topic)
                 assigned = [TopicPartition(self._topic, p) for p in await _partitions(consumer, self._topic)]
                 _hold(consumer, *assigned)
                 ends = await consumer.end_offsets(assigned)
-        except (KafkaError, TimeoutError) as err:
+        except (KafkaError, KafkaDenied, TimeoutError) as err:
             await asking.stop()
             await consumer.stop()
-            raise KafkaDown(f"following {self._topic}: {err!r}") from err
+            raise _down(f"following {self._topic}", err) from err
         for tp, end in ends.items():
             consumer.seek(tp, end)
             self._next[tp.partition] = end
@@ -191,7 +201,7 @@ class LogReader:
     """Reads stretches of one partition, one at a time; connects when first used."""
 
     def __init__(self, settings: KafkaSettings, topic: Topic) -> None:
-        self._bootstrap = bootstrap_servers(settings)
+        self._settings = settings
         self._topic = prefixed(settings, topic)
         self._consumer: AIOKafkaConsumer | None = None
         self._lock = asyncio.Lock()
@@ -214,9 +224,9 @@ class LogReader:
             try:
                 async with asyncio.timeout(READ_TIMEOUT):
                     return await self._read(partition, start, end)
-            except (KafkaError, TimeoutError) as err:
+            except (KafkaError, KafkaDenied, TimeoutError) as err:
                 await self.aclose()
-                raise KafkaDown(f"reading {self._topic}/{partition} from {start}: {err!r}") from err
+                raise _down(f"reading {self._topic}/{partition} from {start}", err) from err
 
     async def of_key(self, key: str, since_ms: int) -> list[Record]:
         """Records of one key written at `since_ms` (since 1970) or later.
@@ -229,9 +239,9 @@ class LogReader:
                 async with asyncio.timeout(READ_TIMEOUT):
                     count = len(await _partitions(await self._connected(), self._topic))
                     records = await self._since(partition_of(key.encode(), count), since_ms)
-            except (KafkaError, TimeoutError) as err:
+            except (KafkaError, KafkaDenied, TimeoutError) as err:
                 await self.aclose()
-                raise KafkaDown(f"reading {self._topic} for {key}: {err!r}") from err
+                raise _down(f"reading {self._topic} for {key}", err) from err
         return [record for record in records if record.key == key.encode()]
 
     async def since(self, since_ms: int) -> list[Record]:
@@ -245,9 +255,9 @@ class LogReader:
                 async with asyncio.timeout(READ_TIMEOUT):
                     numbers = await _partitions(await self._connected(), self._topic)
                     return [record for number in numbers for record in await self._since(number, since_ms)]
-            except (KafkaError, TimeoutError) as err:
+            except (KafkaError, KafkaDenied, TimeoutError) as err:
                 await self.aclose()
-                raise KafkaDown(f"reading {self._topic} since {since_ms}: {err!r}") from err
+                raise _down(f"reading {self._topic} since {since_ms}", err) from err
 
     async def _since(self, partition: int, since_ms: int) -> list[Record]:
         consumer = await self._connected()
@@ -257,9 +267,9 @@ class LogReader:
 
     async def _connected(self) -> AIOKafkaConsumer:
         if self._consumer is None:
-            consumer = _consumer(self._bootstrap, READ_MS)
+            consumer = _consumer(self._settings, READ_MS)
             try:
-                await consumer.start()
+                await started(consumer.start(), self._settings)
             except BaseException:
                 await consumer.stop()
                 raise

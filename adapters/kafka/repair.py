@@ -18,6 +18,7 @@ from aiokafka.admin import AIOKafkaAdminClient
 from aiokafka.errors import for_code
 from aiokafka.protocol.admin import AlterPartitionReassignmentsRequest, ListPartitionReassignmentsRequest
 
+from adapters.kafka.access import connection, denied, started
 from adapters.kafka.client import REQUEST_TIMEOUT, close, from_broker, prefixed
 from adapters.kafka.settings import KafkaSettings
 from adapters.kafka.topics import ensure_topics, least_in_sync
@@ -73,9 +74,9 @@ async def repair_topics(
         Retryable: too few brokers are there, or the broker does not answer.
         TopicMismatch: Kafka refuses the reassignment.
     """
-    admin = AIOKafkaAdminClient(bootstrap_servers=bootstrap, request_timeout_ms=TIMEOUT_MS)
+    admin = AIOKafkaAdminClient(**connection(settings, bootstrap), request_timeout_ms=TIMEOUT_MS)
     try:
-        await from_broker(admin.start(), "connect")
+        await started(from_broker(admin.start(), "connect"), settings, bootstrap)
         repaired = await _repair(admin, settings, said)
     finally:
         await close(admin.close())
@@ -189,6 +190,8 @@ async def _ask(admin: Any, request: Any, what: str) -> Any:
 
 
 def _check(code: int, message: str | None, what: str) -> None:
+    if missing_right := denied(code, what):
+        raise missing_right
     if code:
         error = for_code(code)
         raise (Retryable if error.retriable else TopicMismatch)(f"{what}: {error.__name__} {message or ''}".rstrip())

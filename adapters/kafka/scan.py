@@ -12,7 +12,8 @@ from typing import Self
 
 from aiokafka import AIOKafkaConsumer, TopicPartition
 
-from adapters.kafka.client import REQUEST_TIMEOUT, bootstrap_servers, close, from_broker, prefixed
+from adapters.kafka.access import connection, started
+from adapters.kafka.client import REQUEST_TIMEOUT, close, from_broker, prefixed
 from adapters.kafka.log import record_of
 from adapters.kafka.settings import KafkaSettings
 from pipelines.runtime.record import Record
@@ -30,10 +31,11 @@ class LogScan:
     """`async with LogScan(settings, CHANGES) as scan: async for batch in scan.read(until=await scan.ends()): ...`"""
 
     def __init__(self, settings: KafkaSettings, topic: Topic) -> None:
+        self._settings = settings
         self._topic = prefixed(settings, topic)
         self._partitions: list[TopicPartition] = []
         self._consumer = AIOKafkaConsumer(
-            bootstrap_servers=bootstrap_servers(settings),
+            **connection(settings),
             enable_auto_commit=False,
             auto_offset_reset="earliest",
             fetch_max_wait_ms=POLL_MS,
@@ -45,7 +47,7 @@ class LogScan:
     async def __aenter__(self) -> Self:
         """Raises: Retryable: no broker, or no such topic."""
         try:
-            await from_broker(self._consumer.start(), "connect")
+            await started(from_broker(self._consumer.start(), "connect"), self._settings)
             first = TopicPartition(self._topic, 0)
             self._consumer.assign([first])  # a client knows only the topics it was made to ask about
             self._consumer.pause(first)  # nothing is wanted yet, and a fetch at the end would hold up the next one

@@ -12,10 +12,10 @@ import structlog
 from aiokafka import AIOKafkaProducer
 from aiokafka.errors import KafkaError, MessageSizeTooLargeError, RecordTooLargeError
 
+from adapters.kafka.access import KafkaDenied, connection, forbidden, started
 from adapters.kafka.client import (
     METADATA_AGE,
     REQUEST_TIMEOUT,
-    bootstrap_servers,
     close,
     from_broker,
     partition_of,
@@ -92,7 +92,7 @@ class KafkaSender:
 
     async def _new_producer(self) -> Any:
         producer = AIOKafkaProducer(
-            bootstrap_servers=bootstrap_servers(self._settings),
+            **connection(self._settings),
             client_id="pagewire",
             acks="all",
             enable_idempotence=True,
@@ -105,7 +105,7 @@ class KafkaSender:
             metadata_max_age_ms=int(METADATA_AGE * 1000),
         )
         try:
-            await from_broker(producer.start(), "start a producer")
+            await started(from_broker(producer.start(), "start a producer"), self._settings)
         except BaseException:
             await close(producer.stop())
             raise
@@ -193,7 +193,7 @@ class KafkaSender:
                 f"message for {name} has {len(value or b'')} bytes; the bus takes {MAX_MESSAGE_BYTES}"
             ) from err
         except (KafkaError, TimeoutError) as err:
-            raise Retryable(f"Kafka takes no message for {name}: {err!r}") from err
+            raise self._refused(err, f"Kafka takes no message for {name}") from err
         return _Queued(producer, name, future)
 
     async def _confirmed(self, queued: _Queued) -> Sent:
@@ -205,8 +205,13 @@ class KafkaSender:
                 await self._replace(queued.producer)
             if isinstance(err, MessageSizeTooLargeError | RecordTooLargeError):
                 raise TooLarge(f"Kafka refuses a message for {queued.topic} as too large") from err
-            raise Retryable(f"Kafka did not confirm a message for {queued.topic}: {err!r}") from err
+            raise self._refused(err, f"Kafka did not confirm a message for {queued.topic}") from err
         return Sent(confirmed.partition, confirmed.offset)
+
+    def _refused(self, err: Exception, what: str) -> Retryable:
+        if (said := forbidden(err)) is not None:
+            return KafkaDenied(f"{what}: {said}")
+        return Retryable(f"{what}: {err!r}")
 
     def _running(self) -> Any:
         if self._producer is None:

@@ -1,16 +1,134 @@
-"""Where Kafka is, and how topics are made in it."""
+"""Where Kafka is, who we are there, and how topics are made in it."""
 
 from __future__ import annotations
 
-from pydantic import Field
+import re
+from pathlib import Path
+from typing import Literal, Self
 
+from pydantic import Field, SecretStr, field_validator, model_validator
+
+from adapters.tls import TlsFiles
 from pipelines.runtime.settings import SettingsGroup
+
+# Names as Kafka's own clients have them, so that a provider's page can be copied.
+SecurityProtocol = Literal["PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"]
+SaslMechanism = Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER"]
+_SERVER = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[^\s:/@,\[\]]+):\d{1,5}")
 
 
 class KafkaSettings(SettingsGroup):
     """The bus."""
 
-    kafka: str | None = Field(default=None, description="Bootstrap servers `host:port,...`; default: the local engine.")
+    kafka: str | None = Field(
+        default=None,
+        description="Bootstrap servers `host:port,...`, several for the day one is away; default: the local engine.",
+    )
+    kafka_security_protocol: SecurityProtocol = Field(
+        default="PLAINTEXT",
+        description="`SSL` and `SASL_SSL` are TLS, `SASL_*` log in; Kafka calls it `security.protocol`.",
+    )
+    kafka_ca: Path | None = Field(
+        default=None,
+        description="PEM file of the authority that signed the brokers' certificates; default: those of the system.",
+    )
+    kafka_certificate: Path | None = Field(
+        default=None, description="PEM file of our own certificate, where brokers ask for one (mutual TLS)."
+    )
+    kafka_certificate_key: Path | None = Field(
+        default=None, description="PEM file of its key; default: in the same file."
+    )
+    kafka_certificate_password: SecretStr | None = Field(default=None, description="Password of that key.")
+    kafka_check_hostname: bool = Field(
+        default=True, description="Whether a broker's certificate must be for the name it is reached by."
+    )
+    kafka_sasl_mechanism: SaslMechanism | None = Field(
+        default=None, description="How we log in, with `SASL_SSL` and `SASL_PLAINTEXT`."
+    )
+    kafka_user: str | None = Field(default=None, description="User of `PLAIN` and `SCRAM-*`.")
+    kafka_password: SecretStr | None = Field(default=None, description="Password of that user.")
+    kafka_oauth_url: str | None = Field(
+        default=None,
+        pattern=r"^https?://[^\s@]+$",
+        description="Token endpoint of `OAUTHBEARER`: OAuth 2.0 client credentials (RFC 6749, section 4.4).",
+    )
+    kafka_oauth_client: str | None = Field(default=None, description="Client id at the token endpoint.")
+    kafka_oauth_secret: SecretStr | None = Field(default=None, description="Secret of that client.")
+    kafka_oauth_scope: str | None = Field(default=None, description="Scope to ask for, where the endpoint wants one.")
     topic_prefix: str = Field(default="", pattern=r"^[A-Za-z0-9._-]*$", description="Put before every topic and group.")
     partitions: int = Field(default=4, ge=1, le=1000, description="Partitions of new topics.")
     replication: int = Field(default=1, ge=1, description="Copies of new topics (3 in production).")
+
+    @field_validator("kafka")
+    @classmethod
+    def _servers(cls, value: str | None) -> str | None:
+        if value is None:
+            return None
+        servers = [server for server in map(str.strip, value.split(",")) if server]
+        for number, server in enumerate(servers, 1):
+            if not _SERVER.fullmatch(server):  # not repeated here: somebody may have put a password in
+                raise ValueError(f"server {number} is not `host:port`; servers are written `one:9092,two:9092`")
+        if not servers:
+            raise ValueError("must name a server, `host:port`")
+        return ",".join(servers)
+
+    @property
+    def kafka_tls(self) -> TlsFiles | None:
+        """What TLS needs; None: it is off."""
+        if self.kafka_security_protocol not in ("SSL", "SASL_SSL"):
+            return None
+        password = self.kafka_certificate_password
+        return TlsFiles(
+            "kafka",
+            self.kafka_ca,
+            self.kafka_certificate,
+            self.kafka_certificate_key,
+            password.get_secret_value() if password else None,
+            self.kafka_check_hostname,
+        )
+
+    @model_validator(mode="after")
+    def _security_complete(self) -> Self:
+        protocol = self.kafka_security_protocol
+        if tls := self.kafka_tls:
+            tls.context()  # reads the files now: what is wrong with them is said at the start
+        elif given := [name for name in _TLS_ONLY if getattr(self, name) is not None]:
+            raise ValueError(
+                f"{_named(given[0])}: there is no TLS with kafka_security_protocol {protocol}; "
+                "PAGEWIRE_KAFKA_SECURITY_PROTOCOL=SSL or SASL_SSL"
+            )
+        if self.kafka_certificate is None and (self.kafka_certificate_key or self.kafka_certificate_password):
+            raise ValueError(f"{_named('kafka_certificate')}: there is a key or its password, but no certificate")
+        mechanism = self.kafka_sasl_mechanism
+        if mechanism is None:
+            if protocol.startswith("SASL_"):
+                raise ValueError(
+                    f"{_named('kafka_sasl_mechanism')}: kafka_security_protocol {protocol} needs one: PLAIN, "
+                    "SCRAM-SHA-256, SCRAM-SHA-512 or OAUTHBEARER"
+                )
+        elif not protocol.startswith("SASL_"):
+            raise ValueError(
+                f"{_named('kafka_sasl_mechanism')}: nobody logs in with kafka_security_protocol {protocol}; "
+                "PAGEWIRE_KAFKA_SECURITY_PROTOCOL=SASL_SSL"
+            )
+        for name in _NEEDED.get(mechanism or "", ()):
+            if getattr(self, name) is None:
+                raise ValueError(f"{_named(name)}: kafka_sasl_mechanism {mechanism} needs it")
+        for name in _LOGIN - set(_NEEDED.get(mechanism or "", ())):
+            if getattr(self, name) is not None:
+                raise ValueError(
+                    f"{_named(name)}: kafka_sasl_mechanism "
+                    + (f"{mechanism} does not use it" if mechanism else "is not set, so nobody would use it")
+                )
+        return self
+
+
+_TLS_ONLY = ("kafka_ca", "kafka_certificate", "kafka_certificate_key", "kafka_certificate_password")
+_USER = ("kafka_user", "kafka_password")
+_OAUTH = ("kafka_oauth_url", "kafka_oauth_client", "kafka_oauth_secret")
+_LOGIN = {*_USER, *_OAUTH}
+_NEEDED = {"PLAIN": _USER, "SCRAM-SHA-256": _USER, "SCRAM-SHA-512": _USER, "OAUTHBEARER": _OAUTH}
+
+
+def _named(setting: str) -> str:
+    return f"{setting} (PAGEWIRE_{setting.upper()})"

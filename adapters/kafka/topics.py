@@ -12,6 +12,7 @@ from aiokafka.admin import AIOKafkaAdminClient, NewTopic
 from aiokafka.admin.config_resource import ConfigResource, ConfigResourceType
 from aiokafka.errors import InvalidReplicationFactorError, TopicAlreadyExistsError, for_code
 
+from adapters.kafka.access import connection, denied, started
 from adapters.kafka.client import REQUEST_TIMEOUT, close, from_broker, prefixed
 from adapters.kafka.settings import KafkaSettings
 from pipelines.runtime.errors import Retryable, TopicMismatch
@@ -39,9 +40,9 @@ async def ensure_topics(
     Raises:
         Retryable: the broker does not answer. TopicMismatch: names the topic and what is wrong with it.
     """
-    admin = AIOKafkaAdminClient(bootstrap_servers=bootstrap, request_timeout_ms=int(REQUEST_TIMEOUT * 1000))
+    admin = AIOKafkaAdminClient(**connection(settings, bootstrap), request_timeout_ms=int(REQUEST_TIMEOUT * 1000))
     try:
-        await from_broker(admin.start(), "connect")
+        await started(from_broker(admin.start(), "connect"), settings, bootstrap)
         wanted = {prefixed(settings, topic): topic for topic in all_topics()}
         described = await from_broker(admin.describe_topics(None), "list topics")
         existing = {topic["topic"]: len(topic["partitions"]) for topic in described}
@@ -72,6 +73,8 @@ async def _create(admin: Any, settings: KafkaSettings, topics: Mapping[str, Topi
         if code == 0:
             created.append(name)
         elif error is not TopicAlreadyExistsError:  # another process was quicker: fine
+            if missing_right := denied(code, f"topic {name} cannot be created"):
+                raise missing_right
             detail = f"topic {name} cannot be created: {error.__name__} {' '.join(filter(None, message))}"
             # A cluster that is just starting has too few brokers for a moment.
             again = error.retriable or error is InvalidReplicationFactorError
@@ -104,6 +107,9 @@ async def _configs(admin: Any, topics: Iterable[str]) -> list[Any]:
         failed = [(name, code) for part in described for code, _, _, name, _ in part.resources if code]
         if not failed:
             return described
+        for name, code in failed:
+            if missing_right := denied(code, f"settings of topic {name} cannot be read"):
+                raise missing_right
         if time.monotonic() > end:
             name, code = failed[0]
             raise Retryable(f"settings of topic {name} cannot be read: {for_code(code).__name__}")
@@ -115,6 +121,7 @@ async def _check_configs(admin: Any, topics: Mapping[str, Topic], copies: Mappin
     if not topics:
         return
     changes = []
+    differs: dict[str, str] = {}
     for part in await _configs(admin, topics):
         for _, _, _, name, entries in part.resources:
             have = {entry[0]: entry[1] for entry in entries}
@@ -130,6 +137,7 @@ async def _check_configs(admin: Any, topics: Mapping[str, Topic], copies: Mappin
                     f"{wrong['cleanup.policy']}: somebody else's topic? Choose another topic_prefix, "
                     f"or change the topic by hand"
                 )
+            differs[name] = ", ".join(f"{key} must be {value}" for key, value in wrong.items())
             # AlterConfigs replaces all settings of the topic, so what others set there goes along.
             own = {entry[0]: entry[1] for entry in entries if entry[3] == TOPIC_CONFIG_SOURCE}
             changes.append(ConfigResource(ConfigResourceType.TOPIC, name, own | wrong))
@@ -137,5 +145,8 @@ async def _check_configs(admin: Any, topics: Mapping[str, Topic], copies: Mappin
     if changes:
         for part in await from_broker(admin.alter_configs(changes), "change topic settings"):
             for error_code, message, _, name in part.resources:
+                what = f"settings of topic {name} cannot be changed ({differs.get(name)})"
+                if missing_right := denied(error_code, what):
+                    raise missing_right
                 if error_code:
-                    raise TopicMismatch(f"settings of topic {name} cannot be changed: {message}")
+                    raise TopicMismatch(f"{what}: {message}")

@@ -1,6 +1,7 @@
 """How a site's connectors are configured: `sites.SITE.connectors.NAME` in pagewire.yaml, told apart by `kind`.
 
-A secret may stay out of the file: `secret: ${NAME}` reads it from the environment variable NAME.
+A secret may stay out of the file: `secret: ${NAME}` reads it from the environment variable NAME, or from the file
+that NAME_FILE names.
 """
 
 from __future__ import annotations

@@ -8,6 +8,7 @@ from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 from pydantic import BaseModel
 
 from gateway.edge.edge import MayAdmin, TheEdge
+from gateway.edge.problems import Problem
 from schemas.http import SystemStatus
 
 router = APIRouter(tags=["operations"])
@@ -42,7 +43,12 @@ async def readyz(edge: TheEdge) -> Response:
 
 @router.get("/metrics", response_class=Response, responses={200: {"content": {"text/plain": {}}}})
 async def metrics(edge: TheEdge) -> Response:
-    """Counters of this process, and gauges of the whole pipeline, in Prometheus' text format."""
+    """Counters of this process, and gauges of the whole pipeline, in Prometheus' text format.
+
+    With `metrics_port` they are there alone, and not here.
+    """
+    if edge.settings.metrics_port is not None:
+        raise Problem(404, "not-found", "metrics are at the port of `metrics_port`")
     await edge.gauges.refresh()
     return Response(generate_latest(), headers={"Content-Type": CONTENT_TYPE_LATEST})
 

@@ -20,6 +20,7 @@ from schemas.query import RequestId
 MAX_LISTED = 1_000
 NDJSON = "application/x-ndjson"
 Format = Literal["csv", "ndjson"]
+ACCEPTED: dict[str, Format] = {"text/csv": "csv", NDJSON: "ndjson"}
 
 router = APIRouter(prefix="/v1/admin/sites/{site}", tags=["operations"])
 
@@ -68,8 +69,7 @@ async def list_questions(
     As CSV or as lines of JSON with `format=csv` or `ndjson`, or where `Accept` asks for it. A question is listed within
     seconds of its answer.
     """
-    accepted: Format | None = {"text/csv": "csv", NDJSON: "ndjson"}.get(accept.split(";")[0].strip().lower())
-    kind = format or accepted or "json"
+    kind = format or ACCEPTED.get(accept.split(";")[0].strip().lower(), "json")
     if kind != "json":
         return await file_of(edge.ports.questions, site, wanted, kind)
     found = await edge.ports.questions.find(site, wanted, limit, after)

@@ -56,6 +56,9 @@ def start_kafka(settings: dict[str, str]) -> Callable[[], None]:
         # Brokers that belong together are told their cluster's id.
         cluster = settings.get("cluster") or str(jpype.JClass("org.apache.kafka.common.Uuid").randomUuid())
         arguments = ["format", "--ignore-formatted", "-t", cluster, "-c", settings["properties"]]
+        # A broker whose users log in by SCRAM must know them before it is asked the first time.
+        for user in filter(None, settings.get("scram", "").splitlines()):
+            arguments += ["--add-scram", user]
         stdout = jpype.JClass("java.lang.System").out
         if jpype.JClass("kafka.tools.StorageTool").execute(arguments, stdout) != 0:
             raise RuntimeError("Kafka could not format its data folder")

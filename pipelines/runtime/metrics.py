@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from prometheus_client import Counter, Gauge, Histogram
 
-EVENTS = Counter("pagewire_events_total", "Records finished, by outcome: ok or dead.", ("stage", "lane", "outcome"))
+EVENTS = Counter(
+    "pagewire_events_total", "Records finished, by outcome: ok, parked or dead.", ("stage", "lane", "outcome")
+)
+OUTCOMES = ("ok", "parked", "dead")
 RETRIES = Counter("pagewire_retries_total", "Tries that failed and were repeated.", ("stage", "lane", "code"))
 DEAD_LETTERS = Counter("pagewire_dead_letters_total", "Dead letters written.", ("stage", "lane", "code"))
 PAUSED = Gauge(
@@ -33,3 +36,9 @@ TOKENS_SPENT = Gauge(
     "1 where the site's `daily_tokens` are spent and its answers quote the pages until the next day (UTC).",
     ("site",),
 )
+
+
+def begin(stage: str, lane: str) -> None:
+    """Say 0 of what has not happened yet: the first dead letter is an increase only where there was a 0 before it."""
+    for outcome in OUTCOMES:
+        EVENTS.labels(stage, lane, outcome)

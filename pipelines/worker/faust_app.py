@@ -21,11 +21,14 @@ from typing import Any
 
 import faust
 import structlog
+from faust.auth import OAuthCredentials
 from faust.tables.manager import TableManager
 from faust.transport.drivers import aiokafka as driver
 from faust.types import TP
+from faust.types.auth import CredentialsT
 
 from adapters.kafka import bootstrap_servers, group_id, prefixed
+from adapters.kafka.access import security
 from pipelines.runtime.record import Record, lane_of
 from pipelines.runtime.stage import Stage
 from pipelines.worker.in_flight import InFlight
@@ -253,6 +256,7 @@ class SafeApp(faust.App):  # type: ignore[misc]
         super().__init__(
             group,
             broker=[f"kafka://{server.strip()}" for server in bootstrap_servers(settings).split(",")],
+            broker_credentials=credentials(settings),
             store="memory://",
             key_serializer="raw",
             value_serializer="raw",
@@ -311,6 +315,23 @@ class SafeApp(faust.App):  # type: ignore[misc]
             timestamp_ms=round((message.timestamp or 0.0) * 1000),
             fresh=self.consumer.fresh(message.topic, message.partition, message.offset),
         )
+
+
+def credentials(settings: WorkerSettings) -> CredentialsT | None:
+    """What every client of ours connects with, as Faust wants to be told."""
+    given = security(settings)
+    context = given.get("ssl_context")
+    mechanism = given.get("sasl_mechanism")
+    if mechanism is None:
+        return None if context is None else faust.SSLCredentials(context)
+    if mechanism == "OAUTHBEARER":
+        return OAuthCredentials(oauth_cb=given["sasl_oauth_token_provider"], ssl_context=context)
+    return faust.SASLCredentials(
+        mechanism=mechanism,
+        username=given["sasl_plain_username"],
+        password=given["sasl_plain_password"],
+        ssl_context=context,
+    )
 
 
 def _events(stream: Any) -> AsyncIterator[Any]:

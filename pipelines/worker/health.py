@@ -20,6 +20,7 @@ from pipelines.runtime.errors import SettingsError
 from pipelines.worker.pause import Trouble
 
 Start = Callable[[str, list[tuple[str, str]]], object]
+Application = Callable[[dict[str, Any], Start], Iterable[bytes]]
 Troubles = Callable[[], Iterable[tuple[str, Trouble]]]  # stages, with their lane, that wait
 
 
@@ -42,21 +43,32 @@ def served(host: str, port: int | None, troubles: Troubles) -> Iterator[None]:
     if port is None:
         yield
         return
+    with listening(host, port, application(troubles)):
+        yield
+
+
+@contextmanager
+def listening(host: str, port: int, application: Application) -> Iterator[int]:
+    """Serve an application from threads while the block runs, which gets the port; 0 takes a free one.
+
+    Raises:
+        SettingsError: the port is taken.
+    """
     try:
-        server = make_server(host, port, application(troubles), server_class=_Server, handler_class=_Silent)
+        server = make_server(host, port, application, server_class=_Server, handler_class=_Silent)
     except OSError as err:
         raise SettingsError(f"metrics_port: cannot listen on {host}:{port}: {err}") from err
     thread = Thread(target=server.serve_forever, name="health", daemon=True)
     thread.start()
     try:
-        yield
+        yield server.server_port
     finally:
         server.shutdown()
         server.server_close()
         thread.join()
 
 
-def application(troubles: Troubles) -> Callable[[dict[str, Any], Start], Iterable[bytes]]:
+def application(troubles: Troubles) -> Application:
     """The WSGI application."""
     metrics = make_wsgi_app()
 

@@ -20,8 +20,10 @@ from aiokafka import TopicPartition
 from aiokafka.errors import KafkaConnectionError
 
 from adapters.kafka import KafkaSender, bootstrap_servers, ensure_topics
+from adapters.kafka.access import KafkaDenied, forbidden
 from adapters.kafka.bus import KafkaBus
 from pipelines.operate.dead_letters.open_letters import OpenLetters
+from pipelines.runtime import metrics
 from pipelines.runtime.errors import PagewireError, Retryable
 from pipelines.runtime.record import Lane
 from pipelines.runtime.retry import Pause, RetryPolicy, patiently
@@ -80,6 +82,8 @@ async def run_stages(
             if (trouble := pause.trouble) is not None:
                 yield f"{name}-bulk" if lane == "bulk" else name, trouble
 
+    for name, lane in pauses:
+        metrics.begin(name, lane or "")
     with served(settings.host, settings.metrics_port, troubles):
         return await _run_stages(stages, settings, pauses, on_ready)
 
@@ -300,14 +304,21 @@ def _policy(settings: WorkerSettings) -> RetryPolicy:
 
 
 def _at_start(name: str | None = None) -> Pause:
-    """For START_TIMEOUT from now on. `name`: of the stage that waits, where it is to be told."""
+    """For START_TIMEOUT from now on. `name`: of the stage that waits, where it is to be told.
+
+    Who refuses us is told in any case, once: that is not over by itself as a start is.
+    """
     deadline = asyncio.get_running_loop().time() + START_TIMEOUT
+    told: set[str] = set()
 
     def pause(err: Retryable, failures: int) -> float | None:
         if asyncio.get_running_loop().time() + START_POLL > deadline:
             return None
         if name is not None:
             log.warning("waiting for a service", stage=name, error=str(err))
+        elif isinstance(err, KafkaDenied) and err.code not in told:
+            told.add(err.code)
+            log.warning("waiting for a service", error=str(err))
         return START_POLL
 
     return pause
@@ -319,6 +330,8 @@ def _partitions(app: SafeApp) -> set[tuple[str, int]]:
 
 async def _crash(app: SafeApp) -> str:
     await app._crashed.wait()
+    if (said := forbidden(app.crash_reason)) is not None:
+        return f"{app.conf.id}: {said}"
     return f"{app.conf.id}: Faust crashed: {app.crash_reason!r}"
 
 

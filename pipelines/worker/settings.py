@@ -35,4 +35,10 @@ class WorkerSettings(KafkaSettings, HomeSettings, RetrySettings, ListenSettings)
     static_membership: str | None = Field(
         default=None, description="Stable member name of this process (StatefulSets)."
     )
-    metrics_port: int | None = Field(default=None, description="Prometheus port of a worker process; default: none.")
+    metrics_port: int | None = Field(
+        default=None,
+        ge=0,
+        le=65535,
+        description="A port of its own for the metrics of a worker or a gateway. Default: a worker serves none, a "
+        "gateway does at its public port.",
+    )

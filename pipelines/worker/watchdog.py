@@ -19,7 +19,7 @@ from typing import Protocol
 import structlog
 from aiokafka import TopicPartition
 
-from adapters.kafka import Broker, bootstrap_servers
+from adapters.kafka import Broker
 from pipelines.runtime.errors import Retryable
 from pipelines.worker.cut_logs import CutLogs
 from pipelines.worker.settings import WorkerSettings
@@ -155,7 +155,7 @@ async def watch(stages: Sequence[Watched], settings: WorkerSettings, cuts: CutLo
 
 
 async def _connect(settings: WorkerSettings) -> Broker:
-    broker = Broker(bootstrap_servers(settings))
+    broker = Broker(settings)
     try:
         await broker.start()
     except BaseException:

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import ssl
+from pathlib import Path
 from typing import Any
 
 import pytest
-from elastic_transport import ApiResponseMeta, ConnectionTimeout, HttpHeaders, NodeConfig, TransportError
+import trustme
+from elastic_transport import ApiResponseMeta, ConnectionTimeout, HttpHeaders, NodeConfig, TlsError, TransportError
 from elastic_transport import ConnectionError as TransportConnectionError
 from elasticsearch import ApiError
 from elasticsearch.exceptions import HTTP_EXCEPTIONS
+from pydantic import ValidationError
 
 from adapters.elastic.client import (
     DocumentRefused,
@@ -17,9 +21,11 @@ from adapters.elastic.client import (
     ElasticsearchFull,
     ElasticsearchRefused,
     IndexBlocked,
+    connect,
     explained,
     refusal,
 )
+from adapters.elastic.settings import ElasticSettings
 from pipelines.runtime.errors import Kind, PagewireError, Permanent, Retryable
 
 # As a server writes them. The first: the disk is full up to its flood stage; the second: somebody closed the index to
@@ -120,3 +126,42 @@ def test_a_refused_key_names_its_setting() -> None:
         raise refused(401, "security_exception", "unable to authenticate")
     assert "PAGEWIRE_ELASTICSEARCH_API_KEY" in str(refusal.value)
     assert "restart" in str(refusal.value)
+
+
+def test_an_unknown_authority_names_its_setting() -> None:
+    cause = ssl.SSLCertVerificationError()
+    cause.verify_code, cause.verify_message = 19, "self-signed certificate in certificate chain"
+    said = r"writing: .*PAGEWIRE_ELASTICSEARCH_CA must be"
+    with pytest.raises(ElasticsearchDenied, match=said) as refusal, explained("writing"):
+        raise TlsError("handshake failed", errors=(cause,))
+    assert refusal.value.kind is Kind.SERVICE
+
+
+def test_a_missing_privilege_says_where_the_list_is() -> None:
+    with pytest.raises(ElasticsearchDenied, match="`pagewire topics --acls`"), explained("writing"):
+        raise refused(403, "security_exception", NO_RIGHT)
+
+
+async def test_a_node_that_is_away_is_passed_over_and_one_alone_is_not_tried_again() -> None:
+    for hosts, retries in ((["one", "three", "two"], 2), (["one"], 0)):
+        url = ", ".join(f"https://{host}:9200" for host in hosts)
+        client = connect(url, ElasticSettings(elasticsearch=url))
+        try:
+            assert sorted(node.host for node in client.transport.node_pool.all()) == hosts
+            assert (client._max_retries, client._retry_on_status, client._retry_on_timeout) == (retries, (), False)
+        finally:
+            await client.close()
+
+
+def test_an_authority_must_be_there_and_have_something_to_vouch_for(tmp_path: Path) -> None:
+    ca = tmp_path / "ca.pem"
+    with pytest.raises(ValidationError, match=r"PAGEWIRE_ELASTICSEARCH_CA\): .*ca.pem cannot be read"):
+        ElasticSettings(elasticsearch="https://one:9200", elasticsearch_ca=ca)
+    trustme.CA().cert_pem.write_to_path(ca)
+    with pytest.raises(ValidationError, match="PAGEWIRE_ELASTICSEARCH is no https"):
+        ElasticSettings(elasticsearch="https://one:9200,http://two:9200", elasticsearch_ca=ca)
+    settings = ElasticSettings(
+        elasticsearch="https://one:9200", elasticsearch_ca=ca, elasticsearch_check_hostname=False
+    )
+    context = settings.elasticsearch_tls.context()
+    assert (len(context.get_ca_certs()), context.check_hostname) == (1, False)

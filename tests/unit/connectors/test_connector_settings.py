@@ -88,8 +88,8 @@ def test_a_secret_may_come_from_the_environment(file: Path) -> None:
     assert isinstance(found, PushConnector)
     assert found.secret.get_secret_value() == SECRET
     where = "sites.town.connectors.blog.secret (pagewire.yaml): the environment variable BLOG_SECRET is not set"
-    assert refused() == where
-    assert refused(BLOG_SECRET="") == where
+    assert refused() == f"{where}, nor is BLOG_SECRET_FILE"
+    assert refused(BLOG_SECRET="") == f"{where}, nor is BLOG_SECRET_FILE"
     assert "hush" not in refused(BLOG_SECRET="hush")
 
 

@@ -100,13 +100,20 @@ def test_our_settings_are_accepted_with_nothing_but_the_secrets_given(service: s
     assert settings.sites == Settings().sites
     assert (settings.partitions, settings.replication) == (4, 1)
     assert settings.static_membership is None
-    assert (settings.metrics_port is not None) == (service in WORKERS)
+    assert (settings.metrics_port is not None) == (service in (*WORKERS, "gateway"))
 
 
 def test_secrets_reach_only_those_who_need_them() -> None:
     assert [name for name in OURS if settings_of(name).admin_key is not None] == ["gateway"]
     asking_models = {name for name in OURS if settings_of(name, OPENAI_API_KEY="k").openai_api_key is not None}
     assert asking_models == {"embed", "bulk", "rephrase", "retrieve", "answer", "gateway"}
+
+
+@pytest.mark.parametrize("service", OURS)
+def test_secrets_that_the_sites_name_reach_every_container(service: str) -> None:
+    [file] = SERVICES[service]["env_file"]
+    assert file == {"path": "${PAGEWIRE_SITES_ENV:-./sites.env}", "required": False}
+    assert interpolated(file["path"], {"PAGEWIRE_SITES_ENV": "/run/secrets/sites"}) == "/run/secrets/sites"
 
 
 def test_no_secret_has_a_default() -> None:
@@ -267,7 +274,9 @@ def test_prometheus_looks_at_every_worker_and_gateway() -> None:
         for lookup in job["dns_sd_configs"]
         for name in lookup["names"]
     }
-    assert targets == {(stage, settings_of(stage).metrics_port) for stage in WORKERS} | {("gateway", Settings().port)}
+    assert targets == {(name, settings_of(name).metrics_port) for name in (*WORKERS, "gateway")}
+    # Published is the gateway's other port alone.
+    assert [port.rsplit(":", 1)[1] for port in SERVICES["gateway"]["ports"]] == [str(Settings().port)]
 
 
 def test_dashboard_asks_for_metrics_that_exist() -> None:
@@ -287,6 +296,50 @@ def test_dashboard_asks_for_metrics_that_exist() -> None:
     assert asked <= known
     assert {"pagewire_lag_messages", "pagewire_freshness_seconds", "pagewire_dead_letters_open"} <= asked
     assert dashboard["uid"] == "pagewire"
+
+
+def test_no_label_of_the_scrape_hides_one_of_a_metric() -> None:
+    config = yaml.safe_load((ROOT / "infra/prometheus/prometheus.yml").read_text(encoding="utf-8"))
+    given = {rule["target_label"] for job in config["scrape_configs"] for rule in job.get("relabel_configs", ())}
+    own = {
+        label
+        for module in (gauges, gateway_metrics, worker_metrics)
+        for metric in vars(module).values()
+        if isinstance(metric, Counter | Gauge | Histogram)
+        for label in metric._labelnames
+    }
+    assert given == {"container"}
+    assert not given & own
+
+
+def test_every_alert_asks_for_metrics_that_exist_is_fired_once_and_explained() -> None:
+    rules = yaml.safe_load((ROOT / "infra/prometheus/alerts.yml").read_text(encoding="utf-8"))["groups"][0]["rules"]
+    cases = yaml.safe_load((ROOT / "tests/promtool/alerts.yml").read_text(encoding="utf-8"))["tests"]
+    fired = {one["alertname"] for case in cases for one in case["alert_rule_test"] if one["exp_alerts"]}
+    assert {rule["alert"] for rule in rules} == fired
+    known = {
+        metric._name
+        for module in (gauges, gateway_metrics, worker_metrics)
+        for metric in vars(module).values()
+        if isinstance(metric, Gauge)
+    }
+    runbook = (ROOT / "docs/howto/operate.md").read_text(encoding="utf-8")
+    for rule in rules:
+        assert set(re.findall(r"pagewire_\w+", rule["expr"])) <= known, rule["alert"]
+        assert rule["annotations"]["runbook"] == "docs/howto/operate.md#alerts"
+        assert f"| `{rule['alert']}` |" in runbook
+
+
+def test_what_nobody_can_say_is_not_shown_as_fine() -> None:
+    dashboard = json.loads((ROOT / "infra/grafana/dashboards/pagewire.json").read_text(encoding="utf-8"))
+    panels = {panel["title"]: panel for panel in dashboard["panels"]}
+    for title in ("Services", "Stages without a worker", "Open dead letters"):  # green and red, told by gateways alone
+        assert panels[title]["fieldConfig"]["defaults"]["noValue"] == "not known", title
+    asked = [target["expr"] for panel in dashboard["panels"] for target in panel["targets"]]
+    assert not [expr for expr in asked if "vector(0)" in expr]  # a 0 where there is no metric
+    # A rate sees no first of its kind: the series must have been there with a 0 (pipelines.runtime.metrics.begin).
+    rates = [expr for expr in asked if "dead" in expr and "rate(" in expr]
+    assert rates == ['sum by (stage) (rate(pagewire_events_total{outcome="dead"}[$__rate_interval]))']
 
 
 def test_grafana_lets_nobody_in_without_the_password() -> None:

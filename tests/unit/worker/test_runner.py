@@ -11,8 +11,12 @@ from typing import Any
 
 import pytest
 from aiokafka import TopicPartition
-from aiokafka.errors import KafkaConnectionError
+from aiokafka.errors import GroupAuthorizationFailedError, KafkaConnectionError
+from prometheus_client import REGISTRY
+from structlog.testing import capture_logs
 
+from adapters.kafka.access import KafkaDenied
+from pipelines.runtime import metrics
 from pipelines.runtime.errors import Permanent, Retryable
 from pipelines.runtime.record import Record
 from pipelines.runtime.stage import Handler, Sender, Stage
@@ -318,3 +322,26 @@ def test_the_watchdog_looks_at_what_a_stage_owns_and_at_all_when_it_was_given_no
     world.apps["chunk"].owned = {TopicPartition("p.cms.changes", 1)}
     assert set(watched.assigned()) == world.apps["chunk"].owned
     assert not watched.busy(TopicPartition("p.cms.changes", 1))
+
+
+async def test_a_missing_right_is_said_in_place_of_a_crash() -> None:
+    crashed = asyncio.Event()
+    crashed.set()
+    reason = GroupAuthorizationFailedError("p.pagewire-embed")
+    app = SimpleNamespace(conf=SimpleNamespace(id="p.pagewire-embed"), _crashed=crashed, crash_reason=reason)
+    assert "`pagewire topics --acls`" in await module._crash(app)  # type: ignore[arg-type]
+
+
+def test_what_has_not_happened_yet_is_a_zero() -> None:
+    metrics.begin("unheard", "bulk")
+    for outcome in ("ok", "parked", "dead"):
+        labels = {"stage": "unheard", "lane": "bulk", "outcome": outcome}
+        assert REGISTRY.get_sample_value("pagewire_events_total", labels) == 0
+
+
+async def test_a_refused_login_is_told_at_once_and_not_only_when_the_wait_is_over() -> None:
+    pause = module._at_start()
+    with capture_logs() as logs:
+        assert pause(Retryable("not there yet"), 1) is not None
+        assert [pause(KafkaDenied("PAGEWIRE_KAFKA_PASSWORD"), failures) for failures in (2, 3)] == [1.0, 1.0]
+    assert [line["error"] for line in logs] == ["PAGEWIRE_KAFKA_PASSWORD"]

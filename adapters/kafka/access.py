@@ -1,0 +1,248 @@
+"""How every Kafka client of ours connects: where to, by TLS or not, as whom. And why it does not, in plain words.
+
+aiokafka logs why a connection failed and then says "Unable to bootstrap" or "not ready". So when a client does not
+start, `refusal` connects once more by itself, and what that raises names the setting to look at.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+from collections.abc import Awaitable
+from time import monotonic
+from typing import Any
+
+import httpx
+from aiokafka.abc import AbstractTokenProvider
+from aiokafka.conn import collect_hosts, create_conn
+from aiokafka.errors import (
+    ClusterAuthorizationFailedError,
+    GroupAuthorizationFailedError,
+    IllegalSaslStateError,
+    KafkaConnectionError,
+    KafkaError,
+    SaslAuthenticationFailed,
+    TopicAuthorizationFailedError,
+    TransactionalIdAuthorizationFailed,
+    UnsupportedSaslMechanismError,
+    for_code,
+)
+from aiokafka.protocol.metadata import MetadataRequest
+
+from adapters.kafka.settings import KafkaSettings
+from adapters.tls import causes, handshake_failure
+from pipelines.runtime.errors import READ_AT_START, Retryable, SettingsError
+
+LOOK_TIMEOUT = 3.0  # seconds for one look at why a broker refuses us
+TOKEN_TIMEOUT = 10.0  # seconds for the answer of a token endpoint
+TOKEN_SPENT = 0.8  # of its life, after which a token is fetched anew: clocks differ, and logging in takes a moment
+# What brokers answer where an ACL is missing.
+FORBIDDEN: tuple[type[KafkaError], ...] = (
+    TopicAuthorizationFailedError,
+    GroupAuthorizationFailedError,
+    ClusterAuthorizationFailedError,
+    TransactionalIdAuthorizationFailed,
+)
+_USER = "our user or its password: PAGEWIRE_KAFKA_USER, PAGEWIRE_KAFKA_PASSWORD"
+MISSING_RIGHT = "`pagewire topics --acls` lists the rights that PAGEWIRE_KAFKA_USER, or our certificate, needs"
+
+
+class KafkaDenied(Retryable):
+    """Kafka does not take our certificate, our user or our password, they may not do this, or we do not trust Kafka."""
+
+    code = "kafka-denied"
+
+
+class TokenMissing(KafkaError):  # type: ignore[misc]
+    """A token endpoint gave no token; an error of aiokafka's, for it lets no other out of its own tasks alive."""
+
+    retriable = True
+
+
+def bootstrap_servers(settings: KafkaSettings) -> str:
+    """The configured brokers, `host:port,...`. Raises: SettingsError: none is named."""
+    if settings.kafka is None:
+        raise SettingsError("kafka (PAGEWIRE_KAFKA): no broker is named, and no local engine's address was filled in")
+    return settings.kafka
+
+
+def connection(settings: KafkaSettings, bootstrap: str | None = None) -> dict[str, Any]:
+    """What each of aiokafka's clients is given to connect with.
+
+    Args:
+        bootstrap: Brokers other than the configured ones.
+
+    Raises:
+        SettingsError: no broker is named, or a file of TLS is no longer there.
+    """
+    return {"bootstrap_servers": bootstrap or bootstrap_servers(settings), **security(settings)}
+
+
+def security(settings: KafkaSettings) -> dict[str, Any]:
+    """The same without the address. A provider of tokens is made anew: Faust's client lives on a loop of its own."""
+    found: dict[str, Any] = {"security_protocol": settings.kafka_security_protocol}
+    if (tls := settings.kafka_tls) is not None:
+        try:
+            found["ssl_context"] = tls.context()
+        except ValueError as err:  # it was there at the start
+            raise SettingsError(str(err)) from None
+    mechanism = settings.kafka_sasl_mechanism
+    if mechanism is None:
+        return found
+    found["sasl_mechanism"] = mechanism
+    if mechanism == "OAUTHBEARER":
+        return found | {"sasl_oauth_token_provider": ClientCredentials(settings)}
+    assert settings.kafka_password, "checked with the settings"
+    return found | {
+        "sasl_plain_username": settings.kafka_user,
+        "sasl_plain_password": settings.kafka_password.get_secret_value(),
+    }
+
+
+class ClientCredentials(AbstractTokenProvider):  # type: ignore[misc]
+    """Tokens by OAuth 2.0 client credentials, https://datatracker.ietf.org/doc/html/rfc6749#section-4.4."""
+
+    def __init__(self, settings: KafkaSettings) -> None:
+        assert settings.kafka_oauth_url, "checked with the settings"
+        assert settings.kafka_oauth_client
+        assert settings.kafka_oauth_secret
+        self._url = settings.kafka_oauth_url
+        self._login = (settings.kafka_oauth_client, settings.kafka_oauth_secret)
+        self._scope = settings.kafka_oauth_scope
+        self._token = ""
+        self._until = 0.0
+
+    async def token(self) -> str:
+        """Raises: TokenMissing: saying which setting to look at."""
+        if monotonic() >= self._until:
+            asked = monotonic()
+            self._token, seconds = await self._fetch()
+            self._until = asked + seconds * TOKEN_SPENT
+        return self._token
+
+    async def _fetch(self) -> tuple[str, float]:
+        form = {"grant_type": "client_credentials"} | ({"scope": self._scope} if self._scope else {})
+        client, secret = self._login
+        try:
+            async with httpx.AsyncClient(timeout=TOKEN_TIMEOUT) as http:
+                answer = await http.post(self._url, data=form, auth=(client, secret.get_secret_value()))
+        except httpx.HTTPError as err:
+            raise TokenMissing(f"{self._url} (PAGEWIRE_KAFKA_OAUTH_URL) does not answer: {err!r}") from err
+        if answer.status_code in (400, 401, 403):
+            raise TokenMissing(
+                f"{self._url} gives no token ({answer.status_code} {_error(answer)}): PAGEWIRE_KAFKA_OAUTH_CLIENT, "
+                "PAGEWIRE_KAFKA_OAUTH_SECRET, PAGEWIRE_KAFKA_OAUTH_SCOPE"
+            )
+        try:
+            answer.raise_for_status()
+            given = answer.json()
+            return str(given["access_token"]), float(given.get("expires_in", 0))
+        except (httpx.HTTPError, ValueError, KeyError, TypeError, AttributeError) as err:
+            raise TokenMissing(
+                f"{self._url} (PAGEWIRE_KAFKA_OAUTH_URL) answers {answer.status_code} and no token: is it the token "
+                "endpoint?"
+            ) from err
+
+
+def _error(answer: httpx.Response) -> str:
+    """OAuth's name of the error, never what else is there."""
+    try:
+        return str(answer.json()["error"])[:80]
+    except (ValueError, KeyError, TypeError):
+        return ""
+
+
+def forbidden(err: BaseException) -> str | None:
+    """What a missing right means, where an error is one."""
+    for one in causes(err):
+        if isinstance(one, FORBIDDEN):
+            of = ", ".join(str(arg) for arg in one.args if arg)
+            return f"{type(one).__name__}{f' ({of})' if of else ''}: {MISSING_RIGHT}"
+    return None
+
+
+def denied(code: int, what: str) -> KafkaDenied | None:
+    """The same for an error that stands in an answer; `what` begins the message."""
+    error = for_code(code)
+    return KafkaDenied(f"{what}: {error.__name__}: {MISSING_RIGHT}") if error in FORBIDDEN else None
+
+
+async def refusal(settings: KafkaSettings, bootstrap: str | None = None) -> KafkaDenied | None:
+    """Why no client of these settings gets in, if it is a matter of TLS or of who we are; None: it is not."""
+    hosts = collect_hosts(bootstrap or bootstrap_servers(settings), randomize=False)
+    looks = await asyncio.gather(*(_look(host, port, settings) for host, port, _ in hosts))
+    for (host, port, _), said in zip(hosts, looks, strict=True):
+        if said is not None:
+            return KafkaDenied(f"Kafka at {host}:{port} {said}; {READ_AT_START}")
+    return None
+
+
+async def _look(host: str, port: int, settings: KafkaSettings) -> str | None:
+    try:
+        async with asyncio.timeout(LOOK_TIMEOUT):
+            looking = await create_conn(host, port, request_timeout_ms=int(LOOK_TIMEOUT * 1000), **security(settings))
+    except (KafkaError, OSError, TimeoutError, ValueError) as err:
+        return why(err, settings)
+    try:
+        async with asyncio.timeout(LOOK_TIMEOUT):
+            await looking.send(MetadataRequest([]))  # a broker that wants a login says its versions to everybody
+    except (KafkaError, OSError, TimeoutError) as err:
+        return why(err, settings)
+    finally:
+        looking.close()
+    return None
+
+
+def why(err: BaseException, settings: KafkaSettings) -> str | None:
+    """Which setting a failed connection is about; None: the broker may just be away."""
+    protocol, mechanism = settings.kafka_security_protocol, settings.kafka_sasl_mechanism
+    for one in causes(err):
+        if isinstance(one, TokenMissing):
+            return f"gets no token from us: {one}"
+        if isinstance(one, SaslAuthenticationFailed):
+            # Without the user's name: `/readyz` says this to everybody.
+            who = "the token of PAGEWIRE_KAFKA_OAUTH_CLIENT" if mechanism == "OAUTHBEARER" else _USER
+            return f"refuses {who} ({', '.join(map(str, one.args)) or 'no reason given'})"
+        if isinstance(one, UnsupportedSaslMechanismError):
+            return f"does not know {mechanism}: PAGEWIRE_KAFKA_SASL_MECHANISM"
+        if isinstance(one, IllegalSaslStateError):
+            return f"wants no login at this port: PAGEWIRE_KAFKA_SECURITY_PROTOCOL is {protocol}"
+        if isinstance(one, ValueError) and not isinstance(one, OSError | ssl.SSLError) and mechanism is not None:
+            return f"does not prove that it knows our password ({one}): is it the right server, PAGEWIRE_KAFKA?"
+    if (said := handshake_failure(err, "kafka", "the broker", "PAGEWIRE_KAFKA")) is not None:
+        return f"cannot be talked to by TLS: {said}"
+    if isinstance(err, KafkaConnectionError | ConnectionResetError):
+        return _hung_up(settings)
+    return None
+
+
+def _hung_up(settings: KafkaSettings) -> str:
+    """It was there and took the connection: so it does not like what we said first."""
+    protocol = settings.kafka_security_protocol
+    if protocol in ("PLAINTEXT", "SASL_PLAINTEXT"):
+        return f"hangs up; if it goes on so, does it want TLS? PAGEWIRE_KAFKA_SECURITY_PROTOCOL is {protocol}"
+    if protocol == "SSL":
+        return (
+            "hangs up after the handshake: does it want a login (PAGEWIRE_KAFKA_SECURITY_PROTOCOL is SSL) or a "
+            "certificate (PAGEWIRE_KAFKA_CERTIFICATE)?"
+        )
+    return (
+        "hangs up: does it speak TLS at this port (PAGEWIRE_KAFKA), and want a login "
+        "(PAGEWIRE_KAFKA_SECURITY_PROTOCOL is SASL_SSL)?"
+    )
+
+
+async def started(start: Awaitable[object], settings: KafkaSettings, bootstrap: str | None = None) -> None:
+    """Await a client's start.
+
+    Raises:
+        KafkaDenied: it gets in nowhere, and why. What the start raises, where that is another trouble.
+    """
+    try:
+        await start
+    except (KafkaError, TimeoutError, OSError, Retryable) as err:
+        if any(isinstance(one, TimeoutError) for one in causes(err)):
+            raise  # who refuses us says so
+        if (refused := await refusal(settings, bootstrap)) is not None:
+            raise refused from err
+        raise
