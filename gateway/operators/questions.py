@@ -69,8 +69,8 @@ async def list_questions(
     As CSV or as lines of JSON with `format=csv` or `ndjson`, or where `Accept` asks for it. A question is listed within
     seconds of its answer.
     """
-    kind = format or ACCEPTED.get(accept.split(";")[0].strip().lower(), "json")
-    if kind != "json":
+    kind = None if format == "json" else format or ACCEPTED.get(accept.split(";")[0].strip().lower())
+    if kind is not None:
         return await file_of(edge.ports.questions, site, wanted, kind)
     found = await edge.ports.questions.find(site, wanted, limit, after)
     return Response(found.model_dump_json(), media_type="application/json")
