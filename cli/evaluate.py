@@ -127,7 +127,9 @@ def kept_at(folder: Path, head: Head) -> Path:
         if found.head.same(head) and not found.complete and head.begun - found.head.begun < GOES_ON:
             return path
     name = "".join(letter if letter.isalnum() or letter in "._-" else "-" for letter in head.dataset)
-    return folder / f"{head.site}-{head.begun:%Y%m%dT%H%M%S}-{name}.ndjson"
+    new = folder / f"{head.site}-{head.begun:%Y%m%dT%H%M%S}-{name}.ndjson"
+    # Of one that was done in this very second it would go on, and ask nothing.
+    return folder / f"{head.site}-{head.begun:%Y%m%dT%H%M%S.%f}-{name}.ndjson" if new.exists() else new
 
 
 async def _ask(cases: Dataset, head: Head, key: SecretStr, run: Run, at_once: int) -> None:

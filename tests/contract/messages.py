@@ -363,6 +363,8 @@ _ASKED = StoredTurn(
     citations=(Citation(n=1, start=0, end=7, quote="From 9."),),
     sources=(CitedSource(n=1, page_id="pool", lang="en", title="Pool", url="/pool", field="content", ord=2),),
     extractive=True,
+    narrower=(Topic(label="Pool", question="When is it open? – Pool"),),
+    tables=(WholeTable(n=1, start=0, text="| Day |"),),
     error="timeout",
     feedback=Feedback(rating="up", comment="Thanks", at=NOON),
     deadline=NOON,

@@ -152,6 +152,9 @@ def test_which_run_goes_on(tmp_path: Path) -> None:
         return Run.begin(tmp_path / path.name, earlier).path
 
     assert evaluate.kept_at(tmp_path, head()).name == "town-20261123T120000-prices.ndjson"
+    done = Run.begin(evaluate.kept_at(tmp_path, head()), head())
+    assert evaluate.kept_at(tmp_path, head(cases=5)).name == "town-20261123T120000.000000-prices.ndjson"
+    done.path.unlink()
     stopped(head(hours=30))
     stopped(head(hours=1, cases=7))
     (tmp_path / "town-9.ndjson").write_text("not a run")
