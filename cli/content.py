@@ -267,7 +267,10 @@ def receipt(
         default = settings.site(site).languages[0]
         found = asyncio.run(_receipt(settings, site, language_tag(lang or default), page))
     if found is None:
-        err.print(f"page {page!r} of site {site} was never accepted", markup=False)
+        others = [each for each in settings.site(site).languages if each != (lang or default)]
+        hint = f"; it may be there in another language: --lang {others[0]}" if others else ""
+        asked = f"page {page!r} of site {site} was never accepted in the language {lang or default!r}"
+        err.print(asked + hint, markup=False, soft_wrap=True)
         raise typer.Exit(NOT_SO)
     if json:
         print_json(found)
@@ -288,7 +291,9 @@ def _print_receipt(found: Receipt) -> None:
     state = "searchable, but not whole" if found.state == "searchable" and found.notes else found.state
     out.print(f"{found.page_key}  [bold]{state}[/]")
     out.print(f"  accepted    revision {found.accepted_revision} at {found.accepted_at:%Y-%m-%d %H:%M:%S}")
-    if found.searchable_at:
+    if found.searchable_at and found.state == "deleted":
+        out.print(f"  gone        since {found.searchable_at:%Y-%m-%d %H:%M:%S}")
+    elif found.searchable_at:
         lag = f", {found.lag_ms:,} ms after it was accepted" if found.lag_ms is not None else ""
         out.print(f"  searchable  revision {found.searchable_revision} at {found.searchable_at:%Y-%m-%d %H:%M:%S}{lag}")
     out.print(

@@ -6,7 +6,7 @@ import asyncio
 import sys
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
-from typing import Annotated
+from typing import Annotated, get_args
 
 import typer
 
@@ -56,6 +56,8 @@ def questions(
             raise WrongUse("--json, --csv, --ndjson: choose one")
         if refused and outcome not in (None, "refused"):
             raise WrongUse(f"--refused and --outcome {outcome}: choose one")
+        if outcome not in (None, *get_args(Became)):
+            raise WrongUse(f"--outcome {outcome}: choose one of {', '.join(get_args(Became))}")
         wanted = QuestionFilter.model_validate(
             {
                 "since": point("--since", since),

@@ -51,6 +51,7 @@ class Screen:
 NAVIGATION = (
     Screen("overview", HOME),
     Screen("questions", "/console/questions"),
+    Screen("gaps", "/console/gaps"),
     Screen("one-page", "/console/page"),
     Screen("dead-letters-title", "/console/dlq", operators=True),
 )

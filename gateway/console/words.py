@@ -10,6 +10,8 @@ import yaml
 from babel import Locale
 from pydantic import TypeAdapter
 
+from prompts.loader import UniqueKeys
+
 # The languages, each with the locale of its dates and numbers and with its own name.
 LANGUAGES = {"en": ("en_GB", "English"), "de": ("de_DE", "Deutsch")}
 FALLBACK = "en"
@@ -34,5 +36,6 @@ class Say:
 def catalogue() -> Mapping[str, Mapping[str, str]]:
     """Name -> language -> words. Raises: ValidationError: not a catalogue; KeyError: something is not in a language."""
     raw = (files("gateway.console") / "words.yaml").read_text("utf-8")
-    found = TypeAdapter(dict[str, dict[str, str]]).validate_python(yaml.safe_load(raw))
+    words = yaml.load(raw, UniqueKeys)  # noqa: S506
+    found = TypeAdapter(dict[str, dict[str, str]]).validate_python(words)
     return {name: {lang: said[lang] for lang in LANGUAGES} for name, said in found.items()}

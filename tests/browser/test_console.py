@@ -27,6 +27,7 @@ SCREENS = {
     "wrong-filter": "/console/questions?lang=%20&feedback=up",
     "question": f"/console/questions/{CARD}",
     "failed": f"/console/questions/{FAILED}",
+    "gaps": "/console/gaps?show=asked",
     "page": "/console/page?id=library&of=en",
     "letters": "/console/dlq",
     "letter": "/console/dlq/cms.changes/0/1",

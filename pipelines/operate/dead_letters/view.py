@@ -138,7 +138,10 @@ def _note(head: Head | None, old: _Version | None, new: _Version | None) -> str:
     if not new.readable:
         return "the letter's value is no page"
     if new.revision is not None and new.revision <= shown:
-        return f"the index shows revision {shown} already: redriven as it is, the letter changes nothing"
+        return (
+            f"the index shows revision {shown} already: redriven, the letter does not change the page's own text; "
+            "attachments that could not be read are read again"
+        )
     return ""
 
 

@@ -493,6 +493,32 @@ async def test_dead_letters_are_for_keys_of_all_sites(webmaster: httpx.AsyncClie
     assert letters.sent == []
 
 
+async def test_gaps_name_what_was_missed_and_the_pages_near_it(webmaster: httpx.AsyncClient, fakes: FakePorts) -> None:
+    await fill(fakes)
+    page = page_of(await webmaster.get("/console/gaps?days=7"))
+    assert said(page, ".rows h2") == [OUTCOMES[SAUNA].question, OUTCOMES[DOG].question]
+    sauna = page.select(".rows li")[0]
+    assert f"/console/questions/{SAUNA}?site=town" in str(sauna)
+    assert "There are pages near it, but none says it." in sauna.get_text()
+    assert {"missed: 1", "asked: 1"} <= set(said(sauna, ".meta span"))
+    near = one(sauna, "a.cites")
+    assert (near.get_text(), parse_qs(urlsplit(str(near["href"])).query)["id"]) == ("Indoor pool", ["pool"])
+    everything = page_of(await webmaster.get("/console/gaps?days=7&show=asked"))
+    assert OUTCOMES[CARD].rephrased in said(everything, ".rows h2")
+    assert EVIL not in str(everything)
+    assert said(page_of(await webmaster.get("/console/gaps?days=0"), 422), "h1") == ["That did not work"]
+    page_of(await webmaster.get("/console/gaps?site=other"), 403)
+
+
+async def test_gaps_that_are_still_being_grouped_are_looked_at_again(
+    operator: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("gateway.console.gaps.WAIT", 0.0)
+    answer = await operator.get("/console/gaps")
+    assert answer.headers["refresh"] == "5"
+    assert "are being grouped since" in page_of(answer, 202).get_text()
+
+
 async def test_the_language_is_the_browsers_until_one_is_chosen(operator: httpx.AsyncClient) -> None:
     german = {"Accept-Language": "de-AT,en;q=0.5"}
     assert said(page_of(await operator.get("/console/questions", headers=german)), "h1") == ["Fragen"]
