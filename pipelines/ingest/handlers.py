@@ -34,6 +34,7 @@ from schemas.topics import CHUNKS, EMBEDDINGS, MAX_MESSAGE_BYTES, RECEIPTS
 AT_ONCE = 10_000  # bytes
 # Tries of a page whose attachments' server does not answer, some ten seconds in all; later saves of the page wait.
 AWAY_TRIES = 6
+NOTHING_TO_FIND = "there is nothing in it that a search could find: no text and no title"
 CHUNKS_ROOM = MAX_MESSAGE_BYTES - 256 * 1024  # headers and the rest of the batch
 
 PutReceipt = Callable[[ReceiptEvent, Lane], Awaitable[None]]
@@ -81,12 +82,13 @@ def chunked(
 ) -> PageChunks:
     """Convert and cut one change, which stands at `partition`/`offset` of the log."""
     page = change.page
+    chunks = chunk_page(fields(page), chunker, attached.pieces) if page else ()
     cut = PageChunks(
         change=reference(change, partition, offset),
         meta=PageMeta(title=page.title or page.name, url=page.url, groups=page.groups) if page else None,
         chunker=chunker,
-        chunks=chunk_page(fields(page), chunker, attached.pieces) if page else (),
-        notes=attached.notes,
+        chunks=chunks,
+        notes=attached.notes if chunks or page is None else (*attached.notes, NOTHING_TO_FIND),
     )
     if attached.pieces and len(cut.encode()) > CHUNKS_ROOM:
         note = "the attachments are not searchable: together with the page they are too large for one message"

@@ -96,6 +96,14 @@ async def test_a_delete_becomes_chunks_without_any() -> None:
     assert (ahead.message.change.op, ahead.message.ahead) == ("delete", True)
 
 
+def test_the_editor_of_an_empty_page_is_told_that_nobody_finds_it() -> None:
+    full, gone = saved(), saved("delete")
+    assert full.page
+    empty = full.model_copy(update={"page": full.page.model_copy(update={"name": "", "content": "<p> </p>"})})
+    assert handlers.chunked(empty, CHUNKER, 0, 0).notes == (handlers.NOTHING_TO_FIND,)
+    assert (handlers.chunked(full, CHUNKER, 0, 0).notes, handlers.chunked(gone, CHUNKER, 0, 0).notes) == ((), ())
+
+
 async def test_chunks_become_parts_that_stay_together() -> None:
     class Models:
         async def for_new(self, site: str) -> FakeEmbedder:
