@@ -24,6 +24,8 @@ from pipelines.query.retrieve.ports import Calibration, ChunkKey, Chunks, Hit, S
 from pipelines.query.retrieve.search import Retrieval
 from schemas.ingest import Vector32
 from schemas.query import MAX_QUESTION, Earlier, Signs, Sure
+from text.language import stopwords
+from text.words import stems, words
 
 # Chance that a question leans: fitted by `pagewire bench follow-ups`; figures in docs/reference/quality.md.
 LEANS = Calibration(
@@ -110,12 +112,28 @@ async def go_on(question: str, earlier: Earlier, alone: Retrieval, both: Retriev
         return None
     pages, around = await read_on(earlier, alone, both, chunks)
     read = (*alone.near, *alone.hits, *both.near, *both.hits, *around)
+    if names_another(question, alone.hits, read, pages):
+        return None
     chance = LEANS.score(signals(earlier.signs, alone.vector, read, pages))
     if chance < LEAST and (chance < LEAST_UNSURE or sure_alone(question, alone)):
         return None
     revisions = {hit.page_key: hit.revision for hit in (*reversed(around), *both.hits)}
     around = [chunk for chunk in around if chunk.revision == revisions[chunk.page_key]]
     return follow(question, earlier.question, alone, both, around, pages)
+
+
+def names_another(question: str, hits: Sequence[Hit], read: Iterable[Hit], pages: Collection[str]) -> bool:
+    """Whether a question names a page that was not shown: "museum?" after one about the library.
+
+    All its words stand in the title of the page that is found for it alone, and not on those that were shown: "opening
+    hours?" goes on with whatever has some, though a page be called so.
+    """
+    empty = frozenset[str]().union(*stopwords().values())
+    named = set(stems(" ".join(word for word in words(question) if word not in empty)))
+    if not named or not hits or hits[0].page_key in pages or not named <= set(stems(hits[0].title)):
+        return False
+    shown = {stem for hit in read if hit.page_key in pages for stem in stems(f"{hit.title} {hit.text}")}
+    return not named <= shown
 
 
 async def read_on(earlier: Earlier, alone: Retrieval, both: Retrieval, chunks: Chunks) -> tuple[list[str], list[Hit]]:

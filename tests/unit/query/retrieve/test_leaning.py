@@ -18,6 +18,7 @@ from pipelines.query.retrieve.leaning import (
     apart,
     follow,
     joined,
+    names_another,
     shown,
     signals,
     sure_alone,
@@ -131,6 +132,24 @@ def test_of_the_pages_that_were_shown_those_count_that_a_search_finds_now() -> N
     dense, keyword = (Candidate(page_key=key, field="content", ord=0) for key in (POOL, DOGS))
     found = Retrieval([], Candidates([dense], [keyword], [], 9), None, [])
     assert shown([found], [DOGS, "town:en:secret", POOL]) == [DOGS, POOL]
+
+
+@pytest.mark.parametrize(
+    ("question", "shown", "another"),
+    [
+        ("museum", [DOGS], True),
+        ("And the museum?", [DOGS], True),
+        ("museum opening hours", [DOGS], True),
+        ("museum towel", [POOL], False),  # more than the title says
+        ("opening hours?", [POOL], False),  # of what was spoken of: it has some, too
+        ("museum", ["town:en:museum"], False),  # it is the page that was shown
+        ("and the?", [DOGS], False),
+    ],
+)
+def test_a_question_that_names_another_page_stands_alone(question: str, shown: list[str], another: bool) -> None:
+    museum = page("town:en:museum", "Museum: opening hours and tickets", "Closed on Mondays")
+    pool = page(POOL, "Swimming pool", "Opening hours: from 9 daily", "Bring a towel")
+    assert names_another(question, museum, [*DOG_TAX, *pool, *museum], shown) is another
 
 
 def test_a_question_never_grows_past_the_longest() -> None:
