@@ -21,6 +21,7 @@ NEAR = 0.6  # of the best source's score, for a page to be about as near
 SHORT = 2  # words of a question that says only what it is about
 HEADINGS = 3  # of one page
 LONGEST = 80  # characters of a topic: more is no topic
+CERTAIN = 0.6  # chance that the best unit answers: whoever got that answer is not asked what was meant
 FINE: Grade = 0
 BROAD: frozenset[Grade] = frozenset({1, 3})
 
@@ -33,6 +34,9 @@ def narrower(retrieved: Retrieved) -> tuple[Topic, ...]:
     # The rewritten question is in the site's language; what was asked first needs no rewriting to be understood.
     question = retrieved.question if request.history else request.question
     short = count_words(question) <= SHORT
+    sure = retrieved.sure
+    if not short and sure is not None and sure.of == "unit" and (sure.unit or 0.0) >= CERTAIN:
+        return ()
     if retrieved.courtesy is not None or not (retrieved.grade in BROAD or (short and retrieved.grade == FINE)):
         return ()
     named: dict[tuple[str, ...], str] = {}

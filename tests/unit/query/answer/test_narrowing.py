@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import pytest
 
 from pipelines.query.answer.narrowing import TOPICS, bare, narrower
-from schemas.query import Evidence, Grade, Retrieved, Source, Turn
+from schemas.query import Evidence, Grade, Retrieved, Source, Sure, Turn
 from tests.asking import question, retrieved, source
 
 PAGES = [source(n, "It costs.", title) for n, title in enumerate(["Pool", "Library", "Museum"], start=1)]
@@ -40,6 +40,19 @@ def test_a_question_that_many_pages_speak_of_can_be_narrowed(grade: Grade) -> No
 @pytest.mark.parametrize("grade", [0, 2, 4, 5])
 def test_one_that_is_narrow_or_has_no_answer_cannot(grade: Grade) -> None:
     assert labels(broad(*PAGES, grade=grade)) == []
+
+
+@pytest.mark.parametrize(
+    ("sure", "narrowed"),
+    [
+        (Sure(of="unit", unit=0.7, page=0.9), False),
+        (Sure(of="unit", unit=0.5, page=0.9), True),
+        (Sure(of="page", unit=0.4, page=0.7), True),
+        (Sure(of="unit"), True),  # an embedder that nobody calibrated
+    ],
+)
+def test_whoever_got_a_sure_answer_is_not_asked_what_was_meant(sure: Sure, narrowed: bool) -> None:
+    assert bool(narrower(broad(*PAGES).model_copy(update={"sure": sure}))) is narrowed
 
 
 def test_a_word_alone_can_be_narrowed_whatever_the_gate_says() -> None:
