@@ -6,8 +6,8 @@
     - Children: nothing                        "It is not transferable."  -          -     with the sentence before
 
 A unit is a sentence, a list item, a table's row or a definition of a definition list. A sentence that leans on the one
-before ("After that ...") is no unit without it. What a unit says to a search is its `sense`: the page's title and the
-headings above it belong to it.
+before ("After that ...") is no unit without it, and a question ("In a hurry?") none without what answers it. What a
+unit says to a search is its `sense`: the page's title and the headings above it belong to it.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from text.sentences import Sentence, ended, split
 from text.words import words
 
 LONGEST_INTRO = 300  # characters of what introduces a list or a table
+ASKING = ("?", "？", "؟")
 MOST_LEANING = 2  # sentences that may stand before one that leans on them
 
 
@@ -54,7 +55,7 @@ class Unit:
 
 def units(text: str, lang: str = "") -> list[Unit]:
     """Everything in a page's text that can be quoted, in reading order."""
-    return list(_joined(_alone(text, lang), text, lang))
+    return list(_joined(_answered(_alone(text, lang), text), text, lang))
 
 
 def leans(sentence: str, lang: str) -> bool:
@@ -102,6 +103,24 @@ def _numbered(sentences: Sequence[Sentence]) -> Iterator[tuple[Sentence, int]]:
             together = sentence.header == (before.start, before.end)  # the header itself has none
         number += not together
         yield sentence, number
+
+
+def _answered(alone: Iterator[Unit], text: str) -> Iterator[Unit]:
+    """A sentence that asks together with the one behind it, which answers."""
+    asked: Unit | None = None
+    for each in alone:
+        unit = each
+        if asked is not None:
+            same = asked.kind == unit.kind and asked.headings == unit.headings
+            if same and "\n\n" not in text[asked.end : unit.start]:
+                unit = replace(asked, end=unit.end, text=text[asked.start : unit.end])
+            else:
+                yield asked
+        asked = unit if unit.kind == "prose" and unit.text.rstrip().endswith(ASKING) else None
+        if asked is None:
+            yield unit
+    if asked is not None:
+        yield asked
 
 
 def _joined(alone: Iterator[Unit], text: str, lang: str) -> Iterator[Unit]:

@@ -65,6 +65,22 @@ def test_a_sentence_that_leans_comes_with_the_one_before_it_or_not_at_all() -> N
     assert "Whoever pays late gets a letter. After that the card is blocked. Then we wait." in said
 
 
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("Open daily. In a hurry? Call us. We are glad.", ["Open daily.", "In a hurry? Call us.", "We are glad."]),
+        ("Lost? Found? Ring 5.", ["Lost? Found? Ring 5."]),
+        ("In a hurry?\n\nCall us.", ["In a hurry?", "Call us."]),
+        ("Which ones?\n\n- Cats", ["Which ones?", "- Cats"]),
+        ("Why not?", ["Why not?"]),
+    ],
+)
+def test_a_question_comes_with_what_answers_it(text: str, expected: list[str]) -> None:
+    found = units(text, "en")
+    assert [unit.text for unit in found] == expected
+    assert [text[unit.start : unit.end] for unit in found] == expected
+
+
 def test_a_paragraph_leans_on_no_other() -> None:
     assert [unit.said for unit in units("One.\n\nIt rains.", "en")] == ["One.", "It rains."]
 
