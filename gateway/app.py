@@ -10,7 +10,7 @@ from fastapi import FastAPI
 from gateway.chat import chat, search, visitors
 from gateway.console import console
 from gateway.content import content, webhooks
-from gateway.conversations import conversations, feedback
+from gateway.conversations import conversations, erasure, feedback
 from gateway.edge import openapi, problems
 from gateway.edge.auth import Keys
 from gateway.edge.edge import Edge
@@ -68,7 +68,8 @@ def create_app(settings: Settings, ports: Ports) -> FastAPI:
         sessions=Sessions(secret, keys),
     )
     problems.install(app)
-    for module in (content, webhooks, chat, conversations, feedback, search, visitors, completions, *OPERATORS):
+    talking = (chat, conversations, erasure, feedback, visitors, completions)
+    for module in (content, webhooks, *talking, search, *OPERATORS):
         app.include_router(module.router)
     openapi.install(app)
     if SAMPLE_SITE in settings.sites:

@@ -15,6 +15,7 @@ from gateway.chat.chat import ask, continue_conversation, new_question
 from gateway.edge.bodies import parse, read_body
 from gateway.edge.edge import Edge, MayChat, TheEdge, owner_of
 from gateway.edge.openapi import event_stream, request_body
+from pipelines.conversations.turns import ConversationOwner
 from pipelines.runtime.errors import Retryable
 from schemas.conversation import ConversationDetail, ConversationList, Rename, StoredTurn
 from schemas.http import ChatResponse
@@ -69,12 +70,7 @@ async def delete(
     """Delete a conversation for good, feedback and its words in the question log included. Stops its answer when under
     way."""
     edge.count("conversation", request, caller)
-    owner, name = owner_of(caller, site), edge.pseudonyms.of(site, conversation_id)
-    # First: where this fails the conversation is still there, and can be deleted again.
-    await edge.ports.notes.forgotten(
-        site, name, await edge.conversations.requests(owner, conversation_id), edge.ports.now()
-    )
-    await _let_go(edge, site, await edge.conversations.delete(owner, conversation_id))
+    await forget(edge, owner_of(caller, site), conversation_id)
     return Response(status_code=204)
 
 
@@ -108,6 +104,19 @@ async def regenerate(
     question = question.model_copy(update={"conversation_id": conversation_id} | unwanted)
     question = await continue_conversation(edge, caller, question, replaces=last.request_id)
     return await ask(edge, request, caller, question)
+
+
+async def forget(edge: Edge, owner: ConversationOwner, conversation_id: str) -> None:
+    """Delete a conversation, and what the question log has of its words. Raises: UnknownConversation, Retryable."""
+    site = owner.site
+    # First: where this fails the conversation is still there, and can be deleted again.
+    await edge.ports.notes.forgotten(
+        site,
+        edge.pseudonyms.of(site, conversation_id),
+        await edge.conversations.requests(owner, conversation_id),
+        edge.ports.now(),
+    )
+    await _let_go(edge, site, await edge.conversations.delete(owner, conversation_id))
 
 
 async def _let_go(edge: Edge, site: str, turn: StoredTurn | None) -> None:

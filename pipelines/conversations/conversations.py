@@ -225,6 +225,10 @@ class Conversations:
         summaries = await self._store.list(owner, LISTED)
         return by_day(summaries, self._clock(), utc_offset)
 
+    async def ids(self, owner: ConversationOwner) -> Sequence[str]:
+        """Of the newest conversations, those too that show nothing any more. Raises: Retryable."""
+        return [one.conversation_id for one in await self._store.list(owner, LISTED)]
+
     async def rename(self, owner: ConversationOwner, conversation_id: str, title: str) -> ConversationDetail:
         """Raises: UnknownConversation, Retryable."""
         return shown(

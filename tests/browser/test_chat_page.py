@@ -18,6 +18,7 @@ from schemas.answer import Answered, Citation, Done, Failed, QuestionRephrased, 
 from schemas.query import Question, Source
 from tests.browser.conftest import chips, overflow
 from tests.browser.scripts import source
+from tests.browser.test_accessibility import violations
 from tests.chromium import Browser
 
 pytestmark = pytest.mark.browser
@@ -415,6 +416,17 @@ async def test_earlier_conversations_are_opened_and_deleted(browser: Browser, ur
     await page.locator(".past li").nth(1).wait_for(state="detached")
     assert await page.locator(".past li button:first-child").all_inner_texts() == ["When is it open?"]
     assert len(fakes.conversations.kept) == 1
+    # All of them, after a second thought.
+    everything = page.get_by_role("button", name="Delete all my conversations")
+    await everything.click()
+    await page.get_by_role("group", name="Delete all your conversations for good?").wait_for()
+    assert await violations(page) == []
+    await page.keyboard.press("Escape")
+    assert len(fakes.conversations.kept) == 1
+    await everything.click()
+    await page.get_by_role("button", name="Delete", exact=True).click()
+    await page.locator(".past", has_text="No conversations yet.").wait_for()
+    assert (fakes.conversations.kept, await everything.count()) == ({}, 0)
     assert browser.complaints == []
 
 

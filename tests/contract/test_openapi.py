@@ -30,6 +30,7 @@ ROUTES = {
     ("get", f"{CONVERSATIONS}/{{conversation_id}}"),
     ("patch", f"{CONVERSATIONS}/{{conversation_id}}"),
     ("delete", f"{CONVERSATIONS}/{{conversation_id}}"),
+    ("delete", "/v1/sites/{site}/visitors/me"),
     ("post", f"{CONVERSATIONS}/{{conversation_id}}/undo"),
     ("post", f"{CONVERSATIONS}/{{conversation_id}}/regenerate"),
     ("post", "/v1/chat/completions"),

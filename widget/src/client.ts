@@ -96,6 +96,11 @@ export class AnswerClient {
     await this.#fetch(`conversations/${id}`, { method: "DELETE" });
   }
 
+  /** All that is kept of the visitor's conversations, for good. */
+  async forgetMe(): Promise<void> {
+    await this.#fetch("visitors/me", { method: "DELETE" });
+  }
+
   /** Take back the last question and its answer; what is left. */
   async undo(id: string): Promise<ConversationDetail> {
     return (await this.#fetch(`conversations/${id}/undo`, { method: "POST" })).json();

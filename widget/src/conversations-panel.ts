@@ -9,6 +9,7 @@ const MAX_TITLE = 200; // characters; the gateway's limit
 
 export class ConversationsPanel {
   readonly node = element("div", { className: "past", hidden: true });
+  #listed: string[] = []; // conversations, those too that show nothing any more
 
   /** `chosen`: a conversation to show. `gone`: one that was deleted. */
   constructor(
@@ -26,7 +27,38 @@ export class ConversationsPanel {
       if (!lines.length) return [];
       return [element(subheading, { textContent: say(day), tabIndex: -1 }), element("ul", {}, ...lines.map((one) => this.#line(one)))];
     });
-    this.node.replaceChildren(...(parts.length ? parts : [this.#sentence(say("nothingPast"), "")]));
+    this.#listed = DAYS.flatMap((day) => list[day].map((one) => one.conversation_id));
+    this.node.replaceChildren(...(parts.length ? [...parts, this.#all()] : [this.#sentence(say("nothingPast"), "")]));
+  }
+
+  /** Below the list: delete everything, after a question. */
+  #all(): HTMLElement {
+    const { say, client } = this.context;
+    const box = element("div", { className: "all" });
+    const offer = textButton(say("removeAll"), () => {
+      const back = () => {
+        box.replaceChildren(offer);
+        offer.focus();
+      };
+      const sure = textButton(say("removeYes"), async () => {
+        sure.disabled = true; // it takes a second or two
+        const done = await client.forgetMe().then(() => true, () => false);
+        if (!done) {
+          back();
+          return;
+        }
+        for (const id of this.#listed) this.gone(id);
+        await this.fill().catch(() => this.fail(say("nothingPast")));
+        this.node.querySelector<HTMLElement>("[tabindex]")?.focus();
+      });
+      const keep = textButton(say("cancel"), back);
+      const question = element("div", { className: "edit", role: "group" }, element("p", { textContent: say("removeAllSure") }), sure, keep);
+      question.ariaLabel = say("removeAllSure");
+      this.#ask(box, question, back);
+      keep.focus();
+    });
+    box.append(offer);
+    return box;
   }
 
   fail(message: string): void {
@@ -92,7 +124,7 @@ export class ConversationsPanel {
     keep.focus();
   }
 
-  #ask(line: HTMLLIElement, box: HTMLElement, cancel: () => void): void {
+  #ask(line: HTMLElement, box: HTMLElement, cancel: () => void): void {
     box.addEventListener("keydown", (event) => {
       if (event.key !== "Escape" || event.isComposing) return;
       event.preventDefault();

@@ -13,6 +13,7 @@ import httpx
 import pytest
 from fastapi import FastAPI
 
+from gateway.conversations.erasure import LISTED_WITHIN
 from gateway.fakes import FakeAnswers, FakePorts, plain_answer
 from pipelines.runtime.errors import Retryable
 from schemas.answer import Answered, Done, Token
@@ -119,6 +120,34 @@ async def test_renaming_and_deleting(client: httpx.AsyncClient, fakes: FakePorts
     assert_problem(await client.delete(place), 404, "unknown-conversation")
     assert_problem(await client.get(f"{LIST}/a%20b"), 422, "invalid")
     assert_problem(await client.get(LIST, params={"utc_offset": 1440}), 422, "invalid")
+
+
+async def test_a_visitor_has_everything_forgotten_and_nobody_else_is_touched(
+    client: httpx.AsyncClient,
+    visitors: list[httpx.AsyncClient],
+    fakes: FakePorts,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    slept: list[float] = []
+
+    async def sleep(seconds: float) -> None:
+        """Meanwhile the visitor asks in another window, once."""
+        slept.append(seconds)
+        if len(slept) == 1:
+            await ask(visitors[0], "Late?")
+
+    mine = [await ask(visitors[0]) for _ in range(3)]
+    other, program = await ask(visitors[1]), await ask(client)
+    monkeypatch.setattr("gateway.conversations.erasure.sleep", sleep)
+    assert (await visitors[0].delete(f"{SITE}/visitors/me")).status_code == 204
+    assert slept == [LISTED_WITHIN]
+    assert not any((await visitors[0].get(LIST)).json().values())
+    for each in mine:
+        assert_problem(await visitors[0].get(f"{LIST}/{each['conversation_id']}"), 404, "unknown-conversation")
+    assert (await visitors[1].get(f"{LIST}/{other['conversation_id']}")).status_code == 200
+    assert_problem(await client.delete(f"{SITE}/visitors/me"), 403, "forbidden")
+    assert (await client.get(f"{LIST}/{program['conversation_id']}")).status_code == 200
+    assert (await visitors[0].delete(f"{SITE}/visitors/me")).status_code == 204  # twice does no harm
 
 
 async def test_undo_takes_back_the_last_pair(client: httpx.AsyncClient, fakes: FakePorts) -> None:

@@ -53,6 +53,8 @@ export const de: Words = {
   remove: "„{title}“ löschen",
   removeSure: "Dieses Gespräch endgültig löschen?",
   removeYes: "Löschen",
+  removeAll: "Alle meine Gespräche löschen",
+  removeAllSure: "Alle Ihre Gespräche endgültig löschen?",
   disclaimer: "Antworten können falsch sein. Bitte prüfen Sie die verlinkten Seiten.",
   privacy: "Datenschutz",
   network: "Die Verbindung ist abgebrochen. Bitte versuchen Sie es noch einmal.",

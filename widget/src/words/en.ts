@@ -51,6 +51,8 @@ export const en = {
   remove: "Delete “{title}”",
   removeSure: "Delete this conversation for good?",
   removeYes: "Delete",
+  removeAll: "Delete all my conversations",
+  removeAllSure: "Delete all your conversations for good?",
   disclaimer: "Answers can be wrong. Please check the linked pages.",
   privacy: "Privacy",
   network: "The connection was lost. Please try again.",

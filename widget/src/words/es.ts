@@ -53,6 +53,8 @@ export const es: Words = {
   remove: "Eliminar «{title}»",
   removeSure: "¿Eliminar esta conversación para siempre?",
   removeYes: "Eliminar",
+  removeAll: "Eliminar todas mis conversaciones",
+  removeAllSure: "¿Eliminar todas sus conversaciones para siempre?",
   disclaimer: "Las respuestas pueden contener errores. Compruébelas en las páginas enlazadas.",
   privacy: "Privacidad",
   network: "Se ha perdido la conexión. Inténtelo de nuevo.",

@@ -53,6 +53,8 @@ export const fr: Words = {
   remove: "Supprimer « {title} »",
   removeSure: "Supprimer définitivement cette conversation ?",
   removeYes: "Supprimer",
+  removeAll: "Supprimer toutes mes conversations",
+  removeAllSure: "Supprimer définitivement toutes vos conversations ?",
   disclaimer: "Les réponses peuvent être inexactes. Vérifiez-les sur les pages indiquées.",
   privacy: "Confidentialité",
   network: "La connexion a été perdue. Veuillez réessayer.",

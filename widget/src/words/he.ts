@@ -53,6 +53,8 @@ export const he: Words = {
   remove: 'מחיקת "{title}"',
   removeSure: "למחוק את השיחה הזו לצמיתות?",
   removeYes: "מחיקה",
+  removeAll: "מחיקת כל השיחות שלי",
+  removeAllSure: "למחוק את כל השיחות שלך לצמיתות?",
   disclaimer: "ייתכנו טעויות בתשובות. מומלץ לבדוק בדפים המקושרים.",
   privacy: "פרטיות",
   network: "החיבור נותק. נסו שוב.",

@@ -53,6 +53,8 @@ export const hu: Words = {
   remove: "„{title}” törlése",
   removeSure: "Véglegesen törli ezt a beszélgetést?",
   removeYes: "Törlés",
+  removeAll: "Minden beszélgetésem törlése",
+  removeAllSure: "Véglegesen törli az összes beszélgetését?",
   disclaimer: "A válaszok tévesek lehetnek. Kérjük, ellenőrizze a hivatkozott oldalakon.",
   privacy: "Adatvédelem",
   network: "Megszakadt a kapcsolat. Kérjük, próbálja újra.",

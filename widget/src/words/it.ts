@@ -53,6 +53,8 @@ export const it: Words = {
   remove: "Elimina «{title}»",
   removeSure: "Eliminare definitivamente questa conversazione?",
   removeYes: "Elimina",
+  removeAll: "Elimina tutte le mie conversazioni",
+  removeAllSure: "Eliminare definitivamente tutte le conversazioni?",
   disclaimer: "Le risposte possono contenere errori. Le verifichi nelle pagine collegate.",
   privacy: "Privacy",
   network: "La connessione si è interrotta. Riprovi.",

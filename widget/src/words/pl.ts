@@ -58,6 +58,8 @@ export const pl: Words = {
   remove: "Usuń: „{title}”",
   removeSure: "Usunąć tę rozmowę na zawsze?",
   removeYes: "Usuń",
+  removeAll: "Usuń wszystkie moje rozmowy",
+  removeAllSure: "Usunąć wszystkie rozmowy na zawsze?",
   disclaimer: "Odpowiedzi mogą zawierać błędy. Prosimy sprawdzić podlinkowane strony.",
   privacy: "Prywatność",
   network: "Połączenie zostało przerwane. Proszę spróbować ponownie.",

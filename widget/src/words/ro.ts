@@ -57,6 +57,8 @@ export const ro: Words = {
   remove: "Ștergeți „{title}”",
   removeSure: "Ștergeți definitiv această conversație?",
   removeYes: "Ștergeți",
+  removeAll: "Ștergeți toate conversațiile mele",
+  removeAllSure: "Ștergeți definitiv toate conversațiile?",
   disclaimer: "Răspunsurile pot fi greșite. Vă rugăm să verificați paginile indicate.",
   privacy: "Confidențialitate",
   network: "Conexiunea s-a întrerupt. Vă rugăm să încercați din nou.",
