@@ -124,7 +124,7 @@ class FakeOutcomes:
 
 def _erase(kept: _Kept) -> None:
     if kept.outcome is not None:
-        kept.outcome = kept.outcome.model_copy(update={"question": None, "rephrased": None, "vector": None})
+        kept.outcome = kept.outcome.model_copy(update=dict.fromkeys(("question", "rephrased", "answer", "vector")))
     if kept.feedback is not None:
         kept.feedback = kept.feedback.model_copy(update={"comment": None})
 

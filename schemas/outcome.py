@@ -61,6 +61,11 @@ class Outcome(Wire):
     cut: bool = Field(default=False, description="The model's own token limit ended it.")
     left_out: int = Field(default=0, ge=0, description="Sentences that the sources do not bear out.")
     failed: str | None = Field(default=None, description="The code of what its visitor was told.")
+    answer: str | None = Field(
+        default=None,
+        description="What its visitor read, masked but for what the pages say; null as `question`, and where the "
+        "visitor may read pages that not everybody may.",
+    )
     vector: QuestionVector | None = Field(
         default=None,
         description="Of `rephrased`. Null where that is null or was masked: a vector tells much of its words.",

@@ -36,7 +36,8 @@ from schemas.query import QuestionVector
 
 WORDS = ("question", "rephrased", "comment")
 # An update merges objects: what else is in `outcome` stays. Words can be read from a vector.
-ERASED: dict[str, Any] = {"forgotten": True, "outcome": {"vector": None}} | dict.fromkeys(WORDS)
+ERASED: dict[str, Any] = {"forgotten": True, "outcome": {"vector": None, "answer": None}} | dict.fromkeys(WORDS)
+LENGTHY = ("outcome.vector", "outcome.answer")  # which no list shows
 # Of a question that is grouped with others.
 GROUPED = (
     *("request_id", "asked_at", "asked_in", "question", "rephrased", "became", "rating"),
@@ -144,6 +145,7 @@ class ElasticOutcomes:
                     size=limit + 1,  # one more tells whether there are more
                     search_after=_place(after) if after else None,
                     track_total_hits=True,
+                    source_excludes=LENGTHY,
                     aggregations={
                         "became": {"terms": {"field": "became"}},
                         "rating": {"terms": {"field": "rating"}},

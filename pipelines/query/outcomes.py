@@ -25,6 +25,9 @@ from text.language import language_of
 Known = Question | Rephrased | Retrieved  # what the stages have found out of a question so far
 
 
+ANSWER_CHARS = 8_000  # of an answer, that are kept
+
+
 class Outcomes:
     """Says what became of questions, where their site wants that kept. One per stage."""
 
@@ -41,11 +44,15 @@ class Outcomes:
         # Words can be read from a vector (Morris et al. 2023, "Text Embeddings Reveal (Almost) As Much As Text"): of
         # what was masked, or is not kept, there is none.
         vector = said.vector if said.rephrased is not None and words["rephrased"] == said.rephrased else None
+        sources = told.end.sources if isinstance(told.end, Answered) else ()
+        public = [source.text for source in sources if source.cited]
+        # What only some may read is not for everybody who may read the log.
+        answer = None if request.groups else self._masks.kept(request.site, said.answer, public)
         event = OutcomeEvent(
             site=request.site,
             request_id=request.request_id,
             conversation=request.logged_as,
-            event=said.model_copy(update={**words, "vector": vector}),
+            event=said.model_copy(update={**words, "answer": answer, "vector": vector}),
         )
         await sender.send(OUTCOMES, event.key, event)
 
@@ -87,6 +94,7 @@ def outcome(known: Known, end: Answered | Failed, first_word_at: datetime | None
         cut=answered.cut if answered else False,
         left_out=answered.left_out if answered else 0,
         failed=end.code if isinstance(end, Failed) else None,
+        answer=answered.text[:ANSWER_CHARS] if answered else None,
         vector=retrieved.vector if retrieved else None,
     )
 

@@ -179,6 +179,7 @@ _OUTCOMES = (
         cut=True,
         left_out=1,
         failed="timeout",
+        answer="At 9.",
         vector=_ASKED_VECTOR,
     ),
     Rated(feedback=Feedback(rating="down", comment="Wrong day.", at=NOON)),

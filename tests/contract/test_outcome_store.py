@@ -187,7 +187,7 @@ async def test_a_conversation_is_forgotten_also_what_is_still_on_its_way(store: 
 
 async def test_questions_are_read_with_vectors_until_they_are_forgotten(store: Store, site: str) -> None:
     vector = QuestionVector.of("fake-4", np.array([0.6, 0.8, 0, 0], dtype=np.float32))
-    await store.put(happened(site, 1, outcome(vector=vector, left_out=2)))
+    await store.put(happened(site, 1, outcome(vector=vector, answer="From 9.", left_out=2)))
     await store.put(happened(site, 1, rated()))
     await store.put(happened(site, 2, outcome(1, vector=vector, rephrased=None), conversation="c2"))
     await store.put(happened(site, 3, outcome(2, became="courtesy", vector=None)))
@@ -205,9 +205,9 @@ async def test_questions_are_read_with_vectors_until_they_are_forgotten(store: S
     assert await store.asked(f"{site}x", NOON, until, 50) == []
     kept = await store.get(site, "request-0001")
     assert kept is not None
-    assert kept.outcome.vector is None
+    assert (kept.outcome.vector, kept.outcome.answer) == (None, "From 9.")
     await store.put(happened(site, 1, Forgotten(at=NOON, requests=("request-0001",))))
-    await store.put(happened(site, 1, outcome(vector=vector)))  # delivered again
+    await store.put(happened(site, 1, outcome(vector=vector, answer="From 9.")))  # delivered again
     async with asyncio.timeout(20):
         while True:
             forgotten = (await store.asked(site, NOON, until, 50))[1]
@@ -215,6 +215,9 @@ async def test_questions_are_read_with_vectors_until_they_are_forgotten(store: S
                 break
             await asyncio.sleep(0.05)
     assert (forgotten.question, forgotten.vector) == (None, None)
+    erased = await store.get(site, "request-0001")
+    assert erased is not None
+    assert (erased.erased, erased.outcome.answer) == (True, None)
     assert len(forgotten.hits) == 2
 
 

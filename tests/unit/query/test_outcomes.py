@@ -150,12 +150,25 @@ async def test_words_are_masked_but_for_what_the_site_publishes() -> None:
     assert event.event.rephrased == "I am [e-mail], [phone]. Is hall@town.example or 030 23125-100 right?"
 
 
+@pytest.mark.parametrize("groups", [(), ("staff",)])
+async def test_the_answer_is_kept_with_the_numbers_of_its_pages_unless_not_everybody_may_read_it(
+    groups: tuple[str, ...],
+) -> None:
+    page = cited().model_copy(update={"text": "Ring 030 5550123."})
+    end = answered(page, source(2, "0171 2345678"), text="Ring 030 5550123, not 0171 2345678.")
+    asked = passages().request.model_copy(update={"groups": groups})
+    event = await said(passages(request=asked), Published(end, None))
+    assert event is not None
+    assert isinstance(event.event, Outcome)
+    assert event.event.answer == (None if groups else "Ring 030 5550123, not [phone].")
+
+
 async def test_a_site_can_do_without_words_or_without_the_log() -> None:
     told = Published(answered(cited()), None)
     event = await said(passages(), told, "without-text")
     assert event is not None
     assert isinstance(event.event, Outcome)
-    assert (event.event.question, event.event.rephrased, event.event.grade) == (None, None, 0)
+    assert (event.event.question, event.event.rephrased, event.event.answer, event.event.grade) == (None, None, None, 0)
     assert "pool" not in event.event.model_copy(update={"hits": ()}).model_dump_json()
     assert await said(passages(), told, "off") is None
 
