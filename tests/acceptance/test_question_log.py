@@ -68,7 +68,9 @@ def test_a_question_its_outcome_and_its_feedback_are_read_and_forgotten(system: 
     [group] = [
         one for one in json.loads(done.stdout)["groups"] if request in (q["request_id"] for q in one["questions"])
     ]
-    assert (group["label"], group["disliked"], group["pages"][0]["page_id"]) == (asked, 1, "funicular")
+    # Other tests ask the same site: what a ferry costs may mean the same to it.
+    assert group["disliked"] == 1
+    assert "funicular" in {page["page_id"] for page in group["pages"]}
     assert "funicular" in system.instance.run("gaps", name, "--since", "1h", "--all", "--limit", "500").stdout
 
     assert site.delete(f"/conversations/{answer['conversation_id']}").status_code == 204

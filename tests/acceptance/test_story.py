@@ -124,13 +124,13 @@ def test_a_follow_up_is_searched_with_the_question_before_and_a_new_topic_alone(
 
 def test_a_question_without_a_language_is_answered_in_its_own(system: System) -> None:
     put(system.site, "ladder", "<p>Die Leiter kostet 3 Euro am Tag.</p>", title="Leiterverleih", lang="de")
-    for question, lead_in in [
-        ("Was kostet die Leiter am Tag?", "Auf der Website steht"),
+    for question, lead_ins in [
+        ("Was kostet die Leiter am Tag?", ("Auf der Website steht",)),
         # Whether a page in another language answers is not sure: what is said of that is English all the same.
-        ("What is the price of a ladder for the day?", "The website "),
+        ("What is the price of a ladder for the day?", ("The website ", "I could not find ", "I am not sure ")),
     ]:
         answer = system.site.post("/chat", json={"question": question}).json()["answer"]
-        assert answer.startswith(lead_in), answer
+        assert answer.startswith(lead_ins), answer
 
 
 def test_a_german_question_finds_an_english_page(system: System) -> None:

@@ -77,6 +77,7 @@ async def test_pictures_of_the_console(browser: Browser, demo: str, tmp_path: Pa
     page = await browser.open(f"{demo}/console/questions", width=1100, height=800)
     await page.get_by_label("Key").fill(KEY)
     await page.keyboard.press("Enter")
+    await page.locator(".who").wait_for()
     async with asyncio.timeout(60):
         while not {*ASKED} <= {*await page.locator(".question").all_inner_texts()}:
             await page.reload()
