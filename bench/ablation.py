@@ -45,7 +45,7 @@ WITHOUT: Mapping[str, Callable[[], AbstractContextManager[Any]]] = {
     "nothing": nullcontext,
     "keywords": lambda: patch.object(search, "fuse", _vectors_alone),
     "chunks by vector": lambda: patch.object(search, "fuse", _keywords_alone),
-    "visitor's language": lambda: patch.object(search, "in_language", lambda found, lang: list(found)),
+    "visitor's language": lambda: patch.object(search, "in_language", lambda found, lang, **_: list(found)),
     "language by words": lambda: patch.object(search, "language_by_words", lambda text, lang, found: lang),
     "ten more chunks": lambda: patch.object(stage, "LOOKED_INTO", 20),
     "units' cosine": lambda: patch.object(evidence, "APART_COSINE", 0.0),

@@ -152,6 +152,7 @@ async def _look(asked: Rephrased, searcher: Searcher, chunks: Chunks, settings: 
         groups=request.groups,
         around=settings.neighbours,
         lang=request.lang,
+        by_words=asked.mode == "keyword",
     )
     alone = named(asked.question)
     if asked.earlier is None:

@@ -58,10 +58,18 @@ class Retrieval:
         return self.model.profile.common if self.model else b""
 
 
-def in_language(candidates: Sequence[Candidate], lang: str) -> list[Candidate]:
-    """Best first: without translations of pages that were found in this language, and what is in others behind."""
+def in_language(candidates: Sequence[Candidate], lang: str, *, by_words: bool = False) -> list[Candidate]:
+    """Best first: without translations of pages that were found in this language, and what is in others behind.
+
+    Args:
+        by_words: whether a page counts as found by its words alone: those of "pool" may stand in its translation only.
+    """
     addresses = [parse_page_key(each.page_key) for each in candidates]
-    own = {address.page_id for address in addresses if address.lang == lang}
+    own = {
+        address.page_id
+        for address, each in zip(addresses, candidates, strict=True)
+        if address.lang == lang and not (by_words and each.bm25 is None)
+    }
     kept = [
         (each if address.lang == lang else replace(each, score=_behind(each.score)))
         for each, address in zip(candidates, addresses, strict=True)
@@ -88,6 +96,18 @@ def language_by_words(text: str, lang: str, found: Iterable[Candidate]) -> str:
 
 def _behind(score: float) -> float:
     return 1 / (1 + math.exp(FOREIGN - standing(score)))
+
+
+def of_one_revision(hits: Sequence[Hit]) -> list[Hit]:
+    """Without what is older than another hit of its page.
+
+    Two writers may be at one page at once, a bulk import and a save: chunks of the one that loses stand in the index
+    until it finds that it lost.
+    """
+    newest: dict[str, int] = {}
+    for hit in hits:
+        newest[hit.page_key] = max(newest.get(hit.page_key, hit.revision), hit.revision)
+    return [hit for hit in hits if hit.revision == newest[hit.page_key]]
 
 
 def scored(candidates: Iterable[Candidate], read: Mapping[ChunkKey, Hit]) -> list[Hit]:
@@ -130,24 +150,34 @@ class Searcher:
         groups: Iterable[str] = (),
         around: int = 0,
         lang: str | None = None,
+        by_words: bool = False,
     ) -> Retrieval:
         """The best chunks, at most `size`, and what they were chosen from.
 
         Args:
             around: chunks on each side of a hit that may be read with it.
             lang: the visitor's, which pages had better be in.
+            by_words: whether hits by vector alone count for less than those that have the words.
 
         Raises:
             UnknownSite, Retryable.
         """
         self._settings.site(site)
         try:
-            return await self._find(site, text, kind, size, groups, around, lang)
+            return await self._find(site, text, kind, size, groups, around, lang, by_words)
         except QueryModelOutdated:  # a rebuild was promoted between two looks at the index
-            return await self._find(site, text, kind, size, groups, around, lang)
+            return await self._find(site, text, kind, size, groups, around, lang, by_words)
 
     async def _find(
-        self, site: str, text: str, kind: SearchKind, size: int, groups: Iterable[str], around: int, lang: str | None
+        self,
+        site: str,
+        text: str,
+        kind: SearchKind,
+        size: int,
+        groups: Iterable[str],
+        around: int,
+        lang: str | None,
+        by_words: bool,
     ) -> Retrieval:
         languages = self._settings.site(site).languages
         prefers = lang if lang in languages and len(languages) > 1 else None
@@ -156,11 +186,13 @@ class Searcher:
         known = known_share(found.terms, found.total)
         best = fuse(found.dense, found.keyword, known, size=None if prefers else size)
         if prefers:
-            best = in_language(best, language_by_words(text, prefers, found.keyword))[:size]
+            prefers = language_by_words(text, prefers, found.keyword)
+            best = in_language(best, prefers, by_words=by_words and bool(found.keyword))[:size]
         near = nearest(best, around, math.ceil(ROOM * self._settings.readable(site) / self._settings.chunker.size))
         places = [*(each.place for each in best), *near]
         read = {hit.place: hit for hit in (await self._index.chunks(best[0].index, places) if best else ())}
-        return Retrieval(scored(best, read), found, model, [read[place] for place in near if place in read], vector)
+        hits = of_one_revision(scored(best, read))
+        return Retrieval(hits, found, model, [read[place] for place in near if place in read], vector)
 
     async def _candidates(
         self, site: str, text: str, kind: SearchKind, depth: int, groups: Iterable[str]

@@ -287,6 +287,14 @@ def test_translations_of_a_page_that_was_found_in_the_visitors_language_are_left
     assert in_languages(("pool", "de", 0.9), ("pool", "en", 0.5)) == [("pool", "en")]
 
 
+@pytest.mark.parametrize(("by_words", "kept"), [(True, ["de", "en"]), (False, ["en"])])
+def test_words_are_looked_for_in_the_translation_that_has_them(by_words: bool, kept: list[str]) -> None:
+    # The German page says "pool"; the English one, which says "swimming", is found by its meaning.
+    german = replace(hit(0, "x", score=0.5, bm25=3.0), page_key="town:de:pool")
+    found = in_language([hit(0, "y", score=0.4), german], "en", by_words=by_words)
+    assert sorted(each.page_key.split(":")[1] for each in found) == kept
+
+
 def test_a_page_in_another_language_must_fit_much_better() -> None:
     assert in_languages(("a", "de", 0.6), ("b", "en", 0.55)) == [("b", "en"), ("a", "de")]
     assert in_languages(("a", "de", 0.9), ("b", "en", 0.55)) == [("a", "de"), ("b", "en")]
@@ -308,6 +316,25 @@ def test_a_question_of_no_language_is_in_the_one_whose_pages_know_its_words(
     found = [replace(hit(n, "x", bm25=bm25), page_key=f"town:{own}:{n}") for n, (own, bm25) in enumerate(pages)]
     assert language_by_words(text, "de", found) == lang
     assert language_by_words(text, "de", ()) == "de"
+
+
+async def test_a_word_of_another_language_finds_the_page_that_has_it_and_not_its_translation() -> None:
+    settings = Settings(sites={"town": SiteSettings(languages=("en", "de"))})
+    german = replace(hit(0, "Becken", cosine=0.8, bm25=3.0), page_key="town:de:pool", lang="de")
+    other = hit(0, "Becken", page="washbasins", bm25=2.0)
+    index = FakeIndex([hit(0, "Swimming", cosine=0.8)], [german, other])
+    request = question().model_copy(update={"lang": "en"})
+    rephrased = Rephrased(request=request, question="Becken", mode="keyword", timings_ms={})
+    retrieved = await retrieve(rephrased, Searcher(index, Models(), settings), index, settings)  # type: ignore[arg-type]
+    assert {(source.page_id, source.lang) for source in retrieved.sources} == {("pool", "de"), ("washbasins", "en")}
+
+
+@pytest.mark.parametrize("stray", [0, 2])
+async def test_what_a_slower_writer_left_of_an_older_revision_is_not_found(stray: int) -> None:
+    """A bulk import and a save at one moment: chunks of the one that loses stand beside the other's for a moment."""
+    hits = [hit(n, f"Part {n}.", cosine=0.8, revision=4 if n == stray else 5) for n in range(3)]
+    chosen = await searcher(FakeIndex(hits)).hits("town", "pool", kind="vector", size=3)
+    assert sorted(each.ord for each in chosen) == [n for n in range(3) if n != stray]
 
 
 async def test_what_the_visitor_reads_comes_first_on_a_site_of_several_languages() -> None:
