@@ -1,4 +1,4 @@
-"""`pagewire import`, `delete` and `receipt`: pages going in and out, and what became of them."""
+"""`pagewire import`, `pages`, `delete` and `receipt`: pages going in and out, which there are, what became of them."""
 
 from __future__ import annotations
 
@@ -20,18 +20,19 @@ from rich.progress import (
 from rich.progress import Progress as Bars
 from rich.table import Column
 
-from cli.output import NOT_SO, err, explained, out, print_json
+from cli.output import NOT_SO, err, explained, out, print_json, rows, table
 from connectors.cms.documents import count, documents
 from connectors.cms.sources import opened
 from connectors.cms.sync import Progress, sync
 from pipelines.ingest.accept import Change
 from pipelines.ingest.importing import Cursor, send, settle
 from pipelines.ingest.receipts import ReceiptReader
+from pipelines.operate.addresses import is_address
 from pipelines.runtime import logs
 from schemas.base import language_tag
-from schemas.http import SystemStatus
+from schemas.http import ListedPage, SystemStatus
 from schemas.ingest import Receipt
-from schemas.keys import page_key
+from schemas.keys import page_key, parse_page_key
 from schemas.page import PageDocument
 from wiring.clients import Clients
 from wiring.settings import Settings
@@ -211,9 +212,50 @@ def _print_import(result: Mapping[str, object]) -> None:
     out.print(f"{result['sent']} pages sent, {rest}")
 
 
+def pages(
+    site: Annotated[str, typer.Argument(help="Site, as in pagewire.yaml.")],
+    url: Annotated[str | None, typer.Option(help="Only pages of this address; with or without host.")] = None,
+    json: Json = False,
+) -> None:
+    """The pages that visitors can find, by their ids. Exit code 1 when there is none.
+
+    Example: pagewire pages town
+
+    Example: pagewire pages town --url https://www.town.example/pool
+    """
+    with explained():
+        settings = load()
+        settings.site(site)
+        found = asyncio.run(_pages(settings, site, url))
+    if json:
+        print_json({"pages": [page.model_dump() for page in found]})
+    elif found:
+        lines = [(page.page_id, page.lang, page.title, page.url) for page in found]
+        out.print(rows(table("page", "lang", "title", "url"), lines))
+    else:
+        what = f"no page of site {site} has this address" if url else f"site {site} has no page that can be found"
+        err.print(what, markup=False, soft_wrap=True)
+    if not found:
+        raise typer.Exit(NOT_SO)
+
+
+async def _pages(settings: Settings, site: str, url: str | None) -> list[ListedPage]:
+    async with Clients(settings) as clients:
+        view = clients.page_view()
+        if url is not None:
+            return await view.at(site, url, groups=None)
+        found: list[ListedPage] = []
+        after: str | None = ""
+        while after is not None:
+            some = await view.pages(site, groups=None, after=after)
+            found += some.pages
+            after = some.next
+    return found
+
+
 def delete(
     site: Annotated[str, typer.Argument(help="Site, as in pagewire.yaml.")],
-    pages: Annotated[list[str], typer.Argument(help="Page ids.")],
+    pages: Annotated[list[str], typer.Argument(help="Page ids, or addresses (`https://...`).")],
     lang: Annotated[str | None, typer.Option(help="Language; default: the site's first.")] = None,
     json: Json = False,
 ) -> None:
@@ -239,9 +281,10 @@ async def _delete(settings: Settings, site: str, lang: str, pages: Sequence[str]
     async with Clients(settings) as clients:
         receipts = await clients.receipts(waiting=True)
         with receipts.hearing() as heard:
-            keys = {page_key(site, lang, page): page for page in pages}
+            keys = {await _key(clients, site, lang, page): page for page in pages}
             known = await receipts.receipts(site, keys)
-            changes = [Change("delete", PageDocument(id=keys[key], lang=lang)) for key in known]
+            addresses = [parse_page_key(key) for key in known]
+            changes = [Change("delete", PageDocument(id=one.page_id, lang=one.lang)) for one in addresses]
             accepted = await (await clients.intake()).accept(site, changes, "command")
             told: Mapping[str, Receipt] = {}
             async for _, found in settle(site, {one.page_key: one.revision for one in accepted}, receipts, heard):
@@ -254,7 +297,7 @@ async def _delete(settings: Settings, site: str, lang: str, pages: Sequence[str]
 
 def receipt(
     site: Annotated[str, typer.Argument(help="Site, as in pagewire.yaml.")],
-    page: Annotated[str, typer.Argument(help="Page id.")],
+    page: Annotated[str, typer.Argument(help="Page id, or address (`https://...`).")],
     lang: Annotated[str | None, typer.Option(help="Language; default: the site's first.")] = None,
     json: Json = False,
 ) -> None:
@@ -283,7 +326,15 @@ def receipt(
 async def _receipt(settings: Settings, site: str, lang: str, page: str) -> Receipt | None:
     async with Clients(settings) as clients:
         reader = await clients.receipts(waiting=False)
-        return await reader.receipt(site, lang, page)
+        address = parse_page_key(await _key(clients, site, lang, page))
+        return await reader.receipt(site, address.lang, address.page_id)
+
+
+async def _key(clients: Clients, site: str, lang: str, page: str) -> str:
+    """The key of a page that is named by its id in this language, or by the address that visitors know it by."""
+    found = await clients.page_view().at(site, page, groups=None) if is_address(page) else []
+    own = [each for each in found if each.lang == lang] or found
+    return page_key(site, own[0].lang, own[0].page_id) if own else page_key(site, lang, page)
 
 
 def _print_receipt(found: Receipt) -> None:

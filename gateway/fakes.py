@@ -14,6 +14,7 @@ from adapters.fake_outcomes import FakeOutcomes
 from gateway.fake_conversations import FakeConversations
 from gateway.ports import Acceptance, Change, Followed, Ports
 from pipelines.conversations.ask import BadPosition, UnknownAnswer
+from pipelines.operate.addresses import same_address
 from pipelines.operate.audit.index_diff import Kind
 from pipelines.operate.audit.report import AuditReport, RepairReport
 from pipelines.operate.dead_letters.edit import BadValue
@@ -29,9 +30,9 @@ from pipelines.runtime.settings import Site
 from schemas.answer import Accepted, Answered, AnswerEvent, Done, Event, QuestionRephrased, Restart, SourcesFound, Token
 from schemas.base import Message
 from schemas.example import WorkedExample
-from schemas.http import IndexedPage, SearchHit, SearchKind, SystemStatus
+from schemas.http import IndexedPage, ListedPage, PageList, SearchHit, SearchKind, SystemStatus
 from schemas.ingest import ChunkCounts, Receipt, ReceiptState
-from schemas.keys import page_key
+from schemas.keys import page_key, parse_page_key
 from schemas.letters import (
     UNREADABLE,
     Action,
@@ -413,6 +414,23 @@ class FakeIndexedPages:
         if page_key in self.groups and not self.groups[page_key].intersection(groups):
             return IndexedPage(chunks=(), total=found.total, hidden=found.total)
         return found
+
+    async def pages(
+        self, site: str, *, groups: Iterable[str] | None = (), after: str = "", limit: int = 1_000
+    ) -> PageList:
+        allowed = None if groups is None else set(groups)
+        listed = [
+            (key, ListedPage(page_id=parsed.page_id, lang=parsed.lang, title=chunk.title, url=chunk.url, revision=1))
+            for key, page in sorted(self.kept.items())
+            for parsed, chunk in [(parse_page_key(key), page.chunks[0])]
+            if parsed.site == site and key > after
+            if allowed is None or key not in self.groups or self.groups[key] & allowed
+        ]
+        shown = listed[:limit]
+        return PageList(pages=tuple(page for _, page in shown), next=shown[-1][0] if len(listed) > limit else None)
+
+    async def at(self, site: str, address: str, *, groups: Iterable[str] | None = ()) -> list[ListedPage]:
+        return [page for page in (await self.pages(site, groups=groups)).pages if same_address(page.url, address)]
 
 
 @dataclass

@@ -17,7 +17,7 @@ from pipelines.runtime.record import Lane
 from schemas.conversation import Feedback
 from schemas.example import WorkedExample
 from schemas.gaps import GapReport
-from schemas.http import IndexedPage, SearchHit, SearchKind, SystemStatus
+from schemas.http import IndexedPage, ListedPage, PageList, SearchHit, SearchKind, SystemStatus
 from schemas.ingest import Receipt
 from schemas.letters import (
     DeadLetterCounts,
@@ -156,6 +156,16 @@ class IndexedPages(Protocol):
 
     async def page(self, site: str, page_key: str, groups: Iterable[str] = ()) -> IndexedPage:
         """The chunks that these groups may read. Raises: Retryable."""
+        ...
+
+    async def pages(
+        self, site: str, *, groups: Iterable[str] | None = (), after: str = "", limit: int = ...
+    ) -> PageList:
+        """Pages that these groups may read, by their keys, from `next` of the list before on. Raises: Retryable."""
+        ...
+
+    async def at(self, site: str, address: str, *, groups: Iterable[str] | None = ()) -> list[ListedPage]:
+        """The pages of this address, in all their languages. Raises: Retryable."""
         ...
 
 

@@ -92,6 +92,23 @@ class IndexedPage(Wire):
     hidden: int = Field(default=0, ge=0, description="Not shown: for access groups that who asks does not have.")
 
 
+class ListedPage(Wire):
+    """A page that visitors can find, under the name that its changes go by."""
+
+    page_id: PageId
+    lang: Lang
+    title: str
+    url: str
+    revision: Revision
+
+
+class PageList(Wire):
+    """Pages by their ids, so many at once."""
+
+    pages: tuple[ListedPage, ...]
+    next: str | None = Field(description="`after` of the pages behind these; null: there are none.")
+
+
 class ChatRequest(Wire):
     """A question."""
 

@@ -1,17 +1,22 @@
-"""A page as it stands in the live index: its chunks, in order, for whoever looks after it."""
+"""Pages as they stand in the live index, for whoever looks after them: their chunks, their ids, their addresses."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from itertools import groupby
+from typing import Any
 
 from elasticsearch import AsyncElasticsearch, NotFoundError
 
 from adapters.elastic.client import explained
+from adapters.elastic.search import visible_to
+from pipelines.operate.addresses import same_address
 from pipelines.runtime.indexes import alias
-from schemas.http import IndexedChunk, IndexedPage
+from schemas.http import IndexedChunk, IndexedPage, ListedPage, PageList
 from schemas.page import FIELDS
 
 MAX_CHUNKS = 500  # that are read; a page of 300 KB has some 150
+LISTED = 1_000  # pages that are looked through at once for an address
 
 
 class ElasticPageView:
@@ -41,3 +46,60 @@ class ElasticPageView:
         chunks.sort(key=lambda chunk: (FIELDS.index(chunk.field), chunk.ord))
         total = answer["hits"]["total"]["value"]
         return IndexedPage(chunks=tuple(chunks), total=total, hidden=len(found) - len(seen))
+
+    async def pages(
+        self, site: str, *, groups: Iterable[str] | None = (), after: str = "", limit: int = LISTED
+    ) -> PageList:
+        """The pages that these groups may read, by their keys; None: all.
+
+        Args:
+            after: `next` of the list before.
+
+        Raises:
+            ElasticsearchDown.
+        """
+        # The first chunk of each field: at least one a page, and of the fields before the content, in which chunks of
+        # attachments stand under a title and address of their own.
+        first: list[dict[str, Any]] = [{"term": {"kind": "chunk"}}, {"term": {"ord": 0}}]
+        first += [] if groups is None else [visible_to(groups)]
+        first += [{"range": {"page_key": {"gt": after}}}] if after else []
+        size = (limit + 1) * len(FIELDS)
+        with explained(f"listing pages of site {site}"):
+            try:
+                answer = await self._es.search(
+                    index=alias(site),
+                    query={"bool": {"filter": first}},
+                    sort=["page_key"],
+                    size=size,
+                    source_includes=["page_key", "field", *ListedPage.model_fields],
+                    track_total_hits=False,
+                )
+            except NotFoundError:  # the site has no page yet
+                return PageList(pages=(), next=None)
+        chunks = [hit["_source"] for hit in answer["hits"]["hits"]]
+        grouped = [(key, list(found)) for key, found in groupby(chunks, key=lambda chunk: str(chunk["page_key"]))]
+        shown = grouped[:limit]
+        return PageList(
+            pages=tuple(_listed(found) for _, found in shown),
+            next=shown[-1][0] if len(grouped) > limit else None,
+        )
+
+    async def at(self, site: str, address: str, *, groups: Iterable[str] | None = ()) -> list[ListedPage]:
+        """The pages of this address, in all their languages: as a rule one. All pages are looked through.
+
+        Raises:
+            ElasticsearchDown.
+        """
+        allowed = None if groups is None else list(groups)
+        found: list[ListedPage] = []
+        after: str | None = ""
+        while after is not None:
+            some = await self.pages(site, groups=allowed, after=after)
+            found += [page for page in some.pages if same_address(page.url, address)]
+            after = some.next
+        return found
+
+
+def _listed(chunks: Sequence[dict[str, Any]]) -> ListedPage:
+    chunk = min(chunks, key=lambda chunk: FIELDS.index(chunk["field"]))
+    return ListedPage(**{name: chunk[name] for name in ListedPage.model_fields})

@@ -1,4 +1,7 @@
-"""Page: is my save live, and what stands in the index? The receipt and the chunks, side by side."""
+"""Page: is my save live, and what stands in the index? The receipt and the chunks, side by side.
+
+Without an id: which pages there are.
+"""
 
 from __future__ import annotations
 
@@ -9,10 +12,12 @@ from pydantic import TypeAdapter, ValidationError
 
 from gateway.console.view import ConsoleRoute, OnSite
 from gateway.edge.problems import invalid
+from pipelines.operate.addresses import is_address
 from schemas.base import Lang, PageId
 from schemas.keys import page_key
 
 BADGES = {"searchable": "good", "failed": "bad", "queued": "fair", "deleted": "calm"}
+LISTED = 50  # pages at once
 _ID: TypeAdapter[str] = TypeAdapter(PageId)
 _LANG: TypeAdapter[str] = TypeAdapter(Lang)
 
@@ -21,21 +26,32 @@ router = APIRouter(prefix="/console", include_in_schema=False, route_class=Conso
 
 @router.get("/page")
 async def show_page(
-    view: OnSite, id: str = "", of: Annotated[str, Query(description="Language; default: the site's first.")] = ""
+    view: OnSite,
+    id: Annotated[str, Query(description="Page id, or the page's address.")] = "",
+    of: Annotated[str, Query(description="Language; default: the site's first.")] = "",
+    after: Annotated[str, Query(description="`next` of the list before.")] = "",
 ) -> Response:
     """Chunks of pages for some groups only are shown to keys that have one of them, as in a search."""
     assert view.caller is not None
     languages = view.edge.settings.site(view.site).languages
     id = id.strip()
     given = {"id": id, "of": of or languages[0]}
+    indexes = view.edge.ports.indexed
     if not id:
-        return view.page("page.html", given=given, receipt=None, indexed=None, languages_of_site=languages)
+        listed = await indexes.pages(view.site, groups=view.caller.groups, after=after, limit=LISTED)
+        return view.page(
+            "page.html", given=given, receipt=None, indexed=None, listed=listed, languages_of_site=languages
+        )
+    if is_address(id) and (found := await indexes.at(view.site, id, groups=view.caller.groups)):
+        page = next((page for page in found if page.lang == given["of"]), found[0])
+        id = page.page_id
+        given = {"id": id, "of": page.lang}
     try:
         key = page_key(view.site, _LANG.validate_python(given["of"]), _ID.validate_python(id))
     except ValidationError as err:
         raise invalid(err.errors(include_input=False, include_url=False)) from None
     receipt = await view.edge.ports.receipts.receipt(view.site, given["of"], id)
-    indexed = await view.edge.ports.indexed.page(view.site, key, view.caller.groups)
+    indexed = await indexes.page(view.site, key, view.caller.groups)
     return view.page(
         "page.html",
         200 if receipt or indexed.total else 404,

@@ -99,10 +99,11 @@ def configure(settings: LogSettings) -> None:
         wrapper_class=structlog.stdlib.BoundLogger,
         cache_logger_on_first_use=False,
     )
+    # A traceback by rich, structlog's default, holds the values of all variables, visitors' words and keys among them,
+    # and takes many seconds of a loop that has others to serve.
+    plain = structlog.dev.ConsoleRenderer(colors=sys.stderr.isatty(), exception_formatter=structlog.dev.plain_traceback)
     render: list[structlog.typing.Processor] = (
-        [structlog.processors.format_exc_info, structlog.processors.JSONRenderer()]
-        if settings.log_json
-        else [structlog.dev.ConsoleRenderer(colors=sys.stderr.isatty())]
+        [structlog.processors.format_exc_info, structlog.processors.JSONRenderer()] if settings.log_json else [plain]
     )
     handler = _Stderr()
     handler.setFormatter(

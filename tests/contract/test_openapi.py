@@ -59,6 +59,7 @@ ROUTES = {
     ("get", "/v1/admin/sites/{site}/questions"),
     ("get", "/v1/admin/sites/{site}/questions/{request_id}"),
     ("get", "/v1/admin/sites/{site}/gaps"),
+    ("get", "/v1/admin/sites/{site}/pages"),
     ("get", "/healthz"),
     ("get", "/readyz"),
     ("get", "/metrics"),

@@ -316,3 +316,19 @@ async def test_a_page_is_read_as_it_stands_in_the_index_by_those_who_may(bench: 
     assert [chunk.text for chunk in (await view.page(bench.site, secret, ("staff",))).chunks] == ["dogs"]
     for key in (secret, nobody):
         assert await view.page(bench.site, key, ("board",)) == IndexedPage(chunks=(), total=1, hidden=1)
+
+
+async def test_pages_are_listed_and_found_by_their_address_by_those_who_may(bench: Bench) -> None:
+    view = ElasticPageView(bench.elastic.es)
+    assert (await view.pages(bench.site)).pages == ()  # before there is an index
+    await bench.save("pool", {"content": [("Open daily.", 0.9), ("Closed on Monday.", 0.8)], "name": [("pool", 0.6)]})
+    await bench.save("sauna", {"content": [("Hot.", 0.9)]})
+    await bench.save("secret", {"content": [("dogs", 0.95)]}, groups=("staff",))
+    first = await view.pages(bench.site, limit=1)
+    rest = await view.pages(bench.site, after=first.next or "", limit=1)
+    assert [page.page_id for page in (*first.pages, *rest.pages)] == ["pool", "sauna"]
+    assert rest.next is None
+    assert [page.page_id for page in (await view.pages(bench.site, groups=["staff"])).pages][-1] == "secret"
+    assert [page.page_id for page in await view.at(bench.site, "https://www.town.example/pool/")] == ["pool"]
+    assert await view.at(bench.site, "/secret") == []
+    assert [page.page_id for page in await view.at(bench.site, "/secret", groups=None)] == ["secret"]

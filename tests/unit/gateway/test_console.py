@@ -396,6 +396,17 @@ async def test_a_page_is_shown_with_its_receipt_and_its_chunks(operator: httpx.A
     assert listed(page_of(await operator.get(citing))) == [CARD]
 
 
+async def test_a_page_is_found_by_its_address_and_in_the_list(operator: httpx.AsyncClient, fakes: FakePorts) -> None:
+    await fill(fakes)
+    page = page_of(await operator.get("/console/page?site=town&id=https://www.town.example/library/"))
+    assert said(page, ".state .badge") == ["searchable"]
+    unknown = await operator.get("/console/page?site=town&id=https://www.town.example/nowhere")
+    assert unknown.status_code == 404
+    page = page_of(await operator.get("/console/page?site=town"))
+    [link] = [str(link["href"]) for link in page.select("main ul a")]
+    assert said(page_of(await operator.get(link)), ".state .badge") == ["searchable"]
+
+
 async def test_a_page_for_a_group_is_read_by_keys_that_have_it(
     webmaster: httpx.AsyncClient, fakes: FakePorts, settings: Settings
 ) -> None:

@@ -53,3 +53,18 @@ def test_json_lines_carry_what_is_bound(capsys: pytest.CaptureFixture[str]) -> N
     ours, theirs = map(json.loads, capsys.readouterr().err.splitlines())
     assert (ours["event"], ours["topic"], ours["offset"], ours["trace_id"]) == ("done", "t", 7, "abc")
     assert (theirs["event"], theirs["level"], theirs["logger"]) == ("by stdlib", "warning", "library")
+
+
+@pytest.mark.usefixtures("_restored")
+@pytest.mark.parametrize("as_json", [True, False])
+def test_a_traceback_says_where_and_not_with_what(capsys: pytest.CaptureFixture[str], as_json: bool) -> None:
+    logs.configure(Settings(log_json=as_json))
+    question = "my secret" + " illness"
+    try:
+        raise ValueError("broken")
+    except ValueError:
+        structlog.get_logger("x").exception("failed")
+    said = capsys.readouterr().err
+    assert "ValueError: broken" in said
+    assert "test_logs.py" in said
+    assert question not in said

@@ -1,0 +1,24 @@
+"""Addresses of pages: whether two of them, as people copy them, lead to the same page."""
+
+from __future__ import annotations
+
+from urllib.parse import unquote, urlsplit
+
+
+def is_address(text: str) -> bool:
+    """Whether this is no page id but a page's address in the web."""
+    return "://" in text
+
+
+def same_address(a: str, b: str) -> bool:
+    """Whatever their scheme, fragment, escapes and last slash; one without a host is of any host."""
+    (host, *rest), (other, *others) = _parts(a), _parts(b)
+    return rest == others and (not host or not other or host == other)
+
+
+def _parts(address: str) -> tuple[str, str, str]:
+    try:
+        parts = urlsplit(address.strip())
+    except ValueError:  # `http://[::1` and the like
+        return "", address, ""
+    return parts.netloc.casefold(), unquote(parts.path).rstrip("/"), unquote(parts.query)
