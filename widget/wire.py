@@ -22,7 +22,7 @@ from schemas.http import ChatRequest
 TARGET = Path(__file__).parent / "src" / "wire.ts"
 MODELS = (ChatRequest, ConversationDetail, ConversationList, FeedbackOrder, VisitorToken)
 SENT = {"ChatRequest", "FeedbackOrder"}  # by the widget, which may leave out what has a default
-OPERATORS = {"trace"}  # fields that visitors are never sent
+WANTED = {"trace"}  # fields that visitors are sent where their site wants it
 NOTE = "/* Written by `make widget` from schemas/; do not edit. */\n"
 SCALARS = {"string": "string", "integer": "number", "number": "number", "boolean": "boolean", "null": "null"}
 
@@ -45,8 +45,8 @@ def _interface(name: str, shape: dict[str, Any]) -> str:
 def _fields(shape: dict[str, Any], *, sent: bool) -> Iterator[str]:
     required = shape.get("required", ())
     for field, value in shape["properties"].items():
-        if field not in OPERATORS:
-            yield f"  {field}{'?' if sent and field not in required else ''}: {_type(value)};"
+        missing = field in WANTED or (sent and field not in required)
+        yield f"  {field}{'?' if missing else ''}: {_type(value)};"
 
 
 def _type(shape: dict[str, Any]) -> str:

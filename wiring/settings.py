@@ -45,6 +45,11 @@ class ChatSettings(SettingsGroup):
         description="Questions to begin with, by language: the chat page at `/` offers them, `pagewire check` asks "
         "them.",
     )
+    show_steps: bool = Field(
+        default=False,
+        description="Whether visitors may open how an answer came about: what was searched for, how many passages were "
+        "read, who wrote it. Never what a model was told.",
+    )
 
 
 class SiteSettings(ConnectedSite):

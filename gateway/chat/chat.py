@@ -14,6 +14,7 @@ from fastapi import APIRouter, Header, Path, Request, Response
 from fastapi.responses import JSONResponse
 
 from gateway.chat.sse import EventStream, Patient, frames
+from gateway.chat.steps import steps_for, with_steps
 from gateway.edge.auth import Caller
 from gateway.edge.bodies import parse, read_body
 from gateway.edge.edge import Edge, MayChat, TheEdge, owner_of
@@ -98,12 +99,14 @@ async def ask(edge: Edge, request: Request, caller: Caller, question: Question) 
     deadline = asyncio.get_running_loop().time() + edge.settings.question_timeout
     owner = owner_of(caller, question.site)
     events = Patient(edge.conversations.follow(owner, question, edge.ports.answers.ask(edge.logged(question))))
+    steps = steps_for(caller, edge.settings, question.site)
     if not wants_stream(", ".join(request.headers.getlist("accept"))):
         answer = await whole(events, question, deadline)
-        return JSONResponse(answer.model_dump(mode="json", exclude=None if caller.sees_trace else {"trace"}))
+        answer, hidden = with_steps(answer, steps)
+        return JSONResponse(answer.model_dump(mode="json", exclude=hidden))
     await events.begin(FIRST_EVENT_WAIT)
     event_id = partial(edge.event_ids.sign, owner, question.request_id)
-    return EventStream(events, frames(events, event_id, question.lang, deadline, traced=caller.sees_trace))
+    return EventStream(events, frames(events, event_id, question.lang, deadline, steps=steps))
 
 
 def wants_stream(accept: str) -> bool:
@@ -156,7 +159,8 @@ async def resume(
     deadline = asyncio.get_running_loop().time() + edge.settings.question_timeout
     lang = edge.settings.site(site).languages[0]
     event_id = partial(edge.event_ids.sign, owner, request_id)
-    told = frames(events, event_id, lang, deadline, position, accepted, traced=caller.sees_trace)
+    steps = steps_for(caller, edge.settings, site)
+    told = frames(events, event_id, lang, deadline, position, accepted, steps=steps)
     return EventStream(events, told)
 
 

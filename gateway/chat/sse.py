@@ -17,6 +17,7 @@ import structlog
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
+from gateway.chat.steps import Shown, with_steps
 from gateway.edge.messages import Trouble, message
 from gateway.edge.metrics import OPEN_STREAMS
 from gateway.ports import Followed
@@ -83,13 +84,14 @@ class Patient:
         return await anext(self._events, None)
 
 
-def frame(event: Event, id: str, *, traced: bool = True) -> bytes:
+def frame(event: Event, id: str, *, steps: Shown = "all") -> bytes:
     """One SSE event. JSON has no raw line breaks, so one `data` line holds it.
 
     Args:
-        traced: with the steps that led to an answer, for a reader who may see them (`Caller.sees_trace`).
+        steps: what the reader may see of those that led to an answer.
     """
-    data = event.model_dump_json(exclude={"type"} if traced else {"type", "trace"})
+    event, hidden = with_steps(event, steps)
+    data = event.model_dump_json(exclude={"type", *hidden})
     return f"id: {id}\nevent: {event.type}\ndata: {data}\n\n".encode()
 
 
@@ -102,7 +104,7 @@ async def frames(
     accepted: Accepted | None = None,
     heartbeat: float = HEARTBEAT,
     *,
-    traced: bool = True,
+    steps: Shown = "all",
 ) -> AsyncGenerator[bytes, None]:
     """The stream's bytes, to `done`; what fails on the way is told in plain words.
 
@@ -111,7 +113,7 @@ async def frames(
         deadline: on the running loop's clock; after it nobody waits any more.
         position: where the reader stands before the first event.
         accepted: goes before the others, for a reader who begins anew.
-        traced: as for `frame`.
+        steps: as for `frame`.
     """
     now = asyncio.get_running_loop().time
     trouble: Trouble
@@ -130,7 +132,7 @@ async def frames(
             if followed is None:
                 return
             position = followed.position
-            yield frame(followed.event.event, event_id(position), traced=traced)
+            yield frame(followed.event.event, event_id(position), steps=steps)
             if followed.event.final:
                 return
     except Retryable:

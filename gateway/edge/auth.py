@@ -29,11 +29,6 @@ class Caller:
     visitor: str | None = None
     groups: tuple[str, ...] = ()
 
-    @property
-    def sees_trace(self) -> bool:
-        """Whether it may see the steps that led to an answer, which are an operator's business."""
-        return self.visitor is None
-
 
 class Keys:
     """Everything a bearer value may be."""

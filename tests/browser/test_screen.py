@@ -15,6 +15,7 @@ from tests.browser.conftest import Host, chips, overflow
 from tests.browser.scripts import LIBRARY, source, written
 from tests.browser.test_accessibility import violations
 from tests.chromium import Browser
+from wiring.settings import ChatSettings, SiteSettings
 
 pytestmark = pytest.mark.browser
 
@@ -563,4 +564,27 @@ async def test_a_broad_question_can_be_narrowed_by_a_button(browser: Browser, ho
         await page.locator(".turn:last-child .actions button").first.wait_for()
         assert [asked.question for asked in fakes.answers.asked] == ["What does it cost?", "What does it cost? – Pool"]
         assert await page.evaluate("document.activeElement.shadowRoot.activeElement.tagName") == "TEXTAREA"
+        assert browser.complaints == []
+
+
+@pytest.mark.parametrize("wanted", [True, False])
+async def test_a_site_may_show_how_an_answer_came_about(
+    browser: Browser, host: Host, fakes: FakePorts, wanted: bool
+) -> None:
+    async with host.serving(site=SiteSettings(chat=ChatSettings(show_steps=wanted))) as url:
+        page = await browser.open(url, width=320, height=700)
+        await opened(page)
+        fakes.answers.script = LIBRARY
+        await ask(page, "What does a card cost?")
+        fold = page.locator(".steps summary")
+        assert await fold.count() == wanted
+        if wanted:
+            await fold.click()
+            assert await page.locator(".steps li").all_inner_texts() == [
+                "Searched the pages for “What does a card cost?”",
+                "Passages found: 2",
+                "A language model wrote the answer from these passages",
+            ]
+            assert max(await overflow(page)) <= 0
+            assert await violations(page) == []
         assert browser.complaints == []

@@ -5,6 +5,7 @@ import type { ChatContext } from "./context";
 import { writtenOut } from "./copying";
 import { element, textButton } from "./dom";
 import { renderMarkdown, safeUrl } from "./markdown";
+import { stepsFold } from "./steps";
 import { type NumberedSource, type ShownSource, citedSources, numbered, relatedPages, sourceLink, wholeTable } from "./sources";
 import type { AskedTurn, Citation, Feedback, Topic, WholeTable } from "./wire";
 
@@ -30,6 +31,7 @@ export class Turn {
   #sources: ShownSource[] = [];
   #tables: WholeTable[] = []; // known with the whole answer
   #cited: ShownSource[] = []; // as the gateway says; while the answer arrives, its citations tell
+  #searched: string; // the question as it was searched for
   #frame = 0;
   #patience = 0; // the timer of a long wait
 
@@ -38,6 +40,7 @@ export class Turn {
     private readonly context: ChatContext,
   ) {
     const { say } = context;
+    this.#searched = question;
     this.asked.append(
       element("span", { className: "hidden", textContent: `${say("youAsked")} ` }),
       element("span", { dir: "auto", textContent: question }),
@@ -116,6 +119,7 @@ export class Turn {
         this.requestId = event.request_id;
         break;
       case "rephrased":
+        this.#searched = event.question;
         this.status(say("searchingFor", { question: event.question }));
         break;
       case "sources":
@@ -146,6 +150,7 @@ export class Turn {
       case "answer":
         this.#tables = event.tables;
         this.#complete(event.text, event.citations, event.sources, event.sources.filter(({ cited }) => cited), event.extractive);
+        this.#foot.append(...[stepsFold(say, this.#searched, event.sources.length, event) ?? []].flat());
         break;
     }
   }

@@ -18,6 +18,7 @@ export interface Answered {
   narrower: Topic[];
   tables: WholeTable[];
   strategy: string;
+  trace?: Step[];
   usage: Usage;
   timings_ms: Record<string, number>;
 }

@@ -20,7 +20,7 @@ from pipelines.runtime.errors import Retryable
 from schemas.answer import Answered, Citation, Done, Failed, QuestionRephrased, Restart, SourcesFound, Step, Token
 from schemas.query import Question, Source
 from tests.edge import ADMIN, Wire, assert_problem, bearer, edge_settings, parse_sse, until
-from wiring.settings import Settings
+from wiring.settings import ChatSettings, Settings
 
 CHAT = "/v1/sites/town/chat"
 STREAM = {"Accept": "text/event-stream"}
@@ -112,6 +112,23 @@ async def test_the_steps_of_an_answer_are_told_to_a_key_and_not_to_a_visitor(
         told.append((await client.post(CHAT, json={"question": "When?"}, headers=headers)).json().get("trace"))
     steps = [step.model_dump(mode="json")]
     assert told == [steps, steps, None, None]
+
+
+async def test_a_site_may_tell_its_visitors_what_was_looked_for_and_not_what_a_model_was_told(
+    client: httpx.AsyncClient, fakes: FakePorts, settings: Settings
+) -> None:
+    town = settings.sites["town"]
+    settings.sites["town"] = town.model_copy(update={"chat": ChatSettings(show_steps=True)})
+    search = Step(kind="search", asked="library hours", said="[1] At nine.", ms=4.0)
+    model = Step(kind="model", asked="You answer questions ...", said="At nine.")
+    answer = Answered(text="At nine.", citations=(), sources=(), extractive=False, trace=(model, search))
+    fakes.answers.script = lambda _: [answer, Done()]
+    token = await client.post("/v1/sites/town/visitor-tokens", headers={"Origin": "http://gateway.test"})
+    visitor = bearer(token.json()["token"])
+    response = await client.post(CHAT, json={"question": "When?"}, headers=STREAM | visitor)
+    streamed = next(e.data["trace"] for e in parse_sse(response.text) if e.event == "answer")
+    whole = (await client.post(CHAT, json={"question": "When?"}, headers=visitor)).json()["trace"]
+    assert streamed == whole == [Step(kind="search", asked="library hours").model_dump(mode="json")]
 
 
 async def test_whole_or_streamed_an_answer_tells_the_same(client: httpx.AsyncClient, fakes: FakePorts) -> None:

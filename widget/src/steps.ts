@@ -1,0 +1,20 @@
+/** How an answer came about, in a fold below it: only where the site wants it, and the gateway sends the steps. */
+
+import { element } from "./dom";
+import type { Say } from "./words";
+import type { Answered } from "./wire";
+
+/** `question`: what was searched for; `passages`: how many were found. */
+export function stepsFold(say: Say, question: string, passages: number, answer: Answered): HTMLElement | null {
+  if (answer.trace === undefined || !passages) return null;
+  const looked = answer.trace.flatMap(({ asked }) => (asked ? [say("stepLooked", { asked })] : []));
+  const steps = [
+    say("stepSearched", { question }),
+    say("stepRead", { count: passages }),
+    ...looked,
+    say(answer.extractive ? "stepQuoted" : "stepWrote"),
+    ...(answer.left_out ? [say("stepLeftOut", { count: answer.left_out })] : []),
+  ];
+  const items = steps.map((step) => element("li", { dir: "auto", textContent: step }));
+  return element("details", { className: "steps" }, element("summary", { textContent: say("steps") }), element("ol", {}, ...items));
+}
