@@ -61,6 +61,9 @@ class AskedTurn(Wire):
     tables: tuple[WholeTable, ...] = Field(default=(), description="Whole tables of which it quotes some rows.")
     error: str | None = Field(default=None, description="Why there is no answer: a code, for programs.")
     feedback: Feedback | None = None
+    withheld: bool = Field(
+        default=False, description="It was answered to access groups that the caller does not have: not shown now."
+    )
 
 
 class StoredTurn(AskedTurn):
@@ -68,6 +71,7 @@ class StoredTurn(AskedTurn):
 
     deadline: AwareDatetime = Field(description="After this nobody works on the answer any more.")
     position: str = Field(description="A place in `answer.events` before the answer.")
+    groups: tuple[str, ...] = Field(default=(), description="Access groups whose pages the answer could tell of.")
     removed: bool = Field(default=False, description="Taken back: shown no more.")
     replaces: RequestId | None = Field(
         default=None, description="The turn that this one asks again; shown where nothing comes of this one."

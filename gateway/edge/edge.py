@@ -75,7 +75,8 @@ def address_of(request: Request) -> str:
 
 def owner_of(caller: Caller, site: str) -> ConversationOwner:
     """Whose conversations a caller's are: a visitor's own, or those of the program with this key."""
-    return ConversationOwner(site, f"visitor:{caller.visitor}" if caller.visitor else f"key:{caller.name}")
+    name = f"visitor:{caller.visitor}" if caller.visitor else f"key:{caller.name}"
+    return ConversationOwner(site, name, caller.groups)
 
 
 bearer_scheme = HTTPBearer(

@@ -32,6 +32,8 @@ from pipelines.conversations.turns import (
     history,
     is_open,
     last_turn,
+    may_read,
+    readable,
     shown,
     taken_back,
 )
@@ -180,7 +182,7 @@ class Conversations:
                 await self._store.put(replace(kept, conversation=conversation))
             except ConversationChanged:
                 continue  # most likely by another question, which is found under way now
-            return question.model_copy(update={"history": history(conversation, self._messages)})
+            return question.model_copy(update={"history": history(conversation, self._messages, question.groups)})
         raise ConversationChanged("the conversation is written by others all the time; try again")
 
     async def follow(
@@ -218,7 +220,7 @@ class Conversations:
 
     async def get(self, owner: ConversationOwner, conversation_id: str) -> ConversationDetail:
         """Raises: UnknownConversation, Retryable."""
-        return shown((await self._settled(await self._get(owner, conversation_id))).conversation)
+        return shown((await self._settled(await self._get(owner, conversation_id))).conversation, owner.groups)
 
     async def list(self, owner: ConversationOwner, utc_offset: timedelta) -> ConversationList:
         """By the days of somebody whose clock is `utc_offset` ahead of UTC. Raises: Retryable."""
@@ -231,9 +233,11 @@ class Conversations:
 
     async def rename(self, owner: ConversationOwner, conversation_id: str, title: str) -> ConversationDetail:
         """Raises: UnknownConversation, Retryable."""
-        return shown(
-            await self._change(owner, conversation_id, lambda it: it.model_copy(update={"title": title}), at_once=True)
-        )
+
+        def titled(conversation: Conversation) -> Conversation:
+            return conversation.model_copy(update={"title": title})
+
+        return shown(await self._change(owner, conversation_id, titled, at_once=True), owner.groups)
 
     async def requests(self, owner: ConversationOwner, conversation_id: str) -> tuple[str, ...]:
         """Of all its questions, those that are shown no more as well. Raises: UnknownConversation, Retryable."""
@@ -248,11 +252,15 @@ class Conversations:
         return turn
 
     async def last(self, owner: ConversationOwner, conversation_id: str) -> StoredTurn:
-        """The last question that is shown. Raises: UnknownConversation, NoTurn, Retryable."""
+        """The last question that is shown, its answer if its owner may read it.
+
+        Raises:
+            UnknownConversation, NoTurn, Retryable.
+        """
         turn = last_turn((await self._get(owner, conversation_id)).conversation)
         if turn is None:
             raise NoTurn("this conversation has no question")
-        return turn
+        return readable(turn, owner.groups)
 
     async def undo(self, owner: ConversationOwner, conversation_id: str) -> tuple[ConversationDetail, StoredTurn]:
         """Take back the last question and its answer; what is left, and what was taken.
@@ -265,7 +273,7 @@ class Conversations:
         def without(conversation: Conversation) -> Conversation:
             return taken_back(conversation, turn.request_id)
 
-        return shown(await self._change(owner, conversation_id, without, at_once=True)), turn
+        return shown(await self._change(owner, conversation_id, without, at_once=True), owner.groups), turn
 
     async def rate(self, owner: ConversationOwner, request_id: str, feedback: Feedback) -> str:
         """Keep what the visitor says of an answer; the conversation's id. Raises: UnknownAnswer, Retryable."""
@@ -287,8 +295,10 @@ class Conversations:
             UnknownAnswer, Retryable.
         """
         conversation = (await self._with_answer(owner, request_id)).conversation
-        position = next(turn.position for turn in conversation.turns if turn.request_id == request_id)
-        return Accepted(request_id=request_id, conversation_id=conversation.conversation_id), position
+        turn = next(turn for turn in conversation.turns if turn.request_id == request_id)
+        if not may_read(turn, owner.groups):
+            raise UnknownAnswer("this answer is for access groups that you do not have now")
+        return Accepted(request_id=request_id, conversation_id=conversation.conversation_id), turn.position
 
     async def _change_answer(
         self, owner: ConversationOwner, request_id: str, change: Callable[[Conversation], Conversation]

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta, timezone
 
 from schemas.answer import Answered, Event, Failed, QuestionRephrased, SourcesFound
@@ -27,10 +27,11 @@ CITED_PAGES = 3  # of an answer, that a further question may be about
 
 @dataclass(frozen=True)
 class ConversationOwner:
-    """Whose conversations: a visitor, or the program that a key was given to."""
+    """Whose conversations: a visitor, or the program that a key was given to; and what they may read now."""
 
     site: str
     name: str
+    groups: tuple[str, ...] = field(default=(), compare=False)  # access groups
 
 
 @dataclass(frozen=True)
@@ -83,6 +84,7 @@ def asked_turn(question: Question, position: str) -> StoredTurn:
         asked_at=question.asked_at,
         deadline=question.deadline,
         position=position,
+        groups=question.groups,
         state="pending",
     )
 
@@ -161,9 +163,24 @@ def last_turn(conversation: Conversation) -> StoredTurn | None:
     return next(reversed(visible(conversation)), None)
 
 
-def history(conversation: Conversation, messages: int) -> tuple[Turn, ...]:
-    """What was said, as much of it as is read: questions without an answer say nothing."""
-    answered = [turn for turn in visible(conversation) if turn.answer]
+def may_read(turn: StoredTurn, groups: Iterable[str]) -> bool:
+    """Whether somebody of these access groups may: a right that ends takes its answers along."""
+    return set(turn.groups) <= set(groups)
+
+
+def readable(turn: StoredTurn, groups: Iterable[str]) -> StoredTurn:
+    """The turn, without what was answered to access groups that are not among these."""
+    if may_read(turn, groups):
+        return turn
+    asked = turn.model_dump(include={"request_id", "question", "lang", "asked_at", "state", "feedback", "removed"})
+    kept = turn.model_dump(include={"deadline", "position", "groups", "replaces"})
+    return StoredTurn(**asked, **kept, withheld=True)
+
+
+def history(conversation: Conversation, messages: int, groups: Iterable[str] = ()) -> tuple[Turn, ...]:
+    """What was said, as much of it as is read and may be: questions without an answer say nothing."""
+    allowed = tuple(groups)
+    answered = [turn for turn in visible(conversation) if turn.answer and may_read(turn, allowed)]
     return newest([_said(conversation.site, turn) for turn in answered], messages)
 
 
@@ -196,12 +213,13 @@ def _cut(text: str, limit: int) -> str:
     return cut(text[: 2 * MAX_HISTORY], limit)
 
 
-def shown(conversation: Conversation) -> ConversationDetail:
-    """As its visitor sees it."""
+def shown(conversation: Conversation, groups: Iterable[str] = ()) -> ConversationDetail:
+    """As its visitor sees it, who has these access groups now."""
+    allowed = tuple(groups)
     return ConversationDetail(
         **conversation.model_dump(include={"conversation_id", "title", "created_at", "updated_at"}),
         turns=tuple(
-            AskedTurn.model_validate(turn.model_dump(include=set(AskedTurn.model_fields)))
+            AskedTurn.model_validate(readable(turn, allowed).model_dump(include=set(AskedTurn.model_fields)))
             for turn in visible(conversation)
         ),
     )

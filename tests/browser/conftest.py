@@ -60,7 +60,7 @@ HOST_PAGE = """<!DOCTYPE html>
 HOST_CSS = "html { font-size: 62.5% } body { display: grid; gap: 40px; font-size: 1.6rem }"
 # The strictest that can be: everything else is forbidden, and no string becomes HTML or script.
 STRICT = (
-    "default-src 'none'; script-src {gateway}; connect-src {gateway}; img-src data:; style-src 'self'; "
+    "default-src 'none'; script-src {gateway}; connect-src {asked}; img-src data:; style-src 'self'; "
     "require-trusted-types-for 'script'"
 )
 
@@ -74,6 +74,7 @@ class Host:
         self.origin = ""
         self.gateway = ""
         self._page = b""
+        self._asked = ""  # whom the page's scripts may ask
 
     @asynccontextmanager
     async def serving(
@@ -98,6 +99,7 @@ class Host:
             settings = edge_settings(self.home, sites={"town": town}, keys=())
             async with served(around(create_app(settings, self.fakes.ports))) as self.gateway:
                 given = {"site": "town", "lang": lang, "heading": "the town", **attributes}
+                self._asked = f"{self.gateway} 'self'" if "token-url" in attributes else self.gateway
                 tag = " ".join(f'data-{name}="{escape(value)}"' for name, value in given.items())
                 self._page = HOST_PAGE.format(
                     lang=lang, dir=dir, kind=kind, gateway=self.gateway, attributes=tag
@@ -110,7 +112,7 @@ class Host:
         css = scope["path"] == "/host.css"
         headers = [
             (b"content-type", b"text/css" if css else b"text/html"),
-            (b"content-security-policy", STRICT.format(gateway=self.gateway).encode()),
+            (b"content-security-policy", STRICT.format(gateway=self.gateway, asked=self._asked).encode()),
         ]
         await send({"type": "http.response.start", "status": 200, "headers": headers})
         await send({"type": "http.response.body", "body": HOST_CSS.encode() if css else self._page})

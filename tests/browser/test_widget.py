@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import re
 from typing import Any
 
 import pytest
 
+from gateway.edge.keys import token_secret
+from gateway.edge.tokens import VisitorTokens
 from gateway.fakes import FakePorts
 from gateway.site.widget_pages import EXAMPLES
 from schemas.answer import Citation, Done, Token
 from tests.browser.conftest import Host, overflow
 from tests.browser.scripts import LIBRARY, source, written
 from tests.chromium import Browser
+from tests.edge import edge_settings
 from text.markdown import plain
 from wiring.settings import ChatSettings, SiteSettings
 
@@ -628,3 +632,41 @@ async def test_a_page_may_write_its_language_as_it_likes(
         await page.keyboard.press("Enter")
         await page.locator(".turn .actions button").first.wait_for()
         assert [question.lang for question in fakes.answers.asked] == [lang]
+
+
+async def test_who_is_logged_in_on_the_website_reads_their_groups_pages_as_long_as_they_are(
+    browser: Browser, host: Host, fakes: FakePorts
+) -> None:
+    tokens = VisitorTokens(token_secret(edge_settings(host.home)), ttl=3_600)
+    logged_in = True
+
+    async def website(route: Any) -> None:
+        """What a website's own server does, which asks the gateway for the token with a key."""
+        if not logged_in:
+            return await route.fulfill(status=403)
+        given = tokens.issue("town", route.request.post_data_json["before"], ("staff",))
+        return await route.fulfill(body=given.model_dump_json(), content_type="application/json")
+
+    async with host.serving(**{"token-url": "/tokens"}) as url:
+        page = await browser.open(url)
+        await page.route(f"{url}/tokens", website)
+        await page.get_by_role("button", name="Ask a question").click()
+        fakes.answers.script = LIBRARY
+        await ask(page, "What does a card cost?")
+        assert fakes.answers.asked[-1].groups == ("staff",)
+        assert await page.locator(".answer").first.inner_text() != ""
+        logged_in = False
+        await page.reload()
+        await page.get_by_text("This answer is for people who are signed in.").wait_for()
+        assert "euros" not in await page.locator(".turn").first.inner_text()
+        await ask(page, "And for children?")
+        assert (fakes.answers.asked[-1].groups, fakes.answers.asked[-1].history) == ((), ())
+        logged_in = True
+        await page.reload()
+        await page.get_by_text("12 euros").first.wait_for()
+        assert await page.get_by_text("for people who are signed in").count() == 0
+        assert await page.evaluate("Object.values(localStorage).filter(kept => kept.includes('pwv1.')).length") == 1
+        stored = await page.evaluate("Object.values(localStorage).find(kept => kept.includes('pwv1.'))")
+        visitor = tokens.verify(json.loads(stored)["token"])
+        assert visitor is not None
+        assert visitor.groups == ()  # what is kept in the browser opens nothing

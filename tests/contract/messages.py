@@ -370,6 +370,8 @@ _ASKED = StoredTurn(
     feedback=Feedback(rating="up", comment="Thanks", at=NOON),
     deadline=NOON,
     position="3.14.1",
+    withheld=True,
+    groups=("staff",),
     removed=True,
     replaces="request-0000",
 )

@@ -66,7 +66,12 @@ export class PagewireChat extends HTMLElement implements ChatContext {
     this.lang = languageOf(this.getAttribute("lang"), document.documentElement.lang);
     this.say = wordsFor(this.lang);
     const gateway = this.getAttribute("gateway") || PagewireChat.home;
-    this.client = new AnswerClient(new URL("v1", new URL(gateway, document.baseURI)).href, site);
+    const tokens = this.getAttribute("token-url");
+    this.client = new AnswerClient(
+      new URL("v1", new URL(gateway, document.baseURI)).href,
+      site,
+      tokens && new URL(tokens, document.baseURI).href,
+    );
     this.#openKey = `pagewire-open:${this.client.url}`;
     this.#sizeKey = `pagewire-size:${this.client.url}`;
     this.#talk = new Talk(this, this.#scroller, () => this.#changed());

@@ -35,9 +35,17 @@ export class AnswerClient {
   readonly url: string;
   #storageKey: string;
   #minting: Promise<string> | null = null;
+  #given: VisitorToken | null = null; // by the website's own server; never stored: it ends with the visitor's login
 
-  /** `base`: where the gateway's API is, for example "https://chat.example.org/v1". */
-  constructor(base: string, site: string) {
+  /**
+   * `base`: where the gateway's API is, for example "https://chat.example.org/v1". `tokenUrl`: where the website's own
+   * server gives the visitor's token, with the access groups of whoever is logged in there; null: nowhere.
+   */
+  constructor(
+    base: string,
+    site: string,
+    private readonly tokenUrl: string | null = null,
+  ) {
     this.url = `${base}/sites/${encodeURIComponent(site)}`;
     this.#storageKey = `pagewire-token:${this.url}`;
   }
@@ -164,22 +172,45 @@ export class AnswerClient {
 
   async #token(renew: boolean): Promise<string> {
     const kept = stored<VisitorToken>(this.#storageKey, "localStorage");
-    if (kept && !renew && Date.parse(kept.expires_at) - Date.now() > TOKEN_MARGIN) return kept.token;
+    const good = this.tokenUrl === null ? kept : this.#given;
+    if (good && !renew && lasts(good)) return good.token;
     // Two requests at once need one token, or two visitors would begin where there is one.
-    this.#minting ??= this.#mint(kept).finally(() => {
+    this.#minting ??= this.#new(kept, renew).finally(() => {
       this.#minting = null;
     });
     return this.#minting;
   }
 
-  async #mint(kept: VisitorToken | null): Promise<string> {
+  async #new(kept: VisitorToken | null, renew: boolean): Promise<string> {
+    if (this.tokenUrl === null) return (await this.#mint(kept)).token;
+    const own = kept && !renew && lasts(kept) ? kept : await this.#mint(kept);
+    this.#given = (await this.#ask(this.tokenUrl, own)) ?? own; // who is not logged in reads what everybody may
+    return this.#given.token;
+  }
+
+  /** The website's own server, which knows who is logged in; null when it gives nothing. */
+  async #ask(url: string, { token }: VisitorToken): Promise<VisitorToken | null> {
+    const headers = { "Content-Type": "application/json" };
+    try {
+      const response = await fetch(url, { method: "POST", headers, body: JSON.stringify({ before: token }) });
+      return response.ok ? ((await response.json()) as VisitorToken) : null;
+    } catch {
+      return null;
+    }
+  }
+
+  async #mint(kept: VisitorToken | null): Promise<VisitorToken> {
     // With the last one, the visitor stays the same and keeps their conversations.
     const headers: Record<string, string> = kept ? { Authorization: `Bearer ${kept.token}` } : {};
     const response = await fetch(`${this.url}/visitor-tokens`, { method: "POST", headers });
     const fresh = (await (await checked(response)).json()) as VisitorToken;
     store(this.#storageKey, fresh, "localStorage");
-    return fresh.token;
+    return fresh;
   }
+}
+
+function lasts({ expires_at }: VisitorToken): boolean {
+  return Date.parse(expires_at) - Date.now() > TOKEN_MARGIN;
 }
 
 async function checked(response: Response): Promise<Response> {

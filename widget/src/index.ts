@@ -12,6 +12,7 @@ import { PagewireChat } from "./chat";
 const TAG = "pagewire-chat";
 const FILE = "/widget.js";
 
+const DATA = "data-";
 // A module does not know its own tag.
 const own = document.currentScript;
 const ours =
@@ -21,8 +22,8 @@ const ours =
 
 function embed(script: HTMLScriptElement): void {
   const chat = document.createElement(TAG);
-  for (const [name, value] of Object.entries(script.dataset)) {
-    if (value !== undefined) chat.setAttribute(name, value);
+  for (const { name, value } of script.attributes) {
+    if (name.startsWith(DATA)) chat.setAttribute(name.slice(DATA.length), value);
   }
   document.body.append(chat);
 }

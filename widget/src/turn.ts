@@ -91,8 +91,9 @@ export class Turn {
     this.requestId = kept.request_id;
     this.feedback = kept.feedback;
     this.#tables = kept.tables ?? []; // of a gateway that is a version older
+    if (kept.withheld) this.#foot.replaceChildren(element("p", { className: "note", textContent: this.context.say("withheld") }));
     if (kept.answer) this.#complete(kept.answer, kept.citations, kept.sources, kept.sources, kept.extractive);
-    if (kept.state === "failed" || (kept.state === "answered" && !kept.answer)) this.fail(this.context.say("failed"));
+    if (kept.state === "failed" || (kept.state === "answered" && !kept.answer && !kept.withheld)) this.fail(this.context.say("failed"));
     else if (kept.state === "stopped") this.stop();
     else this.end();
   }

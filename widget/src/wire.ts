@@ -39,6 +39,7 @@ export interface AskedTurn {
   tables: WholeTable[];
   error: string | null;
   feedback: Feedback | null;
+  withheld: boolean;
 }
 
 export interface ChatRequest {

@@ -68,6 +68,23 @@ def test_events_add_up_to_an_outcome() -> None:
     assert outcome == Outcome("R", 1, answer())
 
 
+def test_a_right_that_ends_takes_its_answers_along() -> None:
+    public, secret = numbered(1), numbered(2).model_copy(update={"groups": ("staff", "board")})
+    conversation = continued(begun(OWNER, public, "3.4.1"), secret, "3.4.1")
+    for n in (1, 2):
+        conversation = ended(
+            conversation, n, answer(f"Answer {n}.", tables=(WholeTable(n=1, start=0, text="| Day |"),))
+        )
+    for groups in ((), ("staff",)):
+        first, second = shown(conversation, groups).turns
+        assert (first.answer, first.withheld) == ("Answer 1.", False)
+        assert (second.question, second.answer, second.tables, second.rephrased) == ("Question 2?", "", (), None)
+        assert second.withheld
+        assert [turn.answer for turn in history(conversation, 9, groups)] == ["Answer 1."]
+    assert [turn.answer for turn in shown(conversation, ("board", "staff")).turns] == ["Answer 1.", "Answer 2."]
+    assert len(history(conversation, 9, ("board", "staff"))) == 2
+
+
 def test_an_answer_is_kept_with_what_it_cites_but_without_the_passages() -> None:
     citation = Citation(n=1, start=0, end=5, quote="Daily.")
     sources = (source(1, "a passage").model_copy(update={"cited": True}), source(2, "another"))

@@ -22,6 +22,7 @@ export const en = {
   reconnecting: "Connection lost. Reconnecting…",
   offline: "No connection. It goes on by itself when there is one again.",
   stopped: "Stopped.",
+  withheld: "This answer is for people who are signed in.",
   quoted: "Quoted word for word from the pages.",
   wholeTable: "Whole table",
   steps: "How this answer came about",

@@ -24,6 +24,7 @@ export const fr: Words = {
   reconnecting: "Connexion perdue. Nouvelle tentative…",
   offline: "Pas de connexion. La suite viendra d’elle-même dès son rétablissement.",
   stopped: "Arrêté.",
+  withheld: "Cette réponse est réservée aux personnes connectées.",
   quoted: "Cité mot pour mot d’après les pages.",
   wholeTable: "Tableau entier",
   steps: "Comment cette réponse a été trouvée",

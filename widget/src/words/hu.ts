@@ -24,6 +24,7 @@ export const hu: Words = {
   reconnecting: "Megszakadt a kapcsolat. Újracsatlakozás…",
   offline: "Nincs kapcsolat. Amint helyreáll, magától folytatódik.",
   stopped: "Leállítva.",
+  withheld: "Ezt a választ a bejelentkezettek láthatják.",
   quoted: "Szó szerinti idézet az oldalakról.",
   wholeTable: "A teljes táblázat",
   steps: "Így született ez a válasz",

@@ -24,6 +24,7 @@ export const it: Words = {
   reconnecting: "Connessione interrotta. Nuovo tentativo…",
   offline: "Nessuna connessione. Si riprende da sé appena ritorna.",
   stopped: "Interrotta.",
+  withheld: "Questa risposta è per chi ha effettuato l’accesso.",
   quoted: "Citato alla lettera dalle pagine.",
   wholeTable: "Tabella completa",
   steps: "Come è nata questa risposta",

@@ -29,6 +29,7 @@ export const pl: Words = {
   reconnecting: "Utracono połączenie. Ponawianie próby…",
   offline: "Brak połączenia. Gdy wróci, odpowiedź pojawi się sama.",
   stopped: "Zatrzymano.",
+  withheld: "Ta odpowiedź jest dla osób zalogowanych.",
   quoted: "Cytat dosłowny ze stron.",
   wholeTable: "Cała tabela",
   steps: "Jak powstała ta odpowiedź",
