@@ -26,7 +26,7 @@ from schemas.topics import CHANGES, MAX_MESSAGE_BYTES, RECORD_OVERHEAD_BYTES, To
 from wiring.settings import Settings
 
 ROOT = Path(__file__).parents[2]
-LIMIT = 60.0  # seconds an effect may take on a busy machine
+LIMIT = 120.0  # seconds an effect may take on a busy machine
 LOOK = 0.05  # seconds
 STAGE = "faulty"
 
