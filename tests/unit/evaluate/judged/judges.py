@@ -39,7 +39,7 @@ def prompt_of(messages: Sequence[ChatMessage]) -> str:
 
 
 class Script:
-    """A model that says for each prompt what a function of what it reads says; keeps what it was asked."""
+    """A model that says for each prompt what a function of the user message says; keeps what it was asked."""
 
     def __init__(self, **says: Reply | Callable[[str], Reply]) -> None:
         self.says = says
@@ -49,7 +49,7 @@ class Script:
         name = prompt_of(messages)
         self.asked.append((name, tuple(messages)))
         reply = self.says[name]
-        said = reply(messages[-1].content) if callable(reply) else reply
+        said = reply(messages[1].content) if callable(reply) else reply
         if isinstance(said, Exception):
             raise said
         return Written(said if isinstance(said, str) else json.dumps(said))
