@@ -45,7 +45,7 @@ class Unjudged(Permanent):
 class Unreadable(Unjudged):
     """The judge answered twice with something else than was asked for."""
 
-    code = "unreadable"
+    code = "judge-unreadable"
 
 
 class BudgetSpent(Unjudged):

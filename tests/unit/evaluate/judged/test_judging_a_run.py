@@ -76,7 +76,7 @@ async def test_a_report_by_hand(tmp_path: Path) -> None:
     report = judged(made, Run.read(path), SCORE, JUDGE)
     group = whole(report)
     assert (why, group.judged, group.of) == ("", 6, 8)
-    assert report.parts[0].unjudged == {"unreadable": 1, "refused": 1}
+    assert report.parts[0].unjudged == {"judge-unreadable": 1, "refused": 1}
     right = group.figures["judge right"]
     assert (right.cases, right.mean, right.at_worst, right.at_best) == (6, 0.5, 3 / 8, 5 / 8)
     assert group.figures["judge score"].mean == pytest.approx((1 + 1 + 0.8 + 0.6 + 0.4 + 0) / 6)
