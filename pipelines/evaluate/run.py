@@ -129,6 +129,11 @@ class Run:
         path.write_text(head.model_dump_json() + "\n", encoding="utf-8")
         return cls(path, head)
 
+    def check(self, dataset: Dataset) -> None:
+        """Raises: BadRun: it is of another dataset."""
+        if self.head.fingerprint != dataset.fingerprint:
+            raise BadRun(f"{self.path}: of {self.head.dataset} ({self.head.fingerprint}), not of {dataset.label}")
+
     @property
     def complete(self) -> bool:
         return len(self.observed) >= self.head.cases
