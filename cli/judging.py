@@ -8,13 +8,16 @@ from typing import Any
 
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
+from cli.judge_agreement import print_trusted
 from cli.output import err, out, rows, table
 from pipelines.evaluate.comparison import WHOLE
 from pipelines.evaluate.dataset import Dataset
 from pipelines.evaluate.judged.evaluator import applying, judge_all, key
 from pipelines.evaluate.judged.judge import Budget, BudgetSpent, Judge
+from pipelines.evaluate.judged.labels import Label
 from pipelines.evaluate.judged.measure import JudgedMeasure
 from pipelines.evaluate.judged.report import Advice, Judged, advice, judged
+from pipelines.evaluate.judged.trust import FIGURE, Trusted, trusted
 from pipelines.evaluate.run import Run, askable
 from prompts.loader import fence
 from wiring.evaluating import judge_model
@@ -34,6 +37,7 @@ class Judging:
     calls: int
     tokens: int
     repeats: int
+    labels: tuple[Label, ...] = ()
 
     def unfinished(self, cases: Dataset, run: Run) -> bool:
         """Whether this judge has begun with a run, and was stopped before it had asked all."""
@@ -56,11 +60,14 @@ class Heard:
     tokens: int
     stopped: str  # why not all was asked; empty: all was
     advice: tuple[Advice, ...] = ()
+    trusted: Trusted | None = None  # where people have labelled answers
 
     def told(self) -> dict[str, Any]:
         """For `--json`."""
         spent = {"calls": self.calls, "tokens": self.tokens, "stopped": self.stopped or None}
-        return {**self.report.model_dump(mode="json"), **spent, "advice": [asdict(each) for each in self.advice]}
+        held = self.trusted and self.trusted.model_dump(mode="json")
+        advised = [asdict(each) for each in self.advice]
+        return {**self.report.model_dump(mode="json"), **spent, "advice": advised, "trusted": held}
 
 
 async def hear(
@@ -83,7 +90,8 @@ async def hear(
             )
     told = advice(cases, live, run, judging.measures, judging.model, margin) if live else []
     report = judged(cases, run, judging.measures, judging.model)
-    return Heard(report, budget.asked, budget.used, stopped, tuple(told))
+    held = trusted(cases, run, judging.labels, judging.model) if judging.labels and _has_marks(report) else None
+    return Heard(report, budget.asked, budget.used, stopped, tuple(told), held)
 
 
 def print_heard(heard: Heard) -> None:
@@ -108,10 +116,17 @@ def print_heard(heard: Heard) -> None:
     if heard.stopped:
         more = "; a later run of the same command goes on" if heard.stopped == BudgetSpent.code else ""
         out.print(f"[yellow]stopped[/]: {heard.stopped}{more}")
+    if heard.trusted:
+        out.print()
+        print_trusted(heard.trusted)
     if heard.advice:
         lines = [_advice(each) for each in heard.advice]
         out.print()
         out.print(rows(table("advisory", "", "before#", "now#", "difference#", "90 %#", ""), lines))
+
+
+def _has_marks(report: Judged) -> bool:
+    return any(FIGURE in part.groups[WHOLE].figures for part in report.parts)
 
 
 def _advice(each: Advice) -> tuple[object, ...]:
