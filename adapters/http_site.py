@@ -14,7 +14,7 @@ import httpx
 from pydantic import SecretStr, ValidationError
 
 from pipelines.evaluate.dataset import Case
-from pipelines.evaluate.measures import BUDGETS, DEPTH, Observed, Passage
+from pipelines.evaluate.measures import DEPTH, Observed, Passage
 from pipelines.runtime.errors import Permanent, Retryable, WrongUse
 from pipelines.runtime.retry import doubled
 from schemas.base import problems
@@ -130,13 +130,8 @@ class HttpSite:
 
 
 def _passages(sources: tuple[Source, ...]) -> tuple[Passage, ...]:
-    """With as much of their texts as is measured."""
-    made, left = [], max(BUDGETS)
-    for source in sources:
-        text = source.text[:left]
-        made.append(Passage(page=source.page_id, lang=source.lang, text=text, cited=source.cited))
-        left -= len(text)
-    return tuple(made)
+    """With their whole texts: a judge reads what the answer was written from."""
+    return tuple(Passage(page=each.page_id, lang=each.lang, text=each.text, cited=each.cited) for each in sources)
 
 
 def _parsed(kind: type[Body], response: httpx.Response) -> Body:

@@ -488,3 +488,16 @@ def gate_errors(
     from bench import gate_errors as bench
 
     bench.main(_numbers(sizes), margin, draws)
+
+
+@app.command("judge-errors")
+def judge_errors(
+    draws: Annotated[int, typer.Option(min=1, help="Sets of answers of each judge.")] = 2_000,
+) -> None:
+    """Whether what `pagewire judge-agreement` says of a judge is so: judges of known error, simulated.
+
+    Example: pagewire bench judge-errors --draws 500
+    """
+    from bench import judge_errors as bench
+
+    bench.main(draws)

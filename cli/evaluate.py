@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 from urllib.parse import urlsplit
 
 import typer
@@ -15,11 +15,15 @@ from pydantic import SecretStr
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
 from adapters.http_site import HttpSite
-from cli.output import NOT_SO, err, explained, out, print_json, rows, table
+from cli.evaluation_print import print_evaluation
+from cli.judging import CALLS, NO_JUDGE, TOKENS, Judging, hear, print_heard
+from cli.output import NOT_SO, err, explained, out, print_json
 from gateway.edge.keys import admin_key
-from pipelines.evaluate.comparison import GATED, WHOLE, Check, Comparison
+from pipelines.evaluate.comparison import GATED, WHOLE, Comparison
 from pipelines.evaluate.dataset import BadDataset, Dataset, load_dataset
-from pipelines.evaluate.evaluation import Evaluation, Figure, against, evaluate
+from pipelines.evaluate.evaluation import Evaluation, against, evaluate
+from pipelines.evaluate.judged.labels import load_labels
+from pipelines.evaluate.judged.registry import ALL, JUDGED, named
 from pipelines.evaluate.junit import Line, junit
 from pipelines.evaluate.measures import MEASURES
 from pipelines.evaluate.non_inferiority import MARGIN, fewest_cases
@@ -72,25 +76,53 @@ def evaluate_site(
         typer.Option(help="Exit code 1 when a figure of all cases is lower, as `right=0.8`; may be repeated."),
     ] = None,
     at_once: Annotated[int, typer.Option(min=1, max=64, help="Cases asked side by side.")] = AT_ONCE,
+    judge: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Have a model judge the answers by this measure; may be repeated. "
+            f"One of {', '.join((ALL, *(measure.name for measure in JUDGED)))}. Decides nothing."
+        ),
+    ] = None,
+    judge_model: Annotated[
+        str | None, typer.Option(help="Model that judges, of the configured server. Default: PAGEWIRE_LLM_MODEL.")
+    ] = None,
+    judge_calls: Annotated[int, typer.Option(min=1, help="Calls that judging may cost.")] = CALLS,
+    judge_tokens: Annotated[int, typer.Option(min=1, help="Tokens that judging may cost.")] = TOKENS,
+    judge_repeats: Annotated[
+        int, typer.Option(min=1, max=20, help="How often each answer is judged, to see whether the judge is constant.")
+    ] = 1,
+    labels: Annotated[
+        Path | None,
+        typer.Option(
+            exists=True,
+            dir_okay=False,
+            help="What people say of answers of this run (see `judge-agreement`), to hold the judge's marks against.",
+        ),
+    ] = None,
     json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
     xml: Annotated[
         Path | None, typer.Option("--junit", dir_okay=False, help="Write what decides as JUnit's XML, too.")
     ] = None,
 ) -> None:
     """Ask every case of a dataset as a visitor would, and measure pages, answers, citations, refusals and time. Needs
-    no model. Exit code 1 when a figure is too low or the comparison does not pass.
+    no model, but for `--judge`. Exit code 1 when a figure is too low or the comparison does not pass.
 
     Stopped or killed, the same command goes on where it was. Its questions count in the question log, without words.
 
     Example: pagewire evaluate town --dataset town.yaml --run live.ndjson
 
     Example: pagewire evaluate town --dataset town.yaml --against live.ndjson --margin 0.05 --junit report.xml
+
+    Example: pagewire evaluate town --dataset town.yaml --judge score --judge faithfulness --judge-calls 500
     """  # fmt: skip
     with explained():
         settings = load()
         logs.configure(settings)
         measures = [_known(name) for name in measure or GATED]
         bars = dict(_least(text) for text in least or ())
+        wanted, model = named(judge or ()), judge_model or settings.llm_model
+        people = tuple(load_labels(labels)) if labels else ()
+        judging = Judging(model, wanted, judge_calls, judge_tokens, judge_repeats, people) if wanted and model else None
         cases = load_dataset(dataset)
         if not askable(cases, site):
             raise BadDataset(f"{dataset}: no case for site {site} that can be asked at any time")
@@ -98,38 +130,51 @@ def evaluate_site(
         head = Head.of(cases, site, url or f"http://127.0.0.1:{settings.port}", datetime.now(UTC))
         _warn(head, margin if before else None)
         secret = key_for(settings, url, key)
-        made = Run.begin(run or kept_at(settings.home / "evaluations", head), head)
+        folder, unfinished = settings.home / "evaluations", _unfinished(cases, judging)
+        made = Run.begin(run or kept_at(folder, head, unfinished), head)
         asyncio.run(_ask(cases, head, secret, made, at_once))
         report = evaluate(cases, made)
         comparison = against(cases, before, made, margin, measures) if before else None
+        heard = asyncio.run(hear(cases, made, judging, settings, before, margin)) if judging else None
     too_low = missed(report, bars)
     if xml:
         xml.write_text(
             junit(f"pagewire evaluate {site}: {cases.label}", lines(report, comparison, bars)), encoding="utf-8"
         )
     if json:
-        told = {"file": str(made.path), "report": report.model_dump(mode="json"), "too_low": too_low}
-        print_json({**told, "comparison": comparison and {**asdict(comparison), "passed": comparison.passed}})
+        told: dict[str, Any] = {"file": str(made.path), "report": report.model_dump(mode="json"), "too_low": too_low}
+        decided = comparison and {**asdict(comparison), "passed": comparison.passed}
+        print_json({**told, "comparison": decided, "judged": heard and heard.told()})
+        if wanted and not heard:
+            err.print(NO_JUDGE)
     else:
-        _print(report, comparison, too_low)
+        print_evaluation(report, comparison, too_low)
+        if heard:
+            print_heard(heard)
+        elif wanted:
+            out.print(f"\n{NO_JUDGE}", markup=False, soft_wrap=True)
         out.print(f"kept in {made.path}", markup=False, soft_wrap=True)
     if too_low or (comparison and not comparison.passed):
         raise typer.Exit(NOT_SO)
 
 
-def kept_at(folder: Path, head: Head) -> Path:
+def kept_at(folder: Path, head: Head, unfinished: Callable[[Run], bool] = lambda run: not run.complete) -> Path:
     """The newest run of the same questions to the same system that was stopped in the last day, or a new file."""
     for path in sorted(folder.glob(f"{head.site}-*.ndjson"), reverse=True):
         try:
             found = Run.read(path)
         except WrongUse:
             continue
-        if found.head.same(head) and not found.complete and head.begun - found.head.begun < GOES_ON:
+        if found.head.same(head) and unfinished(found) and head.begun - found.head.begun < GOES_ON:
             return path
     name = "".join(letter if letter.isalnum() or letter in "._-" else "-" for letter in head.dataset)
     new = folder / f"{head.site}-{head.begun:%Y%m%dT%H%M%S}-{name}.ndjson"
     # Of one that was done in this very second it would go on, and ask nothing.
     return folder / f"{head.site}-{head.begun:%Y%m%dT%H%M%S.%f}-{name}.ndjson" if new.exists() else new
+
+
+def _unfinished(cases: Dataset, judging: Judging | None) -> Callable[[Run], bool]:
+    return lambda run: not run.complete or (judging is not None and judging.unfinished(cases, run))
 
 
 async def _ask(cases: Dataset, head: Head, key: SecretStr, run: Run, at_once: int) -> None:
@@ -201,87 +246,3 @@ def lines(report: Evaluation, comparison: Comparison | None, bars: Mapping[str, 
         why = f"{check.outcome}: {found.live:.3f} before, {found.candidate:.3f} now, {found.cases} cases"
         told.append(Line(check.group, f"{check.measure} is not worse", why if check.stops else ""))
     return told or [Line(WHOLE, f"{report.asked} cases are asked")]
-
-
-def _print(report: Evaluation, comparison: Comparison | None, too_low: Sequence[str]) -> None:
-    run = report.run
-    version = " ".join(part for part in (run.dataset, run.version, f"({run.fingerprint})") if part)
-    out.print(f"{version} on {run.site} at {run.url}: {report.asked} cases\n", markup=False, soft_wrap=True)
-    figures = [(name, *_figure(figure)) for name, figure in report.groups.get(WHOLE, {}).items()]
-    figures += [
-        (name, *_figure(figure))
-        for name, figure in (
-            ("false refusals", report.refusals.false_refusals),
-            ("false answers", report.refusals.false_answers),
-        )
-        if figure
-    ]
-    out.print(rows(table("figure", "cases#", "mean#", "95 %#"), figures))
-    named = [name for name in GATED if name in report.groups.get(WHOLE, {})]
-    groups = [(name, some) for name, some in report.groups.items() if name != WHOLE]
-    if groups:
-        out.print()
-        parts = [
-            (name, max(figure.cases for figure in some.values()), *(_mean(some.get(each)) for each in named))
-            for name, some in groups
-        ]
-        out.print(rows(table("of", "cases#", *(f"{name}#" for name in named)), parts))
-    out.print(f"\n{'; '.join(_others(report))}", markup=False, soft_wrap=True)
-    for name in too_low:
-        out.print(f"[red]too low[/]: {name}")
-    if comparison:
-        _print_comparison(comparison)
-
-
-def _others(report: Evaluation) -> list[str]:
-    latency, tokens = report.latency_ms, report.tokens
-    told = [f"{latency['p50']:,.0f} ms to the whole answer, {latency['p95']:,.0f} at the 95th percentile"]
-    if report.refusals.auroc is not None:
-        told.append(f"AUROC of the gate's grade {report.refusals.auroc:.3f}")
-    if report.bleu is not None:
-        told.append(f"BLEU {report.bleu:.3f}")
-    if any(tokens.values()):
-        told.append(f"{tokens['prompt']:,} tokens read, {tokens['completion']:,} written")
-    if report.failed:
-        told.append("failed: " + ", ".join(f"{count} {code}" for code, count in report.failed.items()))
-    return told
-
-
-def _print_comparison(comparison: Comparison) -> None:
-    # Of languages and tags only what stops: with each of them, the table would hide what matters.
-    shown = [check for check in comparison.checks if check.group == WHOLE or check.stops]
-    columns = ("of", "figure", "cases#", "before#", "now#", "difference#", "90 %#", "")
-    out.print()
-    out.print(rows(table(*columns), [_check(check) for check in shown]))
-    undecided = sum(check.figures.state == "undecided" for check in comparison.checks if check.group != WHOLE)
-    if undecided:
-        out.print(f"[dim]{undecided} figures of languages and tags have too few cases to show as much by themselves[/]")
-    margin = f"a margin of {comparison.margin:g}"
-    match comparison.outcome:
-        case "passed":
-            out.print(f"\n[green]not worse[/] by more than {margin}")
-        case "worse":
-            out.print("\n[red]worse[/]")
-        case _:
-            out.print(f"\n[red]too few cases[/]: {comparison.needed:,} needed for {margin}")
-
-
-def _check(check: Check) -> tuple[object, ...]:
-    found = check.figures
-    figures = (f"{found.live:.3f}", f"{found.candidate:.3f}", f"{found.difference:+.3f}")
-    return (
-        check.group,
-        check.measure,
-        found.cases,
-        *figures,
-        f"{found.low:+.3f} to {found.high:+.3f}",
-        check.outcome,
-    )
-
-
-def _figure(figure: Figure) -> tuple[object, ...]:
-    return figure.cases, f"{figure.mean:.3f}", f"{figure.low:.3f} to {figure.high:.3f}"
-
-
-def _mean(figure: Figure | None) -> str:
-    return f"{figure.mean:.3f}" if figure else ""

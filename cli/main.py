@@ -20,6 +20,7 @@ from cli import (
     examples,
     gaps,
     generations,
+    judge_agreement,
     letters,
     question_log,
     questions,
@@ -55,6 +56,7 @@ app.command("search")(questions.search)
 app.command("ask")(questions.ask)
 app.command("check")(check.check)
 app.command("evaluate")(evaluate.evaluate_site)
+app.command("judge-agreement")(judge_agreement.judge_agreement)
 app.command("questions")(question_log.questions)
 app.command("gaps")(gaps.gaps)
 app.command("status")(status.status)

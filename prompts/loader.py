@@ -177,7 +177,7 @@ class Prompt:
 
 
 def load(name: str, overrides: Path | None = None) -> Prompt:
-    """The prompt `name`, from the site's folder `overrides` if it has one of that name.
+    """The prompt `name` ("answer", "evaluate/claims"), from the site's folder `overrides` if it has one of that name.
 
     Of a prompt that the site leaves as it is, its examples take the place of ours language by language.
 
@@ -245,8 +245,8 @@ def _read(path: Path, examples: Path, name: str) -> Prompt:
         raise PromptError(f"{path}: must have front matter, a line `---`, and the segments")
     front = _parse(path, _FrontMatter, documents[0])
     body = _parse(path, _Body, documents[1])
-    if front.id != name:
-        raise PromptError(f"{path}: id is {front.id!r}, must be {name!r}")
+    if front.id != path.stem:
+        raise PromptError(f"{path}: id is {front.id!r}, must be {path.stem!r}")
     segments = (*body.system, *body.user)
     _compare(path, "variable", set(front.variables), _used(s.content for s in segments))
     if unknown := {s.when for s in segments if s.when} - set(front.variables):

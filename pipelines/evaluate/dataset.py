@@ -76,6 +76,8 @@ class Case(BaseModel):
     answers: Strings = ()  # reference answers, any of them
     facts: Annotated[tuple[tuple[str, ...], ...], BeforeValidator(_spellings)] = ()  # to be said, in any spelling
     never: Strings = ()  # must not be said
+    must_say: Strings = ()  # statements that must follow from the answer, in whatever words: a judge decides
+    must_not_say: Strings = ()  # and those that must not
     expect: Expect | None = None  # None: nobody has said
     tags: Strings = ()
     note: str = ""
@@ -91,7 +93,7 @@ class Case(BaseModel):
             raise ValueError(f"the same under two names: {', '.join(map(str, entry))}")
         answerable = read.pop("answerable", None)
         if read.get("expect") is None:
-            labelled = any(read.get(name) for name in ("pages", "answers", "facts"))
+            labelled = any(read.get(name) for name in ("pages", "answers", "facts", "must_say"))
             if answerable is False:
                 read["expect"] = "refuse"
             elif answerable is True or labelled:
@@ -112,10 +114,7 @@ class Dataset:
     @property
     def fingerprint(self) -> str:
         """Of what the cases say, whatever their order."""
-        said = sorted(
-            (case.model_dump(mode="json", exclude={"note"}) for case in self.cases), key=lambda one: one["id"]
-        )
-        return _digest(said)[:FINGERPRINT]
+        return _digest(sorted((_said(case) for case in self.cases), key=lambda one: one["id"]))[:FINGERPRINT]
 
     @property
     def label(self) -> str:
@@ -197,6 +196,12 @@ def _made(path: Path, name: str, version: str, cases: Sequence[Case]) -> Dataset
 def of_site(cases: Iterable[Case], site: str) -> list[Case]:
     """Those that are asked of a site."""
     return [case for case in cases if case.site in (None, site)]
+
+
+def _said(case: Case) -> dict[str, Any]:
+    """Fields that came later count where they are used, so that datasets without them keep their fingerprints."""
+    later = {name for name in ("must_say", "must_not_say") if not getattr(case, name)}
+    return case.model_dump(mode="json", exclude={"note", *later})
 
 
 def _digest(value: Any) -> str:

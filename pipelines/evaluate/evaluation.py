@@ -61,8 +61,7 @@ class Evaluation(BaseModel):
 
 def evaluate(dataset: Dataset, run: Run) -> Evaluation:
     """Raises: BadRun: it is not of this dataset, or has asked nothing."""
-    if run.head.fingerprint != dataset.fingerprint:
-        raise BadRun(f"{run.path}: of {run.head.dataset} ({run.head.fingerprint}), not of {dataset.label}")
+    run.check(dataset)
     cases = _asked(dataset, run)
     if not cases:
         raise BadRun(f"{run.path}: no case was asked")
@@ -92,8 +91,7 @@ def against(dataset: Dataset, live: Run, candidate: Run, margin: float, measures
         BadRun: one is of another dataset or not complete. NothingToCompare.
     """
     for run in (live, candidate):
-        if run.head.fingerprint != dataset.fingerprint:
-            raise BadRun(f"{run.path}: of {run.head.dataset} ({run.head.fingerprint}), not of {dataset.label}")
+        run.check(dataset)
         if not run.complete:
             raise BadRun(f"{run.path}: {len(run.observed)} of {run.head.cases} cases are asked; run it to its end")
     before, after = (

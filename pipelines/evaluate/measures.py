@@ -23,7 +23,7 @@ BUDGETS = (2_000, 4_000)  # characters of context; `pagewire bench quality` has 
 
 
 class Passage(BaseModel):
-    """A source of an answer, or what a search found: whose it is, and its text as far as the budgets reach."""
+    """A source of an answer with its text, or what a search found: whose it is."""
 
     model_config = ConfigDict(frozen=True)
 

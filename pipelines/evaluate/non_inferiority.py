@@ -84,7 +84,9 @@ def chance(differences: Differences, least: float) -> float:
     Args:
         least: between -1 and 1.
     """
-    return float(np.minimum(1.0, ((1 + least) / (1 + _weighted(differences))) ** len(differences)).mean())
+    # By logarithms: where hundreds of cases are lost altogether, the power itself is too large for a number.
+    logs = len(differences) * (math.log1p(least) - np.log1p(_weighted(differences)))
+    return float(np.exp(np.minimum(0.0, logs)).mean())
 
 
 def lower_bound(differences: Differences, error: float = ERROR) -> float:

@@ -1,6 +1,7 @@
 """A run: every case of a dataset asked of a site, and what came of it kept in a file, line by line.
 
 dataset ─▶ asked, a few side by side ─▶ NAME.ndjson: what was asked of whom, then a line for each case ─▶ figures
+                     judged, where a judge is asked (judged/evaluator.py) ─▶ a line for each verdict ─┘
 
 All figures follow from the file: a run that was killed goes on where it was and ends with the same report, and a run of
 last month can be compared with one of today.
@@ -19,6 +20,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from pipelines.evaluate.dataset import Case, Dataset, of_site
 from pipelines.evaluate.measures import Observed
+from pipelines.evaluate.verdicts import Verdict
 from pipelines.runtime.errors import WrongUse
 
 AT_ONCE = 4  # cases asked side by side
@@ -83,13 +85,22 @@ def askable(dataset: Dataset, site: str) -> list[Case]:
     return [case for case in of_site(dataset.cases, site) if case.now is None]
 
 
-class Run:
-    """What came of each case, in memory and in its file."""
+class _Judged(BaseModel):
+    """A line with a verdict. Of the same verdict the last line counts."""
 
-    def __init__(self, path: Path, head: Head, observed: Sequence[Observed]) -> None:
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    verdict: Verdict
+
+
+class Run:
+    """What came of each case, and what judges said of it, in memory and in its file."""
+
+    def __init__(self, path: Path, head: Head, lines: Sequence[Observed | Verdict] = ()) -> None:
         self.path = path
         self.head = head
-        self.observed = {each.case: each for each in observed}
+        self.observed = {line.case: line for line in lines if isinstance(line, Observed)}
+        self.verdicts = {line.key: line for line in lines if isinstance(line, Verdict)}
         self._file: IO[str] | None = None
 
     @classmethod
@@ -99,9 +110,7 @@ class Run:
             lines = list(_whole_lines(path.read_bytes()))
             if not lines:
                 raise BadRun(f"{path}: it is empty")
-            return cls(
-                path, Head.model_validate_json(lines[0]), [Observed.model_validate_json(one) for one in lines[1:]]
-            )
+            return cls(path, Head.model_validate_json(lines[0]), [_line(one) for one in lines[1:]])
         except (OSError, ValidationError) as err:
             raise BadRun(f"{path}: cannot be read as a run: {type(err).__name__}") from err
 
@@ -118,7 +127,12 @@ class Run:
             return found
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(head.model_dump_json() + "\n", encoding="utf-8")
-        return cls(path, head, [])
+        return cls(path, head)
+
+    def check(self, dataset: Dataset) -> None:
+        """Raises: BadRun: it is of another dataset."""
+        if self.head.fingerprint != dataset.fingerprint:
+            raise BadRun(f"{self.path}: of {self.head.dataset} ({self.head.fingerprint}), not of {dataset.label}")
 
     @property
     def complete(self) -> bool:
@@ -126,10 +140,18 @@ class Run:
 
     def add(self, observed: Observed) -> None:
         """Keep what came of a case: it is in the file when this returns."""
-        assert self._file, "within `with run:`"
-        self._file.write(observed.model_dump_json() + "\n")
-        self._file.flush()
+        self._write(observed)
         self.observed[observed.case] = observed
+
+    def keep(self, verdict: Verdict) -> None:
+        """Keep what a judge said: it is in the file when this returns."""
+        self._write(_Judged(verdict=verdict))
+        self.verdicts[verdict.key] = verdict
+
+    def _write(self, line: BaseModel) -> None:
+        assert self._file, "within `with run:`"
+        self._file.write(line.model_dump_json() + "\n")
+        self._file.flush()
 
     def __enter__(self) -> Self:
         written = self.path.read_bytes()
@@ -174,6 +196,11 @@ async def ask_all(
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
+
+
+def _line(written: bytes) -> Observed | Verdict:
+    judged = written.startswith(b'{"verdict":')
+    return _Judged.model_validate_json(written).verdict if judged else Observed.model_validate_json(written)
 
 
 def _whole_lines(written: bytes) -> Iterator[bytes]:

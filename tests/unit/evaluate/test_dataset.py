@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from pipelines.evaluate.dataset import BadDataset, Case, Dataset, dumped, load_dataset, of_site
+from tests.unit.evaluate import runs
 
 ROOT = Path(__file__).resolve().parents[3]
 TOWN = """
@@ -74,6 +75,17 @@ def test_the_fingerprint_is_of_what_the_cases_say() -> None:
     assert Dataset("x", (one, other.model_copy(update={"note": "seen"}))).fingerprint == made
     assert Dataset("x", (one, other.model_copy(update={"pages": ("p",)}))).fingerprint != made
     assert Dataset("x", (one,)).fingerprint != made
+    assert Dataset("x", (one.model_copy(update={"must_say": ("It is free.",)}), other)).fingerprint != made
+
+
+def test_datasets_of_before_the_judges_keep_their_fingerprints() -> None:
+    """A run names it, and is compared with no other."""
+    assert runs.dataset(6).fingerprint == "e1887dbef208"
+
+
+def test_statements_that_must_be_said_want_an_answer() -> None:
+    case = Case.model_validate({"question": "a", "must_say": "It is free.", "must_not_say": ["It costs."]})
+    assert (case.expect, case.must_say, case.must_not_say) == ("answer", ("It is free.",), ("It costs.",))
 
 
 def test_a_folder_of_yaml_files_is_one_dataset(tmp_path: Path) -> None:

@@ -113,3 +113,8 @@ def test_at_most_one_of_twenty_that_lose_the_margin_passes_and_a_loss_of_8_is_se
 
     assert shares(0.03).get("not worse", 0) <= 0.05
     assert shares(0.08).get("worse", 0) >= 0.8
+
+
+def test_hundreds_of_cases_lost_altogether_are_worse() -> None:
+    assert chance([-1.0] * 500, -0.03) == 1
+    assert verdict([-1.0] * 500)[0] == "worse"

@@ -1,0 +1,94 @@
+"""An evaluation on a terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from cli.output import out, rows, table
+from pipelines.evaluate.comparison import GATED, WHOLE, Check, Comparison
+from pipelines.evaluate.evaluation import Evaluation, Figure
+
+
+def print_evaluation(report: Evaluation, comparison: Comparison | None, too_low: Sequence[str]) -> None:
+    """The figures of all cases, those of languages and tags, and the comparison where there is one."""
+    run = report.run
+    version = " ".join(part for part in (run.dataset, run.version, f"({run.fingerprint})") if part)
+    out.print(f"{version} on {run.site} at {run.url}: {report.asked} cases\n", markup=False, soft_wrap=True)
+    figures = [(name, *_figure(figure)) for name, figure in report.groups.get(WHOLE, {}).items()]
+    figures += [
+        (name, *_figure(figure))
+        for name, figure in (
+            ("false refusals", report.refusals.false_refusals),
+            ("false answers", report.refusals.false_answers),
+        )
+        if figure
+    ]
+    out.print(rows(table("figure", "cases#", "mean#", "95 %#"), figures))
+    named = [name for name in GATED if name in report.groups.get(WHOLE, {})]
+    groups = [(name, some) for name, some in report.groups.items() if name != WHOLE]
+    if groups:
+        out.print()
+        parts = [
+            (name, max(figure.cases for figure in some.values()), *(_mean(some.get(each)) for each in named))
+            for name, some in groups
+        ]
+        out.print(rows(table("of", "cases#", *(f"{name}#" for name in named)), parts))
+    out.print(f"\n{'; '.join(_others(report))}", markup=False, soft_wrap=True)
+    for name in too_low:
+        out.print(f"[red]too low[/]: {name}")
+    if comparison:
+        _print_comparison(comparison)
+
+
+def _others(report: Evaluation) -> list[str]:
+    latency, tokens = report.latency_ms, report.tokens
+    told = [f"{latency['p50']:,.0f} ms to the whole answer, {latency['p95']:,.0f} at the 95th percentile"]
+    if report.refusals.auroc is not None:
+        told.append(f"AUROC of the gate's grade {report.refusals.auroc:.3f}")
+    if report.bleu is not None:
+        told.append(f"BLEU {report.bleu:.3f}")
+    if any(tokens.values()):
+        told.append(f"{tokens['prompt']:,} tokens read, {tokens['completion']:,} written")
+    if report.failed:
+        told.append("failed: " + ", ".join(f"{count} {code}" for code, count in report.failed.items()))
+    return told
+
+
+def _print_comparison(comparison: Comparison) -> None:
+    # Of languages and tags only what stops: with each of them, the table would hide what matters.
+    shown = [check for check in comparison.checks if check.group == WHOLE or check.stops]
+    columns = ("of", "figure", "cases#", "before#", "now#", "difference#", "90 %#", "")
+    out.print()
+    out.print(rows(table(*columns), [_check(check) for check in shown]))
+    undecided = sum(check.figures.state == "undecided" for check in comparison.checks if check.group != WHOLE)
+    if undecided:
+        out.print(f"[dim]{undecided} figures of languages and tags have too few cases to show as much by themselves[/]")
+    margin = f"a margin of {comparison.margin:g}"
+    match comparison.outcome:
+        case "passed":
+            out.print(f"\n[green]not worse[/] by more than {margin}")
+        case "worse":
+            out.print("\n[red]worse[/]")
+        case _:
+            out.print(f"\n[red]too few cases[/]: {comparison.needed:,} needed for {margin}")
+
+
+def _check(check: Check) -> tuple[object, ...]:
+    found = check.figures
+    figures = (f"{found.live:.3f}", f"{found.candidate:.3f}", f"{found.difference:+.3f}")
+    return (
+        check.group,
+        check.measure,
+        found.cases,
+        *figures,
+        f"{found.low:+.3f} to {found.high:+.3f}",
+        check.outcome,
+    )
+
+
+def _figure(figure: Figure) -> tuple[object, ...]:
+    return figure.cases, f"{figure.mean:.3f}", f"{figure.low:.3f} to {figure.high:.3f}"
+
+
+def _mean(figure: Figure | None) -> str:
+    return f"{figure.mean:.3f}" if figure else ""

@@ -1,0 +1,137 @@
+"""What `pagewire evaluate --judge` asks of a judge, and how it is told. Nothing is decided by it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+from cli.judge_agreement import print_trusted
+from cli.output import err, out, rows, table
+from pipelines.evaluate.comparison import WHOLE
+from pipelines.evaluate.dataset import Dataset
+from pipelines.evaluate.judged.evaluator import applying, judge_all, key
+from pipelines.evaluate.judged.judge import Budget, BudgetSpent, Judge
+from pipelines.evaluate.judged.labels import Label
+from pipelines.evaluate.judged.measure import JudgedMeasure
+from pipelines.evaluate.judged.report import Advice, Judged, advice, judged
+from pipelines.evaluate.judged.trust import FIGURE, Trusted, trusted
+from pipelines.evaluate.run import Run, askable
+from prompts.loader import fence
+from wiring.evaluating import judge_model
+from wiring.settings import Settings
+
+CALLS = 10_000  # about 1,000 answers by all measures
+TOKENS = 10_000_000
+NO_JUDGE = "no judge: PAGEWIRE_LLM_MODEL names no model; all else is measured without one"
+
+
+@dataclass(frozen=True)
+class Judging:
+    """What is asked of whom."""
+
+    model: str
+    measures: tuple[JudgedMeasure, ...]
+    calls: int
+    tokens: int
+    repeats: int
+    labels: tuple[Label, ...] = ()
+
+    def unfinished(self, cases: Dataset, run: Run) -> bool:
+        """Whether this judge has begun with a run, and was stopped before it had asked all."""
+        askables = askable(cases, run.head.site)
+        wanted = [
+            key(case, measure, self.model, repeat) in run.verdicts
+            for measure in self.measures
+            for case in applying(askables, run, measure)
+            for repeat in range(self.repeats)
+        ]
+        return any(wanted) and not all(wanted)
+
+
+@dataclass(frozen=True)
+class Heard:
+    """What the judge said, and what it took."""
+
+    report: Judged
+    calls: int
+    tokens: int
+    stopped: str  # why not all was asked; empty: all was
+    advice: tuple[Advice, ...] = ()
+    trusted: Trusted | None = None  # where people have labelled answers
+
+    def told(self) -> dict[str, Any]:
+        """For `--json`."""
+        spent = {"calls": self.calls, "tokens": self.tokens, "stopped": self.stopped or None}
+        held = self.trusted and self.trusted.model_dump(mode="json")
+        advised = [asdict(each) for each in self.advice]
+        return {**self.report.model_dump(mode="json"), **spent, "advice": advised, "trusted": held}
+
+
+async def hear(
+    cases: Dataset, run: Run, judging: Judging, settings: Settings, live: Run | None, margin: float
+) -> Heard:
+    """Have the answers of a run judged that are not judged yet, and compare them with those of a live one."""
+    budget = Budget(judging.calls, judging.tokens)
+    token = fence(f"{run.head.begun.isoformat()} {run.head.fingerprint}")
+    columns = (TextColumn("judging"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TimeRemainingColumn())
+    async with judge_model(settings, judging.model) as model:
+        judges = [Judge(model, judging.model, budget, token) for _ in range(judging.repeats)]
+        with run, Progress(*columns, console=err, transient=True) as bars:
+            task = bars.add_task("judging")
+            stopped = await judge_all(
+                askable(cases, run.head.site),
+                run,
+                judging.measures,
+                judges,
+                lambda done, of: bars.update(task, completed=done, total=of),
+            )
+    told = advice(cases, live, run, judging.measures, judging.model, margin) if live else []
+    report = judged(cases, run, judging.measures, judging.model)
+    held = trusted(cases, run, judging.labels, judging.model) if judging.labels and _has_marks(report) else None
+    return Heard(report, budget.asked, budget.used, stopped, tuple(told), held)
+
+
+def print_heard(heard: Heard) -> None:
+    """The figures, how much was judged, and why the rest was not."""
+    out.print(f"\njudged by {heard.report.judge}: advisory, decides nothing", markup=False, soft_wrap=True)
+    lines: list[Sequence[object]] = []
+    for part in heard.report.parts:
+        group = part.groups[WHOLE]
+        share = f"judged {group.judged:,} of {group.of:,}"
+        if not group.figures:
+            lines.append((part.measure, share, "", "", "", ""))
+        for name, figure in group.figures.items():
+            low_high = f"{figure.low:.3f} to {figure.high:.3f}"
+            bounds = f"{figure.at_worst:.3f} to {figure.at_best:.3f}" if group.judged < group.of else ""
+            lines.append((name, share, figure.cases, f"{figure.mean:.3f}", low_high, bounds))
+    out.print(rows(table("figure", "", "cases#", "mean#", "95 %#", "if all were judged#"), lines))
+    for part in heard.report.parts:
+        if part.unjudged:
+            why = ", ".join(f"{count:,} {code}" for code, count in part.unjudged.items())
+            out.print(f"not judged, {part.measure}: {why}", markup=False, soft_wrap=True)
+    out.print(f"{heard.calls:,} calls, {heard.tokens:,} tokens", markup=False)
+    if heard.stopped:
+        more = "; a later run of the same command goes on" if heard.stopped == BudgetSpent.code else ""
+        out.print(f"[yellow]stopped[/]: {heard.stopped}{more}")
+    if heard.trusted:
+        out.print()
+        print_trusted(heard.trusted)
+    if heard.advice:
+        lines = [_advice(each) for each in heard.advice]
+        out.print()
+        out.print(rows(table("advisory", "", "before#", "now#", "difference#", "90 %#", ""), lines))
+
+
+def _has_marks(report: Judged) -> bool:
+    return any(FIGURE in part.groups[WHOLE].figures for part in report.parts)
+
+
+def _advice(each: Advice) -> tuple[object, ...]:
+    found = each.figures
+    figures = (f"{found.live:.3f}", f"{found.candidate:.3f}", f"{found.difference:+.3f}")
+    state = "too few cases" if found.state == "undecided" else found.state
+    share = f"judged {found.cases:,} of {each.of:,}"
+    return (each.measure, share, *figures, f"{found.low:+.3f} to {found.high:+.3f}", state)

@@ -1,0 +1,133 @@
+"""What judges said of a run: figures of what was judged, beside how much was."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+
+from pydantic import BaseModel, ConfigDict
+
+from pipelines.evaluate.comparison import WHOLE
+from pipelines.evaluate.dataset import Case, Dataset
+from pipelines.evaluate.evaluation import Figure, figure
+from pipelines.evaluate.judged.evaluator import applying, fingerprint, key
+from pipelines.evaluate.judged.measure import JudgedMeasure
+from pipelines.evaluate.non_inferiority import MARGIN, Paired, paired
+from pipelines.evaluate.run import Run, askable
+from pipelines.evaluate.verdicts import Verdict
+
+NOT_ASKED = "not-asked"  # the budget was spent, or it was stopped
+
+
+class JudgedFigure(Figure):
+    """A mean over judged answers, and between what it would be if all were judged."""
+
+    at_worst: float  # if every answer that was not judged were worth 0
+    at_best: float  # if each were worth 1
+
+
+class JudgedGroup(BaseModel):
+    """The figures of a measure over a group of cases: `judged` of `of` that it applies to.
+
+    An answer may be judged and have no figure, as one without claims has no precision: a figure counts its own cases.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    judged: int
+    of: int
+    figures: Mapping[str, JudgedFigure]
+
+
+class JudgedPart(BaseModel):
+    """What one measure says."""
+
+    model_config = ConfigDict(frozen=True)
+
+    measure: str
+    prompts: str
+    unjudged: Mapping[str, int]  # by code
+    groups: Mapping[str, JudgedGroup]  # `all` first
+
+
+class Judged(BaseModel):
+    """What a judge says of a run. Advisory: nothing is decided by it."""
+
+    model_config = ConfigDict(frozen=True)
+
+    judge: str
+    parts: tuple[JudgedPart, ...]
+
+
+@dataclass(frozen=True)
+class Advice:
+    """A judged figure of the answers that are judged in both runs."""
+
+    measure: str
+    figures: Paired
+    of: int  # cases that it applies to in both
+
+
+def judged(dataset: Dataset, run: Run, measures: Sequence[JudgedMeasure], judge: str) -> Judged:
+    """The figures of what this judge has said, the first time that it was asked."""
+    cases = askable(dataset, run.head.site)
+    return Judged(judge=judge, parts=tuple(_part(dataset, cases, run, measure, judge) for measure in measures))
+
+
+def advice(
+    dataset: Dataset,
+    live: Run,
+    candidate: Run,
+    measures: Sequence[JudgedMeasure],
+    judge: str,
+    margin: float = MARGIN,
+) -> list[Advice]:
+    """Two runs as the same judge sees them, by the same prompts, over the answers that it judged in both."""
+    cases, found = askable(dataset, live.head.site), []
+    for measure in measures:
+        both = {case.id for case in applying(cases, live, measure)}
+        of = [case for case in applying(cases, candidate, measure) if case.id in both]
+        pairs = [(_verdict(live, case, measure, judge), _verdict(candidate, case, measure, judge)) for case in of]
+        for name in measure.figures:
+            values = [(a.figures[name], b.figures[name]) for a, b in pairs if name in a.figures and name in b.figures]
+            if values:
+                told = paired([before for before, _ in values], [after for _, after in values], margin)
+                found.append(Advice(name, told, len(of)))
+    return found
+
+
+def _part(dataset: Dataset, cases: Sequence[Case], run: Run, measure: JudgedMeasure, judge: str) -> JudgedPart:
+    verdicts = {case.id: _verdict(run, case, measure, judge) for case in applying(cases, run, measure)}
+    members = {WHOLE: frozenset(verdicts), **dataset.groups()}
+    groups = {name: _group(verdicts, ids, measure.figures) for name, ids in members.items()}
+    return JudgedPart(
+        measure=measure.name,
+        prompts=fingerprint(measure),
+        unjudged=Counter(each.unjudged for each in verdicts.values() if each.unjudged),
+        groups={name: group for name, group in groups.items() if group.of or name == WHOLE},
+    )
+
+
+def _group(verdicts: Mapping[str, Verdict], ids: Collection[str], names: Sequence[str]) -> JudgedGroup:
+    some = [verdict for id, verdict in verdicts.items() if id in ids]
+    decided = [verdict for verdict in some if verdict.unjudged is None]
+    values = {name: [each.figures[name] for each in decided if name in each.figures] for name in names}
+    lacking = len(some) - len(decided)
+    return JudgedGroup(
+        judged=len(decided),
+        of=len(some),
+        figures={name: _figure(found, lacking) for name, found in values.items() if found},
+    )
+
+
+def _figure(values: Sequence[float], lacking: int) -> JudgedFigure:
+    total = len(values) + lacking
+    return JudgedFigure(
+        **figure(values).model_dump(), at_worst=sum(values) / total, at_best=(sum(values) + lacking) / total
+    )
+
+
+def _verdict(run: Run, case: Case, measure: JudgedMeasure, judge: str) -> Verdict:
+    where = key(case, measure, judge)
+    return run.verdicts.get(where) or Verdict(**where._asdict(), unjudged=NOT_ASKED)

@@ -1,0 +1,50 @@
+"""Judging over the wire: the model is tests/scripted_llm.py, which speaks OpenAI's format over real HTTP."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from pipelines.evaluate.judged.evaluator import judge_all
+from pipelines.evaluate.judged.judge import Budget, Judge
+from pipelines.evaluate.judged.registry import named
+from pipelines.evaluate.judged.report import judged
+from pipelines.evaluate.run import Run
+from tests.scripted_llm import MODEL, Reply, ScriptedLLM
+from tests.unit.evaluate.runs import dataset, run
+from wiring.evaluating import judge_model
+from wiring.settings import Settings
+
+
+async def test_a_run_is_judged_by_a_model_behind_the_usual_settings(tmp_path: Path) -> None:
+    """Of four answers one gets 5 between code fences, one 3, one words and then 4, and one is refused by the server."""
+    made = dataset(6)  # 0 1 3 4 can be answered
+    path = run(tmp_path / "r.ndjson", made).path
+
+    def script(body: dict[str, Any]) -> Reply:
+        asked = body["messages"][1]["content"]
+        again = len(body["messages"]) > 2
+        if "What does 0 cost?" in asked:
+            return Reply(["```json\n", json.dumps({"reason": "all there", "score": 5}), "\n```"])
+        if "What does 1 cost?" in asked:
+            return Reply([json.dumps({"reason": "half", "score": 3})])
+        if "What does 3 cost?" in asked:
+            return Reply([json.dumps({"reason": "fine", "score": 4})] if again else ["Good answer: 4 of 5."])
+        return Reply(status=400, error={"message": "no"})
+
+    measures = named(["score"])
+    async with ScriptedLLM(script) as server:
+        settings = Settings(llm_model=MODEL, openai_base_url=server.url)
+        async with judge_model(settings, MODEL) as model:
+            budget = Budget(calls=100, tokens=100_000)
+            with Run.begin(path, Run.read(path).head) as going:
+                why = await judge_all(made.cases, going, measures, [Judge(model, MODEL, budget, "fence", pause=0.01)])
+    group = judged(made, Run.read(path), measures, MODEL).parts[0].groups["all"]
+    assert (why, group.judged, group.of) == ("", 3, 4)
+    assert round(group.figures["judge right"].mean, 3) == 0.667
+    assert round(group.figures["judge score"].mean, 3) == 0.8
+    assert [verdict.unjudged for verdict in going.verdicts.values() if verdict.unjudged] == ["model-refused"]
+    assert (budget.asked, len(server.requests)) == (5, 5)
+    assert 3 * 18 + 18 <= budget.used < 1_000  # the server counts 18 for each answer, and nothing for the refusal
+    assert all(body["temperature"] == 0 for body in server.requests)
