@@ -98,7 +98,7 @@ async def _changes(
     folder: NewFolder, open_log: OpenLog, sites: Collection[str] | None, aside: OffLoop, report: Report
 ) -> Part:
     with ExitStack() as stack:
-        newest = await aside.call(Newest, sites)
+        newest = await aside.call(Newest, sites, folder.draft)
         stack.callback(aside.later, newest.close)
         file = await aside.call(folder.part, CHANGES)
         stack.callback(aside.later, file.release)

@@ -115,14 +115,14 @@ class NewFolder:
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self._draft = path.with_name(f"{path.name}.unfinished-{secrets.token_hex(2)}")
+        self.draft = path.with_name(f"{path.name}.unfinished-{secrets.token_hex(2)}")
 
     def __enter__(self) -> Self:
         """Raises: BackupThere. NoBackup: no folder can be made there."""
         if self._path.exists():
             raise BackupThere(f"{self._path} is there already: name a new folder for each backup")
         try:
-            self._draft.mkdir(mode=0o700, parents=True)  # what visitors wrote is nobody else's business
+            self.draft.mkdir(mode=0o700, parents=True)  # what visitors wrote is nobody else's business
         except OSError as err:
             raise NoBackup(f"no folder can be made beside {self._path}: {err.strerror}") from err
         return self
@@ -130,21 +130,21 @@ class NewFolder:
     def __exit__(
         self, kind: type[BaseException] | None, err: BaseException | None, trace: TracebackType | None
     ) -> None:
-        shutil.rmtree(self._draft, ignore_errors=True)
+        shutil.rmtree(self.draft, ignore_errors=True)
 
     def part(self, name: PartName) -> PartWriter:
-        return PartWriter(self._draft, name)
+        return PartWriter(self.draft, name)
 
     def finish(self, manifest: Manifest) -> None:
         """Write the manifest and give the folder its name. Raises: BackupThere."""
-        with (self._draft / MANIFEST).open("x", encoding="utf-8") as file:
+        with (self.draft / MANIFEST).open("x", encoding="utf-8") as file:
             file.write(manifest.model_dump_json(indent=2) + "\n")
             file.flush()
             os.fsync(file.fileno())
-        _sync(self._draft)
+        _sync(self.draft)
         if self._path.exists():  # POSIX would move over an empty folder
             raise BackupThere(f"{self._path} has come into being meanwhile")
-        self._draft.rename(self._path)
+        self.draft.rename(self._path)
         _sync(self._path.parent)
 
 

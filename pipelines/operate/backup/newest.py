@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Collection, Iterable, Sequence
+from pathlib import Path
 
 from pipelines.runtime.record import Record
 from schemas.base import WireError
@@ -42,13 +43,20 @@ def change_of(record: Record) -> PageChange | None:
 class Newest:
     """One reading of the log. Close it. Not for use by two threads at once."""
 
-    def __init__(self, sites: Collection[str] | None = None) -> None:
-        """`sites`: only these; None: all."""
+    def __init__(self, sites: Collection[str] | None, folder: Path | None = None) -> None:
+        """
+        Args:
+            sites: only these; None: all.
+            folder: where there is room for the database; default: SQLite's own choice.
+        """
         self._sites = None if sites is None else frozenset(sites)
         self.unreadable = 0
-        # Without a name: a file of its own that is gone with the connection, however the process ends.
-        self._db = sqlite3.connect("", check_same_thread=False)
+        # A file without a name: it is gone with the connection, however the process ends.
+        file = "" if folder is None else str(folder / "newest.sqlite")
+        self._db = sqlite3.connect(file, check_same_thread=False)
         self._db.executescript(_SCHEMA)
+        if file:
+            Path(file).unlink()
 
     def close(self) -> None:
         self._db.close()
