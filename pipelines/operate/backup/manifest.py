@@ -6,7 +6,7 @@ from typing import Final, Literal
 
 from pydantic import AwareDatetime, Field
 
-from schemas.base import SiteId, Wire
+from schemas.base import Wire
 
 FORMAT = 1  # counts up when older software must not read it
 CHANGES: Final = "changes"
@@ -22,7 +22,7 @@ class Part(Wire):
     records: int = Field(ge=0)
     bytes: int = Field(ge=0, description="Of the file.")
     sha256: str = Field(pattern=r"^[0-9a-f]{64}$", description="Of the file: `sha256sum` says the same.")
-    sites: dict[SiteId, int] = Field(default_factory=dict, description="Records of each site.")
+    sites: dict[str, int] = Field(default_factory=dict, description="Records of each site.")
     until: dict[int, int] | None = Field(
         default=None, description="Of a topic: by partition the first offset that was not read any more."
     )
@@ -44,7 +44,7 @@ class Manifest(Wire):
     began_at: AwareDatetime = Field(description="Of the pages: every change accepted before this is in it.")
     ended_at: AwareDatetime
     parts: tuple[Part, ...]
-    indexes: dict[SiteId, IndexFacts] = Field(default_factory=dict, description="Of the sites that have one.")
+    indexes: dict[str, IndexFacts] = Field(default_factory=dict, description="Of the sites that have one.")
     token_mark: str | None = Field(
         default=None,
         description="A fingerprint of the secret that visitor tokens are signed with; null: not known where the "

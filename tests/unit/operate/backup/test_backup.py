@@ -13,16 +13,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pipelines.ingest.accept import newer
 from pipelines.operate.backup import backup as backup_module
 from pipelines.operate.backup.backup import About, LogChanged, Stock, back_up
 from pipelines.operate.backup.folder import BackupDamaged, BackupFolder, BackupThere, NoBackup
 from pipelines.operate.backup.lines import record_line, record_of
 from pipelines.operate.backup.manifest import CHANGES
+from pipelines.operate.backup.newest import Newest, change_of
 from pipelines.operate.backup.off_loop import BackupStopped
 from pipelines.operate.backup.ports import Progress
 from pipelines.operate.backup.restore import OtherSites, Restored, wanted
 from pipelines.runtime.errors import Retryable
 from pipelines.runtime.record import Headers, Record
+from schemas.page import PageChange
 from tests.backups import NAMES, Index, Scan, Town
 from tests.index_diffs import changed
 from tests.making import NOON
@@ -62,6 +65,24 @@ async def test_of_two_equal_revisions_the_later_one_is_kept(tmp_path: Path) -> N
     await town.back_up(tmp_path / "b")
     [kept] = lines(tmp_path / "b", CHANGES)
     assert json.loads(kept["value"])["source"] == "later"
+
+
+@given(st.lists(st.tuples(st.sampled_from("abc"), st.integers(0, 3), st.booleans(), st.integers(0, 1)), max_size=12))
+def test_the_record_that_counts_is_the_one_that_the_stages_let_win(
+    history: list[tuple[str, int, bool, int]],
+) -> None:
+    town = Town()
+    winners: dict[str, PageChange] = {}
+    for page, revision, deleted, partition in history:
+        change = changed(page, revision, deleted=deleted).model_copy(update={"source": f"save {len(town.log)}"})
+        town.save(change, partition=partition)
+        if page not in winners or not newer(winners[page], change):
+            winners[page] = change
+    newest = Newest(["town"])
+    newest.add(town.log)
+    assert {change_of(record) for record in newest.counting(town.log)} == set(winners.values())
+    assert newest.unknown(list(winners.values())) == [False] * len(winners)
+    newest.close()
 
 
 async def test_all_is_back_in_an_empty_system_in_the_bulk_lane(tmp_path: Path) -> None:
