@@ -9,6 +9,7 @@ import typer
 
 from cli import (
     audit,
+    backup,
     bench,
     check,
     connectors,
@@ -66,6 +67,8 @@ app.command("rebuilds")(generations.rebuilds)
 app.command("promote")(generations.promote)
 app.command("rollback")(generations.rollback)
 app.command("discard")(generations.discard)
+app.command("backup")(backup.backup)
+app.command("restore")(backup.restore)
 app.add_typer(datasets.app, name="datasets")
 app.add_typer(letters.app, name="dlq")
 app.add_typer(examples.app, name="examples")

@@ -71,10 +71,16 @@ class Clients:
     ) -> None:
         await self._stack.aclose()
 
+    async def topics(self) -> None:
+        """Make sure of the topics: an edge may be up before the first worker ever was. Raises: Retryable: no broker."""
+        if not self._topics_are_there:
+            await ensure_topics(bootstrap_servers(self.settings), self.settings)
+            self._topics_are_there = True
+
     async def sender(self) -> KafkaSender:
         """Raises: Retryable: no broker."""
         if self._sender is None:
-            await self._topics()
+            await self.topics()
             self._sender = await self._stack.enter_async_context(KafkaSender(self.settings))
         return self._sender
 
@@ -94,7 +100,7 @@ class Clients:
         """`waiting`: `settled` will be called. Raises: Retryable: no broker."""
         reader = ReceiptReader(self.elastic.pages, self._tail(RECEIPTS))
         if waiting:
-            await self._topics()
+            await self.topics()
             self._stack.push_async_callback(reader.aclose)
             await reader.start()
         return reader
@@ -153,7 +159,7 @@ class Clients:
 
     async def rebuilder(self, site: str, report: Report = lambda _: None) -> Rebuilder:
         """Raises: UnknownSite. Retryable: no broker."""
-        await self._topics()
+        await self.topics()
         return rebuilder(site, self.settings, self.elastic, self.models, report)
 
     def _letters_open(self) -> OpenLetters:
@@ -161,12 +167,6 @@ class Clients:
             self._open_letters = OpenLetters(self.bus)
             self._stack.push_async_callback(self._open_letters.aclose)
         return self._open_letters
-
-    async def _topics(self) -> None:
-        """Make sure of the topics: an edge may be up before the first worker ever was."""
-        if not self._topics_are_there:
-            await ensure_topics(bootstrap_servers(self.settings), self.settings)
-            self._topics_are_there = True
 
     def _tail(self, topic: Topic) -> Callable[[Callable[[Record], None]], LogTail]:
         return partial(LogTail, self.settings, topic)

@@ -20,7 +20,7 @@ from typing import Protocol
 
 import structlog
 
-from pipelines.conversations.ask import Followed, UnknownAnswer
+from pipelines.conversations.ask import BadPosition, Followed, UnknownAnswer
 from pipelines.conversations.turns import (
     ConversationOwner,
     Outcome,
@@ -353,9 +353,11 @@ class Conversations:
 
     async def _outcome(self, site: str, turn: StoredTurn) -> Outcome:
         outcome = Outcome()
-        async with aclosing(self._answers.recorded(site, turn.request_id, turn.position)) as events:
-            async for followed in events:
-                outcome = outcome.after(followed.event.event)
+        # A place in another log (the conversation was restored, or the topic has got partitions) holds nothing of it.
+        with suppress(BadPosition):
+            async with aclosing(self._answers.recorded(site, turn.request_id, turn.position)) as events:
+                async for followed in events:
+                    outcome = outcome.after(followed.event.event)
         if outcome.end is None and self._clock() > turn.deadline + GRACE:
             # Nothing will come any more, and the log is not searched for it again.
             return replace(outcome, end=Failed(code="timeout", message=""))

@@ -9,7 +9,7 @@ from datetime import timedelta
 import pytest
 
 from gateway.fake_conversations import FakeConversations
-from pipelines.conversations.ask import Followed, UnknownAnswer
+from pipelines.conversations.ask import BadPosition, Followed, UnknownAnswer
 from pipelines.conversations.conversations import (
     GRACE,
     AnswerUnderWay,
@@ -39,7 +39,8 @@ class FakeLog:
         self.read: list[str] = []
 
     async def recorded(self, site: str, request_id: str, position: str) -> AsyncGenerator[Followed, None]:
-        assert position == HERE
+        if position != HERE:
+            raise BadPosition("that event belongs to another answer")
         self.read.append(request_id)
         for event in self.events.get(request_id, []):
             yield followed(request_id, event)
@@ -102,6 +103,16 @@ async def test_who_follows_to_the_end_keeps_the_answer_before_handing_it_on() ->
     [turn] = (await bench.conversations.get(OWNER, ID)).turns
     assert (turn.answer, turn.rephrased) == ("Daily.", "R")
     assert bench.log.read == [asked.request_id]  # the look before the end, and none after it
+
+
+async def test_a_question_under_way_in_a_conversation_of_another_log_is_over_with_its_deadline() -> None:
+    """So it is after a restore, and for a moment where the topic has got partitions."""
+    bench = Bench()
+    await bench.conversations.begin(OWNER, bench.ask(1), "7.4.1")
+    assert await bench.states() == ["pending"]
+    bench.now += timedelta(seconds=91) + GRACE
+    assert await bench.states() == ["failed"]
+    await bench.go_on(2)
 
 
 async def test_the_next_question_gets_the_history_from_the_store() -> None:

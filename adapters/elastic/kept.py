@@ -1,0 +1,214 @@
+"""What only Elasticsearch has, read whole for a backup and put back: pipelines.operate.backup.ports.Documents.
+
+Each index has a rule of what wins when a document that is to be put back is there already: the newer conversation, the
+newer example; of a question both, for its outcome, its rating and its erasure come one by one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Collection, Mapping, Sequence
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from elasticsearch import AsyncElasticsearch, NotFoundError
+
+from adapters.elastic.client import DocumentRefused, ElasticsearchDown, explained, refusal
+from adapters.elastic.indexes import CONVERSATIONS, EXAMPLES, OUTCOMES, Indexes
+from adapters.elastic.outcomes import ERASED
+from pipelines.operate.backup.manifest import PartName
+from pipelines.operate.backup.ports import Document, PutBack
+
+BATCH = 100  # documents read at once: a conversation of a hundred questions is some 200 kB
+KEEP_ALIVE = "2m"  # between two batches
+REQUEST_TIMEOUT = 60.0  # seconds
+TRIES = 5  # to write what others write at the same time
+
+Source = Mapping[str, Any]
+# What to write, of what is there and what was kept; None: nothing, it is as good or better.
+Rule = Callable[[Source, Source], Source | None]
+
+
+def newer_conversation(there: Source, kept: Source) -> Source | None:
+    """By its last question. Of the same one what is there: feedback and new titles come after it."""
+    return kept if _at(kept["updated"]) > _at(there["updated"]) else None
+
+
+def newer_example(there: Source, kept: Source) -> Source | None:
+    return kept if _at(kept["added_at"]) > _at(there["added_at"]) else None
+
+
+def whole_question(there: Source, kept: Source) -> Source | None:
+    """What is there, with what it lacks; its newest rating; and no words of it when either was erased."""
+    outcome = _filled(there.get("outcome") or {}, kept.get("outcome") or {})
+    merged = _filled(there, kept) | ({"outcome": outcome} if outcome else {})
+    newest = kept if _at(kept.get("rated_at")) > _at(there.get("rated_at")) else there
+    merged |= {name: newest[name] for name in ("rating", "comment", "rated_at") if name in newest}
+    if there.get("forgotten") or kept.get("forgotten"):
+        merged |= ERASED | {"outcome": {**outcome, **ERASED["outcome"]}}
+    return merged if merged != there else None
+
+
+def _filled(there: Source, kept: Source) -> dict[str, Any]:
+    return {**there, **kept, **{name: value for name, value in there.items() if value is not None}}
+
+
+def _at(time: str | None) -> datetime:
+    return datetime.fromisoformat(time) if time else datetime.min.replace(tzinfo=UTC)
+
+
+class KeptIndex:
+    """One index."""
+
+    def __init__(
+        self,
+        es: AsyncElasticsearch,
+        index: str,
+        ensure: Callable[[], Awaitable[None]],
+        rule: Rule,
+        barred: Callable[[Sequence[Document]], Awaitable[set[str]]] | None = None,
+    ) -> None:
+        """`barred`: the ids of those that must not come back."""
+        self._es = es.options(request_timeout=REQUEST_TIMEOUT)
+        self._index = index
+        self._ensure = ensure
+        self._rule = rule
+        self._barred = barred
+        self._there = False
+
+    async def count(self, sites: Collection[str] | None) -> int:
+        """Raises: ElasticsearchDown."""
+        with explained(f"counting documents of {self._index}"):
+            try:
+                return int((await self._es.count(index=self._index, query=_of(sites)))["count"])
+            except NotFoundError:  # nothing was ever put into it
+                return 0
+
+    async def read(self, sites: Collection[str] | None) -> AsyncGenerator[Sequence[Document], None]:
+        """Raises: ElasticsearchDown."""
+        async with self._point() as point:
+            after: list[Any] | None = None
+            while point is not None:
+                with explained(f"reading {self._index}"):
+                    answer = await self._es.search(
+                        pit={"id": point.id, "keep_alive": KEEP_ALIVE},
+                        query=_of(sites),
+                        sort=[{"_shard_doc": "asc"}],
+                        search_after=after,
+                        size=BATCH,
+                        track_total_hits=False,
+                        allow_partial_search_results=False,
+                    )
+                point.id = answer.get("pit_id", point.id)
+                hits = answer["hits"]["hits"]
+                if hits:
+                    yield [Document(hit["_id"], hit["_source"]) for hit in hits]
+                if len(hits) < BATCH:
+                    return
+                after = hits[-1]["sort"]
+
+    @asynccontextmanager
+    async def _point(self) -> AsyncIterator[_Point | None]:
+        with explained(f"opening {self._index}"):
+            try:
+                await self._es.indices.refresh(index=self._index)
+                opened = await self._es.open_point_in_time(index=self._index, keep_alive=KEEP_ALIVE)
+            except NotFoundError:
+                yield None
+                return
+        point = _Point(opened["id"])
+        try:
+            yield point
+        finally:
+            with suppress(ElasticsearchDown), explained(f"closing {self._index}"):  # it ends by itself, too
+                await self._es.options(ignore_status=404).close_point_in_time(id=point.id)
+
+    async def put_back(self, documents: Sequence[Document]) -> PutBack:
+        """Raises: DocumentRefused, ElasticsearchDown."""
+        if not self._there:
+            await self._ensure()
+            self._there = True
+        barred = await self._barred(documents) if self._barred else set()
+        left = [one for one in documents if one.id not in barred]
+        wanted, restored = len(left), 0
+        for _ in range(TRIES):
+            operations, written = await self._plan(left)
+            left = await self._write(operations, written)
+            restored += len(written) - len(left)
+            if not left:
+                return PutBack(restored, wanted - restored, len(barred))
+        raise ElasticsearchDown(f"{len(left)} documents of {self._index} are written by others all the time; try again")
+
+    async def _plan(self, documents: Sequence[Document]) -> tuple[list[dict[str, Any]], list[Document]]:
+        """Operations of a bulk, and the documents that they write."""
+        operations: list[dict[str, Any]] = []
+        written: list[Document] = []
+        for one, found in zip(documents, await _found(self._es, self._index, documents), strict=True):
+            if not found.get("found"):
+                operations += [{"create": {"_id": one.id}}, one.source]  # type: ignore[list-item]
+            elif (source := self._rule(found["_source"], one.source)) is not None:
+                place = {"if_seq_no": found["_seq_no"], "if_primary_term": found["_primary_term"]}
+                operations += [{"index": {"_id": one.id, **place}}, source]  # type: ignore[list-item]
+            else:
+                continue
+            written.append(one)
+        return operations, written
+
+    async def _write(self, operations: list[dict[str, Any]], written: Sequence[Document]) -> list[Document]:
+        """Those that somebody else has written meanwhile. Raises: DocumentRefused, ElasticsearchDown."""
+        if not operations:
+            return []
+        with explained(f"restoring documents of {self._index}"):
+            answer = await self._es.bulk(index=self._index, operations=operations)
+        again = []
+        for one, item in zip(written, answer["items"], strict=True):
+            done = next(iter(item.values()))
+            if done["status"] == 409:
+                again.append(one)
+            elif done["status"] >= 400:
+                error = done.get("error") or {}
+                said = f"{error.get('type')}: {error.get('reason')}"
+                kind = refusal(done["status"], said) or DocumentRefused
+                raise kind(f"Elasticsearch takes no document {one.id} of {self._index} ({done['status']}): {said}")
+        return again
+
+
+@dataclass
+class _Point:
+    """A point in time; each answer may name it anew."""
+
+    id: str
+
+
+async def _found(
+    es: AsyncElasticsearch, index: str, documents: Sequence[Document], **more: Any
+) -> Sequence[Mapping[str, Any]]:
+    if not documents:
+        return []
+    with explained(f"reading {len(documents)} documents of {index}"):
+        answer = await es.mget(index=index, ids=[one.id for one in documents], **more)
+    found: list[Mapping[str, Any]] = answer["docs"]
+    return found
+
+
+def _of(sites: Collection[str] | None) -> dict[str, Any]:
+    return {"match_all": {}} if sites is None else {"terms": {"site": sorted(sites)}}
+
+
+def kept_indexes(es: AsyncElasticsearch, indexes: Indexes) -> dict[PartName, KeptIndex]:
+    """Everything that only Elasticsearch has, by its part of a backup."""
+
+    async def deleted(conversations: Sequence[Document]) -> set[str]:
+        """Those that their visitors have deleted: the question log has their questions erased."""
+        await indexes.ensure_outcomes()
+        asked = {f"{one.site}:{request}": one.id for one in conversations for request in one.source["requests"]}
+        questions = [Document(id, {}) for id in asked]
+        found = await _found(es, OUTCOMES, questions, source_includes=["forgotten"])
+        return {asked[one["_id"]] for one in found if one.get("found") and one["_source"].get("forgotten")}
+
+    return {
+        "conversations": KeptIndex(es, CONVERSATIONS, indexes.ensure_conversations, newer_conversation, deleted),
+        "questions": KeptIndex(es, OUTCOMES, indexes.ensure_outcomes, whole_question),
+        "examples": KeptIndex(es, EXAMPLES, indexes.ensure_examples, newer_example),
+    }

@@ -1,0 +1,149 @@
+"""`pagewire backup` and `pagewire restore`: what cannot be made again, out of a running system and back."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.progress import BarColumn, MofNCompleteColumn, TaskID, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.progress import Progress as Bars
+from rich.table import Column
+
+from cli.output import err, explained, out, print_json, rows, table
+from pipelines.operate.backup.folder import BackupFolder
+from pipelines.operate.backup.manifest import CHANGES, Manifest, PartName
+from pipelines.operate.backup.off_loop import off_loop
+from pipelines.operate.backup.ports import Progress
+from pipelines.operate.backup.restore import Restored, check, wanted
+from pipelines.runtime import logs
+from wiring import backup as backups
+from wiring.clients import Clients
+from wiring.settings import Settings
+from wiring.settings_file import load
+
+Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+LEFT_OUT = "not in it: `admin.key` and `token.secret` of PAGEWIRE_HOME, pagewire.yaml, the environment: keep them, too"
+
+
+def backup(
+    folder: Annotated[Path, typer.Argument(help="New folder for it; nothing may be there.")],
+    site: Annotated[list[str] | None, typer.Option(help="Only this site; may be repeated. Default: all.")] = None,
+    json: Json = False,
+) -> None:
+    """Write what cannot be made again into a folder, while saves and questions go on: the newest state of every page,
+    conversations, the question log, examples. The folder has its name when the backup is whole, not before.
+
+    Example: pagewire backup backups/monday
+
+    Example: pagewire backup backups/town-monday --site town
+    """
+    with explained():
+        settings = load()
+        logs.configure(settings)
+        for name in site or ():
+            settings.site(name)
+        made = asyncio.run(_backup(settings, folder, site or None))
+    if json:
+        print_json(made)
+    else:
+        _print_manifest(folder, made)
+        out.print(LEFT_OUT, markup=False, soft_wrap=True)
+
+
+def restore(
+    folder: Annotated[Path, typer.Argument(help="The folder that `pagewire backup` has made.")],
+    check: Annotated[
+        bool, typer.Option("--check", help="Only compare the files with their checksums; needs no services.")
+    ] = False,
+    site: Annotated[list[str] | None, typer.Option(help="Only this site; may be repeated. Default: all.")] = None,
+    json: Json = False,
+) -> None:
+    """Put a backup back. Nothing that is newer is overwritten, so it may be repeated, and may go into a system that is
+    at work. Pages become searchable as the workers get to them. Exit code 1 when a file of the backup is damaged; then
+    nothing was written.
+
+    Example: pagewire restore backups/monday --check
+
+    Example: pagewire restore backups/monday
+    """
+    with explained():
+        kept = BackupFolder(folder)
+        if check:
+            asyncio.run(_check(kept))
+            print_json(kept.manifest) if json else _print_manifest(folder, kept.manifest)
+            return
+        settings = load()
+        logs.configure(settings)
+        sites = wanted(kept, settings.sites, site or ())
+        done, notes = asyncio.run(_restore(settings, kept, sites))
+    if json:
+        print_json({"parts": {name: one.model_dump() for name, one in done.items()}, "notes": notes})
+    else:
+        _print_restored(done, notes)
+
+
+async def _backup(settings: Settings, folder: Path, sites: list[str] | None) -> Manifest:
+    async with Clients(settings) as clients:
+        with _Bars() as bars:
+            return await backups.backup(clients, folder, sites, bars.report)
+
+
+async def _check(kept: BackupFolder) -> None:
+    async with off_loop() as aside:
+        with _Bars() as bars:
+            await check(kept, aside, bars.report)
+
+
+async def _restore(
+    settings: Settings, kept: BackupFolder, sites: frozenset[str]
+) -> tuple[dict[PartName, Restored], list[str]]:
+    async with Clients(settings) as clients:
+        with _Bars() as bars:
+            done = await backups.restore(clients, kept, sites, bars.report)
+        return done, await backups.differences(clients, kept.manifest, sites)
+
+
+class _Bars(Bars):
+    """A bar for each step."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            TextColumn("{task.description}", table_column=Column(min_width=16)),
+            BarColumn(),
+            MofNCompleteColumn(),
+            TimeElapsedColumn(),
+            TimeRemainingColumn(),
+            console=err,
+        )
+        self._steps: dict[str, TaskID] = {}
+
+    def report(self, progress: Progress) -> None:
+        step = progress.step
+        if step not in self._steps:
+            self._steps[step] = self.add_task(step, total=progress.total)
+        self.update(self._steps[step], completed=progress.done, total=progress.total)
+
+
+def _print_manifest(folder: Path, made: Manifest) -> None:
+    lines = [(part.file, f"{part.records:,}", f"{part.bytes:,}", len(part.sites)) for part in made.parts]
+    out.print(rows(table("file", "records#", "bytes#", "sites#"), lines))
+    said = f"{folder}: as of {made.began_at:%Y-%m-%d %H:%M:%S} UTC, by Pagewire {made.pagewire}"
+    out.print(said, markup=False, soft_wrap=True)
+    for note in made.notes:
+        err.print(note, markup=False, soft_wrap=True)
+
+
+def _print_restored(done: dict[PartName, Restored], notes: list[str]) -> None:
+    lines = [(name, f"{one.restored:,}", f"{one.there:,}", f"{one.forgotten:,}") for name, one in done.items()]
+    out.print(rows(table("part", "restored#", "there, as new or newer#", "deleted by visitors#"), lines))
+    for note in notes:
+        err.print(note, markup=False, soft_wrap=True)
+    if done.get(CHANGES, Restored()).restored:
+        out.print(
+            "the pages become searchable as `pagewire worker ingest` gets to them: `pagewire status` shows how far it "
+            "is, `pagewire audit SITE` that all are there",
+            markup=False,
+            soft_wrap=True,
+        )

@@ -1,0 +1,183 @@
+"""Backing up: each part is streamed into its file; the manifest, and with it the name of the folder, come last."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Collection, Mapping
+from contextlib import AbstractAsyncContextManager, ExitStack, aclosing
+from dataclasses import dataclass, field
+from datetime import datetime
+from pathlib import Path
+from time import monotonic
+
+from pipelines.operate.backup.folder import NewFolder
+from pipelines.operate.backup.lines import document_line, record_line
+from pipelines.operate.backup.manifest import CHANGES, IndexFacts, Manifest, Part, PartName
+from pipelines.operate.backup.newest import Newest
+from pipelines.operate.backup.off_loop import OffLoop, off_loop
+from pipelines.operate.backup.ports import Documents, Progress
+from pipelines.runtime.bus import LogScan
+from pipelines.runtime.errors import Retryable
+from pipelines.runtime.record import Record
+from schemas.keys import parse_page_key
+
+PATIENCE = 10.0  # seconds that the question log has to take in what is on its way
+POLL = 0.2  # seconds
+
+# Conversations before questions: of one that its visitor deletes in between, the question log knows it, and a restore
+# leaves it deleted.
+ORDER: tuple[PartName, ...] = ("conversations", "questions", "examples")
+
+Report = Callable[[Progress], None]
+OpenLog = Callable[[], AbstractAsyncContextManager[LogScan]]
+
+
+class LogChanged(Retryable):
+    """The change log was compacted while it was read."""
+
+    code = "log-changed"
+
+
+@dataclass(frozen=True)
+class Stock:
+    """Where that stands which is kept."""
+
+    open_log: OpenLog
+    documents: Mapping[PartName, Documents]
+    unlogged: Callable[[], Awaitable[int]]  # outcomes of questions that the log stage has not taken in yet
+
+
+@dataclass(frozen=True)
+class About:
+    """What a manifest says of the installation."""
+
+    pagewire: str
+    indexes: Mapping[str, IndexFacts] = field(default_factory=dict)
+    token_mark: str | None = None
+
+
+async def back_up(
+    path: Path,
+    stock: Stock,
+    about: About,
+    now: Callable[[], datetime],
+    *,
+    sites: Collection[str] | None = None,
+    report: Report = lambda _: None,
+) -> Manifest:
+    """Write a backup into a new folder.
+
+    Args:
+        sites: only these; None: all that there are.
+
+    Raises:
+        WrongUse: there is something at `path`. BackupStopped: it cannot be written.
+        LogChanged, Retryable: a service does not answer. Nothing is left of a backup that does not end.
+    """
+    with ExitStack() as stack:
+        folder = stack.enter_context(NewFolder(path))
+        async with off_loop() as aside:
+            began_at = now()
+            parts = [await _changes(folder, stock.open_log, sites, aside, report)]
+            left = await _logged(stock.unlogged)
+            parts += [await _documents(folder, name, stock.documents[name], sites, aside, report) for name in ORDER]
+            manifest = Manifest(
+                pagewire=about.pagewire,
+                began_at=began_at,
+                ended_at=now(),
+                parts=tuple(parts),
+                indexes={name: facts for name, facts in about.indexes.items() if sites is None or name in sites},
+                token_mark=about.token_mark,
+                notes=_notes(parts, left),
+            )
+            await aside.call(folder.finish, manifest)
+    return manifest
+
+
+async def _changes(
+    folder: NewFolder, open_log: OpenLog, sites: Collection[str] | None, aside: OffLoop, report: Report
+) -> Part:
+    with ExitStack() as stack:
+        newest = await aside.call(Newest, sites, folder.draft)
+        stack.callback(aside.later, newest.close)
+        file = await aside.call(folder.part, CHANGES)
+        stack.callback(aside.later, file.release)
+        async with open_log() as log:
+            begins, ends = await log.begins(), await log.ends()
+            await _scan(log, begins, ends, "reading changes", report, lambda some: aside.call(newest.add, some))
+
+            def write(records: list[Record]) -> None:
+                file.write([(_site(record), record_line(record)) for record in newest.counting(records)])
+
+            await _scan(log, begins, ends, CHANGES, report, lambda some: aside.call(write, some))
+        await aside.call(file.close)
+        part, pages = file.part(), await aside.call(newest.pages)
+        if part.records != pages:
+            raise LogChanged(
+                f"{pages - part.records:,} changes were compacted away while the log was read: run the backup again"
+            )
+        return part.model_copy(update={"until": dict(ends), "unreadable": newest.unreadable})
+
+
+async def _scan(
+    log: LogScan,
+    begins: Mapping[int, int],
+    ends: Mapping[int, int],
+    step: str,
+    report: Report,
+    take: Callable[[list[Record]], Awaitable[None]],
+) -> None:
+    first, total = sum(begins.values()), sum(ends.values()) - sum(begins.values())
+    at = dict(begins)
+    async with aclosing(log.read(since=begins, until=ends)) as batches:
+        async for batch in batches:
+            await take(batch)
+            at.update((record.partition, record.offset + 1) for record in batch)
+            report(Progress(step, sum(at.values()) - first, total))
+    report(Progress(step, total, total))
+
+
+async def _documents(
+    folder: NewFolder,
+    name: PartName,
+    documents: Documents,
+    sites: Collection[str] | None,
+    aside: OffLoop,
+    report: Report,
+) -> Part:
+    total, done = await documents.count(sites), 0
+    with ExitStack() as stack:
+        file = await aside.call(folder.part, name)
+        stack.callback(aside.later, file.release)
+        async with aclosing(documents.read(sites)) as batches:
+            async for batch in batches:
+                await aside.call(file.write, [(one.site, document_line(one)) for one in batch])
+                done += len(batch)
+                report(Progress(name, done, max(done, total)))
+        report(Progress(name, done, done))
+        await aside.call(file.close)
+        return file.part()
+
+
+async def _logged(unlogged: Callable[[], Awaitable[int]]) -> int:
+    """Wait until the question log has what was on its way; what is left when patience is over."""
+    end = monotonic() + PATIENCE
+    while (left := await unlogged()) and monotonic() < end:  # noqa: ASYNC110  # nothing announces it
+        await asyncio.sleep(POLL)
+    return left
+
+
+def _notes(parts: list[Part], unlogged: int) -> tuple[str, ...]:
+    notes = []
+    if unreadable := sum(part.unreadable for part in parts):
+        notes.append(f"{unreadable:,} records of the change log are no changes (dead letters): left out")
+    if unlogged:
+        notes.append(
+            f"up to {unlogged:,} outcomes of questions had not come into the question log: left out; does "
+            "`pagewire worker log` run?"
+        )
+    return tuple(notes)
+
+
+def _site(record: Record) -> str:
+    return parse_page_key((record.key or b"").decode()).site

@@ -1,0 +1,227 @@
+"""The folder that a backup is: written under another name and moved when it is whole, and checked before it is read.
+
+    monday.unfinished-3f2a/ ── changes.ndjson.gz, ..., manifest.json last ──▶ monday/
+
+All of it blocks: who calls does so off the loop.
+"""
+
+from __future__ import annotations
+
+import gzip
+import os
+import secrets
+import shutil
+import zlib
+from collections import Counter
+from collections.abc import Callable, Iterator
+from hashlib import sha256
+from pathlib import Path
+from types import TracebackType
+from typing import IO, Self
+
+import orjson
+from pydantic import ValidationError
+
+from pipelines.operate.backup.manifest import FORMAT, Manifest, Part, PartName
+from pipelines.runtime.errors import Permanent, WrongUse
+from schemas.base import problems
+
+MANIFEST = "manifest.json"
+LEVEL = 6  # of gzip
+BLOCK = 1024 * 1024  # bytes read at once
+
+
+class NoBackup(WrongUse):
+    """There is no backup in this place."""
+
+    code = "no-backup"
+
+
+class BackupThere(WrongUse):
+    """In the place of the new backup there is something already."""
+
+    code = "backup-there"
+
+
+class BackupDamaged(Permanent):
+    """A file of the backup is not what was written: nothing of it is restored."""
+
+    code = "backup-damaged"
+
+
+class _Sum:
+    """A file that knows the sum of what was written into it."""
+
+    def __init__(self, file: IO[bytes]) -> None:
+        self._file = file
+        self._sum = sha256()
+        self.bytes = 0
+
+    def write(self, data: bytes) -> int:
+        self._sum.update(data)
+        self.bytes += len(data)
+        return self._file.write(data)
+
+    def flush(self) -> None:
+        self._file.flush()
+
+    @property
+    def sha256(self) -> str:
+        return self._sum.hexdigest()
+
+
+class PartWriter:
+    """One file under way."""
+
+    def __init__(self, folder: Path, name: PartName) -> None:
+        self._name = name
+        self._path = folder / f"{name}.ndjson.gz"
+        self._file = self._path.open("xb")
+        self._sum = _Sum(self._file)
+        # No name and no time in its header: the same records are the same file.
+        self._gzip = gzip.GzipFile("", "wb", LEVEL, self._sum, mtime=0)
+        self._sites: Counter[str] = Counter()
+
+    def write(self, lines: list[tuple[str, bytes]]) -> None:
+        """Records, each with its site."""
+        for site, line in lines:
+            self._gzip.write(line)
+            self._sites[site] += 1
+
+    def close(self) -> None:
+        self._gzip.close()
+        self._file.flush()
+        os.fsync(self._file.fileno())
+        self._file.close()
+
+    def release(self) -> None:
+        """Let go of the file, whole or not."""
+        self._file.close()
+
+    def part(self) -> Part:
+        """What the manifest says of it, once it is closed."""
+        return Part(
+            name=self._name,
+            file=self._path.name,
+            records=self._sites.total(),
+            bytes=self._sum.bytes,
+            sha256=self._sum.sha256,
+            sites=dict(sorted(self._sites.items())),
+        )
+
+
+class NewFolder:
+    """`with NewFolder(path) as folder: ...; folder.finish(manifest)`. Without `finish` nothing is left."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self.draft = path.with_name(f"{path.name}.unfinished-{secrets.token_hex(2)}")
+
+    def __enter__(self) -> Self:
+        """Raises: BackupThere. NoBackup: no folder can be made there."""
+        if self._path.exists():
+            raise BackupThere(f"{self._path} is there already: name a new folder for each backup")
+        try:
+            self.draft.mkdir(mode=0o700, parents=True)  # what visitors wrote is nobody else's business
+        except OSError as err:
+            raise NoBackup(f"no folder can be made beside {self._path}: {err.strerror}") from err
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, err: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        shutil.rmtree(self.draft, ignore_errors=True)
+
+    def part(self, name: PartName) -> PartWriter:
+        return PartWriter(self.draft, name)
+
+    def finish(self, manifest: Manifest) -> None:
+        """Write the manifest and give the folder its name. Raises: BackupThere."""
+        with (self.draft / MANIFEST).open("x", encoding="utf-8") as file:
+            file.write(manifest.model_dump_json(indent=2) + "\n")
+            file.flush()
+            os.fsync(file.fileno())
+        _sync(self.draft)
+        if self._path.exists():  # POSIX would move over an empty folder
+            raise BackupThere(f"{self._path} has come into being meanwhile")
+        self.draft.rename(self._path)
+        _sync(self._path.parent)
+
+
+def _sync(folder: Path) -> None:
+    """Names of files are durable when their folder is."""
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+class BackupFolder:
+    """A backup that is there."""
+
+    def __init__(self, path: Path) -> None:
+        """Raises: NoBackup."""
+        self._path = path
+        self.manifest = _manifest(path)
+
+    def check(self, report: Callable[[int, int], None] = lambda done, total: None) -> None:
+        """Read every file and compare it with the manifest.
+
+        Args:
+            report: bytes read, and of how many.
+
+        Raises:
+            BackupDamaged: names the file.
+        """
+        done, total = 0, sum(part.bytes for part in self.manifest.parts)
+        for part in self.manifest.parts:
+            read = sha256()
+            size = 0
+            try:
+                with (self._path / part.file).open("rb") as file:
+                    while block := file.read(BLOCK):
+                        read.update(block)
+                        size += len(block)
+                        report(done + size, total)
+            except OSError as err:
+                raise BackupDamaged(f"{self._path / part.file}: {err.strerror}") from err
+            if (size, read.hexdigest()) != (part.bytes, part.sha256):
+                raise BackupDamaged(
+                    f"{self._path / part.file}: {size:,} bytes with sha256 {read.hexdigest()[:12]}..., "
+                    f"the manifest says {part.bytes:,} with {part.sha256[:12]}...: take another copy of this backup"
+                )
+            done += size
+
+    def lines(self, part: Part) -> Iterator[bytes]:
+        """Raises: BackupDamaged."""
+        count = 0
+        try:
+            with gzip.open(self._path / part.file) as file:
+                for line in file:
+                    count += 1
+                    yield line
+        except (OSError, EOFError, zlib.error) as err:
+            raise BackupDamaged(f"{self._path / part.file}: {err}") from err
+        if count != part.records:
+            raise BackupDamaged(f"{self._path / part.file}: {count:,} records, the manifest says {part.records:,}")
+
+
+def _manifest(path: Path) -> Manifest:
+    file = path / MANIFEST
+    try:
+        read = orjson.loads(file.read_bytes())
+    except OSError as err:
+        hint = "; the folder of a backup that was cut has none" if path.is_dir() else ""
+        raise NoBackup(f"no backup in {path}: {MANIFEST} cannot be read: {err.strerror}{hint}") from err
+    except orjson.JSONDecodeError as err:
+        raise NoBackup(f"{file} is no JSON: {err}") from err
+    if isinstance(read, dict) and isinstance(read.get("format"), int) and read["format"] > FORMAT:
+        raise NoBackup(
+            f"{path} was written by Pagewire {read.get('pagewire')} in format {read['format']}, "
+            f"this version reads {FORMAT}: update this installation"
+        )
+    try:
+        return Manifest.stored(read)
+    except ValidationError as err:
+        raise NoBackup(f"{file} is no manifest of a backup: {problems(err)}") from err

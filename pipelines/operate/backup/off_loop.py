@@ -1,0 +1,70 @@
+"""Files and SQL off the loop: in one thread, one after the other."""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import asynccontextmanager
+from functools import partial
+from itertools import islice
+from typing import ParamSpec, TypeVar
+
+from pipelines.runtime.errors import Permanent
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+class BackupStopped(Permanent):
+    """The folder, or the temporary database beside it, cannot be written: a full disk, a missing right."""
+
+    code = "backup-stopped"
+
+
+class OffLoop:
+    """`async with off_loop() as aside: await aside.call(function, ...)`."""
+
+    def __init__(self, thread: ThreadPoolExecutor) -> None:
+        self._thread = thread
+
+    async def call(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """Raises: BackupStopped. What the function raises."""
+        work = partial(function, *args, **kwargs)
+        try:
+            return await asyncio.get_running_loop().run_in_executor(self._thread, work)
+        except (OSError, sqlite3.Error) as err:
+            raise BackupStopped(f"the backup cannot be written: {err}") from err
+
+    def later(self, function: Callable[[], object]) -> None:
+        """Do this after whatever the thread is at; nobody waits for it."""
+        self._thread.submit(function)
+
+    async def batches(
+        self, items: Iterator[T], size: int, weight: Callable[[T], int], most: int
+    ) -> AsyncGenerator[list[T], None]:
+        """The items in lists of at most `size`, which end when they weigh `most`."""
+
+        def some() -> list[T]:
+            taken: list[T] = []
+            heavy = 0
+            for item in islice(items, size):
+                taken.append(item)
+                heavy += weight(item)
+                if heavy >= most:
+                    break
+            return taken
+
+        while batch := await self.call(some):
+            yield batch
+
+
+@asynccontextmanager
+async def off_loop() -> AsyncIterator[OffLoop]:
+    """Whoever leaves waits until the thread is done with what it is at."""
+    thread = ThreadPoolExecutor(1, "backup")
+    try:
+        yield OffLoop(thread)
+    finally:
+        thread.shutdown(wait=True)
