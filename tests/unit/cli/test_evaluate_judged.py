@@ -114,6 +114,13 @@ def test_a_budget_is_told_and_the_same_command_goes_on(model: Script) -> None:
     assert (Town.asked, len(model.asked)) == (300, 200)
 
 
+def test_a_run_that_is_done_is_not_gone_on_with_for_a_judge_who_has_not_begun() -> None:
+    """It may be hours old: whoever asks again wants the answers of now."""
+    run("evaluate", "town", "--dataset", "town.yaml")
+    run(*ASKED)
+    assert Town.asked == 300
+
+
 def test_what_is_not_judged_is_neither_wrong_nor_gone(model: Script) -> None:
     model.says["score"] = "I like it."
     done = run(*ASKED)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from functools import partial
 
 import pytest
@@ -112,6 +113,16 @@ async def test_one_that_stays_away_is_left_alone() -> None:
     with pytest.raises(JudgeGone):
         await one.ask("informationless", VALUES, READ, 50)
     assert len(model.asked) == GIVE_UP
+
+
+async def test_failures_count_in_a_row_alone() -> None:
+    replies: list[Reply] = [Permanent("busy")] * (GIVE_UP - 1)
+    model = script(*replies, '{"yes": true}', *replies, '{"yes": true}')
+    one = judge(model)
+    for number in range(2 * GIVE_UP):
+        with suppress(Permanent):
+            await one.ask("informationless", {**VALUES, "answer": str(number)}, READ, 50)
+    assert len(model.asked) == 2 * GIVE_UP
 
 
 async def test_calls_are_counted_with_those_that_fail() -> None:
