@@ -168,6 +168,20 @@ def test_labels_of_people_stand_beside_the_judge() -> None:
     assert held["trust"] == "not to be trusted"
 
 
+def test_answers_side_by_side_with_an_earlier_run(model: Script) -> None:
+    model.says["pairwise"] = {"reason": "", "better": "first"}
+    asked = ("evaluate", "town", "--dataset", "town.yaml", "--judge", "pairwise")
+    assert run(*asked).exit_code == 2
+    assert "name it with --against" in " ".join(run(*asked).stderr.split())
+    run("evaluate", "town", "--dataset", "town.yaml", "--run", "live.ndjson")
+    Town.answer = staticmethod(lambda case: right(case).model_copy(update={"answer": "Something else."}))
+    done = run(*asked, "--against", "live.ndjson", "--measure", "hit@1", "--run", "next.ndjson")
+    assert done.exit_code == 0
+    assert "preferred judged 150 of 150 150 0.500" in said(done)
+    assert "same in both orders judged 150 of 150 150 0.000" in said(done)  # it likes what stands first
+    assert len(model.asked) == 300
+
+
 def test_an_unknown_measure_is_wrong_use() -> None:
     done = run("evaluate", "town", "--dataset", "town.yaml", "--judge", "luck")
     assert done.exit_code == 2
