@@ -24,6 +24,7 @@ from pipelines.evaluate.dataset import BadDataset, Dataset, load_dataset
 from pipelines.evaluate.evaluation import Evaluation, against, evaluate
 from pipelines.evaluate.judged.labels import load_labels
 from pipelines.evaluate.judged.registry import ALL, JUDGED
+from pipelines.evaluate.judged.trust import FIGURE
 from pipelines.evaluate.junit import Line, junit
 from pipelines.evaluate.measures import MEASURES
 from pipelines.evaluate.non_inferiority import MARGIN, fewest_cases
@@ -123,6 +124,8 @@ def evaluate_site(
         bars = dict(_least(text) for text in least or ())
         before = Run.read(live) if live else None
         wanted, model = measures_of(judge or (), before), judge_model or settings.llm_model
+        if labels and not any(FIGURE in each.figures for each in wanted):
+            raise WrongUse(f"--labels are held against `{FIGURE}`: ask for it with --judge score")
         people = tuple(load_labels(labels)) if labels else ()
         judging = Judging(model, wanted, judge_calls, judge_tokens, judge_repeats, people) if wanted and model else None
         cases = load_dataset(dataset)

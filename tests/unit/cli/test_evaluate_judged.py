@@ -166,6 +166,9 @@ def test_labels_of_people_stand_beside_the_judge() -> None:
     assert held["judged_right"]["value"] == 1
     assert 0.6 < held["right"]["value"] < 0.7
     assert held["trust"] == "not to be trusted"
+    alone = run("evaluate", "town", "--dataset", "town.yaml", "--judge", "context", "--labels", "l.ndjson")
+    assert alone.exit_code == 2
+    assert "ask for it with --judge score" in " ".join(alone.stderr.split())
 
 
 def test_answers_side_by_side_with_an_earlier_run(model: Script) -> None:
