@@ -16,14 +16,15 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from adapters.http_site import HttpSite
 from cli.evaluation_print import print_evaluation
-from cli.judging import CALLS, NO_JUDGE, TOKENS, Judging, hear, print_heard
+from cli.judging import CALLS, NO_JUDGE, PAIRWISE, TOKENS, Judging, hear, measures_of, print_heard
 from cli.output import NOT_SO, err, explained, out, print_json
 from gateway.edge.keys import admin_key
 from pipelines.evaluate.comparison import GATED, WHOLE, Comparison
 from pipelines.evaluate.dataset import BadDataset, Dataset, load_dataset
 from pipelines.evaluate.evaluation import Evaluation, against, evaluate
 from pipelines.evaluate.judged.labels import load_labels
-from pipelines.evaluate.judged.registry import ALL, JUDGED, named
+from pipelines.evaluate.judged.registry import ALL, JUDGED
+from pipelines.evaluate.judged.trust import FIGURE
 from pipelines.evaluate.junit import Line, junit
 from pipelines.evaluate.measures import MEASURES
 from pipelines.evaluate.non_inferiority import MARGIN, fewest_cases
@@ -80,7 +81,8 @@ def evaluate_site(
         list[str] | None,
         typer.Option(
             help="Have a model judge the answers by this measure; may be repeated. "
-            f"One of {', '.join((ALL, *(measure.name for measure in JUDGED)))}. Decides nothing."
+            f"One of {', '.join((ALL, *(measure.name for measure in JUDGED)))}, and {PAIRWISE} with --against. "
+            "Decides nothing."
         ),
     ] = None,
     judge_model: Annotated[
@@ -120,13 +122,15 @@ def evaluate_site(
         logs.configure(settings)
         measures = [_known(name) for name in measure or GATED]
         bars = dict(_least(text) for text in least or ())
-        wanted, model = named(judge or ()), judge_model or settings.llm_model
+        before = Run.read(live) if live else None
+        wanted, model = measures_of(judge or (), before), judge_model or settings.llm_model
+        if labels and not any(FIGURE in each.figures for each in wanted):
+            raise WrongUse(f"--labels are held against `{FIGURE}`: ask for it with --judge score")
         people = tuple(load_labels(labels)) if labels else ()
         judging = Judging(model, wanted, judge_calls, judge_tokens, judge_repeats, people) if wanted and model else None
         cases = load_dataset(dataset)
         if not askable(cases, site):
             raise BadDataset(f"{dataset}: no case for site {site} that can be asked at any time")
-        before = Run.read(live) if live else None
         head = Head.of(cases, site, url or f"http://127.0.0.1:{settings.port}", datetime.now(UTC))
         _warn(head, margin if before else None)
         secret = key_for(settings, url, key)

@@ -16,15 +16,19 @@ from pipelines.evaluate.judged.evaluator import applying, judge_all, key
 from pipelines.evaluate.judged.judge import Budget, BudgetSpent, Judge
 from pipelines.evaluate.judged.labels import Label
 from pipelines.evaluate.judged.measure import JudgedMeasure
+from pipelines.evaluate.judged.pairwise import Pairwise
+from pipelines.evaluate.judged.registry import named
 from pipelines.evaluate.judged.report import Advice, Judged, advice, judged
 from pipelines.evaluate.judged.trust import FIGURE, Trusted, trusted
 from pipelines.evaluate.run import Run, askable
+from pipelines.runtime.errors import WrongUse
 from prompts.loader import fence
 from wiring.evaluating import judge_model
 from wiring.settings import Settings
 
 CALLS = 10_000  # about 1,000 answers by all measures
 TOKENS = 10_000_000
+PAIRWISE = "pairwise"  # needs an earlier run
 NO_JUDGE = "no judge: PAGEWIRE_LLM_MODEL names no model; all else is measured without one"
 
 
@@ -68,6 +72,16 @@ class Heard:
         held = self.trusted and self.trusted.model_dump(mode="json")
         advised = [asdict(each) for each in self.advice]
         return {**self.report.model_dump(mode="json"), **spent, "advice": advised, "trusted": held}
+
+
+def measures_of(names: Sequence[str], live: Run | None) -> tuple[JudgedMeasure, ...]:
+    """What is asked of the judge. Raises: WrongUse: there is no such measure, or no run to compare with."""
+    found = named([name for name in names if name != PAIRWISE])
+    if PAIRWISE not in names:
+        return found
+    if live is None:
+        raise WrongUse(f"--judge {PAIRWISE} compares with an earlier run: name it with --against")
+    return (*found, Pairwise(live))
 
 
 async def hear(

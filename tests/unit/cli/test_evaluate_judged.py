@@ -114,6 +114,13 @@ def test_a_budget_is_told_and_the_same_command_goes_on(model: Script) -> None:
     assert (Town.asked, len(model.asked)) == (300, 200)
 
 
+def test_a_run_that_is_done_is_not_gone_on_with_for_a_judge_who_has_not_begun() -> None:
+    """It may be hours old: whoever asks again wants the answers of now."""
+    run("evaluate", "town", "--dataset", "town.yaml")
+    run(*ASKED)
+    assert Town.asked == 300
+
+
 def test_what_is_not_judged_is_neither_wrong_nor_gone(model: Script) -> None:
     model.says["score"] = "I like it."
     done = run(*ASKED)
@@ -159,6 +166,23 @@ def test_labels_of_people_stand_beside_the_judge() -> None:
     assert held["judged_right"]["value"] == 1
     assert 0.6 < held["right"]["value"] < 0.7
     assert held["trust"] == "not to be trusted"
+    alone = run("evaluate", "town", "--dataset", "town.yaml", "--judge", "context", "--labels", "l.ndjson")
+    assert alone.exit_code == 2
+    assert "ask for it with --judge score" in " ".join(alone.stderr.split())
+
+
+def test_answers_side_by_side_with_an_earlier_run(model: Script) -> None:
+    model.says["pairwise"] = {"reason": "", "better": "first"}
+    asked = ("evaluate", "town", "--dataset", "town.yaml", "--judge", "pairwise")
+    assert run(*asked).exit_code == 2
+    assert "name it with --against" in " ".join(run(*asked).stderr.split())
+    run("evaluate", "town", "--dataset", "town.yaml", "--run", "live.ndjson")
+    Town.answer = staticmethod(lambda case: right(case).model_copy(update={"answer": "Something else."}))
+    done = run(*asked, "--against", "live.ndjson", "--measure", "hit@1", "--run", "next.ndjson")
+    assert done.exit_code == 0
+    assert "preferred judged 150 of 150 150 0.500" in said(done)
+    assert "same in both orders judged 150 of 150 150 0.000" in said(done)  # it likes what stands first
+    assert len(model.asked) == 300
 
 
 def test_an_unknown_measure_is_wrong_use() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from functools import partial
 
 import pytest
@@ -17,6 +18,8 @@ from pipelines.evaluate.judged.judge import (
     Unreadable,
     parsed,
 )
+from pipelines.evaluate.judged.pairwise import Pairwise
+from pipelines.evaluate.judged.registry import JUDGED
 from pipelines.runtime.errors import Permanent, Retryable
 from schemas.answer import Usage
 from tests.unit.evaluate.judged.judges import FENCE, PROMPTS, Reply, Script, Written, judge
@@ -114,6 +117,16 @@ async def test_one_that_stays_away_is_left_alone() -> None:
     assert len(model.asked) == GIVE_UP
 
 
+async def test_failures_count_in_a_row_alone() -> None:
+    replies: list[Reply] = [Permanent("busy")] * (GIVE_UP - 1)
+    model = script(*replies, '{"yes": true}', *replies, '{"yes": true}')
+    one = judge(model)
+    for number in range(2 * GIVE_UP):
+        with suppress(Permanent):
+            await one.ask("informationless", {**VALUES, "answer": str(number)}, READ, 50)
+    assert len(model.asked) == 2 * GIVE_UP
+
+
 async def test_calls_are_counted_with_those_that_fail() -> None:
     with pytest.raises(BudgetSpent, match="its 1 calls are spent"):
         await ask(script("no", '{"yes": true}'), calls=1)
@@ -142,6 +155,5 @@ async def test_tokens_are_held_back_while_a_call_is_under_way_and_then_what_it_c
 
 
 def test_every_prompt_is_asked_by_a_measure() -> None:
-    from pipelines.evaluate.judged.registry import JUDGED
-
-    assert {prompt for measure in JUDGED for prompt in measure.prompts} == set(PROMPTS)
+    asked = {prompt for measure in (*JUDGED, Pairwise) for prompt in measure.prompts}
+    assert asked == set(PROMPTS)
