@@ -22,7 +22,7 @@ from schemas.http import ChatRequest
 TARGET = Path(__file__).parent / "src" / "wire.ts"
 MODELS = (ChatRequest, ConversationDetail, ConversationList, FeedbackOrder, VisitorToken)
 SENT = {"ChatRequest", "FeedbackOrder"}  # by the widget, which may leave out what has a default
-OPERATORS = {"trace"}  # fields that visitors are never sent
+OPERATORS = {"trace", "trial"}  # fields that visitors are never sent
 NOTE = "/* Written by `make widget` from schemas/; do not edit. */\n"
 SCALARS = {"string": "string", "integer": "number", "number": "number", "boolean": "boolean", "null": "null"}
 

@@ -89,7 +89,7 @@ def frame(event: Event, id: str, *, traced: bool = True) -> bytes:
     Args:
         traced: with the steps that led to an answer, for a reader who may see them (`Caller.sees_trace`).
     """
-    data = event.model_dump_json(exclude={"type"} if traced else {"type", "trace"})
+    data = event.model_dump_json(exclude={"type", "trial"} if traced else {"type", "trial", "trace"})
     return f"id: {id}\nevent: {event.type}\ndata: {data}\n\n".encode()
 
 
