@@ -28,6 +28,7 @@ log = structlog.get_logger(__name__)
 
 HEARTBEAT = 10.0  # seconds of silence before a comment: proxies hang up on silence
 SEND_TIMEOUT = 30.0  # seconds a reader may leave full buffers alone
+LEFT_OUT = {"type", "trial"}  # of events: the one is told as the event's name, of trials no stream is made
 HEADERS = {
     "Cache-Control": "no-cache",
     "X-Accel-Buffering": "no",  # nginx would collect the tokens
@@ -89,7 +90,7 @@ def frame(event: Event, id: str, *, traced: bool = True) -> bytes:
     Args:
         traced: with the steps that led to an answer, for a reader who may see them (`Caller.sees_trace`).
     """
-    data = event.model_dump_json(exclude={"type", "trial"} if traced else {"type", "trial", "trace"})
+    data = event.model_dump_json(exclude=LEFT_OUT if traced else {*LEFT_OUT, "trace"})
     return f"id: {id}\nevent: {event.type}\ndata: {data}\n\n".encode()
 
 

@@ -59,6 +59,7 @@ ROUTES = {
     ("get", "/v1/admin/sites/{site}/questions"),
     ("get", "/v1/admin/sites/{site}/questions/{request_id}"),
     ("get", "/v1/admin/sites/{site}/gaps"),
+    ("post", "/v1/admin/sites/{site}/trials"),
     ("get", "/healthz"),
     ("get", "/readyz"),
     ("get", "/metrics"),
