@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, Field, StringConstraints
 
 from schemas.answer import TrialFindings
-from schemas.base import GivenLang, SiteId, Wire
+from schemas.base import GivenLang, Lang, SiteId, Wire
 from schemas.http import ChatResponse
 from schemas.page import Group
 from schemas.query import MAX_QUESTION, Turn
@@ -64,6 +64,7 @@ class TrialResult(Wire):
     """What came of one of them."""
 
     settings: TrialSettings
+    lang: Lang = Field(description="It was to be answered in.")
     answer: ChatResponse | None = Field(default=None, description="As a visitor gets it, with its steps.")
     findings: TrialFindings | None = Field(
         default=None, description="Null: it failed, or an older worker has answered, which does not know of trials."

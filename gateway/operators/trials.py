@@ -128,6 +128,7 @@ async def _tried(edge: Edge, question: Question, settings: TrialSettings) -> Tri
         error = TrialError(code="internal", message=message("internal", question.lang))
     return TrialResult(
         settings=settings,
+        lang=question.lang,
         answer=answer,
         findings=seen.findings if answer else None,
         error=error,
