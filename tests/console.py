@@ -215,11 +215,11 @@ def tried(question: Question) -> list[Step]:
             score=score,
             cosine=cosine,
             revision=1,
-            cited=n == 1,
+            cited=page == "library",
         )
         for n, page, title, url, said, score, cosine in (
-            (1, "library", "Town library", "/library", "Adults 18 euros.", 0.0325, 0.81),
-            (2, "office", EVIL, "javascript:alert(1)", EVIL, 0.0161, None),
+            (1, "office", EVIL, "javascript:alert(1)", EVIL, 0.0325, None),
+            (2, "library", "Town library", "/library", "Adults 18 euros.", 0.0161, 0.81),
         )
     )
     prompt = (
@@ -236,7 +236,7 @@ def tried(question: Question) -> list[Step]:
         Token(text=text),
         Answered(
             text=text,
-            citations=(Citation(n=1, start=0, end=end),),
+            citations=(Citation(n=2, start=0, end=end),),
             sources=sources,
             extractive=quotes,
             left_out=0 if quotes else 1,

@@ -74,8 +74,7 @@ async def try_out(view: OnSite) -> Response:
         wrong = [_place(each["loc"]) for each in err.errors() if each["loc"] != ("trials",)]
         return _page(view, question, columns, 422, wrong=tuple(dict.fromkeys(wrong)))
     try:
-        view.edge.admit(view.site, view.request, view.caller)
-        report = await compared(view.edge, view.caller, view.site, order)
+        report = await compared(view.edge, view.request, view.caller, view.site, order)
     except Problem as problem:  # what was typed is not lost
         return _page(view, question, columns, problem.status, refused=problem.detail)
     return _page(view, question, columns, report=report)

@@ -49,16 +49,17 @@ async def try_out(site: str, caller: MayAdmin, edge: TheEdge, request: Request) 
     `daily_tokens`.
     """
     order = parse(TrialOrder, await read_body(request, BODY_LIMIT))
-    edge.admit(site, request, caller)
-    return await compared(edge, caller, site, order)
+    return await compared(edge, request, caller, site, order)
 
 
-async def compared(edge: Edge, caller: Caller, site: str, order: TrialOrder) -> TrialReport:
+async def compared(edge: Edge, request: Request, caller: Caller, site: str, order: TrialOrder) -> TrialReport:
     """Ask them all.
 
     Raises:
-        Problem: 403: groups that the caller has not; 422: a model that is not configured. Nothing was asked.
+        Problem: 403: the chat is off, or groups that the caller has not; 422: a model that is not configured. Nothing
+            was asked.
     """
+    edge.admit(site, request, caller)
     questions = [_question(edge, caller, site, order.question, each) for each in order.trials]
     asked = zip(questions, order.trials, strict=True)
     log.info("a question is tried out", site=site, key=caller.name, trials=len(questions))

@@ -60,7 +60,7 @@ class TakenBack:
 
 @dataclass(frozen=True)
 class Prompted:
-    """What the model reads before it writes the answer. Only a trial tells it."""
+    """What the model reads before it writes the answer. Only of a trial it is told."""
 
     messages: tuple[ChatMessage, ...]
 
@@ -263,8 +263,7 @@ async def write(
         examples=task.examples,
     )
     request = task.retrieved.request
-    if request.trial is not None:
-        yield Prompted(chat.messages)
+    yield Prompted(chat.messages)
     known = (f"{task.today:%A}, {task.today.isoformat()}", task.site, task.terms, *facts)
     grounds = Grounds(chat.sources, f"{task.question}\n\n{request.question}", request.lang, known)
     judge, model = means.judges.get(task.judge), means.model("answer", task)
