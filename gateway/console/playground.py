@@ -124,7 +124,12 @@ class Column:
 
     @cached_property
     def example(self) -> WouldBe | None:
-        """The answer as an example; None: it cites nothing, or more than an example can have."""
+        """The answer as an example; None: it cites nothing, or more than an example can have.
+
+        None also of what was found with groups: examples are shown to models whoever asks.
+        """
+        if self.result.settings.groups:
+            return None
         answer = self.result.answer
         cited = [source for source in answer.sources if source.cited] if answer else []
         if answer is None or not 1 <= len(cited) <= MAX_SOURCES:
@@ -250,7 +255,7 @@ def _page(
         kept=kept,
         strategies=STRATEGIES,
         strategy=site.strategy,
-        languages_of_site=site.languages,
+        languages_of_site=dict.fromkeys([*site.languages, *(each["lang"] for each in columns if each["lang"])]),
         models=models(view.edge.settings, view.site),
         groups=view.caller.groups,
         seconds=view.number(view.edge.settings.question_timeout),

@@ -14,6 +14,7 @@ from fastapi import FastAPI
 from gateway.console.playground import marked
 from gateway.fakes import FakePorts, Step
 from schemas.answer import Citation, Failed
+from schemas.outcome import OutcomeEvent
 from schemas.query import Question, Trial
 from tests.console import CARD, ERASED, EVIL, OUTCOMES, console_ports, fill, tried
 from tests.edge import ADMIN, EVERYTHING_TOWN
@@ -204,6 +205,12 @@ async def test_a_logged_question_can_be_asked_again(webmaster: httpx.AsyncClient
     page = page_of(await webmaster.get(again))
     assert one(page, "#question").get_text() == OUTCOMES[CARD].question
     assert one(page, "#lang1 option[selected]")["value"] == "en"
+    french = OutcomeEvent(
+        site="town", request_id="request-0009", conversation="c", event=OUTCOMES[CARD].model_copy(update={"lang": "fr"})
+    )
+    await fakes.outcomes.put(french)
+    page = page_of(await webmaster.get(f"{PLAYGROUND}?again=request-0009"))
+    assert one(page, "#lang1 option[selected]")["value"] == "fr"  # of the question, if not of the site
     erased = page_of(await webmaster.get(f"/console/questions/{ERASED}?site=town"))
     assert "again=" not in str(erased)
     page_of(await webmaster.get(f"{PLAYGROUND}?again=lost-request"), 404)
@@ -224,6 +231,8 @@ async def test_a_good_answer_is_kept_as_an_example(webmaster: httpx.AsyncClient,
     assert answer.status_code == 303
     kept = page_of(await webmaster.get(answer.headers["location"]))
     assert example.id in said(kept, "[role=status]")[0]
+    page = await post(webmaster, **ASKED, columns="1", groups1="staff")
+    assert page.select("form.keep") == []  # not everybody may read what it may be made of
     wrong = await webmaster.post(str(form["action"]), data=fields | {"output": "Free [2]."}, headers=OURS)
     page_of(wrong, 422)
 
