@@ -24,7 +24,7 @@ from gateway.edge.rates import DAY, DailyBudgets, Rates
 from gateway.edge.sessions import Sessions
 from gateway.edge.tokens import VisitorTokens
 from gateway.openai import completions
-from gateway.operators import audit, examples, gaps, letters, ops, page_list, questions, rebuilds
+from gateway.operators import audit, examples, gaps, letters, ops, page_list, questions, rebuilds, trials
 from gateway.ports import Ports
 from gateway.site import pages, sample_site, widget_pages
 from pipelines.conversations.conversations import Conversations
@@ -33,7 +33,7 @@ from wiring.settings import Settings
 
 SAMPLE_SITE = "demo"
 API_VERSION = "1"
-OPERATORS = (questions, gaps, page_list, letters, audit, rebuilds, examples, ops)
+OPERATORS = (questions, gaps, page_list, trials, letters, audit, rebuilds, examples, ops)
 
 
 def create_app(settings: Settings, ports: Ports) -> FastAPI:

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from schemas.base import Message, SiteId, Wire
-from schemas.query import Grade, RequestId, SearchMode, Source
+from schemas.query import Became, Gate, Grade, RequestId, SearchMode, Source, Sure
 
 
 class Accepted(Wire):
@@ -80,6 +80,24 @@ class Topic(Wire):
     question: str = Field(description="To be asked when it is chosen.")
 
 
+class PromptMessage(Wire):
+    """A message as the model has read it."""
+
+    role: str
+    text: str
+
+
+class TrialFindings(Wire):
+    """What is told of the answer to a trial besides the answer, for whoever runs the site."""
+
+    became: Became = Field(description="What a visitor would have got.")
+    gate: Gate | None = Field(default=None, description="How the gate came to its grade.")
+    sure: Sure | None = Field(default=None, description="How sure the search was of its best evidence.")
+    prompt: tuple[PromptMessage, ...] = Field(
+        default=(), description="From which the model wrote the answer, with the sources as it saw them."
+    )
+
+
 class Answered(Wire):
     """The whole answer, so that a reader who only wants the end needs nothing else."""
 
@@ -104,6 +122,7 @@ class Answered(Wire):
     trace: tuple[Step, ...] = Field(default=(), description="The steps, in order; of very many only the first.")
     usage: Usage = Usage()
     timings_ms: dict[str, float] = Field(default_factory=dict)
+    trial: TrialFindings | None = Field(default=None, description="Of a trial; no stream of a visitor has it.")
 
 
 class Done(Wire):

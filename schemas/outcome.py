@@ -9,15 +9,8 @@ from pydantic import AwareDatetime, Field
 from schemas.base import Lang, Message, PageId, SiteId, Wire
 from schemas.conversation import Feedback
 from schemas.page import FieldName
+from schemas.query import Became as Became
 from schemas.query import CourtesyKind, Gate, Grade, QuestionVector, RequestId, SearchMode, Sure
-
-# What a visitor got:
-#   answered  an answer that cites pages
-#   page      no answer, but the page that is most likely to have it
-#   refused   neither: the gate saw nothing to answer from, or what was written cites nothing
-#   courtesy  a decent sentence: nothing was asked of the website
-#   failed    an apology: a service was away, or the time was over
-Became = Literal["answered", "page", "refused", "courtesy", "failed"]
 
 
 class Hit(Wire):

@@ -29,6 +29,13 @@ Grade = Annotated[int, Field(ge=0, le=5, description="0 fine ... 5 nothing to an
 
 
 SureOf = Literal["unit", "page", "nothing"]
+# What a visitor got:
+#   answered  an answer that cites pages
+#   page      no answer, but the page that is most likely to have it
+#   refused   neither: the gate saw nothing to answer from, or what was written cites nothing
+#   courtesy  a decent sentence: nothing was asked of the website
+#   failed    an apology: a service was away, or the time was over
+Became = Literal["answered", "page", "refused", "courtesy", "failed"]
 
 
 class Turn(Wire):
@@ -38,6 +45,15 @@ class Turn(Wire):
     answer: str
     lang: Lang | None = Field(default=None, description="It was answered in; null: who asks has not said so.")
     pages: tuple[str, ...] = Field(default=(), description="Keys of the pages that the answer cites, in its order.")
+
+
+class Trial(Wire):
+    """What a question that is tried out changes of its site's settings; what is null is as the site has it."""
+
+    strategy: str | None = Field(default=None, description="A strategy's name; `quote`: no model writes the answer.")
+    model: str | None = Field(default=None, description="Asked by the steps of the answer.")
+    temperature: float | None = Field(default=None, description="Of the same steps.")
+    examples: int | None = Field(default=None, ge=0, description="Worked answers in the prompt, at most.")
 
 
 class Question(Message):
@@ -54,6 +70,9 @@ class Question(Message):
     logged_as: str | None = Field(
         default=None,
         description="A hash of the conversation's id, under which its outcome is logged; null: not at all.",
+    )
+    trial: Trial | None = Field(
+        default=None, description="Who runs the site tries something out; null: somebody wants to know it."
     )
     asked_at: AwareDatetime
     deadline: AwareDatetime = Field(description="After this nobody waits any more; stages stop working on it.")

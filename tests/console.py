@@ -4,14 +4,27 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from gateway.fakes import FakePages, FakePorts
+from gateway.fakes import FakePages, FakePorts, Step
 from gateway.ports import Change
+from schemas.answer import (
+    Answered,
+    Citation,
+    Done,
+    PromptMessage,
+    QuestionRephrased,
+    SourcesFound,
+    Token,
+    Topic,
+    TrialFindings,
+    Usage,
+)
+from schemas.answer import Step as AnswerStep
 from schemas.conversation import Feedback
 from schemas.http import IndexedChunk, IndexedPage, SiteStatus, StageStatus, SystemStatus
 from schemas.keys import page_key
 from schemas.outcome import Hit, Outcome, OutcomeEvent, Rated
 from schemas.page import PageDocument
-from schemas.query import Gate, Sure
+from schemas.query import Gate, Question, Source, Sure
 from tests.asking import NOON
 
 CARD = "request-0001"
@@ -182,3 +195,57 @@ async def fill(fakes: FakePorts, site: str = "town") -> None:
         ),
         total=3,
     )
+
+
+def tried(question: Question) -> list[Step]:
+    """A script for the fake answers: as workers answer a trial, by a model or by quoting."""
+    quotes = question.trial is not None and question.trial.strategy == "quote"
+    text = f"The website says: Adults 18 euros. {EVIL}" if quotes else f"A card costs 18 euros. {EVIL}"
+    end = text.index(" euros") + len(" euros")
+    sources = tuple(
+        Source(
+            n=n,
+            page_id=page,
+            lang="en",
+            title=title,
+            url=url,
+            field="content",
+            ord=2,
+            text=said,
+            score=score,
+            cosine=cosine,
+            revision=1,
+            cited=page == "library",
+        )
+        for n, page, title, url, said, score, cosine in (
+            (1, "office", EVIL, "javascript:alert(1)", EVIL, 0.0325, None),
+            (2, "library", "Town library", "/library", "Adults 18 euros.", 0.0161, 0.81),
+        )
+    )
+    prompt = (
+        PromptMessage(role="system", text=f"You answer. {EVIL}"),
+        PromptMessage(role="user", text="<source-ab12> Adults 18 euros."),
+    )
+    outcome = OUTCOMES[CARD]
+    findings = TrialFindings(
+        became="page" if quotes else "answered", gate=outcome.gate, sure=outcome.sure, prompt=() if quotes else prompt
+    )
+    return [
+        QuestionRephrased(question="What does a library card of the library cost?", mode="semantic"),
+        SourcesFound(grade=0, sources=sources),
+        Token(text=text),
+        Answered(
+            text=text,
+            citations=(Citation(n=2, start=0, end=end),),
+            sources=sources,
+            extractive=quotes,
+            left_out=0 if quotes else 1,
+            narrower=(Topic(label="Cards for children", question="?"), Topic(label="Fees", question="?")),
+            strategy="quote" if quotes else "plain",
+            trace=(AnswerStep(kind="quote" if quotes else "model", asked="answer", said=EVIL, ms=12.5),),
+            usage=Usage() if quotes else Usage(model="large", prompt_tokens=1834, completion_tokens=87),
+            timings_ms={"rephrase": 212.4, "search": 31.0, "answer": 1830.0},
+            trial=findings,
+        ),
+        Done(),
+    ]

@@ -23,6 +23,7 @@ TARGET = Path(__file__).parent / "src" / "wire.ts"
 MODELS = (ChatRequest, ConversationDetail, ConversationList, FeedbackOrder, VisitorToken)
 SENT = {"ChatRequest", "FeedbackOrder"}  # by the widget, which may leave out what has a default
 WANTED = {"trace"}  # fields that visitors are sent where their site wants it
+OPERATORS = {"trial"}  # fields that visitors are never sent
 NOTE = "/* Written by `make widget` from schemas/; do not edit. */\n"
 SCALARS = {"string": "string", "integer": "number", "number": "number", "boolean": "boolean", "null": "null"}
 
@@ -45,6 +46,8 @@ def _interface(name: str, shape: dict[str, Any]) -> str:
 def _fields(shape: dict[str, Any], *, sent: bool) -> Iterator[str]:
     required = shape.get("required", ())
     for field, value in shape["properties"].items():
+        if field in OPERATORS:
+            continue
         missing = field in WANTED or (sent and field not in required)
         yield f"  {field}{'?' if missing else ''}: {_type(value)};"
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, Iterable, Sequence
 
 from pipelines.query.ports import ChatModel, Completion, Delta, ToolSpec
-from pipelines.runtime.settings import StepName
+from pipelines.runtime.settings import StepName, StepSettings
 from prompts.loader import ChatMessage, ToolCall
 from schemas.answer import Usage
 
@@ -23,11 +23,13 @@ class FakeChat:
         self._replies = list(replies)
         self.asked: list[tuple[ChatMessage, ...]] = []
         self.steps: list[StepName] = []
+        self.own: list[StepSettings | None] = []
         self.stopped = 0
 
-    def of(self, site: str, step: StepName, question: str = "") -> ChatModel:
-        """It is the model of every step; `steps` holds which were asked for."""
+    def of(self, site: str, step: StepName, question: str = "", own: StepSettings | None = None) -> ChatModel:
+        """It is the model of every step; `steps` holds which were asked for, `own` with which settings of their own."""
         self.steps.append(step)
+        self.own.append(own)
         return self
 
     async def stream(

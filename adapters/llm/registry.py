@@ -16,7 +16,7 @@ from adapters.llm.settings import ModelSettings
 from pipelines.query.ports import ChatModel, Completion, Delta, ToolSpec
 from pipelines.query.settings import QuerySettings
 from pipelines.query.spending import Spending, estimated, written
-from pipelines.runtime.settings import ROOMY, StepName
+from pipelines.runtime.settings import ROOMY, StepName, StepSettings
 from prompts.loader import ChatMessage
 from schemas.answer import Usage
 
@@ -49,13 +49,15 @@ class ChatRegistry:
         for model in self._made:
             await model.aclose()
 
-    def of(self, site: str, step: StepName, question: str = "") -> ChatModel:
+    def of(self, site: str, step: StepName, question: str = "", own: StepSettings | None = None) -> ChatModel:
         """The model of a step.
 
         Args:
             question: the request's id, whose tokens are counted together.
+            own: goes before what is set for the step. Each model and temperature keeps a connection of its own: who
+                sets them chooses from few.
         """
-        wanted, settings = self._steps.step(site, step), self._settings
+        wanted, settings = (own or StepSettings()).over(self._steps.step(site, step)), self._settings
         name = wanted.model or (settings.llm_small_model if step in SMALL else None) or self._default
         temperature = settings.llm_temperature if wanted.temperature is None else wanted.temperature
         thinking = settings.llm_thinking_tokens if wanted.thinking_tokens is None else wanted.thinking_tokens

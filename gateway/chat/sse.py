@@ -29,6 +29,7 @@ log = structlog.get_logger(__name__)
 
 HEARTBEAT = 10.0  # seconds of silence before a comment: proxies hang up on silence
 SEND_TIMEOUT = 30.0  # seconds a reader may leave full buffers alone
+LEFT_OUT = {"type", "trial"}  # of events: the one is told as the event's name, of trials no stream is made
 HEADERS = {
     "Cache-Control": "no-cache",
     "X-Accel-Buffering": "no",  # nginx would collect the tokens
@@ -91,7 +92,7 @@ def frame(event: Event, id: str, *, steps: Shown = "all") -> bytes:
         steps: what the reader may see of those that led to an answer.
     """
     event, hidden = with_steps(event, steps)
-    data = event.model_dump_json(exclude={"type", *hidden})
+    data = event.model_dump_json(exclude={*LEFT_OUT, *hidden})
     return f"id: {id}\nevent: {event.type}\ndata: {data}\n\n".encode()
 
 

@@ -53,6 +53,7 @@ NAVIGATION = (
     Screen("questions", "/console/questions"),
     Screen("gaps", "/console/gaps"),
     Screen("one-page", "/console/page"),
+    Screen("playground", "/console/playground"),
     Screen("dead-letters-title", "/console/dlq", operators=True),
 )
 
@@ -175,10 +176,13 @@ OnSite = Annotated[View, Depends(on_site)]
 Operator = Annotated[View, Depends(operator)]
 
 
-async def form_of(view: View, *, before_sign_in: bool = False) -> Mapping[str, str]:
+async def form_of(view: View, *, before_sign_in: bool = False, limit: int = MAX_FORM) -> Mapping[str, str]:
     """The fields of a form that was sent from a page of ours.
 
     A browser says where a form was sent from; the token in the form says the same where somebody is signed in.
+
+    Args:
+        limit: bytes.
 
     Raises:
         Problem: 403 `foreign-form`; 413; 408.
@@ -189,7 +193,7 @@ async def form_of(view: View, *, before_sign_in: bool = False) -> Mapping[str, s
     ours = fetched == "same-origin" if fetched else is_same_origin(origin, headers.get("host", ""))
     if not ours:
         raise _foreign()
-    body = await read_body(view.request, MAX_FORM)
+    body = await read_body(view.request, limit)
     fields = parse_qs(body.decode("utf-8", "replace"), keep_blank_values=True, max_num_fields=100)
     form = {name: values[-1] for name, values in fields.items()}
     if not before_sign_in and not view.edge.sessions.sent_by_us(view.cookie, form.get("token", "")):

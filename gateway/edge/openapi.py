@@ -19,6 +19,7 @@ from schemas.http import BulkLine, ChatRequest, VisitorTokenOrder
 from schemas.letters import DeadLetterFilter, Redrive
 from schemas.page import PageDocument
 from schemas.rebuild import RebuildOrder
+from schemas.trial import TrialOrder
 
 REF = "#/components/schemas/{model}"
 # Models that FastAPI does not see in any signature.
@@ -35,6 +36,7 @@ HAND_READ: tuple[type[BaseModel], ...] = (
     RepairOrder,
     RebuildOrder,
     NewExample,
+    TrialOrder,
     VisitorTokenOrder,
     AnswerEvent,
     ProblemDocument,

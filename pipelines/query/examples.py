@@ -124,6 +124,8 @@ class Examples:
             question: understandable by itself; default: the request's, with what was said before it.
         """
         shots = KINDS[kind].shots
+        if kind == "answer" and request.trial is not None and request.trial.examples is not None:
+            shots = request.trial.examples
         filed = self._prompts.of(request.site).prompts[kind].examples_in(lang)
         try:
             async with asyncio.timeout(PATIENCE):
@@ -134,7 +136,7 @@ class Examples:
         except (PagewireError, TimeoutError) as err:
             log.warning("examples are not chosen by likeness", kind=kind, error=repr(err))
             ranked = list(filed)
-        return _mixed(ranked, KINDS[kind])[::-1]
+        return _mixed(ranked, KINDS[kind], shots)[::-1]
 
     async def _of_site(self, site: str) -> list[WorkedExample]:
         read_at, live = self._live.get(site, (-REFRESH, []))
@@ -201,12 +203,12 @@ def _compared(said: str, question: str) -> str:
     return (question if said in ("", _NOTHING_SAID) else f"{question}\n{said}")[:READ]
 
 
-def _mixed(ranked: Sequence[Example], kind: Kind) -> list[Example]:
-    """The best, but always one of each sort."""
-    best = list(ranked[: kind.shots])
-    for wanted in (True, False):
+def _mixed(ranked: Sequence[Example], kind: Kind, shots: int) -> list[Example]:
+    """The best, but always one of each sort where there is room for two."""
+    best = list(ranked[:shots])
+    for wanted in (True, False) if shots > 1 else ():
         if not any(kind.other(example) is wanted for example in best):
-            other = next((each for each in ranked[kind.shots :] if kind.other(each) is wanted), None)
+            other = next((each for each in ranked[shots:] if kind.other(each) is wanted), None)
             if other is not None:
                 best[-1] = other
     return best

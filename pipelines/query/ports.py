@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from pipelines.runtime.errors import PagewireError, Permanent, Retryable
-from pipelines.runtime.settings import StepName
+from pipelines.runtime.settings import StepName, StepSettings
 from prompts.loader import ChatMessage, Example, ToolCall
 from schemas.answer import Usage
 from schemas.example import ExampleKind
@@ -174,11 +174,12 @@ class ChatModel(Protocol):
 class ChatModels(Protocol):
     """Which model a step of a site asks (adapters.llm.registry)."""
 
-    def of(self, site: str, step: StepName, question: str = "") -> ChatModel:
+    def of(self, site: str, step: StepName, question: str = "", own: StepSettings | None = None) -> ChatModel:
         """The model, with the step's parameters; what it spends is counted, and a call that is too much refused.
 
         Args:
             question: the request's id, whose tokens are counted together.
+            own: goes before what is set for the step.
         """
         ...
 

@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 from pipelines.query.rephrase.rewrite import OUTPUT_TOKENS
-from tests.acceptance.system import Instance, events
+from tests.acceptance.system import Instance, events, eventually
 from tests.acceptance.test_model import served
 from tests.acceptance.test_story import put
 from tests.engine_fixture import Servers
@@ -132,3 +132,36 @@ def test_a_model_that_never_ends_is_replaced_by_quotes(
     assert final["extractive"] is True
     assert "7 euros" in final["text"]
     assert [step["said"] for step in final["trace"] if step["kind"] == "error"] == ["model-silent"]
+
+
+def test_a_question_is_tried_out_under_several_settings_and_not_logged(
+    town: tuple[Model, dict[str, httpx.Client]],
+) -> None:
+    model, sites = town
+    model.script = [Reply(["A boat costs 7 euros [1]."])]
+    model.seen.clear()
+    asked = "What does a rowing boat cost for a fortnight?"
+    trials = [{"strategy": "plain", "temperature": 0.4, "examples": 0}, {"strategy": "quote"}]
+    where = str(sites["react"].base_url).replace("/v1/", "/v1/admin/").rstrip("/")
+    response = sites["react"].post(f"{where}/trials", json={"question": asked, "trials": trials})
+    assert response.status_code == 200, response.text
+    plain, quoted = response.json()["trials"]
+    assert (plain["answer"]["answer"], plain["answer"]["strategy"]) == ("A boat costs 7 euros.", "plain")
+    [body] = model.seen
+    assert body["temperature"] == 0.4
+    assert [each["text"] for each in plain["findings"]["prompt"]] == [each["content"] for each in body["messages"]]
+    assert "A rowing boat costs 7 euros an hour." in plain["findings"]["prompt"][-1]["text"]
+    assert len(plain["findings"]["prompt"]) == 2  # no example between what it is told and what it is asked
+    assert (quoted["answer"]["extractive"], quoted["findings"]["became"]) == (True, "answered")
+    assert quoted["answer"]["trace"][0]["kind"] == "quote"
+    assert 0 < plain["first_token_ms"] <= plain["ms"]
+    # Whoever asks the same as a visitor is in the log; what was tried out before it is not.
+    model.script = [Reply(["Enough"]), Reply(["A boat costs 7 euros [1]."])]
+    assert ask(sites["react"], asked)[-2][1]["text"] == "A boat costs 7 euros."
+
+    def logged() -> int:
+        found = sites["react"].get(f"{where}/questions", params={"text": "fortnight"}).raise_for_status().json()
+        return int(found["counts"]["asked"])
+
+    eventually(logged, every=0.5)
+    assert logged() == 1

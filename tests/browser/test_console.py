@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
 from gateway.console.words import LANGUAGES
-from gateway.fakes import FakePorts
+from gateway.fakes import FakePorts, Step
+from schemas.answer import Failed
+from schemas.query import Question
 from tests.browser.test_accessibility import violations
 from tests.chromium import Browser
-from tests.console import CARD, FAILED, console_ports, fill
+from tests.console import CARD, FAILED, console_ports, fill, tried
 from tests.edge import ADMIN
 from tests.making import letter
 
@@ -29,15 +32,25 @@ SCREENS = {
     "failed": f"/console/questions/{FAILED}",
     "gaps": "/console/gaps?show=asked",
     "page": "/console/page?id=library&of=en",
+    "playground": f"/console/playground?again={CARD}",
     "letters": "/console/dlq",
     "letter": "/console/dlq/cms.changes/0/1",
     "nowhere": "/console/nowhere",
 }
 
 
+def _script(question: Question) -> Sequence[Step]:
+    if question.trial is not None and question.trial.strategy == "react":
+        return [Failed(code="model-denied", message="Not now.")]
+    return tried(question)
+
+
 @pytest.fixture
-def fakes() -> FakePorts:
-    return console_ports()
+def fakes(monkeypatch: pytest.MonkeyPatch) -> FakePorts:
+    monkeypatch.setattr("gateway.console.playground.models", lambda settings, site: ("large", "small"))
+    made = console_ports()
+    made.answers.script = _script
+    return made
 
 
 async def test_every_screen_in_every_dress(browser: Browser, url: str, fakes: FakePorts) -> None:
@@ -56,6 +69,8 @@ async def test_every_screen_in_every_dress(browser: Browser, url: str, fakes: Fa
             await page.set_viewport_size({"width": 1100, "height": 900})
             await page.emulate_media(color_scheme=scheme)
             await page.goto(f"{url}{path}{'&' if '?' in path else '?'}ui={lang}")
+            if name == "playground":
+                await _try_out(page)
             for details in await page.locator("summary").all():
                 await details.click()
             assert await violations(page) == [], (name, lang, scheme)
@@ -64,6 +79,23 @@ async def test_every_screen_in_every_dress(browser: Browser, url: str, fakes: Fa
             assert await page.evaluate("document.documentElement.scrollWidth") == 320, (name, lang)
             await _keep(page, f"{name}-{lang}-phone")
     assert [each for each in browser.complaints if "status of 4" not in each] == []
+
+
+async def _try_out(page: Page) -> None:
+    """The question of the log in three columns, of which the second quotes and the third has failed."""
+    await page.locator("button[value=more]").click()
+    await page.locator("#strategy2").select_option("quote")
+    await page.locator("button[value=more]").click()
+    await page.locator("#strategy3").select_option("react")
+    await page.locator("button[value=ask]").click()
+    await page.locator(".trial").nth(2).wait_for()
+    tops = [
+        box["y"]
+        for section in await page.locator(".trial section:nth-of-type(3)").all()
+        if (box := await section.bounding_box())
+    ]
+    assert len(tops) == 2
+    assert len(set(tops)) == 1  # the same parts stand side by side
 
 
 async def _keep(page: Page, name: str) -> None:

@@ -14,12 +14,14 @@ from schemas.answer import (
     Citation,
     Done,
     Failed,
+    PromptMessage,
     QuestionRephrased,
     Restart,
     SourcesFound,
     Step,
     Token,
     Topic,
+    TrialFindings,
     Usage,
     WholeTable,
 )
@@ -55,6 +57,7 @@ from schemas.query import (
     Stop,
     Sure,
     Table,
+    Trial,
     Turn,
 )
 from schemas.rebuild import Rebuild, RebuildFailure
@@ -82,6 +85,7 @@ _QUESTION = Question(
     replaced="Daily.",
     groups=("staff",),
     logged_as="c1",
+    trial=Trial(strategy="plain", model="large", temperature=0.5, examples=2),
     asked_at=NOON,
     deadline=NOON,
 )
@@ -133,6 +137,9 @@ _EVENTS = (
         trace=(Step(kind="model", asked="?", said="!", ms=12.5),),
         usage=Usage(model="small", prompt_tokens=10, completion_tokens=3),
         timings_ms={"answer": 12.5},
+        trial=TrialFindings(
+            became="answered", gate=_GATE, sure=_SURE, prompt=(PromptMessage(role="user", text="When?"),)
+        ),
     ),
     Done(),
     Failed(code="timeout", message="It took too long."),

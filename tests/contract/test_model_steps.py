@@ -11,7 +11,7 @@ import pytest
 from adapters.llm.registry import ChatRegistry
 from pipelines.query.ports import ModelDown, TokensSpent
 from pipelines.query.spending import Spending
-from pipelines.runtime.settings import StepName
+from pipelines.runtime.settings import StepName, StepSettings
 from prompts.loader import ChatMessage
 from tests.scripted_llm import Reply, ScriptedLLM
 from wiring.settings import Settings
@@ -56,6 +56,14 @@ async def test_a_step_asks_as_its_site_says_else_as_all_sites(
         assert (await models.of(site, step).complete(ASKED, max_tokens=800)).text == "Open daily."
         [body] = server.requests
         assert (body["model"], body["temperature"], body["max_tokens"]) == sent
+
+
+async def test_what_a_question_brings_goes_before_what_is_set() -> None:
+    async with registry(llm_temperature=0.1) as (models, _, server):
+        for own in (StepSettings(model="tried", temperature=1.5), StepSettings(model="tried"), StepSettings()):
+            await models.of("town", "answer", own=own).complete(ASKED)
+        sent = [(body["model"], body["temperature"]) for body in server.requests]
+        assert sent == [("tried", 1.5), ("tried", 0.7), ("large", 0.7)]
 
 
 async def test_a_model_that_is_left_alone_is_so_for_all_its_steps() -> None:

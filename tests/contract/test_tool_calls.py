@@ -19,7 +19,7 @@ from pipelines.query.answer.strategies.base import StrategyContext, Task
 from pipelines.query.answer.strategies.looking import ReAct
 from pipelines.query.ports import BadRequest, ChatModel, NoToolCalls, ToolSpec
 from pipelines.query.site_prompts import SitePrompts
-from pipelines.runtime.settings import StepName
+from pipelines.runtime.settings import StepName, StepSettings
 from prompts.loader import ChatMessage, ToolCall
 from schemas.answer import SourcesFound, Step, Token
 from tests.asking import retrieved
@@ -147,7 +147,7 @@ class EveryStep:
 
     model: ChatModel
 
-    def of(self, site: str, step: StepName, question: str = "") -> ChatModel:
+    def of(self, site: str, step: StepName, question: str = "", own: StepSettings | None = None) -> ChatModel:
         return self.model
 
 

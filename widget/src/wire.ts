@@ -110,6 +110,21 @@ export interface FeedbackOrder {
   comment?: string | null;
 }
 
+export interface Gate {
+  distance: number;
+  entropy: number;
+  subject: number;
+  by_figures: number;
+  score: number | null;
+  threshold: number | null;
+  signals: Record<string, number>;
+}
+
+export interface PromptMessage {
+  role: string;
+  text: string;
+}
+
 export interface QuestionRephrased {
   type: "rephrased";
   question: string;
@@ -149,6 +164,13 @@ export interface Step {
   ms: number;
 }
 
+export interface Sure {
+  of: "unit" | "page" | "nothing";
+  unit: number | null;
+  page: number | null;
+  signals: Record<string, number>;
+}
+
 export interface Token {
   type: "token";
   text: string;
@@ -157,6 +179,13 @@ export interface Token {
 export interface Topic {
   label: string;
   question: string;
+}
+
+export interface TrialFindings {
+  became: "answered" | "page" | "refused" | "courtesy" | "failed";
+  gate: Gate | null;
+  sure: Sure | null;
+  prompt: PromptMessage[];
 }
 
 export interface Usage {

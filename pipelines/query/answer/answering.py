@@ -23,8 +23,9 @@ from pipelines.query.answer.clock import Clock, SystemClock
 from pipelines.query.answer.narrowing import narrower
 from pipelines.query.answer.pump import StrategyFailed, pumped
 from pipelines.query.answer.remedies import remedy
-from pipelines.query.answer.strategies.base import CutShort, LeftOut, Piece, Strategy, TakenBack, Task
+from pipelines.query.answer.strategies.base import CutShort, LeftOut, Piece, Prompted, Strategy, TakenBack, Task
 from pipelines.query.answer.strategies.quote import Quote
+from pipelines.query.outcomes import became
 from pipelines.query.ports import ContentFiltered, ExamplePicker, ModelError, TokensSpent
 from pipelines.query.publish import Publication
 from pipelines.query.retrieve.evidence import graded
@@ -35,8 +36,21 @@ from pipelines.query.translate import Translator, terms
 from pipelines.runtime.embedder import Embedder
 from pipelines.runtime.errors import PagewireError
 from pipelines.runtime.settings import StrategyName
+from prompts.loader import ChatMessage
 from prompts.phrases import Phrases
-from schemas.answer import Answered, Done, Failed, QuestionRephrased, SourcesFound, Step, Token, Usage, WholeTable
+from schemas.answer import (
+    Answered,
+    Done,
+    Failed,
+    PromptMessage,
+    QuestionRephrased,
+    SourcesFound,
+    Step,
+    Token,
+    TrialFindings,
+    Usage,
+    WholeTable,
+)
 from schemas.query import CourtesyKind, Question, Retrieved, Source
 
 log = structlog.get_logger(__name__)
@@ -56,6 +70,7 @@ class _Made:
     cut: bool = False
     left_out: int = 0
     tables: list[WholeTable] = field(default_factory=list)
+    prompt: tuple[ChatMessage, ...] = ()
     usage: Usage = field(default_factory=Usage)
     trace: list[Step] = field(default_factory=list)
 
@@ -96,7 +111,7 @@ class Answering:
         self._settings = settings
         self._translator = translator
         self._prompts = site_prompts
-        self._strategies = strategies
+        self._strategies = {str(name): strategy for name, strategy in strategies.items()}  # `quote` is none of them
         self._courteous = courteous
         self._clock = clock or SystemClock()
         self._examples = examples
@@ -147,6 +162,8 @@ class Answering:
             usage=made.usage,
             timings_ms=retrieved.timings_ms | {"answer": ms},
         )
+        if request.trial is not None:
+            answered = answered.model_copy(update={"trial": _findings(retrieved, answered, made)})
         await to.put(answered, Done())
         log.info(
             "answered",
@@ -186,7 +203,8 @@ class Answering:
         if task.retrieved.courtesy is not None:
             return await self._reply(task, task.retrieved.courtesy, made, to, stopped)
         retrieved, phrases = task.retrieved, self._phrases(task.retrieved.request)
-        name = self._settings.site(retrieved.request.site).strategy
+        trial = retrieved.request.trial
+        name: str = (trial and trial.strategy) or self._settings.site(retrieved.request.site).strategy
         strategy = self._strategies.get(name)
         if strategy is not None and self._spending is not None and self._spending.over(retrieved.request.site):
             # As if there were no model, whatever the search hoped from one.
@@ -306,6 +324,16 @@ class Answering:
         return None
 
 
+def _findings(retrieved: Retrieved, answered: Answered, made: _Made) -> TrialFindings:
+    """What whoever tries something out wants to see besides the answer."""
+    return TrialFindings(
+        became=became(retrieved, answered),
+        gate=retrieved.gate,
+        sure=retrieved.sure,
+        prompt=tuple(PromptMessage(role=message.role, text=message.content) for message in made.prompt),
+    )
+
+
 async def _publish(piece: Piece, made: _Made, to: Publication) -> None:
     match piece:
         case Step():
@@ -320,6 +348,8 @@ async def _publish(piece: Piece, made: _Made, to: Publication) -> None:
             await to.restart()
         case WholeTable():
             made.tables.append(piece)
+        case Prompted(messages=messages):
+            made.prompt = messages
         case SourcesFound():
             made.sources = piece.sources
             await to.put(piece)

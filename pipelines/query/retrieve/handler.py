@@ -30,7 +30,9 @@ def retrieve_handler(
 
     async def handle(record: Record, sender: Sender) -> None:
         asked = Rephrased.decode(record.value)
-        found = await retrieve(asked, searcher, chunks, settings, reranker, writes=writes)
+        trial = asked.request.trial
+        quotes = trial is not None and trial.strategy == "quote"
+        found = await retrieve(asked, searcher, chunks, settings, reranker, writes=writes and not quotes)
         await sender.send(RETRIEVED, asked.request.conversation_id, found)
         took = {name: round(ms) for name, ms in found.timings_ms.items()}
         logger.info("retrieved", grade=found.grade, sources=len(found.sources), ms=took)

@@ -19,7 +19,7 @@ from pipelines.runtime.embedder import Matrix32
 from pipelines.runtime.errors import Retryable
 from prompts.loader import Example, fence
 from schemas.example import ExampleSource, NewExample, WorkedExample
-from schemas.query import Question, Turn
+from schemas.query import Question, Trial, Turn
 from tests.asking import question
 
 SITE_PROMPTS = SitePrompts()
@@ -179,6 +179,14 @@ async def test_a_good_answer_to_a_question_like_it_comes_last() -> None:
     assert said.content == "It costs {fee} euros [1]."  # a brace in it names no variable
     assert f'<source-{fence("request-0001")} n="1">\nTitle: Dogs\n\nA second dog costs {{fee}} euros.' in asked.content
     assert DOGS in asked.content
+
+
+@pytest.mark.parametrize("wanted", [0, 1, 2, 3])
+async def test_a_trial_says_how_many_answers_are_shown(wanted: int) -> None:
+    examples = Examples(SITE_PROMPTS, Store(answered(DOGS, "It costs 90 euros [1].", FEE)), Models(), 15)
+    request = question("And that?").model_copy(update={"trial": Trial(examples=wanted)})
+    assert len(await examples.pick("answer", request, "en", DOGS)) == wanted
+    assert len(await examples.pick("rephrase", request, "en")) == SHOTS
 
 
 async def test_an_answer_to_something_else_is_not_shown() -> None:

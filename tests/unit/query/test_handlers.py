@@ -37,7 +37,7 @@ from pipelines.runtime.settings import StepSettings
 from schemas.answer import AnswerEvent, Done, Failed, Token, Usage
 from schemas.base import Message, WireError
 from schemas.example import WorkedExample
-from schemas.query import Earlier, Question, Rephrased, Retrieved, Turn
+from schemas.query import Earlier, Question, Rephrased, Retrieved, Trial, Turn
 from schemas.topics import REPHRASED, RETRIEVED
 from tests.asking import NOON, question, retrieved, source
 from wiring.settings import Settings, SiteSettings
@@ -180,6 +180,23 @@ async def test_a_question_gets_its_sources() -> None:
     assert (sent.topic, sent.key) == (RETRIEVED, "conversation-1")
     assert isinstance(sent.message, Retrieved)
     assert sent.message.grade == 5
+
+
+@pytest.mark.parametrize(("strategy", "writes"), [("quote", False), ("plain", True), (None, True)])
+async def test_what_is_only_quoted_is_searched_as_without_a_model(
+    monkeypatch: pytest.MonkeyPatch, strategy: str | None, writes: bool
+) -> None:
+    how: list[bool] = []
+
+    async def noted(asked: Rephrased, *means: Any, writes: bool) -> Retrieved:
+        how.append(writes)
+        return retrieved()
+
+    monkeypatch.setattr("pipelines.query.retrieve.handler.retrieve", noted)
+    request = asked().model_copy(update={"trial": Trial(strategy=strategy)})
+    message = Rephrased(request=request, question="When?", mode="semantic")
+    await retrieve_handler(SETTINGS, None, None, writes=True)(record(message), FakeSender())  # type: ignore[arg-type]
+    assert how == [writes]
 
 
 class FakeLog:

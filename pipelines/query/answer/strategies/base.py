@@ -26,7 +26,7 @@ from pipelines.query.answer.sift import Sifter
 from pipelines.query.ports import ChatModel, ChatModels, Completion, ModelSilent, ModelThoughtOut, ModelUnfounded
 from pipelines.query.rephrase.rewrite import conversation
 from pipelines.query.site_prompts import SitePrompts
-from pipelines.runtime.settings import JudgeName, StepName, ToolCalling
+from pipelines.runtime.settings import JudgeName, StepName, StepSettings, ToolCalling
 from prompts.loader import ChatMessage, Example, Prompt, fence
 from schemas.answer import Citation, SourcesFound, Step, StepKind, Token, Usage, WholeTable
 from schemas.page import FieldName
@@ -58,7 +58,14 @@ class TakenBack:
     """Forget the text and the citations so far: they are told again, without what a judge has refuted."""
 
 
-Piece = Token | Citation | Step | SourcesFound | Usage | CutShort | LeftOut | TakenBack | WholeTable
+@dataclass(frozen=True)
+class Prompted:
+    """What the model reads before it writes the answer. Only of a trial it is told."""
+
+    messages: tuple[ChatMessage, ...]
+
+
+Piece = Token | Citation | Step | SourcesFound | Usage | CutShort | LeftOut | TakenBack | WholeTable | Prompted
 
 
 @dataclass(frozen=True)
@@ -108,7 +115,9 @@ class StrategyContext:
     def model(self, step: StepName, task: Task) -> ChatModel:
         """Whom a step of the task's site asks."""
         request = task.retrieved.request
-        return self.models.of(request.site, step, request.request_id)
+        trial = request.trial
+        own = StepSettings(model=trial.model, temperature=trial.temperature) if trial is not None else None
+        return self.models.of(request.site, step, request.request_id, own)
 
     def prompt(self, name: str, task: Task) -> Prompt:
         """The site's own, or ours."""
@@ -254,6 +263,7 @@ async def write(
         examples=task.examples,
     )
     request = task.retrieved.request
+    yield Prompted(chat.messages)
     known = (f"{task.today:%A}, {task.today.isoformat()}", task.site, task.terms, *facts)
     grounds = Grounds(chat.sources, f"{task.question}\n\n{request.question}", request.lang, known)
     judge, model = means.judges.get(task.judge), means.model("answer", task)

@@ -47,7 +47,7 @@ from prompts.loader import ChatMessage, Example, ToolCall, load
 from schemas.answer import Answered, AnswerEvent, Citation, Done, Event, Failed, Restart, Token, Usage
 from schemas.base import Message
 from schemas.example import ExampleKind
-from schemas.query import CourtesyKind, Evidence, Question, Retrieved, Source, Sure
+from schemas.query import CourtesyKind, Evidence, Gate, Question, Retrieved, Source, Sure, Trial
 from schemas.topics import Topic
 from tests.asking import retrieved, source
 from wiring.settings import Settings, SiteSettings
@@ -761,3 +761,43 @@ async def test_the_answer_of_a_site_may_be_longer_and_read_more() -> None:
     assert model.room == 123
     assert len(model.asked[0][-1].content) < 1_200 < len(long.text) + 400
     assert model.steps == ["answer"]
+
+
+def tried(trial: Trial, *sources: Source) -> Retrieved:
+    found = asked(*sources)
+    return found.model_copy(update={"gate": GATE, "request": found.request.model_copy(update={"trial": trial})})
+
+
+GATE = Gate(distance=0.2, entropy=0, subject=0.5, by_figures=0, score=0.9, threshold=0.4)
+
+
+async def test_a_trial_is_answered_as_it_says_and_tells_how() -> None:
+    model = FakeChat("The pool closes on Sundays.", "Closed [1].")
+    trial = Trial(strategy="chain-of-thought", model="large", temperature=0.5)
+    final = answered(await answer(tried(trial, POOL, TICKETS), model))
+    assert (final.text, final.strategy) == ("Closed.", "chain-of-thought")
+    assert model.own == [StepSettings(model="large", temperature=0.5)] * 2
+    assert final.trial is not None
+    assert (final.trial.became, final.trial.gate) == ("answered", GATE)
+    told = [(message.role, message.text) for message in final.trial.prompt]
+    assert told == [(message.role, message.content) for message in model.asked[-1]]
+    assert "The pool opens daily at 9." in told[-1][1]
+
+
+async def test_what_nobody_tries_out_tells_nothing_of_it() -> None:
+    model = FakeChat("Closed [1].")
+    assert answered(await answer(asked(POOL), model)).trial is None
+    assert model.own == [None]
+
+
+async def test_a_trial_may_do_without_the_model() -> None:
+    model = FakeChat("Closed [1].")
+    final = answered(await answer(tried(Trial(strategy="quote"), POOL), model))
+    assert (final.strategy, final.extractive, model.asked) == ("quote", True, [])
+    assert final.trial is not None
+    assert final.trial.prompt == ()
+
+
+async def test_what_a_trial_leaves_open_is_as_the_site_has_it() -> None:
+    final = answered(await answer(tried(Trial(), POOL), FakeChat("None", "Closed [1]."), settings=going("react")))
+    assert final.strategy == "react"

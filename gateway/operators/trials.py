@@ -1,0 +1,138 @@
+"""Trials: a question is asked several times at once, each time under settings of its own, and compared.
+
+    TrialOrder ─▶ a Question each, marked as a trial ─▶ query.requests ... answer.events ─▶ TrialReport
+
+They go the way that visitors' questions go, through the same topics and stages. What makes them trials is what they
+lack: no conversation keeps them, and without `logged_as` no stage of any version logs what became of them, so no list,
+no count and no report of gaps needs to leave them out.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+from dataclasses import dataclass
+from time import perf_counter
+
+import structlog
+from fastapi import APIRouter, Request
+
+from gateway.chat.chat import new_question, whole
+from gateway.chat.sse import Patient
+from gateway.edge.auth import Caller
+from gateway.edge.bodies import parse, read_body
+from gateway.edge.edge import Edge, MayAdmin, TheEdge
+from gateway.edge.messages import message
+from gateway.edge.openapi import request_body
+from gateway.edge.problems import Problem, problem_of
+from gateway.ports import Followed
+from pipelines.runtime.errors import PagewireError
+from schemas.answer import Answered, Token, TrialFindings
+from schemas.query import Question, Trial
+from schemas.trial import TrialError, TrialOrder, TrialReport, TrialResult, TrialSettings
+from wiring.settings import Settings
+
+log = structlog.get_logger(__name__)
+
+BODY_LIMIT = 2 * 1024 * 1024  # bytes, as of a question of a visitor; here its history comes along
+
+router = APIRouter(prefix="/v1/admin/sites/{site}", tags=["operations"])
+
+
+@router.post("/trials", openapi_extra=request_body(TrialOrder))
+async def try_out(site: str, caller: MayAdmin, edge: TheEdge, request: Request) -> TrialReport:
+    """Ask a question under up to three settings at once, and see how each answer came about.
+
+    Answered when the last of them is; one that fails says so in its place. Trials are no questions of visitors: no
+    conversation keeps them, and they are neither logged nor counted. What models read and write for them counts for
+    `daily_tokens`.
+    """
+    order = parse(TrialOrder, await read_body(request, BODY_LIMIT))
+    return await compared(edge, request, caller, site, order)
+
+
+async def compared(edge: Edge, request: Request, caller: Caller, site: str, order: TrialOrder) -> TrialReport:
+    """Ask them all.
+
+    Raises:
+        Problem: 403: the chat is off, or groups that the caller has not; 422: a model that is not configured. Nothing
+            was asked.
+    """
+    edge.admit(site, request, caller)
+    questions = [_question(edge, caller, site, order.question, each) for each in order.trials]
+    asked = zip(questions, order.trials, strict=True)
+    log.info("a question is tried out", site=site, key=caller.name, trials=len(questions))
+    results = await asyncio.gather(*(_tried(edge, question, settings) for question, settings in asked))
+    return TrialReport(site=site, question=order.question, trials=tuple(results))
+
+
+def models(settings: Settings, site: str) -> tuple[str, ...]:
+    """The models that the settings name for a site: what a trial may choose from."""
+    if settings.llm_model is None:
+        return ()
+    steps = (*settings.steps.values(), *settings.site(site).steps.values())
+    named = (settings.llm_model, settings.llm_small_model, settings.llm_fallback_model, *(step.model for step in steps))
+    return tuple(dict.fromkeys(name for name in named if name is not None))
+
+
+def _question(edge: Edge, caller: Caller, site: str, text: str, wanted: TrialSettings) -> Question:
+    if wanted.groups is not None and not set(wanted.groups) <= set(caller.groups):
+        raise Problem(403, "forbidden", "groups: only those of the key can be tried out")
+    known = models(edge.settings, site)
+    if wanted.model is not None and wanted.model not in known:
+        raise Problem(422, "invalid", f"model: none of those that pagewire.yaml names: {', '.join(known) or '(none)'}")
+    trial = Trial(
+        strategy=wanted.strategy, model=wanted.model, temperature=wanted.temperature, examples=wanted.examples
+    )
+    groups = caller.groups if wanted.groups is None else wanted.groups
+    question = new_question(edge, caller, site, text, wanted.lang)
+    return question.model_copy(update={"trial": trial, "groups": groups, "history": wanted.history})
+
+
+@dataclass
+class _Seen:
+    """What an answer's events tell besides the answer."""
+
+    began: float
+    first_token_ms: float | None = None
+    findings: TrialFindings | None = None
+
+    @property
+    def ms(self) -> float:
+        return (perf_counter() - self.began) * 1000
+
+    async def watch(self, events: AsyncGenerator[Followed, None]) -> AsyncGenerator[Followed, None]:
+        async with aclosing(events):
+            async for followed in events:
+                match followed.event.event:
+                    case Token() if self.first_token_ms is None:
+                        self.first_token_ms = self.ms
+                    case Answered(trial=findings):
+                        self.findings = findings
+                yield followed
+
+
+async def _tried(edge: Edge, question: Question, settings: TrialSettings) -> TrialResult:
+    deadline = asyncio.get_running_loop().time() + edge.settings.question_timeout
+    seen = _Seen(perf_counter())
+    answer, error = None, None
+    try:
+        answer = await whole(Patient(seen.watch(edge.ports.answers.ask(question))), question, deadline)
+    except Problem as problem:
+        error = TrialError(code=problem.code, message=problem.detail)
+    except PagewireError as err:
+        found = problem_of(err)
+        error = TrialError(code=found.code, message=found.detail)
+    except Exception:
+        log.exception("a trial broke off")
+        error = TrialError(code="internal", message=message("internal", question.lang))
+    return TrialResult(
+        settings=settings,
+        lang=question.lang,
+        answer=answer,
+        findings=seen.findings if answer else None,
+        error=error,
+        first_token_ms=seen.first_token_ms if answer else None,
+        ms=seen.ms,
+    )

@@ -1,0 +1,82 @@
+"""Trials: one question, asked under several settings at once by whoever runs the site, to see what differs."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import AfterValidator, Field, StringConstraints
+
+from schemas.answer import TrialFindings
+from schemas.base import GivenLang, Lang, SiteId, Wire
+from schemas.http import ChatResponse
+from schemas.page import Group
+from schemas.query import MAX_QUESTION, Turn
+
+MAX_TRIALS = 3  # at once: as many as stand side by side on a screen
+MAX_EXAMPLES = 8  # worked answers in a prompt; twice as many as questions of visitors get
+MAX_TURNS = 10  # of what was said before
+
+# The strategies of pipelines.runtime.settings, and to do without the model.
+TrialStrategy = Literal["quote", "plain", "retrieval-gate", "self-ask", "react", "chain-of-thought", "tools"]
+# A tenth is as fine as anybody hears, and each temperature has a connection of its own in the workers.
+Temperature = Annotated[float, Field(ge=0, le=2), AfterValidator(lambda value: round(value, 1))]
+
+
+class TrialSettings(Wire):
+    """How a question is tried out; what is not given is as for a visitor of the site."""
+
+    strategy: TrialStrategy | None = Field(
+        default=None, description="How a model comes to the answer; `quote`: no model writes it."
+    )
+    lang: GivenLang | None = Field(
+        default=None, description="Language to answer in; default: the question's, else the site's first."
+    )
+    groups: tuple[Group, ...] | None = Field(
+        default=None, max_length=1_000, description="Access groups, of those of the key; default: all of these."
+    )
+    history: tuple[Turn, ...] = Field(
+        default=(), max_length=MAX_TURNS, description="What was said before, the oldest first."
+    )
+    model: str | None = Field(
+        default=None, description="A model that `pagewire.yaml` names; asked by the steps of the answer."
+    )
+    temperature: Temperature | None = Field(default=None, description="Of the same steps, in tenths.")
+    examples: int | None = Field(
+        default=None, ge=0, le=MAX_EXAMPLES, description="Worked answers in the prompt, at most."
+    )
+
+
+class TrialOrder(Wire):
+    """A question, and how it is to be tried out."""
+
+    question: Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=MAX_QUESTION)]
+    trials: tuple[TrialSettings, ...] = Field(default=(TrialSettings(),), min_length=1, max_length=MAX_TRIALS)
+
+
+class TrialError(Wire):
+    """Why there is no answer."""
+
+    code: str
+    message: str
+
+
+class TrialResult(Wire):
+    """What came of one of them."""
+
+    settings: TrialSettings
+    lang: Lang = Field(description="It was to be answered in.")
+    answer: ChatResponse | None = Field(default=None, description="As a visitor gets it, with its steps.")
+    findings: TrialFindings | None = Field(
+        default=None, description="Null: it failed, or an older worker has answered, which does not know of trials."
+    )
+    error: TrialError | None = Field(default=None, description="Null: it was answered.")
+    first_token_ms: float | None = Field(default=None, description="Until the answer's first word.")
+    ms: float = Field(description="Until its end.")
+
+
+class TrialReport(Wire):
+    """All of them, in the order of the request."""
+
+    site: SiteId
+    question: str
+    trials: tuple[TrialResult, ...]

@@ -1,0 +1,162 @@
+"""Trials over HTTP: how a question is asked under several settings, and what is told of it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, get_args
+
+import httpx
+import pytest
+from fastapi import FastAPI
+
+from gateway.chat.sse import frame
+from gateway.fakes import FakePorts, Step, plain_answer
+from pipelines.runtime.errors import Retryable
+from pipelines.runtime.settings import StrategyName
+from schemas.answer import Answered, Failed, PromptMessage, TrialFindings
+from schemas.query import Gate, Question, Trial
+from schemas.trial import TrialStrategy
+from tests.edge import CHAT_ANYWHERE, EVERYTHING_TOWN, STAFF_TOWN, assert_problem, bearer
+from wiring.settings import KeySettings, Settings
+
+TRIALS = "/v1/admin/sites/town/trials"
+OPENS = {"question": "When does the library open?"}
+GATE = Gate(distance=0.2, entropy=0, subject=0.5, by_figures=0, score=0.9, threshold=0.4)
+FINDINGS = TrialFindings(became="answered", gate=GATE, prompt=(PromptMessage(role="user", text="When?"),))
+
+
+def telling(question: Question) -> Sequence[Step]:
+    """As a worker answers a trial."""
+    *before, answer, done = plain_answer(question)
+    assert isinstance(answer, Answered)
+    return [*before, answer.model_copy(update={"trial": FINDINGS}), done]
+
+
+async def report(client: httpx.AsyncClient, **order: Any) -> dict[str, Any]:
+    response = await client.post(TRIALS, json=OPENS | order)
+    assert response.status_code == 200, response.text
+    body: dict[str, Any] = response.json()
+    return body
+
+
+async def test_a_question_is_asked_under_each_of_the_settings(client: httpx.AsyncClient, fakes: FakePorts) -> None:
+    fakes.answers.script = telling
+    said = {"question": "Is there a library?", "answer": "Yes."}
+    told = await report(client, trials=[{}, {"strategy": "quote", "lang": "DE"}, {"history": [said], "examples": 0}])
+    assert (told["site"], told["question"]) == ("town", OPENS["question"])
+    plain, quoted, followed = fakes.answers.asked
+    assert (plain.trial, plain.lang, plain.history) == (Trial(), "en", ())
+    assert (quoted.trial, quoted.lang) == (Trial(strategy="quote"), "de")
+    assert (followed.trial, [turn.answer for turn in followed.history]) == (Trial(examples=0), ["Yes."])
+    assert len({question.conversation_id for question in fakes.answers.asked}) == 3
+    assert [each["settings"]["strategy"] for each in told["trials"]] == [None, "quote", None]
+    for each in told["trials"]:
+        assert each["answer"]["answer"] == "The library opens at nine."
+        assert each["findings"]["gate"]["score"] == 0.9
+        assert each["findings"]["prompt"] == [{"role": "user", "text": "When?"}]
+        assert (each["error"], 0 <= each["first_token_ms"] <= each["ms"]) == (None, True)
+
+
+async def test_no_conversation_keeps_it_and_no_stage_logs_it(client: httpx.AsyncClient, fakes: FakePorts) -> None:
+    await report(client)
+    [asked] = fakes.answers.asked
+    assert asked.trial is not None
+    assert asked.logged_as is None
+    assert fakes.conversations.kept == {}
+
+
+async def test_each_fails_for_itself(client: httpx.AsyncClient, fakes: FakePorts, app: FastAPI) -> None:
+    def script(question: Question) -> Sequence[Step]:
+        assert question.trial is not None
+        match question.trial.examples:
+            case 0:
+                return [Retryable("no broker")]
+            case 1:
+                return [Failed(code="model-denied", message="Not now.")]
+            case _:
+                return telling(question)
+
+    fakes.answers.script = script
+    told = await report(client, trials=[{"examples": 0}, {"examples": 1}, {"examples": 2}])
+    away, denied, fine = told["trials"]
+    assert (away["answer"], away["findings"], away["first_token_ms"]) == (None, None, None)
+    assert away["error"]["message"] == "no broker"
+    assert denied["error"] == {"code": "model-denied", "message": "Not now."}
+    assert (fine["error"], fine["answer"]["grade"]) == (None, 0)
+    fakes.answers.script = lambda _: [RuntimeError("a mistake of ours")]
+    [broken] = (await report(client))["trials"]
+    assert broken["error"]["code"] == "internal"
+
+
+@pytest.fixture
+def settings(settings: Settings) -> Settings:
+    """With models, a short patience, and groups of the webmaster's key."""
+    webmaster = next(key for key in settings.keys if key.name == "webmaster")
+    keys: list[KeySettings] = [key for key in settings.keys if key is not webmaster]
+    keys.append(webmaster.model_copy(update={"groups": ("staff", "board")}))
+    models = {"llm_model": "usual", "llm_small_model": "small", "steps": {"answer": {"model": "large"}}}
+    made = Settings.model_validate(settings.model_dump() | models | {"question_timeout": 0.5})
+    return made.model_copy(update={"keys": tuple(keys), "admin_key": settings.admin_key})
+
+
+async def test_who_takes_too_long_is_not_waited_for(client: httpx.AsyncClient, fakes: FakePorts) -> None:
+    fakes.answers.script = lambda question: [60.0] if question.lang == "de" else telling(question)
+    told = await report(client, trials=[{"lang": "de"}, {"lang": "en"}])
+    assert [each["error"] and each["error"]["code"] for each in told["trials"]] == ["timeout", None]
+    assert fakes.answers.following == 0
+
+
+async def test_groups_are_those_of_the_key(stranger: httpx.AsyncClient, fakes: FakePorts) -> None:
+    stranger.headers.update(bearer(EVERYTHING_TOWN))
+    await report(stranger, trials=[{}, {"groups": ["staff"]}, {"groups": []}])
+    assert [question.groups for question in fakes.answers.asked] == [("staff", "board"), ("staff",), ()]
+    refused = await stranger.post(TRIALS, json=OPENS | {"trials": [{}, {"groups": ["mayor"]}]})
+    assert_problem(refused, 403, "forbidden")
+    assert len(fakes.answers.asked) == 3
+
+
+async def test_models_are_those_of_the_settings(client: httpx.AsyncClient, fakes: FakePorts) -> None:
+    await report(client, trials=[{"model": "large", "temperature": 0.72}, {"model": "small"}])
+    trials = [question.trial for question in fakes.answers.asked]
+    assert trials == [Trial(model="large", temperature=0.7), Trial(model="small")]
+    refused = assert_problem(await client.post(TRIALS, json=OPENS | {"trials": [{"model": "dear"}]}), 422, "invalid")
+    assert refused["detail"].endswith("usual, small, large")
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"question": " "},
+        {"trials": []},
+        {"trials": [{}] * 4},
+        {"trials": [{"strategy": "magic"}]},
+        {"trials": [{"temperature": 2.5}]},
+        {"trials": [{"examples": 9}]},
+        {"trials": [{"colour": "red"}]},
+        {"trials": [{"history": [{"question": "?", "answer": "!"}] * 11}]},
+    ],
+)
+async def test_what_cannot_be_tried_is_said(client: httpx.AsyncClient, fakes: FakePorts, wrong: dict[str, Any]) -> None:
+    assert_problem(await client.post(TRIALS, json=OPENS | wrong), 422, "invalid")
+    assert fakes.answers.asked == []
+
+
+@pytest.mark.parametrize("key", [CHAT_ANYWHERE, STAFF_TOWN])
+async def test_only_operators_may(client: httpx.AsyncClient, key: str) -> None:
+    assert_problem(await client.post(TRIALS, json=OPENS, headers=bearer(key)), 403, "forbidden")
+
+
+async def test_a_chat_that_is_off_is_off(client: httpx.AsyncClient, fakes: FakePorts, app: FastAPI) -> None:
+    sites = app.state.edge.settings.sites
+    sites["town"] = sites["town"].model_copy(update={"chat": sites["town"].chat.model_copy(update={"enabled": False})})
+    assert_problem(await client.post(TRIALS, json=OPENS), 403, "chat-off")
+    assert fakes.answers.asked == []
+
+
+def test_what_is_told_of_a_trial_is_in_no_stream() -> None:
+    answered = Answered(text="At nine.", citations=(), sources=(), extractive=True, trial=FINDINGS)
+    assert b"trial" not in frame(answered, "1") + frame(answered, "1", traced=False)
+
+
+def test_every_strategy_can_be_tried() -> None:
+    assert set(get_args(TrialStrategy)) == {*get_args(StrategyName), "quote"}
