@@ -22,7 +22,7 @@ import yaml
 from tests.engine_fixture import Servers
 from wiring.settings import sample_site
 
-START_TIMEOUT = 120.0  # seconds; CI machines are shared
+START_TIMEOUT = 240.0  # seconds; CI machines are shared
 PAGEWIRE = Path(sys.executable).with_name("pagewire")
 
 
@@ -99,7 +99,10 @@ class Started:
     def wait_ready(self) -> None:
         end = monotonic() + START_TIMEOUT
         while True:
-            line = self._lines.get(timeout=max(0.1, end - monotonic()))
+            try:
+                line = self._lines.get(timeout=max(0.1, end - monotonic()))
+            except queue.Empty:
+                raise AssertionError(f"not ready within {START_TIMEOUT:.0f} s:\n{self.log.read_text()}") from None
             assert line is not None, f"ended before it was ready:\n{self.log.read_text()}"
             if line.startswith("ready"):
                 self.url = line.removeprefix("ready").strip()

@@ -60,6 +60,7 @@ ROUTES = {
     ("get", "/v1/admin/sites/{site}/questions/{request_id}"),
     ("get", "/v1/admin/sites/{site}/gaps"),
     ("get", "/v1/admin/sites/{site}/pages"),
+    ("post", "/v1/admin/sites/{site}/trials"),
     ("get", "/healthz"),
     ("get", "/readyz"),
     ("get", "/metrics"),
