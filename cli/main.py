@@ -20,6 +20,7 @@ from cli import (
     examples,
     gaps,
     generations,
+    keys,
     letters,
     question_log,
     questions,
@@ -66,6 +67,7 @@ app.command("discard")(generations.discard)
 app.add_typer(datasets.app, name="datasets")
 app.add_typer(letters.app, name="dlq")
 app.add_typer(examples.app, name="examples")
+app.add_typer(keys.app, name="keys")
 app.add_typer(bench.app, name="bench")
 
 

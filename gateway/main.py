@@ -66,6 +66,7 @@ async def run_gateway(settings: Settings, on_ready: Callable[[str], None]) -> No
                 audits=await clients.auditor(),
                 rebuilds=rebuilds,
                 examples=clients.examples(),
+                keys=await clients.access_keys(watching=True),
                 questions=clients.questions(),
                 indexed=clients.page_view(),
                 gaps=await clients.gaps(),

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Literal, Self
+from typing import Annotated, Self
 
 from pydantic import Field, SecretStr, StringConstraints, field_validator, model_validator
 
@@ -19,11 +19,11 @@ from pipelines.query.settings import QuerySettings
 from pipelines.runtime.logs import LogSettings
 from pipelines.runtime.settings import HomeSettings, ListenSettings, SettingsGroup
 from pipelines.worker.settings import WorkerSettings
+from schemas.access_key import Scope
 from schemas.base import Lang, SiteId
 from schemas.page import Group
 from schemas.query import MAX_QUESTION
 
-Scope = Literal["ingest", "chat", "admin"]
 ExampleQuestion = Annotated[str, StringConstraints(min_length=1, max_length=MAX_QUESTION, strip_whitespace=True)]
 
 

@@ -20,8 +20,9 @@ from gateway.edge.tokens import VisitorTokens
 from gateway.ports import Ports
 from pipelines.conversations.conversations import Conversations
 from pipelines.conversations.turns import ConversationOwner
+from schemas.access_key import Scope
 from schemas.query import Question
-from wiring.settings import Scope, Settings
+from wiring.settings import Settings
 
 
 @dataclass(frozen=True)
@@ -137,4 +138,4 @@ TheEdge = Annotated[Edge, Depends(edge_of)]
 MayChat = Annotated[Caller, Security(may("chat"), scopes=("chat",))]
 MayChatSomewhere = Annotated[Caller, Security(may("chat", any_site=True), scopes=("chat",))]
 MayIngest = Annotated[Caller, Security(may("ingest"), scopes=("ingest",))]
-MayAdmin = Annotated[Caller, Security(may("admin"), scopes=("admin",))]
+MayAdmin = Annotated[Caller, Security(may("admin"), scopes=("admin",))]  # where the path has no site: of all sites

@@ -3,7 +3,7 @@
     <Unix seconds of its end>.<mark of the key>.<random>.<signature>
 
 The mark is a keyed hash of the key's digest: whoever reads the cookie learns nothing about the key, and a key that is
-taken out of the settings ends its sessions with it.
+revoked, expires or is taken out of the settings ends its sessions with it.
 """
 
 from __future__ import annotations
@@ -16,7 +16,8 @@ from hashlib import sha256
 
 from pydantic import SecretStr
 
-from gateway.edge.auth import Caller, Keys, digest_of
+from gateway.edge.auth import Caller, Keys
+from schemas.access_key import digest_of
 
 LIFE = 8 * 3600  # seconds: a working day
 NONCE_BYTES = 12  # two sessions of one key have forms of their own
