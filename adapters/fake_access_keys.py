@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pipelines.runtime.errors import PagewireError
 from schemas.access_key import KeptKey
 
 
@@ -13,9 +12,11 @@ class FakeKeyStore:
 
     def __init__(self) -> None:
         self.kept: dict[str, KeptKey] = {}
-        self.error: PagewireError | None = None
+        self.error: Exception | None = None
+        self.looked = 0  # times
 
     async def all(self) -> Sequence[KeptKey]:
+        self.looked += 1
         self._there()
         return list(self.kept.values())
 

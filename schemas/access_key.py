@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import datetime
 from hashlib import sha256
 from typing import Annotated, Literal
@@ -11,7 +12,9 @@ from pydantic import AwareDatetime, Field, StringConstraints
 from schemas.base import SiteId, Wire
 from schemas.page import Group
 
-Scope = Literal["ingest", "chat", "admin"]
+Scope = Literal["ingest", "chat", "view", "edit", "admin"]
+# What a scope has with it. Changing pages and asking are for programs: nobody who looks after a site has them unasked.
+INCLUDED: Mapping[Scope, frozenset[Scope]] = {"edit": frozenset({"view"}), "admin": frozenset({"edit", "view"})}
 ID_LENGTH = 12  # hex digits of the hash: enough to name a key, and of no use to whoever wants to be let in
 
 KeyName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9](?:[A-Za-z0-9._-]{0,62}[A-Za-z0-9])?$")]

@@ -64,7 +64,9 @@ class KeySettings(SettingsGroup):
 
     name: str = Field(min_length=1, description="For logs and for you; says whose key it is.")
     sha256: str = Field(pattern=r"^[0-9a-f]{64}$", description="SHA-256 of the key, lower-case hex.")
-    scopes: tuple[Scope, ...] = Field(min_length=1, description="What the key may do.")
+    scopes: tuple[Scope, ...] = Field(
+        min_length=1, description="What the key may do; `edit` has `view` with it, `admin` both."
+    )
     site: SiteId | None = Field(default=None, description="The one site it is good for; default: all.")
     groups: tuple[Group, ...] = Field(
         default=(), description="Access groups whose pages it may read, and may give to visitors."

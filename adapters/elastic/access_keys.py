@@ -5,12 +5,19 @@ A document's id is the key's name, so that of two who make a key of one name at 
 
 from __future__ import annotations
 
+from typing import Any
+
+import structlog
 from elasticsearch import AsyncElasticsearch, ConflictError, NotFoundError
+from pydantic import ValidationError
 
 from adapters.elastic.client import explained
 from adapters.elastic.indexes import KEYS, Indexes
 from pipelines.operate.access_keys import MAX_KEYS
 from schemas.access_key import KeptKey
+from schemas.base import problems
+
+log = structlog.get_logger(__name__)
 
 
 class ElasticKeys:
@@ -27,7 +34,8 @@ class ElasticKeys:
                 answer = await self._es.search(index=KEYS, sort=["created_at"], size=MAX_KEYS)
             except NotFoundError:  # nobody has made any
                 return []
-        return [KeptKey.stored(hit["_source"]["key"]) for hit in answer["hits"]["hits"]]
+        read = [_read(hit["_id"], hit["_source"]["key"]) for hit in answer["hits"]["hits"]]
+        return [key for key in read if key is not None]
 
     async def add(self, key: KeptKey) -> bool:
         """False: there is one of this name; readers see it at once. Raises: ElasticsearchDown."""
@@ -48,3 +56,12 @@ class ElasticKeys:
             except NotFoundError:
                 return False
         return True
+
+
+def _read(name: str, kept: Any) -> KeptKey | None:
+    """None: this version cannot read it. It opens nothing here, and keeps nobody from reading the others."""
+    try:
+        return KeptKey.stored(kept)
+    except ValidationError as err:
+        log.warning("a key cannot be read, and is not good here", name=name, problems=problems(err))
+        return None

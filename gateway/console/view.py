@@ -41,7 +41,7 @@ CSP = (
 
 @dataclass(frozen=True)
 class Screen:
-    """An entry of the navigation. `operators`: shown to keys for all sites alone."""
+    """An entry of the navigation. `operators`: shown to those alone who may do what concerns all sites."""
 
     name: str  # in words.yaml
     path: str
@@ -81,8 +81,8 @@ class View:
 
     @property
     def navigation(self) -> list[Screen]:
-        everything = self.caller is not None and self.caller.site is None
-        return [screen for screen in NAVIGATION if everything or not screen.operators]
+        operates = self.caller is not None and self.caller.operates
+        return [screen for screen in NAVIGATION if operates or not screen.operators]
 
     @property
     def form_token(self) -> str:
@@ -91,7 +91,7 @@ class View:
     def on(self, site: str) -> View:
         """The same, looking at a site. Raises: Problem: 403. UnknownSite."""
         assert self.caller is not None
-        allow(self.caller, "admin", site)
+        allow(self.caller, "view", site)
         self.edge.settings.site(site)
         return replace(self, site=site)
 
@@ -163,7 +163,7 @@ async def on_site(
 
 
 async def operator(view: Annotated[View, Depends(signed_in)]) -> View:
-    """Whoever may look at all sites. Raises: SignInFirst. Problem: 403."""
+    """Whoever may do what concerns all sites. Raises: SignInFirst. Problem: 403."""
     assert view.caller is not None
     allow(view.caller, "admin", None)
     return view

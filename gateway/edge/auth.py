@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pydantic import SecretStr
 
 from gateway.edge.tokens import VisitorTokens
-from schemas.access_key import KeptKey, Scope, digest_of
+from schemas.access_key import INCLUDED, KeptKey, Scope, digest_of
 from wiring.settings import KeySettings
 
 EVERY_SCOPE: frozenset[Scope] = frozenset({"ingest", "chat", "admin"})
@@ -28,6 +28,15 @@ class Caller:
     site: str | None
     visitor: str | None = None
     groups: tuple[str, ...] = ()
+
+    def may(self, scope: Scope) -> bool:
+        """Whether it has the scope, or one that includes it."""
+        return any(scope == own or scope in INCLUDED.get(own, ()) for own in self.scopes)
+
+    @property
+    def operates(self) -> bool:
+        """Whether it may do what concerns all sites."""
+        return self.site is None and self.may("admin")
 
     @property
     def sees_trace(self) -> bool:

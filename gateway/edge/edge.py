@@ -118,7 +118,7 @@ def may(scope: Scope, *, any_site: bool = False) -> Callable[..., Awaitable[Call
 
 def allow(caller: Caller, scope: Scope, site: str | None) -> None:
     """Let a caller with `scope` for `site` (None: something that is of no site) pass. Raises: Problem: 403."""
-    if scope not in caller.scopes:
+    if not caller.may(scope):
         raise _forbidden(f"needs the scope {scope!r}", scope)
     if caller.site is not None and caller.site != site:
         raise _forbidden(f"this key is for the site {caller.site!r}", scope)
@@ -138,4 +138,6 @@ TheEdge = Annotated[Edge, Depends(edge_of)]
 MayChat = Annotated[Caller, Security(may("chat"), scopes=("chat",))]
 MayChatSomewhere = Annotated[Caller, Security(may("chat", any_site=True), scopes=("chat",))]
 MayIngest = Annotated[Caller, Security(may("ingest"), scopes=("ingest",))]
+MayView = Annotated[Caller, Security(may("view"), scopes=("view",))]
+MayEdit = Annotated[Caller, Security(may("edit"), scopes=("edit",))]
 MayAdmin = Annotated[Caller, Security(may("admin"), scopes=("admin",))]  # where the path has no site: of all sites

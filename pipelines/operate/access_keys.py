@@ -172,7 +172,10 @@ class AccessKeys:
     async def _keep(self) -> None:
         while True:
             await asyncio.sleep(REFRESH)
-            await self.look()
+            try:
+                await self.look()
+            except Exception:
+                log.exception("the keys cannot be read; those known last stay good")
 
     def _listed(self, key: KeptKey) -> ListedKey:
         state: Literal["good", "expired", "shadowed"] = "expired" if key.over(self._now()) else "good"

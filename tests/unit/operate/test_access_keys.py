@@ -85,8 +85,10 @@ async def test_gateways_look_by_themselves(world: World, monkeypatch: pytest.Mon
         async with asyncio.timeout(10):
             while names(there) != ["webmaster"]:  # noqa: ASYNC110  # nothing tells when a look is over
                 await asyncio.sleep(0.001)
-            world.store.error = Retryable("away")
-            await asyncio.sleep(0.01)
+            for trouble in (Retryable("away"), RuntimeError("unforeseen")):
+                looked, world.store.error = world.store.looked, trouble
+                while world.store.looked < looked + 2:  # noqa: ASYNC110
+                    await asyncio.sleep(0.001)
             world.store.error = None
             await here.revoke("webmaster")
             while names(there):  # noqa: ASYNC110
