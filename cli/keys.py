@@ -10,9 +10,9 @@ import typer
 
 from cli.output import explained, out, print_json, rows, table
 from cli.times import point_ahead
-from cli.user import user
-from pipelines.operate.access_keys import AccessKeys
-from schemas.access_key import ListedKey, NewKey, Scope
+from cli.user import noted, user
+from pipelines.runtime import logs
+from schemas.access_key import CreatedKey, ListedKey, NewKey, Scope
 from wiring.clients import Clients
 from wiring.settings import Settings
 from wiring.settings_file import load
@@ -48,7 +48,12 @@ def create(
         settings = load()
         if site is not None:
             settings.site(site)
-        made = _with_keys(settings, lambda keys: keys.create(new, user()))
+
+        async def work(clients: Clients) -> CreatedKey:
+            async with noted(clients, "keys.create", site, name):
+                return await (await clients.access_keys()).create(new, user())
+
+        made = _with_clients(settings, work)
     print_json(made) if json else out.print(made.key, markup=False)
 
 
@@ -59,7 +64,11 @@ def list_(json: Json = False) -> None:
     Example: pagewire keys list
     """
     with explained():
-        found = _with_keys(load(), lambda keys: keys.list())
+
+        async def work(clients: Clients) -> list[ListedKey]:
+            return await (await clients.access_keys()).list()
+
+        found = _with_clients(load(), work)
     if json:
         print_json([key.model_dump(mode="json") for key in found])
     else:
@@ -75,7 +84,14 @@ def revoke(key: Annotated[str, typer.Argument(help="Its name or its id, as `list
     Example: pagewire keys revoke webmaster
     """
     with explained():
-        gone = _with_keys(load(), lambda keys: keys.revoke(key))
+
+        async def work(clients: Clients) -> ListedKey:
+            async with noted(clients, "keys.revoke") as act:  # what was typed may be a key
+                revoked = await (await clients.access_keys()).revoke(key)
+                act.target = revoked.name
+                return revoked
+
+        gone = _with_clients(load(), work)
     out.print(f"revoked {gone.name} ({gone.id})", markup=False)
 
 
@@ -86,9 +102,11 @@ def _line(key: ListedKey) -> tuple[object, ...]:
     return (key.name, key.id, *what, key.state, expires, made, key.created_by)
 
 
-def _with_keys(settings: Settings, work: Callable[[AccessKeys], Awaitable[Value]]) -> Value:
+def _with_clients(settings: Settings, work: Callable[[Clients], Awaitable[Value]]) -> Value:
+    logs.configure(settings)
+
     async def run() -> Value:
         async with Clients(settings) as clients:
-            return await work(await clients.access_keys())
+            return await work(clients)
 
     return asyncio.run(run())

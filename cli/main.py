@@ -9,6 +9,7 @@ import typer
 
 from cli import (
     audit,
+    audit_log,
     bench,
     check,
     connectors,
@@ -59,6 +60,7 @@ app.command("questions")(question_log.questions)
 app.command("gaps")(gaps.gaps)
 app.command("status")(status.status)
 app.command("audit")(audit.audit)
+app.command("audit-log")(audit_log.audit_log)
 app.command("rebuild")(rebuild.rebuild)
 app.command("rebuilds")(generations.rebuilds)
 app.command("promote")(generations.promote)

@@ -24,7 +24,7 @@ from gateway.edge.rates import DAY, DailyBudgets, Rates
 from gateway.edge.sessions import Sessions
 from gateway.edge.tokens import VisitorTokens
 from gateway.openai import completions
-from gateway.operators import audit, examples, gaps, letters, ops, questions, rebuilds
+from gateway.operators import audit, audit_log, examples, gaps, letters, ops, questions, rebuilds
 from gateway.operators import keys as key_routes
 from gateway.ports import Ports
 from gateway.site import pages, sample_site, widget_pages
@@ -34,7 +34,7 @@ from wiring.settings import Settings
 
 SAMPLE_SITE = "demo"
 API_VERSION = "1"
-OPERATORS = (questions, gaps, letters, audit, rebuilds, examples, key_routes, ops)
+OPERATORS = (questions, gaps, letters, audit, rebuilds, examples, key_routes, audit_log, ops)
 
 
 def create_app(settings: Settings, ports: Ports) -> FastAPI:

@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 
 from adapters.embedders.fake import FakeEmbedder
 from adapters.fake_access_keys import FakeKeyStore
+from adapters.fake_audit_log import FakeAuditLog
 from adapters.fake_outcomes import FakeOutcomes
 from gateway.fake_conversations import FakeConversations
 from gateway.ports import Acceptance, Change, Followed, Ports
@@ -18,6 +19,7 @@ from pipelines.conversations.ask import BadPosition, UnknownAnswer
 from pipelines.operate.access_keys import AccessKeys, FiledKey
 from pipelines.operate.audit.index_diff import Kind
 from pipelines.operate.audit.report import AuditReport, RepairReport
+from pipelines.operate.audit_log import AuditLog
 from pipelines.operate.dead_letters.edit import BadValue
 from pipelines.operate.dead_letters.letters import LetterHandled, LetterUnreadable, UnknownLetter
 from pipelines.operate.rebuild.rebuild import NothingThere, StillLive
@@ -461,6 +463,7 @@ class FakePorts:
     examples: FakeExamples = field(default_factory=FakeExamples)
     keys: FakeKeyStore = field(default_factory=FakeKeyStore)
     filed: Sequence[FiledKey] = ()  # keys of pagewire.yaml
+    audit_log: FakeAuditLog = field(default_factory=FakeAuditLog)
     outcomes: FakeOutcomes = field(default_factory=FakeOutcomes)
     indexed: FakeIndexedPages = field(default_factory=FakeIndexedPages)
     sites: Mapping[str, Site] = field(default_factory=lambda: {"town": Site()})
@@ -480,6 +483,7 @@ class FakePorts:
             rebuilds=self.rebuilds,
             examples=self.examples,
             keys=AccessKeys(self.keys, self.filed, self.now),
+            audit_log=AuditLog(self.audit_log, self.now),
             questions=self.outcomes,
             indexed=self.indexed,
             gaps=GapReports(self.outcomes, FakeModels(), _grouped, self.now),

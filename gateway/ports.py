@@ -11,6 +11,7 @@ from pipelines.conversations.ask import Followed
 from pipelines.conversations.conversations import ConversationStore
 from pipelines.ingest.accept import Acceptance, Change
 from pipelines.operate.audit.report import AuditReport, RepairReport
+from pipelines.operate.audit_log import AuditLog
 from pipelines.query.log.gap_reports import UnderWay
 from pipelines.query.log.ports import QuestionReader
 from pipelines.runtime.record import Lane
@@ -269,6 +270,7 @@ class Ports:
     rebuilds: Rebuilds
     examples: Examples
     keys: AccessKeys
+    audit_log: AuditLog
     questions: QuestionReader
     indexed: IndexedPages
     gaps: Gaps

@@ -13,6 +13,7 @@ from types import TracebackType
 from typing import Self
 
 from adapters.elastic.access_keys import ElasticKeys
+from adapters.elastic.audit_log import ElasticAuditLog
 from adapters.elastic.bundle import Elastic
 from adapters.elastic.conversations import ElasticConversations
 from adapters.elastic.examples import ElasticExamples
@@ -30,6 +31,7 @@ from pipelines.ingest.accept import Intake
 from pipelines.ingest.receipts import ReceiptReader
 from pipelines.operate.access_keys import AccessKeys, FiledKey
 from pipelines.operate.audit.repair import Auditor
+from pipelines.operate.audit_log import AuditLog
 from pipelines.operate.dead_letters.letters import Letters
 from pipelines.operate.dead_letters.open_letters import OpenLetters
 from pipelines.operate.rebuild.catch_up import Report
@@ -123,6 +125,9 @@ class Clients:
             self._stack.push_async_callback(keys.aclose)
             await keys.start()
         return keys
+
+    async def audit_log(self) -> AuditLog:
+        return AuditLog(ElasticAuditLog(self.elastic.es, self.elastic.indexes), await self.clock())
 
     def questions(self) -> ElasticOutcomes:
         return ElasticOutcomes(self.elastic.es, self.elastic.indexes)

@@ -94,6 +94,9 @@ class EdgeSettings(HomeSettings, ListenSettings):
         description="Signs visitor tokens and the console's sessions, alike on all gateways; default: made at first "
         "start.",
     )
+    audit_log_days: int = Field(
+        default=365, ge=1, description="Days that the audit log is kept; the stage `log` deletes what is older."
+    )
     receipt_timeout: float = Field(default=10.0, gt=0, description="Default of `?wait=searchable&timeout=`, seconds.")
     token_ttl: int = Field(default=3600, gt=0, description="Seconds a visitor token lives.")
     visitor_days: int = Field(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from typing import Annotated, cast
 
@@ -20,7 +21,9 @@ from gateway.edge.tokens import VisitorTokens
 from gateway.ports import Ports
 from pipelines.conversations.conversations import Conversations
 from pipelines.conversations.turns import ConversationOwner
+from pipelines.operate.audit_log import Act
 from schemas.access_key import Scope
+from schemas.audit_log import Via
 from schemas.query import Question
 from wiring.settings import Settings
 
@@ -57,6 +60,12 @@ class Edge:
         self.count("ask", request, caller)
         if caller.visitor is not None:
             self.budgets.spend(site)
+
+    def act(
+        self, caller: Caller, action: str, site: str | None = None, target: str = "", via: Via = "http"
+    ) -> AbstractAsyncContextManager[Act]:
+        """What is done in the context is noted in the audit log, whatever comes of it."""
+        return self.ports.audit_log.act("visitor" if caller.visitor else caller.name, via, action, site, target)
 
     def logged(self, question: Question) -> Question:
         """The question as it is sent: the log knows its conversation under another name."""

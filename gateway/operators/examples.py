@@ -31,12 +31,14 @@ async def add_example(site: str, caller: MayEdit, edge: TheEdge, request: Reques
     """Add an example, or replace the one of the same question. Questions that are like it use it within seconds."""
     new = parse(NewExample, await read_body(request, MAX_EXAMPLE))
     example = WorkedExample.of(new, site, edge.settings.site(site).languages[0], datetime.now(UTC))
-    await edge.ports.examples.put(example)
+    async with edge.act(caller, "examples.put", site, example.id):
+        await edge.ports.examples.put(example)
     return example
 
 
 @router.delete("/examples/{example}", status_code=204)
 async def remove_example(site: str, example: ExampleId, caller: MayEdit, edge: TheEdge) -> None:
     """Remove an example."""
-    if not await edge.ports.examples.remove(site, example):
-        raise Problem(404, "unknown-example", f"site {site} has no example {example}")
+    async with edge.act(caller, "examples.remove", site, example):
+        if not await edge.ports.examples.remove(site, example):
+            raise Problem(404, "unknown-example", f"site {site} has no example {example}")

@@ -36,11 +36,15 @@ async def create_key(caller: MayAdmin, edge: TheEdge, request: Request) -> Creat
     if new.expires_at is not None and new.expires_at <= edge.ports.now():
         wrong = FieldProblem(field="expires_at", code="past", message="lies in the past")
         raise Problem(422, "invalid", "expires_at: lies in the past", errors=[wrong])
-    return await edge.ports.keys.create(new, caller.name)
+    async with edge.act(caller, "keys.create", new.site, new.name):
+        return await edge.ports.keys.create(new, caller.name)
 
 
 @router.delete("/keys/{key}")
 async def revoke_key(key: NameOrId, caller: MayAdmin, edge: TheEdge) -> ListedKey:
     """Revoke a key that was made, and with it its sessions in the console. This gateway refuses it at once, the others
     within ten seconds."""
-    return await edge.ports.keys.revoke(key)
+    async with edge.act(caller, "keys.revoke") as act:  # the path may be a key, given by mistake
+        gone = await edge.ports.keys.revoke(key)
+        act.target = gone.name
+    return gone

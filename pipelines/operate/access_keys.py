@@ -129,8 +129,8 @@ class AccessKeys:
             await self.look()
             return self._listed(found[0])
         if any(name_or_id in (key.name, key_id(key.sha256)) for key in self._filed):
-            raise KeyInFile(f"{name_or_id!r} stands in pagewire.yaml: take it out there and start the gateways anew")
-        raise UnknownKey(f"no key has the name or id {name_or_id!r}")
+            raise KeyInFile("this key stands in pagewire.yaml: take it out there and start the gateways anew")
+        raise UnknownKey("no key has this name or id")
 
     async def list(self) -> list[ListedKey]:
         """Those of pagewire.yaml as well. Raises: Retryable."""

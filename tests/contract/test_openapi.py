@@ -62,6 +62,7 @@ ROUTES = {
     ("get", "/v1/admin/keys"),
     ("post", "/v1/admin/keys"),
     ("delete", "/v1/admin/keys/{key}"),
+    ("get", "/v1/admin/audit-log"),
     ("get", "/healthz"),
     ("get", "/readyz"),
     ("get", "/metrics"),

@@ -51,6 +51,7 @@ ROUTES: dict[tuple[str, str], Scope] = {
     ("get", "/v1/admin/keys"): "admin",
     ("post", "/v1/admin/keys"): "admin",
     ("delete", "/v1/admin/keys/{key}"): "admin",
+    ("get", "/v1/admin/audit-log"): "admin",
     ("get", "/v1/admin/dlq"): "admin",
     ("post", "/v1/admin/dlq:redrive"): "admin",
     ("post", "/v1/admin/dlq:drop"): "admin",
