@@ -10,6 +10,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextC
 from rich.table import Column
 
 from cli.output import NOT_SO, complain, err, explained, out, print_json, rows, table
+from cli.user import noted
 from pipelines.operate.audit import audit as audits
 from pipelines.operate.audit.report import AuditReport, RepairReport
 from pipelines.runtime import logs
@@ -77,7 +78,8 @@ async def _run(
         auditor = await clients.auditor()
         with _bars() as bars:
             if repair:
-                return await auditor.repair(site, force=force, settle=settle, report=_Steps(bars))
+                async with noted(clients, "index.repair", site, "force" if force else ""):
+                    return await auditor.repair(site, force=force, settle=settle, report=_Steps(bars))
             return await auditor.audit(site, index=index, settle=settle, report=_Steps(bars))
 
 

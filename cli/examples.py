@@ -9,8 +9,10 @@ from typing import Annotated, Any, TypeVar
 
 import typer
 
-from adapters.elastic.examples import ElasticExamples
-from cli.output import NOT_SO, complain, explained, out, print_json, rows, table
+from cli.output import explained, out, print_json, rows, table
+from cli.user import noted
+from pipelines.runtime import logs
+from pipelines.runtime.errors import Permanent
 from schemas.example import NewExample, WorkedExample
 from wiring.clients import Clients
 from wiring.settings_file import load
@@ -71,12 +73,14 @@ def add_answer(
 
 
 def _add(site: str, given: dict[str, Any], json: bool) -> None:
-    async def put(store: ElasticExamples, languages: tuple[str, ...]) -> WorkedExample:
-        example = WorkedExample.of(NewExample.model_validate(given), site, languages[0], datetime.now(UTC))
-        await store.put(example)
+    async def put(clients: Clients) -> WorkedExample:
+        language = clients.settings.site(site).languages[0]
+        example = WorkedExample.of(NewExample.model_validate(given), site, language, datetime.now(UTC))
+        async with noted(clients, "examples.put", site, example.id):
+            await clients.examples().put(example)
         return example
 
-    example = _with_store(site, put)
+    example = _with_clients(site, put)
     print_json(example) if json else out.print(f"added {example.id}", markup=False)
 
 
@@ -86,7 +90,7 @@ def list_(site: Site, json: Json = False) -> None:
 
     Example: pagewire examples list town
     """
-    found = _with_store(site, lambda store, _: store.of_site(site))
+    found = _with_clients(site, lambda clients: clients.examples().of_site(site))
     if json:
         print_json([example.model_dump(mode="json") for example in found])
     else:
@@ -100,17 +104,28 @@ def remove(site: Site, id: Annotated[str, typer.Argument(help="As `list` shows i
 
     Example: pagewire examples remove town 3q2-Fh0aPz8T
     """
-    if not _with_store(site, lambda store, _: store.remove(site, id)):
-        complain(f"site {site} has no example {id}")
-        raise typer.Exit(NOT_SO)
+
+    async def take(clients: Clients) -> None:
+        async with noted(clients, "examples.remove", site, id):
+            if not await clients.examples().remove(site, id):
+                raise UnknownExample(f"site {site} has no example {id}")
+
+    _with_clients(site, take)
 
 
-def _with_store(site: str, work: Callable[[ElasticExamples, tuple[str, ...]], Awaitable[Value]]) -> Value:
+class UnknownExample(Permanent):
+    """The site has no example of this id."""
+
+    code = "unknown-example"
+
+
+def _with_clients(site: str, work: Callable[[Clients], Awaitable[Value]]) -> Value:
     async def run() -> Value:
         settings = load()
-        languages = settings.site(site).languages
+        logs.configure(settings)
+        settings.site(site)
         async with Clients(settings) as clients:
-            return await work(ElasticExamples(clients.elastic.es, clients.elastic.indexes), languages)
+            return await work(clients)
 
     with explained():
         return asyncio.run(run())

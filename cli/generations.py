@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import signal
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
 from time import monotonic
 from typing import Annotated, TypeVar
 
@@ -22,8 +22,10 @@ from rich.progress import (
 from rich.table import Column
 
 from cli.output import NOT_SO, complain, err, explained, out, print_json, rows, table
+from cli.user import noted
 from cli.work import FollowParent, started
 from pipelines.operate.audit import audit as audits
+from pipelines.operate.audit_log import Act
 from pipelines.operate.rebuild.generations import generations, history
 from pipelines.runtime.indexes import IndexUnfit
 from pipelines.runtime.niceness import give_way
@@ -86,7 +88,10 @@ def promote(
     """
 
     async def work(settings: Settings) -> tuple[Rebuild, bool]:
-        async with at_work(settings, site) as (clients, bars):
+        async with (
+            at_work(settings, site) as (clients, bars),
+            by_hand(follow_parent, clients, "rebuild.promote", site, str(generation or "")),
+        ):
             live = await (await clients.rebuilder(site, bars.fill)).promote(generation)
             return live, await has_previous(clients, site)
 
@@ -100,7 +105,10 @@ def rollback(site: Site, json: Json = False, follow_parent: FollowParent = False
     """
 
     async def work(settings: Settings) -> tuple[Rebuild, bool]:
-        async with at_work(settings, site) as (clients, bars):
+        async with (
+            at_work(settings, site) as (clients, bars),
+            by_hand(follow_parent, clients, "rebuild.rollback", site),
+        ):
             live = await (await clients.rebuilder(site, bars.fill)).rollback()
             return live, await has_previous(clients, site)
 
@@ -114,7 +122,7 @@ def discard(site: Site, generation: Annotated[int, typer.Argument(min=1)], json:
     """
 
     async def work(settings: Settings) -> Rebuild:
-        async with at_work(settings, site) as (clients, _):
+        async with at_work(settings, site) as (clients, _), noted(clients, "rebuild.discard", site, str(generation)):
             return await (await clients.rebuilder(site)).discard(generation)
 
     deleted = run(False, work)
@@ -122,6 +130,13 @@ def discard(site: Site, generation: Annotated[int, typer.Argument(min=1)], json:
         print_json(deleted)
     else:
         out.print(f"{deleted.index} is deleted")
+
+
+def by_hand(
+    follow_parent: bool, clients: Clients, action: str, site: str, target: str = ""
+) -> AbstractAsyncContextManager[Act]:
+    """Note it in the audit log, unless a gateway has started us: it notes who asked for it."""
+    return nullcontext(Act()) if follow_parent else noted(clients, action, site, target)
 
 
 async def has_previous(clients: Clients, site: str) -> bool:

@@ -21,8 +21,10 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from cli.letter_print import print_detail, print_list, printable
 from cli.output import NOT_SO, complain, err, explained, out, print_json
 from cli.times import point
+from cli.user import noted
 from pipelines.operate.dead_letters.edit import BadValue
 from pipelines.operate.dead_letters.letters import DEFAULT_LIMIT, Letters
+from pipelines.runtime import logs
 from pipelines.runtime.errors import PagewireError, Retryable, WrongUse
 from schemas.letters import DeadLetterCounts, DeadLetterDetail, DeadLetterFilter, DeadLetterSummary
 from wiring.clients import Clients
@@ -161,10 +163,46 @@ def drop(
             _all("drop", wanted, yes, lambda letters: letters.drop_all(wanted))
 
 
-def _with_letters(ask: Callable[[Letters], Awaitable[Result]]) -> Result:
+class NotedLetters:
+    """Letters, of which every change is noted in the audit log."""
+
+    def __init__(self, letters: Letters, clients: Clients) -> None:
+        self._clients = clients
+        self._letters = letters
+        self.list = letters.list
+        self.show = letters.show
+
+    async def redrive(self, id: str, value: bytes | None = None) -> DeadLetterSummary:
+        async with noted(self._clients, "letters.redrive" if value is None else "letters.edit", target=id):
+            return await self._letters.redrive(id, value)
+
+    async def drop(self, id: str) -> DeadLetterSummary:
+        async with noted(self._clients, "letters.drop", target=id):
+            return await self._letters.drop(id)
+
+    async def redrive_all(self, wanted: DeadLetterFilter) -> AsyncGenerator[DeadLetterCounts, None]:
+        async with (
+            noted(self._clients, "letters.redrive", wanted.site, wanted.said()),
+            aclosing(self._letters.redrive_all(wanted)) as progress,
+        ):
+            async for counts in progress:
+                yield counts
+
+    async def drop_all(self, wanted: DeadLetterFilter) -> AsyncGenerator[DeadLetterCounts, None]:
+        async with (
+            noted(self._clients, "letters.drop", wanted.site, wanted.said()),
+            aclosing(self._letters.drop_all(wanted)) as progress,
+        ):
+            async for counts in progress:
+                yield counts
+
+
+def _with_letters(ask: Callable[[NotedLetters], Awaitable[Result]]) -> Result:
     async def run() -> Result:
-        async with Clients(load()) as clients:
-            return await ask(await clients.letters())
+        settings = load()
+        logs.configure(settings)
+        async with Clients(settings) as clients:
+            return await ask(NotedLetters(await clients.letters(), clients))
 
     return asyncio.run(run())
 
@@ -182,7 +220,7 @@ def _check_use(ids: Sequence[str] | None, all: bool, wanted: DeadLetterFilter) -
         raise WrongUse("options choose among --all; with ids there is nothing to choose")
 
 
-async def _failed_again(letters: Letters, redriven: Sequence[DeadLetterSummary], since: datetime) -> int:
+async def _failed_again(letters: NotedLetters, redriven: Sequence[DeadLetterSummary], since: datetime) -> int:
     """How many of the letters fail again within a moment: that is told, for "redriven" would sound like the end."""
     waiting = {(letter.topic, letter.key) for letter in redriven}
     failed = 0
@@ -198,14 +236,14 @@ async def _failed_again(letters: Letters, redriven: Sequence[DeadLetterSummary],
     return failed
 
 
-async def _nothing_more(letters: Letters, done: Sequence[DeadLetterSummary], since: datetime) -> int:
+async def _nothing_more(letters: NotedLetters, done: Sequence[DeadLetterSummary], since: datetime) -> int:
     return 0
 
 
 def _each(
     ids: Sequence[str],
-    handle: Callable[[Letters, str], Awaitable[DeadLetterSummary]],
-    after: Callable[[Letters, Sequence[DeadLetterSummary], datetime], Awaitable[int]] = _nothing_more,
+    handle: Callable[[NotedLetters, str], Awaitable[DeadLetterSummary]],
+    after: Callable[[NotedLetters, Sequence[DeadLetterSummary], datetime], Awaitable[int]] = _nothing_more,
 ) -> None:
     """One after the other; what cannot be done is told, and does not keep the others.
 
@@ -213,7 +251,7 @@ def _each(
         after: looks at what was done since a time; how many of them failed all the same.
     """
 
-    async def run(letters: Letters) -> int:
+    async def run(letters: NotedLetters) -> int:
         failed, handled, since = 0, list[DeadLetterSummary](), datetime.now(UTC)
         for id in ids:
             try:
@@ -236,7 +274,7 @@ def _all(
     verb: str,
     wanted: DeadLetterFilter,
     yes: bool,
-    handle: Callable[[Letters], AsyncGenerator[DeadLetterCounts, None]],
+    handle: Callable[[NotedLetters], AsyncGenerator[DeadLetterCounts, None]],
 ) -> None:
     if not (yes or _somebody_there()):
         raise WrongUse("--all: nobody is there to be asked; give --yes")
@@ -247,7 +285,7 @@ def _all(
     if not yes:
         typer.confirm(f"{verb} {total:,} dead letters?", abort=True, err=True)
 
-    async def run(letters: Letters) -> DeadLetterCounts:
+    async def run(letters: NotedLetters) -> DeadLetterCounts:
         counts = DeadLetterCounts()
         columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
         with Progress(*columns, console=err) as bars:

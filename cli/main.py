@@ -9,6 +9,7 @@ import typer
 
 from cli import (
     audit,
+    audit_log,
     backup,
     bench,
     check,
@@ -22,6 +23,7 @@ from cli import (
     gaps,
     generations,
     judge_agreement,
+    keys,
     letters,
     question_log,
     questions,
@@ -62,6 +64,7 @@ app.command("questions")(question_log.questions)
 app.command("gaps")(gaps.gaps)
 app.command("status")(status.status)
 app.command("audit")(audit.audit)
+app.command("audit-log")(audit_log.audit_log)
 app.command("rebuild")(rebuild.rebuild)
 app.command("rebuilds")(generations.rebuilds)
 app.command("promote")(generations.promote)
@@ -72,6 +75,7 @@ app.command("restore")(backup.restore)
 app.add_typer(datasets.app, name="datasets")
 app.add_typer(letters.app, name="dlq")
 app.add_typer(examples.app, name="examples")
+app.add_typer(keys.app, name="keys")
 app.add_typer(bench.app, name="bench")
 
 

@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 import typer
 
 from cli.audit import holdings
-from cli.generations import Bars, Json, Site, at_work, has_previous, run, way_back
+from cli.generations import Bars, Json, Site, at_work, by_hand, has_previous, run, way_back
 from cli.output import NOT_SO, err, out, print_json, rows, table
 from cli.work import FollowParent, ready
 from pipelines.evaluate.non_inferiority import MARGIN
@@ -120,11 +120,15 @@ def rebuild(
 
 async def _rebuild(settings: Settings, site: str, wanted: Wanted) -> Done:
     cases = load_cases(wanted.questions) if wanted.questions else []
-    async with at_work(settings, site) as (clients, bars):
+    async with (
+        at_work(settings, site) as (clients, bars),
+        by_hand(wanted.announced, clients, "rebuild.start", site) as act,
+    ):
         rebuilder = await clients.rebuilder(site, bars.fill)
         begun = await rebuilder.begin(
             wanted.source, embedder=wanted.embedder, chunker=wanted.chunker(settings), fresh=wanted.fresh
         )
+        act.target = begun.index
         if wanted.announced:
             ready(str(begun.generation))
         done = Done(begun)

@@ -44,8 +44,8 @@ S=$U/v1/sites/town
 KEY="Authorization: Bearer $(cat .pagewire/admin.key)"
 ```
 
-**Who may.** `Authorization: Bearer KEY`. A key has scopes (`ingest`, `chat`, `admin`) and may be for one site
-([keys](../howto/deploy.md#keys)); the admin key may everything. Where the scope is `chat`, a
+**Who may.** `Authorization: Bearer KEY`. A key has scopes (`ingest`, `chat`, `view`, `edit`, `admin`) and may be for
+one site ([keys](../howto/keys.md#scopes)); the admin key may everything. Where the scope is `chat`, a
 [visitor token](#post-visitor-tokens) does as well. Every route of a site answers 404 `unknown-site` to
 callers who might use it, if there is no such site.
 

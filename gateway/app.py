@@ -24,7 +24,19 @@ from gateway.edge.rates import DAY, DailyBudgets, Rates
 from gateway.edge.sessions import Sessions
 from gateway.edge.tokens import VisitorTokens
 from gateway.openai import completions
-from gateway.operators import audit, examples, gaps, letters, ops, page_list, questions, rebuilds, trials
+from gateway.operators import (
+    audit,
+    audit_log,
+    examples,
+    gaps,
+    letters,
+    ops,
+    page_list,
+    questions,
+    rebuilds,
+    trials,
+)
+from gateway.operators import keys as key_routes
 from gateway.ports import Ports
 from gateway.site import pages, sample_site, widget_pages
 from pipelines.conversations.conversations import Conversations
@@ -33,7 +45,7 @@ from wiring.settings import Settings
 
 SAMPLE_SITE = "demo"
 API_VERSION = "1"
-OPERATORS = (questions, gaps, page_list, trials, letters, audit, rebuilds, examples, ops)
+OPERATORS = (questions, gaps, page_list, trials, letters, audit, rebuilds, examples, key_routes, audit_log, ops)
 
 
 def create_app(settings: Settings, ports: Ports) -> FastAPI:
@@ -53,7 +65,7 @@ def create_app(settings: Settings, ports: Ports) -> FastAPI:
     secret = token_secret(settings)
     tokens = VisitorTokens(secret, settings.token_ttl, settings.visitor_days * DAY)
     bootstrap, _ = admin_key(settings)
-    keys = Keys(bootstrap, settings.keys, tokens)
+    keys = Keys(bootstrap, settings.keys, tokens, ports.keys.known)
     app.state.edge = Edge(
         settings=settings,
         ports=ports,

@@ -10,13 +10,17 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
 from adapters.embedders.fake import FakeEmbedder
+from adapters.fake_access_keys import FakeKeyStore
+from adapters.fake_audit_log import FakeAuditLog
 from adapters.fake_outcomes import FakeOutcomes
 from gateway.fake_conversations import FakeConversations
 from gateway.ports import Acceptance, Change, Followed, Ports
 from pipelines.conversations.ask import BadPosition, UnknownAnswer
+from pipelines.operate.access_keys import AccessKeys, FiledKey
 from pipelines.operate.addresses import same_address
 from pipelines.operate.audit.index_diff import Kind
 from pipelines.operate.audit.report import AuditReport, RepairReport
+from pipelines.operate.audit_log import AuditLog
 from pipelines.operate.dead_letters.edit import BadValue
 from pipelines.operate.dead_letters.letters import LetterHandled, LetterUnreadable, UnknownLetter
 from pipelines.operate.rebuild.rebuild import NothingThere, StillLive
@@ -475,6 +479,9 @@ class FakePorts:
     audits: FakeAudits = field(default_factory=FakeAudits)
     rebuilds: FakeRebuilds = field(default_factory=FakeRebuilds)
     examples: FakeExamples = field(default_factory=FakeExamples)
+    keys: FakeKeyStore = field(default_factory=FakeKeyStore)
+    filed: Sequence[FiledKey] = ()  # keys of pagewire.yaml
+    audit_log: FakeAuditLog = field(default_factory=FakeAuditLog)
     outcomes: FakeOutcomes = field(default_factory=FakeOutcomes)
     indexed: FakeIndexedPages = field(default_factory=FakeIndexedPages)
     sites: Mapping[str, Site] = field(default_factory=lambda: {"town": Site()})
@@ -493,6 +500,8 @@ class FakePorts:
             audits=self.audits,
             rebuilds=self.rebuilds,
             examples=self.examples,
+            keys=AccessKeys(self.keys, self.filed, self.now),
+            audit_log=AuditLog(self.audit_log, self.now),
             questions=self.outcomes,
             indexed=self.indexed,
             gaps=GapReports(self.outcomes, FakeModels(), _grouped, self.now),

@@ -66,6 +66,8 @@ async def run_gateway(settings: Settings, on_ready: Callable[[str], None]) -> No
                 audits=await clients.auditor(),
                 rebuilds=rebuilds,
                 examples=clients.examples(),
+                keys=await clients.access_keys(watching=True),
+                audit_log=await clients.audit_log(),
                 questions=clients.questions(),
                 indexed=clients.page_view(),
                 gaps=await clients.gaps(),

@@ -11,9 +11,11 @@ from pipelines.conversations.ask import Followed
 from pipelines.conversations.conversations import ConversationStore
 from pipelines.ingest.accept import Acceptance, Change
 from pipelines.operate.audit.report import AuditReport, RepairReport
+from pipelines.operate.audit_log import AuditLog
 from pipelines.query.log.gap_reports import UnderWay
 from pipelines.query.log.ports import QuestionReader
 from pipelines.runtime.record import Lane
+from schemas.access_key import CreatedKey, KeptKey, ListedKey, NewKey
 from schemas.conversation import Feedback
 from schemas.example import WorkedExample
 from schemas.gaps import GapReport
@@ -221,6 +223,26 @@ class Examples(Protocol):
         ...
 
 
+class AccessKeys(Protocol):
+    """Keys that are made and revoked while the system runs (pipelines.operate.access_keys)."""
+
+    def known(self) -> Sequence[KeptKey]:
+        """Those that are good at this moment; waits for nothing."""
+        ...
+
+    async def create(self, new: NewKey, by: str) -> CreatedKey:
+        """Raises: KeyTaken, TooManyKeys, Retryable."""
+        ...
+
+    async def revoke(self, name_or_id: str) -> ListedKey:
+        """Raises: UnknownKey, KeyInFile, Retryable."""
+        ...
+
+    async def list(self) -> list[ListedKey]:
+        """Those of pagewire.yaml first. Raises: Retryable."""
+        ...
+
+
 class Notes(Protocol):
     """What visitors do about answers, for the question log (pipelines.query.log.notes). All raise Retryable."""
 
@@ -257,6 +279,8 @@ class Ports:
     audits: Audits
     rebuilds: Rebuilds
     examples: Examples
+    keys: AccessKeys
+    audit_log: AuditLog
     questions: QuestionReader
     indexed: IndexedPages
     gaps: Gaps

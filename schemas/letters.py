@@ -91,6 +91,10 @@ class DeadLetterFilter(Wire):
     code: str | None = None
     since: AwareDatetime | None = Field(default=None, description="Last failed then or later.")
 
+    def said(self) -> str:
+        """What was asked for, in a line."""
+        return self.model_dump_json(exclude_none=True)
+
     def fits(self, letter: DeadLetterSummary) -> bool:
         wanted = (
             (self.stage, letter.stage),

@@ -22,6 +22,9 @@ INGEST_TOWN = "ingest-key-of-town"
 CHAT_ANYWHERE = "chat-key-of-a-program"
 EVERYTHING_TOWN = "key-for-everything-of-town"
 STAFF_TOWN = "key-of-the-website-of-town"
+EDIT_TOWN = "key-of-an-editor-of-town"
+VIEW_TOWN = "key-of-a-reader-of-town"
+VIEW_ANYWHERE = "key-of-a-reader-of-all-sites"
 PAGE_ORIGIN = "https://www.town.example"
 
 
@@ -49,6 +52,9 @@ def edge_settings(home: Path, **more: Any) -> Settings:
             _key("cms", INGEST_TOWN, "ingest", site="town"),
             _key("bot", CHAT_ANYWHERE, "chat"),
             _key("webmaster", EVERYTHING_TOWN, "ingest", "chat", "admin", site="town"),
+            _key("editor", EDIT_TOWN, "edit", site="town"),
+            _key("reader", VIEW_TOWN, "view", site="town"),
+            _key("auditor", VIEW_ANYWHERE, "view"),
             _key("intranet", STAFF_TOWN, "chat", site="town", groups=("staff", "board")),
         ],
         "content_limit": 10_000,

@@ -12,6 +12,8 @@ from functools import partial
 from types import TracebackType
 from typing import Self
 
+from adapters.elastic.access_keys import ElasticKeys
+from adapters.elastic.audit_log import ElasticAuditLog
 from adapters.elastic.bundle import Elastic
 from adapters.elastic.conversations import ElasticConversations
 from adapters.elastic.examples import ElasticExamples
@@ -27,7 +29,9 @@ from adapters.own_process import in_own_process
 from pipelines.conversations.ask import Asker
 from pipelines.ingest.accept import Intake
 from pipelines.ingest.receipts import ReceiptReader
+from pipelines.operate.access_keys import AccessKeys, FiledKey
 from pipelines.operate.audit.repair import Auditor
+from pipelines.operate.audit_log import AuditLog
 from pipelines.operate.dead_letters.letters import Letters
 from pipelines.operate.dead_letters.open_letters import OpenLetters
 from pipelines.operate.rebuild.catch_up import Report
@@ -118,6 +122,18 @@ class Clients:
 
     def examples(self) -> ElasticExamples:
         return ElasticExamples(self.elastic.es, self.elastic.indexes)
+
+    async def access_keys(self, *, watching: bool = False) -> AccessKeys:
+        """`watching`: callers will be let in by them, so they are read again and again."""
+        filed = (FiledKey(key.name, key.sha256, key.scopes, key.site, key.groups) for key in self.settings.keys)
+        keys = AccessKeys(ElasticKeys(self.elastic.es, self.elastic.indexes), filed, await self.clock())
+        if watching:
+            self._stack.push_async_callback(keys.aclose)
+            await keys.start()
+        return keys
+
+    async def audit_log(self) -> AuditLog:
+        return AuditLog(ElasticAuditLog(self.elastic.es, self.elastic.indexes), await self.clock())
 
     def questions(self) -> ElasticOutcomes:
         return ElasticOutcomes(self.elastic.es, self.elastic.indexes)

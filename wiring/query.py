@@ -6,6 +6,7 @@ import asyncio
 from functools import partial
 from typing import TYPE_CHECKING
 
+from adapters.elastic.audit_log import ElasticAuditLog
 from adapters.elastic.bundle import Elastic
 from adapters.elastic.conversations import ElasticConversations
 from adapters.elastic.examples import ElasticExamples
@@ -167,7 +168,8 @@ def answer_stage(settings: Settings, elastic: Elastic, models: Models, spending:
 def log_stage(settings: Settings, elastic: Elastic) -> Stage:
     store = ElasticOutcomes(elastic.es, elastic.indexes)
     conversations = ElasticConversations(elastic.es, elastic.indexes)
-    retention = Retention(settings.sites, store, conversations, elastic.time)
+    audit_log = ElasticAuditLog(elastic.es, elastic.indexes)
+    retention = Retention(settings.sites, store, conversations, elastic.time, audit_log, settings.audit_log_days)
     # Patient, unlike its neighbours: no visitor waits for it.
     return Stage(
         name="log",

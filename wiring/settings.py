@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Literal, Self
+from typing import Annotated, Self
 
 from pydantic import Field, SecretStr, StringConstraints, field_validator, model_validator
 
@@ -19,11 +19,11 @@ from pipelines.query.settings import QuerySettings
 from pipelines.runtime.logs import LogSettings
 from pipelines.runtime.settings import HomeSettings, ListenSettings, SettingsGroup
 from pipelines.worker.settings import WorkerSettings
+from schemas.access_key import Scope
 from schemas.base import Lang, SiteId
 from schemas.page import Group
 from schemas.query import MAX_QUESTION
 
-Scope = Literal["ingest", "chat", "admin"]
 ExampleQuestion = Annotated[str, StringConstraints(min_length=1, max_length=MAX_QUESTION, strip_whitespace=True)]
 
 
@@ -69,7 +69,9 @@ class KeySettings(SettingsGroup):
 
     name: str = Field(min_length=1, description="For logs and for you; says whose key it is.")
     sha256: str = Field(pattern=r"^[0-9a-f]{64}$", description="SHA-256 of the key, lower-case hex.")
-    scopes: tuple[Scope, ...] = Field(min_length=1, description="What the key may do.")
+    scopes: tuple[Scope, ...] = Field(
+        min_length=1, description="What the key may do; `edit` has `view` with it, `admin` both."
+    )
     site: SiteId | None = Field(default=None, description="The one site it is good for; default: all.")
     groups: tuple[Group, ...] = Field(
         default=(), description="Access groups whose pages it may read, and may give to visitors."
@@ -96,6 +98,9 @@ class EdgeSettings(HomeSettings, ListenSettings):
         min_length=32,
         description="Signs visitor tokens and the console's sessions, alike on all gateways; default: made at first "
         "start.",
+    )
+    audit_log_days: int = Field(
+        default=365, ge=1, description="Days that the audit log is kept; the stage `log` deletes what is older."
     )
     receipt_timeout: float = Field(default=10.0, gt=0, description="Default of `?wait=searchable&timeout=`, seconds.")
     token_ttl: int = Field(default=3600, gt=0, description="Seconds a visitor token lives.")

@@ -34,6 +34,8 @@ CONVERSATIONS = "pagewire.conversations"
 EXAMPLES = "pagewire.examples"
 PARTS = "pagewire.parts"
 OUTCOMES = "pagewire.outcomes"
+KEYS = "pagewire.keys"
+AUDIT_LOG = "pagewire.audit-log"
 INFO_TTL = 2.0  # seconds until a reader notices by itself that another index was promoted
 FORMAT = 2  # of what is in an index; counts up when older software must not touch it
 NO_AUTO_CREATE = "pagewire-no-auto-create"  # the index template that says so
@@ -263,6 +265,14 @@ class Indexes:
     async def ensure_outcomes(self) -> None:
         """The one index of what became of all sites' questions."""
         await self._ensure("007_outcomes.json", OUTCOMES)
+
+    async def ensure_keys(self) -> None:
+        """The one index of the keys that were made while the system runs."""
+        await self._ensure("008_keys.json", KEYS)
+
+    async def ensure_audit_log(self) -> None:
+        """The one index of all acts."""
+        await self._ensure("009_audit_log.json", AUDIT_LOG)
 
     async def _ensure(self, file: str, name: str) -> None:
         # A bulk delete with an external version would create the index it names: none of ours is made like that.

@@ -24,18 +24,18 @@ def routes() -> APIRouter:
     add_assets(router, files("gateway.console") / "static", "/console/static")
     for module in SCREENS:
         router.include_router(module.router)
-    router.include_router(_others)
+    router.include_router(others)
     return router
 
 
-_others = APIRouter(route_class=ConsoleRoute)
+others = APIRouter(route_class=ConsoleRoute)
 
 
-@_others.get("/console")
+@others.get("/console")
 async def without_slash() -> RedirectResponse:
     return RedirectResponse(HOME, 308)
 
 
-@_others.get("/console/{path:path}")
+@others.get("/console/{path:path}")
 async def elsewhere(view: SignedIn, path: str) -> None:
     raise Problem(404, "not-found", "no such page")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from typing import Annotated
 
-import structlog
 from fastapi import APIRouter, Depends, Query, Response
 from fastapi.responses import RedirectResponse
 
@@ -13,8 +12,6 @@ from gateway.console.view import ConsoleRoute, Operator, form_of
 from gateway.edge.problems import Problem
 from gateway.operators.letters import LETTER, Filter, letter_id
 from schemas.letters import UNREADABLE
-
-log = structlog.get_logger(__name__)
 
 SHOWN = 100  # letters, the newest
 BADGES = {"open": "bad", "parked": "fair"}
@@ -50,6 +47,6 @@ async def redrive_letter(view: Operator, id: LetterId) -> Response:
     form = await form_of(view)
     if form.get("sure") != "yes":
         raise Problem(422, "not-confirmed", "sure: tick the box to send the message again")
-    await view.edge.ports.letters.redrive(id)
-    log.info("console: dead letter redriven", letter=id, key=view.caller.name)
+    async with view.edge.act(view.caller, "letters.redrive", target=id, via="console"):
+        await view.edge.ports.letters.redrive(id)
     return RedirectResponse(f"/console/dlq/{id}", 303)

@@ -21,9 +21,9 @@ router = APIRouter(prefix="/console", include_in_schema=False, route_class=Conso
 
 @router.get("/")
 async def overview(view: OnSite) -> Response:
-    """Stages are those of all sites: keys of one site see what is wrong with theirs."""
+    """Stages are those of all sites: whoever does not operate them sees what is wrong with the site."""
     assert view.caller is not None
-    everything = view.caller.site is None
+    everything = view.caller.operates
     status, days = await asyncio.gather(view.edge.ports.status.status(), _days(view))
     mine = next((site for site in status.sites if site.site == view.site), None)
     away = [name for name, there in (("Kafka", status.kafka), ("Elasticsearch", status.elasticsearch)) if not there]

@@ -15,20 +15,17 @@ from functools import cached_property
 from typing import Annotated, Any, get_args
 from urllib.parse import urlencode
 
-import structlog
 from fastapi import APIRouter, Query, Response
 from fastapi.responses import RedirectResponse
 from pydantic import ValidationError
 
-from gateway.console.view import ConsoleRoute, OnSite, View, form_of
+from gateway.console.view import ConsoleRoute, Editor, View, form_of
 from gateway.edge.problems import Problem, invalid
 from gateway.operators.trials import compared, models
 from schemas.answer import Citation
 from schemas.example import MAX_SOURCE, MAX_SOURCES, NewExample, WorkedExample
 from schemas.query import Source
 from schemas.trial import MAX_EXAMPLES, MAX_TRIALS, TrialOrder, TrialReport, TrialResult, TrialStrategy
-
-log = structlog.get_logger(__name__)
 
 LETTERS = "ABC"
 STRATEGIES = get_args(TrialStrategy)
@@ -42,7 +39,7 @@ router = APIRouter(prefix="/console", include_in_schema=False, route_class=Conso
 
 @router.get("/playground")
 async def show_form(
-    view: OnSite,
+    view: Editor,
     again: Annotated[str, Query(max_length=64, description="Id of a logged question.")] = "",
     kept: Annotated[str, Query(pattern=r"^[\w-]{0,64}$", description="Id of the example that was kept last.")] = "",
 ) -> Response:
@@ -57,7 +54,7 @@ async def show_form(
 
 
 @router.post("/playground")
-async def try_out(view: OnSite) -> Response:
+async def try_out(view: Editor) -> Response:
     """Ask, or show the form with a column more or less."""
     assert view.caller is not None
     form = _lines(await form_of(view, limit=MAX_FORM))
@@ -81,7 +78,7 @@ async def try_out(view: OnSite) -> Response:
 
 
 @router.post("/playground/example")
-async def keep_example(view: OnSite) -> Response:
+async def keep_example(view: Editor) -> Response:
     """Keep an answer, as it was edited, as an example of a good one."""
     assert view.caller is not None
     form = _lines(await form_of(view, limit=MAX_EXAMPLE_FORM))
@@ -97,8 +94,8 @@ async def keep_example(view: OnSite) -> Response:
         raise invalid(err.errors(include_input=False, include_url=False)) from None
     site = view.edge.settings.site(view.site)
     example = WorkedExample.of(new, view.site, site.languages[0], datetime.now(UTC))
-    await view.edge.ports.examples.put(example)
-    log.info("console: example kept", site=view.site, example=example.id, key=view.caller.name)
+    async with view.edge.act(view.caller, "examples.put", view.site, example.id, via="console"):
+        await view.edge.ports.examples.put(example)
     return RedirectResponse(f"/console/playground?{urlencode({'site': view.site, 'kept': example.id})}", 303)
 
 

@@ -1,4 +1,4 @@
-"""Signing in to the console by a key with the scope `admin`, and out."""
+"""Signing in to the console by a key that may look, and out."""
 
 from __future__ import annotations
 

@@ -26,6 +26,7 @@ from gateway.edge.problems import Problem, invalid, problem_of
 from gateway.edge.trace import trace_id
 from gateway.site.pages import preferred
 from pipelines.runtime.errors import PagewireError
+from schemas.access_key import Scope
 
 HOME = "/console/"
 SIGN_IN = "/console/sign-in"
@@ -41,11 +42,12 @@ CSP = (
 
 @dataclass(frozen=True)
 class Screen:
-    """An entry of the navigation. `operators`: shown to keys for all sites alone."""
+    """An entry of the navigation. `operators`: shown to those alone who may do what concerns all sites."""
 
     name: str  # in words.yaml
     path: str
     operators: bool = False
+    scope: Scope = "view"  # that it takes
 
 
 NAVIGATION = (
@@ -53,7 +55,7 @@ NAVIGATION = (
     Screen("questions", "/console/questions"),
     Screen("gaps", "/console/gaps"),
     Screen("one-page", "/console/page"),
-    Screen("playground", "/console/playground"),
+    Screen("playground", "/console/playground", scope="edit"),
     Screen("dead-letters-title", "/console/dlq", operators=True),
 )
 
@@ -82,8 +84,10 @@ class View:
 
     @property
     def navigation(self) -> list[Screen]:
-        everything = self.caller is not None and self.caller.site is None
-        return [screen for screen in NAVIGATION if everything or not screen.operators]
+        caller = self.caller
+        if caller is None:
+            return []
+        return [each for each in NAVIGATION if caller.may(each.scope) and (caller.operates or not each.operators)]
 
     @property
     def form_token(self) -> str:
@@ -92,7 +96,7 @@ class View:
     def on(self, site: str) -> View:
         """The same, looking at a site. Raises: Problem: 403. UnknownSite."""
         assert self.caller is not None
-        allow(self.caller, "admin", site)
+        allow(self.caller, "view", site)
         self.edge.settings.site(site)
         return replace(self, site=site)
 
@@ -163,8 +167,15 @@ async def on_site(
     return view.on(site or view.sites[0])
 
 
+async def editor(view: Annotated[View, Depends(on_site)]) -> View:
+    """Whoever may change what belongs to the site. Raises: SignInFirst. Problem: 403. UnknownSite."""
+    assert view.caller is not None
+    allow(view.caller, "edit", view.site)
+    return view
+
+
 async def operator(view: Annotated[View, Depends(signed_in)]) -> View:
-    """Whoever may look at all sites. Raises: SignInFirst. Problem: 403."""
+    """Whoever may do what concerns all sites. Raises: SignInFirst. Problem: 403."""
     assert view.caller is not None
     allow(view.caller, "admin", None)
     return view
@@ -173,6 +184,7 @@ async def operator(view: Annotated[View, Depends(signed_in)]) -> View:
 AnyView = Annotated[View, Depends(view_of)]
 SignedIn = Annotated[View, Depends(signed_in)]
 OnSite = Annotated[View, Depends(on_site)]
+Editor = Annotated[View, Depends(editor)]
 Operator = Annotated[View, Depends(operator)]
 
 

@@ -70,7 +70,12 @@ async def delete(
     """Delete a conversation for good, feedback and its words in the question log included. Stops its answer when under
     way."""
     edge.count("conversation", request, caller)
-    await forget(edge, owner_of(caller, site), conversation_id)
+    owner = owner_of(caller, site)
+    if caller.visitor is not None:  # who tidies up their own is no business of the audit log
+        await forget(edge, owner, conversation_id)
+    else:
+        async with edge.act(caller, "conversations.erase", site, edge.pseudonyms.of(site, conversation_id)):
+            await forget(edge, owner, conversation_id)
     return Response(status_code=204)
 
 

@@ -27,9 +27,10 @@ async def forget_me(site: str, caller: MayChat, edge: TheEdge, request: Request)
         raise Problem(403, "forbidden", "for visitors; with a key delete conversations one by one")
     edge.count("conversation", request, caller)
     owner = owner_of(caller, site)
-    await _forget_all(edge, owner)
-    await sleep(LISTED_WITHIN)
-    await _forget_all(edge, owner)
+    async with edge.act(caller, "visitors.erase", site):
+        await _forget_all(edge, owner)
+        await sleep(LISTED_WITHIN)
+        await _forget_all(edge, owner)
     return Response(status_code=204)
 
 

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import hmac
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from hashlib import sha256
 
 from pydantic import SecretStr
 
 from gateway.edge.tokens import VisitorTokens
-from wiring.settings import KeySettings, Scope
+from schemas.access_key import INCLUDED, KeptKey, Scope, digest_of
+from wiring.settings import KeySettings
 
 EVERY_SCOPE: frozenset[Scope] = frozenset({"ingest", "chat", "admin"})
 VISITOR_SCOPES: frozenset[Scope] = frozenset({"chat"})
@@ -29,21 +29,42 @@ class Caller:
     visitor: str | None = None
     groups: tuple[str, ...] = ()
 
+    def may(self, scope: Scope) -> bool:
+        """Whether it has the scope, or one that includes it."""
+        return any(scope == own or scope in INCLUDED.get(own, ()) for own in self.scopes)
+
+    @property
+    def operates(self) -> bool:
+        """Whether it may do what concerns all sites."""
+        return self.site is None and self.may("admin")
+
 
 class Keys:
-    """Everything a bearer value may be."""
+    """Everything a bearer value may be.
 
-    def __init__(self, admin: SecretStr, keys: Iterable[KeySettings], tokens: VisitorTokens) -> None:
+    Args:
+        admin, keys: as settings have them; good as long as this process runs.
+        made: those that were made while the system runs, and are good at this moment.
+    """
+
+    def __init__(
+        self,
+        admin: SecretStr,
+        keys: Iterable[KeySettings],
+        tokens: VisitorTokens,
+        made: Callable[[], Sequence[KeptKey]],
+    ) -> None:
         bootstrap = Caller(name="admin", scopes=EVERY_SCOPE, site=None)
-        self._known = [(digest_of(admin.get_secret_value()), bootstrap)] + [
+        self._set = [(digest_of(admin.get_secret_value()), bootstrap)] + [
             (key.sha256, Caller(key.name, frozenset(key.scopes), key.site, groups=key.groups)) for key in keys
         ]
+        self._made = made
         self._tokens = tokens
 
     def caller(self, bearer: str) -> Caller | None:
         """Whom `bearer` speaks for; None when nobody. Every key is compared, in constant time."""
         digest = digest_of(bearer)
-        matches = [caller for known, caller in self._known if hmac.compare_digest(known, digest)]
+        matches = [caller for known, caller in self._known() if hmac.compare_digest(known, digest)]
         if matches:
             return matches[0]
         visitor = self._tokens.verify(bearer)
@@ -53,10 +74,12 @@ class Keys:
 
     def marked(self, mark: str, mark_of: Callable[[str], str]) -> Caller | None:
         """The program for whose key `mark_of` makes this mark out of the digest; None when there is none (any more)."""
-        matches = [caller for known, caller in self._known if hmac.compare_digest(mark_of(known), mark)]
+        matches = [caller for known, caller in self._known() if hmac.compare_digest(mark_of(known), mark)]
         return matches[0] if matches else None
 
-
-def digest_of(key: str) -> str:
-    """SHA-256 in hex, as pagewire.yaml has it."""
-    return sha256(key.encode("utf-8", "replace")).hexdigest()
+    def _known(self) -> list[tuple[str, Caller]]:
+        """All keys that are good at this moment, each by its digest."""
+        made = [
+            (key.sha256, Caller(key.name, frozenset(key.scopes), key.site, groups=key.groups)) for key in self._made()
+        ]
+        return self._set + made

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from typing import Annotated, cast
 
@@ -20,8 +21,11 @@ from gateway.edge.tokens import VisitorTokens
 from gateway.ports import Ports
 from pipelines.conversations.conversations import Conversations
 from pipelines.conversations.turns import ConversationOwner
+from pipelines.operate.audit_log import Act
+from schemas.access_key import Scope
+from schemas.audit_log import Via
 from schemas.query import Question
-from wiring.settings import Scope, Settings
+from wiring.settings import Settings
 
 
 @dataclass(frozen=True)
@@ -56,6 +60,12 @@ class Edge:
         self.count("ask", request, caller)
         if caller.visitor is not None:
             self.budgets.spend(site)
+
+    def act(
+        self, caller: Caller, action: str, site: str | None = None, target: str = "", via: Via = "http"
+    ) -> AbstractAsyncContextManager[Act]:
+        """What is done in the context is noted in the audit log, whatever comes of it."""
+        return self.ports.audit_log.act("visitor" if caller.visitor else caller.name, via, action, site, target)
 
     def logged(self, question: Question) -> Question:
         """The question as it is sent: the log knows its conversation under another name."""
@@ -118,7 +128,7 @@ def may(scope: Scope, *, any_site: bool = False) -> Callable[..., Awaitable[Call
 
 def allow(caller: Caller, scope: Scope, site: str | None) -> None:
     """Let a caller with `scope` for `site` (None: something that is of no site) pass. Raises: Problem: 403."""
-    if scope not in caller.scopes:
+    if not caller.may(scope):
         raise _forbidden(f"needs the scope {scope!r}", scope)
     if caller.site is not None and caller.site != site:
         raise _forbidden(f"this key is for the site {caller.site!r}", scope)
@@ -138,4 +148,6 @@ TheEdge = Annotated[Edge, Depends(edge_of)]
 MayChat = Annotated[Caller, Security(may("chat"), scopes=("chat",))]
 MayChatSomewhere = Annotated[Caller, Security(may("chat", any_site=True), scopes=("chat",))]
 MayIngest = Annotated[Caller, Security(may("ingest"), scopes=("ingest",))]
-MayAdmin = Annotated[Caller, Security(may("admin"), scopes=("admin",))]
+MayView = Annotated[Caller, Security(may("view"), scopes=("view",))]
+MayEdit = Annotated[Caller, Security(may("edit"), scopes=("edit",))]
+MayAdmin = Annotated[Caller, Security(may("admin"), scopes=("admin",))]  # where the path has no site: of all sites

@@ -3,7 +3,7 @@
     <Unix seconds of its end>.<mark of the key>.<random>.<signature>
 
 The mark is a keyed hash of the key's digest: whoever reads the cookie learns nothing about the key, and a key that is
-taken out of the settings ends its sessions with it.
+revoked, expires or is taken out of the settings ends its sessions with it.
 """
 
 from __future__ import annotations
@@ -16,7 +16,8 @@ from hashlib import sha256
 
 from pydantic import SecretStr
 
-from gateway.edge.auth import Caller, Keys, digest_of
+from gateway.edge.auth import Caller, Keys
+from schemas.access_key import digest_of
 
 LIFE = 8 * 3600  # seconds: a working day
 NONCE_BYTES = 12  # two sessions of one key have forms of their own
@@ -32,9 +33,9 @@ class Sessions:
         self._clock = clock
 
     def begin(self, key: str) -> str | None:
-        """A cookie for the holder of a key with the scope `admin`; None for anybody else."""
+        """A cookie for the holder of a key that may look (`view`, `edit`, `admin`); None for anybody else."""
         caller = self._keys.caller(key)
-        if caller is None or "admin" not in caller.scopes:
+        if caller is None or not caller.may("view"):
             return None
         said = f"{int(self._clock()) + LIFE}.{self._mark(digest_of(key))}.{secrets.token_hex(NONCE_BYTES)}"
         return f"{said}.{self._sign('session', said)}"
@@ -49,7 +50,7 @@ class Sessions:
         if int(end) <= self._clock():
             return None
         caller = self._keys.marked(mark, self._mark)
-        return caller if caller is not None and "admin" in caller.scopes else None
+        return caller if caller is not None and caller.may("view") else None
 
     def form_token(self, cookie: str) -> str:
         """What a form of this session carries, so that no other website can send one."""

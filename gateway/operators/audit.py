@@ -34,4 +34,5 @@ async def audit(
 async def repair(caller: MayAdmin, edge: TheEdge, site: str, request: Request) -> RepairReport:
     """Audit the live index, repair it from the log, and audit again; 409 while one runs or when the log may be lost."""
     order = parse(RepairOrder, await read_body(request, MAX_ORDER))
-    return await edge.ports.audits.repair(site, force=order.force)
+    async with edge.act(caller, "index.repair", site, "force" if order.force else ""):
+        return await edge.ports.audits.repair(site, force=order.force)

@@ -7,7 +7,7 @@ from typing import Annotated
 from fastapi import APIRouter, Query, Response
 from pydantic import AwareDatetime
 
-from gateway.edge.edge import MayAdmin, TheEdge
+from gateway.edge.edge import MayView, TheEdge
 from pipelines.query.log.gap_reports import UnderWay
 from pipelines.query.log.gaps import KEPT, most_asked, most_missed
 from schemas.gaps import GapReport, GapsUnderWay
@@ -21,7 +21,7 @@ router = APIRouter(prefix="/v1/admin/sites/{site}", tags=["operations"])
 @router.get("/gaps", response_model=GapReport, responses={202: {"model": GapsUnderWay}})
 async def list_gaps(
     site: str,
-    caller: MayAdmin,
+    caller: MayView,
     edge: TheEdge,
     days: Annotated[float, Query(gt=0, le=MAX_DAYS, description="Length of the period.")] = 30,
     until: Annotated[AwareDatetime | None, Query(alias="to", description="Its end; default: now.")] = None,

@@ -85,27 +85,31 @@ async def redrive_letter(caller: MayAdmin, edge: TheEdge, id: LetterId, request:
     """Send the message again to where it failed; with `value` in the body, that message in its place."""
     body = await read_body(request, MAX_EDIT)
     value = parse(Redrive, body).value if body else None
-    return await edge.ports.letters.redrive(id, None if value is None else json.dumps(value).encode())
+    async with edge.act(caller, "letters.redrive" if value is None else "letters.edit", target=id):
+        return await edge.ports.letters.redrive(id, None if value is None else json.dumps(value).encode())
 
 
 @router.delete(LETTER)
 async def drop_letter(caller: MayAdmin, edge: TheEdge, id: LetterId) -> DeadLetterSummary:
     """Settle a dead letter without working on it."""
-    return await edge.ports.letters.drop(id)
+    async with edge.act(caller, "letters.drop", target=id):
+        return await edge.ports.letters.drop(id)
 
 
 @router.post("/dlq:redrive", openapi_extra=request_body(DeadLetterFilter))
 async def redrive_letters(caller: MayAdmin, edge: TheEdge, request: Request) -> DeadLetterCounts:
     """Redrive all open dead letters that fit the filter; `{}` is all."""
     wanted = parse(DeadLetterFilter, await read_body(request, MAX_FILTER))
-    return await _last(edge.ports.letters.redrive_all(wanted))
+    async with edge.act(caller, "letters.redrive", wanted.site, wanted.said()):
+        return await _last(edge.ports.letters.redrive_all(wanted))
 
 
 @router.post("/dlq:drop", openapi_extra=request_body(DeadLetterFilter))
 async def drop_letters(caller: MayAdmin, edge: TheEdge, request: Request) -> DeadLetterCounts:
     """Settle all open dead letters that fit the filter without working on them; `{}` is all."""
     wanted = parse(DeadLetterFilter, await read_body(request, MAX_FILTER))
-    return await _last(edge.ports.letters.drop_all(wanted))
+    async with edge.act(caller, "letters.drop", wanted.site, wanted.said()):
+        return await _last(edge.ports.letters.drop_all(wanted))
 
 
 async def _last(progress: AsyncGenerator[DeadLetterCounts, None]) -> DeadLetterCounts:

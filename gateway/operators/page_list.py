@@ -6,7 +6,7 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query
 
-from gateway.edge.edge import MayAdmin, TheEdge
+from gateway.edge.edge import MayView, TheEdge
 from schemas.http import PageList
 
 MOST_LISTED = 1_000
@@ -17,7 +17,7 @@ router = APIRouter(prefix="/v1/admin/sites/{site}", tags=["operations"])
 @router.get("/pages")
 async def list_pages(
     site: str,
-    caller: MayAdmin,
+    caller: MayView,
     edge: TheEdge,
     url: Annotated[str, Query(max_length=2_000, description="Only pages of this address; with or without host.")] = "",
     after: Annotated[str, Query(max_length=4_000, description="`next` of the answer before.")] = "",

@@ -10,7 +10,7 @@ from fastapi import APIRouter, Depends, Header, Path, Query, Response
 from fastapi.responses import StreamingResponse
 from pydantic import AwareDatetime, ValidationError
 
-from gateway.edge.edge import MayAdmin, TheEdge
+from gateway.edge.edge import MayView, TheEdge
 from gateway.edge.problems import Problem, invalid
 from pipelines.query.log.listing import csv_lines, ndjson_lines, pages
 from pipelines.query.log.ports import QuestionReader
@@ -56,7 +56,7 @@ Filter = Annotated[QuestionFilter, Depends(query_filter)]
 )
 async def list_questions(
     site: str,
-    caller: MayAdmin,
+    caller: MayView,
     edge: TheEdge,
     wanted: Filter,
     limit: Annotated[int, Query(ge=1, le=MAX_LISTED, description="Of JSON; CSV and NDJSON have all that fit.")] = 100,
@@ -78,7 +78,7 @@ async def list_questions(
 
 @router.get("/questions/{request_id}")
 async def show_question(
-    site: str, request_id: Annotated[RequestId, Path()], caller: MayAdmin, edge: TheEdge
+    site: str, request_id: Annotated[RequestId, Path()], caller: MayView, edge: TheEdge
 ) -> LoggedQuestion:
     """One question: what was found for it, how sure that was, what it cost, and what its visitor thought."""
     found = await edge.ports.questions.get(site, request_id)

@@ -36,25 +36,32 @@ async def show_rebuild(site: str, generation: Number, caller: MayAdmin, edge: Th
 @router.post("/rebuilds", status_code=202, openapi_extra=request_body(RebuildOrder))
 async def start_rebuild(site: str, caller: MayAdmin, edge: TheEdge, request: Request) -> Generation:
     """Begin a rebuild in a process of its own, or go on with one that was stopped. It ends with the gateway."""
-    return await edge.ports.rebuilds.start(site, parse(RebuildOrder, await read_body(request, MAX_ORDER)))
+    order = parse(RebuildOrder, await read_body(request, MAX_ORDER))
+    async with edge.act(caller, "rebuild.start", site) as act:
+        begun = await edge.ports.rebuilds.start(site, order)
+        act.target = begun.index
+    return begun
 
 
 @router.post(GENERATION + "/promote", response_model=Generation, responses=LIVE)
 async def promote_rebuild(site: str, generation: Number, caller: MayAdmin, edge: TheEdge) -> Response:
     """Make a verified generation live; the answer is what is live then."""
-    return _live(await edge.ports.rebuilds.promote(site, generation))
+    async with edge.act(caller, "rebuild.promote", site, str(generation)):
+        return _live(await edge.ports.rebuilds.promote(site, generation))
 
 
 @router.post("/rebuilds:rollback", response_model=Generation, responses=LIVE)
 async def roll_back(site: str, caller: MayAdmin, edge: TheEdge) -> Response:
     """Make the previous generation live again; the answer is what is live then."""
-    return _live(await edge.ports.rebuilds.rollback(site))
+    async with edge.act(caller, "rebuild.rollback", site):
+        return _live(await edge.ports.rebuilds.rollback(site))
 
 
 @router.delete(GENERATION, status_code=204)
 async def discard_rebuild(site: str, generation: Number, caller: MayAdmin, edge: TheEdge) -> None:
     """Delete a generation that is not live."""
-    await edge.ports.rebuilds.discard(site, generation)
+    async with edge.act(caller, "rebuild.discard", site, str(generation)):
+        await edge.ports.rebuilds.discard(site, generation)
 
 
 def _live(generation: Generation | None) -> Response:

@@ -22,7 +22,7 @@ from gateway.chat.chat import new_question, whole
 from gateway.chat.sse import Patient
 from gateway.edge.auth import Caller
 from gateway.edge.bodies import parse, read_body
-from gateway.edge.edge import Edge, MayAdmin, TheEdge
+from gateway.edge.edge import Edge, MayEdit, TheEdge
 from gateway.edge.messages import message
 from gateway.edge.openapi import request_body
 from gateway.edge.problems import Problem, problem_of
@@ -41,7 +41,7 @@ router = APIRouter(prefix="/v1/admin/sites/{site}", tags=["operations"])
 
 
 @router.post("/trials", openapi_extra=request_body(TrialOrder))
-async def try_out(site: str, caller: MayAdmin, edge: TheEdge, request: Request) -> TrialReport:
+async def try_out(site: str, caller: MayEdit, edge: TheEdge, request: Request) -> TrialReport:
     """Ask a question under up to three settings at once, and see how each answer came about.
 
     Answered when the last of them is; one that fails says so in its place. Trials are no questions of visitors: no

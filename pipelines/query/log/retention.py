@@ -1,4 +1,4 @@
-"""Retention: what visitors said is deleted after the days that their site sets.
+"""Retention: what visitors said is deleted after the days that their site sets, the audit log after its own.
 
 A job of our own rather than Elasticsearch's lifecycle: that deletes whole indexes, all sites' together, and needs
 modules that the local engine does not have. Every log worker sweeps; what one has deleted the others do not find.
@@ -10,6 +10,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from datetime import datetime, timedelta
+from typing import Protocol
 
 import structlog
 
@@ -20,6 +21,14 @@ from pipelines.runtime.settings import Site
 logger = structlog.get_logger(__name__)
 
 PAUSE = 3_600.0  # seconds between sweeps: retention is counted in days
+
+
+class ExpiringWhole(Protocol):
+    """What is kept of all sites together (adapters.elastic.audit_log)."""
+
+    async def expire(self, before: datetime) -> int:
+        """Delete what is older; how many there were. Raises: Retryable."""
+        ...
 
 
 class Retention:
@@ -35,11 +44,15 @@ class Retention:
         outcomes: Expiring,
         conversations: Expiring,
         now: Callable[[], Awaitable[datetime]],
+        audit_log: ExpiringWhole,
+        audit_log_days: int,
     ) -> None:
         self._sites = sites
         self._outcomes = outcomes
         self._conversations = conversations
         self._now = now
+        self._audit_log = audit_log
+        self._audit_log_days = audit_log_days
         self._task: asyncio.Task[None] | None = None
 
     async def start(self) -> None:
@@ -61,6 +74,9 @@ class Retention:
             conversations = await self._conversations.expire(name, now - timedelta(days=kept.conversations))
             if outcomes or conversations:
                 logger.info("expired", site=name, outcomes=outcomes, conversations=conversations)
+
+        if acts := await self._audit_log.expire(now - timedelta(days=self._audit_log_days)):
+            logger.info("expired", audit_log=acts)
 
     async def _run(self) -> None:
         while True:

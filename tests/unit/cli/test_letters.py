@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
+from structlog.testing import capture_logs
 from typer.testing import CliRunner, Result
 
+from adapters.fake_audit_log import FakeAuditLog
 from cli import letters
 from cli.main import app
 from gateway.fakes import FakeLetters
+from pipelines.operate.audit_log import AuditLog
 from schemas.letters import DeadLetterSummary, LetterHeader, RevisionDiff
 from tests.making import NOON, letter
 from wiring.settings import Settings
@@ -21,7 +25,12 @@ FIRST, ODD = "cms.changes/0/1", "cms.changes/0/3"
 
 
 @pytest.fixture
-def kept(monkeypatch: pytest.MonkeyPatch) -> FakeLetters:
+def noted() -> FakeAuditLog:
+    return FakeAuditLog()
+
+
+@pytest.fixture
+def kept(monkeypatch: pytest.MonkeyPatch, noted: FakeAuditLog) -> Iterator[FakeLetters]:
     fake = FakeLetters(accepts=lambda value: b"corrected" in value)
     for made in (
         letter(1, message="title: too \x1b[31mred"),
@@ -42,10 +51,15 @@ def kept(monkeypatch: pytest.MonkeyPatch) -> FakeLetters:
         async def letters(self) -> FakeLetters:
             return fake
 
+        async def audit_log(self) -> AuditLog:
+            return AuditLog(noted, lambda: NOON)
+
+    monkeypatch.setattr(letters.logs, "configure", lambda settings: None)
     monkeypatch.setattr(letters, "Clients", FakeClients)
     monkeypatch.setattr(letters, "load", Settings)
     monkeypatch.setattr(letters, "LOOK_EVERY", 0.0)
-    return fake
+    with capture_logs():  # else structlog, which nobody has configured here, prints
+        yield fake
 
 
 def run(*arguments: str, answer: str = "") -> Result:
@@ -193,3 +207,23 @@ def test_without_an_editor_a_file_is_wanted(kept: FakeLetters, monkeypatch: pyte
     assert (result.exit_code, "--file" in result.stderr) == (2, True)
     monkeypatch.setenv("VISUAL", "no-such-editor --wait")
     assert run("edit", FIRST).exit_code == 2
+
+
+def test_what_changes_letters_is_noted_with_who_did_it(
+    kept: FakeLetters, noted: FakeAuditLog, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr("getpass.getuser", lambda: "alice")
+    file = tmp_path / "message.json"
+    file.write_text('{"corrected": true}')
+    run("list")
+    run("edit", FIRST, "--file", str(file))
+    run("drop", ODD)
+    run("drop", ODD)
+    run("redrive", "--all", "--site", "lake", "--yes")
+    told = [(entry.who, entry.via, entry.action, entry.site, entry.target, entry.code) for entry in noted.kept]
+    assert told == [
+        ("alice", "command", "letters.edit", None, FIRST, ""),
+        ("alice", "command", "letters.drop", None, ODD, ""),
+        ("alice", "command", "letters.drop", None, ODD, "letter-handled"),
+        ("alice", "command", "letters.redrive", "lake", '{"site":"lake"}', ""),
+    ]

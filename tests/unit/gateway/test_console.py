@@ -161,14 +161,14 @@ def test_sessions_end_with_their_time_and_with_their_key(settings: Settings) -> 
     assert settings.admin_key is not None
     now = 1_000_000.0
     tokens = VisitorTokens(settings.admin_key, 60)
-    keys = Keys(settings.admin_key, settings.keys, tokens)
+    keys = Keys(settings.admin_key, settings.keys, tokens, list)
     sessions = Sessions(settings.admin_key, keys, lambda: now)
     cookie = sessions.begin(EVERYTHING_TOWN)
     assert cookie is not None
     caller = sessions.caller(cookie)
     assert caller is not None
     assert (caller.name, caller.site) == ("webmaster", "town")
-    without = Sessions(settings.admin_key, Keys(settings.admin_key, (), tokens), lambda: now)
+    without = Sessions(settings.admin_key, Keys(settings.admin_key, (), tokens, list), lambda: now)
     assert without.caller(cookie) is None
     end, mark, rest = cookie.split(".", 2)
     for altered in (f"{int(end) + 1}.{mark}.{rest}", cookie[:-1], f"{cookie}0", "", "...", "ä"):

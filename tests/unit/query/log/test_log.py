@@ -8,10 +8,12 @@ from datetime import datetime, timedelta
 import pytest
 
 from adapters.elastic.client import ElasticsearchDown
+from adapters.fake_audit_log import FakeAuditLog
 from adapters.fake_outcomes import FakeOutcomes
 from gateway.fake_conversations import FakeConversations
 from pipelines.conversations.conversations import VersionedConversation
 from pipelines.conversations.turns import ConversationOwner, begun
+from pipelines.operate.audit_log import AuditLog
 from pipelines.query.log.handler import log_handler
 from pipelines.query.log.retention import Retention
 from pipelines.runtime.record import Record
@@ -61,9 +63,25 @@ async def test_each_site_keeps_what_was_said_for_its_own_days(
     async def moved() -> datetime:
         return NOON + timedelta(days=days)
 
-    await Retention(SITES, outcomes, conversations, moved).sweep()
+    await Retention(SITES, outcomes, conversations, moved, FakeAuditLog(), 365).sweep()
     assert sorted(site for site, _ in outcomes.kept) == questions
     assert sorted(owner.site for owner, _ in conversations.kept) == talks
+
+
+async def test_the_audit_log_is_kept_for_its_own_days() -> None:
+    acts = FakeAuditLog()
+    log = AuditLog(acts, lambda: NOON)
+    async with log.act("admin", "http", "keys.revoke", target="webmaster"):
+        pass
+
+    async def sweep(days: float) -> int:
+        async def moved() -> datetime:
+            return NOON + timedelta(days=days)
+
+        await Retention({}, FakeOutcomes(), FakeConversations(), moved, acts, 30).sweep()
+        return len(acts.kept)
+
+    assert [await sweep(days) for days in (29.9, 30.1)] == [1, 0]
 
 
 async def test_a_sweep_that_did_not_get_through_is_made_again(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -76,7 +94,7 @@ async def test_a_sweep_that_did_not_get_through_is_made_again(monkeypatch: pytes
         asked.set()
         return NOON + timedelta(days=400)
 
-    retention = Retention(SITES, outcomes, conversations, now)
+    retention = Retention(SITES, outcomes, conversations, now, FakeAuditLog(), 365)
     await retention.start()
     async with asyncio.timeout(5):
         await asked.wait()

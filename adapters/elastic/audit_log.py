@@ -1,0 +1,62 @@
+"""The audit log: a document per act, in one index of all sites. Entries are created, never written again."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+from elasticsearch import AsyncElasticsearch, NotFoundError
+
+from adapters.elastic.client import explained
+from adapters.elastic.expiry import expire
+from adapters.elastic.indexes import AUDIT_LOG, Indexes
+from schemas.audit_log import AuditEntry, AuditFilter, AuditLogPage
+
+
+class ElasticAuditLog:
+    """`pagewire.audit-log`, a pipelines.operate.audit_log.AuditStore. One per process."""
+
+    def __init__(self, es: AsyncElasticsearch, indexes: Indexes) -> None:
+        self._es = es
+        self._indexes = indexes
+        self._there = False
+
+    async def put(self, entry: AuditEntry) -> None:
+        """Readers see it within a second. Raises: ElasticsearchDown."""
+        if not self._there:
+            await self._indexes.ensure_audit_log()
+            self._there = True
+        searched = entry.model_dump(mode="json", include={"id", "at", "who", "action", "site"})
+        with explained("writing the audit log"):
+            await self._es.create(index=AUDIT_LOG, id=entry.id, document=searched | {"entry": entry.dumped()})
+
+    async def find(self, wanted: AuditFilter, limit: int, after: str | None = None) -> AuditLogPage:
+        """The newest first. Raises: ElasticsearchDown."""
+        with explained("reading the audit log"):
+            try:
+                answer = await self._es.search(
+                    index=AUDIT_LOG,
+                    query=_query(wanted),
+                    sort=[{"id": "desc"}],
+                    size=limit + 1,  # one more tells whether there are more
+                    search_after=[after] if after else None,
+                )
+            except NotFoundError:  # nobody has done anything
+                return AuditLogPage(entries=())
+        entries = [AuditEntry.stored(hit["_source"]["entry"]) for hit in answer["hits"]["hits"]]
+        more = len(entries) > limit
+        return AuditLogPage(entries=tuple(entries[:limit]), next=entries[limit - 1].id if more else None)
+
+    async def expire(self, before: datetime) -> int:
+        """Delete what is older. Returns: how many. Raises: ElasticsearchDown."""
+        return await expire(self._es, AUDIT_LOG, {"range": {"at": {"lt": before.isoformat()}}})
+
+
+def _query(wanted: AuditFilter) -> dict[str, Any]:
+    filters: list[dict[str, Any]] = [
+        {"term": {name: value}} for name in ("who", "action", "site") if (value := getattr(wanted, name)) is not None
+    ]
+    period = {"gte": wanted.since, "lt": wanted.until}
+    if limits := {name: at.isoformat() for name, at in period.items() if at is not None}:
+        filters.append({"range": {"at": limits}})
+    return {"bool": {"filter": filters}}

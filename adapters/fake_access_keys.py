@@ -1,0 +1,33 @@
+"""The in-memory sibling of adapters.elastic.access_keys."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from schemas.access_key import KeptKey
+
+
+class FakeKeyStore:
+    """Keeps them in memory. `error`: it is away."""
+
+    def __init__(self) -> None:
+        self.kept: dict[str, KeptKey] = {}
+        self.error: Exception | None = None
+        self.looked = 0  # times
+
+    async def all(self) -> Sequence[KeptKey]:
+        self.looked += 1
+        self._there()
+        return list(self.kept.values())
+
+    async def add(self, key: KeptKey) -> bool:
+        self._there()
+        return self.kept.setdefault(key.name, key) is key
+
+    async def remove(self, name: str) -> bool:
+        self._there()
+        return self.kept.pop(name, None) is not None
+
+    def _there(self) -> None:
+        if self.error is not None:
+            raise self.error

@@ -1,0 +1,62 @@
+"""`pagewire audit-log`: who changed what, and when."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Annotated
+
+import typer
+
+from cli.output import explained, out, print_json, rows, table
+from cli.times import point
+from schemas.audit_log import AuditEntry, AuditFilter, AuditLogPage
+from wiring.clients import Clients
+from wiring.settings_file import load
+
+MAX_LISTED = 10_000
+
+
+def audit_log(
+    since: Annotated[str | None, typer.Option(help="Done since then: 2h, 30d, or an ISO 8601 time.")] = None,
+    until: Annotated[str | None, typer.Option(help="Done before, written as `--since`.")] = None,
+    who: Annotated[str | None, typer.Option(help="Only this key, `visitor`, or this user of a machine.")] = None,
+    action: Annotated[str | None, typer.Option(help="Only this, for example keys.revoke.")] = None,
+    site: Annotated[str | None, typer.Option(help="Only what concerns this site alone.")] = None,
+    limit: Annotated[int, typer.Option(min=1, max=MAX_LISTED, help="So many at most; the newest.")] = 100,
+    json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Who changed what, when and with what outcome: keys, dead letters, examples, rebuilds, repairs, erasures. To
+    compare an index with the change log: `pagewire audit`.
+
+    Example: pagewire audit-log --since 7d --action keys.revoke
+    """
+    with explained():
+        begin, end = point("--since", since), point("--until", until)
+        wanted = AuditFilter(since=begin, until=end, who=who, action=action, site=site)
+        found = asyncio.run(_find(wanted, limit))
+    if json:
+        print_json(found)
+        return
+    columns = ("at", "who", "by", "action", "site", "target", "outcome", "trace")
+    out.print(rows(table(*columns), [_line(entry) for entry in found.entries]))
+    if found.next is not None:
+        out.print(f"\nthe newest {len(found.entries):,}; more with --limit", markup=False)
+
+
+async def _find(wanted: AuditFilter, limit: int) -> AuditLogPage:
+    async with Clients(load()) as clients:
+        return await (await clients.audit_log()).find(wanted, limit)
+
+
+def _line(entry: AuditEntry) -> tuple[object, ...]:
+    at = f"{entry.at.astimezone():%Y-%m-%d %H:%M:%S}"
+    return (
+        at,
+        entry.who,
+        entry.via,
+        entry.action,
+        entry.site,
+        entry.target,
+        entry.code or entry.outcome,
+        entry.trace_id,
+    )

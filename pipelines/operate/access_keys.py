@@ -1,0 +1,186 @@
+"""Keys that are made and revoked while the system runs: known to every gateway within seconds.
+
+    create, revoke ─▶ store ◀── look, every REFRESH seconds ── known ◀── every request, without waiting
+
+Where the store is away, the keys that were known last stay good: an outage must lock nobody out. A key's end is kept
+with it, so a key that expires does so in an outage, too.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Literal, Protocol
+
+import structlog
+
+from pipelines.runtime.errors import PagewireError, Permanent
+from schemas.access_key import CreatedKey, KeptKey, ListedKey, NewKey, Scope, digest_of, key_id
+
+log = structlog.get_logger(__name__)
+
+REFRESH = 5.0  # seconds between two looks: a key works, or stops working, everywhere within twice as many
+LOOK_TIMEOUT = 5.0  # seconds for one look
+MAX_KEYS = 1_000
+KEY_BYTES = 32  # 256 bits
+PREFIX = "pwk_"  # so that scanners for leaked secrets can tell what it is
+# The admin key's own name, and what callers without a key are called.
+RESERVED = frozenset({"admin", "visitor"})
+
+
+class KeyTaken(Permanent):
+    """Another key has this name."""
+
+    code = "key-taken"
+
+
+class TooManyKeys(Permanent):
+    """No more keys are kept; revoke those that nobody needs."""
+
+    code = "too-many-keys"
+
+
+class KeyInFile(Permanent):
+    """The key stands in pagewire.yaml: it is revoked by taking it out there."""
+
+    code = "key-in-file"
+
+
+class UnknownKey(Permanent):
+    """No key has this name or id."""
+
+    code = "unknown-key"
+
+
+class KeyStore(Protocol):
+    """Where they are kept (adapters.elastic.access_keys). All raise Retryable."""
+
+    async def all(self) -> Sequence[KeptKey]:
+        """The oldest first."""
+        ...
+
+    async def add(self, key: KeptKey) -> bool:
+        """False: there is one of this name."""
+        ...
+
+    async def remove(self, name: str) -> bool:
+        """False: there is none."""
+        ...
+
+
+@dataclass(frozen=True)
+class FiledKey:
+    """A key of pagewire.yaml."""
+
+    name: str
+    sha256: str
+    scopes: tuple[Scope, ...]
+    site: str | None
+    groups: tuple[str, ...]
+
+
+class AccessKeys:
+    """One per process. `filed`: the keys of pagewire.yaml; `now`: the time that all gateways go by."""
+
+    def __init__(self, store: KeyStore, filed: Iterable[FiledKey], now: Callable[[], datetime]) -> None:
+        self._store = store
+        self._filed = tuple(filed)
+        self._names = RESERVED | {key.name for key in self._filed}
+        self._now = now
+        self._known: tuple[KeptKey, ...] = ()
+        self._keeping: asyncio.Task[None] | None = None
+
+    def known(self) -> Sequence[KeptKey]:
+        """Those that were made and are good at this moment, as far as is known here."""
+        now = self._now()
+        return [key for key in self._known if key.name not in self._names and not key.over(now)]
+
+    async def create(self, new: NewKey, by: str) -> CreatedKey:
+        """Make a key; it works here at once.
+
+        Raises:
+            KeyTaken, TooManyKeys, Retryable.
+        """
+        if new.name in self._names:
+            where = "is a name of ours" if new.name in RESERVED else "stands in pagewire.yaml"
+            raise KeyTaken(f"{new.name!r} {where}; choose another name")
+        if len(await self._store.all()) >= MAX_KEYS:
+            raise TooManyKeys(f"there are {MAX_KEYS:,} keys already; revoke those that nobody needs")
+        secret = PREFIX + secrets.token_urlsafe(KEY_BYTES)
+        kept = KeptKey(**dict(new), sha256=digest_of(secret), created_at=self._now(), created_by=by)
+        if not await self._store.add(kept):
+            raise KeyTaken(f"there is a key {new.name!r} already; revoke it, or choose another name")
+        await self.look()
+        return CreatedKey(**dict(self._listed(kept)), key=secret)
+
+    async def revoke(self, name_or_id: str) -> ListedKey:
+        """Take a key away; here it stops working at once.
+
+        Raises:
+            UnknownKey, KeyInFile, Retryable.
+        """
+        kept = await self._store.all()
+        found = [key for key in kept if key.name == name_or_id] or [key for key in kept if key.id == name_or_id]
+        if found and await self._store.remove(found[0].name):
+            await self.look()
+            return self._listed(found[0])
+        if any(name_or_id in (key.name, key_id(key.sha256)) for key in self._filed):
+            raise KeyInFile("this key stands in pagewire.yaml: take it out there and start the gateways anew")
+        raise UnknownKey("no key has this name or id")
+
+    async def list(self) -> list[ListedKey]:
+        """Those of pagewire.yaml as well. Raises: Retryable."""
+        filed = [
+            ListedKey(
+                id=key_id(key.sha256),
+                name=key.name,
+                scopes=key.scopes,
+                site=key.site,
+                groups=key.groups,
+                kept_in="file",
+                state="good",
+            )
+            for key in self._filed
+        ]
+        return [*filed, *(self._listed(key) for key in await self._store.all())]
+
+    async def look(self) -> bool:
+        """Read them once; whether there was an answer. Those that are known stay until there is a new one."""
+        try:
+            async with asyncio.timeout(LOOK_TIMEOUT):
+                self._known = tuple(await self._store.all())
+        except (PagewireError, TimeoutError) as err:
+            log.warning("the keys cannot be read; those known last stay good", known=len(self._known), error=repr(err))
+            return False
+        return True
+
+    async def start(self) -> None:
+        """Look, and look again from time to time."""
+        await self.look()
+        self._keeping = asyncio.create_task(self._keep(), name="access keys")
+
+    async def aclose(self) -> None:
+        if self._keeping is not None:
+            self._keeping.cancel()
+            with suppress(asyncio.CancelledError):
+                await self._keeping
+
+    async def _keep(self) -> None:
+        while True:
+            await asyncio.sleep(REFRESH)
+            try:
+                await self.look()
+            except Exception:
+                log.exception("the keys cannot be read; those known last stay good")
+
+    def _listed(self, key: KeptKey) -> ListedKey:
+        state: Literal["good", "expired", "shadowed"] = "expired" if key.over(self._now()) else "good"
+        if key.name in self._names:
+            state = "shadowed"
+        told = dict(key)
+        del told["sha256"]
+        return ListedKey(**told, id=key.id, kept_in="store", state=state)

@@ -1,0 +1,89 @@
+"""The audit log: every act of an operator, an editor, a command is noted once it is over, whatever came of it.
+
+    act ─▶ a log line, in any case
+        └▶ store (append-only), if it is there
+
+The act does not depend on the log: where the store is away, the line in the process's log is all there is.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Protocol
+
+import structlog
+
+from pipelines.runtime.trace import trace_id
+from schemas.audit_log import ActOutcome, AuditEntry, AuditFilter, AuditLogPage, Via
+
+log = structlog.get_logger(__name__)
+
+KEEP_TIMEOUT = 3.0  # seconds that whoever acts waits for the store
+
+
+class AuditStore(Protocol):
+    """Where entries are kept (adapters.elastic.audit_log). All raise Retryable."""
+
+    async def put(self, entry: AuditEntry) -> None: ...
+
+    async def find(self, wanted: AuditFilter, limit: int, after: str | None = None) -> AuditLogPage:
+        """The newest first."""
+        ...
+
+
+@dataclass
+class Act:
+    """What is going on. Whoever acts may say the target when it is known."""
+
+    target: str = ""
+
+
+class AuditLog:
+    """Notes and reads acts. One per process; `now`: the time that all gateways go by."""
+
+    def __init__(self, store: AuditStore, now: Callable[[], datetime]) -> None:
+        self._store = store
+        self._now = now
+
+    @asynccontextmanager
+    async def act(
+        self, who: str, via: Via, action: str, site: str | None = None, target: str = ""
+    ) -> AsyncIterator[Act]:
+        """Note what is done in the context. Its errors go on as they are."""
+        act = Act(target)
+        code = ""
+        try:
+            yield act
+        except asyncio.CancelledError:
+            code = "stopped"
+            raise
+        except Exception as err:
+            code = str(getattr(err, "code", "internal"))
+            raise
+        finally:
+            await self._note(who, via, action, site, act.target, code)
+
+    async def find(self, wanted: AuditFilter, limit: int, after: str | None = None) -> AuditLogPage:
+        """The newest first. Raises: Retryable."""
+        return await self._store.find(wanted, limit, after)
+
+    async def _note(self, who: str, via: Via, action: str, site: str | None, target: str, code: str) -> None:
+        at = self._now()
+        outcome: ActOutcome = "failed" if code else "done"
+        said = {"who": who, "via": via, "action": action, "site": site, "target": target, "outcome": outcome}
+        log.info("audit", **said, code=code)
+        entry = AuditEntry.model_validate(
+            said
+            | {"id": f"{at.timestamp() * 1000:013.0f}-{secrets.token_hex(8)}", "at": at}
+            | {"code": code, "trace_id": trace_id.get()}
+        )
+        try:
+            async with asyncio.timeout(KEEP_TIMEOUT):
+                await self._store.put(entry)
+        except Exception as err:  # noqa: BLE001 - whatever it is: what was done is done, and stays so
+            log.warning("the audit log cannot be written; the line before this one is all there is", error=repr(err))

@@ -1,0 +1,87 @@
+"""Bearer keys that are made, listed and revoked while the system runs. Only their hashes are kept."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+from hashlib import sha256
+from typing import Annotated, Literal
+
+from pydantic import AwareDatetime, Field, StringConstraints
+
+from schemas.base import SiteId, Wire
+from schemas.page import Group
+
+Scope = Literal["ingest", "chat", "view", "edit", "admin"]
+# What a scope has with it. Changing pages and asking are for programs: nobody who looks after a site has them unasked.
+INCLUDED: Mapping[Scope, frozenset[Scope]] = {"edit": frozenset({"view"}), "admin": frozenset({"edit", "view"})}
+ID_LENGTH = 12  # hex digits of the hash: enough to name a key, and of no use to whoever wants to be let in
+
+KeyName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9](?:[A-Za-z0-9._-]{0,62}[A-Za-z0-9])?$")]
+KeyId = Annotated[str, StringConstraints(pattern=rf"^[0-9a-f]{{{ID_LENGTH}}}$")]
+Digest = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
+
+
+class NewKey(Wire):
+    """A key that is wanted."""
+
+    name: KeyName = Field(
+        description="For logs, lists and conversations: says whose key it is. No other key may have it."
+    )
+    scopes: tuple[Scope, ...] = Field(min_length=1, max_length=10, description="What the key may do.")
+    site: SiteId | None = Field(default=None, description="The one site it is good for; default: all.")
+    groups: tuple[Group, ...] = Field(
+        default=(), max_length=100, description="Access groups whose pages it may read, and may give to visitors."
+    )
+    expires_at: AwareDatetime | None = Field(default=None, description="When it stops being good; default: never.")
+
+
+class KeptKey(NewKey):
+    """A key as it is kept."""
+
+    sha256: Digest
+    created_at: AwareDatetime
+    created_by: str = Field(default="", description="Name of the key, or the machine's user, that made it.")
+
+    @property
+    def id(self) -> str:
+        return key_id(self.sha256)
+
+    def over(self, now: datetime) -> bool:
+        """Whether its time has come."""
+        return self.expires_at is not None and self.expires_at <= now
+
+
+class ListedKey(NewKey):
+    """What is told of a key."""
+
+    # In pagewire.yaml there is no rule for these.
+    name: str
+    groups: tuple[str, ...] = ()
+    id: KeyId = Field(description="The first twelve digits of its SHA-256.")
+    kept_in: Literal["file", "store"] = Field(description="`file`: pagewire.yaml, which names it until it is edited.")
+    state: Literal["good", "expired", "shadowed"] = Field(
+        description="`shadowed`: pagewire.yaml has a key of the same name, so that this one is not good."
+    )
+    created_at: AwareDatetime | None = None
+    created_by: str = ""
+
+
+class CreatedKey(ListedKey):
+    """A key that was just made, with the key itself: this once."""
+
+    key: str = Field(description="Send it as `Authorization: Bearer KEY`. It is told nowhere again.")
+
+
+class KeyList(Wire):
+    keys: tuple[ListedKey, ...] = Field(description="Those of pagewire.yaml, then those that were made, oldest first.")
+
+
+def key_id(digest: str) -> str:
+    """The name of a key that follows from its SHA-256."""
+    return digest[:ID_LENGTH]
+
+
+def digest_of(key: str) -> str:
+    """SHA-256 in hex: what is kept of a key."""
+    return sha256(key.encode("utf-8", "replace")).hexdigest()

@@ -1,0 +1,50 @@
+"""The audit log: who changed what, when, and what came of it. No secrets, and no words of visitors or pages."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import AwareDatetime, Field, StringConstraints
+
+from schemas.base import Wire
+
+Via = Literal["http", "console", "command"]
+ActOutcome = Literal["done", "failed"]
+EntryId = Annotated[str, StringConstraints(pattern=r"^\d{13}-[0-9a-f]{16}$")]
+
+
+class AuditEntry(Wire):
+    """One act."""
+
+    id: EntryId = Field(description="Milliseconds since 1970, and a random part: sorts by time.")
+    at: AwareDatetime = Field(description="When it was over.")
+    who: str = Field(description="Name of the key, `visitor`, or for a command the machine's user.")
+    via: Via
+    action: str = Field(description="What was done, for example `keys.revoke`.")
+    site: str | None = Field(default=None, description="Null: it concerns all sites.")
+    target: str = Field(default="", description="What it was done to: a key's name, a letter, a generation, ...")
+    outcome: ActOutcome
+    code: str = Field(default="", description="Why it failed, as in problem documents.")
+    trace_id: str = Field(default="", description="Finds the request in the logs; empty for commands.")
+
+
+class AuditFilter(Wire):
+    """Which entries; all that is given must fit."""
+
+    since: AwareDatetime | None = None
+    until: AwareDatetime | None = None
+    who: str | None = None
+    action: str | None = None
+    site: str | None = None
+
+    def fits(self, entry: AuditEntry) -> bool:
+        period = (self.since is None or self.since <= entry.at) and (self.until is None or entry.at < self.until)
+        wanted = {"who": self.who, "action": self.action, "site": self.site}
+        return period and all(value in (None, getattr(entry, name)) for name, value in wanted.items())
+
+
+class AuditLogPage(Wire):
+    """A part of the audit log."""
+
+    entries: tuple[AuditEntry, ...] = Field(description="The newest first.")
+    next: EntryId | None = Field(default=None, description="Send it as `after` to go on; null: there is no more.")
