@@ -118,6 +118,10 @@ class BrokerView(Protocol):
         """Which topics have fewer copies than wanted, or fewer in sync than they have: a sentence each."""
         ...
 
+    async def short_of_partitions(self, topics: Iterable[Topic]) -> Sequence[str]:
+        """A sentence when topics have fewer partitions than wanted."""
+        ...
+
     async def spans(self, topics: Iterable[Topic]) -> dict[Topic, dict[int, tuple[int, int]]]:
         """Begin and end offset per partition; topics that are not there are left out."""
         ...
