@@ -67,7 +67,7 @@ class LogTail(Protocol):
     def partition_of(self, key: str) -> int: ...
 
     def position(self, partition: int) -> int:
-        """The offset of the next record that will be delivered."""
+        """The offset of the next record that will be delivered. Raises: Retryable: the partition is not known yet."""
         ...
 
     async def catch_up(self, key: str, seconds: float) -> None:
