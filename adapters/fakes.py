@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from pipelines.ingest.ports import HeadConflict, PartGone
+from pipelines.ingest.ports import HeadConflict, PartGone, Place
 from pipelines.ingest.unit_plan import KnownUnits
 from pipelines.runtime.record import Lane
 from schemas.base import Message
@@ -57,7 +57,7 @@ class FakeIndex:
         self.model = model
         self.chunker = chunker
         self.docs: dict[str, _Doc] = {}
-        self.aside: dict[tuple[str, int], tuple[int, PageEmbeddings]] = {}
+        self.aside: dict[tuple[str, int], tuple[Place, PageEmbeddings]] = {}
         self._writes = 0
 
     async def heads(self, page_keys: Iterable[str]) -> Mapping[str, Head]:
@@ -88,22 +88,23 @@ class FakeIndex:
         for name, ord in chunks:
             self._put(chunk_id(change.page_key, name, ord), _Doc(change.revision))
 
-    async def keep(self, part: PageEmbeddings, offset: int) -> None:
+    async def keep(self, part: PageEmbeddings, place: Place) -> None:
         known = self.aside.get((part.making, part.part))
-        if known is None or known[0] <= offset:
-            self.aside[part.making, part.part] = offset, part
+        if known is None or known[0].offset <= place.offset:
+            self.aside[part.making, part.part] = place, part
 
-    async def kept(self, part: PageEmbeddings) -> Mapping[int, int]:
-        return {number: offset for (making, number), (offset, _) in self.aside.items() if making == part.making}
+    async def kept(self, part: PageEmbeddings) -> Mapping[int, Place]:
+        return {number: place for (making, number), (place, _) in self.aside.items() if making == part.making}
 
     async def take(self, part: PageEmbeddings, number: int) -> PageEmbeddings:
         if (part.making, number) not in self.aside:
             raise PartGone(f"{part.making}#{number}")
         return self.aside[part.making, number][1]
 
-    async def drop(self, part: PageEmbeddings, offsets: Mapping[int, int]) -> None:
-        for number, offset in offsets.items():
-            if self.aside.get((part.making, number), (offset + 1,))[0] <= offset:
+    async def drop(self, part: PageEmbeddings, places: Mapping[int, Place]) -> None:
+        for number, place in places.items():
+            known = self.aside.get((part.making, number))
+            if known is not None and known[0].offset <= place.offset:
                 del self.aside[part.making, number]
 
     async def regroup(self, head: Head, change: ChangeRef | None, groups: Sequence[str] | None) -> bool:

@@ -10,7 +10,19 @@ import typer
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 
 from adapters.elastic.rights import ROLE
-from adapters.kafka import Copying, Repaired, bootstrap_servers, ensure_topics, prefixed, repair_topics
+from adapters.kafka import (
+    Copying,
+    Growth,
+    Repaired,
+    Wanted,
+    add_partitions,
+    bootstrap_servers,
+    broker,
+    ensure_topics,
+    plan_partitions,
+    prefixed,
+    repair_topics,
+)
 from adapters.kafka.rights import KafkaRight, kafka_rights
 from cli.output import err, explained, out, print_json, rows, table
 from schemas.topics import all_topics
@@ -27,26 +39,47 @@ Repair = Annotated[
         "Saves go on meanwhile. Stopped half-way, Kafka goes on copying; run it again to see it through.",
     ),
 ]
-
-
+Partitions = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--partitions",
+        metavar="[TOPIC=]N",
+        help="Raise topics that have fewer partitions to N, all of them or the named one, whose dead letters go "
+        "along; may be repeated. Saves and answers go on meanwhile. Partitions cannot be taken away again.",
+    ),
+]
+Yes = Annotated[bool, typer.Option("--yes", help="Do not ask.")]
 Acls = Annotated[
     bool,
     typer.Option(
         "--acls",
         help="Print the rights that Pagewire needs at Kafka (ACLs) and at Elasticsearch (a role), and ask no server. "
-        "`run`: gateway, workers and commands; `create`: this command, besides; `repair`: `--repair`, besides.",
+        "`run`: gateway, workers and commands; `create`: this command, besides; `repair`: `--repair`, besides; "
+        "`partitions`: `--partitions`, besides.",
     ),
 ]
 
 
-def topics(repair: Repair = False, acls: Acls = False, json: Json = False) -> None:
-    """Create or check the topics, and show them; or give them the copies that they lack.
+def topics(
+    repair: Repair = False,
+    partitions: Partitions = None,
+    yes: Yes = False,
+    acls: Acls = False,
+    json: Json = False,
+) -> None:
+    """Create or check the topics, and show them; or give them the copies or the partitions that they lack.
 
-    Example: pagewire topics --repair
+    Examples: pagewire topics --repair
+              pagewire topics --partitions 12
+              pagewire topics --partitions query.retrieved=24
     """
     if acls:
         with explained():
             _print_rights(list(kafka_rights(load())), json)
+        return
+    if partitions:
+        with explained():
+            _grow(partitions, yes, json)
         return
     with explained():
         settings = addresses(load())
@@ -59,12 +92,14 @@ def topics(repair: Repair = False, acls: Acls = False, json: Json = False) -> No
                 repaired = asyncio.run(repair_topics(bootstrap, settings, _Bars(bars)))
             _print_repaired(repaired, settings, json)
             return
+        counts = asyncio.run(_partitions(settings))
     lines = [
         {
             "topic": prefixed(settings, topic),
             "key": topic.key,
             "value": topic.value.__name__ if topic.value else "original bytes",
             "policy": _policy(topic.compacted, topic.retention_ms),
+            "partitions": counts.get(prefixed(settings, topic), settings.partitions),
             "about": topic.about,
             "created": prefixed(settings, topic) in created,
         }
@@ -73,7 +108,58 @@ def topics(repair: Repair = False, acls: Acls = False, json: Json = False) -> No
     if json:
         print_json(lines)
     else:
-        out.print(rows(table("topic", "key", "value", "policy", "about"), [list(line.values())[:5] for line in lines]))
+        columns = table("topic", "key", "value", "policy", "partitions#", "about")
+        out.print(rows(columns, [list(line.values())[:6] for line in lines]))
+        if any(count < settings.partitions for count in counts.values()):
+            wanted = settings.partitions
+            err.print(
+                f"Some have fewer than the {wanted} partitions that PAGEWIRE_PARTITIONS wants: "
+                f"`pagewire topics --partitions {wanted}` adds them",
+                soft_wrap=True,
+            )
+
+
+async def _partitions(settings: Settings) -> dict[str, int]:
+    """Of our topics. Raises: Retryable."""
+    names = {prefixed(settings, topic) for topic in all_topics()}
+    async with broker(settings) as client:
+        return {name: len(numbers) for name, numbers in (await client.topics()).items() if name in names}
+
+
+def _grow(partitions: list[str], yes: bool, json: bool) -> None:
+    settings = addresses(load())
+    wanted = Wanted.parse(partitions, settings.topic_prefix)
+    bootstrap = bootstrap_servers(settings)
+    asyncio.run(ensure_topics(bootstrap, settings))
+    growths = asyncio.run(plan_partitions(bootstrap, settings, wanted))
+    if growths and not (json and yes):
+        columns = table("topic", "partitions now#", "then#")
+        (err if json else out).print(rows(columns, [(one.topic, one.partitions, one.wanted) for one in growths]))
+    if growths and not yes:
+        err.print(
+            "Kafka cannot take them away again. Saves and questions go on; what comes into a new partition waits until "
+            "the workers have shared them out, some ten seconds.",
+            soft_wrap=True,
+        )
+        typer.confirm(f"Add partitions to {len(growths)} topics?", abort=True, err=True)
+    if growths:
+        asyncio.run(add_partitions(bootstrap, settings, growths))
+    _print_grown(growths, wanted, settings, json)
+
+
+def _print_grown(growths: list[Growth], wanted: Wanted, settings: Settings, json: bool) -> None:
+    if json:
+        print_json({"grown": [asdict(one) for one in growths]})
+    elif not growths:
+        out.print("nothing to add: every topic has as many partitions or more")
+    else:
+        out.print(f"{len(growths)} topics have their partitions; `pagewire status` shows the workers take them up")
+    if wanted.every is not None and wanted.every > settings.partitions:
+        err.print(
+            f"Set PAGEWIRE_PARTITIONS={wanted.every}, too (now {settings.partitions}): topics that a later release "
+            "brings are made with it",
+            soft_wrap=True,
+        )
 
 
 def _print_rights(rights: list[KafkaRight], json: bool) -> None:

@@ -14,6 +14,7 @@ from functools import lru_cache
 from adapters.embedders.fake import FakeEmbedder
 from adapters.fakes import FakeIndex
 from pipelines.ingest.handlers import chunked
+from pipelines.ingest.ports import Place
 from pipelines.runtime.record import Lane, Record, in_lane
 from schemas.head import Head
 from schemas.ingest import Chunker, PageChunks, PageEmbeddings
@@ -134,11 +135,11 @@ class Generation(FakeIndex):
             await turn()
             await super().remove(change, [chunk])
 
-    async def keep(self, part: PageEmbeddings, offset: int) -> None:
+    async def keep(self, part: PageEmbeddings, place: Place) -> None:
         await turn()
-        await super().keep(part, offset)
+        await super().keep(part, place)
 
-    async def kept(self, part: PageEmbeddings) -> Mapping[int, int]:
+    async def kept(self, part: PageEmbeddings) -> Mapping[int, Place]:
         await turn()
         return await super().kept(part)
 
@@ -146,9 +147,9 @@ class Generation(FakeIndex):
         await turn()
         return await super().take(part, number)
 
-    async def drop(self, part: PageEmbeddings, offsets: Mapping[int, int]) -> None:
+    async def drop(self, part: PageEmbeddings, places: Mapping[int, Place]) -> None:
         await turn()
-        await super().drop(part, offsets)
+        await super().drop(part, places)
 
     async def regroup(self, head: Head, change: ChangeRef | None, groups: Sequence[str] | None) -> bool:
         whole = True

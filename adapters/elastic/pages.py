@@ -15,7 +15,7 @@ from adapters.elastic.indexes import RECEIPTS, Indexes, units_mapping
 from adapters.elastic.parts import WaitingParts
 from adapters.elastic.sharing import Documents
 from adapters.elastic.writer import IndexMissing, Write, Writer, Written
-from pipelines.ingest.ports import HeadConflict
+from pipelines.ingest.ports import HeadConflict, Place
 from pipelines.ingest.unit_plan import KnownUnits
 from pipelines.runtime.indexes import IndexGone, IndexInfo, alias
 from pipelines.runtime.record import Lane
@@ -86,11 +86,11 @@ class PageIndex:
             [Write(self.info.write_alias, chunk_id(key, field, ord), change.revision, None) for field, ord in chunks]
         )
 
-    async def keep(self, part: PageEmbeddings, offset: int) -> None:
+    async def keep(self, part: PageEmbeddings, place: Place) -> None:
         """Put a part aside, where no search looks, until the others of its page are there."""
-        await self._parts.keep(self.info.name, part, offset)
+        await self._parts.keep(self.info.name, part, place)
 
-    async def kept(self, part: PageEmbeddings) -> Mapping[int, int]:
+    async def kept(self, part: PageEmbeddings) -> Mapping[int, Place]:
         """Where the parts stand that were put aside and are of the same making, by their number."""
         return await self._parts.kept(self.info.name, part)
 
@@ -98,9 +98,9 @@ class PageIndex:
         """One of the parts that were put aside. Raises: PartGone."""
         return await self._parts.take(self.info.name, part, number)
 
-    async def drop(self, part: PageEmbeddings, offsets: Mapping[int, int]) -> None:
-        """Forget parts of this making that were put aside, but for copies that came after `offsets`."""
-        await self._parts.drop(self.info.name, part, offsets)
+    async def drop(self, part: PageEmbeddings, places: Mapping[int, Place]) -> None:
+        """Forget parts of this making that were put aside, but for copies that came after these."""
+        await self._parts.drop(self.info.name, part, places)
 
     async def regroup(self, head: Head, change: ChangeRef | None, groups: Sequence[str] | None) -> bool:
         """Let other groups see the chunks that the head tells of; None: everybody. Text and vectors stay.

@@ -17,7 +17,7 @@ from elasticsearch import AsyncElasticsearch, NotFoundError
 from adapters.elastic.client import explained
 from adapters.elastic.indexes import PARTS, Indexes
 from adapters.elastic.writer import IndexMissing, Write, Writer
-from pipelines.ingest.ports import PartGone
+from pipelines.ingest.ports import PartGone, Place
 from schemas.ingest import PageEmbeddings
 
 LIFETIME = "now-14d"  # as long as dead letters are kept (schemas.topics): until then a redrive completes the page
@@ -33,16 +33,16 @@ class WaitingParts:
         self._writer = writer
         self._swept: float | None = None
 
-    async def keep(self, index: str, part: PageEmbeddings, offset: int) -> None:
+    async def keep(self, index: str, part: PageEmbeddings, place: Place) -> None:
         """Put a part aside for this index; of two copies the one that stands later in the topic stays."""
         document = {
             "index": index,
             "page_key": part.change.page_key,
             "at": datetime.now(UTC).isoformat(),
-            "offset": offset,
-            "part": {"json": part.encode().decode()},
+            "offset": place.offset,
+            "part": {"json": part.encode().decode(), "partition": place.partition},
         }
-        write = Write(PARTS, _id(index, part, part.part), offset, document, aliased=False)
+        write = Write(PARTS, _id(index, part, part.part), place.offset, document, aliased=False)
         await self._sweep()
         try:
             await self._writer.write([write])
@@ -50,11 +50,14 @@ class WaitingParts:
             await self._indexes.ensure_parts()
             await self._writer.write([write])
 
-    async def kept(self, index: str, part: PageEmbeddings) -> Mapping[int, int]:
+    async def kept(self, index: str, part: PageEmbeddings) -> Mapping[int, Place]:
         """Where those stand that are of the part's making, by their number; read in real time."""
         numbers = {_id(index, part, number): number for number in range(part.parts)}
-        found = await self._read(list(numbers), "offset")
-        return {numbers[id]: source["offset"] for id, source in found.items()}
+        found = await self._read(list(numbers), "offset", "part.partition")
+        return {
+            numbers[id]: Place(source["offset"], source.get("part", {}).get("partition"))
+            for id, source in found.items()
+        }
 
     async def take(self, index: str, part: PageEmbeddings, number: int) -> PageEmbeddings:
         """One of them. Raises: PartGone."""
@@ -64,15 +67,15 @@ class WaitingParts:
             raise PartGone(f"part {number} of {part.change.page_key} is not in {PARTS} any more")
         return PageEmbeddings.decode(found[id]["part"]["json"].encode())
 
-    async def drop(self, index: str, part: PageEmbeddings, offsets: Mapping[int, int]) -> None:
-        """Forget them, but for copies that came after `offsets`."""
-        ids = ((_id(index, part, number), offset) for number, offset in offsets.items())
+    async def drop(self, index: str, part: PageEmbeddings, places: Mapping[int, Place]) -> None:
+        """Forget them, but for copies that came after these."""
+        ids = ((_id(index, part, number), place.offset) for number, place in places.items())
         await self._writer.write([Write(PARTS, id, offset, None, aliased=False) for id, offset in ids])
 
-    async def _read(self, ids: list[str], source: str) -> dict[str, dict[str, Any]]:
+    async def _read(self, ids: list[str], *source: str) -> dict[str, dict[str, Any]]:
         with explained("reading parts that wait for others"):
             try:
-                answer = await self._es.mget(index=PARTS, ids=ids, source_includes=[source])
+                answer = await self._es.mget(index=PARTS, ids=ids, source_includes=list(source))
             except NotFoundError:
                 return {}
         return {doc["_id"]: doc["_source"] for doc in answer["docs"] if doc.get("found")}

@@ -43,6 +43,23 @@ class BrokerView:
                 found.append(f"topic {name}: only {in_sync} of {kept} copies are in sync; is a broker away?")
         return found
 
+    async def short_of_partitions(self, topics: Iterable[Topic]) -> list[str]:
+        """Says so when topics have fewer partitions than the settings want. Raises: Retryable."""
+        there, wanted = await self._client.topics(), self._settings.partitions
+        few = {
+            name: count
+            for name in (prefixed(self._settings, topic) for topic in topics)
+            if (count := len(there.get(name, range(wanted)))) < wanted
+        }
+        if not few:
+            return []
+        fewest = min(few, key=lambda name: few[name])
+        others = f" and {len(few) - 1} more have" if len(few) > 1 else " has"
+        return [
+            f"topic {fewest} ({few[fewest]} partitions){others} fewer than the {wanted} that PAGEWIRE_PARTITIONS "
+            f"wants: `pagewire topics --partitions {wanted}` adds them"
+        ]
+
     async def spans(self, topics: Iterable[Topic]) -> dict[Topic, dict[int, tuple[int, int]]]:
         """Begin and end offset per partition; topics that are not there are left out. Raises: Retryable."""
         names = {prefixed(self._settings, topic): topic for topic in topics}

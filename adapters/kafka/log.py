@@ -38,6 +38,9 @@ CATCH_UP_POLL = 0.005  # seconds
 # After several records at once a tail waits a little, so that many answers do not cost a fetch each.
 GATHER = 0.01  # seconds
 READ_TIMEOUT = 15.0  # seconds
+# So much earlier than asked the newest partition must have been in use for a key to be looked for in one alone: until
+# then those who write may not have heard of it (METADATA_AGE, and clocks that differ).
+SETTLED_MS = 60_000
 FETCH_BYTES = MAX_MESSAGE_BYTES + RECORD_OVERHEAD_BYTES
 
 
@@ -115,8 +118,11 @@ class LogTail:
         return partition_of(key.encode(), len(self._next))
 
     def position(self, partition: int) -> int:
-        """The offset of the next record that will be delivered."""
-        return self._next[partition]
+        """The offset of the next record that will be delivered. Raises: KafkaDown: the partition is not known yet."""
+        try:
+            return self._next[partition]
+        except KeyError:
+            raise KafkaDown(f"{self._topic}: this process has not heard of partition {partition} yet") from None
 
     async def catch_up(self, key: str, seconds: float) -> None:
         """Return when all that stood in the key's partition at the call has been delivered.
@@ -229,7 +235,9 @@ class LogReader:
                 raise _down(f"reading {self._topic}/{partition} from {start}", err) from err
 
     async def of_key(self, key: str, since_ms: int) -> list[Record]:
-        """Records of one key written at `since_ms` (since 1970) or later.
+        """Records of one key written at `since_ms` (since 1970) or later, in order within a partition.
+
+        Where the topic may have got partitions since, they are looked for in all.
 
         Raises:
             KafkaDown.
@@ -237,8 +245,10 @@ class LogReader:
         async with self._lock:
             try:
                 async with asyncio.timeout(READ_TIMEOUT):
-                    count = len(await _partitions(await self._connected(), self._topic))
-                    records = await self._since(partition_of(key.encode(), count), since_ms)
+                    numbers = await _partitions(await self._connected(), self._topic)
+                    if await self._in_use_before(numbers[-1], since_ms - SETTLED_MS):
+                        numbers = [partition_of(key.encode(), len(numbers))]
+                    records = [record for number in numbers for record in await self._since(number, since_ms)]
             except (KafkaError, KafkaDenied, TimeoutError) as err:
                 await self.aclose()
                 raise _down(f"reading {self._topic} for {key}", err) from err
@@ -258,6 +268,16 @@ class LogReader:
             except (KafkaError, KafkaDenied, TimeoutError) as err:
                 await self.aclose()
                 raise _down(f"reading {self._topic} since {since_ms}", err) from err
+
+    async def _in_use_before(self, partition: int, ms: int) -> bool:
+        """Whether it has a record that is older. The last one to be added tells of all; a quiet one costs little."""
+        if partition == 0:
+            return True
+        consumer = await self._connected()
+        tp = TopicPartition(self._topic, partition)
+        first, last = (await consumer.beginning_offsets([tp]))[tp], (await consumer.end_offsets([tp]))[tp]
+        found = (await consumer.offsets_for_times({tp: max(0, ms)}))[tp]
+        return bool(first < (last if found is None else found.offset))
 
     async def _since(self, partition: int, since_ms: int) -> list[Record]:
         consumer = await self._connected()

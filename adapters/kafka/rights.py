@@ -11,8 +11,8 @@ from adapters.kafka.settings import KafkaSettings
 from pipelines.runtime.stages import all_groups
 from schemas.topics import all_topics
 
-# Who needs it: gateway and workers at all times; `pagewire topics`, once; `pagewire topics --repair`.
-Use = Literal["run", "create", "repair"]
+# Who needs it: gateway and workers at all times; `pagewire topics`, once, with `--repair`, and with `--partitions`.
+Use = Literal["run", "create", "repair", "partitions"]
 
 
 @dataclass(frozen=True)
@@ -41,3 +41,5 @@ def kafka_rights(settings: KafkaSettings) -> Iterator[KafkaRight]:
         yield KafkaRight("create", "topic", name, pattern, ("AlterConfigs", "Create"))
     # A reassignment is asked of the cluster; Kafka knows no right of a topic for it.
     yield KafkaRight("repair", "cluster", "kafka-cluster", "literal", ("Alter", "Describe"))
+    for name in topics:
+        yield KafkaRight("partitions", "topic", name, pattern, ("Alter",))

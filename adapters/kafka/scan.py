@@ -52,10 +52,7 @@ class LogScan:
             self._consumer.assign([first])  # a client knows only the topics it was made to ask about
             self._consumer.pause(first)  # nothing is wanted yet, and a fetch at the end would hold up the next one
             await from_broker(self._consumer.beginning_offsets([first]), f"describe {self._topic}")
-            numbers = sorted(self._consumer.partitions_for_topic(self._topic) or [0])
-            self._partitions = [TopicPartition(self._topic, number) for number in numbers]
-            self._consumer.assign(self._partitions)
-            self._consumer.pause(*self._partitions)
+            self._take_up()
         except BaseException:
             await close(self._consumer.stop())
             raise
@@ -66,6 +63,14 @@ class LogScan:
     ) -> None:
         await close(self._consumer.stop())
 
+    def _take_up(self) -> None:
+        """The partitions that the client knows of by now."""
+        numbers = sorted(self._consumer.partitions_for_topic(self._topic) or [0])
+        if len(numbers) > len(self._partitions):
+            self._partitions = [TopicPartition(self._topic, number) for number in numbers]
+            self._consumer.assign(self._partitions)
+            self._consumer.pause(*self._partitions)
+
     async def begins(self) -> dict[int, int]:
         """Offsets of the oldest records kept. Raises: Retryable."""
         found = await from_broker(
@@ -74,7 +79,10 @@ class LogScan:
         return {tp.partition: offset for tp, offset in found.items()}
 
     async def ends(self) -> dict[int, int]:
-        """Offsets the next records will get. Raises: Retryable."""
+        """Offsets the next records will get, also of partitions that the topic has got meanwhile. Raises: Retryable."""
+        # Asked for now: who reads on to these ends must not pass over what came into a partition it has not heard of.
+        await from_broker(self._consumer._client.force_metadata_update(), f"describe {self._topic}")
+        self._take_up()
         found = await from_broker(self._consumer.end_offsets(self._partitions), f"read the ends of {self._topic}")
         return {tp.partition: offset for tp, offset in found.items()}
 
@@ -88,8 +96,8 @@ class LogScan:
         Raises:
             Retryable: the broker does not answer.
         """
+        ends = await self.ends()  # first: it may hear of more partitions
         begins = await self.begins()
-        ends = await self.ends()
         left: dict[TopicPartition, int] = {}
         for tp in self._partitions:
             start = max((since or {}).get(tp.partition, 0), begins[tp.partition])

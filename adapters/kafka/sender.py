@@ -187,6 +187,9 @@ class KafkaSender:
         producer = self._running()
         try:
             async with asyncio.timeout(SEND_TIMEOUT):
+                # Who names a partition has heard of it; the producer need not have.
+                if partition is not None and partition not in await producer.partitions_for(name):
+                    await producer.client.force_metadata_update()
                 future = await producer.send(name, value, key=key, partition=partition, headers=list(headers))
         except MessageSizeTooLargeError as err:
             raise TooLarge(

@@ -14,6 +14,7 @@ from pipelines.runtime.settings import SettingsGroup
 # Names as Kafka's own clients have them, so that a provider's page can be copied.
 SecurityProtocol = Literal["PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"]
 SaslMechanism = Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER"]
+MAX_PARTITIONS = 1000  # of a topic; far more than workers that could share them
 _SERVER = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[^\s:/@,\[\]]+):\d{1,5}")
 
 
@@ -56,7 +57,12 @@ class KafkaSettings(SettingsGroup):
     kafka_oauth_secret: SecretStr | None = Field(default=None, description="Secret of that client.")
     kafka_oauth_scope: str | None = Field(default=None, description="Scope to ask for, where the endpoint wants one.")
     topic_prefix: str = Field(default="", pattern=r"^[A-Za-z0-9._-]*$", description="Put before every topic and group.")
-    partitions: int = Field(default=4, ge=1, le=1000, description="Partitions of new topics.")
+    partitions: int = Field(
+        default=4,
+        ge=1,
+        le=MAX_PARTITIONS,
+        description="Partitions of new topics; those that are there get more by `pagewire topics --partitions`.",
+    )
     replication: int = Field(default=1, ge=1, description="Copies of new topics (3 in production).")
 
     @field_validator("kafka")

@@ -29,7 +29,7 @@ TOPIC_CONFIG_SOURCE = 1  # DescribeConfigs: set on the topic itself, not a broke
 async def ensure_topics(
     bootstrap: str, settings: KafkaSettings, *, copied: Mapping[str, int] | None = None
 ) -> list[str]:
-    """Create what is missing of schemas/topics.py, grow and reconfigure what differs.
+    """Create what is missing of schemas/topics.py, reconfigure what differs.
 
     Args:
         copied: How many copies topics have got just now; a broker may not have heard of it.
@@ -51,7 +51,9 @@ async def ensure_topics(
         missing = [name for name in wanted if name not in existing]
         created = await _create(admin, settings, {name: wanted[name] for name in missing})
         checked = {name: topic for name, topic in wanted.items() if name not in created}
-        _check_partitions(settings, {name: existing.get(name) for name in checked})
+        # Fewer partitions than wanted are no mistake: everything works, only not side by side.
+        if few := [name for name in checked if existing.get(name, settings.partitions) < settings.partitions]:
+            log.warning("topics have fewer partitions than the setting wants", topics=few, wanted=settings.partitions)
         await _check_configs(admin, checked, {name: copies.get(name, 1) for name in checked})
     finally:
         await close(admin.close())
@@ -85,17 +87,6 @@ async def _create(admin: Any, settings: KafkaSettings, topics: Mapping[str, Topi
 def least_in_sync(copies: int) -> int:
     """Of so many copies those that must have a message before it counts as sent: one broker may be away."""
     return max(1, copies - 1)
-
-
-def _check_partitions(settings: KafkaSettings, counts: Mapping[str, int | None]) -> None:
-    # More partitions would move keys to other partitions and break their order; so a topic that was made
-    # with fewer is refused, not grown. One made with more is fine.
-    for name, count in counts.items():
-        if count is not None and count < settings.partitions:
-            raise TopicMismatch(
-                f"topic {name} has {count} partitions, the setting `partitions` wants {settings.partitions}; "
-                f"lower the setting (adding partitions would break the order of existing keys)"
-            )
 
 
 async def _configs(admin: Any, topics: Iterable[str]) -> list[Any]:

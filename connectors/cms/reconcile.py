@@ -121,7 +121,8 @@ async def reconcile(
 
 
 async def _read_log(log: LogScan, own: OwnThread[Ledger], site: str, name: str, report: Report) -> None:
-    begins, ends = await log.begins(), await log.ends()
+    ends = await log.ends()  # first: it may hear of more partitions
+    begins = await log.begins()
     total = sum(ends.values()) - sum(begins.values())
     at = dict(begins)
     async for batch in log.read(until=ends):

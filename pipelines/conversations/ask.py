@@ -7,6 +7,10 @@ gateway: what was missed is read from the log, the rest comes as it is written.
 
 Two workers may write one answer for a while: one that was given up does not know it yet. Later attempts win, and
 within an attempt the sequence decides (`Order`), so that a reader never sees a piece twice or out of its place.
+
+An answer's events stand in one partition, unless the topic got partitions meanwhile: its worker may have heard of them
+earlier or later than the gateway, or in the middle of the answer. So offsets are remembered by partition, and what is
+missing in the partition of a position is looked for in the one where its request's events would go now.
 """
 
 from __future__ import annotations
@@ -173,9 +177,9 @@ class Asker:
         """Follow on after `position`, on any gateway; after `""` from the first event that is kept.
 
         Raises:
-            BadPosition: not a position of this request.
+            BadPosition: no position.
             UnknownAnswer: it is another site's, which its first event tells.
-            Retryable: the log cannot be read.
+            Retryable: the log cannot be read; its partition is not known here yet.
         """
         start = self._place(request_id, position)
         with self._listening(request_id) as listener:
@@ -187,45 +191,53 @@ class Asker:
     async def recorded(self, site: str, request_id: str, position: str) -> AsyncGenerator[Followed, None]:
         """What the log holds after `position` now, without waiting for more. Raises: as `resume`."""
         start = self._place(request_id, position)
-        backlog = self._replay.of_key(request_id.encode(), start.partition, max(0, start.offset))
+        backlog = self._backlog(request_id, _from(start))
         async with aclosing(backlog) as records, aclosing(_in_order(site, records, start)) as events:
             async for followed in events:
                 yield followed
 
     def _place(self, request_id: str, position: str) -> Position:
-        partition = self._tail.partition_of(request_id)
-        start = Position.parse(position) if position else Position(partition, -1, 1)
-        if start.partition != partition:
-            raise BadPosition("that event belongs to another answer")
+        if not position:
+            return Position(self._tail.partition_of(request_id), -1, 1)
+        start = Position.parse(position)
+        self._tail.position(start.partition)  # somebody else may have heard of it before us
         return start
 
     async def _follow(
         self, site: str, request_id: str, seen: Position, listener: _Listener
     ) -> AsyncGenerator[Followed, None]:
-        # From the event that was seen last, not the one after it: if it was the final one, nothing follows.
-        start = max(0, seen.offset)
-        following = self._records(request_id.encode(), seen.partition, start, listener)
+        following = self._records(request_id, _from(seen), listener)
         async with aclosing(following) as records, aclosing(_in_order(site, records, seen)) as events:
             async for followed in events:
                 yield followed
 
     async def _records(
-        self, key: bytes, partition: int, start: int, listener: _Listener
+        self, request_id: str, start: dict[int, int], listener: _Listener
     ) -> AsyncGenerator[Record, None]:
-        """Records of `key` from `start` on, each once: what the listener missed from the log, the rest as it comes."""
+        """Records of the request from `start` (by partition) on, each once: what the listener missed from the log, the
+        rest as it comes.
+        """
         while True:
             if listener.overrun:
                 listener.overrun = False
                 # Everything from here on reaches the listener, so log and tail meet without a gap.
-                async with aclosing(self._replay.of_key(key, partition, start)) as backlog:
+                async with aclosing(self._backlog(request_id, start)) as backlog:
                     async for record in backlog:
-                        start = record.offset + 1
                         yield record
             record = await listener.take()
             # Overrun while we waited: this one is not the next, but it is in the log as well.
-            if not listener.overrun and record.offset >= start:
-                start = record.offset + 1
+            if not listener.overrun and record.offset >= start.get(record.partition, 0):
+                start[record.partition] = record.offset + 1
                 yield record
+
+    async def _backlog(self, request_id: str, start: dict[int, int]) -> AsyncGenerator[Record, None]:
+        """Records of the request in the log, from `start` on, which is moved on; its present partition comes last."""
+        start.setdefault(self._tail.partition_of(request_id), 0)
+        for partition in list(start):
+            async with aclosing(self._replay.of_key(request_id.encode(), partition, start[partition])) as backlog:
+                async for record in backlog:
+                    start[partition] = record.offset + 1
+                    yield record
 
     @contextmanager
     def _listening(self, request_id: str) -> Iterator[_Listener]:
@@ -245,6 +257,11 @@ class Asker:
             listener.deliver(record)
 
 
+def _from(seen: Position) -> dict[int, int]:
+    """Where to read on, by partition: at the event that was seen last, for if it was the final one, nothing follows."""
+    return {seen.partition: max(0, seen.offset)}
+
+
 async def _in_order(site: str, records: AsyncGenerator[Record, None], seen: Position) -> AsyncGenerator[Followed, None]:
     """The events after the one that was seen, to the final one. Raises: UnknownAnswer: they are not the site's."""
     order = Order(seen.attempt)
@@ -254,7 +271,7 @@ async def _in_order(site: str, records: AsyncGenerator[Record, None], seen: Posi
             raise UnknownAnswer("no such answer on this site")
         if not order.takes(event):
             continue
-        if record.offset > seen.offset:
-            yield Followed(str(Position(seen.partition, record.offset, event.attempt)), event)
+        if record.partition != seen.partition or record.offset > seen.offset:
+            yield Followed(str(Position(record.partition, record.offset, event.attempt)), event)
         if event.final:
             return

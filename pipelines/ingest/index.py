@@ -25,7 +25,7 @@ from datetime import datetime
 
 from pipelines.ingest.accept import newer
 from pipelines.ingest.ahead import narrowed, regroup
-from pipelines.ingest.ports import ChunkAddress, HeadConflict, IndexReplaced, PageStore, Sites, Store
+from pipelines.ingest.ports import ChunkAddress, HeadConflict, IndexReplaced, PageStore, Place, Sites, Store
 from schemas.head import Head, Origin
 from schemas.ingest import ChunkCounts, PageEmbeddings, ReceiptEvent
 from schemas.page import FIELDS, ChangeRef, FieldName
@@ -127,7 +127,7 @@ async def _apply(
     last = part.part == part.parts - 1
     if change.op == "upsert" and (part.model, part.chunker) != (store.model, store.chunker):
         return await _misfit(part, before, store, now) if last else Outcome()
-    places = {part.part: origin.embeddings}
+    places = {part.part: _here(origin)}
     if part.parts > 1:
         places |= await store.kept(part)
     gone = _addresses(before.counts, but=part.counts) if before else []
@@ -170,10 +170,10 @@ async def _incomplete(
     """Other parts of the page are missing: this one is put aside, and what visitors see stays as it is."""
     shows = (before.change, before.model, before.chunker) if before else None
     if before is None or before.ahead or shows != (part.change, part.model, part.chunker):
-        await store.keep(part, origin.embeddings)
+        await store.keep(part, _here(origin))
         return Outcome()
     if origin.embeddings > before.end.beside(origin).embeddings:
-        await store.keep(part, origin.embeddings)  # one more copy of what is shown
+        await store.keep(part, _here(origin))  # one more copy of what is shown
     if part.part < part.parts - 1:
         return Outcome()
     await store.refresh()
@@ -249,15 +249,17 @@ def _head(
     part: PageEmbeddings,
     store: PageStore,
     at: Origin,
-    places: Mapping[int, int],
+    places: Mapping[int, Place],
     before: Head | None,
     removed: int,
     now: Callable[[], datetime],
 ) -> Head:
     """The head of a change whose parts stand at these `places` in ingest.embeddings."""
     # Each part has a key of its own in the topic, so each must stand behind the losers: what counts is the first one.
-    origin = at.model_copy(update={"embeddings": min(places.values())})
-    end = at.model_copy(update={"embeddings": max(places.values())})
+    # A copy that stands in another partition is taken for one that stands nowhere: the next copies are all in this one.
+    offsets = [place.offset if place.partition in (None, at.embeddings_in) else 0 for place in places.values()]
+    origin = at.model_copy(update={"embeddings": min(offsets)})
+    end = at.model_copy(update={"embeddings": max(offsets)})
     change, limit = part.change, before.narrowed if before else None
     cost = ChunkCounts(total=sum(part.counts.values()), embedded=part.embedded, reused=part.reused, removed=removed)
     settled_at = now()
@@ -291,6 +293,10 @@ def _head(
         narrowed=limit if limit and limit.revision > change.revision else None,
         token=before.token if before else None,
     )
+
+
+def _here(origin: Origin) -> Place:
+    return Place(origin.embeddings, origin.embeddings_in)
 
 
 def _addresses(counts: Mapping[FieldName, int], but: Mapping[FieldName, int] | None = None) -> list[ChunkAddress]:

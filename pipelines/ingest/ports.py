@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Protocol, TypeVar
+from typing import NamedTuple, Protocol, TypeVar
 
 from pipelines.ingest.unit_plan import KnownUnits
 from pipelines.runtime.errors import Kind, Retryable
@@ -41,6 +41,13 @@ class PartGone(Retryable):
     code = "part-gone"
 
 
+class Place(NamedTuple):
+    """Where a part stands in ingest.embeddings."""
+
+    offset: int
+    partition: int | None = None  # None: it was not written down
+
+
 class PageStore(Protocol):
     """One index, as the index stage needs it."""
 
@@ -67,15 +74,15 @@ class PageStore(Protocol):
         """Delete chunks unless a newer revision wrote them."""
         ...
 
-    async def keep(self, part: PageEmbeddings, offset: int) -> None:
+    async def keep(self, part: PageEmbeddings, place: Place) -> None:
         """Put a part aside, where no search looks, until the others of its page are there.
 
         Args:
-            offset: Where it stands in ingest.embeddings; of two copies of a part the later one is kept.
+            place: Where it stands in ingest.embeddings; of two copies of a part the one of the higher offset is kept.
         """
         ...
 
-    async def kept(self, part: PageEmbeddings) -> Mapping[int, int]:
+    async def kept(self, part: PageEmbeddings) -> Mapping[int, Place]:
         """The parts put aside that are of the same making of the same change: where each stands, by its number."""
         ...
 
@@ -83,7 +90,7 @@ class PageStore(Protocol):
         """One of the parts that `kept` tells of. Raises: PartGone."""
         ...
 
-    async def drop(self, part: PageEmbeddings, offsets: Mapping[int, int]) -> None:
+    async def drop(self, part: PageEmbeddings, places: Mapping[int, Place]) -> None:
         """Forget parts that `kept` has told of, but for copies that came since."""
         ...
 

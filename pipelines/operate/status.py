@@ -204,11 +204,12 @@ class StatusReader:
             )
 
     async def _unfit_topics(self) -> list[str]:
-        """Nothing waits in a topic that is not there, so its stage would look well; one with few copies may be lost."""
+        """Nothing waits in a topic that is not there, so its stage would look well; one with few copies may be lost,
+        and more workers than partitions idle."""
         topics, broker = list(all_topics()), await self._connected()
         there = await broker.partitions(topics)
         missing = [self._bus.name(topic) for topic in topics if topic not in there]
-        short = await broker.short_of_copies(topics)
+        short = [*await broker.short_of_copies(topics), *await broker.short_of_partitions(topics)]
         return [*(f"topic {name} is not there; `pagewire topics` makes it" for name in missing), *short]
 
 

@@ -67,7 +67,7 @@ class LogTail(Protocol):
     def partition_of(self, key: str) -> int: ...
 
     def position(self, partition: int) -> int:
-        """The offset of the next record that will be delivered."""
+        """The offset of the next record that will be delivered. Raises: Retryable: the partition is not known yet."""
         ...
 
     async def catch_up(self, key: str, seconds: float) -> None:
@@ -116,6 +116,10 @@ class BrokerView(Protocol):
 
     async def short_of_copies(self, topics: Iterable[Topic]) -> Sequence[str]:
         """Which topics have fewer copies than wanted, or fewer in sync than they have: a sentence each."""
+        ...
+
+    async def short_of_partitions(self, topics: Iterable[Topic]) -> Sequence[str]:
+        """A sentence when topics have fewer partitions than wanted."""
         ...
 
     async def spans(self, topics: Iterable[Topic]) -> dict[Topic, dict[int, tuple[int, int]]]:

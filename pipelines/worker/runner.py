@@ -287,13 +287,9 @@ class _Watched:
         self._app = app
         self.group: str = app.conf.id
         self.topics = [settings.topic_prefix + topic.name for topic in app.stage.routes]
-        self._partitions = range(settings.partitions)
 
     def assigned(self) -> Collection[TopicPartition]:
         return [TopicPartition(tp.topic, tp.partition) for tp in self._app.consumer.assignment()]
-
-    def partitions(self) -> Iterable[TopicPartition]:
-        return [TopicPartition(name, p) for name in self.topics for p in self._partitions]
 
     def busy(self, partition: TopicPartition) -> bool:
         return self._app.in_flight.busy((partition.topic, partition.partition))

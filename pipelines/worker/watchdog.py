@@ -12,7 +12,7 @@ still takes the watchdog with it: loop_watch.py.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from time import monotonic
 from typing import Protocol
 
@@ -44,10 +44,6 @@ class Watched(Protocol):
 
     def assigned(self) -> Collection[TopicPartition]:
         """Its own partitions."""
-        ...
-
-    def partitions(self) -> Iterable[TopicPartition]:
-        """All of its topics: where it would be looked whether anything moves when it was given none."""
         ...
 
     def busy(self, partition: TopicPartition) -> bool:
@@ -137,7 +133,7 @@ async def watch(stages: Sequence[Watched], settings: WorkerSettings, cuts: CutLo
                 for stage, stall in stalls:
                     own = set(stage.assigned())
                     together = not own
-                    own = own or set(stage.partitions())
+                    own = own or await _partitions(broker, stage)
                     committed = {tp: at for tp, at in (await broker.committed(stage.group)).items() if tp in own}
                     behind = await broker.behind(stage.group, own)
                     if stalled := stall.looked(monotonic(), committed, behind, stage.busy, together=together):
@@ -152,6 +148,12 @@ async def watch(stages: Sequence[Watched], settings: WorkerSettings, cuts: CutLo
     finally:
         if broker is not None:
             await broker.stop()
+
+
+async def _partitions(broker: Broker, stage: Watched) -> set[TopicPartition]:
+    """All that the stage reads, however many there are by now."""
+    there = await broker.topics()
+    return {TopicPartition(name, number) for name in stage.topics for number in there.get(name, ())}
 
 
 async def _connect(settings: WorkerSettings) -> Broker:

@@ -12,11 +12,23 @@ from aiokafka import AIOKafkaProducer
 from aiokafka.admin import AIOKafkaAdminClient, NewPartitions, RecordsToDelete
 from aiokafka.structs import TopicPartition
 
-from adapters.kafka import KafkaSender, broker, ensure_topics, log, partition_of, prefixed
+from adapters.kafka import (
+    KafkaSender,
+    Wanted,
+    add_partitions,
+    broker,
+    ensure_topics,
+    log,
+    partition_of,
+    plan_partitions,
+    prefixed,
+)
+from adapters.kafka.bus import KafkaBus
 from adapters.kafka.log import KafkaDown, LogReader, LogTail
+from adapters.kafka.scan import LogScan
 from pipelines.runtime.record import Record
 from schemas.answer import AnswerEvent, Token
-from schemas.topics import ANSWERS, all_topics
+from schemas.topics import ANSWERS, CHANGES, Topic, all_topics
 from tests.engine_fixture import Servers
 from wiring.settings import Settings
 
@@ -140,6 +152,49 @@ async def test_a_tail_follows_partitions_that_its_topic_gets_later(
         await admin.close()
         await tail.aclose()
     assert sorted(said(records)) == ["a", "b", "c", "d"]
+
+
+async def grown(settings: Settings, topic: Topic, count: int) -> None:
+    bootstrap = settings.kafka or ""
+    growths = await plan_partitions(bootstrap, settings, Wanted.parse([f"{topic.name}={count}"]))
+    assert {growth.wanted for growth in growths} == {count}
+    await add_partitions(bootstrap, settings, growths)
+    assert await plan_partitions(bootstrap, settings, Wanted.parse([f"{topic.name}={count}"])) == []
+
+
+async def test_what_was_written_of_a_key_before_its_topic_has_got_partitions(
+    settings: Settings, sender: KafkaSender, reader: LogReader
+) -> None:
+    moves = next(n for n in ids(1, 9) if partition_of(n.encode(), 2 * PARTITIONS) != 1)
+    await say(sender, moves, "a")
+    await grown(settings, ANSWERS, 2 * PARTITIONS)
+    async with KafkaSender(settings) as knows:
+        await say(knows, moves, "b")
+    async with LogReader(settings, ANSWERS) as fresh:
+        assert sorted(said(await fresh.of_key(moves, 0))) == ["a", "b"]
+
+
+async def test_a_scan_that_is_open_reads_partitions_that_its_topic_gets(
+    settings: Settings, sender: KafkaSender
+) -> None:
+    async with LogScan(settings, ANSWERS) as scan:
+        seen = await scan.ends()
+        await grown(settings, ANSWERS, 2 * PARTITIONS)
+        # This producer was never told either: it asks before it says that there is no such partition.
+        event = AnswerEvent(request_id="request-0001", seq=0, event=Token(text="new"))
+        await sender.send_bytes(ANSWERS, b"request-0001", event.encode(), (), partition=2 * PARTITIONS - 1)
+        found = [record async for batch in scan.read(since=seen, until=await scan.ends()) for record in batch]
+    assert [(record.partition, said([record])) for record in found] == [(2 * PARTITIONS - 1, ["new"])]
+
+
+async def test_fewer_partitions_than_the_setting_wants_are_told(settings: Settings) -> None:
+    wants = settings.model_copy(update={"partitions": 2 * PARTITIONS})
+    async with KafkaBus(wants).view() as view:
+        [told] = await view.short_of_partitions([CHANGES, ANSWERS])
+        assert f"topic {prefixed(settings, CHANGES)} (3 partitions) and 1 more have fewer than the 6" in told
+        assert "`pagewire topics --partitions 6`" in told
+    async with KafkaBus(settings).view() as view:
+        assert await view.short_of_partitions([CHANGES, ANSWERS]) == []
 
 
 async def test_a_tail_that_has_caught_up_has_heard_all_that_was_confirmed(

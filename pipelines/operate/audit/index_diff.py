@@ -133,7 +133,7 @@ class IndexDiff:
 
     def add_records(self, records: Iterable[Record]) -> None:
         """Take in a stretch of `cms.changes`, in offset order per partition. Other sites' records are passed over."""
-        changes: list[tuple[str, int, bool, int, int, int]] = []
+        changes: list[tuple[str, int, bool, int, int]] = []
         tops: list[tuple[int, str, int, int]] = []
         for record in records:
             if record.key is None or not record.key.startswith(self._prefix):
@@ -147,10 +147,10 @@ class IndexDiff:
             except WireError:
                 self.unreadable += 1
                 continue
-            place = (record.partition, record.offset, record.offset)
-            changes.append((key, change.revision, change.op == "delete", *place))
+            changes.append((key, change.revision, change.op == "delete", record.partition, record.offset))
         with self._db:
             self._db.executemany(sql.ADD_CHANGE, changes)
+            self._db.executemany(sql.ADD_PLACE, [(*change, change[-1]) for change in changes])
             self._db.executemany(sql.RAISE_TOP, tops)
 
     def log_is_read(self) -> None:

@@ -10,8 +10,13 @@ SCHEMA = """
 PRAGMA journal_mode = OFF;
 PRAGMA synchronous = OFF;
 CREATE TABLE log (
-    page_key TEXT PRIMARY KEY, revision INTEGER, deleted INTEGER, partition INTEGER, offset INTEGER, top INTEGER,
+    page_key TEXT PRIMARY KEY, revision INTEGER, deleted INTEGER, partition INTEGER, offset INTEGER,
     due_revision INTEGER, due_deleted INTEGER  -- the winner when the audit began: the index must show it or a newer one
+) WITHOUT ROWID;
+-- The best change of each partition that has any of the page (several, where partitions were added), and the last one.
+CREATE TABLE place (
+    page_key TEXT, partition INTEGER, revision INTEGER, deleted INTEGER, offset INTEGER, top INTEGER,
+    PRIMARY KEY (page_key, partition)
 ) WITHOUT ROWID;
 CREATE TABLE head (page_key TEXT PRIMARY KEY, revision INTEGER, deleted INTEGER, misfit INTEGER, version INTEGER)
     WITHOUT ROWID;
@@ -44,13 +49,18 @@ LEFT JOIN promised p USING (page_key, field);
 
 ADD_CAUSE = "INSERT INTO cause VALUES (?, ?, ?, ?, ?)"
 ADD_CHANGE = """
-INSERT INTO log (page_key, revision, deleted, partition, offset, top) VALUES (?, ?, ?, ?, ?, ?)
+INSERT INTO log (page_key, revision, deleted, partition, offset) VALUES (?, ?, ?, ?, ?)
 ON CONFLICT DO UPDATE SET revision = excluded.revision, deleted = excluded.deleted,
-    partition = excluded.partition, offset = excluded.offset, top = excluded.top
+    partition = excluded.partition, offset = excluded.offset
 WHERE (excluded.revision, excluded.deleted) >= (log.revision, log.deleted)  -- of equal ones the last was applied last
 """
-# Compaction keeps the last record of each partition: one elsewhere (partitions were added) does not cover the winner.
-RAISE_TOP = "UPDATE log SET top = ? WHERE page_key = ? AND partition = ? AND top < ?"
+ADD_PLACE = """
+INSERT INTO place (page_key, revision, deleted, partition, offset, top) VALUES (?, ?, ?, ?, ?, ?)
+ON CONFLICT DO UPDATE SET revision = excluded.revision, deleted = excluded.deleted,
+    offset = excluded.offset, top = excluded.top
+WHERE (excluded.revision, excluded.deleted) >= (place.revision, place.deleted)
+"""
+RAISE_TOP = "UPDATE place SET top = ? WHERE page_key = ? AND partition = ? AND top < ?"
 LOG_IS_READ = "UPDATE log SET due_revision = revision, due_deleted = deleted"
 ADD_HEAD = "INSERT OR REPLACE INTO head VALUES (?, ?, ?, ?, ?)"
 ADD_PROMISED = "INSERT OR REPLACE INTO promised VALUES (?, ?, ?)"
@@ -80,9 +90,13 @@ SELECT page_key, cause, expected, held FROM (
     FROM page LEFT JOIN log l USING (page_key) LEFT JOIN head h USING (page_key) WHERE open
 ) WHERE cause IS NOT NULL
 """
+# Compaction keeps the last record of each partition: one place where that is the winner is enough.
 JUDGE_LOG = """
 INSERT INTO finding (page_key, cause, expected)
-SELECT page_key, 'buried', l.revision FROM page JOIN log l USING (page_key) WHERE open AND l.top > l.offset
+SELECT page_key, 'buried', l.revision FROM page JOIN log l USING (page_key) WHERE open AND NOT EXISTS (
+    SELECT 1 FROM place p WHERE p.page_key = l.page_key
+    AND (p.revision, p.deleted) = (l.revision, l.deleted) AND p.top = p.offset
+)
 """
 JUDGE_CHUNKS = """
 INSERT INTO finding (page_key, cause, expected, held, amount, example)

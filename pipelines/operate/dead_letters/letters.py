@@ -228,7 +228,7 @@ class Letters:
         topic, record, letter = found.topic, found.record, found.entry
         if isinstance(letter, Unreadable):
             raise LetterUnreadable(f"{found.summary.id}: {letter.why}; it can only be dropped")
-        if letter.partition not in await self._partitions_of(topic) or (topic.compacted and record.key is None):
+        if not await self._has_partition(topic, letter.partition) or (topic.compacted and record.key is None):
             place = f"partition {letter.partition} of {topic.name} with key {found.summary.key!r}"
             raise LetterUnreadable(f"{found.summary.id}: it cannot have been in {place}; it can only be dropped")
         sent = record.value if value is None else checked(topic, record.key, value)
@@ -250,12 +250,12 @@ class Letters:
         )
         return replace(found, mark=mark)
 
-    async def _partitions_of(self, topic: Topic) -> set[int]:
+    async def _has_partition(self, topic: Topic, number: int) -> bool:
         async with self._describing:
-            if topic not in self._partitions:
+            if number not in self._partitions.get(topic, ()):  # a topic may have got partitions since the last look
                 async with self._bus.view() as view:
                     self._partitions[topic] = (await view.partitions([topic])).get(topic, set())
-            return self._partitions[topic]
+            return number in self._partitions[topic]
 
 
 class _Newest:

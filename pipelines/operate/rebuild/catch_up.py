@@ -66,7 +66,8 @@ class CatchUp:
         Raises:
             Retryable: a service was away for too long, or the index is gone. WrongUse.
         """
-        self._begins, ends = await self._scan.begins(), await self._scan.ends()
+        ends = await self._scan.ends()  # first: it may hear of more partitions
+        self._begins = await self._scan.begins()
         self._total = sum(ends[p] - self._begins[p] for p in ends)
         # Beyond the end: it is another topic of the same name by now.
         since = {p: offset for p, offset in self._offsets.items() if offset <= ends.get(p, 0)}

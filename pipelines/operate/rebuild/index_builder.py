@@ -24,7 +24,7 @@ from pipelines.ingest.documents.attachments import NOTHING, Attached
 from pipelines.ingest.embed import Embedding
 from pipelines.ingest.handlers import chunked, now
 from pipelines.ingest.index import apply_part
-from pipelines.ingest.ports import ChunkAddress, HeadConflict, KnownPages, PageStore
+from pipelines.ingest.ports import ChunkAddress, HeadConflict, KnownPages, PageStore, Place
 from pipelines.runtime.bus import LogReader
 from pipelines.runtime.embedder import Embedder
 from pipelines.runtime.errors import Permanent, Retryable, WrongUse
@@ -122,17 +122,17 @@ class BatchedPageStore(PageStore):
     async def remove(self, change: ChangeRef, chunks: Sequence[ChunkAddress]) -> None:
         await self._store.remove(change, chunks)
 
-    async def keep(self, part: PageEmbeddings, offset: int) -> None:
-        await self._store.keep(part, offset)
+    async def keep(self, part: PageEmbeddings, place: Place) -> None:
+        await self._store.keep(part, place)
 
-    async def kept(self, part: PageEmbeddings) -> Mapping[int, int]:
+    async def kept(self, part: PageEmbeddings) -> Mapping[int, Place]:
         return await self._store.kept(part)
 
     async def take(self, part: PageEmbeddings, number: int) -> PageEmbeddings:
         return await self._store.take(part, number)
 
-    async def drop(self, part: PageEmbeddings, offsets: Mapping[int, int]) -> None:
-        await self._store.drop(part, offsets)
+    async def drop(self, part: PageEmbeddings, places: Mapping[int, Place]) -> None:
+        await self._store.drop(part, places)
 
     async def strays(self, change: ChangeRef) -> Sequence[ChunkAddress]:
         return []  # the audit that follows finds them

@@ -34,6 +34,7 @@ def test_a_prefix_covers_all_of_them() -> None:
         ("run", "group", "town-", "prefixed"),
         ("create", "topic", "town-", "prefixed"),
         ("repair", "cluster", "kafka-cluster", "literal"),
+        ("partitions", "topic", "town-", "prefixed"),
     ]
 
 

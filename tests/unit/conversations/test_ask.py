@@ -26,15 +26,19 @@ from tests.asking import question
 OURS = "request-0001"
 OTHER = "request-0002"
 PARTITION = 3
+MORE = 5  # a partition that the topic gets
 
 
 class FakeLog:
-    """`answer.events`, one partition: what is written is delivered when the test says so."""
+    """`answer.events`, of one partition until it grows: what is written is delivered when the test says so."""
 
     def __init__(self) -> None:
-        self.records: list[Record] = []
-        self.next = 0  # the tail's
+        self.records: list[Record] = []  # of all partitions, as they were written
+        self.next = 0  # the tail's: how many it has delivered
+        self.home = PARTITION  # where events of our requests go
+        self.known = {PARTITION}
         self.reads: list[tuple[int, int | None]] = []
+        self.read_from: set[int] = set()
         self.site: str | None = "town"
         self.while_reading: Callable[[], None] = lambda: None
         self._seqs: Counter[tuple[str, int]] = Counter()
@@ -47,22 +51,38 @@ class FakeLog:
 
     async def aclose(self) -> None: ...
 
+    def grow(self) -> None:
+        """The topic has got a partition, and our requests' events belong there now."""
+        self.home = MORE
+        self.known.add(MORE)
+
     def partition_of(self, key: str) -> int:
-        return PARTITION
+        return self.home
 
     def position(self, partition: int) -> int:
-        return self.next
+        if partition not in self.known:
+            raise Retryable("not heard of it yet")
+        return sum(record.partition == partition for record in self.records[: self.next])
 
     async def read(self, partition: int, start: int, end: int | None = None) -> list[Record]:
-        assert partition == PARTITION
+        assert partition in self.known
         assert start >= 0
         self.reads.append((start, end))
-        found = [r for r in self.records if r.offset >= start and (end is None or r.offset < end)]
+        self.read_from.add(partition)
+        own = [record for record in self.records if record.partition == partition]
+        found = [r for r in own if r.offset >= start and (end is None or r.offset < end)]
         self.while_reading()
         await asyncio.sleep(0)
         return found
 
-    def write(self, *events: Event, request: str = OURS, attempt: int = 1, seq: int | None = None) -> None:
+    def write(
+        self,
+        *events: Event,
+        request: str = OURS,
+        attempt: int = 1,
+        seq: int | None = None,
+        partition: int = PARTITION,
+    ) -> None:
         """As one worker does it; `seq`: as a second one does, who has got so far by itself."""
         for event in events:
             number = self._seqs[request, attempt]
@@ -71,8 +91,8 @@ class FakeLog:
             else:
                 number, seq = seq, seq + 1
             message = AnswerEvent(request_id=request, site=self.site, attempt=attempt, seq=number, event=event)
-            offset = len(self.records)
-            self.records.append(Record("answer.events", PARTITION, offset, request.encode(), message.encode()))
+            offset = sum(record.partition == partition for record in self.records)
+            self.records.append(Record("answer.events", partition, offset, request.encode(), message.encode()))
 
     def deliver(self, count: int | None = None) -> None:
         """The tail hands out what it has not yet (at most `count` records), as one fetch: without a pause."""
@@ -81,9 +101,9 @@ class FakeLog:
             self.next += 1
             self._deliver(self.records[self.next - 1])
 
-    def say(self, *texts: str, request: str = OURS, attempt: int = 1) -> None:
+    def say(self, *texts: str, request: str = OURS, attempt: int = 1, partition: int = PARTITION) -> None:
         """Write tokens and deliver them."""
-        self.write(*(Token(text=text) for text in texts), request=request, attempt=attempt)
+        self.write(*(Token(text=text) for text in texts), request=request, attempt=attempt, partition=partition)
         self.deliver()
 
 
@@ -279,7 +299,7 @@ async def test_what_is_recorded_is_read_without_waiting_for_more() -> None:
     bench.log.deliver()
     assert await rest(bench.asker.recorded("town", OURS, place)) == ["a", "b", "done"]
     with pytest.raises(BadPosition):
-        await anext(bench.asker.recorded("town", OURS, "4.1.1"))
+        await anext(bench.asker.recorded("town", OURS, "4.1"))
 
 
 async def test_a_stop_goes_into_the_log_under_the_key_of_its_request() -> None:
@@ -429,9 +449,59 @@ async def test_what_is_no_position_is_refused(position: str) -> None:
         await anext(Bench().resume(position))
 
 
-async def test_a_position_in_another_partition_belongs_to_another_answer() -> None:
-    with pytest.raises(BadPosition, match="another answer"):
-        await anext(Bench().resume("4.1.1"))
+async def test_a_position_in_a_partition_that_is_not_known_here_yet_is_for_later() -> None:
+    """Another gateway has heard of it first."""
+    with pytest.raises(Retryable, match="not heard of"):
+        await anext(Bench().resume("7.1.1"))
+
+
+async def test_an_answer_that_goes_on_in_a_new_partition_is_followed_there() -> None:
+    """Its worker has heard of more partitions in the middle of it; there the offsets begin at 0."""
+    bench = Bench()
+    bench.log.write(*(Token(text="x") for _ in range(3)), request=OTHER)
+    bench.log.deliver()
+    events = bench.ask()
+    assert await take(events, 1) == ["accepted"]
+    bench.log.say("a")
+    bench.log.grow()
+    bench.log.say("b", partition=MORE)
+    bench.log.write(Done(), partition=MORE)
+    bench.log.deliver()
+    followed = [each async for each in events]
+    assert [short(each.event.event) for each in followed] == ["a", "b", "done"]
+    assert [each.position for each in followed] == [f"{PARTITION}.3.1", f"{MORE}.0.1", f"{MORE}.1.1"]
+
+
+@pytest.mark.parametrize(
+    ("position", "then"),
+    [
+        (f"{PARTITION}.-1.1", ["a", "b", "c", "d", "done"]),
+        (f"{PARTITION}.0.1", ["b", "c", "d", "done"]),
+        (f"{MORE}.0.1", ["d", "done"]),
+    ],
+)
+async def test_who_comes_back_finds_an_answer_that_moved_on_the_way(position: str, then: list[str]) -> None:
+    bench = Bench()
+    bench.log.say("a", "b")
+    bench.log.grow()
+    bench.log.say("c", "d", partition=MORE)
+    assert await rest(bench.asker.recorded("town", OURS, position)) == then[:-1]
+    bench.log.write(Done(), partition=MORE)
+    bench.log.deliver()
+    assert await rest(bench.resume(position)) == then
+
+
+async def test_an_answer_that_stayed_where_it_began_is_found_after_its_topic_has_grown() -> None:
+    """Positions from before stay good; nothing is looked for elsewhere when the answer's end is there."""
+    bench = Bench()
+    bench.log.say("a")
+    bench.log.write(Done())
+    bench.log.deliver()
+    bench.log.grow()
+    bench.log.write(Token(text="x"), request=OTHER, partition=MORE)
+    bench.log.deliver()
+    assert await rest(bench.resume(f"{PARTITION}.-1.1")) == ["a", "done"]
+    assert bench.log.read_from == {PARTITION}
 
 
 @pytest.mark.parametrize("position", [Position(0, -1, 1), Position(999_999, 10**17, 7)])

@@ -208,6 +208,23 @@ async def test_products_are_compared_in_their_own_topics_partitions() -> None:
     assert (await put(pages, 5, log=2, chunks=12, embeddings=12, within=1)).again is None
 
 
+async def test_a_part_that_waited_in_another_partition_sends_nobody_again_without_end() -> None:
+    """ingest.embeddings got partitions between two parts of a page: the offset of the first says nothing there."""
+    pages = FakePages()
+    first, last = parts_of(change(4), {"content": ["a", "b"]}, per_part=1)
+
+    async def put_at(part: PageEmbeddings, offset: int, within: int) -> bool:
+        return (await index_part(part, pages, now, offset, within)).again is not None
+
+    assert not await put_at(first, 500, within=1)
+    await put_at(last, 1, within=5)
+    again = [await put_at(part, at, within=5) for at, part in enumerate((first, last), 2)]
+    assert not again[-1], "one copy in the new partition is enough"
+    [newer] = parts_of(change(5, offset=8), {"content": ["c"]})
+    assert not await put_at(newer, 9, within=5)
+    assert len(pages.index.texts(KEY)) == 1
+
+
 async def test_a_loser_that_an_earlier_version_met_brings_the_winner_back_once() -> None:
     pages = FakePages()
     await apply(pages, *placed(4, log=10, chunks=200), at=300)  # it wrote down no partitions

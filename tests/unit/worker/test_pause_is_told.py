@@ -59,6 +59,9 @@ class Log:
     async def short_of_copies(self, topics: Iterable[Topic]) -> list[str]:
         return []
 
+    async def short_of_partitions(self, topics: Iterable[Topic]) -> list[str]:
+        return []
+
     async def partitions(self, topics: Iterable[Topic]) -> dict[Topic, set[int]]:
         return {topic: {0} for topic in topics}
 

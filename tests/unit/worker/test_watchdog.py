@@ -89,6 +89,7 @@ class FakeBroker:
     def __init__(self, at: Callable[[FakeBroker, float], None]) -> None:
         self.end, self.done = 10, 5
         self.there, self.answers, self.working = True, True, False
+        self.own, self.partitions = [TP], {0}
         self.connections = 0
         self._at = at
         self._begun: float | None = None
@@ -103,10 +104,7 @@ class FakeBroker:
     # The stage.
 
     def assigned(self) -> Sequence[TopicPartition]:
-        return [TP]
-
-    def partitions(self) -> Iterable[TopicPartition]:
-        return [TP]
+        return self.own
 
     def busy(self, partition: TopicPartition) -> bool:
         return self.working
@@ -122,7 +120,7 @@ class FakeBroker:
 
     async def described(self) -> dict[str, set[int]]:
         self._look()
-        return {"t": {0}} if self.there else {}
+        return {"t": self.partitions} if self.there else {}
 
     async def ends(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
         return dict.fromkeys(partitions, self.end)
@@ -237,3 +235,22 @@ def test_a_topic_that_begins_anew_is_told_of(monkeypatch: pytest.MonkeyPatch) ->
     said, after = watched(monkeypatch, anew)
     assert said == "topic t was deleted and created again, or cut, under this worker"
     assert after < 300 + LIMIT
+
+
+def test_a_worker_that_was_given_nothing_looks_at_all_partitions_that_there_are_by_now(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def grows(broker: FakeBroker, seconds: float) -> None:
+        broker.own = []
+        broker.partitions = {0, 1, 2} if seconds > 300 else {0}
+
+    said, _ = watched(monkeypatch, grows)
+    assert said is not None
+    assert said.startswith("chunk: 5 messages wait in t[0], none moved")
+
+    def stands_in_the_new_ones(broker: FakeBroker, seconds: float) -> None:
+        grows(broker, 301)
+
+    said, _ = watched(monkeypatch, stands_in_the_new_ones)
+    assert said is not None
+    assert said.startswith("chunk: 15 messages wait in ")

@@ -272,6 +272,19 @@ def test_what_stands_in_another_partition_covers_nothing(compare: Compare) -> No
     assert compare(world).counts() == {}
 
 
+@pytest.mark.parametrize("reversed_", [False, True])
+def test_a_winner_that_is_covered_in_one_partition_stays_in_another(compare: Compare, reversed_: bool) -> None:
+    """It was sent again after partitions were added; compaction keeps that copy. Partitions are read in any order."""
+    world = World.of(changed("a", 4))
+    old = [record(90, changed("a", 4), partition=1), record(91, changed("a", 3), partition=1)]
+    world.log = [record(5, changed("a", 4), partition=2), *old]
+    if reversed_:
+        world.log = [*old, world.log[0]]
+    assert compare(world).counts() == {}
+    world.log.append(record(6, changed("a", 2), partition=2))
+    assert compare(world).counts() == {"log": 1}
+
+
 def test_newer_than_the_log_was_but_in_it_by_now_is_fine(compare: Compare) -> None:
     """A save while the audit runs."""
     world = World.of(changed("a", 5))

@@ -1,0 +1,156 @@
+"""More partitions for topics that are in use: the plan first, which says what would change, then Kafka is asked.
+
+    --partitions 12 ─▶ plan: cms.changes 4 ─▶ 12, ... ─▶ dead letters' topics, then theirs ─▶ every partition is led
+
+Kafka can add partitions, never take them away. With another number most keys belong to another partition: what was
+written of them before stays where it is. Nothing of ours needs a key to stay: a page's revisions decide.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+from aiokafka.admin import AIOKafkaAdminClient, NewPartitions
+from aiokafka.errors import InvalidPartitionsError, for_code
+
+from adapters.kafka.access import connection, denied, started
+from adapters.kafka.client import REQUEST_TIMEOUT, close, from_broker, prefixed
+from adapters.kafka.settings import MAX_PARTITIONS, KafkaSettings
+from pipelines.runtime.errors import Retryable, TopicMismatch, WrongUse
+from schemas.topics import DLQ_SUFFIX, Topic, all_topics
+
+LED_LIMIT = 30.0  # seconds until every new partition has a leader
+LED_POLL = 0.2  # seconds
+
+
+@dataclass(frozen=True)
+class Growth:
+    """A topic that gets partitions."""
+
+    topic: str  # as the broker calls it
+    partitions: int  # now
+    wanted: int
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """How many partitions topics shall have; where a topic has a number of its own, that one counts."""
+
+    every: int | None = None
+    own: Mapping[str, int] = field(default_factory=dict)  # by topic, without the prefix
+
+    @classmethod
+    def parse(cls, given: Sequence[str], prefix: str = "") -> Wanted:
+        """Of `12` and `TOPIC=12`. Raises: WrongUse."""
+        every: int | None = None
+        own: dict[str, int] = {}
+        names = {topic.name for topic in all_topics()}
+        for text in given:
+            name, separator, number = text.rpartition("=")
+            if not number.isascii() or not number.isdecimal() or not 1 <= int(number) <= MAX_PARTITIONS:
+                raise WrongUse(f"--partitions {text}: a number from 1 to {MAX_PARTITIONS}, or TOPIC=NUMBER")
+            if not separator:
+                if every is not None:
+                    raise WrongUse("--partitions: one number for all topics; the others as TOPIC=NUMBER")
+                every = int(number)
+                continue
+            name = name if name in names else name.removeprefix(prefix)
+            if name not in names:
+                raise WrongUse(f"--partitions {text}: no such topic; there are {', '.join(sorted(names))}")
+            own[name] = int(number)
+        return cls(every, own)
+
+    def of(self, topic: Topic) -> int | None:
+        """None: as it is. A topic's dead letters grow with it: parked messages keep the number of their partition."""
+        return self.own.get(topic.name) or self.own.get(topic.name.removesuffix(DLQ_SUFFIX)) or self.every
+
+
+def plan(wanted: Wanted, there: Mapping[Topic, int], settings: KafkaSettings) -> list[Growth]:
+    """What would change; topics of dead letters come first.
+
+    Args:
+        there: Topics and how many partitions they have.
+
+    Raises:
+        WrongUse: a topic has more than it shall have.
+    """
+    more = {topic: count for topic, count in there.items() if (number := wanted.of(topic)) and count > number}
+    found = [
+        Growth(prefixed(settings, topic), count, number)
+        for topic, count in there.items()
+        if (number := wanted.of(topic)) and count < number
+    ]
+    named = {topic: count for topic, count in more.items() if topic.name in wanted.own}
+    # One number for all leaves alone what has more, so that a single topic may have; alone it is a mistake.
+    if too_many := named or (more if not found and len(more) == len(there) else {}):
+        topic, count = max(too_many.items(), key=lambda item: item[1])
+        raise WrongUse(
+            f"topic {prefixed(settings, topic)} has {count} partitions, {wanted.of(topic)} are fewer: Kafka cannot "
+            "take partitions away, for their messages would go with them. More than needed cost little; if it must "
+            "be, choose another PAGEWIRE_TOPIC_PREFIX and bring the pages in again"
+        )
+    return sorted(found, key=lambda growth: (not growth.topic.endswith(DLQ_SUFFIX), growth.topic))
+
+
+async def plan_partitions(bootstrap: str, settings: KafkaSettings, wanted: Wanted) -> list[Growth]:
+    """What would change. Raises: WrongUse, as `plan`. Retryable: the broker does not answer."""
+    async with _admin(bootstrap, settings) as admin:
+        found = await _leaders(admin)
+    there = {topic: len(found[name]) for topic in all_topics() if (name := prefixed(settings, topic)) in found}
+    return plan(wanted, there, settings)
+
+
+async def add_partitions(bootstrap: str, settings: KafkaSettings, growths: Iterable[Growth]) -> None:
+    """Returns when every new partition has a leader. What was done before is not done again.
+
+    Raises:
+        KafkaDenied, Retryable. TopicMismatch: Kafka refuses; says why.
+    """
+    async with _admin(bootstrap, settings) as admin:
+        for growth in growths:
+            await _grow(admin, growth)
+
+
+@asynccontextmanager
+async def _admin(bootstrap: str, settings: KafkaSettings) -> AsyncIterator[Any]:
+    admin = AIOKafkaAdminClient(**connection(settings, bootstrap), request_timeout_ms=int(REQUEST_TIMEOUT * 1000))
+    try:
+        await started(from_broker(admin.start(), "connect"), settings, bootstrap)
+        yield admin
+    finally:
+        await close(admin.close())
+
+
+async def _leaders(admin: Any) -> dict[str, list[int]]:
+    """By topic who leads each of its partitions; -1: nobody."""
+    described = await from_broker(admin.describe_topics(None), "list topics")
+    return {topic["topic"]: [p["leader"] for p in topic["partitions"]] for topic in described}
+
+
+async def _grow(admin: Any, growth: Growth) -> None:
+    answer = await from_broker(
+        admin.create_partitions({growth.topic: NewPartitions(growth.wanted)}), f"add partitions to {growth.topic}"
+    )
+    for _, code, *message in answer.topic_errors:
+        what = f"topic {growth.topic} cannot get partitions"
+        if missing_right := denied(code, what):
+            raise missing_right
+        error = for_code(code)
+        if error is InvalidPartitionsError and len((await _leaders(admin))[growth.topic]) >= growth.wanted:
+            continue  # somebody else was quicker
+        if code:
+            detail = f"{what}: {error.__name__} {' '.join(filter(None, message))}".rstrip()
+            raise (Retryable if error.retriable else TopicMismatch)(detail)
+    end = time.monotonic() + LED_LIMIT
+    while True:
+        leaders = (await _leaders(admin)).get(growth.topic, [])
+        if len(leaders) >= growth.wanted and -1 not in leaders:
+            return
+        if time.monotonic() > end:
+            raise Retryable(f"topic {growth.topic} has its partitions, but not all are led yet; is a broker away?")
+        await asyncio.sleep(LED_POLL)
