@@ -73,14 +73,14 @@ def test_pages_conversations_questions_and_examples_come_back(engine: Servers, t
         asked = visitor.post("/chat", json={"question": "What does a ferry ticket cost?", "lang": "en"}).json()
         rating = {"rating": "down", "comment": "And for children?"}
         assert visitor.post(f"/answers/{asked['request_id']}/feedback", json=rating).status_code == 204
-        added = before.run("examples", "add", name, "And with a dog?", "May I bring a dog?", "--json")
-        assert added.returncode == 0, added.stderr
+        example = {"question": "And with a dog?", "output": "May I bring a dog?"}
+        assert site.post(f"{up.url}/v1/admin/sites/{name}/examples", json=example).is_success
         conversation = visitor.get(f"/conversations/{asked['conversation_id']}").json()
         known = receipts(site)
         made = before.run("backup", str(folder), "--site", name, "--json")
         assert made.returncode == 0, made.stderr
         # The backup has waited for the question log; what it has is what `questions` shows.
-        logged = json.loads(before.run("questions", name, asked["request_id"], "--json").stdout)
+        logged = site.get(f"{up.url}/v1/admin/sites/{name}/questions/{asked['request_id']}").json()
         assert (logged["feedback"]["rating"], logged["outcome"]["became"]) == ("down", "answered")
     parts = json.loads(made.stdout)["parts"]
     assert {part["name"]: part["records"] for part in parts} == {
@@ -114,8 +114,7 @@ def test_pages_conversations_questions_and_examples_come_back(engine: Servers, t
         assert late.headers["Pagewire-Superseded"] == "true"
         visitor = stack.enter_context(with_bearer(site, token))
         assert visitor.get(f"/conversations/{asked['conversation_id']}").json() == conversation
-        assert json.loads(after.run("questions", name, asked["request_id"], "--json").stdout) == logged
-        assert "And with a dog?" in after.run("examples", "list", name).stdout
-        again = json.loads(after.run("restore", str(folder), "--json").stdout)
-        assert {(part["restored"], part["there"]) for part in again["parts"].values()} == {(0, 1), (0, 4)}
+        assert site.get(f"{up.url}/v1/admin/sites/{name}/questions/{asked['request_id']}").json() == logged
+        [kept] = site.get(f"{up.url}/v1/admin/sites/{name}/examples").json()["examples"]
+        assert kept["question"] == "And with a dog?"
     asyncio.run(lose_indexes(engine, name))
