@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import json
 import shutil
-from contextlib import ExitStack
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -51,6 +52,17 @@ def with_bearer(site: httpx.Client, bearer: str) -> httpx.Client:
     return httpx.Client(base_url=site.base_url, headers={"Authorization": f"Bearer {bearer}"}, timeout=60)
 
 
+@contextmanager
+def running(instance: Instance, stages: str) -> Iterator[tuple[str, httpx.Client]]:
+    """A gateway and one worker: half the processes that `up` would start."""
+    with (
+        instance.started("worker", stages),
+        instance.started("gateway") as gateway,
+        instance.client(gateway.url) as site,
+    ):
+        yield gateway.url, site
+
+
 def test_pages_conversations_questions_and_examples_come_back(engine: Servers, tmp_path: Path) -> None:
     for name in ("before", "after"):
         (tmp_path / name).mkdir()
@@ -62,25 +74,25 @@ def test_pages_conversations_questions_and_examples_come_back(engine: Servers, t
         (instance.home / "pagewire.yaml").write_text(config)
     folder = tmp_path / "monday"
 
-    with before.started("up") as up, before.client(up.url) as site, ExitStack() as stack:
+    with running(before, "all") as (url, site), ExitStack() as stack:
         put(site, "ferry", "<p>A ferry ticket costs 4 euros for adults.</p>", 10, title="Lake ferry")
         put(site, "ferry", "<p>Eine Fahrt mit der Fähre kostet 4 Euro.</p>", 11, title="Fähre", lang="de")
         put(site, "leave", "<p>Lifeguards get 31 days of leave a year.</p>", 12, title="Leave", groups=["staff"])
         put(site, "kiosk", "<p>The kiosk sells rowing maps.</p>", 13, title="Kiosk")
         site.delete("/pages/kiosk", params={"lang": "en", "revision": 14, "wait": "searchable", "timeout": 60})
-        token = site.post("/visitor-tokens", headers={"Origin": up.url}).json()["token"]
+        token = site.post("/visitor-tokens", headers={"Origin": url}).json()["token"]
         visitor = stack.enter_context(with_bearer(site, token))
         asked = visitor.post("/chat", json={"question": "What does a ferry ticket cost?", "lang": "en"}).json()
         rating = {"rating": "down", "comment": "And for children?"}
         assert visitor.post(f"/answers/{asked['request_id']}/feedback", json=rating).status_code == 204
-        added = before.run("examples", "add", name, "And with a dog?", "May I bring a dog?", "--json")
-        assert added.returncode == 0, added.stderr
+        example = {"question": "And with a dog?", "output": "May I bring a dog?"}
+        assert site.post(f"{url}/v1/admin/sites/{name}/examples", json=example).is_success
         conversation = visitor.get(f"/conversations/{asked['conversation_id']}").json()
         known = receipts(site)
         made = before.run("backup", str(folder), "--site", name, "--json")
         assert made.returncode == 0, made.stderr
         # The backup has waited for the question log; what it has is what `questions` shows.
-        logged = json.loads(before.run("questions", name, asked["request_id"], "--json").stdout)
+        logged = site.get(f"{url}/v1/admin/sites/{name}/questions/{asked['request_id']}").json()
         assert (logged["feedback"]["rating"], logged["outcome"]["became"]) == ("down", "answered")
     parts = json.loads(made.stdout)["parts"]
     assert {part["name"]: part["records"] for part in parts} == {
@@ -93,7 +105,7 @@ def test_pages_conversations_questions_and_examples_come_back(engine: Servers, t
     asyncio.run(lose_indexes(engine, name))
     (after.home / "state").mkdir()
     shutil.copy(before.home / "state" / "token.secret", after.home / "state")
-    with after.started("up") as up, after.client(up.url) as site, ExitStack() as stack:
+    with running(after, "ingest") as (url, site), ExitStack() as stack:
         assert receipts(site) == {page: {} for page in known}
         done = after.run("restore", str(folder), "--json")
         assert done.returncode == 0, done.stderr
@@ -114,8 +126,7 @@ def test_pages_conversations_questions_and_examples_come_back(engine: Servers, t
         assert late.headers["Pagewire-Superseded"] == "true"
         visitor = stack.enter_context(with_bearer(site, token))
         assert visitor.get(f"/conversations/{asked['conversation_id']}").json() == conversation
-        assert json.loads(after.run("questions", name, asked["request_id"], "--json").stdout) == logged
-        assert "And with a dog?" in after.run("examples", "list", name).stdout
-        again = json.loads(after.run("restore", str(folder), "--json").stdout)
-        assert {(part["restored"], part["there"]) for part in again["parts"].values()} == {(0, 1), (0, 4)}
+        assert site.get(f"{url}/v1/admin/sites/{name}/questions/{asked['request_id']}").json() == logged
+        [kept] = site.get(f"{url}/v1/admin/sites/{name}/examples").json()["examples"]
+        assert kept["question"] == "And with a dog?"
     asyncio.run(lose_indexes(engine, name))
