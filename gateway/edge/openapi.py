@@ -11,6 +11,7 @@ from pydantic.json_schema import models_json_schema
 
 from gateway.edge.problems import ProblemDocument
 from pipelines.operate.audit.report import RepairOrder
+from schemas.access_key import NewKey
 from schemas.answer import AnswerEvent
 from schemas.completion import CompletionChunk, CompletionRequest
 from schemas.conversation import FeedbackOrder, Rename
@@ -36,6 +37,7 @@ HAND_READ: tuple[type[BaseModel], ...] = (
     RepairOrder,
     RebuildOrder,
     NewExample,
+    NewKey,
     TrialOrder,
     VisitorTokenOrder,
     AnswerEvent,

@@ -21,6 +21,7 @@ LETTER = "/v1/admin/dlq/{topic}/{partition}/{offset}"
 SITE = "/v1/admin/sites/{site}"
 EXAMPLE = {"question": "And on Sundays?", "output": "Is it open on Sundays?"}
 # What is sent, and what is noted: action, site, target.
+ASKS = {("post", f"{SITE}/trials")}  # and changes nothing
 CHANGES: dict[tuple[str, str], tuple[str, dict[str, Any], tuple[str, str | None, str]]] = {
     ("post", "/v1/admin/keys"): (
         "/v1/admin/keys",
@@ -75,7 +76,7 @@ def test_every_route_that_changes_something_is_known_here(tmp_path: Path) -> Non
         for path, item in document["paths"].items()
         if path.startswith("/v1/admin")
         for method in item
-        if method != "get"
+        if method != "get" and (method, path) not in ASKS
     }
 
 

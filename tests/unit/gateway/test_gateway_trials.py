@@ -155,7 +155,7 @@ async def test_a_chat_that_is_off_is_off(client: httpx.AsyncClient, fakes: FakeP
 
 def test_what_is_told_of_a_trial_is_in_no_stream() -> None:
     answered = Answered(text="At nine.", citations=(), sources=(), extractive=True, trial=FINDINGS)
-    assert b"trial" not in frame(answered, "1") + frame(answered, "1", traced=False)
+    assert b"trial" not in frame(answered, "1") + frame(answered, "1", steps="none")
 
 
 def test_every_strategy_can_be_tried() -> None:
