@@ -26,7 +26,7 @@ from tests.engine_fixture import Servers
 
 pytestmark = [pytest.mark.model, pytest.mark.engine, pytest.mark.timeout(600)]
 
-START_TIMEOUT = 120.0  # seconds; CI machines are shared
+START_TIMEOUT = 240.0  # seconds; CI machines are shared
 
 
 @pytest.fixture(scope="module")

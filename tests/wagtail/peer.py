@@ -27,7 +27,7 @@ REPOSITORY = Path(__file__).parents[2]
 TOWN = Path(__file__).parent / "town"
 APP = REPOSITORY / "connectors/cms/wagtail/app/pagewire_wagtail"
 ENVIRONMENT = REPOSITORY / ".venv-wagtail"
-START_TIMEOUT = 60.0  # seconds; CI machines are shared
+START_TIMEOUT = 120.0  # seconds; CI machines are shared
 COMMAND_TIMEOUT = 120.0  # seconds
 
 

@@ -29,7 +29,7 @@ from connectors.cms.wordpress.package import PLUGIN
 SOURCE = Path("/usr/share/wordpress")
 PROGRAMS = ("php", "mariadbd", "mariadb-install-db", "mariadb", "mariadb-admin")
 EXTENSIONS = ("mysqli", "curl", "xml", "mbstring")
-START_TIMEOUT = 60.0  # seconds; CI machines are shared
+START_TIMEOUT = 120.0  # seconds; CI machines are shared
 USER, PASSWORD = "admin", "pw of the tests"
 
 CONFIG = """<?php
