@@ -14,9 +14,10 @@ from pipelines.operate.backup.manifest import Manifest, PartName
 from pipelines.operate.backup.newest import change_of
 from pipelines.operate.backup.ports import Document, PutBack
 from pipelines.operate.backup.restore import Restored, Target, restore
-from pipelines.runtime.record import Headers, Record
+from pipelines.runtime.record import Headers, Lane, Record
+from schemas.ingest import ReceiptEvent
 from schemas.page import PageChange
-from schemas.topics import Topic
+from schemas.topics import RECEIPTS, Topic
 from tests.making import NOON
 
 NAMES: tuple[PartName, ...] = ("conversations", "questions", "examples")
@@ -72,6 +73,7 @@ class Town:
 
     log: list[Record] = field(default_factory=list)
     indexes: dict[PartName, Index] = field(default_factory=lambda: {name: Index() for name in NAMES})
+    told: list[ReceiptEvent] = field(default_factory=list)
     unlogged_: list[int] = field(default_factory=list)  # what the broker says of it, look by look; then nothing
 
     def save(self, *changes: PageChange, partition: int = 0, headers: Headers = ()) -> None:
@@ -81,6 +83,10 @@ class Town:
     def put(self, key: bytes | None, value: bytes | None, headers: Headers, partition: int) -> None:
         offset = sum(record.partition == partition for record in self.log)
         self.log.append(Record("cms.changes", partition, offset, key, value, headers, 1_000 + offset))
+
+    async def send(self, topic: Topic, key: str, message: ReceiptEvent, *, lane: Lane) -> None:
+        assert (topic, key, lane) == (RECEIPTS, message.change.page_key, "bulk")
+        self.told.append(message)
 
     async def send_bytes(self, topic: Topic, key: bytes | None, value: bytes | None, headers: Headers) -> None:
         self.put(key, value, headers, 0)

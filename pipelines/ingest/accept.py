@@ -153,7 +153,7 @@ class Intake:
     async def _send_page(self, history: Sequence[PageChange], lane: Lane) -> None:
         for change in history:
             await self._sender.send(CHANGES, change.page_key, change, lane=lane)
-        await self._sender.send(RECEIPTS, history[-1].page_key, _queued(history[-1]), lane=lane)
+        await self._sender.send(RECEIPTS, history[-1].page_key, queued(history[-1]), lane=lane)
 
 
 def _change(site: str, change: Change, default_lang: str, at: datetime, source: str) -> PageChange:
@@ -171,7 +171,8 @@ def _change(site: str, change: Change, default_lang: str, at: datetime, source: 
     )
 
 
-def _queued(change: PageChange) -> ReceiptEvent:
+def queued(change: PageChange) -> ReceiptEvent:
+    """What is told of a change that is in the log and no further."""
     # The log position is not known here and means nothing for a queued receipt.
     ref = reference(change, partition=0, offset=0)
     return ReceiptEvent(change=ref, state="queued", at=change.accepted_at)

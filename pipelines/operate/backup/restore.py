@@ -15,6 +15,7 @@ from typing import TypeVar
 
 from pydantic import Field
 
+from pipelines.ingest.accept import queued
 from pipelines.operate.backup.backup import OpenLog, Report
 from pipelines.operate.backup.folder import BackupDamaged, BackupFolder
 from pipelines.operate.backup.lines import document_of, record_of
@@ -26,7 +27,9 @@ from pipelines.runtime.bus import Producer
 from pipelines.runtime.errors import WrongUse
 from pipelines.runtime.record import Record, in_lane
 from schemas.base import Wire
+from schemas.page import PageChange
 from schemas.topics import CHANGES as TOPIC
+from schemas.topics import RECEIPTS
 
 T = TypeVar("T")
 
@@ -139,28 +142,30 @@ async def _changes(
             async for batch in there:
                 await aside.call(known.add, batch)
 
-        def lacking(lines: list[bytes]) -> tuple[list[Record], int]:
+        def lacking(lines: list[bytes]) -> tuple[list[tuple[Record, PageChange]], int]:
             """What the log lacks of them, and how many are of the sites."""
             records = _read(part, lambda line: record_of(line, TOPIC.name), lines)
             changes = [change_of(record) for record in records]
             ours = [(r, c) for r, c in zip(records, changes, strict=True) if c is not None and c.site in sites]
             unknown = known.unknown([change for _, change in ours])
-            return [record for (record, _), new in zip(ours, unknown, strict=True) if new], len(ours)
+            return [both for both, new in zip(ours, unknown, strict=True) if new], len(ours)
 
         restored, done = Restored(), 0
         report(Progress(part.name, 0, part.records))
         async with aclosing(aside.batches(folder.lines(part), BATCH, len, BATCH_BYTES)) as batches:
             async for lines in batches:
                 send, ours = await aside.call(lacking, lines)
-                await asyncio.gather(*(_send(target.sender, record) for record in send))
+                await asyncio.gather(*(_send(target.sender, record, change) for record, change in send))
                 restored = restored.plus(len(send), ours - len(send))
                 done += len(lines)
                 report(Progress(part.name, done, part.records))
         return restored
 
 
-async def _send(sender: Producer, record: Record) -> None:
+async def _send(sender: Producer, record: Record, change: PageChange) -> None:
+    """As every change comes in: until it can be found, its receipt says that it is on its way."""
     await sender.send_bytes(TOPIC, record.key, record.value, in_lane(record.headers, "bulk"))
+    await sender.send(RECEIPTS, change.page_key, queued(change), lane="bulk")
 
 
 def _read(part: Part, read: Callable[[bytes], T], lines: list[bytes]) -> list[T]:

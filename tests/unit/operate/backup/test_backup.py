@@ -98,6 +98,9 @@ async def test_all_is_back_in_an_empty_system_in_the_bulk_lane(tmp_path: Path) -
         name: one.documents for name, one in town.indexes.items()
     }
     assert fresh.log[0].headers == (("pagewire-trace", b"t"), ("pagewire-lane", b"bulk"))
+    # Until they can be found, their receipts say that they are on their way.
+    assert {event.state for event in fresh.told} == {"queued"}
+    assert {event.change.page_key: (event.change.revision, event.change.op) for event in fresh.told} == town.newest
     assert done == {CHANGES: Restored(restored=3), **dict.fromkeys(NAMES, Restored(restored=2))}
 
 
