@@ -69,9 +69,11 @@ def topics(
 ) -> None:
     """Create or check the topics, and show them; or give them the copies or the partitions that they lack.
 
-    Examples: pagewire topics --repair
-              pagewire topics --partitions 12
-              pagewire topics --partitions query.retrieved=24
+    Example: pagewire topics --repair
+
+    Example: pagewire topics --partitions 12
+
+    Example: pagewire topics --partitions query.retrieved=24
     """
     if acls:
         with explained():
