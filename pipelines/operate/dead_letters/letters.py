@@ -104,7 +104,7 @@ class Letters:
             async for batch in batches:
                 for found in batch:
                     if isinstance(found, _FoundLetter):
-                        newest.add(found.record.timestamp_ms, found.summary)
+                        newest.add(found.summary)
                     else:
                         newest.settle(*found)
         return DeadLetterList(total=newest.total, letters=newest.letters())
@@ -259,19 +259,19 @@ class Letters:
 
 
 class _Newest:
-    """The newest letters, `limit` at most, and how many there were."""
+    """The letters that failed last, `limit` at most, and how many there were."""
 
     def __init__(self, limit: int) -> None:
         self.total = 0
         self._limit = limit
-        self._order: list[tuple[int, int, str]] = []  # a heap: the oldest one kept is first
+        self._order: list[tuple[datetime, int, str]] = []  # a heap: the oldest one kept is first
         self._kept: dict[str, DeadLetterSummary] = {}
 
-    def add(self, timestamp_ms: int, letter: DeadLetterSummary) -> None:
+    def add(self, letter: DeadLetterSummary) -> None:
         self.total += 1
         if self._limit == 0:
             return
-        place = (timestamp_ms, self.total, letter.id)
+        place = (letter.last_failed_at, self.total, letter.id)
         self._kept[letter.id] = letter
         if len(self._order) < self._limit:
             heappush(self._order, place)
