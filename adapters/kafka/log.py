@@ -14,7 +14,7 @@ import asyncio
 import logging
 import os
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from types import TracebackType
 from typing import Any, Self
@@ -246,9 +246,14 @@ class LogReader:
             try:
                 async with asyncio.timeout(READ_TIMEOUT):
                     numbers = await _partitions(await self._connected(), self._topic)
-                    if await self._in_use_before(numbers[-1], since_ms - SETTLED_MS):
-                        numbers = [partition_of(key.encode(), len(numbers))]
-                    records = [record for number in numbers for record in await self._since(number, since_ms)]
+                    settled, starts = await asyncio.gather(
+                        self._in_use_before(numbers[-1], since_ms - SETTLED_MS), self._starts(numbers, since_ms)
+                    )
+                    if settled:
+                        starts = {
+                            n: start for n, start in starts.items() if n == partition_of(key.encode(), len(numbers))
+                        }
+                    records = await self._from(starts)
             except (KafkaError, KafkaDenied, TimeoutError) as err:
                 await self.aclose()
                 raise _down(f"reading {self._topic} for {key}", err) from err
@@ -264,7 +269,7 @@ class LogReader:
             try:
                 async with asyncio.timeout(READ_TIMEOUT):
                     numbers = await _partitions(await self._connected(), self._topic)
-                    return [record for number in numbers for record in await self._since(number, since_ms)]
+                    return await self._from(await self._starts(numbers, since_ms))
             except (KafkaError, KafkaDenied, TimeoutError) as err:
                 await self.aclose()
                 raise _down(f"reading {self._topic} since {since_ms}", err) from err
@@ -275,15 +280,19 @@ class LogReader:
             return True
         consumer = await self._connected()
         tp = TopicPartition(self._topic, partition)
-        first, last = (await consumer.beginning_offsets([tp]))[tp], (await consumer.end_offsets([tp]))[tp]
-        found = (await consumer.offsets_for_times({tp: max(0, ms)}))[tp]
-        return bool(first < (last if found is None else found.offset))
+        first, last, found = await asyncio.gather(
+            consumer.beginning_offsets([tp]), consumer.end_offsets([tp]), consumer.offsets_for_times({tp: max(0, ms)})
+        )
+        return bool(first[tp] < (last[tp] if found[tp] is None else found[tp].offset))
 
-    async def _since(self, partition: int, since_ms: int) -> list[Record]:
+    async def _starts(self, partitions: Iterable[int], since_ms: int) -> dict[int, int]:
+        """Partition -> offset of its first record from then on; without those that have none."""
         consumer = await self._connected()
-        tp = TopicPartition(self._topic, partition)
-        found = (await consumer.offsets_for_times({tp: since_ms}))[tp]
-        return [] if found is None else await self._read(partition, found.offset, None)
+        found = await consumer.offsets_for_times({TopicPartition(self._topic, n): since_ms for n in partitions})
+        return {tp.partition: at.offset for tp, at in found.items() if at is not None}
+
+    async def _from(self, starts: Mapping[int, int]) -> list[Record]:
+        return [record for number, start in sorted(starts.items()) for record in await self._read(number, start, None)]
 
     async def _connected(self) -> AIOKafkaConsumer:
         if self._consumer is None:

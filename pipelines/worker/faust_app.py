@@ -49,7 +49,8 @@ METADATA_AGE = 5.0  # seconds until the group shares out partitions that a topic
 COMMIT_EVERY = 0.5  # seconds; a worker killed within this after its assignment makes no progress
 COMMIT_TIMEOUT = 5.0  # seconds for the last commit before partitions go
 FETCH_WAIT_MS = 500  # the broker's long poll; Faust hard-codes 1500, and every rebalance waits for it
-FETCH_BYTES = MAX_MESSAGE_BYTES + RECORD_OVERHEAD_BYTES  # per partition: at least one largest message
+FETCH_BYTES = 2 * (MAX_MESSAGE_BYTES + RECORD_OVERHEAD_BYTES)  # per answer of a broker; aiokafka: 50 MiB
+PARTITION_BYTES = 64 * 1024, 1024 * 1024  # of which a partition, at least and at most
 POLL_RECORDS = 64  # per poll: what may arrive after a queue has become full
 # Full queues are not polled, for as long as their records are retried; whether a worker hangs is the watchdog's
 # business, so the client must not leave the group by itself.
@@ -59,14 +60,24 @@ FULL_POLL = 0.05  # seconds; how soon a queue that was full is fetched again
 ENDS_TIMEOUT = 5.0  # seconds
 
 
+def fetch_size(settings: WorkerSettings, topics: int) -> int:
+    """Bytes to fetch of a partition at once.
+
+    What lies fetched and not yet taken over, of all partitions of so many topics, is no more than what may be in
+    flight. A message that is larger comes all the same, alone: a broker sends the first one of its answer whole, and
+    aiokafka asks for the partitions in another order each time.
+    """
+    least, most = PARTITION_BYTES
+    return min(max(settings.in_flight_bytes // (settings.partitions * topics), least), most)
+
+
 class SafeThread(driver.AIOKafkaConsumerThread):  # type: ignore[misc]
     """The thread that owns the aiokafka consumer."""
 
     def _create_worker_consumer(self, transport: Any) -> Any:
         consumer = super()._create_worker_consumer(transport)
         consumer._fetch_max_wait_ms = FETCH_WAIT_MS
-        # aiokafka's default of 50 MiB per answer would be most of a small worker's memory.
-        consumer._fetch_max_bytes = 2 * FETCH_BYTES
+        consumer._fetch_max_bytes = FETCH_BYTES
         return consumer
 
     async def seek_to_committed(self) -> Mapping[TP, int]:
@@ -274,7 +285,7 @@ class SafeApp(faust.App):  # type: ignore[misc]
             broker_max_poll_records=POLL_RECORDS,
             broker_max_poll_interval=POLL_INTERVAL,
             consumer_auto_offset_reset="earliest",
-            consumer_max_fetch_size=FETCH_BYTES,
+            consumer_max_fetch_size=fetch_size(settings, len(stage.routes)),
             consumer_metadata_max_age_ms=int(METADATA_AGE * 1000),
             consumer_group_instance_id=_instance(settings, stage),
             producer_request_timeout=REQUEST,  # Faust's own producer sends nothing; KafkaSender does

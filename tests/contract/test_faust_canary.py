@@ -155,6 +155,11 @@ RELIED_ON: tuple[tuple[Callable[..., Any], str, str], ...] = (
         "no fetch without partitions",
     ),
     (
+        fetcher.Fetcher._get_actions_per_node,
+        "random.shuffle(partition_data)",
+        "each partition is first in a request sometime, and gets a message larger than its share",
+    ),
+    (
         fetcher.Fetcher.fetched_records,
         "if partitions and tp not in partitions:",
         "an empty set means all partitions",
@@ -393,11 +398,19 @@ async def test_each_topic_has_an_agent_that_hands_on_what_is_in_it(
     assert "the stream of cms.changes ended" in str(failures.pop())
 
 
+@pytest.mark.parametrize(
+    ("partitions", "topics", "size"), [(4, 1, 1024 * 1024), (100, 1, 671_088), (100, 2, 335_544), (1_000, 2, 65_536)]
+)
+def test_what_is_fetched_ahead_does_not_grow_with_the_partitions(partitions: int, topics: int, size: int) -> None:
+    assert faust_app.fetch_size(Settings(kafka="127.0.0.1:9", partitions=partitions), topics) == size
+
+
 async def test_the_consumer_is_made_with_our_sizes_and_times(app: SafeApp) -> None:
     made = app.consumer._thread._create_worker_consumer(app.transport)
     try:
-        assert (made._fetch_max_wait_ms, made._fetch_max_bytes) == (faust_app.FETCH_WAIT_MS, 2 * faust_app.FETCH_BYTES)
-        assert made._max_partition_fetch_bytes == faust_app.FETCH_BYTES >= MAX_RECORD_BYTES  # of what we send
+        assert (made._fetch_max_wait_ms, made._fetch_max_bytes) == (faust_app.FETCH_WAIT_MS, faust_app.FETCH_BYTES)
+        assert faust_app.FETCH_BYTES >= MAX_RECORD_BYTES  # of what we send
+        assert made._max_partition_fetch_bytes == 1024 * 1024
         assert made._group_instance_id == "pod-0-canary"
         assert made._rebalance_timeout_ms == 60_000
         assert made._client._metadata_max_age_ms == 5_000  # new partitions are shared out soon
