@@ -54,6 +54,7 @@ class GuardedElastic:
         self._behind = behind
         self._role = role
         self._certificate = certificate
+        self.key = KEY
         self.refused: list[str] = []
         self.url = ""
 
@@ -74,7 +75,7 @@ class GuardedElastic:
 
     async def _pass(self, request: web.Request) -> web.Response:
         body = await request.read()
-        if request.headers.get("Authorization") != f"ApiKey {KEY}":
+        if request.headers.get("Authorization") != f"ApiKey {self.key}":
             return _no(401, "unable to authenticate with provided credentials")
         asked = f"{request.method} {request.path}"
         if (why := self._forbidden(asked, body)) is not None:

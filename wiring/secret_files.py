@@ -1,23 +1,28 @@
 """Secrets that stand in files: `PAGEWIRE_ADMIN_KEY_FILE=/run/secrets/admin_key` in place of PAGEWIRE_ADMIN_KEY.
 
 So Docker's and Kubernetes' secrets, and those that an agent writes, need no environment variable, which every child
-process and every look at the process would see. A file is read once, at start. Errors name setting and file, never what
-is in it.
+process and every look at the process would see. A file is read at start. What we say to servers over HTTP is read
+again while we run, so a new key needs no restart. Errors name setting and file, never what is in it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
+from time import monotonic
 from typing import Any, get_args
 
+import structlog
 from pydantic import SecretStr
 from pydantic.fields import FieldInfo
 
 from pipelines.runtime.errors import SettingsError
 from wiring.settings import Settings
 
+log = structlog.get_logger(__name__)
+
 SUFFIX = "_file"
+LOOK_AGAIN = 5.0  # seconds
 LONGEST = 64 * 1024  # bytes; a key is shorter, and whoever names a disk image should be told
 
 
@@ -27,7 +32,29 @@ def _is_secret(field: FieldInfo) -> bool:
 
 # The settings that may be read from a file.
 SECRETS = frozenset(name for name, field in Settings.model_fields.items() if _is_secret(field))
+# Those that are said with every request. The others are read once: what they sign or lock must stay the same, and
+# Kafka's client keeps its password.
+CHANGEABLE = frozenset(("elasticsearch_api_key", "elasticsearch_password", "openai_api_key", "kafka_oauth_secret"))
 FILE_SETTINGS: Mapping[str, str] = {name + SUFFIX: name for name in SECRETS}
+
+
+class FileSecret(SecretStr):
+    """What a file holds now. While it cannot be read, or holds no secret, what it held before."""
+
+    def __init__(self, path: Path, said: str) -> None:
+        """`said`: as in `read`. Raises: SettingsError."""
+        super().__init__(read(path, said))
+        self._path, self._said = path, said
+        self._looked = monotonic()
+
+    def get_secret_value(self) -> str:
+        if monotonic() - self._looked >= LOOK_AGAIN:
+            self._looked = monotonic()
+            try:
+                self._secret_value = read(self._path, self._said)
+            except SettingsError as err:
+                log.warning("a secret could not be read again", reason=str(err))
+        return super().get_secret_value()
 
 
 def put_in(values: dict[str, Any]) -> dict[str, Path]:
@@ -42,12 +69,26 @@ def put_in(values: dict[str, Any]) -> dict[str, Path]:
     found = {}
     for key in [key for key in values if key in FILE_SETTINGS]:
         name, given = FILE_SETTINGS[key], values.pop(key)
-        said = f"{key} (PAGEWIRE_{key.upper()})"
+        said = _said(key)
         if not isinstance(given, str | Path) or not str(given):
             raise SettingsError(f"{said}: must be the path of a file")
         found[name] = Path(given)
         values[name] = read(found[name], said)
     return found
+
+
+def keep_fresh(settings: Settings, files: Mapping[str, Path]) -> Settings:
+    """The same settings; secrets that may change while we run are read from their files again and again.
+
+    Raises:
+        SettingsError: as `put_in`.
+    """
+    fresh = {name: FileSecret(path, _said(name + SUFFIX)) for name, path in files.items() if name in CHANGEABLE}
+    return settings.model_copy(update=fresh)
+
+
+def _said(key: str) -> str:
+    return f"{key} (PAGEWIRE_{key.upper()})"
 
 
 def read(path: Path, said: str) -> str:

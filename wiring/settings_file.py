@@ -47,7 +47,7 @@ def load(env: Mapping[str, str] | None = None) -> Settings:
     values = _over(_over(openai, values), _from_environment(env, named, path))
     files = secret_files.put_in(values)
     try:
-        return Settings.model_validate(values)
+        return secret_files.keep_fresh(Settings.model_validate(values), files)
     except ValidationError as err:
         raise SettingsError("; ".join(_problem(e, path, files) for e in err.errors(include_url=False))) from None
 

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import re
+from base64 import b64encode
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
+from elastic_transport import AsyncTransport, ConnectionTimeout, TransportApiResponse, TransportError
 from elastic_transport import ConnectionError as TransportConnectionError
-from elastic_transport import ConnectionTimeout, TransportError
 from elasticsearch import ApiError, AsyncElasticsearch, OrjsonSerializer
 from elasticsearch.serializer import NdjsonSerializer
 
 from adapters.elastic.settings import ElasticSettings
 from adapters.tls import handshake_failure
-from pipelines.runtime.errors import READ_AT_START, Kind, PagewireError, Permanent, Retryable, SettingsError
+from pipelines.runtime.errors import READ_AGAIN, READ_AT_START, Kind, PagewireError, Permanent, Retryable, SettingsError
 
 REQUEST_TIMEOUT = 20.0  # seconds
 # 429: queue full or a disk-full block, 5xx: no master, shard not yet allocated. All pass.
@@ -74,17 +75,10 @@ def connect(url: str, settings: ElasticSettings) -> AsyncElasticsearch:
     Raises:
         SettingsError: the file of the authority is no longer there.
     """
-    key, user, password = (
-        settings.elasticsearch_api_key,
-        settings.elasticsearch_user,
-        settings.elasticsearch_password,
-    )
     urls = [one.strip() for one in url.split(",")]
     return AsyncElasticsearch(
         urls,
-        api_key=key.get_secret_value() if key else None,
-        # The client takes one of the two: the key wins.
-        basic_auth=(user, password.get_secret_value()) if user and password and not key else None,
+        transport_class=_signing(settings),
         request_timeout=REQUEST_TIMEOUT,
         # Where a node cannot be reached the next one is asked, each once. A write may so be done twice: that ends the
         # same, here as everywhere.
@@ -94,6 +88,33 @@ def connect(url: str, settings: ElasticSettings) -> AsyncElasticsearch:
         **_tls(urls, settings),
         serializers={serializer.mimetype: serializer for serializer in (OrjsonSerializer(), OrjsonLines())},
     )
+
+
+def _signing(settings: ElasticSettings) -> type[AsyncTransport]:
+    """A transport that says with each request who we are: what is in a key's file may be another one by then."""
+
+    class Signing(AsyncTransport):
+        async def perform_request(  # type: ignore[override]
+            self, method: str, target: str, **options: Any
+        ) -> TransportApiResponse:
+            if said := _authorization(settings):
+                options["headers"] = {**options.get("headers", {}), "authorization": said}
+            return await super().perform_request(method, target, **options)
+
+    return Signing
+
+
+def _authorization(settings: ElasticSettings) -> str | None:
+    key, user, password = (
+        settings.elasticsearch_api_key,
+        settings.elasticsearch_user,
+        settings.elasticsearch_password,
+    )
+    if key:  # it wins
+        return f"ApiKey {key.get_secret_value()}"
+    if user and password:
+        return f"Basic {b64encode(f'{user}:{password.get_secret_value()}'.encode()).decode()}"
+    return None
 
 
 def _tls(urls: Sequence[str], settings: ElasticSettings) -> dict[str, Any]:
@@ -152,4 +173,4 @@ def _hint(kind: type[PagewireError], status: int) -> str:
     asked = (
         "is PAGEWIRE_ELASTICSEARCH_API_KEY (or PAGEWIRE_ELASTICSEARCH_USER and its password) right, and still valid?"
     )
-    return f"; {asked} {READ_AT_START}"
+    return f"; {asked} {READ_AGAIN}"

@@ -7,10 +7,12 @@ from collections.abc import Sequence
 import numpy as np
 import openai
 from more_itertools import constrained_batches
+from pydantic import SecretStr
 
 from adapters.embedders.base import NoVectors, Vectors, readable, unit_vectors
+from adapters.openai_key import key_of
 from pipelines.query.retrieve.ports import EmbedderProfile
-from pipelines.runtime.errors import READ_AT_START, Kind, PagewireError, Permanent, Retryable, SettingsError
+from pipelines.runtime.errors import READ_AGAIN, Kind, PagewireError, Permanent, Retryable, SettingsError
 from pipelines.runtime.try_limit import progressed
 
 BATCH = 64  # texts a request
@@ -32,15 +34,15 @@ class OpenAIEmbedder:
     # Unknown models: floors that refuse little. Calibrate with bench/floors.py.
     profile = EmbedderProfile(short_floor=0.3, content_floor=0.15)
 
-    def __init__(self, model: str, *, base_url: str | None, api_key: str | None, dims: int | None = None) -> None:
+    def __init__(self, model: str, *, base_url: str | None, api_key: SecretStr | None, dims: int | None = None) -> None:
         """`dims`: shortens the vectors where the model can; default: the model's own length."""
         self.spec = f"openai:{model}"
         self._name = model
         self._wanted = dims
         self._dims = dims
-        # Servers on one's own machine want no key, the client wants some. Retries are the stage's (pipelines.runtime).
+        # Retries are the stage's (pipelines.runtime).
         self._client = openai.AsyncOpenAI(
-            base_url=base_url, api_key=api_key or "none", timeout=PAGES_TIMEOUT, max_retries=0
+            base_url=base_url, api_key=key_of(api_key), timeout=PAGES_TIMEOUT, max_retries=0
         )
 
     @property
@@ -100,7 +102,7 @@ class OpenAIEmbedder:
 
     def _refused(self, status: int) -> PagewireError:
         if status in (401, 403):
-            return SettingsError(f"OPENAI_API_KEY: refused by the embeddings endpoint of {self.spec}; {READ_AT_START}")
+            return SettingsError(f"OPENAI_API_KEY: refused by the embeddings endpoint of {self.spec}; {READ_AGAIN}")
         if status in (408, 409, 429) or status >= 500:
             return Retryable(f"the embeddings endpoint of {self.spec} is busy: HTTP {status}")
         return EmbedderRefuses(f"the embeddings endpoint of {self.spec} refuses: HTTP {status}")

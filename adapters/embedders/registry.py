@@ -125,8 +125,7 @@ def make_embedder(spec: str, settings: EmbedderSettings) -> Embedder:
 
         if settings.openai_api_key is None and settings.openai_base_url is None:
             raise SettingsError(f"embedder {spec!r} needs OPENAI_API_KEY, OPENAI_BASE_URL or both")
-        key = settings.openai_api_key.get_secret_value() if settings.openai_api_key else None
-        return OpenAIEmbedder(model, base_url=settings.openai_base_url, api_key=key)
+        return OpenAIEmbedder(model, base_url=settings.openai_base_url, api_key=settings.openai_api_key)
     raise SettingsError(
         f"embedder (PAGEWIRE_EMBEDDER): must be lite, bge-m3, onnx:FOLDER or openai:MODEL, not {spec!r}"
     )

@@ -19,6 +19,7 @@ from pydantic import BaseModel
 from adapters.llm.reasoning import Spoken
 from adapters.llm.settings import ModelSettings
 from adapters.llm.tool_calls import CallParts, CallPiece, toolless, wired
+from adapters.openai_key import key_of
 from pipelines.query.ports import (
     BadRequest,
     Completion,
@@ -40,8 +41,6 @@ from schemas.answer import Usage
 
 log = structlog.get_logger(__name__)
 
-# Local servers want no key, but the client insists on one.
-NO_KEY = "none"
 REASON = 200  # characters of a server's words in our messages
 # Optional parameters, and what takes their place on servers that refuse them.
 _OPTIONAL = {"max_tokens": "max_completion_tokens", "max_completion_tokens": None} | dict.fromkeys(
@@ -103,9 +102,8 @@ class OpenAIChat:
         cls, model: str, settings: ModelSettings, *, temperature: float | None = None, thinking: int | None = None
     ) -> OpenAIChat:
         """A model of the server that is configured, with other parameters than those of the settings."""
-        key = settings.openai_api_key.get_secret_value() if settings.openai_api_key else NO_KEY
         client = AsyncOpenAI(
-            api_key=key,
+            api_key=key_of(settings.openai_api_key),
             base_url=settings.openai_base_url,
             timeout=None,
             max_retries=0,

@@ -71,6 +71,7 @@ class WrongUse(Permanent):
 
 # For messages about a setting that is wrong while we run: nothing else can be done about it from here.
 READ_AT_START = "a process reads it at its start, so restart this one when it was changed"
+READ_AGAIN = READ_AT_START + "; only what stands in a file of its own (`..._FILE`) is read again by itself"
 
 
 class SettingsError(WrongUse):

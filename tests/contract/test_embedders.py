@@ -286,7 +286,7 @@ async def test_an_onnx_model_without_its_extra_says_how_to_install_it(
 @asynccontextmanager
 async def connected(handler: Handler, dims: int | None = 2) -> AsyncIterator[OpenAIEmbedder]:
     async with endpoint(handler) as (url, _):
-        model = OpenAIEmbedder("m", base_url=url, api_key="key", dims=dims)
+        model = OpenAIEmbedder("m", base_url=url, api_key=SecretStr("key"), dims=dims)
         try:
             yield model
         finally:

@@ -27,7 +27,7 @@ from adapters.kafka.rights import kafka_rights
 from adapters.kafka.scan import LogScan
 from pipelines.runtime.errors import WAYS, Way
 from schemas.topics import CHANGES, all_topics
-from tests.acceptance.system import Instance
+from tests.acceptance.system import Instance, eventually
 from tests.engine_fixture import Servers
 from tests.guarded_elastic import KEY, GuardedElastic, guarded_elastic
 from tests.secure_kafka import KEY_PASSWORD, MEMBER, OPERATOR, PASSWORD, USER, SecureKafka, secure_kafka
@@ -253,5 +253,20 @@ def test_a_page_is_found_and_a_question_answered_with_the_listed_rights_alone(ma
             ):
                 done = instance.run(*command)
                 assert done.returncode == 0, f"{command}: {done.stdout}{done.stderr}"
-            assert client.delete("/pages/pool", params=waiting | {"lang": "en"}).status_code == 200
+            managed.elastic.key = "hush-new"  # and a save is taken meanwhile
+            try:
+                saved = client.put(
+                    "/pages/pool", json=PAGE | {"content": PAGE["content"].replace("4 euros", "5 euros")}
+                )
+                assert saved.status_code == 202, saved.text
+                eventually(lambda: not client.get(f"{gateway.url}/v1/admin/status").json()["elasticsearch"])
+                (tmp_path / "elastic").write_text("hush-new\n")
+                receipt = "/pages/pool/receipt?lang=en"
+                eventually(lambda: client.get(receipt).json().get("searchable_revision") == saved.json()["revision"])
+                answer = client.post("/chat", json={"question": "What does a swim in the harbour pool cost?"}).json()
+                assert "5 euros" in answer["answer"], answer
+                assert client.get(f"{gateway.url}/v1/admin/dlq").json()["total"] == 0
+                assert client.delete("/pages/pool", params=waiting | {"lang": "en"}).status_code == 200
+            finally:
+                managed.elastic.key = KEY
     assert managed.elastic.refused == []

@@ -9,7 +9,7 @@ import pytest
 from pydantic import SecretStr
 
 from pipelines.runtime.errors import SettingsError
-from wiring.secret_files import FILE_SETTINGS, put_in
+from wiring.secret_files import CHANGEABLE, FILE_SETTINGS, put_in
 from wiring.settings import Settings
 from wiring.settings_file import load
 
@@ -131,3 +131,27 @@ def test_a_connectors_secret_may_stand_in_a_file(secret: Path) -> None:
     assert "PAGEWIRE_CMS_SECRET is not set, nor is PAGEWIRE_CMS_SECRET_FILE" in said
     secret.unlink()
     assert f"PAGEWIRE_CMS_SECRET_FILE: {secret} cannot be read" in refused(PAGEWIRE_CMS_SECRET_FILE=str(secret))
+
+
+def test_what_is_said_with_every_request_is_read_again(secret: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    now = 0.0
+    monkeypatch.setattr("wiring.secret_files.monotonic", lambda: now)
+    env = {f"PAGEWIRE_{name.upper()}_FILE": str(secret) for name in ("elasticsearch_api_key", "admin_key")}
+    settings = load(env)
+    secret.write_text("hush-and-new\n")
+    assert value(settings.elasticsearch_api_key) == "hush-from-file"  # no look at the disk for each request
+    now = 5.0
+    assert value(settings.elasticsearch_api_key) == "hush-and-new"
+    assert value(settings.admin_key) == "hush-from-file"
+    for broken in (b"", b"\xff", b"two\nlines"):
+        secret.write_bytes(broken)
+        now += 5
+        assert value(settings.elasticsearch_api_key) == "hush-and-new"
+    secret.unlink()
+    now += 5
+    assert value(settings.elasticsearch_api_key) == "hush-and-new"
+    assert "hush" not in repr(settings)
+
+
+def test_only_secrets_are_read_again() -> None:
+    assert CHANGEABLE < SECRETS

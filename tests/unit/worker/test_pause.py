@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from prometheus_client import REGISTRY
+from pydantic import SecretStr
 
 from adapters.elastic.client import ElasticsearchDenied
 from adapters.embedders.base import NoVectors
@@ -91,7 +92,7 @@ def gauge(reason: str) -> float | None:
     return REGISTRY.get_sample_value("pagewire_paused", {"stage": "embed", "lane": "", "reason": reason})
 
 
-REVOKED = OpenAIEmbedder("m", base_url="http://localhost", api_key="x")._refused(401)
+REVOKED = OpenAIEmbedder("m", base_url="http://localhost", api_key=SecretStr("x"))._refused(401)
 DENIED = ElasticsearchDenied("security_exception")
 
 
