@@ -159,6 +159,24 @@ def lanes(
 
 
 @app.command()
+def failures(
+    minutes: Annotated[float, typer.Option(min=0.05, help="With a key that Elasticsearch refuses.")] = 20.0,
+    saves: Annotated[int, typer.Option(min=4, help="Saves of a healthy site, idle and beside a broken one.")] = 160,
+    scenes: Annotated[str, typer.Option(help="Comma-separated: `site`, `page`, `key`.")] = "site,page,key",
+) -> None:
+    """What a broken site, a page that kills its worker and a refused key cost their neighbours.
+
+    Example: pagewire bench failures --minutes 5
+    """
+    from bench import failures
+
+    wanted = [name.strip() for name in scenes.split(",")]
+    if unknown := set(wanted) - set(failures.SCENES):
+        raise typer.BadParameter(f"no such scene: {', '.join(sorted(unknown))}", param_hint="--scenes")
+    failures.main(wanted, minutes, saves)
+
+
+@app.command()
 def scale(
     chunks: Annotated[str, typer.Option(help="Comma-separated sizes, multiples of 25.")] = "10000,100000",
     dims: Annotated[int, typer.Option(min=1, max=4096, help="Length of the vectors.")] = 384,
@@ -331,6 +349,7 @@ def everything(data: Data) -> None:
     reimport()
     edits(data)
     lanes()
+    failures()
     retrieval()
     rebuild()
     scale()
