@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import UTC, datetime
 from functools import cache
 from typing import Annotated, Any, cast
 from urllib.parse import parse_qs, quote, urlencode, urlsplit
@@ -57,6 +57,8 @@ NAVIGATION = (
     Screen("one-page", "/console/page"),
     Screen("playground", "/console/playground", scope="edit"),
     Screen("dead-letters-title", "/console/dlq", operators=True),
+    Screen("keys", "/console/keys", operators=True),
+    Screen("audit-log", "/console/audit-log", operators=True),
 )
 
 
@@ -106,7 +108,7 @@ class View:
         return "?" + urlencode({name: value for name, value in parameters.items() if value})
 
     def at(self, when: datetime) -> str:
-        """A moment, by the clocks of the site."""
+        """A moment, by the clocks of the site; what is of no site, by UTC."""
         return format_datetime(self._local(when), self.say("pattern-of-times"), locale=self.say.locale)
 
     def number(self, value: float, digits: int = 0) -> str:
@@ -139,7 +141,7 @@ class View:
         return self.request.url.scheme == "https"
 
     def _local(self, when: datetime) -> datetime:
-        return when.astimezone(self.edge.settings.site(self.site).zone) if self.site else when
+        return when.astimezone(self.edge.settings.site(self.site).zone if self.site else UTC)
 
 
 async def view_of(request: Request) -> View:

@@ -23,7 +23,7 @@ from pipelines.conversations.conversations import Conversations
 from pipelines.conversations.turns import ConversationOwner
 from pipelines.operate.audit_log import Act
 from schemas.access_key import Scope
-from schemas.audit_log import Via
+from schemas.audit_log import Action, Via
 from schemas.query import Question
 from wiring.settings import Settings
 
@@ -62,7 +62,7 @@ class Edge:
             self.budgets.spend(site)
 
     def act(
-        self, caller: Caller, action: str, site: str | None = None, target: str = "", via: Via = "http"
+        self, caller: Caller, action: Action, site: str | None = None, target: str = "", via: Via = "http"
     ) -> AbstractAsyncContextManager[Act]:
         """What is done in the context is noted in the audit log, whatever comes of it."""
         return self.ports.audit_log.act("visitor" if caller.visitor else caller.name, via, action, site, target)
