@@ -14,6 +14,7 @@ from gateway.edge.auth import Caller, Keys
 from gateway.edge.event_ids import EventIds
 from gateway.edge.gauges import StatusGauges
 from gateway.edge.problems import Problem
+from gateway.edge.proxy_users import ProxyUsers
 from gateway.edge.pseudonyms import Pseudonyms
 from gateway.edge.rates import DailyBudgets, Rates, What
 from gateway.edge.sessions import Sessions
@@ -43,6 +44,7 @@ class Edge:
     event_ids: EventIds
     pseudonyms: Pseudonyms
     sessions: Sessions
+    proxy_users: ProxyUsers
 
     def count(self, what: What, request: Request, caller: Caller) -> None:
         """Count what a visitor does; programs with keys are not counted. Raises: Problem: 429."""
