@@ -89,7 +89,7 @@ async def test_a_key_that_is_made_is_shown_once_and_works(
     [
         ({"name": ""}, "Name"),
         ({"name": "with space"}, "Name"),
-        ({"scope-view": "no"}, "May"),
+        ({"scope-view": "no"}, "May do"),
         ({"site": "nowhere"}, "Site"),
         ({"groups": f"staff,{'x' * 257}"}, "Groups"),
         ({"expires": "soon"}, "Last day"),
