@@ -9,6 +9,7 @@ machine.
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from pathlib import Path
 
 import httpx
@@ -19,6 +20,7 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from gateway.app import create_app
+from gateway.edge.rates import Rates
 from gateway.fakes import FakePages, FakePorts
 from gateway.main import server_config
 from tests.edge import edge_settings, served
@@ -62,7 +64,8 @@ def fakes() -> FakePorts:
 
 @pytest.fixture
 async def gateway(fakes: FakePorts, tmp_path: Path) -> AsyncIterator[str]:
-    app = create_app(edge_settings(tmp_path, proxy_sign_in=SETTINGS, visitor_rate="2/day"), fakes.ports)
+    app = create_app(edge_settings(tmp_path, proxy_sign_in=SETTINGS), fakes.ports)
+    app.state.edge = replace(app.state.edge, rates=Rates("2/minute", lambda: 0.0))  # no minute ends meanwhile
     async with served(app, server_config(app)) as url:
         yield url
 
