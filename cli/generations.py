@@ -29,6 +29,7 @@ from pipelines.operate.audit_log import Act
 from pipelines.operate.rebuild.generations import generations, history
 from pipelines.runtime.indexes import IndexUnfit
 from pipelines.runtime.niceness import give_way
+from schemas.audit_log import Action
 from schemas.rebuild import Generation, Rebuild
 from wiring.clients import Clients
 from wiring.settings import Settings
@@ -133,7 +134,7 @@ def discard(site: Site, generation: Annotated[int, typer.Argument(min=1)], json:
 
 
 def by_hand(
-    follow_parent: bool, clients: Clients, action: str, site: str, target: str = ""
+    follow_parent: bool, clients: Clients, action: Action, site: str, target: str = ""
 ) -> AbstractAsyncContextManager[Act]:
     """Note it in the audit log, unless a gateway has started us: it notes who asked for it."""
     return nullcontext(Act()) if follow_parent else noted(clients, action, site, target)

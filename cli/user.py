@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from pipelines.operate.audit_log import Act
+from schemas.audit_log import Action
 from wiring.clients import Clients
 
 
@@ -20,7 +21,7 @@ def user() -> str:
 
 
 @asynccontextmanager
-async def noted(clients: Clients, action: str, site: str | None = None, target: str = "") -> AsyncIterator[Act]:
+async def noted(clients: Clients, action: Action, site: str | None = None, target: str = "") -> AsyncIterator[Act]:
     """What is done in the context is noted in the audit log, whatever comes of it."""
     async with (await clients.audit_log()).act(user(), "command", action, site, target) as act:
         yield act

@@ -23,6 +23,7 @@ from connectors.cms.settings import KINDS
 from docs import codes_page, http_page, metrics_page
 from pipelines.runtime.settings import RetentionSettings, StepName, StepSettings
 from schemas.topics import TOPICS, dead_letter_topic
+from wiring.proxy_sign_in import ProxyRole, ProxySignInSettings
 from wiring.secret_files import SECRETS
 from wiring.settings import ChatSettings, KeySettings, Settings, SiteSettings
 from wiring.settings_file import FILE_ONLY
@@ -92,6 +93,8 @@ def _settings() -> str:
         ("The retention of a site", RetentionSettings),
         ("A step", StepSettings),
         ("A key", KeySettings),
+        ("Signing in by a proxy", ProxySignInSettings),
+        ("A role of a proxy's users", ProxyRole),
     ):
         lines += [f"## {title}\n"]
         if model is StepSettings:

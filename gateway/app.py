@@ -19,6 +19,7 @@ from gateway.edge.event_ids import EventIds
 from gateway.edge.gauges import StatusGauges
 from gateway.edge.keys import admin_key, token_secret
 from gateway.edge.origins import SiteOrigins
+from gateway.edge.proxy_users import ProxyUsers
 from gateway.edge.pseudonyms import Pseudonyms
 from gateway.edge.rates import DAY, DailyBudgets, Rates
 from gateway.edge.sessions import Sessions
@@ -78,6 +79,7 @@ def create_app(settings: Settings, ports: Ports) -> FastAPI:
         event_ids=EventIds(secret),
         pseudonyms=Pseudonyms(secret),
         sessions=Sessions(secret, keys),
+        proxy_users=ProxyUsers(settings.proxy_sign_in),
     )
     problems.install(app)
     talking = (chat, conversations, erasure, feedback, visitors, completions)

@@ -8,9 +8,11 @@ from contextlib import aclosing, asynccontextmanager
 
 import uvicorn
 from fastapi import FastAPI
+from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware
 
 from gateway.app import create_app
 from gateway.edge.metrics_port import metrics_served
+from gateway.edge.peers import Peers
 from gateway.operators.rebuild_runs import RebuildRuns
 from gateway.ports import Ports
 from pipelines.runtime.errors import PagewireError
@@ -43,6 +45,21 @@ def listen(host: str, port: int) -> socket.socket:
         made.close()
         raise PortTaken(f"cannot listen on {host}:{port} ({err.strerror}); choose another with --port") from err
     return made
+
+
+def server_config(app: FastAPI) -> uvicorn.Config:
+    """How uvicorn serves the gateway, behind proxies as well (`FORWARDED_ALLOW_IPS`)."""
+    config = uvicorn.Config(
+        app,
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        timeout_graceful_shutdown=GRACE,
+        lifespan="on",
+        proxy_headers=False,  # it would be outermost, and nobody could see who is really there
+    )
+    config.app = Peers(ProxyHeadersMiddleware(app, config.forwarded_allow_ips))  # type: ignore[arg-type]  # its own types
+    return config
 
 
 async def run_gateway(settings: Settings, on_ready: Callable[[str], None]) -> None:
@@ -83,13 +100,6 @@ async def run_gateway(settings: Settings, on_ready: Callable[[str], None]) -> No
 
             app = create_app(clients.settings, ports)
             app.router.lifespan_context = announce
-            config = uvicorn.Config(
-                app,
-                log_config=None,
-                access_log=False,
-                server_header=False,
-                timeout_graceful_shutdown=GRACE,
-                lifespan="on",
-            )
+            config = server_config(app)
             with metrics_served(settings.host, settings.metrics_port, app.state.edge.gauges):
                 await uvicorn.Server(config).serve(sockets=[made])

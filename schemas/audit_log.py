@@ -10,6 +10,23 @@ from schemas.base import Wire
 
 Via = Literal["http", "console", "command"]
 ActOutcome = Literal["done", "failed"]
+# All that is noted. An entry's own `action` is a plain string, so that what a later release notes can be read.
+Action = Literal[
+    "conversations.erase",
+    "examples.put",
+    "examples.remove",
+    "index.repair",
+    "keys.create",
+    "keys.revoke",
+    "letters.drop",
+    "letters.edit",
+    "letters.redrive",
+    "rebuild.discard",
+    "rebuild.promote",
+    "rebuild.rollback",
+    "rebuild.start",
+    "visitors.erase",
+]
 EntryId = Annotated[str, StringConstraints(pattern=r"^\d{13}-[0-9a-f]{16}$")]
 
 

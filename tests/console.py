@@ -6,6 +6,7 @@ from datetime import timedelta
 
 from gateway.fakes import FakePages, FakePorts, Step
 from gateway.ports import Change
+from schemas.access_key import KeptKey, digest_of
 from schemas.answer import (
     Answered,
     Citation,
@@ -19,6 +20,7 @@ from schemas.answer import (
     Usage,
 )
 from schemas.answer import Step as AnswerStep
+from schemas.audit_log import AuditEntry
 from schemas.conversation import Feedback
 from schemas.http import IndexedChunk, IndexedPage, SiteStatus, StageStatus, SystemStatus
 from schemas.keys import page_key
@@ -167,6 +169,30 @@ STATUS = SystemStatus(
 )
 
 
+KEY = KeptKey(
+    name="press-office",
+    scopes=("edit",),
+    site="town",
+    groups=("staff", "board"),
+    expires_at=NOON + timedelta(days=90),
+    sha256=digest_of("key-of-the-press-office"),
+    created_at=NOON,
+    created_by="admin",
+)
+ACT = AuditEntry(
+    id=f"{NOON.timestamp() * 1000:013.0f}-{'0' * 16}",
+    at=NOON,
+    who="admin",
+    via="http",
+    action="letters.redrive",
+    site="town",
+    target=f"cms.changes/0/{EVIL}",
+    outcome="failed",
+    code="letter-handled",
+    trace_id="5f" * 16,
+)
+
+
 def console_ports() -> FakePorts:
     """Where it is the day of the last question."""
     return FakePorts(pages=FakePages({"town": "en", "other": "fr"}), now=lambda: NOON + timedelta(days=3))
@@ -183,6 +209,8 @@ async def fill(fakes: FakePorts, site: str = "town") -> None:
         rated = Rated(feedback=feedback)
         await fakes.outcomes.put(OutcomeEvent(site=site, request_id=id, conversation="9f" * 16, event=rated))
     fakes.status.found = STATUS
+    fakes.keys.kept[KEY.name] = KEY
+    await fakes.audit_log.put(ACT)
     await fakes.pages.accept(site, [Change("upsert", PageDocument(id="library", lang="en"))], "push")
     fakes.indexed.kept[page_key(site, "en", "library")] = IndexedPage(
         chunks=tuple(

@@ -185,9 +185,15 @@ class _Server(uvicorn.Server):
 
 
 @asynccontextmanager
-async def served(app: Any) -> AsyncIterator[str]:
-    """The app behind a real uvicorn on a free loopback port, in this loop; its URL."""
-    server = _Server(uvicorn.Config(app, port=0, access_log=False, log_level="warning", timeout_graceful_shutdown=1))
+async def served(app: Any, config: uvicorn.Config | None = None) -> AsyncIterator[str]:
+    """The app behind a real uvicorn on a free loopback port, in this loop; its URL.
+
+    Args:
+        config: in place of the plain one; its port and its grace are changed.
+    """
+    config = config or uvicorn.Config(app, access_log=False, log_level="warning")
+    config.port, config.timeout_graceful_shutdown = 0, 1
+    server = _Server(config)
     task = asyncio.create_task(server.serve())
     await until(lambda: server.started)
     try:

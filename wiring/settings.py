@@ -23,6 +23,9 @@ from schemas.access_key import Scope
 from schemas.base import Lang, SiteId
 from schemas.page import Group
 from schemas.query import MAX_QUESTION
+from wiring.proxy_sign_in import ProxySignInSettings
+
+USER_PREFIX = "user:"  # before the names of those whom a proxy has signed in: keys are not called so
 
 ExampleQuestion = Annotated[str, StringConstraints(min_length=1, max_length=MAX_QUESTION, strip_whitespace=True)]
 
@@ -93,6 +96,11 @@ class EdgeSettings(HomeSettings, ListenSettings):
     port: int = Field(default=8000, ge=0, le=65535, description="Port of the gateway; 0 takes a free one.")
     admin_key: SecretStr | None = Field(default=None, description="Bootstrap admin key; default: made at first start.")
     keys: tuple[KeySettings, ...] = Field(default=(), description="Further keys; in the file only.")
+    proxy_sign_in: ProxySignInSettings | None = Field(
+        default=None,
+        description="Signing in to the console by a proxy that knows who asks (docs/howto/sign-in.md), see below; in "
+        "the file only. Default: by keys alone.",
+    )
     token_secret: SecretStr | None = Field(
         default=None,
         min_length=32,
@@ -169,6 +177,16 @@ class Settings(
         for key in self.keys:
             if key.site is not None and key.site not in self.sites:
                 raise ValueError(f"keys: {key.name!r} is for the unknown site {key.site!r}")
+            if key.name.startswith(USER_PREFIX):
+                raise ValueError(f"keys: {key.name!r} is called like a user of a proxy; choose another name")
+        return self
+
+    @model_validator(mode="after")
+    def _roles_fit_sites(self) -> Self:
+        for role in self.proxy_sign_in.roles if self.proxy_sign_in else ():
+            if unknown := [site for site in role.sites or () if site not in self.sites]:
+                who = role.group or role.user
+                raise ValueError(f"proxy_sign_in.roles: {who!r} is for the unknown site {unknown[0]!r}")
         return self
 
     @model_validator(mode="after")

@@ -26,7 +26,7 @@ OPENAI_NAMES = {
     "OPENAI_BASE_URL": "openai_base_url",
 }
 # Maps and lists have no sensible form in one environment variable.
-FILE_ONLY = frozenset({"sites", "keys", "steps"})
+FILE_ONLY = frozenset({"sites", "keys", "steps", "proxy_sign_in"})
 
 
 def load(env: Mapping[str, str] | None = None) -> Settings:

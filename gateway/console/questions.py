@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from datetime import UTC, date, datetime, time, timedelta
 from typing import Annotated, get_args
-from zoneinfo import ZoneInfo
 
 from fastapi import APIRouter, Path, Query, Response
 from pydantic import ValidationError
 
+from gateway.console.days import day_of, midnight
 from gateway.console.view import ConsoleRoute, OnSite
 from gateway.edge.problems import Problem
 from gateway.operators.questions import file_of
@@ -50,13 +49,13 @@ async def list_questions(
         "text": text,
     }
     wrong: list[str] = []
-    days = {name: _day(given[name], name, wrong) for name in ("from", "to")}
+    days = {name: day_of(given[name], name, wrong) for name in ("from", "to")}
     wanted = QuestionFilter()
     try:
         wanted = QuestionFilter.model_validate(
             {
-                "since": _midnight(days["from"], settings.zone),
-                "until": _midnight(days["to"], settings.zone, days=1),
+                "since": midnight(days["from"], settings.zone),
+                "until": midnight(days["to"], settings.zone, days=1),
                 "lang": lang or None,
                 "became": outcome or None,
                 "feedback": feedback or None,
@@ -92,18 +91,3 @@ async def show_question(view: OnSite, request_id: Annotated[RequestId, Path()]) 
     if found is None:
         raise Problem(404, "unknown-question", f"the log of site {view.site} has no question {request_id}")
     return view.page("question.html", found=found, outcome=found.outcome)
-
-
-def _day(given: str, name: str, wrong: list[str]) -> date | None:
-    try:
-        return date.fromisoformat(given) if given else None
-    except ValueError:
-        wrong.append(name)
-        return None
-
-
-def _midnight(day: date | None, zone: ZoneInfo, *, days: int = 0) -> datetime | None:
-    """When the day begins where the site is, or the one so many days later."""
-    if day is None or day.year in (1, 9999):  # the ends of the calendar have no neighbours
-        return None
-    return datetime.combine(day + timedelta(days=days), time(), zone).astimezone(UTC)

@@ -34,6 +34,8 @@ async def sign_in(view: AnyView) -> Response:
     view.edge.rates.count("sign-in", address, address)
     form = await form_of(view, before_sign_in=True)
     to = inside(form.get("to", HOME))
+    if view.user is not None:  # a key would say nothing beside it
+        return RedirectResponse(to, 303)
     cookie = view.edge.sessions.begin(form.get("key", "").strip())
     if cookie is None:
         log.warning("console: wrong key", address=address)
@@ -49,6 +51,6 @@ async def sign_in(view: AnyView) -> Response:
 @router.post("/sign-out")
 async def sign_out(view: SignedIn) -> Response:
     await form_of(view)
-    response = RedirectResponse(SIGN_IN, 303)
+    response = RedirectResponse((view.edge.proxy_users.sign_out or HOME) if view.user else SIGN_IN, 303)
     response.delete_cookie(SESSION_COOKIE, path=HOME, secure=view.secure, httponly=True, samesite="strict")
     return response

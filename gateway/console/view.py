@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import UTC, datetime
 from functools import cache
 from typing import Annotated, Any, cast
 from urllib.parse import parse_qs, quote, urlencode, urlsplit
@@ -22,7 +22,9 @@ from gateway.edge.auth import Caller
 from gateway.edge.bodies import read_body
 from gateway.edge.edge import Edge, allow
 from gateway.edge.origins import is_same_origin
+from gateway.edge.peers import peer_of
 from gateway.edge.problems import Problem, invalid, problem_of
+from gateway.edge.proxy_users import ProxyUser
 from gateway.edge.trace import trace_id
 from gateway.site.pages import preferred
 from pipelines.runtime.errors import PagewireError
@@ -57,6 +59,8 @@ NAVIGATION = (
     Screen("one-page", "/console/page"),
     Screen("playground", "/console/playground", scope="edit"),
     Screen("dead-letters-title", "/console/dlq", operators=True),
+    Screen("keys", "/console/keys", operators=True),
+    Screen("audit-log", "/console/audit-log", operators=True),
 )
 
 
@@ -66,7 +70,11 @@ class SignInFirst(Exception):
 
 @dataclass(frozen=True)
 class View:
-    """One request to the console. `caller` None: nobody is signed in. `site`: the one that is looked at, or ""."""
+    """One request to the console. `caller` None: nobody is signed in. `site`: the one that is looked at, or "".
+
+    `user`: whom a proxy has signed in, in place of a key; `caller` is then what they may at `site`, or at the first
+    site that they may look at. `refusal`: why nobody is signed in, where a proxy has named somebody.
+    """
 
     request: Request
     edge: Edge
@@ -74,12 +82,16 @@ class View:
     caller: Caller | None
     cookie: str
     site: str = ""
+    user: ProxyUser | None = None
+    refusal: Problem | None = None
 
     @property
     def sites(self) -> tuple[str, ...]:
         """Those that the caller may look at."""
         if self.caller is None:
             return ()
+        if self.user is not None:
+            return self.user.sites(self.edge.settings.sites)
         return tuple(self.edge.settings.sites) if self.caller.site is None else (self.caller.site,)
 
     @property
@@ -91,14 +103,28 @@ class View:
 
     @property
     def form_token(self) -> str:
-        return self.edge.sessions.form_token(self.cookie)
+        sessions = self.edge.sessions
+        return sessions.user_form_token(self.user.name) if self.user else sessions.form_token(self.cookie)
+
+    def sent_by_us(self, token: str) -> bool:
+        """Whether a form with this token was made for whoever is signed in."""
+        sessions = self.edge.sessions
+        if self.user is not None:
+            return sessions.sent_by_user(self.user.name, token)
+        return sessions.sent_by_us(self.cookie, token)
 
     def on(self, site: str) -> View:
         """The same, looking at a site. Raises: Problem: 403. UnknownSite."""
-        assert self.caller is not None
-        allow(self.caller, "view", site)
+        caller = self._caller_at(site)
+        allow(caller, "view", site)
         self.edge.settings.site(site)
-        return replace(self, site=site)
+        return replace(self, site=site, caller=caller)
+
+    def on_all(self) -> View:
+        """The same, where all sites are concerned. Raises: Problem: 403: this takes an operator."""
+        caller = self._caller_at(None)
+        allow(caller, "admin", None)
+        return replace(self, caller=caller)
 
     def here(self, **changes: str | None) -> str:
         """The address of this page with other parameters; None and "" take one away."""
@@ -106,7 +132,7 @@ class View:
         return "?" + urlencode({name: value for name, value in parameters.items() if value})
 
     def at(self, when: datetime) -> str:
-        """A moment, by the clocks of the site."""
+        """A moment, by the clocks of the site; what is of no site, by UTC."""
         return format_datetime(self._local(when), self.say("pattern-of-times"), locale=self.say.locale)
 
     def number(self, value: float, digits: int = 0) -> str:
@@ -138,18 +164,40 @@ class View:
         """Whether the browser speaks TLS, as far as uvicorn knows (behind a proxy: its `--forwarded-allow-ips`)."""
         return self.request.url.scheme == "https"
 
+    def _caller_at(self, site: str | None) -> Caller:
+        assert self.caller is not None
+        return self.user.at(site) if self.user else self.caller
+
     def _local(self, when: datetime) -> datetime:
-        return when.astimezone(self.edge.settings.site(self.site).zone) if self.site else when
+        return when.astimezone(self.edge.settings.site(self.site).zone if self.site else UTC)
 
 
 async def view_of(request: Request) -> View:
-    """The view of whoever asks, signed in or not."""
+    """The view of whoever asks, signed in or not. Raises: Problem: 403: a proxy names somebody who may not."""
+    view = _look(request)
+    if view.refusal is not None:
+        raise view.refusal
+    return view
+
+
+def _look(request: Request) -> View:
+    """A user whom a proxy names comes before any session: what they do is done under that name."""
     edge = cast(Edge, request.app.state.edge)
     cookie = request.cookies.get(SESSION_COOKIE, "")
     asked = (request.query_params.get("ui"), request.cookies.get(LANGUAGE_COOKIE))
     liked = preferred(request.headers.get("accept-language", ""), tuple(LANGUAGES))
     lang = next((lang for lang in asked if lang in LANGUAGES), liked)
-    return View(request, edge, Say(lang), edge.sessions.caller(cookie), cookie)
+    view = View(request, edge, Say(lang), None, cookie)
+    try:
+        user = edge.proxy_users.user(peer_of(request.scope), request.headers.raw)
+    except Problem as problem:
+        return replace(view, refusal=problem)
+    if user is None:
+        return replace(view, caller=edge.sessions.caller(cookie))
+    sites = user.sites(edge.settings.sites)
+    if not sites:
+        return replace(view, refusal=Problem(403, "no-role", "no role in proxy_sign_in.roles is this user's"))
+    return replace(view, user=user, caller=user.at(sites[0]))
 
 
 async def signed_in(view: Annotated[View, Depends(view_of)]) -> View:
@@ -176,9 +224,7 @@ async def editor(view: Annotated[View, Depends(on_site)]) -> View:
 
 async def operator(view: Annotated[View, Depends(signed_in)]) -> View:
     """Whoever may do what concerns all sites. Raises: SignInFirst. Problem: 403."""
-    assert view.caller is not None
-    allow(view.caller, "admin", None)
-    return view
+    return view.on_all()
 
 
 AnyView = Annotated[View, Depends(view_of)]
@@ -208,7 +254,7 @@ async def form_of(view: View, *, before_sign_in: bool = False, limit: int = MAX_
     body = await read_body(view.request, limit)
     fields = parse_qs(body.decode("utf-8", "replace"), keep_blank_values=True, max_num_fields=100)
     form = {name: values[-1] for name, values in fields.items()}
-    if not before_sign_in and not view.edge.sessions.sent_by_us(view.cookie, form.get("token", "")):
+    if not before_sign_in and not view.sent_by_us(form.get("token", "")):
         raise _foreign()
     return form
 
@@ -234,7 +280,7 @@ class ConsoleRoute(APIRoute):
                 found = problem_of(error)
             except RequestValidationError as error:
                 found = invalid({**each, "loc": each["loc"][1:]} for each in error.errors())
-            view = await view_of(request)
+            view = _look(request)
             response = view.page("problem.html", found.status, problem=found, trace=trace_id.get())
             response.headers.update(found.headers)
             return response

@@ -14,6 +14,7 @@ from gateway.edge.auth import Caller, Keys
 from gateway.edge.event_ids import EventIds
 from gateway.edge.gauges import StatusGauges
 from gateway.edge.problems import Problem
+from gateway.edge.proxy_users import ProxyUsers
 from gateway.edge.pseudonyms import Pseudonyms
 from gateway.edge.rates import DailyBudgets, Rates, What
 from gateway.edge.sessions import Sessions
@@ -23,7 +24,7 @@ from pipelines.conversations.conversations import Conversations
 from pipelines.conversations.turns import ConversationOwner
 from pipelines.operate.audit_log import Act
 from schemas.access_key import Scope
-from schemas.audit_log import Via
+from schemas.audit_log import Action, Via
 from schemas.query import Question
 from wiring.settings import Settings
 
@@ -43,6 +44,7 @@ class Edge:
     event_ids: EventIds
     pseudonyms: Pseudonyms
     sessions: Sessions
+    proxy_users: ProxyUsers
 
     def count(self, what: What, request: Request, caller: Caller) -> None:
         """Count what a visitor does; programs with keys are not counted. Raises: Problem: 429."""
@@ -62,7 +64,7 @@ class Edge:
             self.budgets.spend(site)
 
     def act(
-        self, caller: Caller, action: str, site: str | None = None, target: str = "", via: Via = "http"
+        self, caller: Caller, action: Action, site: str | None = None, target: str = "", via: Via = "http"
     ) -> AbstractAsyncContextManager[Act]:
         """What is done in the context is noted in the audit log, whatever comes of it."""
         return self.ports.audit_log.act("visitor" if caller.visitor else caller.name, via, action, site, target)

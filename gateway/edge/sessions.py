@@ -60,6 +60,18 @@ class Sessions:
         """Whether a form with this token was made for this session."""
         return _same(self.form_token(cookie), token)
 
+    def user_form_token(self, user: str) -> str:
+        """The same for somebody who has no session here, since a proxy has signed them in: `<Unix seconds of its
+        end>.<signature>`, for this user alone.
+        """
+        end = int(self._clock()) + LIFE
+        return f"{end}.{self._sign('user form', f'{end}.{user}')}"
+
+    def sent_by_user(self, user: str, token: str) -> bool:
+        """Whether a form with this token was made for this user, and not longer ago than a session lasts."""
+        end, _, signature = token.partition(".")
+        return _same(self._sign("user form", f"{end}.{user}"), signature) and int(end) > self._clock()
+
     def _mark(self, digest: str) -> str:
         return self._sign("key", digest)
 

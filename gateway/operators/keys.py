@@ -7,7 +7,7 @@ from typing import Annotated
 from fastapi import APIRouter, Path, Request
 
 from gateway.edge.bodies import parse, read_body
-from gateway.edge.edge import MayAdmin, TheEdge
+from gateway.edge.edge import Edge, MayAdmin, TheEdge
 from gateway.edge.openapi import request_body
 from gateway.edge.problems import FieldProblem, Problem
 from schemas.access_key import CreatedKey, KeyList, ListedKey, NewKey
@@ -30,12 +30,7 @@ async def list_keys(caller: MayAdmin, edge: TheEdge) -> KeyList:
 async def create_key(caller: MayAdmin, edge: TheEdge, request: Request) -> CreatedKey:
     """Make a key. This gateway takes it at once, the others within ten seconds. `key` is told this once."""
     new = parse(NewKey, await read_body(request, MAX_ORDER))
-    if new.site is not None and new.site not in edge.settings.sites:
-        wrong = FieldProblem(field="site", code="unknown-site", message="no such site")
-        raise Problem(422, "invalid", "site: no such site", errors=[wrong])
-    if new.expires_at is not None and new.expires_at <= edge.ports.now():
-        wrong = FieldProblem(field="expires_at", code="past", message="lies in the past")
-        raise Problem(422, "invalid", "expires_at: lies in the past", errors=[wrong])
+    refuse_useless(new, edge)
     async with edge.act(caller, "keys.create", new.site, new.name):
         return await edge.ports.keys.create(new, caller.name)
 
@@ -48,3 +43,13 @@ async def revoke_key(key: NameOrId, caller: MayAdmin, edge: TheEdge) -> ListedKe
         gone = await edge.ports.keys.revoke(key)
         act.target = gone.name
     return gone
+
+
+def refuse_useless(new: NewKey, edge: Edge) -> None:
+    """Raises: Problem: 422: the key would be good for nothing, since its site is not there or its time is over."""
+    if new.site is not None and new.site not in edge.settings.sites:
+        wrong = FieldProblem(field="site", code="unknown-site", message="no such site")
+        raise Problem(422, "invalid", "site: no such site", errors=[wrong])
+    if new.expires_at is not None and new.expires_at <= edge.ports.now():
+        wrong = FieldProblem(field="expires_at", code="past", message="lies in the past")
+        raise Problem(422, "invalid", "expires_at: lies in the past", errors=[wrong])

@@ -19,7 +19,7 @@ from typing import Protocol
 import structlog
 
 from pipelines.runtime.trace import trace_id
-from schemas.audit_log import ActOutcome, AuditEntry, AuditFilter, AuditLogPage, Via
+from schemas.audit_log import Action, ActOutcome, AuditEntry, AuditFilter, AuditLogPage, Via
 
 log = structlog.get_logger(__name__)
 
@@ -52,7 +52,7 @@ class AuditLog:
 
     @asynccontextmanager
     async def act(
-        self, who: str, via: Via, action: str, site: str | None = None, target: str = ""
+        self, who: str, via: Via, action: Action, site: str | None = None, target: str = ""
     ) -> AsyncIterator[Act]:
         """Note what is done in the context. Its errors go on as they are."""
         act = Act(target)
@@ -72,7 +72,7 @@ class AuditLog:
         """The newest first. Raises: Retryable."""
         return await self._store.find(wanted, limit, after)
 
-    async def _note(self, who: str, via: Via, action: str, site: str | None, target: str, code: str) -> None:
+    async def _note(self, who: str, via: Via, action: Action, site: str | None, target: str, code: str) -> None:
         at = self._now()
         outcome: ActOutcome = "failed" if code else "done"
         said = {"who": who, "via": via, "action": action, "site": site, "target": target, "outcome": outcome}

@@ -15,7 +15,7 @@ from schemas.answer import Failed
 from schemas.query import Question
 from tests.browser.test_accessibility import violations
 from tests.chromium import Browser
-from tests.console import CARD, FAILED, console_ports, fill, tried
+from tests.console import CARD, FAILED, KEY, console_ports, fill, tried
 from tests.edge import ADMIN
 from tests.making import letter
 
@@ -35,6 +35,9 @@ SCREENS = {
     "playground": f"/console/playground?again={CARD}",
     "letters": "/console/dlq",
     "letter": "/console/dlq/cms.changes/0/1",
+    "keys": "/console/keys?revoked=webmaster-1",
+    "key": f"/console/keys/{KEY.id}",
+    "audit-log": "/console/audit-log?who=admin",
     "nowhere": "/console/nowhere",
 }
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import re
+from dataclasses import replace
 from io import StringIO
 from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
@@ -18,6 +19,7 @@ from gateway.console.chart import bars
 from gateway.console.view import CSP, inside, web_address
 from gateway.console.words import LANGUAGES, catalogue
 from gateway.edge.auth import Keys
+from gateway.edge.rates import Rates
 from gateway.edge.sessions import LIFE, Sessions
 from gateway.edge.tokens import VisitorTokens
 from gateway.fakes import FakeLetters, FakePorts
@@ -119,7 +121,8 @@ async def test_nor_does_a_visitors_token(stranger: httpx.AsyncClient) -> None:
     assert (await stranger.get("/console/questions")).status_code == 303
 
 
-async def test_keys_cannot_be_tried_for_ever(stranger: httpx.AsyncClient) -> None:
+async def test_keys_cannot_be_tried_for_ever(app: FastAPI, stranger: httpx.AsyncClient) -> None:
+    app.state.edge = replace(app.state.edge, rates=Rates("20/minute", lambda: 0.0))  # no minute ends meanwhile
     for _ in range(20):
         page_of(await sign_in(stranger, "wrong"), 403)
     answer = await sign_in(stranger, ADMIN)

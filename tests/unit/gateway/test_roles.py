@@ -79,8 +79,13 @@ SCREENS: dict[tuple[str, str], Scope | None] = {  # None: for everybody
     ("GET", "/console/dlq"): "admin",
     ("GET", SCREEN_OF_LETTER): "admin",
     ("POST", f"{SCREEN_OF_LETTER}/redrive"): "admin",
+    ("GET", "/console/keys"): "admin",
+    ("POST", "/console/keys"): "admin",
+    ("GET", "/console/keys/{id}"): "admin",
+    ("POST", "/console/keys/{id}/revoke"): "admin",
+    ("GET", "/console/audit-log"): "admin",
 }
-OF_ALL_SITES = "/console/dlq"
+OF_ALL_SITES = ("/console/dlq", "/console/keys", "/console/audit-log")
 HOLDERS: dict[str, tuple[set[Scope], str | None]] = {
     ADMIN: ({"ingest", "chat", "admin"}, None),
     EVERYTHING_TOWN: ({"ingest", "chat", "admin"}, "town"),
@@ -100,6 +105,7 @@ FILLED = {
     "partition": "0",
     "offset": "1",
     "key": "nobody",
+    "id": "0123456789ab",
     "path:path": "nowhere",
 }
 
@@ -188,7 +194,8 @@ async def test_who_does_not_operate_sees_no_door_to_what_is_closed(app: FastAPI,
     for key, shown in ((ADMIN, True), (EVERYTHING_TOWN, False), (VIEW_ANYWHERE, False)):
         cookie = app.state.edge.sessions.begin(key)
         page = await stranger.get("/console/questions", headers={"Cookie": f"pagewire_console={cookie}"})
-        assert ('href="/console/dlq"' in page.text) is shown
+        for door in OF_ALL_SITES:
+            assert (f'href="{door}"' in page.text) is shown, (key, door)
 
 
 def test_scopes_that_programs_have_are_in_no_other() -> None:

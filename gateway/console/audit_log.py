@@ -1,0 +1,68 @@
+"""Audit log: who changed what, when, and what came of it. What is shown is what `/v1/admin/audit-log` has."""
+
+from __future__ import annotations
+
+from typing import Annotated, get_args
+from zoneinfo import ZoneInfo
+
+from fastapi import APIRouter, Query, Response
+from pydantic import TypeAdapter, ValidationError
+
+from gateway.console.days import day_of, midnight
+from gateway.console.view import ConsoleRoute, Operator
+from gateway.edge.problems import invalid
+from schemas.audit_log import Action, AuditFilter, EntryId
+
+SHOWN = 100  # entries on a page
+ACTIONS = get_args(Action)
+BADGES = {"done": "good", "failed": "bad"}
+UTC = ZoneInfo("UTC")  # what concerns all sites goes by no site's clock
+_ENTRY: TypeAdapter[str] = TypeAdapter(EntryId)
+
+router = APIRouter(prefix="/console", include_in_schema=False, route_class=ConsoleRoute)
+
+# Forms send fields that are empty.
+Field = Annotated[str, Query(max_length=500)]
+
+
+@router.get("/audit-log")
+async def list_entries(
+    view: Operator,
+    since: Annotated[str, Query(alias="from")] = "",
+    until: Annotated[str, Query(alias="to")] = "",
+    who: Field = "",
+    action: Field = "",
+    of: Annotated[str, Query(max_length=500, description="Site: what was done there.")] = "",
+    after: Field = "",
+) -> Response:
+    """The list, a page at a time. Days are whole ones, in UTC."""
+    given = {"from": since, "to": until, "who": who.strip(), "action": action, "of": of}
+    wrong: list[str] = []
+    days = {name: day_of(given[name], name, wrong) for name in ("from", "to")}
+    if wrong:
+        found = None
+    else:
+        wanted = AuditFilter(
+            since=midnight(days["from"], UTC),
+            until=midnight(days["to"], UTC, days=1),
+            who=given["who"] or None,
+            action=action or None,
+            site=of or None,
+        )
+        try:
+            last = _ENTRY.validate_python(after) if after else None
+        except ValidationError:
+            raise invalid([{"loc": ("after",), "type": "entry-id", "msg": "not of this list"}]) from None
+        found = await view.edge.ports.audit_log.find(wanted, SHOWN, last)
+    return view.page(
+        "audit_log.html",
+        200 if found else 422,
+        found=found,
+        given=given,
+        wrong=wrong,
+        filtered=any(given.values()),
+        after=after,
+        actions=dict.fromkeys([*ACTIONS, *([action] if action else [])]),
+        sites=dict.fromkeys([*view.sites, *([of] if of else [])]),
+        badges=BADGES,
+    )

@@ -1,0 +1,133 @@
+"""Keys: which there are, a new one, one less. For keys of all sites, as `/v1/admin/keys` is.
+
+GET keys ─▶ list, form ─▶ POST keys ─▶ the new key, this once
+        └▶ GET keys/ID ─▶ POST keys/ID/revoke, when it is meant
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import UTC, date, datetime, time, timedelta
+from typing import Annotated, get_args
+from urllib.parse import quote
+
+from fastapi import APIRouter, Path, Query, Response
+from fastapi.responses import RedirectResponse
+from pydantic import ValidationError
+
+from gateway.console.view import ConsoleRoute, Operator, View, form_of
+from gateway.edge.problems import Problem, field_problems
+from gateway.operators.keys import refuse_useless
+from pipelines.operate.access_keys import KeyInFile, KeyTaken, TooManyKeys
+from schemas.access_key import CreatedKey, KeyId, KeyName, ListedKey, NewKey, Scope
+
+SCOPES = get_args(Scope)
+BADGES = {"good": "good", "expired": "calm", "shadowed": "fair"}
+# Fields of the form. Each scope has one of its own beside these: of a name that comes twice the last one counts.
+FIELDS = ("name", "site", "groups", "expires")
+FORM_NAMES = {"expires_at": "expires"}  # where NewKey calls it otherwise
+
+router = APIRouter(prefix="/console", include_in_schema=False, route_class=ConsoleRoute)
+
+Id = Annotated[KeyId, Path()]
+
+
+@router.get("/keys")
+async def list_keys(view: Operator, revoked: Annotated[KeyName | None, Query()] = None) -> Response:
+    """`revoked`: the key that was revoked last."""
+    return await _page(view, revoked=revoked)
+
+
+@router.post("/keys")
+async def create_key(view: Operator) -> Response:
+    """The answer shows the key: it goes through no address, and a reload makes no second one of this name."""
+    assert view.caller is not None
+    form = dict(await form_of(view))
+    scopes = [scope for scope in SCOPES if form.get(f"scope-{scope}") == "yes"]
+    given = {name: form.get(name, "").strip() for name in FIELDS}
+    try:
+        new = NewKey.model_validate(
+            {
+                "name": given["name"],
+                "scopes": scopes,
+                "site": given["site"] or None,
+                "groups": [group.strip() for group in given["groups"].split(",") if group.strip()],
+                "expires_at": _end_of(given["expires"]) if given["expires"] else None,
+            }
+        )
+        refuse_useless(new, view.edge)
+    except (ValidationError, Problem) as err:
+        problems = field_problems(err.errors()) if isinstance(err, ValidationError) else err.errors
+        wrong = [FORM_NAMES.get(each.field, each.field).partition(".")[0] for each in problems]
+        return await _page(view, 422, given=given, scopes=scopes, wrong=wrong)
+    try:
+        async with view.edge.act(view.caller, "keys.create", new.site, new.name, via="console"):
+            made = await view.edge.ports.keys.create(new, view.caller.name)
+    except (KeyTaken, TooManyKeys) as err:
+        return await _page(view, 409, given=given, scopes=scopes, refused=str(err))
+    return await _page(view, made=made)
+
+
+@router.get("/keys/{id}")
+async def show_key(view: Operator, id: Id) -> Response:
+    assert view.caller is not None
+    key = await _key(view, id)
+    return view.page("key.html", key=key, badges=BADGES, own=key.name == view.caller.name)
+
+
+@router.post("/keys/{id}/revoke")
+async def revoke_key(view: Operator, id: Id) -> Response:
+    """Take the key away, if the form says that it is meant."""
+    assert view.caller is not None
+    form = await form_of(view)
+    if form.get("sure") != "yes":
+        raise Problem(422, "not-confirmed", "sure: tick the box to revoke the key")
+    async with view.edge.act(view.caller, "keys.revoke", via="console") as act:
+        key = await _key(view, id)
+        act.target = key.name
+        if key.kept_in == "file":
+            raise KeyInFile("this key stands in pagewire.yaml: take it out there and start the gateways anew")
+        await view.edge.ports.keys.revoke(key.name)  # a name comes before an id, and may look like one
+    return RedirectResponse(f"/console/keys?revoked={quote(key.name)}", 303)
+
+
+async def _key(view: View, id: str) -> ListedKey:
+    """Raises: Problem: 404."""
+    found = next((key for key in await view.edge.ports.keys.list() if key.id == id), None)
+    if found is None:
+        raise Problem(404, "unknown-key", "no key has this id")
+    return found
+
+
+def _end_of(day: str) -> datetime | str:
+    """When a day is over (UTC); what is no day stays as it is, for the check to refuse."""
+    try:
+        return datetime.combine(date.fromisoformat(day) + timedelta(days=1), time(), UTC)
+    except (ValueError, OverflowError):
+        return "no day"
+
+
+async def _page(
+    view: View,
+    status: int = 200,
+    *,
+    given: dict[str, str] | None = None,
+    scopes: Iterable[str] = ("view",),
+    wrong: Iterable[str] = (),
+    refused: str = "",
+    made: CreatedKey | None = None,
+    revoked: str | None = None,
+) -> Response:
+    return view.page(
+        "keys.html",
+        status,
+        keys=await view.edge.ports.keys.list(),
+        badges=BADGES,
+        all_scopes=SCOPES,
+        wrong=tuple(dict.fromkeys(wrong)),
+        refused=refused,
+        made=made,
+        revoked=revoked,
+        given=given or dict.fromkeys(FIELDS, ""),
+        scopes=frozenset(scopes),
+    )
