@@ -336,9 +336,10 @@ class FakeRebuilds:
     kept: dict[int, Generation] = field(default_factory=dict)
     orders: list[RebuildOrder] = field(default_factory=list)
     slow: bool = False  # promotions take long
+    running: str | None = None  # who is at work
 
     async def list(self, site: str) -> RebuildList:
-        return RebuildList(generations=tuple(self.kept.values()), running=None)
+        return RebuildList(generations=tuple(self.kept.values()), running=self.running)
 
     async def get(self, site: str, generation: int) -> Generation:
         if generation not in self.kept:

@@ -33,6 +33,7 @@ SCREENS = {
     "gaps": "/console/gaps?show=asked",
     "page": "/console/page?id=library&of=en",
     "playground": f"/console/playground?again={CARD}",
+    "indexes": "/console/indexes",
     "letters": "/console/dlq",
     "letter": "/console/dlq/cms.changes/0/1",
     "nowhere": "/console/nowhere",
