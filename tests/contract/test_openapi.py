@@ -55,6 +55,7 @@ ROUTES = {
     ("post", "/v1/admin/sites/{site}/audit"),
     ("get", "/v1/admin/sites/{site}/examples"),
     ("post", "/v1/admin/sites/{site}/examples"),
+    ("post", "/v1/admin/sites/{site}/examples:like"),
     ("delete", "/v1/admin/sites/{site}/examples/{example}"),
     ("get", "/v1/admin/sites/{site}/questions"),
     ("get", "/v1/admin/sites/{site}/questions/{request_id}"),

@@ -40,6 +40,7 @@ ROUTES: dict[tuple[str, str], Scope] = {
     ("post", f"{SITE}/trials"): "edit",
     ("get", f"{SITE}/examples"): "view",
     ("post", f"{SITE}/examples"): "edit",
+    ("post", f"{SITE}/examples:like"): "edit",
     ("delete", f"{SITE}/examples/{{example}}"): "edit",
     ("get", f"{SITE}/audit"): "admin",
     ("post", f"{SITE}/audit"): "admin",
