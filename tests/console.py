@@ -20,6 +20,7 @@ from schemas.answer import (
 )
 from schemas.answer import Step as AnswerStep
 from schemas.conversation import Feedback
+from schemas.example import ExampleKind, NewExample, WorkedExample
 from schemas.http import IndexedChunk, IndexedPage, SiteStatus, StageStatus, SystemStatus
 from schemas.keys import page_key
 from schemas.outcome import Hit, Outcome, OutcomeEvent, Rated
@@ -233,6 +234,32 @@ GENERATIONS = {
 }
 
 
+def _example(kind: ExampleKind, minutes: int, **more: object) -> WorkedExample:
+    new = NewExample.model_validate({"kind": kind} | more)
+    return WorkedExample.of(new, "town", "en", NOON + timedelta(minutes=minutes))
+
+
+EXAMPLES = (
+    _example("answer", 1, question="What is a library card?", output=f"12 euros. {EVIL}"),
+    _example(
+        "answer",
+        2,
+        question="May I bring my parrot?",
+        sources=[{"title": "Rules", "text": f"No dogs. {EVIL}"}],
+        output="I found nothing about parrots [1].",
+        declines=True,
+    ),
+    _example(
+        "rephrase",
+        3,
+        lang="de",
+        history=[{"question": "Wann ist das Bad offen?", "answer": "Täglich ab 9."}],
+        question="Und mit Hund?",
+        output="Darf ein Hund ins Bad?",
+    ),
+)
+
+
 def console_ports() -> FakePorts:
     """Where it is the day of the last question."""
     return FakePorts(pages=FakePages({"town": "en", "other": "fr"}), now=lambda: NOON + timedelta(days=3))
@@ -250,6 +277,8 @@ async def fill(fakes: FakePorts, site: str = "town") -> None:
         await fakes.outcomes.put(OutcomeEvent(site=site, request_id=id, conversation="9f" * 16, event=rated))
     fakes.status.found = STATUS
     fakes.rebuilds.kept.update(GENERATIONS)
+    for example in EXAMPLES:
+        await fakes.examples.put(example)
     await fakes.pages.accept(site, [Change("upsert", PageDocument(id="library", lang="en"))], "push")
     fakes.indexed.kept[page_key(site, "en", "library")] = IndexedPage(
         chunks=tuple(

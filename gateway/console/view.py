@@ -56,6 +56,7 @@ NAVIGATION = (
     Screen("gaps", "/console/gaps"),
     Screen("one-page", "/console/page"),
     Screen("playground", "/console/playground", scope="edit"),
+    Screen("examples", "/console/examples"),
     Screen("indexes", "/console/indexes", scope="admin"),
     Screen("dead-letters-title", "/console/dlq", operators=True),
 )
