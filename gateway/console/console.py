@@ -10,12 +10,12 @@ from importlib.resources import files
 from fastapi import APIRouter
 from fastapi.responses import RedirectResponse
 
-from gateway.console import examples, gaps, indexes, letters, overview, page, playground, questions, session
+from gateway.console import examples, gaps, indexes, letters, overview, page, playground, questions, session, texts
 from gateway.console.view import HOME, ConsoleRoute, SignedIn
 from gateway.edge.problems import Problem
 from gateway.site.assets import add_assets
 
-SCREENS = (session, overview, questions, gaps, page, playground, examples, indexes, letters)
+SCREENS = (session, overview, questions, gaps, page, playground, examples, texts, indexes, letters)
 
 
 def routes() -> APIRouter:

@@ -57,6 +57,7 @@ NAVIGATION = (
     Screen("one-page", "/console/page"),
     Screen("playground", "/console/playground", scope="edit"),
     Screen("examples", "/console/examples"),
+    Screen("texts", "/console/texts"),
     Screen("indexes", "/console/indexes", scope="admin"),
     Screen("dead-letters-title", "/console/dlq", operators=True),
 )

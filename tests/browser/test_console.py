@@ -37,6 +37,7 @@ SCREENS = {
     "examples": "/console/examples",
     "new-example": "/console/examples/new?kind=answer",
     "like-example": "/console/examples/new?kind=rephrase",
+    "texts": "/console/texts",
     "indexes": "/console/indexes",
     "letters": "/console/dlq",
     "letter": "/console/dlq/cms.changes/0/1",

@@ -61,6 +61,7 @@ ROUTES = {
     ("get", "/v1/admin/sites/{site}/questions/{request_id}"),
     ("get", "/v1/admin/sites/{site}/gaps"),
     ("get", "/v1/admin/sites/{site}/pages"),
+    ("get", "/v1/admin/sites/{site}/texts"),
     ("post", "/v1/admin/sites/{site}/trials"),
     ("get", "/v1/admin/keys"),
     ("post", "/v1/admin/keys"),
