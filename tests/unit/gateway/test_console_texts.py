@@ -27,7 +27,7 @@ def settings(settings: Settings, folder: Path) -> Settings:
     town = settings.sites["town"].model_copy(
         update={
             "prompts": folder,
-            "languages": ("en", "fi"),
+            "languages": ("en", "de-AT", "fi"),
             "contact": {"en": f"Ask us. {EVIL}"},
             "glossary": {"Fundbüro": {"en": ("lost property", "wallet")}, "Bad": {}},
         }
@@ -42,6 +42,7 @@ async def test_words_are_shown_with_where_they_come_from(stranger: httpx.AsyncCl
     rows = {said(row, "dt")[0]: said(row, "dd") for row in page.select(".said > div")}
     assert rows["lead-in"] == [
         f"en the website’s own We write {EVIL}:",
+        "de-AT as Pagewire brings it Auf der Website steht:",
         f"fi in English, unless a model translates it: the website’s own We write {EVIL}:",
     ]
     assert rows["en"] == [f"Ask us. {EVIL}"]
