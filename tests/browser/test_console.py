@@ -85,8 +85,7 @@ async def test_every_screen_in_every_dress(browser: Browser, url: str, fakes: Fa
                 await page.locator("#output").fill("Is a library card free?")
                 await page.locator("main .actions button").click()
                 await page.locator("[role=alert]").wait_for()
-            for details in await page.locator("summary").all():
-                await details.click()
+            await page.evaluate("document.querySelectorAll('details').forEach(each => { each.open = true; })")
             assert await violations(page) == [], (name, lang, scheme)
             await _keep(page, f"{name}-{lang}-{scheme}")
             await page.set_viewport_size({"width": 320, "height": 640})
