@@ -59,7 +59,7 @@ async def list_examples(
 
 @router.get("/examples/new")
 async def show_form(view: Editor, kind: ExampleKind = "rephrase") -> Response:
-    return _page(view, kind, {})
+    return form_page(view, kind, {})
 
 
 @router.post("/examples/new")
@@ -71,12 +71,12 @@ async def add_example(view: Editor, kind: ExampleKind = "rephrase") -> Response:
         new = NewExample.model_validate(_example(kind, form))
     except ValidationError as err:  # what was typed is not lost
         wrong = [f"{each.field}: {each.message}" for each in field_problems(err.errors(include_input=False))]
-        return _page(view, kind, form, 422, wrong=wrong)
+        return form_page(view, kind, form, 422, wrong=wrong)
     made = WorkedExample.of(new, view.site, view.edge.settings.site(view.site).languages[0], datetime.now(UTC))
     if form.get("sure") != "yes":
         told = await view.edge.ports.alike.like(made)
         if told.like:
-            return _page(view, kind, form, 409, told=told)
+            return form_page(view, kind, form, 409, told=told)
     async with view.edge.act(view.caller, "examples.put", view.site, made.id, via="console"):
         await view.edge.ports.examples.put(made)
     return _to_list(view, "added")
@@ -112,7 +112,7 @@ def _example(kind: ExampleKind, form: Mapping[str, str]) -> dict[str, Any]:
     return given
 
 
-def _page(
+def form_page(
     view: View,
     kind: ExampleKind,
     form: Mapping[str, str],
@@ -121,6 +121,7 @@ def _page(
     wrong: list[str] | None = None,
     told: LikeExamples | None = None,
 ) -> Response:
+    """The form for a new example. `form`: what was typed; `wrong`: what is wrong with it; `told`: what it is like."""
     languages = view.edge.settings.site(view.site).languages
     return view.page(
         "example.html",
