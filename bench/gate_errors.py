@@ -15,7 +15,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from bench.report import report
-from pipelines.evaluate.non_inferiority import State, verdict
+from pipelines.evaluate.non_inferiority import verdict
+from schemas.quality_gate import State
 
 SEED = 11
 LOSSES = (0.0, 0.03, 0.08)  # of which the second is the default margin

@@ -13,10 +13,12 @@ from cli.generations import Bars, Json, Site, at_work, by_hand, has_previous, ru
 from cli.output import NOT_SO, err, out, print_json, rows, table
 from cli.work import FollowParent, ready
 from pipelines.evaluate.non_inferiority import MARGIN
-from pipelines.evaluate.quality_gate import Case, GateReport, compare, load_cases
+from pipelines.evaluate.quality_gate import Case, compare, load_cases
 from pipelines.operate.audit.report import AuditReport
 from pipelines.operate.rebuild.generations import history
+from pipelines.runtime.indexes import IndexInfo
 from schemas.ingest import Chunker
+from schemas.quality_gate import GateReport
 from schemas.rebuild import Rebuild, RebuildSource
 from wiring.clients import Clients
 from wiring.index_search import pinned
@@ -146,7 +148,11 @@ async def _rebuild(settings: Settings, site: str, wanted: Wanted) -> Done:
 
             done.rebuild = await rebuilder.verify(done.rebuild, audit)
         if cases and done.rebuild.state == "verified":
-            done.gate = await _compare(clients, done.rebuild, cases, wanted.margin, bars)
+            known = await history(clients.elastic, site)
+            if known.live is not None:  # else there is nothing to be worse than
+                candidate = known.indexes[done.rebuild.index]
+                done.gate = await _compare(clients, known.live, candidate, cases, wanted.margin, bars)
+                done.rebuild = await rebuilder.judged(done.rebuild, done.gate, known.live.name)
         if wanted.promote and done.rebuild.state == "verified" and (done.gate is None or done.gate.passed):
             done.rebuild = await rebuilder.promote(done.rebuild.generation)
         done.previous = await has_previous(clients, site)
@@ -154,15 +160,9 @@ async def _rebuild(settings: Settings, site: str, wanted: Wanted) -> Done:
 
 
 async def _compare(
-    clients: Clients, candidate: Rebuild, cases: list[Case], margin: float, bars: Bars
-) -> GateReport | None:
-    known = await history(clients.elastic, candidate.site)
-    if known.live is None:
-        return None  # nothing to be worse than
-    asks = [
-        await pinned(info, clients.elastic.es, clients.models, clients.settings)
-        for info in (known.live, known.indexes[candidate.index])
-    ]
+    clients: Clients, live: IndexInfo, candidate: IndexInfo, cases: list[Case], margin: float, bars: Bars
+) -> GateReport:
+    asks = [await pinned(info, clients.elastic.es, clients.models, clients.settings) for info in (live, candidate)]
     return await compare(cases, asks[0], asks[1], lambda asked: bars.gate(asked, len(cases)), margin)
 
 

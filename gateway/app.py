@@ -35,6 +35,7 @@ from gateway.operators import (
     page_list,
     questions,
     rebuilds,
+    texts,
     trials,
 )
 from gateway.operators import keys as key_routes
@@ -46,7 +47,7 @@ from wiring.settings import Settings
 
 SAMPLE_SITE = "demo"
 API_VERSION = "1"
-OPERATORS = (questions, gaps, page_list, trials, letters, audit, rebuilds, examples, key_routes, audit_log, ops)
+OPERATORS = (questions, gaps, page_list, trials, letters, audit, rebuilds, examples, texts, key_routes, audit_log, ops)
 
 
 def create_app(settings: Settings, ports: Ports) -> FastAPI:

@@ -24,6 +24,7 @@ from pipelines.operate.audit_log import AuditLog
 from pipelines.operate.dead_letters.edit import BadValue
 from pipelines.operate.dead_letters.letters import LetterHandled, LetterUnreadable, UnknownLetter
 from pipelines.operate.rebuild.rebuild import NothingThere, StillLive
+from pipelines.query.examples import ExampleComparison
 from pipelines.query.log.gap_reports import GapReports
 from pipelines.query.log.grouping import Numbers, grouped
 from pipelines.query.log.notes import Notes
@@ -336,9 +337,10 @@ class FakeRebuilds:
     kept: dict[int, Generation] = field(default_factory=dict)
     orders: list[RebuildOrder] = field(default_factory=list)
     slow: bool = False  # promotions take long
+    running: str | None = None  # who is at work
 
     async def list(self, site: str) -> RebuildList:
-        return RebuildList(generations=tuple(self.kept.values()), running=None)
+        return RebuildList(generations=tuple(self.kept.values()), running=self.running)
 
     async def get(self, site: str, generation: int) -> Generation:
         if generation not in self.kept:
@@ -500,6 +502,7 @@ class FakePorts:
             audits=self.audits,
             rebuilds=self.rebuilds,
             examples=self.examples,
+            alike=ExampleComparison(self.examples, FakeModels()),
             keys=AccessKeys(self.keys, self.filed, self.now),
             audit_log=AuditLog(self.audit_log, self.now),
             questions=self.outcomes,

@@ -83,6 +83,7 @@ async def run_gateway(settings: Settings, on_ready: Callable[[str], None]) -> No
                 audits=await clients.auditor(),
                 rebuilds=rebuilds,
                 examples=clients.examples(),
+                alike=clients.example_likeness(),
                 keys=await clients.access_keys(watching=True),
                 audit_log=await clients.audit_log(),
                 questions=clients.questions(),

@@ -17,7 +17,7 @@ from pipelines.query.log.ports import QuestionReader
 from pipelines.runtime.record import Lane
 from schemas.access_key import CreatedKey, KeptKey, ListedKey, NewKey
 from schemas.conversation import Feedback
-from schemas.example import WorkedExample
+from schemas.example import LikeExamples, WorkedExample
 from schemas.gaps import GapReport
 from schemas.http import IndexedPage, ListedPage, PageList, SearchHit, SearchKind, SystemStatus
 from schemas.ingest import Receipt
@@ -223,6 +223,14 @@ class Examples(Protocol):
         ...
 
 
+class ExampleLikeness(Protocol):
+    """Tells what a new example is like (pipelines.query.examples)."""
+
+    async def like(self, new: WorkedExample) -> LikeExamples:
+        """The nearest first. Raises: Retryable."""
+        ...
+
+
 class AccessKeys(Protocol):
     """Keys that are made and revoked while the system runs (pipelines.operate.access_keys)."""
 
@@ -279,6 +287,7 @@ class Ports:
     audits: Audits
     rebuilds: Rebuilds
     examples: Examples
+    alike: ExampleLikeness
     keys: AccessKeys
     audit_log: AuditLog
     questions: QuestionReader

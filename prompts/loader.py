@@ -207,16 +207,22 @@ def sentences(name: str, overrides: Path | None = None) -> dict[str, dict[str, s
     """
     path = HERE / f"{name}.yaml"
     found = {key: dict(said) for key, said in _parse(path, _Sentences, _one(path)).root.items()}
-    theirs = overrides / f"{name}.yaml" if overrides else None
-    if theirs is not None and theirs.is_file():
-        for key, said in _parse(theirs, _Sentences, _one(theirs)).root.items():
-            if key not in found:
-                raise PromptError(f"{theirs}: unknown name {key!r}; there are: {_names(found)}")
-            found[key].update(said)
+    for key, said in own_sentences(name, overrides).items():
+        if key not in found:
+            raise PromptError(f"{overrides}/{name}.yaml: unknown name {key!r}; there are: {_names(found)}")
+        found[key].update(said)
     for key, said in found.items():
         if "en" not in said:
             raise PromptError(f"{path}: {key} has no English sentence")
     return found
+
+
+def own_sentences(name: str, overrides: Path | None) -> dict[str, dict[str, str]]:
+    """Those of the site's folder alone. Raises: PromptError: not such a file."""
+    theirs = overrides / f"{name}.yaml" if overrides else None
+    if theirs is None or not theirs.is_file():
+        return {}
+    return _parse(theirs, _Sentences, _one(theirs)).root
 
 
 def table(name: str) -> dict[str, str]:

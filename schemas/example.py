@@ -91,3 +91,42 @@ class WorkedExample(NewExample):
 
 class ExampleList(Wire):
     examples: tuple[WorkedExample, ...] = Field(description="The oldest first.")
+
+
+class ExampleFilter(Wire):
+    """Which examples; all that is given must fit."""
+
+    kind: ExampleKind | None = None
+    lang: str = Field(default="", max_length=35, description="Of the example: `pt` fits `pt-BR` as well.")
+    text: str = Field(default="", max_length=200, description="Words in any part of it, in this order.")
+
+    def fits(self, one: WorkedExample) -> bool:
+        lang = self.lang.lower()
+        return (
+            self.kind in (None, one.kind)
+            and (not lang or one.lang.lower() == lang or one.lang.lower().startswith(f"{lang}-"))
+            and any(self.text.casefold() in said.casefold() for said in _texts(one))
+        )
+
+
+class LikeExample(Wire):
+    """An example of a site, beside a new one."""
+
+    example: WorkedExample
+    cosine: float | None = Field(description="Of the two questions; null: they could not be compared by meaning.")
+    same: bool = Field(description="Both ask in the same words: of the two the newer is used.")
+    replaced: bool = Field(description="The new one would take its place.")
+
+
+class LikeExamples(Wire):
+    """Which examples of a site a new one is like."""
+
+    like: tuple[LikeExample, ...] = Field(description="Of its kind and language; the nearest first.")
+    least: float | None = Field(
+        description="The cosine from which on they are told; null: no model could be asked, so only the words count."
+    )
+
+
+def _texts(one: NewExample) -> list[str]:
+    said = [text for turn in one.history for text in (turn.question, turn.answer)]
+    return [one.question, one.output, *said, *(text for source in one.sources for text in (source.title, source.text))]

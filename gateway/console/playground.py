@@ -19,6 +19,7 @@ from fastapi import APIRouter, Query, Response
 from fastapi.responses import RedirectResponse
 from pydantic import ValidationError
 
+from gateway.console.examples import form_page
 from gateway.console.view import ConsoleRoute, Editor, View, form_of
 from gateway.edge.problems import Problem, invalid
 from gateway.operators.trials import compared, models
@@ -79,7 +80,7 @@ async def try_out(view: Editor) -> Response:
 
 @router.post("/playground/example")
 async def keep_example(view: Editor) -> Response:
-    """Keep an answer, as it was edited, as an example of a good one."""
+    """Keep an answer, as it was edited, as an example of a good one, unless there are others like it."""
     assert view.caller is not None
     form = _lines(await form_of(view, limit=MAX_EXAMPLE_FORM))
     sources = [
@@ -94,6 +95,8 @@ async def keep_example(view: Editor) -> Response:
         raise invalid(err.errors(include_input=False, include_url=False)) from None
     site = view.edge.settings.site(view.site)
     example = WorkedExample.of(new, view.site, site.languages[0], datetime.now(UTC))
+    if (told := await view.edge.ports.alike.like(example)).like:
+        return form_page(view, "answer", form, 409, told=told)  # where it can be meant all the same
     async with view.edge.act(view.caller, "examples.put", view.site, example.id, via="console"):
         await view.edge.ports.examples.put(example)
     return RedirectResponse(f"/console/playground?{urlencode({'site': view.site, 'kept': example.id})}", 303)

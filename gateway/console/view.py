@@ -58,6 +58,9 @@ NAVIGATION = (
     Screen("gaps", "/console/gaps"),
     Screen("one-page", "/console/page"),
     Screen("playground", "/console/playground", scope="edit"),
+    Screen("examples", "/console/examples"),
+    Screen("texts", "/console/texts"),
+    Screen("indexes", "/console/indexes", scope="admin"),
     Screen("dead-letters-title", "/console/dlq", operators=True),
     Screen("keys", "/console/keys", operators=True),
     Screen("audit-log", "/console/audit-log", operators=True),
@@ -222,6 +225,13 @@ async def editor(view: Annotated[View, Depends(on_site)]) -> View:
     return view
 
 
+async def administrator(view: Annotated[View, Depends(on_site)]) -> View:
+    """Whoever may do everything on the site. Raises: SignInFirst. Problem: 403. UnknownSite."""
+    assert view.caller is not None
+    allow(view.caller, "admin", view.site)
+    return view
+
+
 async def operator(view: Annotated[View, Depends(signed_in)]) -> View:
     """Whoever may do what concerns all sites. Raises: SignInFirst. Problem: 403."""
     return view.on_all()
@@ -231,6 +241,7 @@ AnyView = Annotated[View, Depends(view_of)]
 SignedIn = Annotated[View, Depends(signed_in)]
 OnSite = Annotated[View, Depends(on_site)]
 Editor = Annotated[View, Depends(editor)]
+Administrator = Annotated[View, Depends(administrator)]
 Operator = Annotated[View, Depends(operator)]
 
 
@@ -256,6 +267,14 @@ async def form_of(view: View, *, before_sign_in: bool = False, limit: int = MAX_
     form = {name: values[-1] for name, values in fields.items()}
     if not before_sign_in and not view.sent_by_us(form.get("token", "")):
         raise _foreign()
+    return form
+
+
+async def confirmed(view: View, what: str) -> Mapping[str, str]:
+    """The fields of a form whose box was ticked, which says that it is meant. Raises: Problem: 422; as `form_of`."""
+    form = await form_of(view)
+    if form.get("sure") != "yes":
+        raise Problem(422, "not-confirmed", f"sure: tick the box {what}")
     return form
 
 

@@ -17,10 +17,12 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from schemas.quality_gate import State
 
 MARGIN = 0.03  # of the figure's scale 0..1: the loss that is put up with
 ERROR = 0.05  # chance of letting a candidate through that loses the margin
@@ -29,7 +31,6 @@ Z_ERROR, Z_POWER = 1.6449, 0.8416  # quantiles of the normal distribution at 1 -
 DRAWS = 4_000  # the chance at 0.05 is then within 0.003 of its value
 SEED = 7  # the same differences get the same verdict
 
-State = Literal["not worse", "worse", "undecided"]
 Differences = NDArray[np.float64] | Sequence[float]
 
 

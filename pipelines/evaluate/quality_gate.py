@@ -16,9 +16,10 @@ from typing import Any
 import yaml
 from pydantic import AliasChoices, BaseModel, ConfigDict, Field, ValidationError
 
-from pipelines.evaluate.non_inferiority import MARGIN, State, paired
+from pipelines.evaluate.non_inferiority import MARGIN, paired
 from pipelines.runtime.errors import WrongUse
-from schemas.base import PageId, Wire, problems
+from schemas.base import PageId, problems
+from schemas.quality_gate import GateReport, Measure, Rank
 from schemas.query import MAX_QUESTION
 
 DEPTH = 10  # pages looked at: MRR@10
@@ -87,39 +88,6 @@ class FoundPage:
 
 Ask = Callable[[str], Awaitable[Sequence[FoundPage]]]
 """Pages for a question, best first; the same page may come several times."""
-
-
-class Measure(Wire):
-    """One figure for both indexes, and their difference."""
-
-    name: str
-    live: float
-    candidate: float
-    difference: float = Field(description="Candidate minus live.")
-    low: float = Field(description="The true difference is not below, with a chance of .95.")
-    high: float = Field(description="And not above.")
-    state: State = Field(description="not worse: by the margin, which is shown; worse; undecided: too few questions.")
-    needed: int = Field(description="Questions to tell; 0: they are enough.")
-
-
-class Rank(Wire):
-    """Where the right page of one question stood, from 1; null: not among the first ten."""
-
-    question: str
-    page: str
-    live: int | None
-    candidate: int | None
-
-
-class GateReport(Wire):
-    """What the gate found."""
-
-    questions: int
-    margin: float = Field(description="Loss of a figure that is put up with.")
-    needed: int = Field(description="Questions to tell whether the margin is kept; 0: they are enough.")
-    measures: tuple[Measure, ...]
-    worst: tuple[Rank, ...] = Field(description="Where the candidate is furthest behind.")
-    passed: bool
 
 
 async def compare(

@@ -27,7 +27,7 @@ from pipelines.query.site_prompts import SitePrompts
 from pipelines.runtime.embedder import Matrix32
 from pipelines.runtime.errors import PagewireError
 from prompts.loader import Example, fence
-from schemas.example import ExampleKind, WorkedExample
+from schemas.example import ExampleKind, LikeExample, LikeExamples, WorkedExample
 from schemas.query import Question
 from text.words import stems, words
 
@@ -35,6 +35,7 @@ log = structlog.get_logger(__name__)
 
 REFRESH = 10.0  # seconds until an operator's new example is used
 PATIENCE = 3.0  # seconds that choosing may take
+COMPARE_PATIENCE = 10.0  # seconds that an operator waits to be told what is like a new one
 KEPT_VECTORS = 4_000  # of examples; 6 MB with the bundled embedder
 BATCH = 16  # examples embedded at a time
 READ = 1_000  # characters of an example, and of a question, that are compared
@@ -114,7 +115,7 @@ class Examples:
         self._history_messages = history_messages
         # Site -> when read, what. No TTLCache: where reading fails, what was read before is used on.
         self._live: dict[str, tuple[float, list[WorkedExample]]] = {}
-        self._vectors: LRUCache[tuple[str, str], Matrix32] = LRUCache(KEPT_VECTORS)  # model, text -> its vector
+        self._vectors = ExampleVectors()
 
     async def pick(self, kind: ExampleKind, request: Question, lang: str, question: str = "") -> Sequence[Example]:
         """Examples in the language (else in English), the one most like the question last.
@@ -168,7 +169,7 @@ class Examples:
         model = await self._models.for_site(request.site)
         pool = [*filed, *live]
         texts = [_compared(e.variables.get("conversation", ""), e.variables.get("question", "")) for e in pool]
-        matrix = np.stack(await self._embedded(model, texts))
+        matrix = np.stack(await self._vectors.of(model, texts))
         if question:
             asked = _compared("", question)
         else:
@@ -182,17 +183,74 @@ class Examples:
         near = [one for one in newest.values() if one.floor is None or one.likeness >= one.floor]
         return [one.example for one in sorted(near, key=lambda one: -one.likeness)]
 
-    async def _embedded(self, model: SearchEmbedder, texts: Sequence[str]) -> list[Matrix32]:
-        """Their vectors; only of those that are not known is the model asked."""
-        found = {text: self._vectors.get((model.fingerprint, text)) for text in texts}
+
+class ExampleVectors:
+    """Vectors of what was compared, kept."""
+
+    def __init__(self) -> None:
+        self._kept: LRUCache[tuple[str, str], Matrix32] = LRUCache(KEPT_VECTORS)  # model, text -> its vector
+
+    async def of(self, model: SearchEmbedder, texts: Sequence[str]) -> list[Matrix32]:
+        """Only of those that are not known is the model asked."""
+        found = {text: self._kept.get((model.fingerprint, text)) for text in texts}
         missing = [text for text, vector in found.items() if vector is None]
         # Batch by batch: what is known when the time is over need not be made for the next question.
         for batch in (missing[i : i + BATCH] for i in range(0, len(missing), BATCH)):
             # A row of a batch would keep the whole batch in memory.
             made = {text: row.copy() for text, row in zip(batch, await model.passages(batch), strict=True)}
-            self._vectors.update({(model.fingerprint, text): vector for text, vector in made.items()})
+            self._kept.update({(model.fingerprint, text): vector for text, vector in made.items()})
             found |= made
         return [vector for vector in map(found.get, texts) if vector is not None]
+
+
+class ExampleComparison:
+    """Says which examples of its site a new one is like, before it is added. One per process."""
+
+    def __init__(self, store: ExampleStore, models: SearchEmbedders) -> None:
+        self._store = store
+        self._models = models
+        self._vectors = ExampleVectors()
+
+    async def like(self, new: WorkedExample) -> LikeExamples:
+        """Those of its kind and language that would be used for its question, and those that ask in the same words.
+
+        Raises:
+            Retryable: the examples cannot be read. Without a model the words alone are compared.
+        """
+        language = new.lang.partition("-")[0]
+        others = [
+            one
+            for one in await self._store.of_site(new.site)
+            if one.kind == new.kind and one.lang.partition("-")[0] == language
+        ]
+        asked, texts = _said(new), [_said(one) for one in others]
+        least: float | None = None
+        cosines: list[float | None] = [None] * len(others)
+        try:
+            async with asyncio.timeout(COMPARE_PATIENCE):
+                model = await self._models.for_site(new.site)
+                matrix = await self._vectors.of(model, texts)
+                if matrix:
+                    cosines = (np.stack(matrix) @ await model.query(asked)).tolist()
+                least = model.profile.example_floor
+        except (PagewireError, TimeoutError) as err:
+            log.warning("examples are compared by their words alone", error=repr(err))
+        found = [
+            LikeExample(
+                example=one,
+                cosine=None if cosine is None else round(cosine, 4),
+                same=tuple(words(text)) == tuple(words(asked)),
+                replaced=one.id == new.id,
+            )
+            for one, text, cosine in zip(others, texts, cosines, strict=True)
+        ]
+        floor = np.inf if least is None else least
+        near = [one for one in found if one.same or (one.cosine is not None and one.cosine >= floor)]
+        return LikeExamples(like=tuple(sorted(near, key=lambda one: (-(one.cosine or 0), not one.same))), least=least)
+
+
+def _said(one: WorkedExample) -> str:
+    return _compared(conversation(one.history, 2 * len(one.history)), one.question)
 
 
 def _compared(said: str, question: str) -> str:

@@ -323,6 +323,13 @@ def test_a_candidate_that_finds_less_is_not_promoted(full: Town, tmp_path: Path)
     worse = full.pagewire("rebuild", *options, "--margin", "0.3", code=1)
     assert "not worse" not in worse.stdout
     assert full.states() == {1: "live", 2: "verified"}
+    live, candidate = full.generations().values()
+    # What the gate found is kept with the candidate, for whoever decides on it later.
+    assert (candidate["gate"]["passed"], candidate["gate"]["against"]) == (False, live["index"])
+    assert candidate["gate"]["worst"]
+    assert "gate" not in live
+    assert live["live_pages"] == candidate["live_pages"] > 0
+    assert live["live_chunks"] == candidate["live_chunks"] > 0
     # Nine questions say that a margin of 0.3 is kept; the default takes 99.
     gate = ("--gate", str(questions), "--margin", "0.3")
     same = full.rebuild("--from", "embeddings", *gate, "--fresh", "--promote")

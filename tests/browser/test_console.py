@@ -12,12 +12,13 @@ import pytest
 from gateway.console.words import LANGUAGES
 from gateway.fakes import FakePorts, Step
 from schemas.answer import Failed
+from schemas.example import NewExample, WorkedExample
 from schemas.query import Question
 from tests.browser.test_accessibility import violations
 from tests.chromium import Browser
 from tests.console import CARD, FAILED, KEY, console_ports, fill, tried
 from tests.edge import ADMIN
-from tests.making import letter
+from tests.making import NOON, letter
 
 if TYPE_CHECKING:
     from playwright.async_api import Page
@@ -33,6 +34,11 @@ SCREENS = {
     "gaps": "/console/gaps?show=asked",
     "page": "/console/page?id=library&of=en",
     "playground": f"/console/playground?again={CARD}",
+    "examples": "/console/examples",
+    "new-example": "/console/examples/new?kind=answer",
+    "like-example": "/console/examples/new?kind=rephrase",
+    "texts": "/console/texts",
+    "indexes": "/console/indexes",
     "letters": "/console/dlq",
     "letter": "/console/dlq/cms.changes/0/1",
     "keys": "/console/keys?revoked=webmaster-1",
@@ -59,6 +65,9 @@ def fakes(monkeypatch: pytest.MonkeyPatch) -> FakePorts:
 async def test_every_screen_in_every_dress(browser: Browser, url: str, fakes: FakePorts) -> None:
     """Signed in by keyboard; nothing to complain of, nothing wider than a phone; no console error but for a 4xx."""
     await fill(fakes)
+    like = NewExample(question="Is a library card free?", output="Is a card of the library free?")
+    for spoken in ("en", "de"):
+        await fakes.examples.put(WorkedExample.of(like, "town", spoken, NOON))
     made = letter(1)
     fakes.letters.kept[made.letter.id] = made
     page = await browser.open(url + "/console/", width=1100, height=900)
@@ -74,8 +83,12 @@ async def test_every_screen_in_every_dress(browser: Browser, url: str, fakes: Fa
             await page.goto(f"{url}{path}{'&' if '?' in path else '?'}ui={lang}")
             if name == "playground":
                 await _try_out(page)
-            for details in await page.locator("summary").all():
-                await details.click()
+            if name == "like-example":
+                await page.locator("#question").fill("Is a library card free?")
+                await page.locator("#output").fill("Is a library card free?")
+                await page.locator("main .actions button").click()
+                await page.locator("[role=alert]").wait_for()
+            await page.evaluate("document.querySelectorAll('details').forEach(each => { each.open = true; })")
             assert await violations(page) == [], (name, lang, scheme)
             await _keep(page, f"{name}-{lang}-{scheme}")
             await page.set_viewport_size({"width": 320, "height": 640})

@@ -43,6 +43,7 @@ from schemas.ingest import (
 )
 from schemas.outcome import Forgotten, Hit, Outcome, OutcomeEvent, Rated
 from schemas.page import Attachment, AttachmentPlace, PageChange, PageDocument, PageMeta
+from schemas.quality_gate import KeptGateReport, Measure, Rank
 from schemas.query import (
     Earlier,
     Evidence,
@@ -75,6 +76,34 @@ _UNIT = ChunkUnit(
     start=3, text="Free.", kind="row", headings=("Fees",), intro="What it costs:", header="| Who | Fee |", block=1
 )
 _TURN = Turn(question="When is it open?", answer="Daily.", lang="en", pages=("town:en:pool",))
+_MEASURE = Measure(
+    name="hit@1", live=0.9, candidate=0.8, difference=-0.1, low=-0.2, high=-0.01, state="worse", needed=0
+)
+_GENERATION = Rebuild(
+    site="town",
+    generation=2,
+    index="pagewire-town-2",
+    source="chunks",
+    follows="chunks",
+    embedder="lite",
+    model="fake-4",
+    dims=4,
+    chunker="content-1000-20",
+    state="verified",
+    offsets={0: 17},
+    done=17,
+    total=18,
+    pages=5,
+    chunks=9,
+    embedded=3,
+    remade=1,
+    failures=1,
+    failed=(RebuildFailure(page_key="town:en:fees", reason="unreadable"),),
+    seconds=1.5,
+    created_at=NOON,
+    updated_at=NOON,
+    promoted_at=NOON,
+)
 _QUESTION = Question(
     request_id=REQUEST,
     conversation_id=CONVERSATION,
@@ -418,30 +447,20 @@ STORED: dict[str, Wire] = {
     "line of a list of conversations": ConversationSummary(
         conversation_id=CONVERSATION, title="Pool", created_at=NOON, updated_at=NOON, turns=1
     ),
-    "generation of an index": Rebuild(
-        site="town",
-        generation=2,
-        index="pagewire-town-2",
-        source="chunks",
-        follows="chunks",
-        embedder="lite",
-        model="fake-4",
-        dims=4,
-        chunker="content-1000-20",
-        state="verified",
-        offsets={0: 17},
-        done=17,
-        total=18,
-        pages=5,
-        chunks=9,
-        embedded=3,
-        remade=1,
-        failures=1,
-        failed=(RebuildFailure(page_key="town:en:fees", reason="unreadable"),),
-        seconds=1.5,
-        created_at=NOON,
-        updated_at=NOON,
-        promoted_at=NOON,
+    "generation of an index": _GENERATION,
+    "generation that the gate has judged": _GENERATION.model_copy(
+        update={
+            "gate": KeptGateReport(
+                questions=99,
+                margin=0.03,
+                needed=0,
+                measures=(_MEASURE,),
+                worst=(Rank(question="What is it?", page="fees", live=1, candidate=None),),
+                passed=False,
+                against="pagewire-town-1",
+                at=NOON,
+            )
+        }
     ),
     "example of a rewriting": WorkedExample(
         id="example-1",

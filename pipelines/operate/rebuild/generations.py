@@ -6,6 +6,7 @@ noted as live until the promotion has ended, and the new one is noted as live at
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -76,9 +77,13 @@ async def history(store: GenerationStore, site: str) -> History:
 async def generations(store: GenerationStore, site: str) -> list[Generation]:
     """For those who look on: every generation and the size of its index. Raises: IndexUnfit, ElasticsearchDown."""
     known = await history(store, site)
-    sizes = await store.rebuilds.sizes(site)
+    sizes, contents = await asyncio.gather(
+        store.rebuilds.sizes(site), store.rebuilds.contents(site, tuple(known.indexes))
+    )
     found = []
     for rebuild in known.rebuilds:
         documents, size = sizes.get(rebuild.index, (0, 0))
-        found.append(Generation(**rebuild.model_dump(), documents=documents, bytes=size))
+        pages, chunks = contents.get(rebuild.index, (0, 0))
+        figures = {"documents": documents, "bytes": size, "live_pages": pages, "live_chunks": chunks}
+        found.append(Generation.stored(rebuild.dumped() | figures))
     return found

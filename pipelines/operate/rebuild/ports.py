@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 from pipelines.ingest.ports import KnownPages, PageStore
@@ -71,6 +71,10 @@ class RebuildNotes(Protocol):
 
     async def sizes(self, site: str) -> Mapping[str, tuple[int, int]]:
         """Documents and bytes of each index of the site."""
+        ...
+
+    async def contents(self, site: str, names: Sequence[str]) -> Mapping[str, tuple[int, int]]:
+        """Pages that are not deleted and chunks, of these indexes of the site; not of those that are gone."""
         ...
 
     async def put(self, rebuild: Rebuild) -> None: ...

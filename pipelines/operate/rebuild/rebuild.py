@@ -33,6 +33,7 @@ from pipelines.runtime.errors import PagewireError, Permanent, SettingsError
 from pipelines.runtime.indexes import IndexInfo, index_name
 from pipelines.runtime.retry import RetryPolicy
 from schemas.ingest import Chunker
+from schemas.quality_gate import GateReport, KeptGateReport
 from schemas.rebuild import Rebuild, RebuildSource
 from schemas.topics import CHANGES, CHUNKS, EMBEDDINGS, Topic
 
@@ -181,6 +182,17 @@ class Rebuilder:
                     f"(the same command tries again, --fresh begins anew)"
                 )
             return await follow.note(state="verified")
+
+    async def judged(self, rebuild: Rebuild, found: GateReport, against: str) -> Rebuild:
+        """Keep with a candidate what the quality gate found, for whoever decides on it.
+
+        Args:
+            against: the index it was compared with.
+        """
+        report = KeptGateReport(**found.model_dump(), against=against, at=datetime.now(UTC))
+        kept = rebuild.model_copy(update={"gate": report})
+        await self._store.rebuilds.put(kept)
+        return kept
 
     async def promote(self, generation: int | None = None) -> Rebuild:
         """Make a verified candidate live; the one before stays for a rollback, older ones go.
@@ -348,7 +360,8 @@ class Rebuilder:
     async def _create(self, rebuild: Rebuild) -> Rebuild:
         """First the note, then the index: a kill in between leaves a note, from which the index is made."""
         blank: dict[str, object] = {"state": "building", "offsets": {}, "done": 0, "pages": 0, "chunks": 0}
-        rebuild = rebuild.model_copy(update=blank | {"embedded": 0, "remade": 0, "failures": 0, "failed": ()})
+        tally: dict[str, object] = {"embedded": 0, "remade": 0, "failures": 0, "failed": (), "gate": None}
+        rebuild = rebuild.model_copy(update=blank | tally)
         await self._store.rebuilds.put(rebuild)
         await self._store.indexes.create(
             self._site,

@@ -11,12 +11,12 @@ from pipelines.evaluate.quality_gate import (
     BadQuestions,
     Case,
     FoundPage,
-    Rank,
     compare,
     load_cases,
     rank,
     verdict,
 )
+from schemas.quality_gate import Rank
 
 SAMPLE = Path(__file__).resolve().parents[3] / "sites" / "demo" / "questions.yaml"
 

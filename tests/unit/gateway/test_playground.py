@@ -216,6 +216,31 @@ async def test_a_logged_question_can_be_asked_again(webmaster: httpx.AsyncClient
     page_of(await webmaster.get(f"{PLAYGROUND}?again=lost-request"), 404)
 
 
+async def test_an_example_like_others_is_shown_with_them_before_it_is_kept(
+    webmaster: httpx.AsyncClient, fakes: FakePorts
+) -> None:
+    new = {
+        "lang": "en",
+        "question": "What is a card?",
+        "output": "18 euros [1].",
+        "title1": "Fees",
+        "text1": "18 euros.",
+    }
+    sent = {"token": await token(webmaster)} | new
+    path = f"{PLAYGROUND}/example?site=town"
+    assert (await webmaster.post(path, data=sent, headers=OURS)).status_code == 303
+    page = page_of(await webmaster.post(path, data=sent | {"output": "Ask at the desk [1]."}, headers=OURS), 409)
+    assert "the new one would replace it" in said(page, ".rows .badge")
+    assert one(page, "#text1").get_text() == "18 euros."
+    fields = page.select("main form textarea, main form input")
+    again = {str(each["name"]): str(each.get("value") or each.get_text()) for each in fields}
+    form = one(page, "main form")
+    assert (
+        await webmaster.post(form["action"], data=again | {"sure": "yes", "declines": ""}, headers=OURS)
+    ).status_code == 303
+    assert [each.output for each in await fakes.examples.of_site("town")] == ["Ask at the desk [1]."]
+
+
 async def test_a_good_answer_is_kept_as_an_example(webmaster: httpx.AsyncClient, fakes: FakePorts) -> None:
     page = await post(webmaster, **ASKED, columns="1")
     form = one(page, "form.keep")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
 from pathlib import Path
@@ -43,6 +43,9 @@ class Known:
         return []
 
     async def sizes(self, site: str) -> dict[str, tuple[int, int]]:
+        return {}
+
+    async def contents(self, site: str, names: Sequence[str]) -> dict[str, tuple[int, int]]:
         return {}
 
     async def holder(self, site: str) -> str | None:

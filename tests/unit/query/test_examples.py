@@ -13,7 +13,7 @@ from pydantic import ValidationError
 from adapters.elastic.client import ElasticsearchDown
 from adapters.embedders.fake import FakeEmbedder
 from pipelines.query import examples as module
-from pipelines.query.examples import KINDS, Examples
+from pipelines.query.examples import KINDS, ExampleComparison, Examples
 from pipelines.query.site_prompts import SitePrompts
 from pipelines.runtime.embedder import Matrix32
 from pipelines.runtime.errors import Retryable
@@ -268,3 +268,29 @@ async def test_many_examples_are_compared_as_soon_as_their_vectors_are_made(monk
         assert tries < 20
     assert tries
     assert len(models.model.embedded) == len(kept) + len(ANSWERS)  # nothing twice
+
+
+async def test_a_new_one_is_compared_with_those_of_its_kind_and_language_in_its_conversation() -> None:
+    new = live(9, DOGS, before="Are dogs taxed?")
+    kept = [
+        live(1, DOGS, before="Are dogs taxed?"),
+        live(2, DOGS.upper(), before="Are dogs taxed"),
+        live(3, "How much is the tax for a third dog?", before="Are dogs taxed?"),
+        live(4, "Where is the lake?"),
+        live(5, DOGS, lang="de", before="Are dogs taxed?"),
+    ]
+    told = await ExampleComparison(Store(*kept), Models()).like(new)
+    assert [(one.example.id, one.same) for one in told.like] == [
+        ("example-1", True),
+        ("example-2", True),
+        ("example-3", False),
+    ]
+    assert [one.cosine for one in told.like] == sorted((one.cosine or 0 for one in told.like), reverse=True)
+
+
+async def test_without_a_model_only_the_same_words_are_told() -> None:
+    models = Models()
+    models.down = True
+    told = await ExampleComparison(Store(live(1, DOGS), live(2, DOGS + " And a cat?")), models).like(live(9, DOGS))
+    assert [(one.example.id, one.cosine, one.same) for one in told.like] == [("example-1", None, True)]
+    assert told.least is None

@@ -9,9 +9,10 @@ from typing import cast
 
 import pytest
 
+from pipelines.evaluate.quality_gate import verdict
 from pipelines.ingest.documents.attachments import Attachments
 from pipelines.operate.rebuild import rebuild as module
-from pipelines.operate.rebuild.generations import unnoted
+from pipelines.operate.rebuild.generations import generations, unnoted
 from pipelines.operate.rebuild.index_builder import BuildTally, IndexBuilder, SourceMessage
 from pipelines.operate.rebuild.ports import GenerationStore, NamedEmbedders
 from pipelines.operate.rebuild.rebuild import Defaults, Rebuilder, TooSlow
@@ -21,6 +22,7 @@ from pipelines.runtime.indexes import IndexInfo
 from pipelines.runtime.record import Record
 from pipelines.runtime.retry import RetryPolicy
 from schemas.ingest import Chunker
+from schemas.quality_gate import Rank
 from schemas.rebuild import Rebuild
 from schemas.topics import Topic
 
@@ -93,6 +95,12 @@ class Town:
 
     async def of_site(self, site: str) -> list[Rebuild]:
         return list(self.notes.values())
+
+    async def sizes(self, site: str) -> dict[str, tuple[int, int]]:
+        return {name: (len(held) + 1, 1_000) for name, held in self.indexes.items()}
+
+    async def contents(self, site: str, names: Sequence[str]) -> dict[str, tuple[int, int]]:
+        return {name: (1, len(self.indexes[name])) for name in names}
 
     async def put(self, rebuild: Rebuild) -> None:
         self.save()
@@ -177,6 +185,15 @@ async def test_whoever_is_told_of_a_save_can_find_it_while_an_index_is_promoted(
     assert town.told <= town.found_by_visitors()
     assert len(town.told) > 3  # some were told: it is not simply held all the time
     assert OLD.name not in town.held
+
+
+async def test_what_the_gate_found_stays_with_a_candidate_when_it_is_promoted(town: Town, rebuilder: Rebuilder) -> None:
+    found = verdict([Rank(question="What does a card cost?", page="fees", live=1, candidate=None)])
+    judged = await rebuilder.judged(CANDIDATE, found, OLD.name)
+    assert judged.gate is not None
+    assert (judged.gate.passed, judged.gate.worst, judged.gate.against) == (False, found.worst, OLD.name)
+    assert (await rebuilder.promote()).gate == judged.gate
+    assert (await generations(town.store, "town"))[-1].gate == judged.gate
 
 
 async def test_what_was_replaced_is_kept_with_the_place_from_which_a_rollback_reads(

@@ -1,0 +1,139 @@
+"""Examples: how the site's questions should be rewritten and answered; found, added and removed. What is shown is what
+`/v1/admin/.../examples` has.
+
+    GET new ─▶ form ─▶ POST ─▶ is there one like it? ─ no ─▶ added
+                                └ yes ─▶ the form again, with those it is like ─▶ POST, meant ─▶ added
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Annotated, Any, Literal
+from urllib.parse import urlencode
+
+from fastapi import APIRouter, Path, Query, Response
+from fastapi.responses import RedirectResponse
+from pydantic import ValidationError
+
+from gateway.console.view import ConsoleRoute, Editor, OnSite, View, confirmed, form_of
+from gateway.edge.problems import Problem, field_problems
+from schemas.example import MAX_SOURCES, ExampleFilter, ExampleKind, LikeExamples, NewExample, WorkedExample
+
+LISTED = 50  # examples at once
+MAX_FORM = 256 * 1024  # bytes: an example with its sources, percent-encoded
+FIELDS = ("lang", "before", "answered", "question", "output", "declines")
+
+ExampleId = Annotated[str, Path(pattern=r"^[A-Za-z0-9_-]{8,64}$")]
+
+router = APIRouter(prefix="/console", include_in_schema=False, route_class=ConsoleRoute)
+
+
+@router.get("/examples")
+async def list_examples(
+    view: OnSite,
+    kind: Literal["", "rephrase", "answer"] = "",
+    lang: Annotated[str, Query(max_length=35)] = "",
+    text: Annotated[str, Query(max_length=200)] = "",
+    skip: Annotated[int, Query(ge=0, le=10_000)] = 0,
+    done: Literal["", "added", "removed"] = "",
+) -> Response:
+    """The newest first. `skip`: so many of those that fit are left out."""
+    assert view.caller is not None
+    kept = await view.edge.ports.examples.of_site(view.site)
+    wanted = ExampleFilter(kind=kind or None, lang=lang.strip(), text=text.strip())
+    found = [one for one in kept if wanted.fits(one)][::-1]
+    return view.page(
+        "examples.html",
+        found=found[skip : skip + LISTED],
+        total=len(found),
+        skip=skip,
+        listed=LISTED,
+        any=bool(kept),
+        given={"kind": kind, "lang": lang, "text": text},
+        done=done,
+        spoken=dict.fromkeys([*view.edge.settings.site(view.site).languages, *(one.lang for one in kept)]),
+        may_edit=view.caller.may("edit"),
+    )
+
+
+@router.get("/examples/new")
+async def show_form(view: Editor, kind: ExampleKind = "rephrase") -> Response:
+    return form_page(view, kind, {})
+
+
+@router.post("/examples/new")
+async def add_example(view: Editor, kind: ExampleKind = "rephrase") -> Response:
+    """Add it, unless there are others like it and nobody has said that it is meant all the same."""
+    assert view.caller is not None
+    form = {name: value.replace("\r\n", "\n") for name, value in (await form_of(view, limit=MAX_FORM)).items()}
+    try:
+        new = NewExample.model_validate(_example(kind, form))
+    except ValidationError as err:  # what was typed is not lost
+        wrong = [f"{each.field}: {each.message}" for each in field_problems(err.errors(include_input=False))]
+        return form_page(view, kind, form, 422, wrong=wrong)
+    made = WorkedExample.of(new, view.site, view.edge.settings.site(view.site).languages[0], datetime.now(UTC))
+    if form.get("sure") != "yes":
+        told = await view.edge.ports.alike.like(made)
+        if told.like:
+            return form_page(view, kind, form, 409, told=told)
+    async with view.edge.act(view.caller, "examples.put", view.site, made.id, via="console"):
+        await view.edge.ports.examples.put(made)
+    return _to_list(view, "added")
+
+
+@router.post("/examples/{example}/remove")
+async def remove_example(view: Editor, example: ExampleId) -> Response:
+    assert view.caller is not None
+    await confirmed(view, "to remove the example")
+    async with view.edge.act(view.caller, "examples.remove", view.site, example, via="console"):
+        if not await view.edge.ports.examples.remove(view.site, example):
+            raise Problem(404, "unknown-example", f"site {view.site} has no example {example}")
+    return _to_list(view, "removed")
+
+
+def _example(kind: ExampleKind, form: Mapping[str, str]) -> dict[str, Any]:
+    """The form as NewExample wants it. An answer to nothing is no history: it is refused as one."""
+    said = {name: form.get(name, "").strip() for name in FIELDS}
+    given: dict[str, Any] = {"kind": kind, "question": said["question"], "output": said["output"]}
+    if said["lang"]:
+        given["lang"] = said["lang"]
+    if said["before"]:
+        given["history"] = [{"question": said["before"], "answer": said["answered"]}]
+    elif said["answered"]:
+        given["history"] = None
+    if kind == "answer":
+        places = range(1, MAX_SOURCES + 1)
+        sources = [{part: form.get(f"{part}{n}", "").strip() for part in ("title", "text")} for n in places]
+        # A gap between two of them stays one: it would move the numbers that the answer cites.
+        while sources and not any(sources[-1].values()):
+            sources.pop()
+        given |= {"sources": sources, "declines": said["declines"] == "yes"}
+    return given
+
+
+def form_page(
+    view: View,
+    kind: ExampleKind,
+    form: Mapping[str, str],
+    status: int = 200,
+    *,
+    wrong: list[str] | None = None,
+    told: LikeExamples | None = None,
+) -> Response:
+    """The form for a new example. `form`: what was typed; `wrong`: what is wrong with it; `told`: what it is like."""
+    languages = view.edge.settings.site(view.site).languages
+    return view.page(
+        "example.html",
+        status,
+        kind=kind,
+        form={name: form.get(name, "") for name in FIELDS},
+        sources=[(n, form.get(f"title{n}", ""), form.get(f"text{n}", "")) for n in range(1, MAX_SOURCES + 1)],
+        wrong=wrong or [],
+        told=told,
+        languages_of_site=dict.fromkeys([*languages, *([form["lang"]] if form.get("lang") else [])]),
+    )
+
+
+def _to_list(view: View, done: str) -> Response:
+    return RedirectResponse(f"/console/examples?{urlencode({'site': view.site, 'done': done})}", 303)

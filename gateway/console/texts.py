@@ -1,0 +1,35 @@
+"""Texts: what the site says in fixed words, and which of them are its own. To look at; what is shown is what
+`/v1/admin/.../texts` has.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+
+from fastapi import APIRouter, Response
+
+from gateway.console.view import ConsoleRoute, OnSite
+from pipelines.query.site_texts import site_texts
+from prompts.phrases import FALLBACK
+
+router = APIRouter(prefix="/console", include_in_schema=False, route_class=ConsoleRoute)
+
+
+@router.get("/texts")
+async def show_texts(view: OnSite) -> Response:
+    """Sentences in the site's languages; one that has no words of ours is shown in English, as which it may be read."""
+    found = await asyncio.to_thread(site_texts, view.edge.settings, view.site)
+    languages = view.edge.settings.site(view.site).languages
+    shown = [(one, {lang: _spoken(lang, one.said) for lang in languages}) for one in found.sentences]
+    return view.page(
+        "texts.html",
+        found=found,
+        canned=[each for each in shown if each[0].kind == "canned"],
+        errors=[each for each in shown if each[0].kind == "errors"],
+    )
+
+
+def _spoken(lang: str, said: Mapping[str, str]) -> str:
+    """The language that its words are in."""
+    return next(key for key in (lang, lang.partition("-")[0], FALLBACK) if key in said)

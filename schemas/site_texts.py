@@ -1,0 +1,66 @@
+"""What a site says to visitors and to models in fixed words, and where the words come from."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Literal
+
+from pydantic import Field
+
+from schemas.base import SiteId, Wire
+
+SentenceKind = Literal["canned", "errors"]
+_OWN = "from a file of the site's own (its setting `prompts`); else it comes with Pagewire"
+
+
+class SiteSentence(Wire):
+    """A sentence that we say to visitors ourselves, without a model."""
+
+    kind: SentenceKind = Field(description="A reply, or what an error is told as; the file that it stands in.")
+    name: str
+    said: Mapping[str, str] = Field(description="By language; in others as a model translates it, or in English.")
+    own: tuple[str, ...] = Field(description=f"The languages whose words are {_OWN}.")
+
+
+class PromptPart(Wire):
+    """A titled part of a prompt. `{name}` in it is a variable."""
+
+    role: Literal["system", "user"]
+    title: str
+    text: str
+    when: str | None = Field(description="Left out where this variable is empty.")
+
+
+class PromptExamples(Wire):
+    """The worked examples of a prompt in one language."""
+
+    lang: str
+    count: int
+    own: bool = Field(description=f"They are {_OWN}.")
+
+
+class SitePrompt(Wire):
+    """What a model is told at one step."""
+
+    name: str
+    fingerprint: str = Field(description="Version and content, as traces name it.")
+    own: bool = Field(description=f"It is {_OWN}.")
+    parts: tuple[PromptPart, ...]
+    examples: tuple[PromptExamples, ...]
+
+
+class GlossaryTerm(Wire):
+    """A term of the site, and what visitors call it."""
+
+    term: str
+    names: Mapping[str, tuple[str, ...]] = Field(description="By language; the first of several is said.")
+
+
+class SiteTexts(Wire):
+    """All fixed words of a site."""
+
+    site: SiteId
+    sentences: tuple[SiteSentence, ...]
+    contact: Mapping[str, str] = Field(description="Said after every question that no page answers; by language.")
+    glossary: tuple[GlossaryTerm, ...] = Field(description="As pagewire.yaml has it.")
+    prompts: tuple[SitePrompt, ...]
