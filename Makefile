@@ -129,11 +129,11 @@ pictures: setup
 
 # Pins every version by hash, without naming a registry. Each lock keeps to those before it: all go into one environment.
 COMPILE := $(BIN)/uv pip compile --universal --generate-hashes --no-emit-index-url --no-header --python-version 3.11
-OURS := pyproject.toml --extra crawl --group dev
+OURS := pyproject.toml --extra crawl --extra otel --group dev
 lock: setup
 	$(COMPILE) $(OURS) -o requirements.lock
-	$(COMPILE) pyproject.toml --group build --excludes infra/docker/excludes.txt --constraint requirements.lock \
-		-o requirements-server.lock
+	$(COMPILE) pyproject.toml --extra otel --group build --excludes infra/docker/excludes.txt \
+		--constraint requirements.lock -o requirements-server.lock
 	$(COMPILE) $(OURS) --extra attachments --constraint requirements.lock -o requirements-attachments.lock
 	$(COMPILE) $(OURS) --extra bge --constraint requirements.lock --constraint requirements-attachments.lock \
 		-o requirements-bge.lock

@@ -10,6 +10,7 @@ from typing import Annotated, Literal
 
 import typer
 
+from adapters.telemetry import traced
 from cli.output import explained
 from pipelines.runtime import logs
 from pipelines.runtime.record import LANES, Lane
@@ -41,7 +42,8 @@ def worker(
         names = stage_names(stages)
         lanes: tuple[Lane, ...] = LANES if lane == "both" else (lane,)
         check_lanes(names, lanes)
-        code = asyncio.run(work(names, settings, lambda: ready(*names), lanes))
+        with traced(settings, f"pagewire-{names[0]}" if len(names) == 1 else "pagewire-worker"):
+            code = asyncio.run(work(names, settings, lambda: ready(*names), lanes))
     raise typer.Exit(code)
 
 
@@ -59,7 +61,8 @@ def gateway(
     with explained():
         settings = started(follow_parent)
         given = {name: value for name, value in (("host", host), ("port", port)) if value is not None}
-        asyncio.run(run_gateway(settings.model_copy(update=given), ready))
+        with traced(settings, "pagewire-gateway"):
+            asyncio.run(run_gateway(settings.model_copy(update=given), ready))
 
 
 def started(follow_parent: bool) -> Settings:

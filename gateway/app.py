@@ -63,6 +63,15 @@ def create_app(settings: Settings, ports: Ports) -> FastAPI:
         docs_url=None,  # their scripts come from a CDN, which our Content-Security-Policy rightly refuses
         redoc_url=None,
         redirect_slashes=False,
+        # FastAPI's own spans and logs hold query strings and what was refused, visitors' words; ours (edge/envelope.py)
+        # do not.
+        telemetry={
+            "tracing": False,
+            "metrics": False,
+            "logs": False,
+            "operation_spans": False,
+            "auto_configure": False,
+        },
     )
     secret = token_secret(settings)
     tokens = VisitorTokens(secret, settings.token_ttl, settings.visitor_days * DAY)

@@ -43,11 +43,13 @@ Script = Callable[[dict[str, Any]], Reply]
 class ScriptedLLM:
     """Gives its replies in turn, the last one for ever; or what a function of the request's body says.
 
-    `requests` holds the bodies received; `hung_up` is set when a client closes a stream before its end.
+    `requests` holds the bodies received, `headers` what came with them; `hung_up` is set when a client closes a stream
+    before its end.
     """
 
     script: Reply | Sequence[Reply] | Script
     requests: list[dict[str, Any]] = field(default_factory=list)
+    headers: list[Mapping[str, str]] = field(default_factory=list)
     hung_up: asyncio.Event = field(default_factory=asyncio.Event)
     _runner: web.AppRunner | None = None
     _port: int = 0
@@ -81,6 +83,7 @@ class ScriptedLLM:
     async def _chat(self, request: web.Request) -> web.StreamResponse:
         body = await request.json()
         self.requests.append(body)
+        self.headers.append(dict(request.headers))
         reply = self._reply(body)
         for name in reply.refuses:
             if name in body:

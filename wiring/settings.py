@@ -13,6 +13,7 @@ from pydantic import Field, SecretStr, StringConstraints, field_validator, model
 from adapters.elastic.settings import ElasticSettings
 from adapters.embedders.settings import EmbedderSettings
 from adapters.llm.settings import ModelSettings
+from adapters.telemetry import TracingSettings
 from connectors.cms.settings import ConnectedSite, ConnectorsSettings
 from pipelines.ingest.settings import AttachmentSettings, IntakeSettings
 from pipelines.query.settings import QuerySettings
@@ -152,6 +153,7 @@ class Settings(
     QuerySettings,
     ModelSettings,
     LogSettings,
+    TracingSettings,
     EngineSettings,
 ):
     """All settings. In the environment: `PAGEWIRE_` + the upper-case name."""

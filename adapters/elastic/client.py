@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import re
 from base64 import b64encode
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
-from elastic_transport import AsyncTransport, ConnectionTimeout, TransportApiResponse, TransportError
+from elastic_transport import ApiResponse, AsyncTransport, ConnectionTimeout, TransportApiResponse, TransportError
 from elastic_transport import ConnectionError as TransportConnectionError
 from elasticsearch import ApiError, AsyncElasticsearch, OrjsonSerializer
 from elasticsearch.serializer import NdjsonSerializer
 
 from adapters.elastic.settings import ElasticSettings
 from adapters.tls import handshake_failure
+from pipelines.runtime import tracing
 from pipelines.runtime.errors import READ_AGAIN, READ_AT_START, Kind, PagewireError, Permanent, Retryable, SettingsError
 
 REQUEST_TIMEOUT = 20.0  # seconds
@@ -66,6 +68,46 @@ class OrjsonLines(OrjsonSerializer, NdjsonSerializer):
     """Bulks and several searches at once. Takes numpy vectors as they are, and is ten times as fast with them."""
 
 
+class TracedElasticsearch(AsyncElasticsearch):
+    """Tells of its requests where something is traced (pipelines.runtime.tracing).
+
+    In place of the client's own spans, which hold URLs with ids and, with an error, what Elasticsearch quotes of a
+    search; those go to OpenTelemetry's global provider, which ours is not.
+    """
+
+    async def perform_request(
+        self,
+        method: str,
+        path: str,
+        *,
+        params: Mapping[str, Any] | None = None,
+        headers: Mapping[str, str] | None = None,
+        body: Any | None = None,
+        endpoint_id: str | None = None,
+        path_parts: Mapping[str, Any] | None = None,
+    ) -> ApiResponse[Any]:
+        asked = partial(
+            super().perform_request,
+            method,
+            path,
+            params=params,
+            body=body,
+            endpoint_id=endpoint_id,
+            path_parts=path_parts,
+        )
+        if not tracing.is_on():
+            return await asked(headers=headers)
+        index = (path_parts or {}).get("index", "")
+        with tracing.database(endpoint_id or method, index if isinstance(index, str) else "", method) as request:
+            try:
+                answer = await asked(headers={**(headers or {}), **tracing.http_headers()})
+            except ApiError as err:
+                request.answered(err.meta.status, err.meta.node.host, err.meta.node.port)
+                raise
+            request.answered(answer.meta.status, answer.meta.node.host, answer.meta.node.port)
+            return answer
+
+
 def connect(url: str, settings: ElasticSettings) -> AsyncElasticsearch:
     """A client that does not try a node again: who calls knows better when.
 
@@ -76,7 +118,7 @@ def connect(url: str, settings: ElasticSettings) -> AsyncElasticsearch:
         SettingsError: the file of the authority is no longer there.
     """
     urls = [one.strip() for one in url.split(",")]
-    return AsyncElasticsearch(
+    return TracedElasticsearch(
         urls,
         transport_class=_signing(settings),
         request_timeout=REQUEST_TIMEOUT,

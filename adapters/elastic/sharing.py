@@ -17,6 +17,7 @@ from typing import Any, Generic, TypeVar
 from elasticsearch import AsyncElasticsearch
 
 from adapters.elastic.client import explained
+from pipelines.runtime import tracing
 
 Answer = TypeVar("Answer")
 
@@ -28,9 +29,11 @@ class Shared(Generic[Answer]):
         self._request = request
         self._next: asyncio.Task[Answer] | None = None
         self._turn = asyncio.Lock()
+        self._asked: list[object] = []  # who waits for the next one
 
     async def result(self) -> Answer:
         """Of a request that begins after this call. Raises: what the request does."""
+        self._asked.append(tracing.here())
         if self._next is None:
             self._next = asyncio.create_task(self._run(), name="shared-request")
         # Shielded: one caller's time limit must not end what others wait for.
@@ -39,7 +42,9 @@ class Shared(Generic[Answer]):
     async def _run(self) -> Answer:
         async with self._turn:
             self._next = None  # from here on a caller needs another one
-            return await self._request()
+            asked, self._asked = self._asked, []
+            with tracing.shared(asked):
+                return await self._request()
 
 
 class Documents:

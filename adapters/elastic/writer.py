@@ -20,6 +20,7 @@ from typing import Any, Literal
 from elasticsearch import ApiError, AsyncElasticsearch
 
 from adapters.elastic.client import DocumentRefused, ElasticsearchDenied, ElasticsearchDown, explained, refusal
+from pipelines.runtime import tracing
 from pipelines.runtime.errors import PagewireError, Retryable
 from pipelines.runtime.record import Lane
 from pipelines.runtime.retry import backoff
@@ -119,6 +120,7 @@ Result = Written | Exception
 class _Batch:
     writes: list[Write]
     done: asyncio.Future[list[Result]] = field(default_factory=lambda: asyncio.get_running_loop().create_future())
+    asked: object = field(default_factory=tracing.here)
 
 
 class Writer:
@@ -184,7 +186,8 @@ class Writer:
                 items += len(batch.writes)
                 chars += sum(w.chars for w in batch.writes)
             try:
-                await self._settle(batches)
+                with tracing.shared(batch.asked for batch in batches):
+                    await self._settle(batches)
             except BaseException as err:
                 for batch in batches:
                     if not batch.done.done():
@@ -246,6 +249,7 @@ class _Refresh:
         self._index = index
         self._pace = pace
         self._waiting: list[asyncio.Future[None]] = []
+        self._asked: list[object] = []  # who waits
         self._came = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
         self._next = 0.0
@@ -253,6 +257,7 @@ class _Refresh:
     async def wait(self) -> None:
         done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._waiting.append(done)
+        self._asked.append(tracing.here())
         self._came.set()
         if self._task is None or self._task.done():
             self._task = asyncio.create_task(self._run(), name=f"refresh-{self._index}")
@@ -267,9 +272,10 @@ class _Refresh:
         while self._waiting:
             await self._company()
             batch, self._waiting = self._waiting, []
+            asked, self._asked = self._asked, []
             problem: Exception | None = None
             try:
-                with explained(f"refreshing {self._index}"):
+                with tracing.shared(asked), explained(f"refreshing {self._index}"):
                     await self._es.indices.refresh(index=self._index)
             except PagewireError as err:
                 problem = err

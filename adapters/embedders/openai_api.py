@@ -12,6 +12,7 @@ from pydantic import SecretStr
 from adapters.embedders.base import NoVectors, Vectors, readable, unit_vectors
 from adapters.openai_key import key_of
 from pipelines.query.retrieve.ports import EmbedderProfile
+from pipelines.runtime import tracing
 from pipelines.runtime.errors import READ_AGAIN, Kind, PagewireError, Permanent, Retryable, SettingsError
 from pipelines.runtime.try_limit import progressed
 
@@ -81,13 +82,15 @@ class OpenAIEmbedder:
         # Hosted endpoints refuse an empty text.
         safe = [readable(text).strip() or " " for text in texts]
         try:
-            answer = await self._client.embeddings.create(
-                model=self._name,
-                input=safe,
-                encoding_format="float",
-                dimensions=openai.omit if self._wanted is None else self._wanted,
-                timeout=timeout,
-            )
+            with tracing.inference("embeddings", self._name, str(self._client.base_url)) as asked:
+                answer = await self._client.embeddings.create(
+                    model=self._name,
+                    input=safe,
+                    encoding_format="float",
+                    dimensions=openai.omit if self._wanted is None else self._wanted,
+                    timeout=timeout,
+                    extra_headers=asked.headers,
+                )
             progressed()  # a page may be many requests, each with a limit of its own
             rows = [(item.index, item.embedding) for item in answer.data]
         except openai.APIConnectionError as err:  # timeouts, too

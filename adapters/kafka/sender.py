@@ -22,6 +22,7 @@ from adapters.kafka.client import (
     prefixed,
 )
 from adapters.kafka.settings import KafkaSettings
+from pipelines.runtime import tracing
 from pipelines.runtime.errors import Retryable, TooLarge
 from pipelines.runtime.record import TRACE_HEADER, Headers, Lane, in_lane
 from pipelines.runtime.trace import trace_id as current_trace
@@ -142,7 +143,14 @@ class KafkaSender:
     ) -> None:
         """Raises: Retryable: not confirmed. TooLarge."""
         trace = trace_id or current_trace.get() or None
-        await self._confirmed(await self._queue(Outgoing(topic, key, message, partition_key, trace, lane)))
+        outgoing = Outgoing(topic, key, message, partition_key, trace, lane)
+        # Only what a stage works on: an answer is hundreds of events, and whoever reads them has asked for it.
+        if not (topic.dead_letters and tracing.is_on()):
+            await self._confirmed(await self._queue(outgoing))
+            return
+        with tracing.sending(prefixed(self._settings, topic), lane) as sending:
+            sent = await self._confirmed(await self._queue(outgoing, tracing.carried()))
+            sending.confirmed(sent.partition, sent.offset)
 
     async def send_many(self, messages: Iterable[Outgoing]) -> list[Sent]:
         """Send in this order; return when all are confirmed.
@@ -165,7 +173,8 @@ class KafkaSender:
             value = b""  # aiokafka sends no message without both, though others do; a dead letter of one must get away
         await self._confirmed(await self._put(topic, key, value, headers, partition))
 
-    async def _queue(self, outgoing: Outgoing) -> _Queued:
+    async def _queue(self, outgoing: Outgoing, carried: Headers = ()) -> _Queued:
+        """`carried`: headers that go with ours."""
         topic = outgoing.topic
         partition = None
         if outgoing.partition_key is not None:
@@ -173,9 +182,9 @@ class KafkaSender:
                 self._running().partitions_for(prefixed(self._settings, topic)), f"describe {topic.name}"
             )
             partition = partition_of(outgoing.partition_key.encode(), len(known))
-        headers: Headers = ()
+        headers = carried
         if outgoing.trace_id is not None:
-            headers = ((TRACE_HEADER, outgoing.trace_id.encode("ascii", "replace")),)
+            headers = ((TRACE_HEADER, outgoing.trace_id.encode("ascii", "replace")), *carried)
         headers = in_lane(headers, outgoing.lane)
         return await self._put(topic, outgoing.key.encode(), outgoing.message.encode(), headers, partition)
 

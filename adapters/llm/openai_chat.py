@@ -35,6 +35,7 @@ from pipelines.query.ports import (
     RateLimited,
     ToolSpec,
 )
+from pipelines.runtime import tracing
 from pipelines.runtime.retry import retry_after
 from prompts.loader import ChatMessage
 from schemas.answer import Usage
@@ -159,33 +160,40 @@ class OpenAIChat:
         finish: str | None = None
         calls = CallParts()
         spoken = Spoken()
-        with self._explained(ModelDown):
-            stream = await self._open(messages, options)
-        with self._explained(ModelCut):
-            async with stream:
-                while (chunk := await self._next(stream)) is not None:
-                    if chunk.usage is not None:
-                        usage = Usage(
-                            model=chunk.model or self._model,
-                            prompt_tokens=chunk.usage.prompt_tokens or 0,
-                            completion_tokens=chunk.usage.completion_tokens or 0,
-                        )
-                    for choice in chunk.choices or ():
-                        delta = choice.delta or _Delta()
-                        if choice.finish_reason == "content_filter" or delta.refusal:
-                            raise ContentFiltered(f"{self._model} refused to answer")
-                        finish = choice.finish_reason or finish
-                        for call in delta.tool_calls or ():
-                            calls.feed(call)
-                        if text := spoken.feed(delta.content or ""):
-                            yield Delta(text)
-        if finish is None:
-            raise ModelCut(f"{self._model}: the stream ended in the middle of the answer")
+        server = str(self._client.base_url)
+        limit = options.get("max_tokens")
+        with tracing.inference("chat", self._model, server, limit, self._temperature) as asked:
+            with self._explained(ModelDown):
+                stream = await self._open(messages, options, asked.headers)
+            with self._explained(ModelCut):
+                async with stream:
+                    while (chunk := await self._next(stream)) is not None:
+                        if chunk.usage is not None:
+                            usage = Usage(
+                                model=chunk.model or self._model,
+                                prompt_tokens=chunk.usage.prompt_tokens or 0,
+                                completion_tokens=chunk.usage.completion_tokens or 0,
+                            )
+                        for choice in chunk.choices or ():
+                            delta = choice.delta or _Delta()
+                            if choice.finish_reason == "content_filter" or delta.refusal:
+                                raise ContentFiltered(f"{self._model} refused to answer")
+                            finish = choice.finish_reason or finish
+                            for call in delta.tool_calls or ():
+                                calls.feed(call)
+                            if text := spoken.feed(delta.content or ""):
+                                asked.first_word()
+                                yield Delta(text)
+            if finish is None:
+                raise ModelCut(f"{self._model}: the stream ended in the middle of the answer")
+            asked.answered(usage, finish)
         if text := spoken.finish():
             yield Delta(text)
         yield Delta(usage=usage, calls=calls.finish(), cut=finish == "length")
 
-    async def _open(self, messages: Sequence[ChatMessage], options: dict[str, Any]) -> AsyncStream[object]:
+    async def _open(
+        self, messages: Sequence[ChatMessage], options: dict[str, Any], headers: Mapping[str, str]
+    ) -> AsyncStream[object]:
         """Start the stream, without the parameters that this server refuses."""
         while True:
             sent = self._accepted(options)
@@ -195,6 +203,7 @@ class OpenAIChat:
                         "/chat/completions",
                         cast_to=object,  # see _Chunk
                         body={"model": self._model, "messages": [*map(wired, messages)], "stream": True, **sent},
+                        options={"headers": headers} if headers else {},
                         stream=True,
                         stream_cls=AsyncStream[object],
                     )

@@ -13,6 +13,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from gateway.edge.metrics import REQUEST_SECONDS
 from gateway.edge.problems import Problem
 from gateway.edge.trace import trace_from, trace_id
+from pipelines.runtime import tracing
 
 log = structlog.get_logger(__name__)
 
@@ -39,8 +40,16 @@ class Envelope:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
+        if scope["path"] in QUIET or not tracing.is_on():
+            await self._served(scope, receive, send, None)
+            return
+        with tracing.request(scope["method"], Headers(scope=scope)) as request:
+            await self._served(scope, receive, send, request)
+
+    async def _served(self, scope: Scope, receive: Receive, send: Send, request: tracing.Request | None) -> None:
         begun = time.perf_counter()
-        trace = trace_from(Headers(scope=scope).get("traceparent"))
+        traced = request.trace_id if request is not None else ""
+        trace = traced or trace_from(Headers(scope=scope).get("traceparent"))
         token = trace_id.set(trace)
         status = 0
 
@@ -52,7 +61,7 @@ class Envelope:
                 headers["X-Trace-Id"] = trace
                 for name, value in SAFE_HEADERS.items():
                     headers.setdefault(name, value)
-                _note(scope, status, time.perf_counter() - begun)
+                _note(scope, status, time.perf_counter() - begun, request)
             await send(message)
 
         with structlog.contextvars.bound_contextvars(trace_id=trace):
@@ -69,8 +78,12 @@ class Envelope:
                 trace_id.reset(token)
 
 
-def _note(scope: Scope, status: int, seconds: float) -> None:
+def _note(scope: Scope, status: int, seconds: float, request: tracing.Request | None) -> None:
     route = getattr(scope.get("route"), "path_format", "none")
     REQUEST_SECONDS.labels(scope["method"], route, status).observe(seconds)
+    if request is not None:
+        # Of what we refuse, the path is a stranger's words.
+        site = "" if 400 <= status < 500 else scope.get("path_params", {}).get("site", "")
+        request.answered("" if route == "none" else route, status, site)
     say = log.debug if scope["path"] in QUIET else log.info
     say("request", method=scope["method"], path=scope["path"], status=status, ms=round(seconds * 1000, 1))

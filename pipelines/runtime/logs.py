@@ -27,6 +27,8 @@ CHATTY = (
     "httpcore",
     "openai",
     "markdown_it",
+    "opentelemetry",
+    "urllib3",
 )
 # What a new broker says until it has made its own topics, a second after the first worker asked.
 EXPECTED = ("GroupCoordinatorNotAvailableError", "Marking the coordinator dead")

@@ -24,13 +24,14 @@ from time import monotonic
 
 import structlog
 
-from pipelines.runtime import metrics
+from pipelines.runtime import metrics, tracing
 from pipelines.runtime.bus import Producer
 from pipelines.runtime.dead_letters import DeadLetter, Mark, describe, kind_of, mark_headers, to_headers
 from pipelines.runtime.errors import WAYS, Kind, PagewireError, Retryable, Way
 from pipelines.runtime.record import Headers, Record
 from pipelines.runtime.retry import RetryPolicy
 from pipelines.runtime.stage import Handler, Sender, Stage
+from pipelines.runtime.stages import StageGroup
 from pipelines.runtime.try_limit import TryLimit
 from pipelines.worker.attempts import Attempts, EndsWorker
 from pipelines.worker.in_flight import Work
@@ -108,6 +109,8 @@ class Guard:
             raise ValueError(f"stage {stage.name} reads {topic.name}, which has no dead letter topic")
         self._stage = stage
         self._lane = stage.lane or ""  # to Prometheus, an empty label is none
+        self._group = StageGroup(stage.name, stage.lane)
+        self._topic = topic
         self._handler = handler
         self._dead_letters = dead_letter_topic(topic)
         self._bus = bus
@@ -132,6 +135,7 @@ class Guard:
                 trace_id=record.trace_id,
             ),
             metrics.IN_FLIGHT.labels(self._stage.name, self._lane).track_inprogress(),
+            tracing.following(record),
         ):
             letter = await self._try_until_settled(work)
             if letter is None:
@@ -169,7 +173,8 @@ class Guard:
             attempt = failing.attempts
             record = replace(work.record, attempt=attempt, fresh=work.record.fresh and attempt == 1)
             try:
-                await self._try_once(work, record)
+                with tracing.processing(record, self._group, self._topic):
+                    await self._try_once(work, record)
             except (Exception, asyncio.CancelledError) as err:
                 if _cut_off(work, err):
                     self._pause.left(turn)

@@ -1,4 +1,4 @@
-"""One trace id leads from the HTTP request through every stage's log to the citation."""
+"""One trace id leads from the HTTP request through every stage's log to the citation, and to each process's spans."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from uuid import uuid4
 
 import pytest
 
+from tests.acceptance.collector import Collector, collecting
 from tests.acceptance.system import Instance, Started
 from tests.acceptance.test_story import put
 from tests.engine_fixture import Servers
@@ -25,23 +26,34 @@ def logged(process: Started, trace: str) -> list[dict[str, Any]]:
     return [line for line in lines if line.get("trace_id") == trace]
 
 
+def tree(collector: Collector, trace: str) -> dict[tuple[str, str], tuple[str, str] | None]:
+    """Service and name of each span of a trace, and of the span it is a part of."""
+    known = {span.id: (span.service, span.name) for span in collector.of(trace)}
+    return {(span.service, span.name): known.get(span.parent) for span in collector.of(trace)}
+
+
 def test_a_question_can_be_followed_through_all_processes(engine: Servers, tmp_path: Path) -> None:
-    instance = Instance(tmp_path, engine, PAGEWIRE_LOG_LEVEL="info", PAGEWIRE_LOG_JSON="true", PAGEWIRE_GATE="false")
-    trace = uuid4().hex
-    secret = "zebra crossing"  # of the question: never in a log
+    trace, saved = uuid4().hex, uuid4().hex
+    secret = "zebra crossing"  # of the question: never in a log, never in a span
     with ExitStack() as stack:
-        started = {name: stack.enter_context(instance.started("worker", name)) for name in ("ingest", *STAGES)}
-        started["gateway"] = stack.enter_context(instance.started("gateway"))
-        site = stack.enter_context(instance.client(started["gateway"].url))
-        put(site, "crossing", "<p>The zebra crossing at the mill is lit at night.</p>", title="Streets")
-        answer = site.post(
-            "/chat",
-            json={"question": f"Where is the {secret} lit at night?"},
-            headers={"traceparent": f"00-{trace}-{'1' * 16}-01"},
-        )
-        assert answer.status_code == 200, answer.text
-        assert answer.headers["x-trace-id"] == trace
-        said = {name: logged(started[name], trace) for name in ("gateway", *STAGES)}
+        collector = stack.enter_context(collecting())
+        tracing = {"PAGEWIRE_TRACING": "true", "OTEL_EXPORTER_OTLP_ENDPOINT": collector.url}
+        logs = {"PAGEWIRE_LOG_LEVEL": "info", "PAGEWIRE_LOG_JSON": "true"}
+        instance = Instance(tmp_path, engine, PAGEWIRE_GATE="false", **logs, **tracing)
+        with ExitStack() as running:
+            started = {name: running.enter_context(instance.started("worker", name)) for name in ("ingest", *STAGES)}
+            started["gateway"] = running.enter_context(instance.started("gateway"))
+            site = running.enter_context(instance.client(started["gateway"].url))
+            site.headers["traceparent"] = f"00-{saved}-{'1' * 16}-01"
+            put(site, "crossing", "<p>The zebra crossing at the mill is lit at night.</p>", title="Streets")
+            answer = site.post(
+                "/chat",
+                json={"question": f"Where is the {secret} lit at night?"},
+                headers={"traceparent": f"00-{trace}-{'1' * 16}-01"},
+            )
+            assert answer.status_code == 200, answer.text
+            assert answer.headers["x-trace-id"] == trace
+            said = {name: logged(started[name], trace) for name in ("gateway", *STAGES)}
     assert [line["event"] for line in said["gateway"]] == ["request"]
     for name, event in zip(STAGES, ("rephrased", "retrieved", "answered"), strict=True):
         assert [line["event"] for line in said[name]] == [event]
@@ -49,3 +61,16 @@ def test_a_question_can_be_followed_through_all_processes(engine: Servers, tmp_p
         assert said[name][0]["topic"].startswith(instance.site)
     assert said["answer"][0]["cited"] == ["crossing"]
     assert all(secret not in process.log.read_text(encoding="utf-8") for process in started.values())
+    asked = tree(collector, trace)
+    steps = [("pagewire-gateway", "POST /v1/sites/{site}/chat")]
+    for topic, service in zip(("requests", "rephrased", "retrieved"), STAGES, strict=True):
+        name = f"{instance.site}-query.{topic}"
+        steps += [(steps[-1][0], f"send {name}"), (f"pagewire-{service}", f"process {name}")]
+    assert [asked[step] for step in steps] == [None, *steps[:-1]]
+    assert {asked[step] for step in asked if step[1].startswith(("msearch", "search"))} <= {steps[0], *steps[2::2]}
+    assert any(step == ("pagewire-retrieve", "embeddings lite") for step in asked)
+    kept = tree(collector, saved)
+    for topic in ("cms.changes", "ingest.chunks", "ingest.embeddings", "ingest.receipts"):
+        assert kept["pagewire-worker", f"process {instance.site}-{topic}"] is not None
+    assert any(step[1] == "bulk" for step in kept)
+    assert not [body for body in collector.bodies if b"zebra" in body or answer.json()["request_id"].encode() in body]

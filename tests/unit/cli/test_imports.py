@@ -8,8 +8,20 @@ import sys
 import pytest
 
 
+def loaded(code: str) -> str:
+    """What of the names it prints a fresh interpreter has loaded."""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
+    return done.stdout.strip()
+
+
 @pytest.mark.parametrize("module", ["wiring.stages", "gateway.main"])
 def test_production_does_not_load_the_development_engine(module: str) -> None:
     code = f"import sys, cli.main, {module}; print([m for m in sys.modules if m.startswith('infra.engine')])"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
-    assert done.stdout.strip() == "[]"
+    assert loaded(code) == "[]"
+
+
+@pytest.mark.parametrize("module", ["wiring.stages", "gateway.main"])
+def test_what_makes_spans_is_not_loaded_while_nothing_is_traced(module: str) -> None:
+    names = ("opentelemetry.sdk", "opentelemetry.exporter", "pipelines.runtime.spans")
+    code = f"import sys, cli.main, {module}; print([m for m in sys.modules if m.startswith({names})])"
+    assert loaded(code) == "[]"

@@ -4,11 +4,18 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterator
+from contextlib import nullcontext
 from pathlib import Path
 
 import httpx
 import pytest
 from bs4 import BeautifulSoup
+from opentelemetry import trace as trace_api
+from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+from opentelemetry.sdk.trace.sampling import ALWAYS_ON
 
 from gateway.app import create_app
 from gateway.edge.problems import Problem
@@ -19,6 +26,7 @@ from gateway.site.widget_pages import ATTRIBUTES, EVENTS, EXAMPLES
 from pipelines.runtime.errors import Retryable
 from schemas.http import SearchHit
 from tests.edge import ADMIN, assert_problem, bearer, edge_settings
+from tests.tracing import traced
 from wiring.settings import SiteSettings
 
 ROOT = Path(__file__).parents[3]
@@ -50,6 +58,46 @@ async def test_ports_see_the_trace(client: httpx.AsyncClient, fakes: FakePorts) 
     response = await client.put("/v1/sites/town/pages/a", json={"id": "a"})
     assert seen == [response.headers["x-trace-id"]]
     assert trace_id.get() == ""
+
+
+@pytest.fixture
+def elsewhere(monkeypatch: pytest.MonkeyPatch) -> Iterator[InMemorySpanExporter]:
+    """What goes to OpenTelemetry's global provider, as an operator's own instruments set one."""
+    exporter = InMemorySpanExporter()
+    provider = TracerProvider(sampler=ALWAYS_ON, shutdown_on_exit=False)
+    provider.add_span_processor(SimpleSpanProcessor(exporter))
+    monkeypatch.setattr(trace_api, "_TRACER_PROVIDER", provider)
+    yield exporter
+    provider.shutdown()
+
+
+@pytest.mark.parametrize("on", [False, True])
+async def test_no_library_tells_by_itself_what_was_searched_for(
+    client: httpx.AsyncClient, elsewhere: InMemorySpanExporter, on: bool
+) -> None:
+    with traced() if on else nullcontext() as seen:
+        response = await client.get("/v1/sites/town/search", params={"q": "zebra"})
+    assert response.status_code == 200
+    assert elsewhere.get_finished_spans() == ()
+    if seen is not None:
+        [span] = seen.spans
+        assert span.name == "GET /v1/sites/{site}/search"
+        assert "zebra" not in span.to_json()
+
+
+async def test_what_machines_ask_all_day_is_not_traced(stranger: httpx.AsyncClient) -> None:
+    with traced() as seen:
+        given = {"traceparent": f"00-{TRACE}-00f067aa0ba902b7-01"}
+        assert (await stranger.get("/healthz", headers=given)).headers["x-trace-id"] == TRACE
+    assert seen.spans == ()
+
+
+async def test_a_strangers_words_in_a_path_are_in_no_span(stranger: httpx.AsyncClient) -> None:
+    with traced() as seen:
+        for path in ("/zebra", "/v1/sites/zebra/chat", "/v1/sites/zebra/search?q=zebra"):
+            assert (await stranger.get(path)).status_code >= 400
+    assert len(seen.spans) == 3
+    assert "zebra" not in "".join(span.to_json() for span in seen.spans)
 
 
 def test_a_problem_can_be_told_whatever_it_is_about() -> None:

@@ -12,6 +12,7 @@ import pytest
 import yaml
 from prometheus_client import Counter, Gauge, Histogram
 
+from adapters.telemetry import LAST_SPANS
 from gateway.edge import gauges
 from gateway.edge import metrics as gateway_metrics
 from gateway.main import GRACE
@@ -216,10 +217,10 @@ def test_workers_start_when_there_is_something_to_work_with() -> None:
 
 def test_nobody_is_killed_while_stopping_in_order() -> None:
     for stage in WORKERS:
-        # drain 10, then leaving the group and the last commit, then closing clients: 10 + 20 + 10 + 5 = 45
-        slowest = settings_of(stage).drain_timeout + STOP_TIMEOUT + TEARDOWN_TIMEOUT + COMMIT_TIMEOUT
+        # drain 10, leaving the group and the last commit, closing clients, the last spans: 10 + 20 + 10 + 5 + 5 = 50
+        slowest = settings_of(stage).drain_timeout + STOP_TIMEOUT + TEARDOWN_TIMEOUT + COMMIT_TIMEOUT + LAST_SPANS
         assert seconds(SERVICES[stage]["stop_grace_period"]) > slowest
-    assert seconds(SERVICES["gateway"]["stop_grace_period"]) > 2 * GRACE
+    assert seconds(SERVICES["gateway"]["stop_grace_period"]) > 2 * GRACE + LAST_SPANS
 
 
 def test_dockerfile_installs_by_hash_and_runs_as_nobody_special() -> None:

@@ -1,0 +1,49 @@
+"""An embedder of this process whose calls are seen in traces; where nothing is traced there is none of these."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from adapters.embedders.base import Embedder, Vectors
+from pipelines.query.retrieve.ports import EmbedderProfile
+from pipelines.runtime import tracing
+
+
+class TracedEmbedder:
+    """As the embedder it is made of. Implements `Embedder`."""
+
+    def __init__(self, embedder: Embedder) -> None:
+        self._embedder = embedder
+
+    @property
+    def spec(self) -> str:
+        return self._embedder.spec
+
+    @property
+    def fingerprint(self) -> str:
+        return self._embedder.fingerprint
+
+    @property
+    def dims(self) -> int:
+        return self._embedder.dims
+
+    @property
+    def profile(self) -> EmbedderProfile:
+        return self._embedder.profile
+
+    async def start(self) -> None:
+        await self._embedder.start()
+
+    async def look_again(self) -> None:
+        await self._embedder.look_again()
+
+    async def aclose(self) -> None:
+        await self._embedder.aclose()
+
+    async def passages(self, texts: Sequence[str], *, urgent: bool = True) -> Vectors:
+        with tracing.inference("embeddings", self.spec, ""):
+            return await self._embedder.passages(texts, urgent=urgent)
+
+    async def query(self, text: str) -> Vectors:
+        with tracing.inference("embeddings", self.spec, ""):
+            return await self._embedder.query(text)

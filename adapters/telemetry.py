@@ -1,0 +1,87 @@
+"""Where spans go: by OTLP over HTTP to the collector that OpenTelemetry's own variables name (`OTEL_*`).
+
+The SDK is the extra `otel`, and is imported when tracing is switched on. Its provider stays ours: what other libraries
+would tell of by themselves (URLs, query strings, errors with visitors' words in them) goes to the global one, and that
+is not set.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib.metadata import version
+from threading import Thread
+from typing import TYPE_CHECKING
+
+from pydantic import Field
+
+from pipelines.runtime import tracing
+from pipelines.runtime.errors import SettingsError
+from pipelines.runtime.settings import SettingsGroup
+
+if TYPE_CHECKING:
+    from opentelemetry.sdk.trace import TracerProvider
+
+PROTOCOL = "http/protobuf"
+PROTOCOLS = ("OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", "OTEL_EXPORTER_OTLP_PROTOCOL")  # the first that is set counts
+LAST_SPANS = 5.0  # seconds for them to get out when the process ends; a collector that is away must not hold it up
+
+
+class TracingSettings(SettingsGroup):
+    """Traces."""
+
+    tracing: bool = Field(
+        default=False,
+        description="Whether the gateway and the workers send traces by OpenTelemetry (docs/howto/traces.md); needs "
+        "the extra `otel`. Where to, and how many, the usual `OTEL_*` variables say.",
+    )
+
+
+@contextmanager
+def traced(settings: TracingSettings, service: str) -> Iterator[None]:
+    """While this process runs, its spans are sent, if the settings say so.
+
+    Args:
+        service: what it is called where OTEL_SERVICE_NAME does not say.
+
+    Raises:
+        SettingsError: the extra is not installed, or the variables want what is not there.
+    """
+    if not settings.tracing:
+        yield
+        return
+    provider = _provider(service)
+    tracing.switch_on(provider)
+    try:
+        yield
+    finally:
+        tracing.switch_off()
+        # Its own limit is 30 seconds, after which whoever stops us has long lost patience.
+        ending = Thread(target=provider.shutdown, name="last spans", daemon=True)
+        ending.start()
+        ending.join(LAST_SPANS)
+
+
+def _provider(service: str) -> TracerProvider:
+    wanted = next((value for name in PROTOCOLS if (value := os.environ.get(name))), PROTOCOL)
+    if wanted != PROTOCOL:
+        raise SettingsError(f"OTEL_EXPORTER_OTLP_PROTOCOL: must be {PROTOCOL}, not {wanted!r}")
+    try:
+        from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
+        from opentelemetry.sdk.resources import OTELResourceDetector, Resource
+        from opentelemetry.sdk.trace import TracerProvider
+        from opentelemetry.sdk.trace.export import BatchSpanProcessor
+    except ImportError as err:
+        raise SettingsError(
+            "tracing (PAGEWIRE_TRACING): OpenTelemetry's SDK is not installed: `pip install 'pagewire[otel]'`"
+        ) from err
+    about = {"service.name": service, "service.namespace": "pagewire", "service.version": version("pagewire")}
+    try:
+        said = OTELResourceDetector().detect().attributes  # OTEL_SERVICE_NAME, OTEL_RESOURCE_ATTRIBUTES
+        resource = Resource.create({name: value for name, value in about.items() if name not in said})
+        provider = TracerProvider(resource=resource, shutdown_on_exit=False)
+        provider.add_span_processor(BatchSpanProcessor(OTLPSpanExporter()))
+    except (ValueError, OSError) as err:  # of a variable, or of a file that one names
+        raise SettingsError(f"OTEL_*: {err}") from err
+    return provider
