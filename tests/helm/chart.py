@@ -21,6 +21,7 @@ Manifest = dict[str, Any]
 
 # What must be given.
 LEAST: Mapping[str, Any] = {
+    "config": {"sites": {"town": {}}},
     "kafka": {"bootstrapServers": "kafka:9092"},
     "elasticsearch": {"url": "http://elasticsearch:9200"},
 }

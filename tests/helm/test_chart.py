@@ -116,6 +116,7 @@ def test_the_schemas_of_kubernetes_do_say_no(least: list[Manifest]) -> None:
         ({"secrets": {"PAGEWIRE_PARTITIONS": {"secret": "a", "key": "b"}}}, "PAGEWIRE_PARTITIONS"),
         ({"secrets": {"PAGEWIRE_ADMIN_KEY": None}}, "PAGEWIRE_ADMIN_KEY"),
         ({"config": {"partitions": 4}}, "config"),
+        ({"config": {}}, "config.sites"),
         ({"workers": {"log": {"lane": "bulk"}}}, "workers.log"),
         ({"workers": {"chunk": {"lane": None}}}, "workers.chunk"),
         ({"workers": {"chunk": {"stages": ["cut"]}}}, "workers.chunk.stages"),
@@ -453,12 +454,20 @@ def test_a_rebuild_runs_once_for_each_version_site_and_source() -> None:
 
 
 def test_a_changed_configuration_is_taken_up(least: list[Manifest]) -> None:
-    changed = rendered({**LEAST, "config": {"sites": {"demo": {"languages": ["en"]}}}})
+    changed = rendered({**LEAST, "config": {"sites": {"town": {"languages": ["en"]}}}})
     for name in (*WORKERS, "gateway"):
         before, after = (running(one)[name]["metadata"]["annotations"]["checksum/config"] for one in (least, changed))
         assert before != after
     file = yaml.safe_load(of_kind(changed, "ConfigMap")["config"]["data"]["pagewire.yaml"])
-    assert file == {"sites": {"demo": {"languages": ["en"]}}}
+    assert file == {"sites": {"town": {"languages": ["en"]}}}
+
+
+def test_a_configuration_may_be_somebody_elses() -> None:
+    manifests = rendered({**LEAST, "config": {}, "existingConfigMap": "ours"})
+    assert of_kind(manifests, "ConfigMap") == {}
+    for name in (*WORKERS, "gateway"):
+        (volume,) = [one for one in running(manifests)[name]["spec"]["volumes"] if one["name"] == "config"]
+        assert volume["configMap"] == {"name": "ours"}
 
 
 def test_where_a_pod_runs_may_be_said_for_all_and_for_one(everything: list[Manifest]) -> None:
