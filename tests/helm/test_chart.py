@@ -7,6 +7,7 @@ import tarfile
 import tomllib
 from base64 import b64encode
 from collections.abc import Mapping
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -81,9 +82,11 @@ def test_helm_finds_nothing_to_complain_of(values: Mapping[str, Any]) -> None:
 @pytest.mark.parametrize(
     ("values", "version"), [(LEAST, "1.27"), (ALL, "1.27"), (ALL, "1.37")], ids=["least", "all", "newest"]
 )
-def test_kubernetes_knows_every_field(values: Mapping[str, Any], version: str) -> None:
+def test_kubernetes_knows_every_field(values: Mapping[str, Any], version: str, monkeypatch: pytest.MonkeyPatch) -> None:
     import kubernetes_validate
 
+    # Else it reads the definitions of all kinds again for each manifest.
+    monkeypatch.setattr("kubernetes_validate.utils.schema_contents", cache(kubernetes_validate.utils.schema_contents))
     manifests = rendered(values, "--kube-version", version)
     assert len(manifests) > 20
     names = [(one["kind"], one["metadata"]["name"]) for one in manifests]
