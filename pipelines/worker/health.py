@@ -1,7 +1,8 @@
 """What a worker answers over HTTP: its metrics, and whether all its stages can work.
 
 GET /metrics   Prometheus          GET /healthz   200 while the process lives
-GET /readyz    200, or 503 with the stages that wait and for what; they go on by themselves
+GET /readyz    200, or 503: until all stages have joined their groups, and with those that wait, for what; they go on by
+               themselves
 """
 
 from __future__ import annotations
@@ -34,8 +35,11 @@ class _Silent(WSGIRequestHandler):
 
 
 @contextmanager
-def served(host: str, port: int | None, troubles: Troubles) -> Iterator[None]:
+def served(host: str, port: int | None, troubles: Troubles, joined: Callable[[], bool]) -> Iterator[None]:
     """Answer while the block runs; nothing without a port.
+
+    Args:
+        joined: Whether all stages have joined their groups; asked from other threads.
 
     Raises:
         SettingsError: the port is taken.
@@ -43,7 +47,7 @@ def served(host: str, port: int | None, troubles: Troubles) -> Iterator[None]:
     if port is None:
         yield
         return
-    with listening(host, port, application(troubles)):
+    with listening(host, port, application(troubles, joined)):
         yield
 
 
@@ -68,8 +72,8 @@ def listening(host: str, port: int, application: Application) -> Iterator[int]:
         thread.join()
 
 
-def application(troubles: Troubles) -> Application:
-    """The WSGI application."""
+def application(troubles: Troubles, joined: Callable[[], bool]) -> Application:
+    """The WSGI application; arguments as of `served`."""
     metrics = make_wsgi_app()
 
     def answer(environ: dict[str, Any], start: Start) -> Iterable[bytes]:
@@ -80,7 +84,9 @@ def application(troubles: Troubles) -> Application:
             answered: Iterable[bytes] = metrics(environ, start)
             return answered
         paused = {stage: {"code": t.code, "reason": t.message, "since": t.since.isoformat()} for stage, t in troubles()}
-        return _json(start, "503 Service Unavailable" if paused else "200 OK", {"ready": not paused, "paused": paused})
+        ready = joined() and not paused
+        body = {"ready": ready, "joined": joined(), "paused": paused}
+        return _json(start, "200 OK" if ready else "503 Service Unavailable", body)
 
     return answer
 

@@ -13,6 +13,7 @@ import asyncio
 import os
 import signal
 import sys
+import threading
 from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterable, Mapping, Sequence
 
 import structlog
@@ -84,15 +85,22 @@ async def run_stages(
 
     for name, lane in pauses:
         metrics.begin(name, lane or "")
-    with served(settings.host, settings.metrics_port, troubles):
-        return await _run_stages(stages, settings, pauses, on_ready)
+    joined = threading.Event()
+
+    def ready() -> None:
+        joined.set()
+        if on_ready is not None:
+            on_ready()
+
+    with served(settings.host, settings.metrics_port, troubles, joined.is_set):
+        return await _run_stages(stages, settings, pauses, ready)
 
 
 async def _run_stages(
     stages: Sequence[Stage],
     settings: WorkerSettings,
     pauses: Mapping[Laned, StagePause],
-    on_ready: Callable[[], None] | None,
+    on_ready: Callable[[], None],
 ) -> int:
     try:
         await _broker_with_topics(settings)
@@ -133,7 +141,7 @@ class _Process:
         self._parkings: dict[Laned, Parking] = {}
         self._apps = [SafeApp(stage, settings, self._in_flight, self._fail) for stage in stages]
 
-    async def run(self, on_ready: Callable[[], None] | None) -> int:
+    async def run(self, on_ready: Callable[[], None]) -> int:
         stop = asyncio.Event()
         loop = asyncio.get_running_loop()
         for signum in (signal.SIGTERM, signal.SIGINT):
@@ -227,7 +235,7 @@ class _Process:
         elif reason := task.result():
             self._broke(reason)
 
-    async def _start(self, on_ready: Callable[[], None] | None) -> None:
+    async def _start(self, on_ready: Callable[[], None]) -> None:
         for stage in self._stages:
             self._set_up.append(stage)  # first: a setup that failed half-way may have things to close
             if stage.setup is not None:
@@ -241,8 +249,7 @@ class _Process:
         self._started.set()
         await asyncio.gather(*(app.assigned.wait() for app in self._apps))
         log.info("ready", groups=[app.conf.id for app in self._apps])
-        if on_ready is not None:
-            on_ready()
+        on_ready()
 
     async def _attend(self, app: SafeApp) -> None:
         await self._started.wait()

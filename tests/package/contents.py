@@ -25,7 +25,7 @@ FOLDERS = (
     "text",
     "wiring",
 )
-LEFT_OUT = ("connectors/cms/wagtail/app/", "infra/docker/", "infra/grafana/", "infra/prometheus/")
+LEFT_OUT = ("connectors/cms/wagtail/app/", "infra/docker/", "infra/grafana/", "infra/helm/", "infra/prometheus/")
 
 # One of each kind, named, so that a rule above that is wrong is seen.
 MUST = (

@@ -25,9 +25,9 @@ from tests import skipping_time
 TROUBLE = Trouble(Retryable.kind, "elasticsearch-denied", "is the key right?", datetime.now(UTC))
 
 
-def get(path: str, *troubles: tuple[str, Trouble]) -> tuple[str, Any]:
+def get(path: str, *troubles: tuple[str, Trouble], joined: bool = True) -> tuple[str, Any]:
     status: list[str] = []
-    body = application(lambda: troubles)(
+    body = application(lambda: troubles, lambda: joined)(
         {"PATH_INFO": path, "REQUEST_METHOD": "GET"}, lambda said, headers: status.append(said)
     )
     return status[0], b"".join(body).decode()
@@ -40,6 +40,14 @@ def test_a_worker_is_ready_while_none_of_its_stages_waits() -> None:
     assert json.loads(body)["paused"]["index"]["code"] == "elasticsearch-denied"
     assert get("/healthz", ("index", TROUBLE))[0] == "200 OK"  # nothing that a restart would mend
     assert "pagewire_paused" in get("/metrics")[1]
+
+
+def test_a_worker_is_ready_when_its_stages_have_joined() -> None:
+    status, body = get("/readyz", joined=False)
+    assert status.startswith("503")
+    assert json.loads(body) == {"ready": False, "joined": False, "paused": {}}
+    assert get("/healthz", joined=False)[0] == "200 OK"
+    assert json.loads(get("/readyz")[1]) == {"ready": True, "joined": True, "paused": {}}
 
 
 class Log:

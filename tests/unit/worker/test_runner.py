@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from types import SimpleNamespace
 from typing import Any
 
@@ -204,6 +205,28 @@ def test_all_is_set_up_before_the_first_record_and_ends_upstream_first(world: Wo
         "embed torn down",
         "sender stopped",
     ]
+
+
+def test_a_worker_says_that_it_has_joined_when_it_has(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    said: list[Callable[[], bool]] = []
+
+    @contextmanager
+    def served(host: str, port: int | None, troubles: object, joined: Callable[[], bool]) -> Iterator[None]:
+        said.append(joined)
+        yield
+
+    monkeypatch.setattr(module, "served", served)
+    joined: list[bool] = []
+
+    async def setup() -> None:
+        joined.append(said[0]())
+
+    def ready() -> None:
+        joined.append(said[0]())
+        terminate()
+
+    assert world.run(world.stage("chunk", setup=setup), on_ready=ready) == EXIT_OK
+    assert joined == [False, True]
 
 
 def test_records_get_to_the_handler_of_their_topic_and_none_after_the_end(world: World) -> None:

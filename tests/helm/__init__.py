@@ -1,0 +1,1 @@
+"""The ring `helm`: the chart, linted and rendered by Helm itself."""
