@@ -10,6 +10,7 @@ from fastapi import APIRouter, Path, Query, Response
 from fastapi.responses import RedirectResponse
 
 from gateway.console.view import Administrator, ConsoleRoute, View, confirmed
+from schemas.audit_log import Action
 from schemas.rebuild import Generation
 
 AGAIN = 5  # seconds until the page looks again while somebody is at work
@@ -74,7 +75,7 @@ def _may(one: Generation, all_: tuple[Generation, ...]) -> list[str]:
     return [*([first] if first else []), "discard"]
 
 
-def _act(view: View, action: str, target: str = "") -> Any:
+def _act(view: View, action: Action, target: str = "") -> Any:
     assert view.caller is not None
     return view.edge.act(view.caller, action, view.site, target, via="console")
 

@@ -11,6 +11,7 @@ from random import Random
 from typing import Any, ClassVar
 
 import aiohttp
+from aiokafka import TopicPartition
 from aiokafka.admin import NewPartitions, RecordsToDelete
 from aiokafka.admin.config_resource import ConfigResource, ConfigResourceType
 from aiokafka.errors import KafkaError
@@ -24,6 +25,7 @@ from tests.faults.rig import until
 from tests.faults.storm import topics
 from tests.faults.storm.commands import pagewire
 from tests.faults.storm.faults import DiskFull, Fault, IndexReadOnly, WorkerFrozen, WorkerKilled
+from tests.faults.storm.readback import said_of
 from tests.faults.storm.storm import Kind, Lanes
 from tests.faults.storm.world import World
 
@@ -304,14 +306,18 @@ class ChunksDeleted(ClusterFault):
         name = world.prefix + CHUNKS.name
         await asyncio.sleep(self.BACKLOG)
         group = f"{world.prefix}pagewire-embed"
-        waiting = (await topics.behind(world))[group]
-        ends = await topics.ends(world, [name])
+        waiting = await topics.waiting(world, group, name)
+        ends = dict.fromkeys(topics.partitions(world, [name]), 0)
+        for record in waiting:
+            ends[TopicPartition(name, record.partition)] = record.offset + 1
         await _configure(world, {"cleanup.policy": "compact,delete"}, name)  # else Kafka deletes nothing
         async with topics.admin(world) as admin:
-            await admin.delete_records({tp: RecordsToDelete(end) for tp, end in ends.items()})
+            await admin.delete_records({tp: RecordsToDelete(end) for tp, end in ends.items() if end})
         await _configure(world, {"cleanup.policy": "compact"}, name)
-        world.note(f"{waiting} messages of {name} waited, and are deleted")
-        self.struck = waiting > 0
+        said = [said_of(CHUNKS.name, record.value) for record in waiting]
+        world.unread |= {(one["page"], one["order"]) for one in said if one}
+        world.note(f"{len(waiting)} messages of {name} waited, and are deleted")
+        self.struck = bool(waiting)
         if self.struck:
             await until("status names what is gone", partial(self._named, world, name), NAMED_LIMIT)
 

@@ -8,7 +8,7 @@ evidence ┘
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import Literal
 
@@ -50,11 +50,17 @@ class Finding:
         return f"{self.kind.upper()} {self.page}: {self.what}"
 
 
-def judge(history: History, found: ReadBack) -> list[Finding]:
-    """All that is wrong; empty when nothing is."""
+def judge(history: History, found: ReadBack, unread: Set[tuple[str, Order]] = frozenset()) -> list[Finding]:
+    """All that is wrong; empty when nothing is.
+
+    Args:
+        unread: Page and change of messages that were deleted before a stage had read them. Of these the newest change
+            of a page is repaired, and must have its receipt; nobody hears any more of those before.
+    """
     findings: list[Finding] = []
     for page in sorted({sent.page for sent in history.sent} | set(found.pages)):
-        judged = _Page(page, list(history.of(page)), found.pages[page])
+        gone = {order for key, order in unread if key == page}
+        judged = _Page(page, list(history.of(page)), found.pages[page], gone)
         findings += judged.findings()
     buried = {(letter.topic, letter.key, letter.value) for letter in found.letters}
     findings += [
@@ -71,6 +77,7 @@ class _Page:
     page: str
     sent: Sequence[Sent]
     found: PageFound
+    unread: Set[Order] = frozenset()
 
     def findings(self) -> list[Finding]:
         return [Finding(kind, self.page, what) for kind, what in self._all()]
@@ -194,7 +201,8 @@ class _Page:
     def _receipts(self) -> Iterator[tuple[Kind, str]]:
         final = {record.order for record in self.found.receipts if record.state in FINAL}
         letters = {letter.order for letter in self.found.letters}
-        for order in sorted({record.order for record in self.changes if record.order} - final - letters):
+        unread = self.unread - {self.winner}
+        for order in sorted({record.order for record in self.changes if record.order} - final - letters - unread):
             yield "receipt", f"no receipt ever said what became of {order}"
         assert self.winner is not None
         revision, deleted = self.winner

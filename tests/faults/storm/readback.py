@@ -80,7 +80,7 @@ async def letters(world: World) -> list[Letter]:
         if not reasons:  # a mark behind a letter: what became of it
             continue
         topic = message.topic.removeprefix(world.prefix).removesuffix(DLQ_SUFFIX)
-        said = _said(topic, message.value)
+        said = said_of(topic, message.value)
         found.append(
             Letter(
                 topic=topic,
@@ -121,7 +121,7 @@ async def read_back(world: World) -> ReadBack:
 
 def _record(world: World, message: Any) -> Logged:
     topic = message.topic.removeprefix(world.prefix)
-    said = _said(topic, message.value)
+    said = said_of(topic, message.value)
     return Logged(
         topic=topic,
         partition=message.partition,
@@ -135,7 +135,7 @@ def _record(world: World, message: Any) -> Logged:
     )
 
 
-def _said(topic: str, value: bytes | None) -> dict[str, Any]:
+def said_of(topic: str, value: bytes | None) -> dict[str, Any]:
     """What a message says of itself; {} when it cannot be read as one of this topic."""
     try:
         message = orjson.loads(value or b"")

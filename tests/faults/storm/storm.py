@@ -102,7 +102,7 @@ async def storm(
     world.note("the storm is over; waiting for rest")
     letters = await redrive(world, SETTLE_LIMIT)
     found = await read_back(world)
-    findings = judge(world.history, found)
+    findings = judge(world.history, found, world.unread)
     findings += await product_audit(world, clean=not findings)
     history = world.history
     return Outcome(

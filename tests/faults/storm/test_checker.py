@@ -251,3 +251,13 @@ def test_two_saves_of_the_same_revision_may_end_as_either_but_not_as_both() -> N
     assert case.kinds() == set()
     case.page.chunks[2] = chunk("content", 1, NEW, "another text", "another text")
     assert case.kinds() == {"mixed"}
+
+
+def test_of_a_change_whose_message_was_deleted_unread_nobody_hears() -> None:
+    case = Case()
+    case.page.receipts = [record for record in case.page.receipts if record.order == (NEW, False)]
+    assert case.kinds() == {"receipt"}
+    assert judge(case.history, case.found, {(PAGE, (OLD, False))}) == []
+    assert judge(case.history, case.found, {("town:en:other", (OLD, False))})
+    case.page.receipts.clear()  # the newest one is repaired, and must have its own
+    assert len(judge(case.history, case.found, {(PAGE, (OLD, False)), (PAGE, (NEW, False))})) == 1

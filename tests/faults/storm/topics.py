@@ -149,6 +149,12 @@ async def behind(world: World) -> dict[str, int]:
     return found
 
 
+async def waiting(world: World, group: str, name: str) -> list[Any]:
+    """The messages of a topic that a group has not finished."""
+    committed = (await _groups(world))[group].committed
+    return await read(world, [name], committed)
+
+
 async def rewind(world: World) -> int:
     """Every group starts again from the first message of its topics. Returns how many messages that is.
 

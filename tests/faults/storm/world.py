@@ -18,7 +18,7 @@ from infra.engine.free_ports import any_free
 from schemas.keys import page_key
 from tests.faults.storm.crew import COMMAND, Crew, environment
 from tests.faults.storm.elastic_proxy import ElasticProxy
-from tests.faults.storm.history import History
+from tests.faults.storm.history import History, Order
 from tests.faults.storm.own_engine import OwnEngine
 from tests.faults.storm.pages import Draft, word_of
 from tests.faults.storm.scripted_embedder import MODEL, ScriptedEmbedder
@@ -63,6 +63,8 @@ class World:
     gateways: dict[str, str] = field(default_factory=dict)  # name -> URL
     drafts: list[Draft] = field(default_factory=list)
     partitions: defaultdict[str, int] = field(default_factory=lambda: defaultdict(lambda: PARTITIONS))  # by topic
+    # Page and change of messages that were deleted before they were read: nobody can say what became of those.
+    unread: set[tuple[str, Order]] = field(default_factory=set)
     # Who breaks something holds it; two faults never work on the same thing at once.
     locks: defaultdict[str, asyncio.Lock] = field(default_factory=lambda: defaultdict(asyncio.Lock))
 
