@@ -234,8 +234,10 @@ class LogReader:
                 await self.aclose()
                 raise _down(f"reading {self._topic}/{partition} from {start}", err) from err
 
-    async def of_key(self, key: str, since_ms: int) -> list[Record]:
+    async def of_key(self, key: str, since_ms: int, until_ms: int | None = None) -> list[Record]:
         """Records of one key written at `since_ms` (since 1970) or later, in order within a partition.
+
+        Those of `until_ms` and later may be left out.
 
         Where the topic may have got partitions since, they are looked for in all.
 
@@ -248,7 +250,7 @@ class LogReader:
                     numbers = await _partitions(await self._connected(), self._topic)
                     if await self._in_use_before(numbers[-1], since_ms - SETTLED_MS):
                         numbers = [partition_of(key.encode(), len(numbers))]
-                    records = [record for number in numbers for record in await self._since(number, since_ms)]
+                    records = [record for number in numbers for record in await self._since(number, since_ms, until_ms)]
             except (KafkaError, KafkaDenied, TimeoutError) as err:
                 await self.aclose()
                 raise _down(f"reading {self._topic} for {key}", err) from err
@@ -279,11 +281,14 @@ class LogReader:
         found = (await consumer.offsets_for_times({tp: max(0, ms)}))[tp]
         return bool(first < (last if found is None else found.offset))
 
-    async def _since(self, partition: int, since_ms: int) -> list[Record]:
+    async def _since(self, partition: int, since_ms: int, until_ms: int | None = None) -> list[Record]:
         consumer = await self._connected()
         tp = TopicPartition(self._topic, partition)
         found = (await consumer.offsets_for_times({tp: since_ms}))[tp]
-        return [] if found is None else await self._read(partition, found.offset, None)
+        if found is None:
+            return []
+        later = None if until_ms is None else (await consumer.offsets_for_times({tp: until_ms}))[tp]
+        return await self._read(partition, found.offset, None if later is None else later.offset)
 
     async def _connected(self) -> AIOKafkaConsumer:
         if self._consumer is None:

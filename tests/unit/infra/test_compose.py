@@ -106,7 +106,7 @@ def test_our_settings_are_accepted_with_nothing_but_the_secrets_given(service: s
 def test_secrets_reach_only_those_who_need_them() -> None:
     assert [name for name in OURS if settings_of(name).admin_key is not None] == ["gateway"]
     asking_models = {name for name in OURS if settings_of(name, OPENAI_API_KEY="k").openai_api_key is not None}
-    assert asking_models == {"embed", "bulk", "rephrase", "retrieve", "answer", "gateway"}
+    assert asking_models == {"embed", "bulk", "rephrase", "retrieve", "answer", "judge", "gateway"}
 
 
 @pytest.mark.parametrize("service", OURS)
