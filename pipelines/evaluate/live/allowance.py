@@ -6,7 +6,6 @@ is not judged again. Processes that judge at the same moment may together go bey
 
 from __future__ import annotations
 
-import asyncio
 from contextlib import suppress
 from datetime import UTC, date, datetime, time, timedelta
 from typing import Literal
@@ -29,26 +28,25 @@ class Allowance:
 
     def __init__(self, verdicts: VerdictLog) -> None:
         self._verdicts = verdicts
-        self._lock = asyncio.Lock()
         self._open: dict[SiteDay, set[str]] = {}  # answers that this process judges
         self._spent: LRUCache[SiteDay, int] = LRUCache(DAYS)  # the limit that was reached
 
     async def admit(self, event: OutcomeEvent, asked_at: datetime, limit: int) -> Admission:
         """Whether an answer may be judged; then it is counted until it is `left`. Raises: Retryable."""
         place = event.site, asked_at.astimezone(UTC).date()
-        async with self._lock:
-            if self._spent.get(place, 0) >= limit:
-                return "over-budget"
-            done = await self._done(place)
-            if event.request_id in done:
-                return "done"
-            if len(done | self._open.get(place, set())) >= limit:
-                # Not of one that this process may give up yet: its place would be free again.
-                if len(done) >= limit:
-                    self._spent[place] = limit
-                return "over-budget"
-            self._open.setdefault(place, set()).add(event.request_id)
-            return "open"
+        if self._spent.get(place, 0) >= limit:
+            return "over-budget"
+        # Of one that ends while the verdicts are read, neither they nor what is open afterwards may tell.
+        before = frozenset(self._open.get(place, ()))
+        done = await self._done(place)
+        if event.request_id in done:
+            return "done"
+        if len(done | before | self._open.get(place, set())) >= limit:
+            if len(done) >= limit:  # what is open may be given up yet, and its place be free again
+                self._spent[place] = limit
+            return "over-budget"
+        self._open.setdefault(place, set()).add(event.request_id)
+        return "open"
 
     def left(self, event: OutcomeEvent, asked_at: datetime) -> None:
         """It is judged, or will not be: from now on the verdicts say which."""

@@ -76,7 +76,8 @@ class Answers:
 
     async def of_key(self, key: str, since_ms: int, until_ms: int | None = None) -> list[Record]:
         self.read.append((key, since_ms, until_ms))
-        await asyncio.sleep(0)  # others go on, as they do while a broker is asked
+        for _ in range(20):  # others go on meanwhile, and further than this answer
+            await asyncio.sleep(0)
         said = [AnswerEvent(request_id=key, attempt=attempt, seq=0, event=event) for attempt, event in self.events]
         return [Record("answer.events", 0, n, key.encode(), one.encode()) for n, one in enumerate(said)]
 
@@ -251,6 +252,29 @@ async def test_answers_that_are_judged_side_by_side_share_the_budget() -> None:
     town = Town(Script(**GOOD), daily=2)
     await asyncio.gather(*(town.handle(record(asked(n)), town.sender) for n in range(6)))
     assert len(town.said) == 2
+
+
+async def test_an_answer_that_is_judged_while_the_verdicts_are_read_counts() -> None:
+    reading, read = asyncio.Event(), asyncio.Event()
+    read.set()
+
+    class Empty:
+        """As the topic was when it was read."""
+
+        async def since(self, since_ms: int) -> list[Record]:
+            reading.set()
+            await read.wait()
+            return []
+
+    allowance = Allowance(Empty())
+    assert await allowance.admit(asked(1), NOON, 1) == "open"
+    reading.clear()
+    read.clear()
+    second = asyncio.create_task(allowance.admit(asked(2), NOON, 1))
+    await reading.wait()
+    allowance.left(asked(1), NOON)
+    read.set()
+    assert await second == "over-budget"
 
 
 async def test_a_verdict_that_nobody_can_read_does_not_stop_the_budget() -> None:
