@@ -12,6 +12,7 @@ from adapters.kafka.log import LogReader
 from pipelines.evaluate.judged.ports import JudgeModel
 from pipelines.evaluate.live.allowance import Allowance
 from pipelines.evaluate.live.handler import Named, begin_counting, judge_handler
+from pipelines.evaluate.live.in_line import InLine
 from pipelines.runtime.errors import SettingsError
 from pipelines.runtime.stage import Stage
 from schemas.topics import ANSWERS, OUTCOMES, VERDICTS
@@ -20,7 +21,7 @@ from wiring.settings import Settings
 if TYPE_CHECKING:
     from adapters.llm.guarded import GuardedChat
 
-TRY = 600.0  # seconds for an answer: three calls one after the other, of a model that may be slow
+TRY = 600.0  # seconds for a call of a model that may be slow; what waits for others has longer
 
 
 @asynccontextmanager
@@ -43,7 +44,7 @@ def judge_stage(settings: Settings, elastic: Elastic) -> Stage:
         raise SettingsError(f"sites.{sampled[0]}.judging.share: there is no model: set judging_model or llm_model")
     if sampled and judge is not None:
         model = _guarded(settings, judge)
-    named = Named(judge, model) if judge is not None and model is not None else None
+    named = Named(judge, InLine(model)) if judge is not None and model is not None else None
 
     async def setup() -> None:
         begin_counting(settings.sites)

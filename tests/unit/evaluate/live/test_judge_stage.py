@@ -15,18 +15,22 @@ from adapters.fakes import FakeSender
 from pipelines.evaluate.judged.evaluator import fingerprint
 from pipelines.evaluate.live.allowance import Allowance
 from pipelines.evaluate.live.handler import MEASURES, Named, begin_counting, judge_handler
+from pipelines.evaluate.live.in_line import InLine
 from pipelines.query.log.handler import verdict_handler
 from pipelines.query.ports import BadRequest, ContentFiltered, ModelDenied, ModelDown, RateLimited
 from pipelines.runtime.dead_letters import kind_of
 from pipelines.runtime.errors import WAYS, PagewireError, Way
 from pipelines.runtime.record import Record
 from pipelines.runtime.settings import SamplingSettings, Site
+from pipelines.runtime.try_limit import TryLimit
+from prompts.loader import ChatMessage, load
 from schemas.answer import Answered, AnswerEvent, Done, Failed, Restart, Token
 from schemas.conversation import Feedback
 from schemas.outcome import Forgotten, Hit, Outcome, OutcomeEvent, Rated, Verdict, VerdictEvent
 from schemas.topics import VERDICTS
+from tests import skipping_time
 from tests.asking import NOON, source
-from tests.unit.evaluate.judged.judges import Script, verdicts
+from tests.unit.evaluate.judged.judges import Script, Written, verdicts
 
 MINUTE = timedelta(minutes=1)
 GOOD: dict[str, Any] = {
@@ -55,6 +59,9 @@ def asked(n: int = 1, at: datetime = NOON, site: str = "town", **changes: Any) -
 def record(event: OutcomeEvent, written: datetime | None = None) -> Record:
     at = round(written.timestamp() * 1000) if written else 0
     return Record("query.outcomes", 0, 1, event.key.encode(), event.encode(), timestamp_ms=at)
+
+
+CLAIMS = load("evaluate/claims").messages({"fence": "f", "question": "?", "text": "It is."}, "en")
 
 
 class Answers:
@@ -322,6 +329,38 @@ async def test_what_cannot_be_judged_says_so_and_keeps_the_rest(
     [said] = town.said
     found = said.verdict
     assert (found.faithfulness, found.context_relevancy, found.unjudged) == verdict
+
+
+class Slow(Script):
+    """Knows how many calls there were at once."""
+
+    def __init__(self) -> None:
+        super().__init__(**GOOD)
+        self.open, self.most = 0, 0
+
+    async def complete(self, messages: Sequence[ChatMessage], *, max_tokens: int | None = None) -> Written:
+        self.open += 1
+        self.most = max(self.most, self.open)
+        await asyncio.sleep(10)
+        self.open -= 1
+        return await super().complete(messages, max_tokens=max_tokens)
+
+
+def test_the_model_is_asked_one_thing_at_a_time_and_nobody_is_cut_off_while_the_line_moves() -> None:
+    async def scenario() -> float:
+        in_line = InLine(model)
+
+        async def call() -> None:
+            async with TryLimit(60.0):  # seconds; all calls together take 400
+                await in_line.complete(CLAIMS)
+
+        began = asyncio.get_running_loop().time()
+        await asyncio.gather(*(call() for _ in range(40)))
+        return asyncio.get_running_loop().time() - began
+
+    model = Slow()
+    assert skipping_time.run(scenario()) >= 400
+    assert (model.most, len(model.asked)) == (1, 40)
 
 
 def counted(outcome: str) -> float:
