@@ -6,7 +6,8 @@ query.outcomes ─▶ chosen? ─▶ not forgotten? ─▶ within the day's budg
                   nothing    nothing           nothing
 
 Nobody waits for it, and nothing that a visitor gets hangs on it. A model that is away pauses the stage as any service
-does; what a model refuses to judge, or answers unreadably, gets a verdict that says so and is not tried again.
+does; where messages that ask nothing of it go through meanwhile, its own are tried again by themselves, for as long as
+it takes. What a model refuses to judge, or answers unreadably, gets a verdict that says so and is not tried again.
 """
 
 from __future__ import annotations
