@@ -19,6 +19,8 @@ from schemas.outcome import (
     QuestionList,
     QuestionRow,
     Rated,
+    Verdict,
+    VerdictEvent,
     cited_pages,
 )
 from text.words import words
@@ -31,6 +33,7 @@ class _Kept:
     conversation: str = ""
     outcome: Outcome | None = None
     feedback: Feedback | None = None
+    verdict: Verdict | None = None
     forgotten: bool = False
 
 
@@ -58,6 +61,15 @@ class FakeOutcomes:
         for kept in self.kept.values():
             if kept.forgotten:
                 _erase(kept)
+
+    async def put_verdict(self, event: VerdictEvent) -> None:
+        self._fail()
+        self._of(event.site, event.request_id, event.verdict.judged_at).verdict = event.verdict
+
+    async def forgotten(self, site: str, request_id: str) -> bool:
+        self._fail()
+        kept = self.kept.get((site, request_id))
+        return kept is not None and kept.forgotten
 
     async def expire(self, site: str, before: datetime) -> int:
         self._fail()
@@ -101,6 +113,7 @@ class FakeOutcomes:
             conversation=kept.conversation,
             outcome=kept.outcome.model_copy(update={"vector": None}),
             feedback=kept.feedback,
+            verdict=kept.verdict,
             erased=kept.forgotten,
         )
 

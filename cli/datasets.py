@@ -13,6 +13,7 @@ from cli.output import explained, out, print_json, rows, table
 from pipelines.evaluate.conversions import question_log, squad
 from pipelines.evaluate.dataset import BadDataset, Dataset, dumped, load_dataset
 from pipelines.evaluate.non_inferiority import MARGIN, fewest_cases
+from pipelines.evaluate.question_sets import hotpotqa, openbookqa, pairs, recognised
 
 app = typer.Typer(help="Datasets: questions, and what makes an answer to them right.", no_args_is_help=True)
 
@@ -20,8 +21,16 @@ app = typer.Typer(help="Datasets: questions, and what makes an answer to them ri
 class Format(StrEnum):
     """What a dataset is made of."""
 
+    AUTO = "auto"
     SQUAD = "squad"
+    PAIRS = "pairs"
+    HOTPOTQA = "hotpotqa"
+    OPENBOOKQA = "openbookqa"
     QUESTIONS = "questions"
+
+
+# Formats that bring their pages with them.
+WITH_PAGES = {Format.SQUAD: squad, Format.PAIRS: pairs, Format.HOTPOTQA: hotpotqa, Format.OPENBOOKQA: openbookqa}
 
 
 @app.command()
@@ -51,16 +60,20 @@ def show(
 @app.command("import")
 def import_dataset(
     kind: Annotated[
-        Format, typer.Argument(help="squad: SQuAD's JSON. questions: what `pagewire questions --json` prints.")
+        Format,
+        typer.Argument(
+            help="squad, hotpotqa, openbookqa: files in their formats. pairs: questions with answers. questions: what "
+            "`pagewire questions --json` prints. auto: what it looks like."
+        ),
     ],
     file: Annotated[Path, typer.Argument(exists=True, dir_okay=False, help="File to read.")],
     to: Annotated[Path, typer.Argument(dir_okay=False, help="Dataset to write: .yaml or .ndjson.")],
     name: Annotated[str | None, typer.Option(help="Of the dataset; default: the file's.")] = None,
     version: Annotated[str, typer.Option(help="Of the dataset, as you count them.")] = "1",
-    lang: Annotated[str, typer.Option(help="Of the questions and pages; with squad.")] = "en",
+    lang: Annotated[str, typer.Option(help="Of the questions and pages; not with questions.")] = "en",
     pages: Annotated[
         Path | None,
-        typer.Option(dir_okay=False, help="Write the articles as NDJSON for `pagewire import`; with squad."),
+        typer.Option(dir_okay=False, help="Write the file's passages as NDJSON for `pagewire import`."),
     ] = None,
     per_stratum: Annotated[
         int | None,
@@ -70,16 +83,19 @@ def import_dataset(
     """Make a dataset of another file. What a visitor asked is labelled by nobody yet: say its pages, statements, or
     that it cannot be answered.
 
+    Example: pagewire datasets import auto faq.json town.yaml --lang de --pages pages.ndjson
+
     Example: pagewire datasets import questions asked.json town.yaml --per-stratum 20
     """
     with explained():
-        if kind is Format.SQUAD:
-            cases, articles = squad(file, lang)
-            if pages:
-                lines = (page.model_dump_json(exclude_none=True, exclude_defaults=True) for page in articles)
-                pages.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
-        else:
+        kind = Format(recognised(file)) if kind is Format.AUTO else kind
+        if kind is Format.QUESTIONS:
             cases = question_log(file, per_stratum)
+        else:
+            cases, passages = WITH_PAGES[kind](file, lang)
+            if pages:
+                lines = (page.model_dump_json(exclude_none=True, exclude_defaults=True) for page in passages)
+                pages.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
         if not cases:
             raise BadDataset(f"{file}: no questions with their text")
         made = Dataset(name or to.stem, tuple(cases), version)

@@ -86,7 +86,11 @@ def evaluate_site(
         ),
     ] = None,
     judge_model: Annotated[
-        str | None, typer.Option(help="Model that judges, of the configured server. Default: PAGEWIRE_LLM_MODEL.")
+        str | None,
+        typer.Option(
+            help="Model that judges, of the configured server. Default: PAGEWIRE_JUDGING_MODEL, or else "
+            "PAGEWIRE_LLM_MODEL."
+        ),
     ] = None,
     judge_calls: Annotated[int, typer.Option(min=1, help="Calls that judging may cost.")] = CALLS,
     judge_tokens: Annotated[int, typer.Option(min=1, help="Tokens that judging may cost.")] = TOKENS,
@@ -123,7 +127,7 @@ def evaluate_site(
         measures = [_known(name) for name in measure or GATED]
         bars = dict(_least(text) for text in least or ())
         before = Run.read(live) if live else None
-        wanted, model = measures_of(judge or (), before), judge_model or settings.llm_model
+        wanted, model = measures_of(judge or (), before), judge_model or settings.judge_of_answers
         if labels and not any(FIGURE in each.figures for each in wanted):
             raise WrongUse(f"--labels are held against `{FIGURE}`: ask for it with --judge score")
         people = tuple(load_labels(labels)) if labels else ()

@@ -23,7 +23,7 @@ FollowParent = Annotated[bool, typer.Option("--follow-parent", hidden=True)]
 
 def worker(
     stages: Annotated[
-        list[str], typer.Argument(help="chunk embed index rephrase retrieve answer log, ingest, query or all")
+        list[str], typer.Argument(help="chunk embed index rephrase retrieve answer judge log, ingest, query or all")
     ],
     lane: Annotated[
         Literal["save", "bulk", "both"],

@@ -22,11 +22,12 @@ INTRODUCTION = """# Codes
 Every failure has a code that stays the same, for scripts and for whoever searches for it here. It stands in problem
 documents (`code`), in dead letters, in the `error` event of an answer and in log lines.
 
-*Kind*: whose trouble it is, and from that alone follows what a stage of ingest does with the message:
+*Kind*: whose trouble it is, and from that alone follows what a stage for which no visitor waits (those of ingest,
+`judge` and `log`) does with the message:
 
 {ways}
-Where a visitor waits (the stages of questions), nothing pauses and nothing is parked: the question is tried again for
-as long as its visitor waits, then they are told.
+Where a visitor waits (`rephrase`, `retrieve` and `answer`), nothing pauses and nothing is parked: the question is
+tried again for as long as its visitor waits, then they are told.
 
 *HTTP*: the edge's status, where it answers so. Without a number: 503 with `Retry-After` for what may pass, else 422.
 
@@ -108,7 +109,9 @@ def _code(of: ast.ClassDef) -> str | None:
 
 def _kind(name: str, classes: Mapping[str, ast.ClassDef]) -> str:
     """As the class says, or the nearest that it is one of."""
-    for ancestor in _ancestors(name, classes):
+    # Python asks a base that is shared after all that share it.
+    order = reversed(dict.fromkeys(reversed(list(_ancestors(name, classes)))))
+    for ancestor in order:
         for node in classes[ancestor].body if ancestor in classes else ():
             if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "kind":
                 return Kind[ast.unparse(node.value).rpartition(".")[2]]

@@ -21,7 +21,7 @@ from pydantic.fields import FieldInfo
 from cli.main import app
 from connectors.cms.settings import KINDS
 from docs import codes_page, http_page, metrics_page
-from pipelines.runtime.settings import RetentionSettings, StepName, StepSettings
+from pipelines.runtime.settings import RetentionSettings, SamplingSettings, StepName, StepSettings
 from schemas.topics import TOPICS, dead_letter_topic
 from wiring.proxy_sign_in import ProxyRole, ProxySignInSettings
 from wiring.secret_files import SECRETS
@@ -91,6 +91,7 @@ def _settings() -> str:
         ("A site", SiteSettings),
         ("The chat of a site", ChatSettings),
         ("The retention of a site", RetentionSettings),
+        ("The judging of a site", SamplingSettings),
         ("A step", StepSettings),
         ("A key", KeySettings),
         ("Signing in by a proxy", ProxySignInSettings),

@@ -21,10 +21,10 @@ worker serves none, and a gateway does at its public port: keep them from visito
 
 | label | values |
 | --- | --- |
-| `stage` | `chunk`, `embed`, `index`, `rephrase`, `retrieve`, `answer` |
+| `stage` | `chunk`, `embed`, `index`, `rephrase`, `retrieve`, `answer`, `judge`, `log` |
 | `lane` | `save` or `bulk`; empty for stages with one lane for all |
 | `code` | why, as in [codes.md](codes.md); of a retry nobody foresaw, the Python exception's name |
-| `outcome` | `ok`, or `dead`: the message became a dead letter |
+| `outcome` | `ok`, or `dead`: the message became a dead letter; of judged answers as told there |
 | `service` | `kafka`, `elasticsearch` |
 | `site` | as in pagewire.yaml |
 | `quantile` | `0.5`, `0.95` |

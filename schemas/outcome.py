@@ -1,4 +1,5 @@
-"""`query.outcomes`: what became of each question, for whoever runs the site; and what its visitor thought of it."""
+"""`query.outcomes`: what became of each question, for whoever runs the site; and what its visitor thought of it.
+`query.verdicts`: what a model finds of some of the answers."""
 
 from __future__ import annotations
 
@@ -93,6 +94,38 @@ class OutcomeEvent(Message):
         return self.conversation
 
 
+class Verdict(Wire):
+    """What a model finds of an answer that a visitor got. It has no words: what it read stands in the outcome."""
+
+    judged_at: AwareDatetime
+    judge: str = Field(description="The model.")
+    prompts: str = Field(default="", description="Fingerprints of what it was asked by.")
+    faithfulness: float | None = Field(
+        default=None,
+        ge=0,
+        le=1,
+        description="Share of the answer's claims that its sources bear out; null: it has none.",
+    )
+    context_relevancy: float | None = Field(
+        default=None, ge=0, le=1, description="Share of the sources that help to answer; .4 and more count as 1."
+    )
+    unjudged: str | None = Field(default=None, description="Why something was not judged, as a code.")
+
+
+class VerdictEvent(Message):
+    """A verdict on its way to the question log; of a question judged twice the newest counts."""
+
+    site: SiteId
+    request_id: RequestId
+    conversation: str = Field(description="As of its outcome.")
+    asked_at: AwareDatetime = Field(description="The question: the verdict is of that day's budget.")
+    verdict: Verdict
+
+    @property
+    def key(self) -> str:
+        return self.conversation
+
+
 class QuestionFilter(Wire):
     """Which logged questions are wanted; what is not given does not matter."""
 
@@ -113,6 +146,7 @@ class LoggedQuestion(Wire):
     conversation: str = Field(description="The same for all questions of a conversation.")
     outcome: Outcome
     feedback: Feedback | None = None
+    verdict: Verdict | None = Field(default=None, description="Null: not judged; the site judges none, or a sample.")
     erased: bool = Field(default=False, description="Its conversation was deleted, and its words with it.")
 
 
@@ -137,10 +171,12 @@ class QuestionRow(Wire):
     failed: str | None = None
     feedback: Literal["up", "down"] | None = None
     comment: str | None = None
+    faithfulness: float | None = Field(default=None, description="As in its verdict.")
+    context_relevancy: float | None = Field(default=None, description="As in its verdict.")
 
     @classmethod
     def of(cls, logged: LoggedQuestion) -> QuestionRow:
-        outcome, feedback = logged.outcome, logged.feedback
+        outcome, feedback, verdict = logged.outcome, logged.feedback, logged.verdict
         return cls(
             request_id=logged.request_id,
             conversation=logged.conversation,
@@ -160,6 +196,8 @@ class QuestionRow(Wire):
             failed=outcome.failed,
             feedback=feedback.rating if feedback else None,
             comment=feedback.comment if feedback else None,
+            faithfulness=verdict.faithfulness if verdict else None,
+            context_relevancy=verdict.context_relevancy if verdict else None,
         )
 
 

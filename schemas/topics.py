@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from schemas.answer import AnswerEvent
 from schemas.base import Message
 from schemas.ingest import PageChunks, PageEmbeddings, ReceiptEvent
-from schemas.outcome import OutcomeEvent
+from schemas.outcome import OutcomeEvent, VerdictEvent
 from schemas.page import PageChange
 from schemas.query import Question, Rephrased, Retrieved, Stop
 from schemas.worker import PauseNote
@@ -77,6 +77,14 @@ OUTCOMES = Topic(
     "what became of each question, and what its visitor thought of it",
     retention_ms=7 * DAY,
 )
+# A topic of its own beside the outcomes: it is the judge's memory of what it has judged of a day's budget.
+VERDICTS = Topic(
+    "query.verdicts",
+    "conversation (hashed)",
+    VerdictEvent,
+    "what a model finds of a sample of the answers",
+    retention_ms=7 * DAY,
+)
 STOPS = Topic(
     "answer.stops", "request", Stop, "answers that nobody wants any more", retention_ms=DAY, dead_letters=False
 )
@@ -99,6 +107,7 @@ TOPICS: tuple[Topic, ...] = (
     RETRIEVED,
     ANSWERS,
     OUTCOMES,
+    VERDICTS,
     STOPS,
     PAUSES,
 )

@@ -1,29 +1,78 @@
-"""The model that judges answers in evaluations, put together from settings."""
+"""The model that judges answers, in evaluations and in the stage `judge`, put together from settings."""
 
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING
 
+from adapters.elastic.bundle import Elastic
+from adapters.elastic.outcomes import ElasticOutcomes
+from adapters.kafka.log import LogReader
 from pipelines.evaluate.judged.ports import JudgeModel
+from pipelines.evaluate.live.allowance import Allowance
+from pipelines.evaluate.live.handler import Named, begin_counting, judge_handler
+from pipelines.evaluate.live.in_line import InLine
+from pipelines.runtime.errors import SettingsError
+from pipelines.runtime.stage import Stage
+from schemas.topics import ANSWERS, OUTCOMES, VERDICTS
 from wiring.settings import Settings
+
+if TYPE_CHECKING:
+    from adapters.llm.guarded import GuardedChat
+
+TRY = 600.0  # seconds for a call of a model that may be slow; what waits for others has longer
 
 
 @asynccontextmanager
 async def judge_model(settings: Settings, name: str) -> AsyncIterator[JudgeModel]:
     """A model of the configured server, behind a queue and a circuit breaker of its own."""
-    # The client takes a second to load, which evaluations without a judge do not need.
+    guarded = _guarded(settings, name)
+    try:
+        yield guarded
+    finally:
+        await guarded.aclose()
+
+
+def judge_stage(settings: Settings, elastic: Elastic) -> Stage:
+    """It reads outcomes and does nothing else while no site has answers judged. Raises: SettingsError: no model."""
+    answers, verdicts = LogReader(settings, ANSWERS), LogReader(settings, VERDICTS)
+    forgotten = ElasticOutcomes(elastic.es, elastic.indexes)
+    sampled = [name for name, site in settings.sites.items() if site.judging.share]
+    judge, model = settings.judge_of_answers, None
+    if sampled and judge is None:
+        raise SettingsError(f"sites.{sampled[0]}.judging.share: there is no model: set judging_model or llm_model")
+    if sampled and judge is not None:
+        model = _guarded(settings, judge)
+    named = Named(judge, InLine(model)) if judge is not None and model is not None else None
+
+    async def setup() -> None:
+        begin_counting(settings.sites)
+
+    async def teardown() -> None:
+        await answers.aclose()
+        await verdicts.aclose()
+        if model is not None:
+            await model.aclose()
+
+    return Stage(
+        name="judge",
+        routes={OUTCOMES: judge_handler(settings.sites, named, answers, forgotten, Allowance(verdicts))},
+        try_timeout=TRY,
+        setup=setup,
+        teardown=teardown,
+    )
+
+
+def _guarded(settings: Settings, name: str) -> GuardedChat:
+    # The client takes a second to load, which is not needed without a judge.
     from adapters.llm.guarded import GuardedChat
     from adapters.llm.openai_chat import OpenAIChat
 
-    guarded = GuardedChat(
+    return GuardedChat(
         OpenAIChat.named(name, settings),
         name,
         at_once=settings.llm_at_once,
         failures=settings.llm_failures,
         rest=settings.llm_rest,
     )
-    try:
-        yield guarded
-    finally:
-        await guarded.aclose()

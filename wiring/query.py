@@ -24,7 +24,7 @@ from pipelines.query.answer.strategies.finder import PageFinder
 from pipelines.query.answer.strategies.registry import strategies
 from pipelines.query.examples import Examples
 from pipelines.query.giving_up import apology, asked, impatient, rephrased, retrieved
-from pipelines.query.log.handler import log_handler
+from pipelines.query.log.handler import log_handler, verdict_handler
 from pipelines.query.log.retention import Retention
 from pipelines.query.outcomes import Outcomes
 from pipelines.query.rephrase.handler import rephrase_handler
@@ -36,7 +36,7 @@ from pipelines.query.spending import Spending
 from pipelines.query.translate import Translator
 from pipelines.runtime.stage import Stage
 from prompts.loader import load
-from schemas.topics import ANSWERS, OUTCOMES, REPHRASED, REQUESTS, RETRIEVED, STOPS
+from schemas.topics import ANSWERS, OUTCOMES, REPHRASED, REQUESTS, RETRIEVED, STOPS, VERDICTS
 from wiring.judging import judges, judging
 from wiring.rehearsal import rehearse_searches, rehearse_words
 from wiring.settings import Settings
@@ -173,7 +173,7 @@ def log_stage(settings: Settings, elastic: Elastic) -> Stage:
     # Patient, unlike its neighbours: no visitor waits for it.
     return Stage(
         name="log",
-        routes={OUTCOMES: log_handler(store)},
+        routes={OUTCOMES: log_handler(store), VERDICTS: verdict_handler(store)},
         setup=retention.start,
         teardown=retention.aclose,
     )

@@ -15,6 +15,7 @@ from adapters.embedders.settings import EmbedderSettings
 from adapters.llm.settings import ModelSettings
 from adapters.telemetry import TracingSettings
 from connectors.cms.settings import ConnectedSite, ConnectorsSettings
+from pipelines.evaluate.live.settings import JudgingSettings
 from pipelines.ingest.settings import AttachmentSettings, IntakeSettings
 from pipelines.query.settings import QuerySettings
 from pipelines.runtime.logs import LogSettings
@@ -152,6 +153,7 @@ class Settings(
     ConnectorsSettings,
     QuerySettings,
     ModelSettings,
+    JudgingSettings,
     LogSettings,
     TracingSettings,
     EngineSettings,
@@ -201,6 +203,11 @@ class Settings(
                         f"{place}.{name}.model: there is no model without llm_model, on whose server it is"
                     )
         return self
+
+    @property
+    def judge_of_answers(self) -> str | None:
+        """The model that judges answers; None: there is no model."""
+        return self.judging_model or self.llm_model
 
     @property
     def spoken(self) -> frozenset[str]:

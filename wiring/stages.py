@@ -20,7 +20,7 @@ from pipelines.runtime.record import LANES, Lane
 from pipelines.runtime.stage import Stage
 from pipelines.runtime.stages import INGEST, QUERY, STAGES
 from pipelines.worker.runner import run_stages
-from wiring import ingest, query
+from wiring import evaluating, ingest, query
 from wiring.addresses import addresses
 from wiring.settings import Settings
 
@@ -97,6 +97,8 @@ def _stages(
             return [query.retrieve_stage(settings, next(iter(elastic.values())), models)]
         case "answer":
             return [query.answer_stage(settings, next(iter(elastic.values())), models, spending)]
+        case "judge":
+            return [evaluating.judge_stage(settings, next(iter(elastic.values())))]
         case "log":
             return [query.log_stage(settings, next(iter(elastic.values())))]
     raise SettingsError(f"no such stage: {name}")

@@ -1,7 +1,8 @@
 """The question log: a document per question, in one index of all sites.
 
-The outcome, the visitor's feedback and the erasure of a conversation each write their own fields of the document, so
-that they may come in any order, and twice. A data stream would not do: it takes no second write of a document.
+The outcome, the visitor's feedback, a judge's verdict and the erasure of a conversation each write their own fields of
+the document, so that they may come in any order, and twice. A data stream would not do: it takes no second write of a
+document.
 """
 
 from __future__ import annotations
@@ -30,6 +31,8 @@ from schemas.outcome import (
     QuestionList,
     QuestionRow,
     Rated,
+    Verdict,
+    VerdictEvent,
     cited_pages,
 )
 from schemas.query import QuestionVector
@@ -45,6 +48,7 @@ GROUPED = (
     *(f"outcome.hits.{name}" for name in ("page_id", "lang", "title", "url", "cosine", "cited")),
 )
 GROUPED_BATCH = 500  # read at once: a few milliseconds of parsing
+VERDICT = "verdict"
 BATCH = 1_000  # documents in a request
 CONFLICTS = 5  # two events of one question may come at once, where a partition has just moved
 
@@ -59,9 +63,7 @@ class ElasticOutcomes:
 
     async def put(self, event: OutcomeEvent) -> None:
         """Raises: ElasticsearchDown, ElasticsearchRefused."""
-        if not self._there:
-            await self._indexes.ensure_outcomes()
-            self._there = True
+        await self._ensure()
         match event.event:
             case Outcome() as outcome:
                 document = _of_outcome(event, outcome)
@@ -75,17 +77,35 @@ class ElasticOutcomes:
             case Forgotten() as forgotten:
                 await self._forget(event, forgotten)
                 return
-        known = await self._source(event.site, event.request_id)
-        if known.get("forgotten"):
+        if await self.forgotten(event.site, event.request_id):
             document |= ERASED | {"outcome": document.get("outcome", {}) | ERASED["outcome"]}
+        await self._update(event.site, event.request_id, document)
+
+    async def put_verdict(self, event: VerdictEvent) -> None:
+        """Raises: ElasticsearchDown, ElasticsearchRefused."""
+        await self._ensure()
+        # Within `outcome`, which is not searched: an outcome that comes later has no such field, and leaves it.
+        document = {"outcome": {VERDICT: event.verdict.dumped()}, "noted_at": event.verdict.judged_at.isoformat()}
+        await self._update(event.site, event.request_id, document)
+
+    async def forgotten(self, site: str, request_id: str) -> bool:
+        """Raises: ElasticsearchDown."""
+        return bool((await self._source(site, request_id)).get("forgotten"))
+
+    async def _update(self, site: str, request_id: str, document: dict[str, Any]) -> None:
         with explained("logging a question"):
             await self._es.update(
                 index=OUTCOMES,
-                id=_id(event.site, event.request_id),
-                doc=_whose(event.site, event.request_id) | document,
+                id=_id(site, request_id),
+                doc=_whose(site, request_id) | document,
                 doc_as_upsert=True,
                 retry_on_conflict=CONFLICTS,
             )
+
+    async def _ensure(self) -> None:
+        if not self._there:
+            await self._indexes.ensure_outcomes()
+            self._there = True
 
     async def _forget(self, event: OutcomeEvent, forgotten: Forgotten) -> None:
         """Also those of which no outcome has come yet: it will find that it is not wanted."""
@@ -242,12 +262,15 @@ def _logged(source: dict[str, Any]) -> LoggedQuestion:
     feedback = None
     if rating := source.get("rating"):
         feedback = Feedback.stored({"rating": rating, "comment": source.get("comment"), "at": source["rated_at"]})
+    outcome = dict(source["outcome"])
+    verdict = outcome.pop(VERDICT, None)
     return LoggedQuestion(
         request_id=source["request_id"],
         site=source["site"],
         conversation=source["conversation"],
-        outcome=Outcome.stored(source["outcome"] | words | {"vector": None}),
+        outcome=Outcome.stored(outcome | words | {"vector": None}),
         feedback=feedback,
+        verdict=Verdict.stored(verdict) if verdict else None,
         erased=bool(source.get("forgotten")),
     )
 

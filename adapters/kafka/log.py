@@ -234,8 +234,10 @@ class LogReader:
                 await self.aclose()
                 raise _down(f"reading {self._topic}/{partition} from {start}", err) from err
 
-    async def of_key(self, key: str, since_ms: int) -> list[Record]:
+    async def of_key(self, key: str, since_ms: int, until_ms: int | None = None) -> list[Record]:
         """Records of one key written at `since_ms` (since 1970) or later, in order within a partition.
+
+        Those of `until_ms` and later may be left out.
 
         Where the topic may have got partitions since, they are looked for in all.
 
@@ -250,10 +252,10 @@ class LogReader:
                         self._in_use_before(numbers[-1], since_ms - SETTLED_MS), self._starts(numbers, since_ms)
                     )
                     if settled:
-                        starts = {
-                            n: start for n, start in starts.items() if n == partition_of(key.encode(), len(numbers))
-                        }
-                    records = await self._from(starts)
+                        own = partition_of(key.encode(), len(numbers))
+                        starts = {number: start for number, start in starts.items() if number == own}
+                    ends = {} if until_ms is None else await self._starts(starts, until_ms)
+                    records = await self._from(starts, ends)
             except (KafkaError, KafkaDenied, TimeoutError) as err:
                 await self.aclose()
                 raise _down(f"reading {self._topic} for {key}", err) from err
@@ -269,7 +271,7 @@ class LogReader:
             try:
                 async with asyncio.timeout(READ_TIMEOUT):
                     numbers = await _partitions(await self._connected(), self._topic)
-                    return await self._from(await self._starts(numbers, since_ms))
+                    return await self._from(await self._starts(numbers, since_ms), {})
             except (KafkaError, KafkaDenied, TimeoutError) as err:
                 await self.aclose()
                 raise _down(f"reading {self._topic} since {since_ms}", err) from err
@@ -291,8 +293,9 @@ class LogReader:
         found = await consumer.offsets_for_times({TopicPartition(self._topic, n): since_ms for n in partitions})
         return {tp.partition: at.offset for tp, at in found.items() if at is not None}
 
-    async def _from(self, starts: Mapping[int, int]) -> list[Record]:
-        return [record for number, start in sorted(starts.items()) for record in await self._read(number, start, None)]
+    async def _from(self, starts: Mapping[int, int], ends: Mapping[int, int]) -> list[Record]:
+        """Of partitions without an end: all there is now."""
+        return [record for n, start in sorted(starts.items()) for record in await self._read(n, start, ends.get(n))]
 
     async def _connected(self) -> AIOKafkaConsumer:
         if self._consumer is None:

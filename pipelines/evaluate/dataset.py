@@ -99,7 +99,7 @@ class Case(BaseModel):
             elif answerable is True or labelled:
                 read["expect"] = "answer"
         if "id" not in read:
-            read["id"] = _digest([read.get("question"), read.get("lang"), read.get("history")])[:FINGERPRINT]
+            read["id"] = digest([read.get("question"), read.get("lang"), read.get("history")])[:FINGERPRINT]
         return read
 
 
@@ -114,7 +114,7 @@ class Dataset:
     @property
     def fingerprint(self) -> str:
         """Of what the cases say, whatever their order."""
-        return _digest(sorted((_said(case) for case in self.cases), key=lambda one: one["id"]))[:FINGERPRINT]
+        return digest(sorted((_said(case) for case in self.cases), key=lambda one: one["id"]))[:FINGERPRINT]
 
     @property
     def label(self) -> str:
@@ -204,5 +204,6 @@ def _said(case: Case) -> dict[str, Any]:
     return case.model_dump(mode="json", exclude={"note", *later})
 
 
-def _digest(value: Any) -> str:
+def digest(value: Any) -> str:
+    """SHA-256 of a JSON value, as hexadecimal digits."""
     return hashlib.sha256(json.dumps(value, sort_keys=True, ensure_ascii=False).encode()).hexdigest()

@@ -6,7 +6,7 @@ from collections.abc import AsyncGenerator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from pipelines.runtime.errors import PagewireError, Permanent, Retryable
+from pipelines.runtime.errors import Kind, PagewireError, Permanent, Retryable
 from pipelines.runtime.settings import StepName, StepSettings
 from prompts.loader import ChatMessage, Example, ToolCall
 from schemas.answer import Usage
@@ -86,12 +86,14 @@ class ModelDenied(ModelError, Permanent):
     """The key is wrong, has no right to the model, or no credit left."""
 
     code = "model-denied"
+    kind = Kind.SERVICE
 
 
 class BadRequest(ModelError, Permanent):
     """The model's server does not understand the request, or has no such model."""
 
     code = "model-refused"
+    kind = Kind.UNKNOWN
 
 
 class TokensSpent(ModelError, Permanent):

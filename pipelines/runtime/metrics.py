@@ -36,6 +36,18 @@ TOKENS_SPENT = Gauge(
     "1 where the site's `daily_tokens` are spent and its answers quote the pages until the next day (UTC).",
     ("site",),
 )
+JUDGED_ANSWERS = Counter(
+    "pagewire_judged_answers_total",
+    "Answers chosen to be judged, by what became of them: judged, unjudged, over-budget, or gone (their sources are no "
+    "longer kept).",
+    ("site", "outcome"),
+)
+JUDGED_FIGURES = Histogram(
+    "pagewire_judged_figure",
+    "What a model finds of answers, from 0 to 1: faithfulness, context relevancy.",
+    ("site", "figure"),
+    buckets=(0.0, 0.25, 0.5, 0.75, 0.9, 1.0),
+)
 
 
 def begin(stage: str, lane: str) -> None:

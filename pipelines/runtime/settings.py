@@ -60,6 +60,23 @@ class RetentionSettings(SettingsGroup):
     )
 
 
+class SamplingSettings(SettingsGroup):
+    """How many of a site's answers the stage `judge` has judged."""
+
+    share: float = Field(
+        default=0.0,
+        ge=0,
+        le=1,
+        description="Share of the answers, chosen by their ids: `0.05` is one in twenty. `0`: none. It needs a model.",
+    )
+    daily: int = Field(
+        default=100,
+        ge=1,
+        description="Answers of a day (UTC, of the question) that are judged at most, the first ones of the share. "
+        "Each is about three calls of the model.",
+    )
+
+
 class StepSettings(SettingsGroup):
     """How one step asks its model. What is not set is as for all sites, and there as the `PAGEWIRE_LLM_*` say."""
 
@@ -129,6 +146,9 @@ class Site(SettingsGroup):
     )
     prompts: Path | None = Field(
         default=None, description="Folder with prompts and sentences of its own, named as those in `prompts/`."
+    )
+    judging: SamplingSettings = Field(
+        default=SamplingSettings(), description="How many of its answers are judged while it runs, see below."
     )
     timezone: str = Field(
         default="UTC", description="Where the site is, `Europe/Berlin`: what today and now mean in its answers."

@@ -2,6 +2,7 @@
 
 cms.changes ─▶ chunk ─▶ ingest.chunks ─▶ embed ─▶ ingest.embeddings ─▶ index      in both lanes
 query.requests ─▶ rephrase ─▶ query.rephrased ─▶ retrieve ─▶ query.retrieved ─▶ answer ─▶ query.outcomes ─▶ log
+query.outcomes ─▶ judge ─▶ query.verdicts ─▶ log
 """
 
 from __future__ import annotations
@@ -11,7 +12,18 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from pipelines.runtime.record import LANES, Lane
-from schemas.topics import CHANGES, CHUNKS, EMBEDDINGS, OUTCOMES, RECEIPTS, REPHRASED, REQUESTS, RETRIEVED, Topic
+from schemas.topics import (
+    CHANGES,
+    CHUNKS,
+    EMBEDDINGS,
+    OUTCOMES,
+    RECEIPTS,
+    REPHRASED,
+    REQUESTS,
+    RETRIEVED,
+    VERDICTS,
+    Topic,
+)
 
 
 class StageGroup(NamedTuple):
@@ -47,7 +59,8 @@ QUERY = (
     StageEntry("rephrase", (REQUESTS,)),
     StageEntry("retrieve", (REPHRASED,)),
     StageEntry("answer", (RETRIEVED,)),
-    StageEntry("log", (OUTCOMES,)),
+    StageEntry("judge", (OUTCOMES,)),
+    StageEntry("log", (OUTCOMES, VERDICTS)),
 )
 STAGES: dict[str, StageEntry] = {entry.name: entry for entry in (*INGEST, *QUERY)}
 

@@ -41,7 +41,7 @@ from schemas.ingest import (
     PageEmbeddings,
     ReceiptEvent,
 )
-from schemas.outcome import Forgotten, Hit, Outcome, OutcomeEvent, Rated
+from schemas.outcome import Forgotten, Hit, Outcome, OutcomeEvent, Rated, Verdict, VerdictEvent
 from schemas.page import Attachment, AttachmentPlace, PageChange, PageDocument, PageMeta
 from schemas.quality_gate import KeptGateReport, Measure, Rank
 from schemas.query import (
@@ -221,6 +221,14 @@ _OUTCOMES = (
     Rated(feedback=Feedback(rating="down", comment="Wrong day.", at=NOON)),
     Forgotten(at=NOON, requests=(REQUEST,)),
 )
+_VERDICT = Verdict(
+    judged_at=NOON,
+    judge="small",
+    prompts="a1+b2",
+    faithfulness=0.5,
+    context_relevancy=1.0,
+    unjudged="judge-unreadable",
+)
 MESSAGES: dict[str, Message] = {
     "save": PageChange(
         op="upsert",
@@ -381,6 +389,7 @@ MESSAGES: dict[str, Message] = {
         f"outcome event {event.type}": OutcomeEvent(request_id=REQUEST, site="town", conversation="c1", event=event)
         for event in _OUTCOMES
     },
+    "verdict": VerdictEvent(site="town", request_id=REQUEST, conversation="c1", asked_at=NOON, verdict=_VERDICT),
     "stop": Stop(request_id=REQUEST, site="town"),
     "pause": PauseNote(
         worker="host:1", stage="index", lane="bulk", code="denied", reason="401", since=NOON, at=NOON, over=True

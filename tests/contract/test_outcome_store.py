@@ -16,7 +16,17 @@ from adapters.elastic.outcomes import ElasticOutcomes
 from adapters.fake_outcomes import FakeOutcomes
 from pipelines.query.log.ports import BadCursor, OutcomeStore, QuestionReader
 from schemas.conversation import Feedback
-from schemas.outcome import Forgotten, Hit, Outcome, OutcomeEvent, QuestionFilter, QuestionList, Rated
+from schemas.outcome import (
+    Forgotten,
+    Hit,
+    Outcome,
+    OutcomeEvent,
+    QuestionFilter,
+    QuestionList,
+    Rated,
+    Verdict,
+    VerdictEvent,
+)
 from schemas.query import Gate, QuestionVector
 from tests.asking import NOON
 from tests.engine_fixture import Servers
@@ -70,6 +80,17 @@ def rated(rating: str = "down", comment: str | None = "The hours are wrong.") ->
     return Rated(feedback=Feedback.stored({"rating": rating, "comment": comment, "at": NOON}))
 
 
+def judged(site: str, n: int, **changes: Any) -> VerdictEvent:
+    verdict = Verdict(judged_at=NOON, judge="small", prompts="a1", faithfulness=0.5, context_relevancy=1.0)
+    return VerdictEvent(
+        site=site,
+        request_id=f"request-{n:04}",
+        conversation="c1",
+        asked_at=NOON,
+        verdict=verdict.model_copy(update=changes),
+    )
+
+
 async def listed(store: Store, site: str, count: int, limit: int = 50, **wanted: Any) -> QuestionList:
     """Once it has that many: an index refreshes without telling."""
     async with asyncio.timeout(20):
@@ -101,6 +122,36 @@ async def test_feedback_joins_its_question_whichever_comes_first(store: Store, s
     assert kept is not None
     assert kept.feedback == rated().feedback
     assert kept.outcome == outcome()
+
+
+@pytest.mark.parametrize("first", ["outcome", "verdict"])
+async def test_a_verdict_joins_its_question_whichever_comes_first(store: Store, site: str, first: str) -> None:
+    if first == "outcome":
+        await store.put(happened(site, 1, outcome()))
+    await store.put_verdict(judged(site, 1, faithfulness=0.25))
+    await store.put_verdict(judged(site, 1))
+    await store.put(happened(site, 1, outcome()))
+    await store.put(happened(site, 1, rated()))
+    kept = await store.get(site, "request-0001")
+    assert kept is not None
+    assert (kept.outcome, kept.verdict) == (outcome(), judged(site, 1).verdict)
+    assert kept.feedback == rated().feedback
+    [row] = (await listed(store, site, 1)).questions
+    assert (row.faithfulness, row.context_relevancy) == (0.5, 1.0)
+
+
+async def test_a_verdict_brings_no_words_back(store: Store, site: str) -> None:
+    assert not await store.forgotten(site, "request-0001")
+    await store.put(happened(site, 1, Forgotten(at=NOON, requests=("request-0001",))))
+    assert await store.forgotten(site, "request-0001")  # before its outcome is known
+    await store.put(happened(site, 1, outcome()))
+    await store.put_verdict(judged(site, 1, unjudged="judge-unreadable"))
+    assert await store.forgotten(site, "request-0001")
+    kept = await store.get(site, "request-0001")
+    assert kept is not None
+    assert (kept.erased, kept.outcome.question) == (True, None)
+    assert kept.verdict is not None
+    assert kept.verdict.unjudged == "judge-unreadable"
 
 
 async def test_feedback_alone_is_no_question(store: Store, site: str) -> None:

@@ -312,6 +312,8 @@ async def test_what_was_written_of_one_key_since_a_time(sender: KafkaSender, rea
     last = (await reader.read(1, 2))[0].timestamp_ms
     assert said(await reader.of_key(ours, last))[-1] == "b"
     assert await reader.of_key(ours, last + 60_000) == []
+    assert said(await reader.of_key(ours, 0, last + 60_000)) == ["a", "b"]
+    assert await reader.of_key(ours, 0, 1) == []
     assert datetime.now(UTC).timestamp() * 1000 >= last > 0
 
 

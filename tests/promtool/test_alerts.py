@@ -22,8 +22,9 @@ def test_prometheus_reads_its_files() -> None:
     promtool("check", "config", str(ROOT / "infra/prometheus/prometheus.yml"))
 
 
-def test_every_alert_fires_when_it_should_and_only_then(tmp_path: Path) -> None:
-    cases = (Path(__file__).parent / "alerts.yml").read_text(encoding="utf-8")
+@pytest.mark.parametrize("file", ["alerts.yml", "drift.yml"])
+def test_every_alert_fires_when_it_should_and_only_then(tmp_path: Path, file: str) -> None:
+    cases = (Path(__file__).parent / file).read_text(encoding="utf-8")
     # Without what is said to people: that may be worded as it likes.
     rules = tmp_path / "rules.yml"
     lines = RULES.read_text(encoding="utf-8").splitlines(keepends=True)

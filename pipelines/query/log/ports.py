@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Literal, Protocol
 
 from pipelines.runtime.errors import WrongUse
-from schemas.outcome import Became, LoggedQuestion, OutcomeEvent, QuestionFilter, QuestionList
+from schemas.outcome import Became, LoggedQuestion, OutcomeEvent, QuestionFilter, QuestionList, VerdictEvent
 from schemas.query import QuestionVector
 
 
@@ -37,6 +37,14 @@ class OutcomeStore(Expiring, Protocol):
         Raises:
             Retryable. Permanent: the document is refused.
         """
+        ...
+
+    async def put_verdict(self, event: VerdictEvent) -> None:
+        """Add what a judge found of its answer, whichever comes first. Raises: as `put`."""
+        ...
+
+    async def forgotten(self, site: str, request_id: str) -> bool:
+        """Whether its visitor has deleted the conversation, also where no outcome is known yet. Raises: Retryable."""
         ...
 
 

@@ -26,6 +26,7 @@ from gateway.fakes import FakeLetters, FakePorts
 from pipelines.runtime.errors import Retryable
 from schemas.ingest import ReceiptState
 from schemas.keys import page_key
+from schemas.outcome import Verdict, VerdictEvent
 from tests.console import CARD, DOG, ERASED, EVIL, FAILED, HELLO, OUTCOMES, SAUNA, STATUS, console_ports, fill
 from tests.edge import ADMIN, CHAT_ANYWHERE, EVERYTHING_TOWN, INGEST_TOWN
 from tests.making import NOON, letter
@@ -375,6 +376,31 @@ async def test_one_question_is_shown_whole(operator: httpx.AsyncClient, fakes: F
     assert said(page, "details summary") == ["The gate’s signals", "The signals of sureness"]
     page_of(await operator.get("/console/questions/request-0009?site=town"), 404)
     page_of(await operator.get("/console/questions/%20"), 422)
+
+
+async def test_a_question_shows_what_a_judge_finds_of_its_answer(operator: httpx.AsyncClient, fakes: FakePorts) -> None:
+    await fill(fakes)
+
+    async def found(**changes: float | str | None) -> dict[str, str]:
+        verdict = Verdict(judged_at=NOON, judge="small", faithfulness=0.5, context_relevancy=1.0)
+        event = VerdictEvent(
+            site="town",
+            request_id=CARD,
+            conversation="9f" * 16,
+            asked_at=NOON,
+            verdict=verdict.model_copy(update=changes),
+        )
+        await fakes.outcomes.put_verdict(event)
+        page = page_of(await operator.get(f"/console/questions/{CARD}?site=town"))
+        return dict(zip(said(page, ".facts dt"), said(page, ".facts dd"), strict=True))
+
+    faithful = "Share of its claims that the sources bear out: 0.50"
+    relevant = "Share of its sources that help, from 0.4 on counted as 1: 1.00"
+    assert (await found())["Judged by small"] == faithful + relevant
+    facts = await found(faithfulness=None, unjudged="judge-unreadable")
+    assert facts["Judged by small"] == relevant + "Something was not judged, with the code judge-unreadable."
+    other = page_of(await operator.get(f"/console/questions/{SAUNA}?site=town"))
+    assert not [name for name in said(other, ".facts dt") if name.startswith("Judged")]
 
 
 @pytest.mark.parametrize("lang", LANGUAGES)

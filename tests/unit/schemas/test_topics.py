@@ -17,6 +17,7 @@ from schemas.topics import (
     REQUESTS,
     STOPS,
     TOPICS,
+    VERDICTS,
     Topic,
     all_topics,
     dead_letter_topic,
@@ -40,6 +41,7 @@ def test_the_topics_are_those_of_the_contract() -> None:
         "query.retrieved",
         "answer.events",
         "query.outcomes",  # how what became of a question gets into the log
+        "query.verdicts",  # how what a judge finds of an answer gets there, too
         "worker.pauses",  # how `status` learns on any machine which stages wait
         "answer.stops",  # how a stop gets to whoever writes the answer
     }
@@ -69,7 +71,7 @@ def test_what_comes_from_editors_is_kept_for_ever_and_what_comes_from_visitors_a
         editors = topic.name.startswith(("cms.", "ingest."))
         assert topic.compacted is editors
         # The question log's own week: nobody waits for its stage, so it may be away for longer than the others.
-        visitors = 7 * DAY if topic is OUTCOMES else DAY
+        visitors = 7 * DAY if topic in (OUTCOMES, VERDICTS) else DAY
         assert topic.retention_ms == (None if editors else visitors)
 
 

@@ -11,7 +11,7 @@ from adapters.elastic.bundle import Elastic
 from adapters.kafka import group_id
 from pipelines.runtime.errors import Permanent, SettingsError
 from pipelines.runtime.record import LANES, Lane
-from pipelines.runtime.settings import JudgeName
+from pipelines.runtime.settings import JudgeName, SamplingSettings
 from pipelines.runtime.stage import Stage
 from pipelines.runtime.stages import all_groups
 from wiring import stages
@@ -49,6 +49,7 @@ async def test_one_worker_works_on_both_lanes_upstream_first(ran: list[Stage]) -
         ("rephrase", None),
         ("retrieve", None),
         ("answer", None),
+        ("judge", None),
         ("log", None),
     ]
     # What status asks the broker about is what workers do.
@@ -56,6 +57,21 @@ async def test_one_worker_works_on_both_lanes_upstream_first(ran: list[Stage]) -
         tuple(group): entry.reads for group, entry in all_groups()
     }
     assert len({group_id(SETTINGS, stage.name, stage.lane) for stage in ran}) == len(ran)
+
+
+async def test_answers_are_judged_only_where_there_is_a_model(ran: list[Stage]) -> None:
+    site = SiteSettings(judging=SamplingSettings(share=0.1))
+    settings = SETTINGS.model_copy(update={"sites": {"town": site}})
+    with pytest.raises(SettingsError, match=r"sites\.town\.judging\.share: there is no model: set judging_model"):
+        await work(["judge"], settings, lambda: None)
+    for model in ({"llm_model": "small"}, {"judging_model": "large"}, {"llm_model": "small", "judging_model": "large"}):
+        named = settings.model_copy(update=model)
+        await work(["judge"], named, lambda: None)
+        assert named.judge_of_answers == model.get("judging_model", "small")
+    for stage in ran:
+        assert stage.patient
+        assert stage.teardown is not None
+        await stage.teardown()
 
 
 @pytest.mark.parametrize("lane", LANES)

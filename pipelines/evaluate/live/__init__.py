@@ -1,0 +1,1 @@
+"""The judge stage: a sample of what visitors are answered, judged while the site runs."""

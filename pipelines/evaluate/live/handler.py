@@ -1,0 +1,193 @@
+"""The judge stage: sample, read what the answer was made from, have it judged, say the verdict.
+
+query.outcomes ─▶ chosen? ─▶ not forgotten? ─▶ within the day's budget? ─▶ judge ─▶ query.verdicts ─▶ log
+                    │ no        │ yes             │ no, or judged already      ▲
+                    ▼           ▼                 ▼                            └─ the answer's sources: answer.events
+                  nothing    nothing           nothing
+
+Nobody waits for it, and nothing that a visitor gets hangs on it. A model that is away pauses the stage as any service
+does; where messages that ask nothing of it go through meanwhile, its own are tried again by themselves, for as long as
+it takes. What a model refuses to judge, or answers unreadably, gets a verdict that says so and is not tried again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+
+import structlog
+
+from pipelines.evaluate.dataset import Case
+from pipelines.evaluate.judged.claims import Faithfulness
+from pipelines.evaluate.judged.evaluator import fingerprint
+from pipelines.evaluate.judged.judge import FIRST_PAUSE, Budget, Judge
+from pipelines.evaluate.judged.measure import JudgedMeasure
+from pipelines.evaluate.judged.ports import JudgeModel
+from pipelines.evaluate.judged.relevancy import ContextRelevancy
+from pipelines.evaluate.live.allowance import CLOCK_SKEW, Allowance
+from pipelines.evaluate.live.ports import AnswerLog, ForgottenQuestions
+from pipelines.evaluate.live.sampling import chosen, readable
+from pipelines.evaluate.measures import Observed, Passage
+from pipelines.runtime.errors import Kind, PagewireError
+from pipelines.runtime.metrics import JUDGED_ANSWERS, JUDGED_FIGURES
+from pipelines.runtime.record import Record
+from pipelines.runtime.settings import Site
+from pipelines.runtime.stage import Handler, Sender
+from prompts.loader import fence
+from schemas.answer import Answered, AnswerEvent
+from schemas.outcome import Outcome, OutcomeEvent, Verdict, VerdictEvent
+from schemas.query import MAX_QUESTION
+from schemas.topics import ANSWERS, VERDICTS
+
+logger = structlog.get_logger(__name__)
+
+# Three calls, each asked again once where it is unreadable, and tried three times while the model is busy.
+CALLS = 18  # for one answer
+TOKENS = 100_000  # the same; sources are 6,000 at most
+MEASURES: tuple[JudgedMeasure, ...] = (Faithfulness(), ContextRelevancy())
+OUTCOMES = ("judged", "unjudged", "over-budget", "gone")  # of answers that were chosen
+
+
+@dataclass(frozen=True)
+class Named:
+    """A model that judges."""
+
+    name: str
+    model: JudgeModel
+
+
+def judge_handler(
+    sites: Mapping[str, Site],
+    judge: Named | None,
+    answers: AnswerLog,
+    forgotten: ForgottenQuestions,
+    allowance: Allowance,
+    now: Callable[[], datetime] = lambda: datetime.now(UTC),
+    pause: float = FIRST_PAUSE,
+) -> Handler:
+    """Some of what visitors are answered is judged.
+
+    Args:
+        judge: None: no site wants any judged.
+        pause: seconds before a call is tried again.
+    """
+
+    async def handle(record: Record, sender: Sender) -> None:
+        event = OutcomeEvent.decode(record.value)
+        outcome, site = event.event, sites.get(event.site)
+        if judge is None or site is None or not isinstance(outcome, Outcome):
+            return
+        if not chosen(event, site.judging.share) or not readable(outcome):
+            return
+        if await forgotten.forgotten(event.site, event.request_id):
+            return
+        admitted = await allowance.admit(event, outcome.asked_at, site.judging.daily)
+        if admitted != "open":
+            if admitted == "over-budget":
+                JUDGED_ANSWERS.labels(event.site, "over-budget").inc()
+            return
+        try:
+            end = await _answered(record, event, outcome, answers, now())
+            if end is None:
+                JUDGED_ANSWERS.labels(event.site, "gone").inc()
+                return
+            verdict = await _judged(event, outcome, end, judge, now, pause)
+            said = VerdictEvent(
+                site=event.site,
+                request_id=event.request_id,
+                conversation=event.conversation,
+                asked_at=outcome.asked_at,
+                verdict=verdict,
+            )
+            await sender.send(VERDICTS, said.key, said)
+        finally:
+            allowance.left(event, outcome.asked_at)
+        _count(event.site, verdict)
+
+    return handle
+
+
+async def _answered(
+    record: Record, event: OutcomeEvent, outcome: Outcome, answers: AnswerLog, now: datetime
+) -> Answered | None:
+    """The answer with the texts of its sources; None: its events are deleted by now. Raises: Retryable."""
+    if outcome.asked_at < now - timedelta(milliseconds=ANSWERS.retention_ms or 0):
+        return None
+    skew = round(CLOCK_SKEW.total_seconds() * 1000)
+    # The outcome was said when the last event was out: what was written later is none of its answer's.
+    until = record.timestamp_ms + skew if record.timestamp_ms else None
+    records = await answers.of_key(event.request_id, round(outcome.asked_at.timestamp() * 1000) - skew, until)
+    written = [AnswerEvent.decode(each.value) for each in records]
+    ends = [(each.attempt, each.event) for each in written if isinstance(each.event, Answered)]
+    return max(ends, key=lambda end: end[0])[1] if ends else None
+
+
+async def _judged(
+    event: OutcomeEvent, outcome: Outcome, end: Answered, named: Named, now: Callable[[], datetime], pause: float
+) -> Verdict:
+    """Raises: PagewireError: that is no fault of this answer."""
+    judge = Judge(named.model, named.name, Budget(CALLS, TOKENS), fence(event.request_id), pause)
+    case, observed = material(event, outcome, end)
+    figures: dict[str, float] = {}
+    unjudged = None
+    for measure in MEASURES:
+        if not measure.applies(case, observed):
+            continue
+        try:
+            figures |= (await measure.of(case, observed, judge)).figures
+        except PagewireError as err:
+            if err.kind is not Kind.RECORD:
+                raise
+            unjudged = unjudged or err.code
+    return Verdict(
+        judged_at=now(),
+        judge=named.name,
+        prompts=" ".join(fingerprint(measure) for measure in MEASURES),
+        faithfulness=figures.get("faithfulness"),
+        context_relevancy=figures.get("context relevancy"),
+        unjudged=unjudged,
+    )
+
+
+def material(event: OutcomeEvent, outcome: Outcome, end: Answered) -> tuple[Case, Observed]:
+    """What the judge reads: question and answer as the log keeps them, masked, and the texts of the sources.
+
+    An answer that was made for access groups has no text in the log, and comes not as far as this: so sources are what
+    everybody may read.
+    """
+    asked = (outcome.question or "", outcome.rephrased or "")
+    *before, question = dict.fromkeys(text.strip()[:MAX_QUESTION] for text in asked if text.strip())
+    case = Case(id=event.request_id, question=question, history=tuple(before), lang=outcome.asked_in)
+    observed = Observed(
+        case=event.request_id,
+        at=outcome.asked_at,
+        answer=outcome.answer or "",
+        grade=outcome.grade,
+        sources=_passages(end),
+        ms=0.0,
+    )
+    return case, observed
+
+
+def _passages(end: Answered) -> Sequence[Passage]:
+    return tuple(Passage(page=each.page_id, lang=each.lang, text=each.text, cited=each.cited) for each in end.sources)
+
+
+def _count(site: str, verdict: Verdict) -> None:
+    JUDGED_ANSWERS.labels(site, "unjudged" if verdict.unjudged else "judged").inc()
+    figures = {"faithfulness": verdict.faithfulness, "context relevancy": verdict.context_relevancy}
+    for name, figure in figures.items():
+        if figure is not None:
+            JUDGED_FIGURES.labels(site, name).observe(figure)
+    logger.info("judged", site=site, judge=verdict.judge, unjudged=verdict.unjudged)
+
+
+def begin_counting(sites: Mapping[str, Site]) -> None:
+    """Say 0 of what has not happened yet: an increase is seen only where there was a 0 before it."""
+    for name, site in sites.items():
+        if site.judging.share:
+            for outcome in OUTCOMES:
+                JUDGED_ANSWERS.labels(name, outcome)
+            for figure in (figure for measure in MEASURES for figure in measure.figures):
+                JUDGED_FIGURES.labels(name, figure)

@@ -1,0 +1,32 @@
+"""What the judge stage needs of the bus and of the question log."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from pipelines.runtime.record import Record
+
+
+class AnswerLog(Protocol):
+    """The events of answers (adapters.kafka.log.LogReader)."""
+
+    async def of_key(self, key: str, since_ms: int, until_ms: int | None = None) -> Sequence[Record]:
+        """Records of one key written in this time (milliseconds since 1970). Raises: Retryable."""
+        ...
+
+
+class VerdictLog(Protocol):
+    """The verdicts that were said (adapters.kafka.log.LogReader)."""
+
+    async def since(self, since_ms: int) -> Sequence[Record]:
+        """Records written at `since_ms` (since 1970) or later. Raises: Retryable."""
+        ...
+
+
+class ForgottenQuestions(Protocol):
+    """Which questions' conversations were deleted (adapters.elastic.outcomes)."""
+
+    async def forgotten(self, site: str, request_id: str) -> bool:
+        """Raises: Retryable."""
+        ...
