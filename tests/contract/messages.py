@@ -85,7 +85,14 @@ _QUESTION = Question(
     replaced="Daily.",
     groups=("staff",),
     logged_as="c1",
-    trial=Trial(strategy="plain", model="large", temperature=0.5, examples=2),
+    trial=Trial(
+        strategy="plain",
+        model="large",
+        temperature=0.5,
+        examples=2,
+        index="pagewire-town-000002",
+        prompt="id: answer",
+    ),
     asked_at=NOON,
     deadline=NOON,
 )
@@ -138,7 +145,11 @@ _EVENTS = (
         usage=Usage(model="small", prompt_tokens=10, completion_tokens=3),
         timings_ms={"answer": 12.5},
         trial=TrialFindings(
-            became="answered", gate=_GATE, sure=_SURE, prompt=(PromptMessage(role="user", text="When?"),)
+            became="answered",
+            gate=_GATE,
+            sure=_SURE,
+            prompt=(PromptMessage(role="user", text="When?"),),
+            index="pagewire-town-000002",
         ),
     ),
     Done(),
@@ -339,6 +350,7 @@ MESSAGES: dict[str, Message] = {
         parts=(Part(question="on Sundays", evidence=(_EVIDENCE,), sure=_SURE),),
         tables=(Table(sources=(1,), block=2, text="| Day | From |"),),
         vector=_ASKED_VECTOR,
+        index="pagewire-town-000002",
         timings_ms={"retrieve": 2.5},
     ),
     "retrieved for a courtesy": Retrieved(
