@@ -27,6 +27,7 @@ from gateway.openai import completions
 from gateway.operators import (
     audit,
     audit_log,
+    cases,
     examples,
     gaps,
     letters,
@@ -45,7 +46,7 @@ from wiring.settings import Settings
 
 SAMPLE_SITE = "demo"
 API_VERSION = "1"
-OPERATORS = (questions, gaps, page_list, trials, letters, audit, rebuilds, examples, key_routes, audit_log, ops)
+OPERATORS = (questions, gaps, page_list, trials, cases, letters, audit, rebuilds, examples, key_routes, audit_log, ops)
 
 
 def create_app(settings: Settings, ports: Ports) -> FastAPI:

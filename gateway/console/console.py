@@ -10,12 +10,12 @@ from importlib.resources import files
 from fastapi import APIRouter
 from fastapi.responses import RedirectResponse
 
-from gateway.console import gaps, letters, overview, page, playground, questions, session
+from gateway.console import cases, gaps, letters, overview, page, playground, questions, session
 from gateway.console.view import HOME, ConsoleRoute, SignedIn
 from gateway.edge.problems import Problem
 from gateway.site.assets import add_assets
 
-SCREENS = (session, overview, questions, gaps, page, playground, letters)
+SCREENS = (session, overview, questions, gaps, page, playground, cases, letters)
 
 
 def routes() -> APIRouter:

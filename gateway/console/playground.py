@@ -21,6 +21,7 @@ from fastapi import APIRouter, Query, Response
 from fastapi.responses import RedirectResponse
 from pydantic import ValidationError
 
+from gateway.console.cases import expected, pages_of
 from gateway.console.view import ConsoleRoute, Editor, View, form_of
 from gateway.edge.problems import Problem, invalid
 from gateway.operators.trials import compared, models
@@ -127,6 +128,17 @@ class Column:
         """The parts that are not as in the first column."""
         mine, others = _told(self.result), _told(self.first)
         return frozenset(name for name in mine.keys() & others.keys() if mine[name] != others[name])
+
+    @property
+    def pages(self) -> list[tuple[str, str, str, bool]]:
+        """Id, title, language and whether it is cited, of the pages of its sources, the cited ones first."""
+        answer = self.result.answer
+        return pages_of(answer.sources if answer else ())
+
+    @property
+    def expect(self) -> str:
+        """What a case of an evaluation would expect, if this is right."""
+        return expected(self.result.findings.became if self.result.findings else "answered")
 
     @cached_property
     def example(self) -> WouldBe | None:

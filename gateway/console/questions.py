@@ -9,6 +9,7 @@ from zoneinfo import ZoneInfo
 from fastapi import APIRouter, Path, Query, Response
 from pydantic import ValidationError
 
+from gateway.console.cases import expected, pages_of
 from gateway.console.view import ConsoleRoute, OnSite
 from gateway.edge.problems import Problem
 from gateway.operators.questions import file_of
@@ -91,7 +92,10 @@ async def show_question(view: OnSite, request_id: Annotated[RequestId, Path()]) 
     found = await view.edge.ports.questions.get(view.site, request_id)
     if found is None:
         raise Problem(404, "unknown-question", f"the log of site {view.site} has no question {request_id}")
-    return view.page("question.html", found=found, outcome=found.outcome)
+    outcome = found.outcome
+    return view.page(
+        "question.html", found=found, outcome=outcome, pages=pages_of(outcome.hits), expect=expected(outcome.became)
+    )
 
 
 def _day(given: str, name: str, wrong: list[str]) -> date | None:

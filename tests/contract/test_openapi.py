@@ -61,6 +61,7 @@ ROUTES = {
     ("get", "/v1/admin/sites/{site}/gaps"),
     ("get", "/v1/admin/sites/{site}/pages"),
     ("post", "/v1/admin/sites/{site}/trials"),
+    ("post", "/v1/admin/sites/{site}/cases"),
     ("get", "/v1/admin/keys"),
     ("post", "/v1/admin/keys"),
     ("delete", "/v1/admin/keys/{key}"),

@@ -159,7 +159,7 @@ async def test_a_column_that_fails_says_why(webmaster: httpx.AsyncClient, fakes:
     assert said(failed, "h2") == ["A failed model-denied"]
     assert said(failed, ".wrong") == ["Gerade nicht."]
     assert failed.select("section") == []
-    assert len(fine.select("section")) == 8
+    assert len(fine.select("section")) == 9
 
 
 @pytest.mark.parametrize(
