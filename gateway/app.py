@@ -75,7 +75,9 @@ def create_app(settings: Settings, ports: Ports) -> FastAPI:
         rates=Rates(settings.visitor_rate),
         budgets=DailyBudgets({name: site.chat.daily_questions for name, site in settings.sites.items()}),
         gauges=StatusGauges(ports.status, ports.letters),
-        conversations=Conversations(ports.conversations, ports.answers, settings.history_messages, ports.now),
+        conversations=Conversations(
+            ports.conversations, ports.answers, settings.history_messages, ports.now, ports.titles
+        ),
         event_ids=EventIds(secret),
         pseudonyms=Pseudonyms(secret),
         sessions=Sessions(secret, keys),
