@@ -17,6 +17,7 @@ from schemas.case import CaseFormat, NewCase
 
 MAX_CASE = 256 * 1024  # bytes: a question, those before it, and an answer, escaped
 MEDIA_TYPES: dict[CaseFormat, str] = {"ndjson": "application/x-ndjson", "yaml": "application/yaml"}
+SHAPES = {MEDIA_TYPES["ndjson"]: "string", MEDIA_TYPES["yaml"]: "array"}
 ACCEPTED: dict[str, CaseFormat] = {kind: name for name, kind in MEDIA_TYPES.items()}
 
 router = APIRouter(prefix="/v1/admin/sites/{site}", tags=["operations"])
@@ -25,7 +26,7 @@ router = APIRouter(prefix="/v1/admin/sites/{site}", tags=["operations"])
 @router.post(
     "/cases",
     response_class=Response,
-    responses={200: {"content": {kind: {"schema": {"type": "string"}} for kind in ACCEPTED}}},
+    responses={200: {"content": {kind: {"schema": {"type": shape}} for kind, shape in SHAPES.items()}}},
     openapi_extra=request_body(NewCase),
 )
 async def make_case(

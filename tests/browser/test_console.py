@@ -13,6 +13,7 @@ from gateway.console.words import LANGUAGES
 from gateway.fakes import FakePorts, Step
 from schemas.answer import Failed
 from schemas.query import Question
+from schemas.rebuild import RebuildOrder
 from tests.browser.test_accessibility import violations
 from tests.chromium import Browser
 from tests.console import CARD, FAILED, console_ports, fill, tried
@@ -56,6 +57,7 @@ def fakes(monkeypatch: pytest.MonkeyPatch) -> FakePorts:
 async def test_every_screen_in_every_dress(browser: Browser, url: str, fakes: FakePorts) -> None:
     """Signed in by keyboard; nothing to complain of, nothing wider than a phone; no console error but for a 4xx."""
     await fill(fakes)
+    await fakes.rebuilds.start("town", RebuildOrder.model_validate({"from": "changes"}))
     made = letter(1)
     fakes.letters.kept[made.letter.id] = made
     page = await browser.open(url + "/console/", width=1100, height=900)
@@ -85,6 +87,7 @@ async def _try_out(page: Page) -> None:
     """The question of the log in three columns, of which the second quotes and the third has failed."""
     await page.locator("button[value=more]").click()
     await page.locator("#strategy2").select_option("quote")
+    await page.locator("#index2").select_option("pagewire-town-000002")
     await page.locator("button[value=more]").click()
     await page.locator("#strategy3").select_option("react")
     await page.locator("button[value=ask]").click()
