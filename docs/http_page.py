@@ -188,6 +188,8 @@ def _example(told: Mapping[str, Any]) -> str:
         call.append(f"--data-binary @- <<'END'\n{text}\nEND")
     apart = " " if sum(map(len, call)) < WIDE else " \\\n  "
     shown = f"```sh\n{apart.join(call)}\n```\n"
+    if "file" in told:
+        return f"{shown}\n```\n{told['file']}```\n"
     if "answer" not in told:
         return shown + (f"\n```http\n{told['status']}\n```\n" if "status" in told else "")
     return f"{shown}\n```json\n{json.dumps(told['answer'], ensure_ascii=False, indent=2)}\n```\n"

@@ -28,6 +28,7 @@ from gateway.openai import completions
 from gateway.operators import (
     audit,
     audit_log,
+    cases,
     examples,
     gaps,
     letters,
@@ -47,7 +48,21 @@ from wiring.settings import Settings
 
 SAMPLE_SITE = "demo"
 API_VERSION = "1"
-OPERATORS = (questions, gaps, page_list, trials, letters, audit, rebuilds, examples, texts, key_routes, audit_log, ops)
+OPERATORS = (
+    questions,
+    gaps,
+    page_list,
+    trials,
+    cases,
+    letters,
+    audit,
+    rebuilds,
+    examples,
+    texts,
+    key_routes,
+    audit_log,
+    ops,
+)
 
 
 def create_app(settings: Settings, ports: Ports) -> FastAPI:
@@ -85,7 +100,9 @@ def create_app(settings: Settings, ports: Ports) -> FastAPI:
         rates=Rates(settings.visitor_rate),
         budgets=DailyBudgets({name: site.chat.daily_questions for name, site in settings.sites.items()}),
         gauges=StatusGauges(ports.status, ports.letters),
-        conversations=Conversations(ports.conversations, ports.answers, settings.history_messages, ports.now),
+        conversations=Conversations(
+            ports.conversations, ports.answers, settings.history_messages, ports.now, ports.titles
+        ),
         event_ids=EventIds(secret),
         pseudonyms=Pseudonyms(secret),
         sessions=Sessions(secret, keys),

@@ -16,6 +16,7 @@ from adapters.fake_outcomes import FakeOutcomes
 from gateway.fake_conversations import FakeConversations
 from gateway.ports import Acceptance, Change, Followed, Ports
 from pipelines.conversations.ask import BadPosition, UnknownAnswer
+from pipelines.conversations.titles import Titles
 from pipelines.operate.access_keys import AccessKeys, FiledKey
 from pipelines.operate.addresses import same_address
 from pipelines.operate.audit.index_diff import Kind
@@ -488,6 +489,7 @@ class FakePorts:
     indexed: FakeIndexedPages = field(default_factory=FakeIndexedPages)
     sites: Mapping[str, Site] = field(default_factory=lambda: {"town": Site()})
     now: Callable[[], datetime] = lambda: datetime.now(UTC)
+    titles: Titles | None = None
 
     @property
     def ports(self) -> Ports:
@@ -510,4 +512,5 @@ class FakePorts:
             gaps=GapReports(self.outcomes, FakeModels(), _grouped, self.now),
             notes=Notes(FakeLogSender(self.outcomes), self.outcomes, self.sites),
             now=self.now,
+            titles=self.titles,
         )

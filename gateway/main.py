@@ -18,6 +18,7 @@ from gateway.ports import Ports
 from pipelines.runtime.errors import PagewireError
 from wiring.clients import Clients
 from wiring.settings import Settings
+from wiring.titles import titles
 
 
 class PortTaken(PagewireError):
@@ -71,7 +72,11 @@ async def run_gateway(settings: Settings, on_ready: Callable[[str], None]) -> No
     with listen(settings.host, settings.port) as made:
         port = made.getsockname()[1]
         settings = settings.model_copy(update={"port": port})
-        async with Clients(settings) as clients, aclosing(RebuildRuns(clients)) as rebuilds:
+        async with (
+            Clients(settings) as clients,
+            aclosing(RebuildRuns(clients)) as rebuilds,
+            titles(settings) as writing,
+        ):
             ports = Ports(
                 intake=await clients.intake(),
                 receipts=await clients.receipts(waiting=True),
@@ -91,6 +96,7 @@ async def run_gateway(settings: Settings, on_ready: Callable[[str], None]) -> No
                 gaps=await clients.gaps(),
                 notes=await clients.notes(),
                 now=await clients.clock(),
+                titles=writing,
             )
             host = f"[{settings.host}]" if ":" in settings.host else settings.host
 

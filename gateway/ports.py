@@ -9,6 +9,7 @@ from typing import Protocol
 
 from pipelines.conversations.ask import Followed
 from pipelines.conversations.conversations import ConversationStore
+from pipelines.conversations.titles import Titles
 from pipelines.ingest.accept import Acceptance, Change
 from pipelines.operate.audit.report import AuditReport, RepairReport
 from pipelines.operate.audit_log import AuditLog
@@ -295,3 +296,4 @@ class Ports:
     gaps: Gaps
     notes: Notes
     now: Callable[[], datetime]  # the time that all gateways go by
+    titles: Titles | None = None  # None: no model writes any

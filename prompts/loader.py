@@ -23,6 +23,7 @@ import yaml
 from pydantic import BaseModel, ConfigDict, Field, RootModel, ValidationError
 
 HERE = Path(__file__).parent
+MAX_DEPTH = 8  # levels of lists and mappings in a prompt that is tried out; ours have three
 Role = Literal["system", "user", "assistant", "tool"]
 
 Model = TypeVar("Model", bound=BaseModel)
@@ -199,6 +200,28 @@ def load(name: str, overrides: Path | None = None) -> Prompt:
     return prompt
 
 
+def tried(text: str, own: Prompt) -> Prompt:
+    """A prompt in place of `own`, whose examples it keeps where it wants examples; held to what a site's file is.
+
+    It comes over HTTP: anchors, aliases, tags and deep nesting, by which a short text can keep YAML's reader busy for
+    hours or bring it down, are refused before it is read.
+
+    Raises:
+        PromptError: naming what is wrong with it.
+    """
+    path = Path(own.path.name)
+    _plain(path, text)
+    prompt, examples = _checked(path, _loaded(path, text))
+    _compare(path, "variable", set(prompt.variables), set(own.variables))
+    return replace(prompt, examples=own.examples if examples else {})
+
+
+def written(name: str, overrides: Path | None = None) -> str:
+    """The text of the prompt `name`, the site's own or ours. Raises: PromptError."""
+    theirs = overrides / f"{name}.yaml" if overrides else None
+    return _text(theirs if theirs is not None and theirs.is_file() else HERE / f"{name}.yaml")
+
+
 def sentences(name: str, overrides: Path | None = None) -> dict[str, dict[str, str]]:
     """Sentences by name and language, those of the site's folder before ours.
 
@@ -246,7 +269,12 @@ def _ours(name: str) -> Prompt:
 
 
 def _read(path: Path, examples: Path, name: str) -> Prompt:
-    documents = _documents(path)
+    prompt, wanted = _checked(path, _documents(path))
+    return replace(prompt, examples=_examples(examples, name, set(prompt.variables)) if wanted else {})
+
+
+def _checked(path: Path, documents: Sequence[Any]) -> tuple[Prompt, bool]:
+    """The prompt, without examples, and whether it wants some."""
     if len(documents) != 2:
         raise PromptError(f"{path}: must have front matter, a line `---`, and the segments")
     front = _parse(path, _FrontMatter, documents[0])
@@ -257,8 +285,21 @@ def _read(path: Path, examples: Path, name: str) -> Prompt:
     _compare(path, "variable", set(front.variables), _used(s.content for s in segments))
     if unknown := {s.when for s in segments if s.when} - set(front.variables):
         raise PromptError(f"{path}: `when` names an unknown variable: {_names(unknown)}")
-    found = _examples(examples, name, set(front.variables)) if front.examples else {}
-    return Prompt(path, front.id, front.version, front.variables, body.system, body.user, found)
+    return Prompt(path, front.id, front.version, front.variables, body.system, body.user, {}), front.examples
+
+
+def _plain(path: Path, text: str) -> None:
+    """Raises: PromptError: it has what no prompt needs."""
+    depth = 0
+    try:
+        for event in yaml.parse(text, yaml.SafeLoader):
+            if isinstance(event, yaml.NodeEvent) and (event.anchor or getattr(event, "tag", None)):
+                raise PromptError(f"{path}: anchors, aliases and tags cannot be tried")
+            depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
+            if depth > MAX_DEPTH:
+                raise PromptError(f"{path}: more than {MAX_DEPTH} levels")
+    except yaml.YAMLError as err:
+        raise PromptError(f"{path}: cannot be read: {err}") from err
 
 
 def _examples(folder: Path, name: str, variables: set[str]) -> dict[str, tuple[Example, ...]]:
@@ -276,9 +317,20 @@ def _examples(folder: Path, name: str, variables: set[str]) -> dict[str, tuple[E
 
 
 def _documents(path: Path) -> list[Any]:
+    return _loaded(path, _text(path))
+
+
+def _text(path: Path) -> str:
     try:
-        return list(yaml.load_all(path.read_text(encoding="utf-8"), UniqueKeys))
-    except (OSError, UnicodeDecodeError, yaml.YAMLError) as err:
+        return path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as err:
+        raise PromptError(f"{path}: cannot be read: {err}") from err
+
+
+def _loaded(path: Path, text: str) -> list[Any]:
+    try:
+        return list(yaml.load_all(text, UniqueKeys))
+    except (yaml.YAMLError, ValueError) as err:  # ValueError: what looks like a date or a number, and is none
         raise PromptError(f"{path}: cannot be read: {err}") from err
 
 

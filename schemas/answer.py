@@ -96,6 +96,9 @@ class TrialFindings(Wire):
     prompt: tuple[PromptMessage, ...] = Field(
         default=(), description="From which the model wrote the answer, with the sources as it saw them."
     )
+    index: str | None = Field(
+        default=None, description="The index that was searched, where one was named; null: the live one."
+    )
 
 
 class Answered(Wire):

@@ -13,6 +13,7 @@ from schemas.page import FieldName
 
 MAX_QUESTION = 4_000  # characters; longer is refused at the edge with a clear answer
 MAX_HISTORY = 3_000 * 4  # characters of what was said before: 3,000 tokens, at about four characters a token
+MAX_PROMPT = 20_000  # characters of a prompt that is tried out: five times ours, and little beside a message's sources
 
 RequestId = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_-]{8,64}$")]
 SearchMode = Literal["semantic", "keyword", "courtesy"]  # courtesy: nothing is searched
@@ -54,6 +55,12 @@ class Trial(Wire):
     model: str | None = Field(default=None, description="Asked by the steps of the answer.")
     temperature: float | None = Field(default=None, description="Of the same steps.")
     examples: int | None = Field(default=None, ge=0, description="Worked answers in the prompt, at most.")
+    index: str | None = Field(
+        default=None, description="Name of the site's index that is searched; null: the live one."
+    )
+    prompt: str | None = Field(
+        default=None, max_length=MAX_PROMPT, description="Takes the place of what the site's `answer.yaml` says."
+    )
 
 
 class Question(Message):
@@ -214,4 +221,7 @@ class Retrieved(Message):
     parts: tuple[Part, ...] = Field(default=(), description="Of a question that asks two things, each by itself.")
     tables: tuple[Table, ...] = Field(default=(), description="Those whose rows may be quoted, if not too long.")
     vector: QuestionVector | None = Field(default=None, description="Null where its outcome is not logged.")
+    index: str | None = Field(
+        default=None, description="Name of the index that was searched because a trial wants it; null: the live one."
+    )
     timings_ms: dict[str, float] = Field(default_factory=dict)

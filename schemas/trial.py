@@ -10,7 +10,7 @@ from schemas.answer import TrialFindings
 from schemas.base import GivenLang, Lang, SiteId, Wire
 from schemas.http import ChatResponse
 from schemas.page import Group
-from schemas.query import MAX_QUESTION, Turn
+from schemas.query import MAX_PROMPT, MAX_QUESTION, Turn
 
 MAX_TRIALS = 3  # at once: as many as stand side by side on a screen
 MAX_EXAMPLES = 8  # worked answers in a prompt; twice as many as questions of visitors get
@@ -18,6 +18,7 @@ MAX_TURNS = 10  # of what was said before
 
 # The strategies of pipelines.runtime.settings, and to do without the model.
 TrialStrategy = Literal["quote", "plain", "retrieval-gate", "self-ask", "react", "chain-of-thought", "tools"]
+IndexChoice = Annotated[str, StringConstraints(pattern=r"^[a-z0-9][a-z0-9-]{0,99}$")]
 # A tenth is as fine as anybody hears, and each temperature has a connection of its own in the workers.
 Temperature = Annotated[float, Field(ge=0, le=2), AfterValidator(lambda value: round(value, 1))]
 
@@ -43,6 +44,17 @@ class TrialSettings(Wire):
     temperature: Temperature | None = Field(default=None, description="Of the same steps, in tenths.")
     examples: int | None = Field(
         default=None, ge=0, le=MAX_EXAMPLES, description="Worked answers in the prompt, at most."
+    )
+    index: IndexChoice | None = Field(
+        default=None,
+        description="What is searched: `live`, which is the default, `candidate`, the newest rebuilt index that was "
+        "verified and is not live yet, or the name of one of the site's indexes.",
+    )
+    prompt: str | None = Field(
+        default=None,
+        min_length=1,
+        max_length=MAX_PROMPT,
+        description="Instead of the answer's prompt: the text of a file as a site has it in its folder of prompts.",
     )
 
 

@@ -352,7 +352,11 @@ def tried(question: Question) -> list[Step]:
     )
     outcome = OUTCOMES[CARD]
     findings = TrialFindings(
-        became="page" if quotes else "answered", gate=outcome.gate, sure=outcome.sure, prompt=() if quotes else prompt
+        became="page" if quotes else "answered",
+        gate=outcome.gate,
+        sure=outcome.sure,
+        prompt=() if quotes else prompt,
+        index=question.trial.index if question.trial is not None else None,
     )
     return [
         QuestionRephrased(question="What does a library card of the library cost?", mode="semantic"),

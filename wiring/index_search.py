@@ -1,22 +1,30 @@
-"""The search of visitors, on one index and with its model, whether it is live or not."""
+"""The search of visitors, on one index and with its model, whether it is live or not: for gates, and for trials."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Protocol
 
 from elasticsearch import AsyncElasticsearch
 
+from adapters.elastic.bundle import Elastic
 from adapters.elastic.search import Pinned, SiteSearch
-from adapters.embedders.registry import Models
 from pipelines.evaluate.quality_gate import DEPTH, Ask, FoundPage
+from pipelines.query.ports import IndexNotTried
 from pipelines.query.rephrase.rewrite import search_mode
-from pipelines.query.retrieve.ports import SearchEmbedder
+from pipelines.query.retrieve.ports import SearchEmbedder, SearchEmbedders, SearchIndex
 from pipelines.query.retrieve.search import Searcher
-from pipelines.runtime.errors import SettingsError
-from pipelines.runtime.indexes import IndexInfo
+from pipelines.runtime.errors import Permanent, SettingsError
+from pipelines.runtime.indexes import IndexInfo, IndexUnfit
 from wiring.settings import Settings
 
 HITS = 5 * DEPTH  # chunks, so that there are ten pages among them
+
+
+class NamedModels(Protocol):
+    """Loads models by what indexes call them (adapters.embedders.registry.Models)."""
+
+    async def by_name(self, spec: str) -> SearchEmbedder: ...
 
 
 class _OneModel:
@@ -27,12 +35,9 @@ class _OneModel:
         return self._model
 
 
-async def pinned(info: IndexInfo, es: AsyncElasticsearch, models: Models, settings: Settings) -> Ask:
+async def pinned(info: IndexInfo, es: AsyncElasticsearch, models: NamedModels, settings: Settings) -> Ask:
     """Raises: SettingsError: the model of the index is not the one that is there. Permanent, Retryable: no model."""
-    model = await models.by_name(info.embedder)
-    if model.fingerprint != info.model:
-        raise SettingsError(f"index {info.name} is of {info.model}, but {info.embedder} is {model.fingerprint} here")
-    searcher = Searcher(SiteSearch(es, Pinned(info)), _OneModel(model), settings)
+    searcher = Searcher(SiteSearch(es, Pinned(info)), await _model_of(info, models), settings)
 
     async def ask(question: str) -> Sequence[FoundPage]:
         keyword = search_mode(question, settings.short_question_words) == "keyword"
@@ -40,3 +45,30 @@ async def pinned(info: IndexInfo, es: AsyncElasticsearch, models: Models, settin
         return [FoundPage(hit.page_id, hit.lang) for hit in hits]
 
     return ask
+
+
+class SiteIndexes:
+    """All indexes of a site, to try one that is not live (pipelines.query.retrieve.ports.OtherIndexes)."""
+
+    def __init__(self, elastic: Elastic, models: NamedModels) -> None:
+        self._elastic = elastic
+        self._models = models
+
+    async def of(self, site: str, name: str) -> tuple[SearchIndex, SearchEmbedders]:
+        """Raises: IndexNotTried, Retryable."""
+        try:
+            known = {info.name: info for info in await self._elastic.indexes.generations(site)}
+            if name not in known:
+                raise IndexNotTried(f"site {site} has no index {name} any more")
+            model = await _model_of(known[name], self._models)
+        except (IndexUnfit, Permanent) as err:
+            raise err if isinstance(err, IndexNotTried) else IndexNotTried(str(err)) from err
+        return SiteSearch(self._elastic.es, Pinned(known[name])), model
+
+
+async def _model_of(info: IndexInfo, models: NamedModels) -> _OneModel:
+    """Raises: SettingsError: another one than the index is of. Permanent, Retryable: none."""
+    model = await models.by_name(info.embedder)
+    if model.fingerprint != info.model:
+        raise SettingsError(f"index {info.name} is of {info.model}, but {info.embedder} is {model.fingerprint} here")
+    return _OneModel(model)

@@ -37,6 +37,7 @@ from pipelines.query.translate import Translator
 from pipelines.runtime.stage import Stage
 from prompts.loader import load
 from schemas.topics import ANSWERS, OUTCOMES, REPHRASED, REQUESTS, RETRIEVED, STOPS, VERDICTS
+from wiring.index_search import SiteIndexes
 from wiring.judging import judges, judging
 from wiring.rehearsal import rehearse_searches, rehearse_words
 from wiring.settings import Settings
@@ -86,7 +87,7 @@ def rephrase_stage(settings: Settings, elastic: Elastic, models: Models, spendin
 def retrieve_stage(settings: Settings, elastic: Elastic, models: Models) -> Stage:
     log, site_prompts = LogReader(settings, ANSWERS), SitePrompts.of_settings(settings)
     outcomes = Outcomes(settings)
-    searcher = Searcher(elastic.search, models, settings)
+    searcher = Searcher(elastic.search, models, settings, SiteIndexes(elastic, models))
     reranker = make_reranker(settings.reranker, settings.nice)
     writes = settings.llm_model is not None
     handler = retrieve_handler(settings, searcher, elastic.search, reranker, writes=writes)
@@ -119,7 +120,8 @@ def answer_stage(settings: Settings, elastic: Elastic, models: Models, spending:
     stop_log = LogReader(settings, STOPS)
     stops = Stops(stop_log, partial(LogTail, settings, STOPS))
     chat = chat_models(settings, spending)
-    finder = PageFinder(Searcher(elastic.search, models, settings), elastic.search, settings)
+    searcher = Searcher(elastic.search, models, settings, SiteIndexes(elastic, models))
+    finder = PageFinder(searcher, elastic.search, settings)
     reranker = make_reranker(settings.reranker, settings.nice) if "reranker" in judging(settings) else None
     means = (
         StrategyContext(chat, site_prompts, finder, judges(settings, chat, reranker, site_prompts)) if chat else None

@@ -55,6 +55,11 @@ class ChatSettings(SettingsGroup):
         description="Whether visitors may open how an answer came about: what was searched for, how many passages were "
         "read, who wrote it. Never what a model was told.",
     )
+    titles: bool = Field(
+        default=True,
+        description="Whether the model, where there is one, gives visitors' conversations their titles. Without, a "
+        "conversation is called by its first question.",
+    )
 
 
 class SiteSettings(ConnectedSite):

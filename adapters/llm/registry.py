@@ -20,7 +20,7 @@ from pipelines.runtime.settings import ROOMY, StepName, StepSettings
 from prompts.loader import ChatMessage
 from schemas.answer import Usage
 
-SMALL: frozenset[StepName] = frozenset({"rephrase", "translate"})  # steps for `llm_small_model`
+SMALL: frozenset[StepName] = frozenset({"rephrase", "translate", "title"})  # steps for `llm_small_model`
 
 
 class _Parameters(NamedTuple):

@@ -98,7 +98,10 @@ async def ask(edge: Edge, request: Request, caller: Caller, question: Question) 
     """Ask a question that its conversation has kept: the response, streamed or whole."""
     deadline = asyncio.get_running_loop().time() + edge.settings.question_timeout
     owner = owner_of(caller, question.site)
-    events = Patient(edge.conversations.follow(owner, question, edge.ports.answers.ask(edge.logged(question))))
+    # Programs have no list of conversations to find theirs in, and pay for what they ask.
+    titled = caller.visitor is not None and edge.settings.site(question.site).chat.titles
+    asked = edge.ports.answers.ask(edge.logged(question))
+    events = Patient(edge.conversations.follow(owner, question, asked, titled=titled))
     steps = steps_for(caller, edge.settings, question.site)
     if not wants_stream(", ".join(request.headers.getlist("accept"))):
         answer = await whole(events, question, deadline)

@@ -12,6 +12,7 @@ from fastapi.responses import RedirectResponse
 
 from gateway.console import (
     audit_log,
+    cases,
     examples,
     gaps,
     indexes,
@@ -35,6 +36,7 @@ SCREENS = (
     gaps,
     page,
     playground,
+    cases,
     examples,
     texts,
     indexes,

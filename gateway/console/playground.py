@@ -7,6 +7,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -15,24 +16,30 @@ from functools import cached_property
 from typing import Annotated, Any, get_args
 from urllib.parse import urlencode
 
+import structlog
 from fastapi import APIRouter, Query, Response
 from fastapi.responses import RedirectResponse
 from pydantic import ValidationError
 
+from gateway.console.cases import expected, pages_of
 from gateway.console.examples import form_page
 from gateway.console.view import ConsoleRoute, Editor, View, form_of
 from gateway.edge.problems import Problem, invalid
 from gateway.operators.trials import compared, models
+from pipelines.runtime.errors import Retryable
+from prompts.loader import written
 from schemas.answer import Citation
 from schemas.example import MAX_SOURCE, MAX_SOURCES, NewExample, WorkedExample
-from schemas.query import Source
+from schemas.query import MAX_PROMPT, Source
 from schemas.trial import MAX_EXAMPLES, MAX_TRIALS, TrialOrder, TrialReport, TrialResult, TrialStrategy
+
+log = structlog.get_logger(__name__)
 
 LETTERS = "ABC"
 STRATEGIES = get_args(TrialStrategy)
 # What can be set in a column: as fields of the form they have its number behind their name.
-FIELDS = ("strategy", "lang", "groups", "model", "temperature", "examples", "before", "answered")
-MAX_FORM = 512 * 1024  # bytes: a question, and for each column one before it with its answer
+FIELDS = ("strategy", "lang", "groups", "index", "model", "temperature", "examples", "prompt", "before", "answered")
+MAX_FORM = 1024 * 1024  # bytes: a question, and for each column one before it with its answer, and a prompt
 MAX_EXAMPLE_FORM = 256 * 1024  # bytes
 
 router = APIRouter(prefix="/console", include_in_schema=False, route_class=ConsoleRoute)
@@ -51,31 +58,34 @@ async def show_form(
         if found is None:
             raise Problem(404, "unknown-question", f"the log of site {view.site} has no question {again}")
         question, column = found.outcome.question or "", column | {"lang": found.outcome.lang}
-    return _page(view, question, [column], kept=kept)
+    return await _page(view, question, [column], kept=kept)
 
 
 @router.post("/playground")
 async def try_out(view: Editor) -> Response:
-    """Ask, or show the form with a column more or less."""
+    """Ask, or show the form with a column more or less, or with the site's prompt in them to begin with."""
     assert view.caller is not None
     form = _lines(await form_of(view, limit=MAX_FORM))
     question, columns = form.get("question", ""), _columns(form)
     match form.get("do"):
         case "more":
-            return _page(view, question, [*columns, columns[-1]][:MAX_TRIALS])
+            return await _page(view, question, [*columns, columns[-1]][:MAX_TRIALS])
         case "fewer":
-            return _page(view, question, columns[:-1] or columns)
+            return await _page(view, question, columns[:-1] or columns)
+        case "prompt":
+            own = await asyncio.to_thread(written, "answer", view.edge.settings.site(view.site).prompts)
+            return await _page(view, question, [each | {"prompt": each["prompt"] or own} for each in columns])
     try:
         order = TrialOrder.model_validate({"question": question, "trials": [_settings(each, view) for each in columns]})
     except ValidationError as err:
         # Where columns are wrong, they are told to be too few as well.
         wrong = [_place(each["loc"]) for each in err.errors() if each["loc"] != ("trials",)]
-        return _page(view, question, columns, 422, wrong=tuple(dict.fromkeys(wrong)))
+        return await _page(view, question, columns, 422, wrong=tuple(dict.fromkeys(wrong)))
     try:
         report = await compared(view.edge, view.request, view.caller, view.site, order)
     except Problem as problem:  # what was typed is not lost
-        return _page(view, question, columns, problem.status, refused=problem.detail)
-    return _page(view, question, columns, report=report)
+        return await _page(view, question, columns, problem.status, refused=problem.detail)
+    return await _page(view, question, columns, report=report)
 
 
 @router.post("/playground/example")
@@ -121,6 +131,17 @@ class Column:
         """The parts that are not as in the first column."""
         mine, others = _told(self.result), _told(self.first)
         return frozenset(name for name in mine.keys() & others.keys() if mine[name] != others[name])
+
+    @property
+    def pages(self) -> list[tuple[str, str, str, bool]]:
+        """Id, title, language and whether it is cited, of the pages of its sources, the cited ones first."""
+        answer = self.result.answer
+        return pages_of(answer.sources if answer else ())
+
+    @property
+    def expect(self) -> str:
+        """What a case of an evaluation would expect, if this is right."""
+        return expected(self.result.findings.became if self.result.findings else "answered")
 
     @cached_property
     def example(self) -> WouldBe | None:
@@ -211,7 +232,7 @@ def _columns(form: Mapping[str, str]) -> list[dict[str, str]]:
 def _settings(column: Mapping[str, str], view: View) -> dict[str, Any]:
     """A column as TrialSettings want it. An answer to nothing is no history: it is refused as one."""
     assert view.caller is not None
-    names = ("strategy", "lang", "model", "temperature", "examples")
+    names = ("strategy", "lang", "index", "model", "temperature", "examples", "prompt")
     given: dict[str, Any] = {name: column[name] for name in names if column[name]}
     if view.caller.groups:
         given["groups"] = [group.strip() for group in column["groups"].split(",") if group.strip()]
@@ -230,7 +251,17 @@ def _place(loc: tuple[int | str, ...]) -> tuple[str, str]:
     return "", str(loc[0])
 
 
-def _page(
+async def _others(view: View) -> dict[str, str]:
+    """The site's indexes that are not live, the newest first, with their states; none where nobody can tell."""
+    try:
+        generations = (await view.edge.ports.rebuilds.list(view.site)).generations
+    except Retryable as err:
+        log.warning("the indexes of a site cannot be listed", site=view.site, error=str(err))
+        return {}
+    return {each.index: each.state for each in reversed(generations) if each.state != "live"}
+
+
+async def _page(
     view: View,
     question: str,
     columns: list[dict[str, str]],
@@ -257,8 +288,10 @@ def _page(
         strategy=site.strategy,
         languages_of_site=dict.fromkeys([*site.languages, *(each["lang"] for each in columns if each["lang"])]),
         models=models(view.edge.settings, view.site),
+        indexes=await _others(view),
         groups=view.caller.groups,
         seconds=view.number(view.edge.settings.question_timeout),
         most=MAX_TRIALS,
         most_examples=MAX_EXAMPLES,
+        most_of_prompt=MAX_PROMPT,
     )

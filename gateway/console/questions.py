@@ -7,6 +7,7 @@ from typing import Annotated, get_args
 from fastapi import APIRouter, Path, Query, Response
 from pydantic import ValidationError
 
+from gateway.console.cases import expected, pages_of
 from gateway.console.days import day_of, midnight
 from gateway.console.view import ConsoleRoute, OnSite
 from gateway.edge.problems import Problem
@@ -90,4 +91,7 @@ async def show_question(view: OnSite, request_id: Annotated[RequestId, Path()]) 
     found = await view.edge.ports.questions.get(view.site, request_id)
     if found is None:
         raise Problem(404, "unknown-question", f"the log of site {view.site} has no question {request_id}")
-    return view.page("question.html", found=found, outcome=found.outcome)
+    outcome = found.outcome
+    return view.page(
+        "question.html", found=found, outcome=outcome, pages=pages_of(outcome.hits), expect=expected(outcome.became)
+    )

@@ -13,6 +13,7 @@ from gateway.edge.problems import ProblemDocument
 from pipelines.operate.audit.report import RepairOrder
 from schemas.access_key import NewKey
 from schemas.answer import AnswerEvent
+from schemas.case import NewCase
 from schemas.completion import CompletionChunk, CompletionRequest
 from schemas.conversation import FeedbackOrder, Rename
 from schemas.example import NewExample
@@ -36,6 +37,7 @@ HAND_READ: tuple[type[BaseModel], ...] = (
     Redrive,
     RepairOrder,
     RebuildOrder,
+    NewCase,
     NewExample,
     NewKey,
     TrialOrder,

@@ -10,7 +10,7 @@ no count and no report of gaps needs to leave them out.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Iterable, Mapping
 from contextlib import aclosing
 from dataclasses import dataclass
 from time import perf_counter
@@ -28,6 +28,7 @@ from gateway.edge.openapi import request_body
 from gateway.edge.problems import Problem, problem_of
 from gateway.ports import Followed
 from pipelines.runtime.errors import PagewireError
+from prompts.loader import PromptError, load, tried
 from schemas.answer import Answered, Token, TrialFindings
 from schemas.query import Question, Trial
 from schemas.trial import TrialError, TrialOrder, TrialReport, TrialResult, TrialSettings
@@ -35,7 +36,9 @@ from wiring.settings import Settings
 
 log = structlog.get_logger(__name__)
 
-BODY_LIMIT = 2 * 1024 * 1024  # bytes, as of a question of a visitor; here its history comes along
+BODY_LIMIT = 2 * 1024 * 1024  # bytes, as of a question of a visitor; here its history and prompts come along
+MAX_DETAIL = 1_000  # characters of what is said of a prompt
+LIVE, CANDIDATE = "live", "candidate"
 
 router = APIRouter(prefix="/v1/admin/sites/{site}", tags=["operations"])
 
@@ -56,11 +59,13 @@ async def compared(edge: Edge, request: Request, caller: Caller, site: str, orde
     """Ask them all.
 
     Raises:
-        Problem: 403: the chat is off, or groups that the caller has not; 422: a model that is not configured. Nothing
-            was asked.
+        Problem: 403: the chat is off, or groups that the caller has not; 404: no such index; 422: a model that is not
+            configured, or a prompt that is none. Nothing was asked.
+        Retryable: which indexes there are cannot be looked up.
     """
     edge.admit(site, request, caller)
-    questions = [_question(edge, caller, site, order.question, each) for each in order.trials]
+    indexes = await _indexes(edge, site, order.trials)
+    questions = [_question(edge, caller, site, order.question, each, indexes) for each in order.trials]
     asked = zip(questions, order.trials, strict=True)
     log.info("a question is tried out", site=site, key=caller.name, trials=len(questions))
     results = await asyncio.gather(*(_tried(edge, question, settings) for question, settings in asked))
@@ -76,14 +81,47 @@ def models(settings: Settings, site: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(name for name in named if name is not None))
 
 
-def _question(edge: Edge, caller: Caller, site: str, text: str, wanted: TrialSettings) -> Question:
+async def _indexes(edge: Edge, site: str, trials: Iterable[TrialSettings]) -> Mapping[str | None, str | None]:
+    """What each index that trials name is called; None: the live one, whichever that is. Raises: Problem: 404."""
+    names: dict[str | None, str | None] = {None: None, LIVE: None}
+    wanted = dict.fromkeys(each.index for each in trials if each.index not in names)
+    if not wanted:
+        return names
+    generations = (await edge.ports.rebuilds.list(site)).generations
+    names |= {each.index: None if each.state == "live" else each.index for each in generations}
+    verified = [each.index for each in generations if each.state == "verified"]
+    if verified:
+        names[CANDIDATE] = verified[-1]
+    elif CANDIDATE in wanted:
+        raise Problem(404, "no-such-index", f"site {site} has no candidate: no rebuilt index was verified since")
+    if missing := [name for name in wanted if name not in names]:
+        there = ", ".join(each.index for each in generations) or "(none)"
+        raise Problem(404, "no-such-index", f"site {site} has no index {missing[0]}; there are: {there}")
+    return names
+
+
+def _question(
+    edge: Edge, caller: Caller, site: str, text: str, wanted: TrialSettings, indexes: Mapping[str | None, str | None]
+) -> Question:
     if wanted.groups is not None and not set(wanted.groups) <= set(caller.groups):
         raise Problem(403, "forbidden", "groups: only those of the key can be tried out")
     known = models(edge.settings, site)
     if wanted.model is not None and wanted.model not in known:
         raise Problem(422, "invalid", f"model: none of those that pagewire.yaml names: {', '.join(known) or '(none)'}")
+    if wanted.prompt is not None:
+        if not known:
+            raise Problem(422, "invalid", "prompt: no model is configured that would read it")
+        try:
+            tried(wanted.prompt, load("answer"))
+        except PromptError as err:
+            raise Problem(422, "invalid", f"prompt: {err}"[:MAX_DETAIL]) from None
     trial = Trial(
-        strategy=wanted.strategy, model=wanted.model, temperature=wanted.temperature, examples=wanted.examples
+        strategy=wanted.strategy,
+        model=wanted.model,
+        temperature=wanted.temperature,
+        examples=wanted.examples,
+        index=indexes[wanted.index],
+        prompt=wanted.prompt,
     )
     groups = caller.groups if wanted.groups is None else wanted.groups
     question = new_question(edge, caller, site, text, wanted.lang)
@@ -127,6 +165,9 @@ async def _tried(edge: Edge, question: Question, settings: TrialSettings) -> Tri
     except Exception:
         log.exception("a trial broke off")
         error = TrialError(code="internal", message=message("internal", question.lang))
+    if answer and question.trial and (seen.findings and seen.findings.index) != question.trial.index:
+        answer = None
+        error = TrialError(code="index-not-tried", message="a worker of an earlier version searched the live index")
     return TrialResult(
         settings=settings,
         lang=question.lang,

@@ -11,7 +11,7 @@ an id that came into other hands leads nowhere.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import aclosing, suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
@@ -21,6 +21,7 @@ from typing import Protocol
 import structlog
 
 from pipelines.conversations.ask import BadPosition, Followed, UnknownAnswer
+from pipelines.conversations.titles import Titles
 from pipelines.conversations.turns import (
     ConversationOwner,
     Outcome,
@@ -36,6 +37,8 @@ from pipelines.conversations.turns import (
     readable,
     shown,
     taken_back,
+    untitled,
+    wants_title,
 )
 from pipelines.runtime.errors import Permanent, Retryable
 from schemas.answer import Accepted, Failed
@@ -130,7 +133,12 @@ class Recorded(Protocol):
 
 
 class Conversations:
-    """One per process. `messages`: how many of a conversation the stages keep in mind."""
+    """One per process.
+
+    Args:
+        messages: how many of a conversation the stages keep in mind.
+        titles: writes titles; none where there is no model.
+    """
 
     def __init__(
         self,
@@ -138,7 +146,9 @@ class Conversations:
         answers: Recorded,
         messages: int,
         clock: Callable[[], datetime] = lambda: datetime.now(UTC),
+        titles: Titles | None = None,
     ) -> None:
+        self._titles = titles
         self._store = store
         self._answers = answers
         self._messages = messages
@@ -186,11 +196,19 @@ class Conversations:
         raise ConversationChanged("the conversation is written by others all the time; try again")
 
     async def follow(
-        self, owner: ConversationOwner, question: Question, events: AsyncGenerator[Followed, None]
+        self,
+        owner: ConversationOwner,
+        question: Question,
+        events: AsyncGenerator[Followed, None],
+        *,
+        titled: bool = False,
     ) -> AsyncGenerator[Followed, None]:
         """The events; when the answer's end comes by, it is kept before it is handed on.
 
         A question that the log did not take is taken back: nobody will answer it.
+
+        Args:
+            titled: whether a conversation that has just begun gets a title, in the background.
         """
         outcome, heard = Outcome(), False
         async with aclosing(events):
@@ -199,7 +217,9 @@ class Conversations:
                     heard = True
                     before, outcome = outcome, outcome.after(followed.event.event)
                     if outcome.end is not None and outcome.end is not before.end:
-                        await self._note(owner, question, partial(completed, outcome=outcome))
+                        kept = await self._note(owner, question, partial(completed, outcome=outcome))
+                        if titled and kept is not None and not outcome.courteous:
+                            self._entitle(owner, kept, question.request_id)
                     yield followed
             except Retryable:
                 if not heard:
@@ -208,15 +228,29 @@ class Conversations:
 
     async def _note(
         self, owner: ConversationOwner, question: Question, change: Callable[[Conversation, str], Conversation]
-    ) -> None:
+    ) -> Conversation | None:
         """Change the question's turn, if it is kept and can be: the log knows as well."""
         try:
             async with asyncio.timeout(NOTE_TIMEOUT):
-                await self._change(owner, question.conversation_id, lambda it: change(it, question.request_id))
+                return await self._change(owner, question.conversation_id, lambda it: change(it, question.request_id))
         except UnknownConversation:
             pass  # never kept, or deleted meanwhile
         except (Retryable, TimeoutError) as err:
             log.warning("an answer is kept later, from the log", error=str(err))
+        return None
+
+    def _entitle(self, owner: ConversationOwner, conversation: Conversation, request_id: str) -> None:
+        turn = wants_title(conversation, request_id)
+        if self._titles is None or turn is None:
+            return
+
+        def keep(title: str) -> Awaitable[Conversation]:
+            def named(now: Conversation) -> Conversation:
+                return now.model_copy(update={"title": title}) if untitled(now) else now
+
+            return self._change(owner, conversation.conversation_id, named)
+
+        self._titles.begin(conversation.site, turn, keep)
 
     async def get(self, owner: ConversationOwner, conversation_id: str) -> ConversationDetail:
         """Raises: UnknownConversation, Retryable."""

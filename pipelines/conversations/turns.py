@@ -22,6 +22,7 @@ from text.sentences import cut
 
 KEPT_TURNS = 100  # of a conversation; the oldest fall off
 TITLE_CHARS = 80  # of the first question
+TITLED_WITHIN = 3  # turns, after whose answers a title is looked for until there is one
 CITED_PAGES = 3  # of an answer, that a further question may be about
 
 
@@ -42,6 +43,11 @@ class Outcome:
     grade: int | None = None
     end: Answered | Failed | None = None
 
+    @property
+    def courteous(self) -> bool:
+        """Whether nothing was asked of the website."""
+        return isinstance(self.end, Answered) and self.end.strategy == "courtesy"
+
     def after(self, event: Event) -> Outcome:
         match event:
             case QuestionRephrased(question=question):
@@ -59,11 +65,32 @@ def begun(owner: ConversationOwner, question: Question, position: str) -> Conver
         conversation_id=question.conversation_id,
         site=owner.site,
         owner=owner.name,
-        title=" ".join(question.question.split())[:TITLE_CHARS],
+        title=first_title(question.question),
         created_at=question.asked_at,
         updated_at=question.asked_at,
         turns=(asked_turn(question, position),),
     )
+
+
+def first_title(question: str) -> str:
+    """What a conversation is called by its first question."""
+    return " ".join(question.split())[:TITLE_CHARS]
+
+
+def untitled(conversation: Conversation) -> bool:
+    """Whether nobody has given it another title than its first question."""
+    return conversation.title == first_title(conversation.turns[0].question)
+
+
+def wants_title(conversation: Conversation, request_id: str) -> StoredTurn | None:
+    """The turn of this request, if a title is wanted and can be made from it.
+
+    Looked for at the first answer, and where that was of no use ("Hello", or a model that was away) at the next two.
+    """
+    if len(conversation.turns) > TITLED_WITHIN or not untitled(conversation):
+        return None
+    turn = next((turn for turn in conversation.turns if turn.request_id == request_id), None)
+    return turn if turn is not None and turn.state == "answered" and turn.answer else None
 
 
 def continued(

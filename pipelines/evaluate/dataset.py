@@ -180,6 +180,20 @@ def dumped(dataset: Dataset, suffix: str) -> str:
     raise BadDataset(f"{suffix or 'no suffix'}: a dataset is written as {', '.join(YAML + NDJSON)}")
 
 
+def appendable(case: Case, suffix: str) -> str:
+    """A case as it is put at the end of a dataset's file: a line of NDJSON, or an entry of the list that YAML has.
+
+    Raises:
+        BadDataset: no suffix of either.
+    """
+    entry = case.model_dump(mode="json", exclude_defaults=True)
+    if suffix in NDJSON:
+        return json.dumps(entry, ensure_ascii=False) + "\n"
+    if suffix in YAML:
+        return yaml.safe_dump([entry], allow_unicode=True, sort_keys=False, width=120)
+    raise BadDataset(f"{suffix or 'no suffix'}: a case is written as {', '.join(YAML + NDJSON)}")
+
+
 def _is_head(entry: Any) -> bool:
     return isinstance(entry, dict) and "question" not in entry and ("cases" in entry or "name" in entry)
 

@@ -1,4 +1,4 @@
-"""What the query stages need of models, and how those fail; adapters and fakes both fit."""
+"""What the query stages need of models, and how those and trials fail; adapters and fakes both fit."""
 
 from __future__ import annotations
 
@@ -110,6 +110,18 @@ class QuestionSpent(TokensSpent):
 
 class NoToolCalls(BadRequest):
     """The model cannot call tools. Without `tools` it may answer."""
+
+
+class IndexNotTried(Permanent):
+    """A trial names an index that cannot be searched; only whoever tries it out is told."""
+
+    code = "index-not-tried"
+
+
+class PromptNotTried(Permanent):
+    """A trial's prompt does not fit this worker, which is of another version than the gateway that took it."""
+
+    code = "prompt-not-tried"
 
 
 @dataclass(frozen=True)

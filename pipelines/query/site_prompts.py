@@ -16,7 +16,19 @@ from pipelines.runtime.settings import SitesSettings
 from prompts.loader import Prompt, PromptError, load
 from prompts.phrases import Phrases
 
-PROMPTS = ("answer", "courtesy", "decide", "judge", "react", "rephrase", "self-ask", "think", "tools", "translate")
+PROMPTS = (
+    "answer",
+    "courtesy",
+    "decide",
+    "judge",
+    "react",
+    "rephrase",
+    "self-ask",
+    "think",
+    "title",
+    "tools",
+    "translate",
+)
 SENTENCES = ("canned", "errors")
 
 

@@ -18,7 +18,7 @@ from schemas.base import Lang, SiteId
 
 # What a model is asked for: a prompt each.
 StepName = Literal[
-    "rephrase", "answer", "courtesy", "translate", "decide", "think", "self-ask", "react", "tools", "judge"
+    "rephrase", "answer", "courtesy", "translate", "decide", "think", "self-ask", "react", "tools", "judge", "title"
 ]
 # Steps that end an answer: where a model has thought its room away, they are asked again with more of it.
 ROOMY: frozenset[StepName] = frozenset({"answer", "courtesy"})

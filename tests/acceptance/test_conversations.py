@@ -16,6 +16,7 @@ import httpx
 import pytest
 
 from pipelines.query.rephrase.rewrite import OUTPUT_TOKENS
+from pipelines.query.titles import OUTPUT_TOKENS as TITLE_TOKENS
 from tests.acceptance.system import PAGEWIRE, Instance, events, eventually
 from tests.acceptance.test_story import put
 from tests.engine_fixture import Servers
@@ -41,6 +42,8 @@ class Model:
         if body["max_tokens"] == OUTPUT_TOKENS:
             self.rephrasings.append(str(body["messages"]))
             return Reply([REPHRASED])
+        if body["max_tokens"] == TITLE_TOKENS:
+            return Reply(['"**Rowing** ', 'boats."'])
         return self.reply
 
 
@@ -136,6 +139,7 @@ def test_visitors_cannot_see_or_continue_each_others_conversations(town: Town) -
 
         eventually(listed)
         assert listed() == [mine["conversation_id"]]
+        eventually(lambda: visitor.get("/conversations").json()["today"][0]["title"] == "Rowing boats")  # the model's
         first_second = int(time())
         eventually(lambda: int(time()) > first_second)  # tokens end at a full second: in the same one they are equal
         # The next token, from another gateway, is the same visitor's.

@@ -101,6 +101,7 @@ async def _try_out(page: Page) -> None:
     """The question of the log in three columns, of which the second quotes and the third has failed."""
     await page.locator("button[value=more]").click()
     await page.locator("#strategy2").select_option("quote")
+    await page.locator("#index2").select_option("pagewire-town-000002")
     await page.locator("button[value=more]").click()
     await page.locator("#strategy3").select_option("react")
     await page.locator("button[value=ask]").click()

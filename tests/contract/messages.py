@@ -114,7 +114,14 @@ _QUESTION = Question(
     replaced="Daily.",
     groups=("staff",),
     logged_as="c1",
-    trial=Trial(strategy="plain", model="large", temperature=0.5, examples=2),
+    trial=Trial(
+        strategy="plain",
+        model="large",
+        temperature=0.5,
+        examples=2,
+        index="pagewire-town-000002",
+        prompt="id: answer",
+    ),
     asked_at=NOON,
     deadline=NOON,
 )
@@ -167,7 +174,11 @@ _EVENTS = (
         usage=Usage(model="small", prompt_tokens=10, completion_tokens=3),
         timings_ms={"answer": 12.5},
         trial=TrialFindings(
-            became="answered", gate=_GATE, sure=_SURE, prompt=(PromptMessage(role="user", text="When?"),)
+            became="answered",
+            gate=_GATE,
+            sure=_SURE,
+            prompt=(PromptMessage(role="user", text="When?"),),
+            index="pagewire-town-000002",
         ),
     ),
     Done(),
@@ -376,6 +387,7 @@ MESSAGES: dict[str, Message] = {
         parts=(Part(question="on Sundays", evidence=(_EVIDENCE,), sure=_SURE),),
         tables=(Table(sources=(1,), block=2, text="| Day | From |"),),
         vector=_ASKED_VECTOR,
+        index="pagewire-town-000002",
         timings_ms={"retrieve": 2.5},
     ),
     "retrieved for a courtesy": Retrieved(

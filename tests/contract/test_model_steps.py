@@ -10,7 +10,9 @@ import pytest
 
 from adapters.llm.registry import ChatRegistry
 from pipelines.query.ports import ModelDown, TokensSpent
+from pipelines.query.site_prompts import SitePrompts
 from pipelines.query.spending import Spending
+from pipelines.query.titles import ModelTitles
 from pipelines.runtime.settings import StepName, StepSettings
 from prompts.loader import ChatMessage
 from tests.scripted_llm import Reply, ScriptedLLM
@@ -126,3 +128,18 @@ async def test_a_question_with_little_left_gets_a_shorter_answer() -> None:
     async with registry(sites={"town": {"question_tokens": 200}}) as (models, _, server):
         await models.of("town", "answer", "q").complete(ASKED, max_tokens=800)
         assert 150 < server.requests[0]["max_tokens"] < 200
+
+
+async def test_a_conversation_gets_its_title_from_the_small_model() -> None:
+    async with registry(Reply(['"Opening ', 'hours"\n'])) as (models, _, server):
+        titles = ModelTitles(models, SitePrompts())
+        assert await titles.write("village", "de", "Wann ist offen?", "Täglich.") == "Opening hours"
+        [body] = server.requests
+        assert (body["model"], body["max_tokens"]) == ("small", 60)
+        assert "Write in German" in body["messages"][0]["content"]
+
+
+@pytest.mark.parametrize("reply", [Reply(status=401), Reply(["Open"], cut=True), Reply(status=500)])
+async def test_a_model_that_fails_gives_no_title(reply: Reply) -> None:
+    async with registry(reply, llm_small_model=None) as (models, _, _):
+        assert await ModelTitles(models, SitePrompts()).write("village", "en", "When?", "Daily.") is None

@@ -63,6 +63,7 @@ ROUTES = {
     ("get", "/v1/admin/sites/{site}/pages"),
     ("get", "/v1/admin/sites/{site}/texts"),
     ("post", "/v1/admin/sites/{site}/trials"),
+    ("post", "/v1/admin/sites/{site}/cases"),
     ("get", "/v1/admin/keys"),
     ("post", "/v1/admin/keys"),
     ("delete", "/v1/admin/keys/{key}"),

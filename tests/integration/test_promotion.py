@@ -12,6 +12,7 @@ import pytest
 from adapters.elastic.bundle import Elastic
 from adapters.embedders.base import Vectors
 from adapters.embedders.fake import FakeEmbedder
+from pipelines.query.ports import IndexNotTried
 from pipelines.query.retrieve.ports import Candidates, Floors, QueryModelOutdated
 from pipelines.query.retrieve.retrieve import retrieve
 from pipelines.query.retrieve.search import Searcher
@@ -23,6 +24,7 @@ from schemas.query import Rephrased
 from tests.asking import question
 from tests.engine_fixture import Servers
 from tests.making import NOON, change
+from wiring.index_search import SiteIndexes
 from wiring.settings import Settings, SiteSettings
 
 pytestmark = pytest.mark.engine
@@ -93,6 +95,16 @@ class Bench:
         )
 
 
+class Named:
+    """One model, whatever it is called."""
+
+    def __init__(self, model: FakeEmbedder) -> None:
+        self._model = model
+
+    async def by_name(self, spec: str) -> FakeEmbedder:
+        return self._model
+
+
 @pytest.fixture
 async def bench(engine: Servers) -> AsyncIterator[Bench]:
     settings, site = Settings(), f"t{uuid4().hex[:12]}"
@@ -153,6 +165,27 @@ async def test_a_promotion_while_the_question_is_being_embedded_is_seen(
     asked = len(model.asked)
     assert await bench.words("hybrid") == {"new"}
     assert len(model.asked) - asked == 1
+
+
+async def test_a_trial_searches_an_index_that_is_not_live_with_its_own_model(bench: Bench, model: FakeEmbedder) -> None:
+    await bench.generation(1, OLD, "old")
+    new = await bench.generation(2, model, "new")
+    of_trials = Searcher(bench.elastic.search, bench, bench.settings, SiteIndexes(bench.elastic, Named(model)))
+    other = await of_trials.on(bench.site, new.name)
+    kinds: tuple[Any, ...] = ("hybrid", "vector", "keyword")
+    for kind in kinds:
+        hits = await other.hits(bench.site, "pool hours", kind=kind, size=10)
+        assert {hit.text.split()[0] for hit in hits} == {"new"}
+    asked = Rephrased(
+        request=question().model_copy(update={"site": bench.site}), question="pool hours", mode="semantic"
+    )
+    found = await retrieve(asked, other, bench.elastic.search, bench.settings)
+    assert found.sources
+    assert all("old" not in source.text for source in found.sources)
+    assert await bench.words("hybrid") == {"old"}
+    for name, reason in (("pagewire-town-000009", "has no index"), (new.name, "is of")):
+        with pytest.raises(IndexNotTried, match=reason):
+            await SiteIndexes(bench.elastic, Named(FakeEmbedder(dims=8, version="9"))).of(bench.site, name)
 
 
 async def test_a_vector_of_another_model_finds_nothing_and_says_why(bench: Bench) -> None:

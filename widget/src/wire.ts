@@ -186,6 +186,7 @@ export interface TrialFindings {
   gate: Gate | null;
   sure: Sure | null;
   prompt: PromptMessage[];
+  index: string | null;
 }
 
 export interface Usage {

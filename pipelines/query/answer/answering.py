@@ -331,6 +331,7 @@ def _findings(retrieved: Retrieved, answered: Answered, made: _Made) -> TrialFin
         gate=retrieved.gate,
         sure=retrieved.sure,
         prompt=tuple(PromptMessage(role=message.role, text=message.content) for message in made.prompt),
+        index=retrieved.index,
     )
 
 

@@ -6,10 +6,12 @@ from __future__ import annotations
 
 import structlog
 
+from pipelines.query.ports import IndexNotTried
 from pipelines.query.retrieve.ports import Chunks, Reranker
 from pipelines.query.retrieve.retrieve import retrieve
 from pipelines.query.retrieve.search import Searcher
 from pipelines.query.settings import QuerySettings
+from pipelines.runtime.indexes import IndexUnfit
 from pipelines.runtime.record import Record
 from pipelines.runtime.stage import Handler, Sender
 from schemas.query import Rephrased
@@ -32,7 +34,16 @@ def retrieve_handler(
         asked = Rephrased.decode(record.value)
         trial = asked.request.trial
         quotes = trial is not None and trial.strategy == "quote"
-        found = await retrieve(asked, searcher, chunks, settings, reranker, writes=writes and not quotes)
+        writing = writes and not quotes
+        if trial is None or trial.index is None:
+            found = await retrieve(asked, searcher, chunks, settings, reranker, writes=writing)
+        else:
+            other = await searcher.on(asked.request.site, trial.index)
+            try:
+                found = await retrieve(asked, other, chunks, settings, reranker, writes=writing)
+            except IndexUnfit as err:  # what is wrong with it is no trouble of the site, whose live index is another
+                raise IndexNotTried(str(err)) from err
+            found = found.model_copy(update={"index": trial.index})
         await sender.send(RETRIEVED, asked.request.conversation_id, found)
         took = {name: round(ms) for name, ms in found.timings_ms.items()}
         logger.info("retrieved", grade=found.grade, sources=len(found.sources), ms=took)

@@ -234,3 +234,11 @@ class SearchIndex(Chunks, Protocol):
             QueryModelOutdated: the live index is of another model than `model`. Retryable.
         """
         ...
+
+
+class OtherIndexes(Protocol):
+    """Indexes of a site that are not live, for trials (wiring.index_search.SiteIndexes)."""
+
+    async def of(self, site: str, name: str) -> tuple[SearchIndex, SearchEmbedders]:
+        """Raises: IndexNotTried: the site has none of this name, or its model is not there. Retryable."""
+        ...

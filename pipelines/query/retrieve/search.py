@@ -10,6 +10,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from pipelines.query.ports import IndexNotTried
 from pipelines.query.retrieve.fuse import fuse, known_share, standing
 from pipelines.query.retrieve.ports import (
     Candidate,
@@ -18,6 +19,7 @@ from pipelines.query.retrieve.ports import (
     Chunks,
     Floors,
     Hit,
+    OtherIndexes,
     QueryModelOutdated,
     SearchEmbedder,
     SearchEmbedders,
@@ -120,12 +122,26 @@ def scored(candidates: Iterable[Candidate], read: Mapping[ChunkKey, Hit]) -> lis
 
 
 class Searcher:
-    """One per process."""
+    """One per process. `others`: where a trial's index is looked for."""
 
-    def __init__(self, index: SearchIndex, models: SearchEmbedders, settings: QuerySettings) -> None:
+    def __init__(
+        self,
+        index: SearchIndex,
+        models: SearchEmbedders,
+        settings: QuerySettings,
+        others: OtherIndexes | None = None,
+    ) -> None:
         self._index = index
         self._models = models
         self._settings = settings
+        self._others = others
+
+    async def on(self, site: str, name: str) -> Searcher:
+        """The same search on another index of the site, with that one's model. Raises: IndexNotTried, Retryable."""
+        if self._others is None:
+            raise IndexNotTried("no index but the live one can be searched here")
+        index, models = await self._others.of(site, name)
+        return Searcher(index, models, self._settings)
 
     @property
     def chunks(self) -> Chunks:

@@ -373,7 +373,11 @@ async def test_one_question_is_shown_whole(operator: httpx.AsyncClient, fakes: F
         "https://www.town.example/library",
         "https://www.town.example/fees",
     ]
-    assert said(page, "details summary") == ["The gate’s signals", "The signals of sureness"]
+    assert said(page, "details summary") == [
+        "The gate’s signals",
+        "The signals of sureness",
+        "Make a case of this question",
+    ]
     page_of(await operator.get("/console/questions/request-0009?site=town"), 404)
     page_of(await operator.get("/console/questions/%20"), 422)
 

@@ -21,7 +21,7 @@ LETTER = "/v1/admin/dlq/{topic}/{partition}/{offset}"
 SITE = "/v1/admin/sites/{site}"
 EXAMPLE = {"question": "And on Sundays?", "output": "Is it open on Sundays?"}
 # What is sent, and what is noted: action, site, target.
-ASKS = {("post", f"{SITE}/trials"), ("post", f"{SITE}/examples:like")}  # and change nothing
+ASKS = {("post", f"{SITE}/{asked}") for asked in ("trials", "cases", "examples:like")}  # and change nothing
 CHANGES: dict[tuple[str, str], tuple[str, dict[str, Any], tuple[str, str | None, str]]] = {
     ("post", "/v1/admin/keys"): (
         "/v1/admin/keys",

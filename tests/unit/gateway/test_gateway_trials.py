@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, get_args
 
 import httpx
@@ -13,8 +14,10 @@ from gateway.chat.sse import frame
 from gateway.fakes import FakePorts, Step, plain_answer
 from pipelines.runtime.errors import Retryable
 from pipelines.runtime.settings import StrategyName
+from prompts.loader import written
 from schemas.answer import Answered, Failed, PromptMessage, TrialFindings
 from schemas.query import Gate, Question, Trial
+from schemas.rebuild import RebuildOrder
 from schemas.trial import TrialStrategy
 from tests.edge import CHAT_ANYWHERE, EVERYTHING_TOWN, STAFF_TOWN, assert_problem, bearer
 from wiring.settings import KeySettings, Settings
@@ -123,6 +126,108 @@ async def test_models_are_those_of_the_settings(client: httpx.AsyncClient, fakes
     assert refused["detail"].endswith("usual, small, large")
 
 
+async def built(client: httpx.AsyncClient, fakes: FakePorts) -> None:
+    """Generation 2 is live, 3 and 4 are verified, 5 is being built."""
+    for _ in range(4):
+        await fakes.rebuilds.start("town", RebuildOrder.model_validate({"from": "changes"}))
+    await fakes.rebuilds.promote("town", 2)
+    fakes.rebuilds.kept[5] = fakes.rebuilds.kept[5].model_copy(update={"state": "building"})
+
+
+def searching(question: Question) -> Sequence[Step]:
+    """As a worker answers a trial of an index."""
+    *before, answer, done = telling(question)
+    assert isinstance(answer, Answered)
+    assert question.trial is not None
+    findings = FINDINGS.model_copy(update={"index": question.trial.index})
+    return [*before, answer.model_copy(update={"trial": findings}), done]
+
+
+@pytest.mark.parametrize(
+    ("index", "searched"),
+    [
+        ("live", None),
+        ("candidate", "pagewire-town-000004"),
+        ("pagewire-town-000003", "pagewire-town-000003"),
+        ("pagewire-town-000005", "pagewire-town-000005"),
+        ("pagewire-town-000002", None),  # live by its name
+    ],
+)
+async def test_another_index_is_tried(
+    client: httpx.AsyncClient, fakes: FakePorts, index: str, searched: str | None
+) -> None:
+    await built(client, fakes)
+    fakes.answers.script = searching
+    told = await report(client, trials=[{}, {"index": index}])
+    assert [question.trial for question in fakes.answers.asked] == [Trial(), Trial(index=searched)]
+    assert [each["findings"]["index"] for each in told["trials"]] == [None, searched]
+
+
+@pytest.mark.parametrize(
+    ("index", "reason"),
+    [
+        ("candidate", "site town has no candidate: no rebuilt index was verified since"),
+        ("pagewire-other-000002", "site town has no index pagewire-other-000002; there are: pagewire-town-000002"),
+    ],
+)
+async def test_an_index_that_is_not_there_is_refused(
+    client: httpx.AsyncClient, fakes: FakePorts, index: str, reason: str
+) -> None:
+    await fakes.rebuilds.start("town", RebuildOrder.model_validate({"from": "changes"}))
+    await fakes.rebuilds.promote("town", 2)
+    response = await client.post(TRIALS, json=OPENS | {"trials": [{}, {"index": index}]})
+    assert assert_problem(response, 404, "no-such-index")["detail"] == reason
+    assert fakes.answers.asked == []
+
+
+async def test_a_worker_that_searched_the_live_index_is_not_believed(
+    client: httpx.AsyncClient, fakes: FakePorts
+) -> None:
+    await built(client, fakes)
+    for script in (telling, plain_answer):  # before there were indexes to try, and before there were trials
+        fakes.answers.script = script
+        [told] = (await report(client, trials=[{"index": "candidate"}]))["trials"]
+        assert (told["answer"], told["findings"], told["error"]["code"]) == (None, None, "index-not-tried")
+
+
+async def test_another_prompt_is_tried(client: httpx.AsyncClient, fakes: FakePorts) -> None:
+    prompt = written("answer").replace("one to four sentences", "one sentence")
+    await report(client, trials=[{"prompt": prompt}])
+    assert [question.trial for question in fakes.answers.asked] == [Trial(prompt=prompt)]
+
+
+@pytest.mark.parametrize(
+    ("prompt", "reason"),
+    [
+        (written("answer").replace("{question}", "{answer}"), "variable missing: answer"),
+        ("Answer in rhymes.", "must have front matter, a line `---`, and the segments"),
+        (f"a: &a {'x' * 2_000}\n---\nb: *a", "anchors, aliases and tags cannot be tried"),
+        ("[" * 20_000, "more than 8 levels"),
+    ],
+)
+async def test_a_prompt_that_is_none_is_refused(
+    client: httpx.AsyncClient, fakes: FakePorts, prompt: str, reason: str
+) -> None:
+    refused = assert_problem(await client.post(TRIALS, json=OPENS | {"trials": [{"prompt": prompt}]}), 422, "invalid")
+    assert refused["detail"] == f"prompt: answer.yaml: {reason}"
+    assert fakes.answers.asked == []
+
+
+async def test_without_a_model_there_is_no_prompt_to_try(
+    client: httpx.AsyncClient, fakes: FakePorts, app: FastAPI
+) -> None:
+    app.state.edge = replace(app.state.edge, settings=app.state.edge.settings.model_copy(update={"llm_model": None}))
+    assert_problem(await client.post(TRIALS, json=OPENS | {"trials": [{"prompt": written("answer")}]}), 422, "invalid")
+
+
+@pytest.mark.parametrize("field", [{"index": "candidate"}, {"prompt": "x"}, {"trial": {"index": "x"}}])
+async def test_visitors_name_no_index_and_no_prompt(
+    client: httpx.AsyncClient, fakes: FakePorts, field: dict[str, Any]
+) -> None:
+    assert_problem(await client.post("/v1/sites/town/chat", json=OPENS | field), 422, "invalid")
+    assert fakes.answers.asked == []
+
+
 @pytest.mark.parametrize(
     "wrong",
     [
@@ -133,6 +238,9 @@ async def test_models_are_those_of_the_settings(client: httpx.AsyncClient, fakes
         {"trials": [{"temperature": 2.5}]},
         {"trials": [{"examples": 9}]},
         {"trials": [{"colour": "red"}]},
+        {"trials": [{"index": "pagewire-*"}]},
+        {"trials": [{"index": "../town"}]},
+        {"trials": [{"prompt": "x" * 20_001}]},
         {"trials": [{"history": [{"question": "?", "answer": "!"}] * 11}]},
     ],
 )

@@ -13,9 +13,12 @@ from fastapi import FastAPI
 
 from gateway.console.playground import marked
 from gateway.fakes import FakePorts, Step
+from pipelines.runtime.errors import Retryable
+from prompts.loader import written
 from schemas.answer import Citation, Failed
 from schemas.outcome import OutcomeEvent
 from schemas.query import Question, Trial
+from schemas.rebuild import RebuildList, RebuildOrder
 from tests.console import CARD, ERASED, EVIL, OUTCOMES, console_ports, fill, tried
 from tests.edge import ADMIN, EVERYTHING_TOWN
 from tests.unit.gateway.test_console import OURS, one, page_of, said, sign_in
@@ -156,7 +159,7 @@ async def test_a_column_that_fails_says_why(webmaster: httpx.AsyncClient, fakes:
     assert said(failed, "h2") == ["A failed model-denied"]
     assert said(failed, ".wrong") == ["Gerade nicht."]
     assert failed.select("section") == []
-    assert len(fine.select("section")) == 8
+    assert len(fine.select("section")) == 9
 
 
 @pytest.mark.parametrize(
@@ -260,6 +263,60 @@ async def test_a_good_answer_is_kept_as_an_example(webmaster: httpx.AsyncClient,
     assert page.select("form.keep") == []  # not everybody may read what it may be made of
     wrong = await webmaster.post(str(form["action"]), data=fields | {"output": "Free [2]."}, headers=OURS)
     page_of(wrong, 422)
+
+
+async def test_an_index_that_is_not_live_is_searched(webmaster: httpx.AsyncClient, fakes: FakePorts) -> None:
+    for _ in range(3):
+        await fakes.rebuilds.start("town", RebuildOrder.model_validate({"from": "changes"}))
+    await fakes.rebuilds.promote("town", 2)
+    await fakes.rebuilds.promote("town", 3)
+    page = page_of(await webmaster.get(PLAYGROUND))
+    assert said(page, "#index1 option") == [
+        "the live one, as for visitors",
+        "pagewire-town-000004 (candidate)",
+        "pagewire-town-000002 (the one before)",
+    ]
+    page = await post(webmaster, **ASKED, columns="2", index2="pagewire-town-000004")
+    assert [question.trial for question in fakes.answers.asked] == [Trial(), Trial(index="pagewire-town-000004")]
+    assert one(page, "#index2 option[selected]")["value"] == "pagewire-town-000004"
+    live, other = page.select(".trial")
+    assert "In the index:" not in live.get_text()
+    assert "In the index: pagewire-town-000004" in other.get_text()
+    await fakes.rebuilds.discard("town", 4)
+    page = await post(webmaster, 404, **ASKED, columns="1", index1="pagewire-town-000004")
+    assert said(page, "[role=alert]")[0].startswith("site town has no index pagewire-town-000004")
+    assert one(page, "#index1 option[selected]")["value"] == "pagewire-town-000004"
+
+
+async def test_a_prompt_is_changed_and_tried(webmaster: httpx.AsyncClient, fakes: FakePorts) -> None:
+    page = await post(webmaster, question="", columns="2", prompt2="mine", do="prompt")
+    assert fakes.answers.asked == []
+    [ours, mine] = [each.get_text().strip() for each in page.select("textarea.source")]
+    assert (ours, mine) == (written("answer").strip(), "mine")
+    changed = ours.replace("Be short", "Be long").replace("\n", "\r\n")
+    await post(webmaster, **ASKED, columns="1", prompt1=changed)
+    [asked] = fakes.answers.asked
+    assert asked.trial == Trial(prompt=ours.replace("Be short", "Be long"))
+    page = await post(webmaster, 422, **ASKED, columns="1", prompt1="Be long.")
+    assert "must have front matter" in said(page, "[role=alert]")[0]
+    assert one(page, "#prompt1").get_text().strip() == "Be long."
+
+
+async def test_an_enter_key_asks(webmaster: httpx.AsyncClient) -> None:
+    page = page_of(await webmaster.get(PLAYGROUND))
+    assert page.select("form.filter button")[0]["value"] == "ask"  # a browser takes the form's first button
+
+
+async def test_where_nobody_can_tell_the_indexes_the_rest_is_there(
+    webmaster: httpx.AsyncClient, fakes: FakePorts, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def away(site: str) -> RebuildList:
+        raise Retryable("no Elasticsearch")
+
+    monkeypatch.setattr(fakes.rebuilds, "list", away)
+    page = page_of(await webmaster.get(PLAYGROUND))
+    assert page.select("#index1") == []
+    assert page.select("#strategy1") != []
 
 
 async def test_what_cannot_be_chosen_is_not_offered(stranger: httpx.AsyncClient, app: FastAPI) -> None:

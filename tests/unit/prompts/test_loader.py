@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from prompts.loader import PromptError, fence, load, sentences
+from prompts.loader import PromptError, fence, load, sentences, tried, written
 
 FRONT = """\
 id: answer
@@ -177,3 +177,32 @@ def test_examples_of_a_prompt_that_has_none_are_refused(tmp_path: Path) -> None:
     )
     with pytest.raises(PromptError, match="the prompt think has no examples"):
         load("think", tmp_path)
+
+
+def test_a_prompt_that_is_tried_keeps_the_examples_it_takes_the_place_of(tmp_path: Path) -> None:
+    own = load("answer")
+    assert tried(written("answer"), own).messages(VALUES, "de") == own.messages(VALUES, "de")
+    bare = tried(f"---\n{FRONT}---\n{BODY}", own)
+    assert (bare.version, bare.examples) == (7, {})
+    assert written("answer", override(tmp_path)) == f"---\n{FRONT}---\n{BODY}"
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        (f"---\n{FRONT}---\n" + BODY.replace("{question}", "{questoin}"), "questoin|question"),
+        (f"---\n{FRONT.replace('id: answer', 'id: other')}---\n{BODY}", "must be 'answer'"),
+        ("", "front matter"),
+        ("a: b", "front matter"),
+        ("\x00", "cannot be read"),
+        ("[" * 20_000, "more than 8 levels"),
+        ("a: &x 1\n---\nb: *x", "anchors, aliases and tags"),
+        ("<<: *x", "anchors, aliases and tags"),
+        ("a: !!int ''\n---\nb: c", "anchors, aliases and tags"),
+        ("a: 2026-99-99\n---\nb: c", "month must be in"),
+        (f"a: {'9' * 5_000}\n---\nb: c", "limit"),
+    ],
+)
+def test_what_is_no_prompt_is_not_tried(text: str, complaint: str) -> None:
+    with pytest.raises(PromptError, match=complaint):
+        tried(text, load("answer"))

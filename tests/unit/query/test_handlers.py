@@ -20,7 +20,7 @@ from pipelines.query.answer.stops import Stops
 from pipelines.query.examples import Examples
 from pipelines.query.giving_up import apology, impatient
 from pipelines.query.outcomes import Outcomes
-from pipelines.query.ports import Completion
+from pipelines.query.ports import Completion, IndexNotTried
 from pipelines.query.publish import CLOCK_SKEW_MS
 from pipelines.query.rephrase import rewrite as rewrite_module
 from pipelines.query.rephrase.follow_up import signs
@@ -32,6 +32,7 @@ from pipelines.query.retrieve.search import Retrieval
 from pipelines.query.site_prompts import SitePrompts
 from pipelines.runtime.dead_letters import DeadLetter
 from pipelines.runtime.errors import Retryable
+from pipelines.runtime.indexes import IndexGone
 from pipelines.runtime.record import Record
 from pipelines.runtime.settings import StepSettings
 from schemas.answer import AnswerEvent, Done, Failed, Token, Usage
@@ -197,6 +198,54 @@ async def test_what_is_only_quoted_is_searched_as_without_a_model(
     message = Rephrased(request=request, question="When?", mode="semantic")
     await retrieve_handler(SETTINGS, None, None, writes=True)(record(message), FakeSender())  # type: ignore[arg-type]
     assert how == [writes]
+
+
+class Searchers:
+    """Finds nothing, in each index that there is."""
+
+    def __init__(self, *names: str) -> None:
+        self._names = names
+        self.on_index: list[str] = []
+        self.gone = False
+
+    async def on(self, site: str, name: str) -> Searchers:
+        if name not in self._names:
+            raise IndexNotTried(f"site {site} has no index {name} any more")
+        self.on_index.append(name)
+        return self
+
+    async def find(self, site: str, text: str, **how: Any) -> Retrieval:
+        if self.gone:
+            raise IndexGone("index pagewire-town-000002 is gone")
+        return Retrieval([], Candidates([], [], [], 0), None, [])
+
+
+def trying(index: str | None) -> Rephrased:
+    request = asked().model_copy(update={"trial": Trial(index=index)})
+    return Rephrased(request=request, question="When?", mode="semantic")
+
+
+async def test_a_trial_searches_the_index_that_it_names() -> None:
+    searchers = Searchers("pagewire-town-000002")
+    handle, sender = retrieve_handler(SETTINGS, searchers, None), FakeSender()  # type: ignore[arg-type]
+    await handle(record(trying("pagewire-town-000002")), sender)
+    await handle(record(trying(None)), sender)
+    found = [sent.message.index for sent in sender.sent if isinstance(sent.message, Retrieved)]
+    assert (found, searchers.on_index) == (["pagewire-town-000002", None], ["pagewire-town-000002"])
+
+
+@pytest.mark.parametrize("gone", [False, True], ids=["before", "meanwhile"])
+async def test_of_an_index_that_is_gone_who_tries_it_out_is_told_and_nobody_else(gone: bool) -> None:
+    searchers = Searchers("pagewire-town-000002")
+    searchers.gone = gone
+    index = "pagewire-town-000002" if gone else "pagewire-town-000003"
+    handler = retrieve_handler(SETTINGS, searchers, None)  # type: ignore[arg-type]
+    handle, sender = impatient(handler, giving_up.rephrased, SETTINGS, SITE_PROMPTS, FakeLog(), OUTCOMES), FakeSender()
+    await handle(record(trying(index)), sender)  # no dead letter, and the site's other questions go on
+    failed, done = [sent.message.event for sent in sender.sent if isinstance(sent.message, AnswerEvent)]
+    assert isinstance(failed, Failed)
+    assert (failed.code, index in failed.message) == ("index-not-tried", True)
+    assert done == Done()
 
 
 class FakeLog:

@@ -24,11 +24,13 @@ class PageFinder:
 
     async def find(self, retrieved: Retrieved, query: str) -> tuple[Source, ...]:
         asked = Rephrased(request=retrieved.request, question=query, mode="semantic")
-        return (await retrieve(asked, self._searcher, self._chunks, self._settings)).sources
+        searcher = await self._searcher_for(retrieved)
+        return (await retrieve(asked, searcher, self._chunks, self._settings)).sources
 
     async def page(self, retrieved: Retrieved, name: str) -> tuple[Source, ...]:
         request = retrieved.request
-        hits = await self._searcher.hits(request.site, name, kind="hybrid", size=1, groups=request.groups)
+        searcher = await self._searcher_for(retrieved)
+        hits = await searcher.hits(request.site, name, kind="hybrid", size=1, groups=request.groups)
         if not hits:
             return ()
         [hit] = hits
@@ -36,3 +38,9 @@ class PageFinder:
         text = [replace(chunk, score=hit.score) for chunk in content if chunk.revision == hit.revision]
         # Everything is a hit: the page is wanted from its beginning, whatever of it was found.
         return passages(text or hits, (), PAGE_CHARS)
+
+    async def _searcher_for(self, retrieved: Retrieved) -> Searcher:
+        """Of the index that the sources are from. Raises: IndexNotTried."""
+        if retrieved.index is None:
+            return self._searcher
+        return await self._searcher.on(retrieved.request.site, retrieved.index)

@@ -43,7 +43,7 @@ from pipelines.query.spending import Spending
 from pipelines.query.translate import Translator
 from pipelines.runtime.errors import PagewireError, Retryable
 from pipelines.runtime.settings import JudgeName, StepSettings, StrategyName, ToolCalling
-from prompts.loader import ChatMessage, Example, ToolCall, load
+from prompts.loader import ChatMessage, Example, ToolCall, load, written
 from schemas.answer import Answered, AnswerEvent, Citation, Done, Event, Failed, Restart, Token, Usage
 from schemas.base import Message
 from schemas.example import ExampleKind
@@ -796,6 +796,30 @@ async def test_a_trial_may_do_without_the_model() -> None:
     assert (final.strategy, final.extractive, model.asked) == ("quote", True, [])
     assert final.trial is not None
     assert final.trial.prompt == ()
+
+
+async def test_a_trial_is_written_by_its_own_prompt() -> None:
+    model = FakeChat("Closed [1].")
+    own = written("answer").replace("from its own pages, and from nothing else", "in rhymes")
+    final = answered(await answer(tried(Trial(prompt=own), POOL), model))
+    assert final.text == "Closed."
+    assert "in rhymes" in model.asked[0][0].content
+    assert final.trial is not None
+    assert "in rhymes" in final.trial.prompt[0].text
+
+
+async def test_a_prompt_that_this_worker_cannot_use_ends_in_quotes() -> None:
+    model = FakeChat("Closed [1].")
+    final = answered(await answer(tried(Trial(prompt="Answer in rhymes."), POOL), model))
+    assert (final.strategy, model.asked) == ("quote", [])
+    assert [step.said for step in final.trace if step.kind == "error"] == ["prompt-not-tried"]
+
+
+async def test_a_trial_tells_which_index_was_searched() -> None:
+    found = tried(Trial(strategy="quote", index="pagewire-town-000002"), POOL)
+    final = answered(await answer(found.model_copy(update={"index": "pagewire-town-000002"}), FakeChat()))
+    assert final.trial is not None
+    assert final.trial.index == "pagewire-town-000002"
 
 
 async def test_what_a_trial_leaves_open_is_as_the_site_has_it() -> None:

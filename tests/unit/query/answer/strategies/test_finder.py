@@ -82,3 +82,24 @@ async def test_a_page_is_read_from_its_beginning_and_in_one_revision_by_those_wh
     sources = await finder(index).page(asked_by("staff"), "Pool")
     assert [source.text.strip() for source in sources] == ["First.", "Last."]
     assert await finder(index).page(asked_by(), "Pool") == ()
+
+
+class Others:
+    """One index besides the live one."""
+
+    def __init__(self, index: FakeIndex) -> None:
+        self._index = index
+
+    async def of(self, site: str, name: str) -> tuple[FakeIndex, FakeIndex]:
+        assert (site, name) == ("town", "pagewire-town-000002")
+        return self._index, self._index
+
+
+async def test_in_a_trial_of_another_index_it_searches_that_one() -> None:
+    live, other = FakeIndex(hit(0, "Open daily.")), FakeIndex(hit(0, "Closed."))
+    # Chunks are read by the name of their index, so one reader has those of all.
+    found = PageFinder(Searcher(live, live, SETTINGS, Others(other)), other, SETTINGS)
+    tried = asked_by("staff").model_copy(update={"index": "pagewire-town-000002"})
+    assert [source.text for source in await found.find(tried, "pool hours")] == ["Closed."]
+    assert [source.text for source in await found.page(tried, "Pool")] == ["Closed."]
+    assert (live.questions, other.questions) == ([], ["pool hours", "Pool"])
