@@ -31,7 +31,19 @@ ALL: Mapping[str, Any] = {
     "imagePullSecrets": [{"name": "registry"}],
     "config": {"sites": {"town": {"connectors": {"blog": {"kind": "push", "secret": "${BLOG_SECRET}"}}}}},
     "siteSecrets": {"secret": "sites", "names": ["BLOG_SECRET"]},
-    "modelSettings": {"PAGEWIRE_LLM_MODEL": "m", "PAGEWIRE_OPENAI_BASE_URL": "https://models.example/v1"},
+    "settings": {
+        "PAGEWIRE_TRACING": "true",
+        "OTEL_EXPORTER_OTLP_ENDPOINT": "http://collector:4318",
+        "OTEL_EXPORTER_OTLP_HEADERS": "tenant=town",
+        "OTEL_RESOURCE_ATTRIBUTES": "deployment.environment=production",
+        "OTEL_TRACES_SAMPLER": "parentbased_traceidratio",
+        "OTEL_TRACES_SAMPLER_ARG": "0.05",
+    },
+    "modelSettings": {
+        "PAGEWIRE_LLM_MODEL": "m",
+        "PAGEWIRE_JUDGING_MODEL": "j",
+        "PAGEWIRE_OPENAI_BASE_URL": "https://models.example/v1",
+    },
     "kafka": {
         "bootstrapServers": "b1:9093,b2:9093,b3:9094",
         "topicPrefix": "town.",

@@ -46,7 +46,8 @@ index: [ingest.embeddings, ingest.receipts]
 rephrase: [query.requests]
 retrieve: [query.rephrased]
 answer: [query.retrieved]
-log: [query.outcomes]
+judge: [query.outcomes]
+log: [query.outcomes, query.verdicts]
 {{- end }}
 
 {{/* The settings of all pods, as variables. */}}
