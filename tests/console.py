@@ -303,7 +303,6 @@ async def fill(fakes: FakePorts, site: str = "town") -> None:
         await fakes.outcomes.put(OutcomeEvent(site=site, request_id=id, conversation="9f" * 16, event=rated))
     fakes.status.found = STATUS
     fakes.keys.kept[KEY.name] = KEY
-    await fakes.audit_log.put(ACT)
     fakes.rebuilds.kept.update(GENERATIONS)
     for example in EXAMPLES:
         await fakes.examples.put(example)

@@ -16,7 +16,7 @@ from schemas.example import NewExample, WorkedExample
 from schemas.query import Question
 from tests.browser.test_accessibility import violations
 from tests.chromium import Browser
-from tests.console import CARD, FAILED, KEY, console_ports, fill, tried
+from tests.console import ACT, CARD, FAILED, KEY, console_ports, fill, tried
 from tests.edge import ADMIN
 from tests.making import NOON, letter
 
@@ -65,6 +65,7 @@ def fakes(monkeypatch: pytest.MonkeyPatch) -> FakePorts:
 async def test_every_screen_in_every_dress(browser: Browser, url: str, fakes: FakePorts) -> None:
     """Signed in by keyboard; nothing to complain of, nothing wider than a phone; no console error but for a 4xx."""
     await fill(fakes)
+    await fakes.audit_log.put(ACT)
     like = NewExample(question="Is a library card free?", output="Is a card of the library free?")
     for spoken in ("en", "de"):
         await fakes.examples.put(WorkedExample.of(like, "town", spoken, NOON))

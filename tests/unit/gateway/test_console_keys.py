@@ -241,6 +241,12 @@ def test_every_form_that_changes_something_is_tried_here_or_where_it_stands() ->
         "/console/sign-out",
         "/console/playground",
         "/console/playground/example",  # test_playground
+        "/console/case",  # changes nothing
+        "/console/examples/new",  # test_console_examples
+        "/console/examples/{example}/remove",
+        "/console/indexes/rollback",  # test_console_indexes
+        "/console/indexes/{generation}/promote",
+        "/console/indexes/{generation}/discard",
         "/console/dlq/{topic}/{partition}/{offset}/redrive",  # test_gateway_audit_log
         "/console/keys",
         "/console/keys/{id}/revoke",

@@ -291,7 +291,7 @@ async def test_an_index_that_is_not_live_is_searched(webmaster: httpx.AsyncClien
 async def test_a_prompt_is_changed_and_tried(webmaster: httpx.AsyncClient, fakes: FakePorts) -> None:
     page = await post(webmaster, question="", columns="2", prompt2="mine", do="prompt")
     assert fakes.answers.asked == []
-    [ours, mine] = [each.get_text().strip() for each in page.select("textarea.source")]
+    [ours, mine] = [each.get_text().strip() for each in page.select("textarea.raw")]
     assert (ours, mine) == (written("answer").strip(), "mine")
     changed = ours.replace("Be short", "Be long").replace("\n", "\r\n")
     await post(webmaster, **ASKED, columns="1", prompt1=changed)
