@@ -65,6 +65,16 @@ ASKED = {
     "Hello!": None,
 }
 KEY = "acceptance-key"
+EXAMPLE = {"kind": "answer", "question": "Is a library card free?", "output": "For children it is."}
+# Of the console, besides those on the way from a question to its page: what it takes until they are whole.
+SCREENS = {
+    "gaps": ("/console/gaps", ".rows li"),
+    "examples": ("/console/examples", ".rows li"),
+    "texts": ("/console/texts", "details"),
+    "indexes": ("/console/indexes", ".facts"),
+    "keys": ("/console/keys", "text=press-office"),
+    "audit-log": ("/console/audit-log", "text=keys.create"),
+}
 
 
 async def test_pictures_of_the_console(browser: Browser, demo: str, tmp_path: Path) -> None:
@@ -86,6 +96,15 @@ async def test_pictures_of_the_console(browser: Browser, demo: str, tmp_path: Pa
     await page.get_by_role("link", name=CARD).first.click()
     await page.get_by_role("heading", name="What was found").wait_for()
     await page.screenshot(path=folder / "console-question.png", full_page=True)
+    question = page.url
+    await page.get_by_role("link", name="Ask again in the playground").click()
+    await page.get_by_role("button", name="One column more").click()
+    await page.get_by_role("group", name="Column B").get_by_label("Language of the answer").select_option("de")
+    await page.get_by_role("button", name="Ask", exact=True).click()
+    await page.locator(".trial").nth(1).wait_for()
+    assert "€18" in await page.locator(".trial .chunk").first.inner_text()
+    await page.screenshot(path=folder / "console-playground.png", full_page=True)
+    await page.goto(question)
     await page.locator("tr.cited th > a").first.click()
     await page.locator(".chunk").first.wait_for()
     assert "€18" in await page.locator(".chunks").inner_text()
@@ -94,6 +113,15 @@ async def test_pictures_of_the_console(browser: Browser, demo: str, tmp_path: Pa
     await page.get_by_role("link", name="Overview").click()
     await page.locator(".chart rect").first.wait_for()
     await page.screenshot(path=folder / "console-overview.png", full_page=True)
+    await page.emulate_media(color_scheme="light")
+    async with httpx.AsyncClient(base_url=f"{demo}/v1/admin", headers=bearer(KEY), timeout=60) as client:
+        (await client.post("/sites/demo/examples", json=EXAMPLE)).raise_for_status()
+        made = await client.post("/keys", json={"name": "press-office", "scopes": ["edit"], "site": "demo"})
+        made.raise_for_status()
+    for name, (path, whole) in SCREENS.items():
+        await page.goto(demo + path)
+        await page.locator(whole).first.wait_for()
+        await page.screenshot(path=folder / f"console-{name}.png")
     assert browser.complaints == []
 
 
