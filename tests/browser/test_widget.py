@@ -222,6 +222,9 @@ async def test_by_keyboard_where_it_covers_the_page(browser: Browser, host: Host
         await field.focus()
         await page.set_viewport_size({"width": 1000, "height": 640})
         await page.get_by_role("button", name="Ask a question").wait_for()
+        # Its button is there with the new style, a frame before the panel hears of the new width.
+        modal = "document.querySelector('pagewire-chat').shadowRoot.querySelector('dialog').matches(':modal')"
+        await page.wait_for_function(f"!{modal}")
         assert await page.evaluate(FOCUSED) == "question"
         await page.get_by_role("link", name="more").focus()
         assert await page.evaluate(FOCUSED) == "more"
