@@ -73,7 +73,7 @@ SCREENS = {
     "texts": ("/console/texts", "details"),
     "indexes": ("/console/indexes", ".facts"),
     "keys": ("/console/keys", "text=press-office"),
-    "audit-log": ("/console/audit-log", "text=keys.create"),
+    "audit-log": ("/console/audit-log", ".rows li"),
 }
 
 
