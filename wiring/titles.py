@@ -4,32 +4,46 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from pathlib import Path
+
+import structlog
 
 from pipelines.conversations.titles import Titles
 from pipelines.query.site_prompts import SitePrompts
 from pipelines.query.spending import Spending
 from pipelines.query.titles import ModelTitles
+from pipelines.runtime.errors import SettingsError
 from wiring.query import chat_models
 from wiring.settings import Settings
+
+log = structlog.get_logger(__name__)
 
 
 @asynccontextmanager
 async def titles(settings: Settings) -> AsyncIterator[Titles | None]:
-    """None where no model is configured, or no site wants them.
-
-    Raises:
-        SettingsError: a site's prompts are wrong.
-    """
+    """None where no model is configured, or no site wants them."""
     wanted = any(site.chat.titles for site in settings.sites.values())
     models = chat_models(settings, Spending(settings)) if wanted else None
     if models is None:
         yield None
         return
-    # A gateway need not have the folders, which are the workers': without them it takes our prompt.
-    folders = {name: site.prompts for name, site in settings.sites.items() if site.prompts and site.prompts.is_dir()}
-    writing = Titles(ModelTitles(models, SitePrompts(folders)))
+    writing = Titles(ModelTitles(models, SitePrompts(_folders(settings))))
     try:
         yield writing
     finally:
         await writing.aclose()
         await models.aclose()
+
+
+def _folders(settings: Settings) -> dict[str, Path]:
+    """Those of prompts that can be used. They are the workers': a gateway takes ours where one is missing or wrong."""
+    found = {}
+    for name, site in settings.sites.items():
+        if site.chat.titles and site.prompts and site.prompts.is_dir():
+            try:
+                SitePrompts({name: site.prompts})
+            except SettingsError as err:
+                log.warning("titles of this site are made by our own prompt", site=name, reason=str(err))
+            else:
+                found[name] = site.prompts
+    return found
