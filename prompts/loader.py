@@ -330,7 +330,7 @@ def _text(path: Path) -> str:
 def _loaded(path: Path, text: str) -> list[Any]:
     try:
         return list(yaml.load_all(text, UniqueKeys))
-    except (yaml.YAMLError, ValueError) as err:  # ValueError: what looks like a date or a number, and is none
+    except (yaml.YAMLError, ValueError, OverflowError) as err:  # what looks like a date or a number, and is none
         raise PromptError(f"{path}: cannot be read: {err}") from err
 
 

@@ -201,6 +201,7 @@ def test_a_prompt_that_is_tried_keeps_the_examples_it_takes_the_place_of(tmp_pat
         ("a: !!int ''\n---\nb: c", "anchors, aliases and tags"),
         ("a: 2026-99-99\n---\nb: c", "month must be in"),
         (f"a: {'9' * 5_000}\n---\nb: c", "limit"),
+        ("a: 1" + ":1" * 400 + ".5\n---\nb: c", "cannot be read"),
     ],
 )
 def test_what_is_no_prompt_is_not_tried(text: str, complaint: str) -> None:
