@@ -13,6 +13,7 @@ it takes. What a model refuses to judge, or answers unreadably, gets a verdict t
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
@@ -36,6 +37,7 @@ from pipelines.runtime.settings import Site
 from pipelines.runtime.stage import Handler, Sender
 from prompts.loader import fence
 from schemas.answer import Answered, AnswerEvent
+from schemas.base import WireError
 from schemas.outcome import Outcome, OutcomeEvent, Verdict, VerdictEvent
 from schemas.query import MAX_QUESTION
 from schemas.topics import ANSWERS, VERDICTS
@@ -118,8 +120,12 @@ async def _answered(
     # The outcome was said when the last event was out: what was written later is none of its answer's.
     until = record.timestamp_ms + skew if record.timestamp_ms else None
     records = await answers.of_key(event.request_id, round(outcome.asked_at.timestamp() * 1000) - skew, until)
-    written = [AnswerEvent.decode(each.value) for each in records]
-    ends = [(each.attempt, each.event) for each in written if isinstance(each.event, Answered)]
+    ends = []
+    for each in records:
+        with suppress(WireError):  # a visitor's stream passed over it, too
+            said = AnswerEvent.decode(each.value)
+            if isinstance(said.event, Answered):
+                ends.append((said.attempt, said.event))
     return max(ends, key=lambda end: end[0])[1] if ends else None
 
 
