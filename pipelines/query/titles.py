@@ -63,7 +63,7 @@ def title_of(said: str) -> str | None:
     line = plain(next((line for line in said.splitlines() if line.strip()), ""))
     line = "".join(each for each in _TURNS_AROUND.sub("", line) if unicodedata.category(each) != "Cc")
     line = " ".join(line.split()).strip(_QUOTES).rstrip(_END)
-    if not line or "<" in line or len(line) > ESSAY * TITLE_CHARS:
+    if not any(each.isalnum() for each in line) or "<" in line or len(line) > ESSAY * TITLE_CHARS:
         return None
     if len(line) <= TITLE_CHARS:
         return line

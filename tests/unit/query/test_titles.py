@@ -36,6 +36,7 @@ SITE_PROMPTS = SitePrompts()
         ("泳" * 80, "泳" * 59 + "…"),
         ("", None),
         ("...", None),
+        ("\u200b\u200d", None),
         ("<script>alert(1)</script>", None),
         ("word " * 40, None),
     ],
