@@ -15,7 +15,7 @@ from fastapi import APIRouter, Path, Query, Response
 from fastapi.responses import RedirectResponse
 from pydantic import ValidationError
 
-from gateway.console.view import ConsoleRoute, Operator, View, form_of
+from gateway.console.view import ConsoleRoute, Operator, View, confirmed, form_of
 from gateway.edge.problems import Problem, field_problems
 from gateway.operators.keys import refuse_useless
 from pipelines.operate.access_keys import KeyInFile, KeyTaken, TooManyKeys
@@ -79,9 +79,7 @@ async def show_key(view: Operator, id: Id) -> Response:
 async def revoke_key(view: Operator, id: Id) -> Response:
     """Take the key away, if the form says that it is meant."""
     assert view.caller is not None
-    form = await form_of(view)
-    if form.get("sure") != "yes":
-        raise Problem(422, "not-confirmed", "sure: tick the box to revoke the key")
+    await confirmed(view, "to revoke the key")
     async with view.edge.act(view.caller, "keys.revoke", via="console") as act:
         key = await _key(view, id)
         act.target = key.name

@@ -8,8 +8,7 @@ from typing import Annotated
 from fastapi import APIRouter, Depends, Query, Response
 from fastapi.responses import RedirectResponse
 
-from gateway.console.view import ConsoleRoute, Operator, form_of
-from gateway.edge.problems import Problem
+from gateway.console.view import ConsoleRoute, Operator, confirmed
 from gateway.operators.letters import LETTER, Filter, letter_id
 from schemas.letters import UNREADABLE
 
@@ -44,9 +43,7 @@ async def show_letter(view: Operator, id: LetterId) -> Response:
 async def redrive_letter(view: Operator, id: LetterId) -> Response:
     """Once more to where it failed, if the form says that it is meant."""
     assert view.caller is not None
-    form = await form_of(view)
-    if form.get("sure") != "yes":
-        raise Problem(422, "not-confirmed", "sure: tick the box to send the message again")
+    await confirmed(view, "to send the message again")
     async with view.edge.act(view.caller, "letters.redrive", target=id, via="console"):
         await view.edge.ports.letters.redrive(id)
     return RedirectResponse(f"/console/dlq/{id}", 303)
