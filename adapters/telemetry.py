@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 PROTOCOL = "http/protobuf"
 PROTOCOLS = ("OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", "OTEL_EXPORTER_OTLP_PROTOCOL")  # the first that is set counts
+HEADERS = ("OTEL_EXPORTER_OTLP_HEADERS", "OTEL_EXPORTER_OTLP_TRACES_HEADERS")
 LAST_SPANS = 5.0  # seconds for them to get out when the process ends; a collector that is away must not hold it up
 
 
@@ -76,6 +77,9 @@ def _provider(service: str) -> TracerProvider:
         raise SettingsError(
             "tracing (PAGEWIRE_TRACING): OpenTelemetry's SDK is not installed: `pip install 'pagewire[otel]'`"
         ) from err
+    for name in HEADERS:  # the library would log what it cannot read of them, the collector's key among it
+        if any("=" not in one for one in os.environ.get(name, "").split(",") if one.strip()):
+            raise SettingsError(f"{name}: must be NAME=VALUE, several with commas between them")
     about = {"service.name": service, "service.namespace": "pagewire", "service.version": version("pagewire")}
     try:
         said = OTELResourceDetector().detect().attributes  # OTEL_SERVICE_NAME, OTEL_RESOURCE_ATTRIBUTES

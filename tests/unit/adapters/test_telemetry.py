@@ -87,6 +87,15 @@ def test_the_usual_variables_say_how_many(
     assert collector.spans == []
 
 
+def test_a_collectors_key_with_a_typo_is_told_to_nobody(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setenv("OTEL_EXPORTER_OTLP_HEADERS", "Authorization: Bearer hush")
+    with pytest.raises(SettingsError, match="OTEL_EXPORTER_OTLP_HEADERS") as caught, traced(ON, "pagewire-gateway"):
+        pass
+    assert "hush" not in str(caught.value) + caplog.text
+
+
 def test_another_protocol_is_refused_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_PROTOCOL", "grpc")
     with pytest.raises(SettingsError, match="OTEL_EXPORTER_OTLP_PROTOCOL"), traced(ON, "pagewire-gateway"):
