@@ -111,6 +111,7 @@ def test_the_schemas_of_kubernetes_do_say_no(least: list[Manifest]) -> None:
     ("wrong", "named"),
     [
         ({"kafka": {"bootstrapServers": ""}}, "kafka.bootstrapServers"),
+        ({"kafka": {"bootstrapServers": "kafka"}}, "kafka.bootstrapServers"),  # every port would be open
         ({"elasticsearch": {"url": "elasticsearch:9200"}}, "elasticsearch.url"),
         ({"kafka": LEAST["kafka"] | {"securityProtocol": "SASL_SSL"}}, "kafka.saslMechanism"),
         ({"settings": {"PAGEWIRE_PARTITIONS": 12}}, "settings.PAGEWIRE_PARTITIONS"),
