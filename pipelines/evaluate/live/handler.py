@@ -122,7 +122,7 @@ async def _answered(
     records = await answers.of_key(event.request_id, round(outcome.asked_at.timestamp() * 1000) - skew, until)
     ends = []
     for each in records:
-        with suppress(WireError):  # a visitor's stream passed over it, too
+        with suppress(WireError):  # without a readable end it counts as gone
             said = AnswerEvent.decode(each.value)
             if isinstance(said.event, Answered):
                 ends.append((said.attempt, said.event))
