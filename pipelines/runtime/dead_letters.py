@@ -178,6 +178,11 @@ def entry(record: Record) -> DeadLetter | Mark | Unreadable:
         return Unreadable(str(err))
 
 
+def redrives_of(headers: Headers) -> int:
+    """How often the message was put back."""
+    return _history(headers)[0]
+
+
 def _mark(record: Record) -> Mark:
     found = _Found(record.headers, MARK_PREFIX, "a mark")
     action = next((a for a in get_args(Action) if a == found.text("action")), None)

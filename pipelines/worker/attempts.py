@@ -1,12 +1,16 @@
 """How often a record has ended its process: counted where the count outlives the process.
 
 ```
- <home>/attempts/<process>.begun    + topic/partition/offset   a try begins      locked by its process while that lives
-                                    ! topic/partition/offset   it is on trial, and nothing else is at work
-                                    ~ topic/partition/offset   no longer
-                                    - topic/partition/offset   it has ended, however
- <home>/attempts/deaths/<record>    3 1                        tries of it in which a process ended; on trial
+ <home>/attempts/<process>.begun    + <message>   a try begins      locked by its process while that lives
+                                    ! <message>   it is on trial, and nothing else is at work
+                                    ~ <message>   no longer
+                                    - <message>   it has ended, however
+ <home>/attempts/deaths/<message>   3 1           tries of it in which a process ended; on trial
 ```
+A message goes by its topic and what is in it, not by its offset: the stage before often dies in the same process, and
+before its commit, so it sends the message again. That copy is as guilty as the first one, and for an hour after that
+was buried, too. What an operator puts back is told apart by how often: it gets tries of its own.
+
 What a process that died had begun and not ended is counted as a death of each of those records, by the next process
 that looks: at its start, and whenever it gets partitions. Such a record is tried after its neighbours, and no two of
 them at a time. A crash in native code, a kill for memory and the watchdog's end of a process that stands still are all
@@ -30,13 +34,14 @@ import time
 from collections import Counter
 from collections.abc import AsyncIterator, Iterable, Iterator
 from contextlib import asynccontextmanager, contextmanager, nullcontext, suppress
+from hashlib import blake2b
 from pathlib import Path
 from typing import NamedTuple
-from urllib.parse import quote, unquote
 from uuid import uuid4
 
 import structlog
 
+from pipelines.runtime.dead_letters import redrives_of
 from pipelines.runtime.errors import Permanent
 from pipelines.runtime.record import Record
 
@@ -51,6 +56,7 @@ QUIET_LIMIT = 10.0  # seconds that a trial waits until nothing else is at work
 TRIAL_LIMIT = 10.0  # seconds of a trial after which others go on
 CUT_AT = 256 * 1024  # bytes of our own file; then it is written anew
 FORGET_AFTER = 14 * 24 * 3600.0  # seconds; by then its dead letter is gone, too
+BURIED_FOR = 3600.0  # seconds after which a copy of what was buried is tried like any other
 
 
 class _Deaths(NamedTuple):
@@ -166,10 +172,17 @@ class Attempts:
         return False
 
     def settled(self, record: Record) -> None:
-        """It came to its end, and no process with it."""
-        name = _name(record)
-        if self._deaths.pop(name, None):
-            (self._tombs / quote(name, safe="")).unlink(missing_ok=True)
+        """It came to its end, and no process with it. What was buried as guilty stays so for copies, for an hour."""
+        if not self.deaths(record):
+            return
+        tomb = self._tombs / _name(record)
+        if self.guilty(record):
+            forgotten_at = time.time() - FORGET_AFTER + BURIED_FOR
+            with suppress(OSError):
+                os.utime(tomb, (forgotten_at, forgotten_at))
+        else:
+            del self._deaths[_name(record)]
+            tomb.unlink(missing_ok=True)
 
     def close(self) -> None:
         """The process ends in order: nothing of it counts."""
@@ -215,7 +228,7 @@ class Attempts:
             try:
                 lines = path.read_text(encoding="utf-8").splitlines()
                 for name, on_trial in _unfinished(lines):
-                    tomb = self._tombs / quote(name, safe="")
+                    tomb = self._tombs / name
                     before = _read(tomb)
                     tomb.write_text(f"{before.all + 1} {before.on_trial + on_trial}", encoding="utf-8")
                 path.unlink()
@@ -228,11 +241,13 @@ class Attempts:
                 if time.time() - tomb.stat().st_mtime > FORGET_AFTER:
                     tomb.unlink()
                 else:
-                    yield unquote(tomb.name), _read(tomb)
+                    yield tomb.name, _read(tomb)
 
 
 def _name(record: Record) -> str:
-    return f"{record.topic}/{record.partition}/{record.offset}"
+    """The same for copies of a message; a file's name."""
+    content = blake2b(record.value or b"", key=blake2b(record.key or b"").digest(), digest_size=16)
+    return f"{record.topic}.{content.hexdigest()}.{redrives_of(record.headers)}"
 
 
 def _locked(path: Path, *, create: bool = True) -> int:

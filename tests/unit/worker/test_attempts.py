@@ -7,14 +7,18 @@ import os
 import signal
 import subprocess
 import sys
+import time
+from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from pipelines.runtime.dead_letters import describe, redrive_headers
 from pipelines.runtime.record import Record
 from pipelines.worker import attempts as module
-from pipelines.worker.attempts import Attempts
+from pipelines.worker.attempts import Attempts, EndsWorker
 from tests import skipping_time
 
 RECORD, OTHER = Record("t", 0, 7, b"k", b""), Record("t", 0, 8, b"l", b"")
@@ -47,6 +51,33 @@ async def test_what_was_at_work_when_a_process_died_is_counted(tmp_path: Path) -
     attempts.settled(RECORD)
     attempts.close()
     assert Attempts(tmp_path).deaths(RECORD) == 0
+
+
+async def test_a_copy_that_the_stage_before_has_sent_again_is_the_same_message(tmp_path: Path) -> None:
+    copies = [replace(RECORD, partition=partition, offset=70 + partition) for partition in range(6)]
+    for copy in copies[:3]:
+        await die_in(tmp_path, copy)
+    attempts = Attempts(tmp_path)
+    assert [attempts.deaths(copy) for copy in (RECORD, *copies)] == [3] * 7
+    others = (replace(RECORD, value=b"newer"), replace(RECORD, key=b"x"), replace(RECORD, topic="u"))
+    assert [attempts.deaths(other) for other in others] == [0, 0, 0]
+
+
+async def test_what_was_buried_stays_guilty_for_its_copies_for_an_hour_but_not_for_who_puts_it_back(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for _ in range(module.DEATHS_AT_MOST):
+        await die_in(tmp_path, RECORD)
+    attempts = Attempts(tmp_path)
+    letter = describe(RECORD, "embed", EndsWorker("it ended"), 6, datetime.now(UTC))
+    put_back = replace(RECORD, headers=redrive_headers((), letter))
+    attempts.settled(RECORD)
+    for looks in (attempts, Attempts(tmp_path)):
+        assert [looks.guilty(record) for record in (replace(RECORD, offset=70), put_back)] == [True, False]
+    now = time.time()
+    monkeypatch.setattr(time, "time", lambda: now + module.BURIED_FOR + 1)
+    assert not Attempts(tmp_path).guilty(RECORD)
+    assert not list((tmp_path / "deaths").iterdir())
 
 
 async def test_a_process_that_lives_or_ended_in_order_counts_for_nothing(tmp_path: Path) -> None:
@@ -242,4 +273,5 @@ def test_a_record_that_kills_its_process_is_buried_after_three_deaths_and_its_ne
     pages = {f"page{n}" for n in range(30)}
     assert set(done[2]) == pages  # before it is buried
     assert set(done[3]) - pages == {"dead killer ends-worker 3"}
-    assert not list((tmp_path / "attempts" / "deaths").iterdir())
+    [kept] = (tmp_path / "attempts" / "deaths").iterdir()  # for its copies; of the pages that died along nothing
+    assert kept.read_text().split()[0] == "3"
