@@ -21,7 +21,7 @@ from gateway.edge.keys import admin_key, token_secret
 from gateway.edge.origins import SiteOrigins
 from gateway.edge.proxy_users import ProxyUsers
 from gateway.edge.pseudonyms import Pseudonyms
-from gateway.edge.rates import DAY, DailyBudgets, Rates
+from gateway.edge.rates import DailyBudgets, Rates, window
 from gateway.edge.sessions import Sessions
 from gateway.edge.tokens import VisitorTokens
 from gateway.openai import completions
@@ -43,6 +43,8 @@ from gateway.operators import keys as key_routes
 from gateway.ports import Ports
 from gateway.site import pages, sample_site, widget_pages
 from pipelines.conversations.conversations import Conversations
+from pipelines.runtime.counts import DAY
+from schemas.topics import BUDGETS, RATES
 from sites.content import load_site
 from wiring.settings import Settings
 
@@ -97,8 +99,10 @@ def create_app(settings: Settings, ports: Ports) -> FastAPI:
         ports=ports,
         keys=keys,
         tokens=tokens,
-        rates=Rates(settings.visitor_rate),
-        budgets=DailyBudgets({name: site.chat.daily_questions for name, site in settings.sites.items()}),
+        rates=Rates(settings.visitor_rate, ports.counts(RATES, window(settings.visitor_rate)), secret),
+        budgets=DailyBudgets(
+            {name: site.chat.daily_questions for name, site in settings.sites.items()}, ports.counts(BUDGETS, DAY)
+        ),
         gauges=StatusGauges(ports.status, ports.letters),
         conversations=Conversations(
             ports.conversations, ports.answers, settings.history_messages, ports.now, ports.titles

@@ -29,6 +29,7 @@ from pipelines.query.examples import ExampleComparison
 from pipelines.query.log.gap_reports import GapReports
 from pipelines.query.log.grouping import Numbers, grouped
 from pipelines.query.log.notes import Notes
+from pipelines.runtime.counts import SharedCounts
 from pipelines.runtime.embedder import Matrix32
 from pipelines.runtime.errors import PagewireError
 from pipelines.runtime.record import Lane
@@ -512,5 +513,6 @@ class FakePorts:
             gaps=GapReports(self.outcomes, FakeModels(), _grouped, self.now),
             notes=Notes(FakeLogSender(self.outcomes), self.outcomes, self.sites),
             now=self.now,
+            counts=lambda _, seconds: SharedCounts(seconds, lambda: self.now().timestamp()),
             titles=self.titles,
         )

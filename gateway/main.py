@@ -75,7 +75,7 @@ async def run_gateway(settings: Settings, on_ready: Callable[[str], None]) -> No
         async with (
             Clients(settings) as clients,
             aclosing(RebuildRuns(clients)) as rebuilds,
-            titles(settings) as writing,
+            titles(settings, await clients.counts()) as writing,
         ):
             ports = Ports(
                 intake=await clients.intake(),
@@ -96,6 +96,7 @@ async def run_gateway(settings: Settings, on_ready: Callable[[str], None]) -> No
                 gaps=await clients.gaps(),
                 notes=await clients.notes(),
                 now=await clients.clock(),
+                counts=await clients.counts(),
                 titles=writing,
             )
             host = f"[{settings.host}]" if ":" in settings.host else settings.host

@@ -15,6 +15,7 @@ from pipelines.operate.audit.report import AuditReport, RepairReport
 from pipelines.operate.audit_log import AuditLog
 from pipelines.query.log.gap_reports import UnderWay
 from pipelines.query.log.ports import QuestionReader
+from pipelines.runtime.counts import SharedCounts
 from pipelines.runtime.record import Lane
 from schemas.access_key import CreatedKey, KeptKey, ListedKey, NewKey
 from schemas.conversation import Feedback
@@ -32,6 +33,7 @@ from schemas.letters import (
 )
 from schemas.query import Question
 from schemas.rebuild import Generation, RebuildList, RebuildOrder
+from schemas.topics import Topic
 
 __all__ = [
     "Acceptance",
@@ -296,4 +298,5 @@ class Ports:
     gaps: Gaps
     notes: Notes
     now: Callable[[], datetime]  # the time that all gateways go by
+    counts: Callable[[Topic, int], SharedCounts]  # those that all gateways share over a topic, by periods in seconds
     titles: Titles | None = None  # None: no model writes any

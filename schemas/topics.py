@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 from schemas.answer import AnswerEvent
 from schemas.base import Message
+from schemas.counts import Counts
 from schemas.ingest import PageChunks, PageEmbeddings, ReceiptEvent
 from schemas.outcome import OutcomeEvent, VerdictEvent
 from schemas.page import PageChange
@@ -17,6 +18,7 @@ DAY = 24 * HOUR
 MAX_MESSAGE_BYTES = 8 * 1024 * 1024  # a page of the largest content fits, and files of it
 RECORD_OVERHEAD_BYTES = 1024 * 1024  # room for key, headers and framing on top of the largest value
 DLQ_SUFFIX = ".dlq"
+FILES = 24  # at least, for the time that a topic is kept: what is in it stays by a part in so many longer
 
 
 @dataclass(frozen=True)
@@ -43,6 +45,9 @@ class Topic:
         else:
             config["cleanup.policy"] = "delete"
             config["retention.ms"] = str(-1 if self.retention_ms is None else self.retention_ms)
+        if self.retention_ms is not None:
+            # Kafka deletes whole files, and by default writes one for a week: what visitors wrote would stay as long.
+            config["segment.ms"] = str(self.retention_ms // FILES)
         return config
 
 
@@ -85,6 +90,23 @@ VERDICTS = Topic(
     "what a model finds of a sample of the answers",
     retention_ms=7 * DAY,
 )
+# An hour: whoever starts meanwhile goes on without them.
+RATES = Topic(
+    "limits.rates",
+    "process",
+    Counts,
+    "how often visitors did what, as each gateway counted it",
+    retention_ms=HOUR,
+    dead_letters=False,
+)
+BUDGETS = Topic(
+    "limits.budgets",
+    "process",
+    Counts,
+    "what was spent of each site's day, as each process counted it",
+    retention_ms=DAY,
+    dead_letters=False,
+)
 STOPS = Topic(
     "answer.stops", "request", Stop, "answers that nobody wants any more", retention_ms=DAY, dead_letters=False
 )
@@ -110,6 +132,8 @@ TOPICS: tuple[Topic, ...] = (
     VERDICTS,
     STOPS,
     PAUSES,
+    RATES,
+    BUDGETS,
 )
 
 

@@ -48,6 +48,7 @@ from schemas.topics import ANSWERS, CHANGES, RECEIPTS, Topic
 from wiring.addresses import addresses
 from wiring.rebuild import rebuilder
 from wiring.settings import Settings
+from wiring.shared_counts import Share, sharing
 
 
 class Clients:
@@ -64,6 +65,7 @@ class Clients:
         self._sender: KafkaSender | None = None
         self._clock: ServersClock | None = None
         self._open_letters: OpenLetters | None = None
+        self._counts: Share | None = None
         self._topics_are_there = False
 
     async def __aenter__(self) -> Self:
@@ -100,6 +102,14 @@ class Clients:
             self._stack.push_async_callback(self._clock.aclose)
             await self._clock.start()
         return self._clock
+
+    async def counts(self) -> Share:
+        """Makes counts that all gateways and workers share. Raises: Retryable: no broker."""
+        if self._counts is None:
+            clock = await self.clock()
+            shared = sharing(self.settings, await self.sender(), lambda: clock().timestamp())
+            self._counts = await self._stack.enter_async_context(shared)
+        return self._counts
 
     async def receipts(self, *, waiting: bool) -> ReceiptReader:
         """`waiting`: `settled` will be called. Raises: Retryable: no broker."""

@@ -128,7 +128,8 @@ class EdgeSettings(HomeSettings, ListenSettings):
     visitor_rate: str = Field(
         default="20/minute",
         pattern=r"^[1-9]\d*/(second|minute|hour|day)$",
-        description="Questions per visitor; an address gets five times as many.",
+        description="Questions per visitor, at all gateways together; an address, or network (/64) of IPv6, gets "
+        "five times as many.",
     )
 
 

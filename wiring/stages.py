@@ -23,6 +23,7 @@ from pipelines.worker.runner import run_stages
 from wiring import evaluating, ingest, query
 from wiring.addresses import addresses
 from wiring.settings import Settings
+from wiring.shared_counts import token_budgets
 
 GROUPS: dict[str, tuple[str, ...]] = {
     "ingest": tuple(stage.name for stage in INGEST),
@@ -75,7 +76,8 @@ async def work(
             elastic[lane] = await stack.enter_async_context(Elastic(settings.elasticsearch, settings, lane))
         models = Models(settings, elastic[lanes[0]].indexes)
         stack.push_async_callback(models.aclose)
-        spending = Spending(settings)  # of all stages of this process together
+        budgets = await stack.enter_async_context(token_budgets(settings))
+        spending = Spending(settings, counts=budgets)  # of all stages of this process together
         stages = [stage for name in names for stage in _stages(name, settings, elastic, models, spending)]
         return await run_stages(stages, settings, on_ready=on_ready)
 

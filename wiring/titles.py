@@ -12,18 +12,21 @@ from pipelines.conversations.titles import Titles
 from pipelines.query.site_prompts import SitePrompts
 from pipelines.query.spending import Spending
 from pipelines.query.titles import ModelTitles
+from pipelines.runtime.counts import DAY
 from pipelines.runtime.errors import SettingsError
+from schemas.topics import BUDGETS
 from wiring.query import chat_models
 from wiring.settings import Settings
+from wiring.shared_counts import Share
 
 log = structlog.get_logger(__name__)
 
 
 @asynccontextmanager
-async def titles(settings: Settings) -> AsyncIterator[Titles | None]:
+async def titles(settings: Settings, share: Share) -> AsyncIterator[Titles | None]:
     """None where no model is configured, or no site wants them."""
     wanted = any(site.chat.titles for site in settings.sites.values())
-    models = chat_models(settings, Spending(settings)) if wanted else None
+    models = chat_models(settings, Spending(settings, counts=share(BUDGETS, DAY))) if wanted else None
     if models is None:
         yield None
         return

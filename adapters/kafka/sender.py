@@ -81,8 +81,9 @@ class KafkaSender:
         self._retired: set[asyncio.Task[None]] = set()
 
     async def start(self) -> None:
-        """Raises: Retryable: no broker."""
-        self._producer = await self._new_producer()
+        """Nothing where it runs. Raises: Retryable: no broker."""
+        if self._producer is None:
+            self._producer = await self._new_producer()
 
     async def stop(self) -> None:
         """Send what is under way, bounded, and close."""

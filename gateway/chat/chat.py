@@ -50,14 +50,15 @@ async def chat(site: str, caller: MayChat, edge: TheEdge, request: Request) -> R
     question of a conversation is being answered, another is refused (409 `answer-under-way`, with its `request_id`).
     """
     asked = _question(await read_body(request, BODY_LIMIT))
-    edge.admit(site, request, caller)
-    question = new_question(edge, caller, site, asked.question, asked.lang)
-    if asked.conversation_id is None:
-        await edge.conversations.begin(owner_of(caller, site), question, edge.ports.answers.here(question.request_id))
-    else:
-        question = question.model_copy(update={"conversation_id": asked.conversation_id})
-        question = await continue_conversation(edge, caller, question, named=asked.lang is not None)
-    return await ask(edge, request, caller, question)
+    with edge.admit(site, request, caller):
+        question = new_question(edge, caller, site, asked.question, asked.lang)
+        if asked.conversation_id is None:
+            position = edge.ports.answers.here(question.request_id)
+            await edge.conversations.begin(owner_of(caller, site), question, position)
+        else:
+            question = question.model_copy(update={"conversation_id": asked.conversation_id})
+            question = await continue_conversation(edge, caller, question, named=asked.lang is not None)
+        return await ask(edge, request, caller, question)
 
 
 def new_question(edge: Edge, caller: Caller, site: str, text: str, lang: Lang | None = None) -> Question:

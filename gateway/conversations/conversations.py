@@ -102,13 +102,13 @@ async def regenerate(
 
     The old one stays where the question cannot be asked, or nothing comes of it.
     """
-    edge.admit(site, request, caller)
-    last = await edge.conversations.last(owner_of(caller, site), conversation_id)
-    question = new_question(edge, caller, site, last.question, last.lang)
-    unwanted = {"replaced": (last.answer or "")[:MAX_HISTORY]}
-    question = question.model_copy(update={"conversation_id": conversation_id} | unwanted)
-    question = await continue_conversation(edge, caller, question, replaces=last.request_id)
-    return await ask(edge, request, caller, question)
+    with edge.admit(site, request, caller):
+        last = await edge.conversations.last(owner_of(caller, site), conversation_id)
+        question = new_question(edge, caller, site, last.question, last.lang)
+        unwanted = {"replaced": (last.answer or "")[:MAX_HISTORY]}
+        question = question.model_copy(update={"conversation_id": conversation_id} | unwanted)
+        question = await continue_conversation(edge, caller, question, replaces=last.request_id)
+        return await ask(edge, request, caller, question)
 
 
 async def forget(edge: Edge, owner: ConversationOwner, conversation_id: str) -> None:

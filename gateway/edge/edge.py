@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from contextlib import AbstractAsyncContextManager
+from contextlib import AbstractAsyncContextManager, AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Annotated, cast
 
@@ -51,8 +51,10 @@ class Edge:
         if caller.visitor is not None:
             self.rates.count(what, address_of(request), caller.visitor)
 
-    def admit(self, site: str, request: Request, caller: Caller) -> None:
+    def admit(self, site: str, request: Request, caller: Caller) -> AbstractContextManager[None]:
         """A question for `site` comes in: everybody heeds its switch, visitors their rate and its budget for the day.
+
+        What is refused in the context costs nothing of the budget.
 
         Raises:
             UnknownSite. Problem: 403 or 429.
@@ -60,8 +62,7 @@ class Edge:
         if not self.settings.site(site).chat.enabled:
             raise Problem(403, "chat-off", f"the chat of the site {site!r} is switched off")
         self.count("ask", request, caller)
-        if caller.visitor is not None:
-            self.budgets.spend(site)
+        return nullcontext() if caller.visitor is None else self.budgets.question(site)
 
     def act(
         self, caller: Caller, action: Action, site: str | None = None, target: str = "", via: Via = "http"

@@ -1,70 +1,90 @@
-"""How often a visitor may ask: counted in fixed windows, in this process.
+"""How often a visitor may ask, and how much a site's visitors in a day: counted in fixed windows, by all gateways.
+
+    ask ─▶ Rates (visitor, address), DailyBudgets (site) ─▶ SharedCounts ◀─ limits.rates, limits.budgets ─▶ others
 
 `limits` was tried: its in-memory storage walks all visitors on every hit and starts a task or thread for it. A
 fixed window needs one dict, forgets everybody when the window ends, and lets at most two windows' worth through at
-a border, which is all that a guard against a runaway page has to do. Several gateways each count for themselves.
+a border, which is all that a guard against a runaway page has to do. What gateways count for each other is shared
+half a second later (docs/decisions/024-shared-limits.md).
 """
 
 from __future__ import annotations
 
-import time
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from hashlib import blake2b
+from ipaddress import IPv6Address, ip_address, ip_network
 from typing import Literal
 
-from gateway.edge.problems import Problem
+from pydantic import SecretStr
 
-DAY = 86_400  # seconds
-SECONDS = {"second": 1, "minute": 60, "hour": 3600, "day": DAY}
+from gateway.edge.problems import Problem
+from pipelines.runtime.counts import SharedCounts
+from pipelines.runtime.errors import PagewireError
+
+SECONDS = {"second": 1, "minute": 60, "hour": 3600, "day": 86_400}
 ADDRESS_FACTOR = 5  # a classroom asks from one address
+NETWORK = 64  # bits of an IPv6 address: whoever has one has all addresses in it (RFC 4291, 2.5.4; RFC 6177)
+NAME_BYTES = 9  # of a hash: what visitors are called in a topic
 
 What = Literal["ask", "search", "token", "stop", "feedback", "conversation", "resume", "sign-in"]
 TIMES: dict[What, int] = {"conversation": 6, "resume": 6}  # as often as a question: reading costs little
 
 
 class DailyBudgets:
-    """Questions that a site's visitors may ask in a day, all together. `clock` gives Unix seconds; days are UTC's."""
+    """Questions that a site's visitors may ask in a day, all together, and at whichever gateway; days are UTC's."""
 
-    def __init__(self, limits: Mapping[str, int | None], clock: Callable[[], float] = time.time) -> None:
+    def __init__(self, limits: Mapping[str, int | None], counts: SharedCounts) -> None:
         """`limits`: by site; None is no limit."""
         self._limits = limits
-        self._clock = clock
-        self._day = 0
-        self._asked: Counter[str] = Counter()
+        self._counts = counts
+        self._open: Counter[str] = Counter()
 
-    def spend(self, site: str) -> None:
-        """Count one question.
+    @contextmanager
+    def question(self, site: str) -> Iterator[None]:
+        """Around taking one question in. What is refused in it costs nothing.
 
         Raises:
             Problem: 429, with the seconds until tomorrow.
         """
-        now = self._clock()
-        day = int(now // DAY)
-        if day != self._day:
-            self._day = day
-            self._asked.clear()
         limit = self._limits.get(site)
-        if limit is not None and self._asked[site] >= limit:
-            wait = int((day + 1) * DAY - now) + 1
+        if limit is None:
+            yield
+            return
+        name = f"questions {site}"
+        if self._counts.of(name) + self._open[site] >= limit:
             raise Problem(
                 429,
                 "daily-budget",
                 f"all {limit:,} questions of the day have been asked on the site {site!r}",
-                headers={"Retry-After": str(wait)},
+                headers={"Retry-After": str(int(self._counts.left()) + 1)},
             )
-        self._asked[site] += 1
+        self._open[site] += 1
+        try:
+            yield
+        except BaseException as err:
+            if not _refused(err):
+                self._counts.add(name)
+            raise
+        else:
+            self._counts.add(name)
+        finally:
+            self._open[site] -= 1
 
 
 class Rates:
-    """`rate` is settings.visitor_rate, such as `20/minute`; `clock` gives seconds."""
+    """What each visitor and each address may do in a window.
 
-    def __init__(self, rate: str, clock: Callable[[], float] = time.monotonic) -> None:
-        count, _, unit = rate.partition("/")
-        self._limit = int(count)
-        self._window = SECONDS[unit]
-        self._clock = clock
-        self._current = 0
-        self._hits: Counter[tuple[What, str, str]] = Counter()
+    Args:
+        rate: settings.visitor_rate, such as `20/minute`. counts: of its `window`.
+        secret: hashes visitors and addresses, the same way at every gateway.
+    """
+
+    def __init__(self, rate: str, counts: SharedCounts, secret: SecretStr) -> None:
+        self._limit = int(rate.partition("/")[0])
+        self._counts = counts
+        self._key = blake2b(b"rates" + secret.get_secret_value().encode()).digest()
 
     def count(self, what: What, address: str, visitor: str | None = None) -> None:
         """Count one act of a visitor.
@@ -72,22 +92,43 @@ class Rates:
         Raises:
             Problem: 429, with the seconds to wait.
         """
-        now = self._clock()
-        window = int(now // self._window)
-        if window != self._current:
-            self._current = window
-            self._hits.clear()
         allowed = self._limit * TIMES.get(what, 1)
-        budgets = [((what, "address", address), allowed * ADDRESS_FACTOR)]
+        budgets = [(self._name(what, "address", network(address)), allowed * ADDRESS_FACTOR)]
         if visitor is not None:
-            budgets.append(((what, "visitor", visitor), allowed))
-        if any(self._hits[key] >= limit for key, limit in budgets):
-            wait = int((window + 1) * self._window - now) + 1
+            budgets.append((self._name(what, "visitor", visitor), allowed))
+        if any(self._counts.of(name) >= limit for name, limit in budgets):
+            wait = int(self._counts.left()) + 1
             raise Problem(
                 429,
                 "too-many-requests",
                 f"too many requests; try again in {wait} s",
                 headers={"Retry-After": str(wait)},
             )
-        for key, _ in budgets:
-            self._hits[key] += 1
+        for name, _ in budgets:
+            self._counts.add(name)
+
+    def _name(self, *parts: str) -> str:
+        return blake2b("\0".join(parts).encode(), key=self._key, digest_size=NAME_BYTES).hexdigest()
+
+
+def _refused(err: BaseException) -> bool:
+    """Whether nobody was asked; else the answer failed, or its visitor has gone."""
+    return isinstance(err, PagewireError) or (isinstance(err, Problem) and err.status < 500)
+
+
+def window(rate: str) -> int:
+    """Seconds in which so many acts may come."""
+    return SECONDS[rate.partition("/")[2]]
+
+
+def network(address: str) -> str:
+    """Whom an address stands for: itself, and of IPv6 the network that one subscriber has."""
+    try:
+        parsed = ip_address(address)
+    except ValueError:  # a Unix socket has none
+        return address
+    if not isinstance(parsed, IPv6Address):
+        return address
+    if parsed.ipv4_mapped is not None:
+        return str(parsed.ipv4_mapped)
+    return str(ip_network((int(parsed), NETWORK), strict=False))

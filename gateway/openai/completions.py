@@ -139,7 +139,11 @@ async def complete(caller: MayChatSomewhere, edge: TheEdge, request: Request) ->
     """Ask a site as if it were one of OpenAI's models; what its answer stands on is in `sources` and `citations`."""
     order = parse(CompletionRequest, await read_body(request, BODY_LIMIT))
     _known(edge, caller, order.model)
-    edge.admit(order.model, request, caller)
+    with edge.admit(order.model, request, caller):
+        return await _completed(order, caller, edge)
+
+
+async def _completed(order: CompletionRequest, caller: Caller, edge: Edge) -> Response:
     text, history = asked(order.messages, edge.settings.history_messages, answers=caller.visitor is None)
     question = new_question(edge, caller, order.model, text, order.lang).model_copy(update={"history": history})
     deadline = asyncio.get_running_loop().time() + edge.settings.question_timeout

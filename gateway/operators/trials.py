@@ -63,12 +63,12 @@ async def compared(edge: Edge, request: Request, caller: Caller, site: str, orde
             configured, or a prompt that is none. Nothing was asked.
         Retryable: which indexes there are cannot be looked up.
     """
-    edge.admit(site, request, caller)
-    indexes = await _indexes(edge, site, order.trials)
-    questions = [_question(edge, caller, site, order.question, each, indexes) for each in order.trials]
-    asked = zip(questions, order.trials, strict=True)
-    log.info("a question is tried out", site=site, key=caller.name, trials=len(questions))
-    results = await asyncio.gather(*(_tried(edge, question, settings) for question, settings in asked))
+    with edge.admit(site, request, caller):
+        indexes = await _indexes(edge, site, order.trials)
+        questions = [_question(edge, caller, site, order.question, each, indexes) for each in order.trials]
+        asked = zip(questions, order.trials, strict=True)
+        log.info("a question is tried out", site=site, key=caller.name, trials=len(questions))
+        results = await asyncio.gather(*(_tried(edge, question, settings) for question, settings in asked))
     return TrialReport(site=site, question=order.question, trials=tuple(results))
 
 

@@ -4,8 +4,8 @@
                       └ no ──▶ TokensSpent: what comes next does without the model
 
 A day is one of UTC. Once a call did not fit, the day is over for the models of that site: answers quote the pages until
-the next one, which is better than models that come and go. What is booked is known to this process alone, and to no
-later one: each worker has the budget for itself.
+the next one, which is better than models that come and go. What is booked is known to all processes half a second
+later, and to later ones; what calls under way have read is known to their own process alone.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ import structlog
 from cachetools import LRUCache
 
 from pipelines.query.ports import QuestionSpent, TokensSpent, ToolSpec
+from pipelines.runtime.counts import DAY, SharedCounts
 from pipelines.runtime.metrics import MODEL_TOKENS, TOKENS_SPENT
 from pipelines.runtime.settings import SitesSettings, StepName
 from prompts.loader import ChatMessage
@@ -45,7 +46,7 @@ def written(size: int) -> int:
 @dataclass
 class _Day:
     day: date
-    tokens: int = 0  # booked, and what calls under way have read
+    reading: int = 0  # tokens that calls under way have read
     over: bool = False
 
 
@@ -54,11 +55,18 @@ class Spending:
 
     Args:
         now: the time, with its zone.
+        counts: those of the day that all processes share; default: this one's alone.
     """
 
-    def __init__(self, settings: SitesSettings, now: Callable[[], datetime] = lambda: datetime.now(UTC)) -> None:
+    def __init__(
+        self,
+        settings: SitesSettings,
+        now: Callable[[], datetime] = lambda: datetime.now(UTC),
+        counts: SharedCounts | None = None,
+    ) -> None:
         self._settings = settings
         self._now = now
+        self._counts = counts or SharedCounts(DAY, lambda: now().timestamp())
         self._days: dict[str, _Day] = {}
         self._questions: LRUCache[str, int] = LRUCache(QUESTIONS)
         for site, its in settings.sites.items():
@@ -83,9 +91,10 @@ class Spending:
         if limits is None:
             return writing
         daily, each = limits.daily_tokens, limits.question_tokens
-        if daily is not None and (today.over or today.tokens + reading + LEAST > daily):
+        tokens = self._counts.of(_name(site)) + today.reading
+        if daily is not None and (today.over or tokens + reading + LEAST > daily):
             if not today.over:
-                log.warning("the tokens of the day are spent, quoting from now on", site=site, tokens=today.tokens)
+                log.warning("the tokens of the day are spent, quoting from now on", site=site, tokens=tokens)
                 TOKENS_SPENT.labels(site).set(1)
             today.over = True
             raise TokensSpent(f"site {site}: its {daily:,} tokens of {today.day} are spent (daily_tokens)")
@@ -94,14 +103,16 @@ class Spending:
             if left < LEAST:
                 raise QuestionSpent(f"site {site}: the {each:,} tokens of a question are spent (question_tokens)")
             writing = left if writing is None else min(writing, left)
-        today.tokens += reading
+        today.reading += reading
         return writing
 
     def close(self, site: str, step: StepName, question: str, reading: int, used: Usage) -> None:
         """Book what a call came to, in place of what it was opened with."""
         total = used.prompt_tokens + used.completion_tokens
         today = self._today(site)
-        today.tokens = max(0, today.tokens - reading) + total
+        today.reading = max(0, today.reading - reading)  # of a call that a midnight came into, nothing
+        if (limits := self._settings.sites.get(site)) is not None and limits.daily_tokens is not None:
+            self._counts.add(_name(site), total)
         if question:
             self._questions[question] = self._questions.get(question, 0) + total
         MODEL_TOKENS.labels(site, step, "in").inc(used.prompt_tokens)
@@ -115,3 +126,7 @@ class Spending:
                 TOKENS_SPENT.labels(site).set(0)
             known = self._days[site] = _Day(day)
         return known
+
+
+def _name(site: str) -> str:
+    return f"tokens {site}"

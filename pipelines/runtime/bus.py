@@ -55,6 +55,14 @@ class LogReader(Protocol):
         ...
 
 
+class RecentLog(Protocol):
+    """Reads what was written last to a topic (adapters.kafka.log.LogReader)."""
+
+    async def since(self, since_ms: int) -> Sequence[Record]:
+        """Records written at `since_ms` (since 1970) or later. Raises: Retryable."""
+        ...
+
+
 class LogTail(Protocol):
     """Follows a topic from its end at `start` (adapters.kafka.log.LogTail)."""
 

@@ -135,7 +135,7 @@ class Site(SettingsGroup):
     daily_tokens: int | None = Field(
         default=None,
         ge=1,
-        description="Tokens that its models may read and write in a day (UTC), in each worker process. After them "
+        description="Tokens that its models may read and write in a day (UTC), in all processes together. After them "
         "answers quote the pages until the next day. Default: no limit.",
     )
     question_tokens: int | None = Field(

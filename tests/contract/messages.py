@@ -28,6 +28,7 @@ from schemas.answer import (
 from schemas.base import Message, Wire
 from schemas.compact import compact
 from schemas.conversation import CitedSource, Conversation, ConversationSummary, Feedback, StoredTurn
+from schemas.counts import Counts
 from schemas.example import ExampleSource, WorkedExample
 from schemas.head import Head, Narrowed, Origin
 from schemas.ingest import (
@@ -403,6 +404,7 @@ MESSAGES: dict[str, Message] = {
     },
     "verdict": VerdictEvent(site="town", request_id=REQUEST, conversation="c1", asked_at=NOON, verdict=_VERDICT),
     "stop": Stop(request_id=REQUEST, site="town"),
+    "counts": Counts(process="0f" * 16, period=20_000, seconds=86_400, counts={"questions town": 12}),
     "pause": PauseNote(
         worker="host:1", stage="index", lane="bulk", code="denied", reason="401", since=NOON, at=NOON, over=True
     ),

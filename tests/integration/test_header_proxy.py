@@ -15,6 +15,7 @@ from pathlib import Path
 import httpx
 import pytest
 from bs4 import BeautifulSoup
+from pydantic import SecretStr
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
@@ -23,6 +24,7 @@ from gateway.app import create_app
 from gateway.edge.rates import Rates
 from gateway.fakes import FakePages, FakePorts
 from gateway.main import server_config
+from pipelines.runtime.counts import SharedCounts
 from tests.edge import edge_settings, served
 
 PROXY = "127.0.0.2"
@@ -65,7 +67,9 @@ def fakes() -> FakePorts:
 @pytest.fixture
 async def gateway(fakes: FakePorts, tmp_path: Path) -> AsyncIterator[str]:
     app = create_app(edge_settings(tmp_path, proxy_sign_in=SETTINGS), fakes.ports)
-    app.state.edge = replace(app.state.edge, rates=Rates("2/minute", lambda: 0.0))  # no minute ends meanwhile
+    app.state.edge = replace(
+        app.state.edge, rates=Rates("2/minute", SharedCounts(60, lambda: 0.0), SecretStr("salt"))
+    )  # no minute ends meanwhile
     async with served(app, server_config(app)) as url:
         yield url
 

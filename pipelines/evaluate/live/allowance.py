@@ -12,7 +12,7 @@ from typing import Literal
 
 from cachetools import LRUCache
 
-from pipelines.evaluate.live.ports import VerdictLog
+from pipelines.runtime.bus import RecentLog
 from schemas.base import WireError
 from schemas.outcome import OutcomeEvent, VerdictEvent
 
@@ -26,7 +26,7 @@ SiteDay = tuple[str, date]
 class Allowance:
     """One per process."""
 
-    def __init__(self, verdicts: VerdictLog) -> None:
+    def __init__(self, verdicts: RecentLog) -> None:
         self._verdicts = verdicts
         self._open: dict[SiteDay, set[str]] = {}  # answers that this process judges
         self._spent: LRUCache[SiteDay, int] = LRUCache(DAYS)  # the limit that was reached

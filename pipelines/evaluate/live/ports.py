@@ -16,14 +16,6 @@ class AnswerLog(Protocol):
         ...
 
 
-class VerdictLog(Protocol):
-    """The verdicts that were said (adapters.kafka.log.LogReader)."""
-
-    async def since(self, since_ms: int) -> Sequence[Record]:
-        """Records written at `since_ms` (since 1970) or later. Raises: Retryable."""
-        ...
-
-
 class ForgottenQuestions(Protocol):
     """Which questions' conversations were deleted (adapters.elastic.outcomes)."""
 

@@ -18,7 +18,7 @@ from typing import Protocol
 import structlog
 
 from pipelines.query.publish import CLOCK_SKEW_MS, earliest
-from pipelines.runtime.bus import LogReader, MakeTail
+from pipelines.runtime.bus import LogReader, MakeTail, RecentLog
 from pipelines.runtime.errors import Retryable
 from pipelines.runtime.record import Record
 from schemas.base import WireError
@@ -32,12 +32,8 @@ READ_BACK_MS = 90_000 + 2 * CLOCK_SKEW_MS
 KEPT = 10_000  # stops in memory, about 1 MB; what is forgotten is read back
 
 
-class StopLog(LogReader, Protocol):
+class StopLog(LogReader, RecentLog, Protocol):
     """The topic (adapters.kafka.log.LogReader)."""
-
-    async def since(self, since_ms: int) -> list[Record]:
-        """All records written at `since_ms` (since 1970) or later. Raises: Retryable."""
-        ...
 
 
 class Stops:

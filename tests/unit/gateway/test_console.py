@@ -13,6 +13,7 @@ import httpx
 import pytest
 from bs4 import BeautifulSoup, Tag
 from fastapi import FastAPI
+from pydantic import SecretStr
 
 import gateway.console
 from gateway.console.chart import bars
@@ -23,6 +24,7 @@ from gateway.edge.rates import Rates
 from gateway.edge.sessions import LIFE, Sessions
 from gateway.edge.tokens import VisitorTokens
 from gateway.fakes import FakeLetters, FakePorts
+from pipelines.runtime.counts import SharedCounts
 from pipelines.runtime.errors import Retryable
 from schemas.ingest import ReceiptState
 from schemas.keys import page_key
@@ -123,7 +125,9 @@ async def test_nor_does_a_visitors_token(stranger: httpx.AsyncClient) -> None:
 
 
 async def test_keys_cannot_be_tried_for_ever(app: FastAPI, stranger: httpx.AsyncClient) -> None:
-    app.state.edge = replace(app.state.edge, rates=Rates("20/minute", lambda: 0.0))  # no minute ends meanwhile
+    app.state.edge = replace(
+        app.state.edge, rates=Rates("20/minute", SharedCounts(60, lambda: 0.0), SecretStr("salt"))
+    )  # no minute ends meanwhile
     for _ in range(20):
         page_of(await sign_in(stranger, "wrong"), 403)
     answer = await sign_in(stranger, ADMIN)

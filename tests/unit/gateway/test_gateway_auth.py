@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import stat
 from datetime import UTC, datetime
@@ -16,10 +17,11 @@ from structlog.testing import capture_logs
 from gateway.app import create_app
 from gateway.edge.keys import admin_key, token_secret
 from gateway.edge.problems import Problem
-from gateway.edge.rates import ADDRESS_FACTOR, DailyBudgets, Rates
+from gateway.edge.rates import ADDRESS_FACTOR, DailyBudgets, Rates, network, window
 from gateway.edge.tokens import Visitor, VisitorTokens
 from gateway.fakes import FakePorts
-from pipelines.runtime.errors import SettingsError
+from pipelines.runtime.counts import DAY, SharedCounts
+from pipelines.runtime.errors import Retryable, SettingsError
 from tests.edge import (
     ADMIN,
     CHAT_ANYWHERE,
@@ -256,9 +258,13 @@ class Clock:
         return self.now
 
 
+def rates_of(rate: str, clock: Clock) -> Rates:
+    return Rates(rate, SharedCounts(window(rate), clock), SecretStr("salt"))
+
+
 def test_a_visitor_has_a_budget_per_window() -> None:
     clock = Clock()
-    rates = Rates("2/minute", clock)
+    rates = rates_of("2/minute", clock)
     for visitor in ("a", "b"):
         rates.count("ask", "::1", visitor)
         rates.count("ask", "::1", visitor)
@@ -271,12 +277,35 @@ def test_a_visitor_has_a_budget_per_window() -> None:
 
 
 def test_new_tokens_do_not_buy_an_address_more() -> None:
-    rates = Rates("2/minute", Clock())
+    rates = rates_of("2/minute", Clock())
     for visitor in range(2 * ADDRESS_FACTOR):
         rates.count("ask", "::1", str(visitor))
     with pytest.raises(Problem):
         rates.count("ask", "::1", "yet another")
-    rates.count("ask", "::2", "elsewhere")
+    rates.count("ask", "2001:db8::1", "elsewhere")
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "same"),
+    [
+        ("2001:db8:0:1::1", "2001:db8:0:1:ffff::2", True),
+        ("2001:db8:0:1::1", "2001:db8:0:2::1", False),
+        ("192.0.2.1", "192.0.2.2", False),
+        ("192.0.2.1", "::ffff:192.0.2.1", True),
+        ("unknown", "unknown", True),
+    ],
+)
+def test_who_has_a_network_of_ipv6_is_one_address(one: str, other: str, *, same: bool) -> None:
+    assert (network(one) == network(other)) is same
+
+
+def test_neither_visitors_nor_addresses_can_be_read_from_what_is_shared() -> None:
+    counts = SharedCounts(60, Clock())
+    Rates("2/minute", counts, SecretStr("salt")).count("ask", "192.0.2.1", "visitor-1")
+    [said] = counts.news()
+    assert len(said.counts) == 2
+    assert "192.0.2.1" not in said.model_dump_json()
+    assert "visitor-1" not in said.model_dump_json()
 
 
 @pytest.mark.parametrize("route", [CHAT, SEARCH])
@@ -300,17 +329,43 @@ async def test_visitors_are_limited_and_programs_are_not(
 
 def test_a_site_has_a_budget_per_day() -> None:
     clock = Clock()
-    budgets = DailyBudgets({"town": 2, "other": None}, clock)
+    budgets = DailyBudgets({"town": 2, "other": None}, SharedCounts(DAY, clock))
     for _ in range(2):
-        budgets.spend("town")
-    with pytest.raises(Problem) as refused:
-        budgets.spend("town")
+        with budgets.question("town"):
+            pass
+    with pytest.raises(Problem) as refused, budgets.question("town"):
+        pytest.fail("let in")
     assert (refused.value.status, refused.value.code) == (429, "daily-budget")
     assert refused.value.headers == {"Retry-After": str(86_400 - 600 + 1)}
     for _ in range(3):
-        budgets.spend("other")
+        with budgets.question("other"):
+            pass
     clock.now = 86_400.0
-    budgets.spend("town")
+    with budgets.question("town"):
+        pass
+
+
+@pytest.mark.parametrize(
+    ("ends", "costs"),
+    [
+        (Problem(409, "answer-under-way", "?"), False),
+        (Retryable("no broker"), False),
+        (Problem(504, "timeout", "?"), True),
+        (asyncio.CancelledError(), True),
+    ],
+)
+def test_what_is_refused_for_another_reason_costs_no_question_of_the_day(ends: BaseException, *, costs: bool) -> None:
+    counts = SharedCounts(DAY, Clock())
+    budgets = DailyBudgets({"town": 1}, counts)
+    with pytest.raises(type(ends)), budgets.question("town"):
+        raise ends
+    assert counts.of("questions town") == costs
+
+
+def test_questions_that_are_being_taken_in_count() -> None:
+    budgets = DailyBudgets({"town": 1}, SharedCounts(DAY, Clock()))
+    with budgets.question("town"), pytest.raises(Problem), budgets.question("town"):
+        pytest.fail("let in")
 
 
 async def test_visitors_share_a_daily_budget_and_programs_do_not(tmp_path: Path, fakes: FakePorts) -> None:

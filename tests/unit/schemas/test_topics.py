@@ -9,11 +9,14 @@ import pytest
 from schemas.base import Message
 from schemas.topics import (
     ANSWERS,
+    BUDGETS,
     CHANGES,
     DAY,
+    HOUR,
     MAX_MESSAGE_BYTES,
     OUTCOMES,
     PAUSES,
+    RATES,
     REQUESTS,
     STOPS,
     TOPICS,
@@ -43,13 +46,15 @@ def test_the_topics_are_those_of_the_contract() -> None:
         "query.outcomes",  # how what became of a question gets into the log
         "query.verdicts",  # how what a judge finds of an answer gets there, too
         "worker.pauses",  # how `status` learns on any machine which stages wait
+        "limits.rates",  # how gateways learn what visitors did at the others
+        "limits.budgets",  # how all learn what was spent of a site's day
         "answer.stops",  # how a stop gets to whoever writes the answer
     }
 
 
 def test_every_topic_that_a_stage_reads_has_dead_letters() -> None:
     dead = {topic.name for topic in all_topics()} - {topic.name for topic in TOPICS}
-    assert dead == {f"{topic.name}.dlq" for topic in TOPICS if topic not in (ANSWERS, STOPS, PAUSES)}
+    assert dead == {f"{topic.name}.dlq" for topic in TOPICS if topic not in (ANSWERS, STOPS, PAUSES, RATES, BUDGETS)}
 
 
 @pytest.mark.parametrize("topic", all_topics(), ids=lambda topic: topic.name)
@@ -64,6 +69,8 @@ def test_every_topic_takes_the_largest_message_and_keeps_it_as_long_as_it_says(t
     else:
         assert config["cleanup.policy"] == "delete"
         assert int(config["retention.ms"]) == topic.retention_ms
+        # What is in a file goes with its newest message, so a file must not be written for long.
+        assert int(config["segment.ms"]) <= int(config["retention.ms"]) / 24
 
 
 def test_what_comes_from_editors_is_kept_for_ever_and_what_comes_from_visitors_a_day_or_a_week() -> None:
@@ -71,7 +78,7 @@ def test_what_comes_from_editors_is_kept_for_ever_and_what_comes_from_visitors_a
         editors = topic.name.startswith(("cms.", "ingest."))
         assert topic.compacted is editors
         # The question log's own week: nobody waits for its stage, so it may be away for longer than the others.
-        visitors = 7 * DAY if topic in (OUTCOMES, VERDICTS) else DAY
+        visitors = {OUTCOMES: 7 * DAY, VERDICTS: 7 * DAY, RATES: HOUR}.get(topic, DAY)
         assert topic.retention_ms == (None if editors else visitors)
 
 

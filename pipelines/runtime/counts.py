@@ -1,0 +1,101 @@
+"""Counts that several processes share: each counts for itself, and knows what the others said last.
+
+```
+ add(name) ─▶ own counts ─▶ news() ─▶ a topic ─▶ take() of all others
+                  └────── of(name) = own + the others' ◀──────┘
+```
+A grow-only counter, kept by process (Shapiro et al., "A comprehensive study of Convergent and Commutative Replicated
+Data Types", 2011, 3.1.1): said twice or out of order it is the same, so a topic may repeat itself. What nobody has
+heard of yet is missing: a limit over shared counts lets through what comes in at several processes within a moment.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import Counter, defaultdict
+from collections.abc import Callable
+from uuid import uuid4
+
+from schemas.counts import Counts
+
+DAY = 86_400  # seconds
+KEPT = 1  # periods before and after the current one: clocks differ, and messages take their time
+
+
+class _Period:
+    def __init__(self) -> None:
+        self.own: Counter[str] = Counter()
+        self.unsaid: set[str] = set()
+        self.others: defaultdict[str, dict[str, int]] = defaultdict(dict)  # process -> name -> count
+        self.of_others: Counter[str] = Counter()  # their sum, which is asked for at every question
+
+
+class SharedCounts:
+    """Counts of the current period. One per process and topic.
+
+    Args:
+        seconds: of a period; periods begin with 1970 and are UTC's days where these are 86,400.
+        now: Unix time, which has to be about the same for all processes.
+    """
+
+    def __init__(self, seconds: int, now: Callable[[], float] = time.time) -> None:
+        self.seconds = seconds
+        self._now = now
+        self._process = uuid4().hex
+        self._periods: defaultdict[int, _Period] = defaultdict(_Period)
+
+    def of(self, name: str) -> int:
+        """This period's count, as far as it is known here."""
+        period = self._current()
+        return period.own[name] + period.of_others[name]
+
+    def add(self, name: str, count: int = 1) -> None:
+        period = self._current()
+        period.own[name] += count
+        period.unsaid.add(name)
+
+    def left(self) -> float:
+        """Seconds until the period ends."""
+        now = self._now()
+        return (now // self.seconds + 1) * self.seconds - now
+
+    def began(self) -> float:
+        """Unix time at which the period began."""
+        return self._now() // self.seconds * self.seconds
+
+    def news(self) -> list[Counts]:
+        """What has changed since the last call, for the others. What could not be said goes back by `unsaid`."""
+        said = []
+        for number, period in self._periods.items():
+            if period.unsaid:
+                counts = {name: period.own[name] for name in period.unsaid}
+                said.append(Counts(process=self._process, period=number, seconds=self.seconds, counts=counts))
+                period.unsaid = set()
+        return said
+
+    def unsaid(self, counts: Counts) -> None:
+        if counts.period in self._periods:
+            self._periods[counts.period].unsaid |= counts.counts.keys()
+
+    def take(self, counts: Counts) -> None:
+        """What a process has said. Of other periods than those around now, and our own, it changes nothing."""
+        self._current()
+        around = abs(counts.period - self._number()) <= KEPT
+        if counts.process == self._process or counts.seconds != self.seconds or not around:
+            return
+        period = self._periods[counts.period]
+        known = period.others[counts.process]
+        for name, count in counts.counts.items():
+            if (more := count - known.get(name, 0)) > 0:
+                known[name] = count
+                period.of_others[name] += more
+
+    def _number(self) -> int:
+        return int(self._now() // self.seconds)
+
+    def _current(self) -> _Period:
+        number = self._number()
+        if number not in self._periods:
+            for old in [each for each in self._periods if abs(each - number) > KEPT]:
+                del self._periods[old]
+        return self._periods[number]

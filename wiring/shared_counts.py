@@ -1,0 +1,57 @@
+"""Counts that all processes share over a topic, put together from settings."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import AsyncIterator, Callable
+from contextlib import AsyncExitStack, asynccontextmanager
+from functools import partial
+
+from adapters.kafka.log import LogReader, LogTail
+from adapters.kafka.sender import KafkaSender
+from adapters.kafka.settings import KafkaSettings
+from pipelines.runtime.counts import DAY, SharedCounts
+from pipelines.runtime.counts_exchange import CountsExchange
+from schemas.topics import BUDGETS, Topic
+from wiring.settings import Settings
+
+# Over a topic, in periods of so many seconds; the same object for the same topic.
+Share = Callable[[Topic, int], SharedCounts]
+
+
+@asynccontextmanager
+async def sharing(settings: KafkaSettings, sender: KafkaSender, now: Callable[[], float]) -> AsyncIterator[Share]:
+    """Makes them, and ends them in order.
+
+    Args:
+        now: Unix time.
+    """
+    async with AsyncExitStack() as stack:
+        shared: dict[Topic, SharedCounts] = {}
+
+        def share(topic: Topic, seconds: int) -> SharedCounts:
+            if topic not in shared:
+                shared[topic] = SharedCounts(seconds, now)
+                before = LogReader(settings, topic) if topic is BUDGETS else None
+                if before is not None:
+                    stack.push_async_callback(before.aclose)
+                exchange = CountsExchange(shared[topic], topic, sender, partial(LogTail, settings, topic), before)
+                stack.push_async_callback(exchange.aclose)
+                exchange.start()
+            return shared[topic]
+
+        yield share
+
+
+@asynccontextmanager
+async def token_budgets(settings: Settings) -> AsyncIterator[SharedCounts]:
+    """What models have spent of each site's day, for a worker; its own counts alone where no site has such a limit."""
+    if all(site.daily_tokens is None for site in settings.sites.values()):
+        yield SharedCounts(DAY)
+        return
+    sender = KafkaSender(settings)
+    try:
+        async with sharing(settings, sender, time.time) as share:
+            yield share(BUDGETS, DAY)
+    finally:
+        await sender.stop()
