@@ -46,6 +46,8 @@ logger = structlog.get_logger(__name__)
 
 # Three calls, each asked again once where it is unreadable, and tried three times while the model is busy.
 CALLS = 18  # for one answer
+# After a question: its deadline is some 90 s, a worker that takes over says so soon after it.
+ANSWERED_WITHIN = timedelta(hours=1)
 TOKENS = 100_000  # the same; sources are 6,000 at most
 MEASURES: tuple[JudgedMeasure, ...] = (Faithfulness(), ContextRelevancy())
 OUTCOMES = ("judged", "unjudged", "over-budget", "gone")  # of answers that were chosen
@@ -117,9 +119,12 @@ async def _answered(
     if outcome.asked_at < now - timedelta(milliseconds=ANSWERS.retention_ms or 0):
         return None
     skew = round(CLOCK_SKEW.total_seconds() * 1000)
-    # The outcome was said when the last event was out: what was written later is none of its answer's.
-    until = record.timestamp_ms + skew if record.timestamp_ms else None
-    records = await answers.of_key(event.request_id, round(outcome.asked_at.timestamp() * 1000) - skew, until)
+    asked = round(outcome.asked_at.timestamp() * 1000)
+    # The outcome was said when the last event was out: what was written later is none of its answer's. One that was put
+    # back says so too late: then by when its answer must have been there.
+    last = asked + round(ANSWERED_WITHIN.total_seconds() * 1000)
+    until = min(record.timestamp_ms or last, last) + skew
+    records = await answers.of_key(event.request_id, asked - skew, until)
     ends = []
     for each in records:
         with suppress(WireError):  # without a readable end it counts as gone

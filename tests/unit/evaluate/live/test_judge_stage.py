@@ -177,6 +177,14 @@ async def test_the_events_are_looked_for_where_they_can_be() -> None:
     assert until > written.timestamp() * 1000
 
 
+async def test_of_an_outcome_that_was_put_back_later_the_events_are_looked_for_around_its_question() -> None:
+    town = Town(Script(**GOOD))
+    await town.handle(record(asked(), NOON + 600 * MINUTE), town.sender)
+    [(_, _, until)] = town.answers.read
+    assert until is not None
+    assert until <= (NOON + 62 * MINUTE).timestamp() * 1000
+
+
 @pytest.mark.parametrize(
     "event",
     [
