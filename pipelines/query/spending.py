@@ -77,6 +77,10 @@ class Spending:
         """Whether this day's tokens of the site are spent."""
         return self._today(site).over
 
+    def spent(self, site: str) -> int:
+        """Tokens that are booked of this day, as far as it is known here; of sites without a limit none are."""
+        return self._counts.of(_name(site))
+
     def open(self, site: str, question: str, reading: int, writing: int | None) -> int | None:
         """Let a call begin. Returns: how many tokens it may write; None: as many as it likes.
 
@@ -91,7 +95,7 @@ class Spending:
         if limits is None:
             return writing
         daily, each = limits.daily_tokens, limits.question_tokens
-        tokens = self._counts.of(_name(site)) + today.reading
+        tokens = self.spent(site) + today.reading
         if daily is not None and (today.over or tokens + reading + LEAST > daily):
             if not today.over:
                 log.warning("the tokens of the day are spent, quoting from now on", site=site, tokens=tokens)

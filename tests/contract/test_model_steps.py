@@ -105,16 +105,17 @@ async def test_what_a_call_has_spent_is_booked(reply: Reply, least: int, most: i
     sites = {"town": {"daily_tokens": 100_000}}
     async with registry(reply, sites=sites) as (models, spending, _):
         await models.of("town", "answer", "q").complete(ASKED)
-        assert least <= spending._today("town").tokens <= most
-        assert spending._questions["q"] == spending._today("town").tokens
+        assert least <= spending.spent("town") <= most
+        assert spending._questions["q"] == spending.spent("town")
 
 
 async def test_an_answer_that_is_stopped_is_booked_as_far_as_it_came() -> None:
-    async with registry(Reply(["Open daily. "] * 50, delay=0.01)) as (models, spending, _):
+    sites = {"town": {"daily_tokens": 100_000}}
+    async with registry(Reply(["Open daily. "] * 50, delay=0.01), sites=sites) as (models, spending, _):
         async with aclosing(models.of("town", "answer", "q").stream(ASKED)) as deltas:
             async for _ in deltas:
                 break
-        assert 15 <= spending._today("town").tokens <= 40
+        assert 15 <= spending.spent("town") <= 40
 
 
 async def test_a_call_that_is_too_much_reaches_no_server() -> None:
