@@ -8,6 +8,8 @@ import subprocess
 import pytest
 import yaml
 
+from bench.visitors import LANGUAGES, part_of
+from bench.visitors import cases as visitors
 from cli.demo import sample_pages
 from sites.content import load_site
 from tests.acceptance.conftest import System
@@ -79,3 +81,21 @@ def test_a_dataset_is_evaluated_over_http_and_compared_with_an_earlier_run(syste
     assert again.returncode == 1, again.stderr
     told = json.loads(again.stdout)["comparison"]
     assert (told["outcome"], told["needed"]) == ("too few cases", 5)
+
+
+def test_the_gold_set_of_the_sample_site_is_answered_about_as_well_as_it_is_known_to_be(
+    system: System, site: str
+) -> None:
+    """The part that is tuned on, without a model. The bars are below what is measured, in both halves of its cases."""
+    dataset = system.instance.home / "gold.ndjson"
+    cases = [case for case in part_of(visitors(), "tune") if case.now is None and case.lang in LANGUAGES]
+    assert len(cases) >= 200
+    dataset.write_text("".join(f"{case.model_dump_json(exclude_defaults=True)}\n" for case in cases), "utf-8")
+    done = system.instance.run(
+        "evaluate", site, "--dataset", str(dataset), "--url", system.url, "--json",
+        "--least", "right=0.5", "--least", "hit@1=0.65", "--least", "hit@5=0.85",
+        timeout=500,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
+    groups = json.loads(done.stdout)["report"]["groups"]
+    assert groups["all"]["right"]["cases"] == len(cases)

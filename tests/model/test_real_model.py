@@ -7,6 +7,7 @@ What the model says is its own affair: it may be wrong, uncited, or about someth
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -19,8 +20,10 @@ import httpx
 import openai
 import pytest
 
+from bench.visitors import cases as visitors
+from bench.visitors import part_of
 from infra.engine.free_ports import any_free
-from tests.acceptance.system import Instance, eventually, streamed
+from tests.acceptance.system import PAGEWIRE, Instance, eventually, streamed
 from tests.acceptance.test_story import put
 from tests.engine_fixture import Servers
 
@@ -129,3 +132,29 @@ def test_the_openai_client_on_both_sides(modelled: tuple[httpx.Client, str]) -> 
         )
         pieces = [chunk.choices[0].delta.content for chunk in stream if chunk.choices]
     assert "".join(piece for piece in pieces if piece)
+
+
+def test_cases_of_the_gold_set_are_evaluated_with_a_model(modelled: tuple[httpx.Client, str], tmp_path: Path) -> None:
+    """That it runs, not what so small a model knows: of the library it has the few words of these tests."""
+    site, base_url = modelled
+    every = [case for case in part_of(visitors(), "tune") if case.lang == "en" and not case.history]
+    cases = [case for case in every if case.pages == ("library",)][:2]
+    dataset, key = tmp_path / "gold.ndjson", tmp_path / "key"
+    dataset.write_text("".join(f"{case.model_dump_json(exclude_defaults=True)}\n" for case in cases), "utf-8")
+    key.write_text("acceptance-key")
+    name = site.base_url.path.strip("/").rpartition("/")[2]
+    gateway = base_url.removesuffix("/v1")
+    done = subprocess.run(
+        [PAGEWIRE, "evaluate", name, "--dataset", dataset, "--url", gateway, "--key", key, "--at-once", "1", "--json"],
+        env={name: value for name, value in os.environ.items() if not name.startswith(("PAGEWIRE_", "OPENAI_"))}
+        | {"PAGEWIRE_HOME": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        timeout=500,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    told = json.loads(done.stdout)["report"]
+    assert told["groups"]["all"]["right"]["cases"] == len(cases) == 2
+    assert told["tokens"]["prompt"] > 50
+    assert told["tokens"]["completion"] > 1
