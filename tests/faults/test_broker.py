@@ -103,10 +103,10 @@ async def test_topics_are_created_checked_and_corrected(rig: Rig) -> None:
     settings, bootstrap = rig.settings, rig.settings.kafka or ""
     assert await ensure_topics(bootstrap, settings) == []  # the rig has created them
     name = prefixed(settings, REQUESTS)
-    await _configure(bootstrap, name, {"max.message.bytes": "1000", "cleanup.policy": "delete", "segment.ms": "77777"})
+    await _configure(bootstrap, name, {"max.message.bytes": "1000", "cleanup.policy": "delete", "flush.ms": "77777"})
     await ensure_topics(bootstrap, settings)
     # A foreign setting stays.
-    await _configured(bootstrap, name, REQUESTS.config | {"segment.ms": "77777"})
+    await _configured(bootstrap, name, REQUESTS.config | {"flush.ms": "77777"})
     # Fewer partitions than wanted stop nobody.
     assert await ensure_topics(bootstrap, settings.model_copy(update={"partitions": 3})) == []
     await _configure(bootstrap, name, {"cleanup.policy": "compact"})
