@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pipelines.query.retrieve.ports import SearchEmbedder
-from pipelines.runtime.errors import Kind, Permanent
+from pipelines.runtime.errors import Kind, Permanent, Retryable
 
 Vectors = NDArray[np.float32]
 
@@ -19,6 +19,12 @@ class NoVectors(Permanent):
 
     code = "no-vectors"
     kind = Kind.UNKNOWN
+
+
+class ModelIll(Retryable):
+    """The model answers for no text as it did when it was started: whatever the text at hand is, it is not to blame."""
+
+    code = "model-ill"
 
 
 class Embedder(SearchEmbedder, Protocol):

@@ -9,7 +9,7 @@ import openai
 from more_itertools import constrained_batches
 from pydantic import SecretStr
 
-from adapters.embedders.base import NoVectors, Vectors, readable, unit_vectors
+from adapters.embedders.base import ModelIll, NoVectors, Vectors, readable, unit_vectors
 from adapters.openai_key import key_of
 from pipelines.query.retrieve.ports import EmbedderProfile
 from pipelines.runtime import tracing
@@ -20,6 +20,7 @@ BATCH = 64  # texts a request
 BATCH_CHARS = 200_000  # hosted endpoints take some 300,000 tokens a request
 PAGES_TIMEOUT = 60.0  # seconds
 QUESTION_TIMEOUT = 15.0  # seconds; a visitor waits
+HARMLESS = "Pagewire"  # what asks an endpoint how it is
 
 
 class EmbedderRefuses(Permanent):
@@ -61,7 +62,7 @@ class OpenAIEmbedder:
             await self.look_again()
 
     async def look_again(self) -> None:
-        vectors = await self._embed(["Pagewire"], QUESTION_TIMEOUT, self._wanted)
+        vectors = await self._embed([HARMLESS], QUESTION_TIMEOUT, self._wanted)
         self._dims = vectors.shape[1]
 
     async def aclose(self) -> None:
@@ -70,13 +71,29 @@ class OpenAIEmbedder:
     async def passages(self, texts: Sequence[str], *, urgent: bool = True) -> Vectors:
         await self.start()
         batches = constrained_batches(texts, BATCH_CHARS, BATCH, strict=False)
-        made = [await self._embed(some, PAGES_TIMEOUT, self._dims) for some in batches]
+        try:
+            made = [await self._embed(some, PAGES_TIMEOUT, self._dims) for some in batches]
+        except (NoVectors, EmbedderRefuses) as err:
+            await self._blame(err)
+            raise
         return np.concatenate([np.empty((0, self.dims), np.float32), *made])
 
     async def query(self, text: str) -> Vectors:
         await self.start()
         vector: Vectors = (await self._embed([text], QUESTION_TIMEOUT, self._dims))[0]
         return vector
+
+    async def _blame(self, failure: PagewireError) -> None:
+        """Return if the texts are to blame. Others that pass meanwhile would prove nothing: most need no model.
+
+        Raises:
+            ModelIll: a harmless text fails as well.
+            Retryable, SettingsError: the endpoint is away by now, or refuses our key.
+        """
+        try:
+            await self._embed([HARMLESS], QUESTION_TIMEOUT, self._dims)
+        except (NoVectors, EmbedderRefuses) as err:
+            raise ModelIll(f"{failure}; a harmless text fares no better") from err
 
     async def _embed(self, texts: Sequence[str], timeout: float, dims: int | None) -> Vectors:
         # Hosted endpoints refuse an empty text.

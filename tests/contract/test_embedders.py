@@ -18,11 +18,11 @@ import pytest_asyncio
 from aiohttp import web
 from pydantic import SecretStr
 
-from adapters.embedders.base import Embedder
+from adapters.embedders.base import Embedder, ModelIll, NoVectors
 from adapters.embedders.bge_m3 import BgeM3Embedder
 from adapters.embedders.fake import FakeEmbedder
 from adapters.embedders.lite import LiteEmbedder
-from adapters.embedders.openai_api import BATCH, OpenAIEmbedder
+from adapters.embedders.openai_api import BATCH, EmbedderRefuses, OpenAIEmbedder
 from adapters.embedders.registry import make_embedder
 from pipelines.runtime.errors import PagewireError, Permanent, Retryable, SettingsError
 from wiring.settings import Settings
@@ -304,7 +304,7 @@ def refusal(status: int) -> Handler:
     ("status", "error"),
     [
         *[(status, Retryable) for status in (408, 409, 429, 500, 503)],
-        *[(status, Permanent) for status in (400, 404, 413, 422)],
+        *[(status, ModelIll) for status in (400, 404, 413, 422)],  # no such model, say: no text is to blame
         *[(status, SettingsError) for status in (401, 403)],
     ],
 )
@@ -331,12 +331,28 @@ WRONG: dict[str, Callable[[], web.Response]] = {
 
 
 @pytest.mark.parametrize("wrong", WRONG.values(), ids=WRONG.keys())
-async def test_an_answer_that_is_no_set_of_vectors_is_refused(wrong: Callable[[], web.Response]) -> None:
-    async def handle(_: dict[str, Any]) -> web.StreamResponse:
+async def test_an_answer_that_is_no_set_of_vectors_is_the_models_trouble_or_that_of_the_text_alone(
+    wrong: Callable[[], web.Response],
+) -> None:
+    async def always(_: dict[str, Any]) -> web.StreamResponse:
         return wrong()
 
+    async def for_this_text(body: dict[str, Any]) -> web.StreamResponse:
+        return wrong() if POOL in body["input"] else answer([[1.0, 2.0]] * len(body["input"]))
+
+    for handle, error in ((always, ModelIll), (for_this_text, NoVectors)):
+        async with connected(handle) as model:
+            with pytest.raises(error):
+                await model.passages([POOL])
+
+
+async def test_a_text_that_alone_is_refused_is_to_blame() -> None:
+    async def handle(body: dict[str, Any]) -> web.StreamResponse:
+        refused = POOL in body["input"]
+        return web.json_response({}, status=400) if refused else answer([[1.0, 2.0]] * len(body["input"]))
+
     async with connected(handle) as model:
-        with pytest.raises(Permanent):
+        with pytest.raises(EmbedderRefuses):
             await model.passages([POOL])
 
 

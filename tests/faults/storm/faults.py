@@ -10,18 +10,14 @@ import signal
 from random import Random
 from typing import ClassVar, Literal
 
-from aiokafka.errors import KafkaError
-
 from tests.faults.rig import until
 from tests.faults.storm import elastic_proxy, scripted_embedder, topics
 from tests.faults.storm.crew import READY_LIMIT
 from tests.faults.storm.die_at import POINTS, VARIABLE
 from tests.faults.storm.poison import POISONS
-from tests.faults.storm.readback import letters
 from tests.faults.storm.world import World
 
 SESSION = 10.0  # seconds until the broker gives a silent worker's partitions to others (pipelines/worker)
-PARKED = 300.0  # seconds until a save has met the wrong dimensions
 DIES_WITHIN = 20.0  # seconds that a worker gets to come to the point where it dies
 DIE_AT = "tests.faults.storm.die_at"
 
@@ -301,22 +297,10 @@ class EmbedderSlow(EmbedderMoody):
 
 
 class WrongDimensions(EmbedderMoody):
-    """Parks what it meets, which comes back by itself when the embedder is right again."""
+    """Pauses who embeds. A worker that starts meanwhile parks what it meets, which comes back by itself afterwards."""
 
     mood = scripted_embedder.Mood(dims=8)
-
-    async def strike(self, world: World) -> None:
-        await super().strike(world)
-
-        async def parked() -> bool:
-            try:
-                # Poison is buried, too, but is no order of anybody.
-                found = [letter for letter in await letters(world) if letter.order is not None]
-            except (KafkaError, OSError, TimeoutError):  # the broker has its own troubles
-                return False
-            return bool(found)
-
-        await until("something parked for wrong dimensions", parked, PARKED)
+    hold = (10.0, 20.0)  # long enough that pages meet it again and again
 
 
 class EmbedderDown(Fault):
