@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from types import TracebackType
 from typing import Self
@@ -12,6 +13,7 @@ from adapters.elastic.pages import Pages
 from adapters.elastic.rebuilds import Rebuilds
 from adapters.elastic.search import SiteSearch
 from adapters.elastic.settings import ElasticSettings
+from adapters.elastic.site_statuses import SiteStatuses
 from adapters.elastic.writer import Writer
 from pipelines.runtime.record import Lane
 from schemas.http import SiteStatus
@@ -59,9 +61,9 @@ class Elastic:
             return datetime.fromtimestamp(master["timestamp"] / 1000, UTC)
         raise ElasticsearchDown("Elasticsearch: no master is elected")
 
-    async def site_status(self, site: str) -> SiteStatus:
-        """Pages, chunks and freshness of a site. Raises: IndexUnfit, ElasticsearchDown."""
-        return await self.pages.site_status(site)
+    async def site_statuses(self, sites: Sequence[str]) -> list[SiteStatus]:
+        """Pages, chunks and freshness of each of these sites, and what is wrong with it. Raises: ElasticsearchDown."""
+        return await SiteStatuses(self.es, self.indexes).of(sites)
 
     async def aclose(self) -> None:
         await self.writer.aclose()

@@ -12,7 +12,9 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import cache, partial
 from math import inf
@@ -40,6 +42,8 @@ INFO_TTL = 2.0  # seconds until a reader notices by itself that another index wa
 FORMAT = 2  # of what is in an index; counts up when older software must not touch it
 NO_AUTO_CREATE = "pagewire-no-auto-create"  # the index template that says so
 SWAP_TIMEOUT = "5s"
+# Of all indexes at once: not their mappings, which are long.
+SURVEY = ["*.aliases", "*.mappings._meta", "*.mappings.properties.units.type"]
 REFRESH = "1s"  # of an index that is searched; one that is being built refreshes when asked
 
 
@@ -47,6 +51,14 @@ def units_mapping() -> dict[str, Any]:
     """What an index made before there were units lacks; it may be added at any time."""
     properties: dict[str, Any] = mapping("001_site.json")["mappings"]["properties"]
     return {"units": properties["units"]}
+
+
+@dataclass(frozen=True)
+class LiveIndex:
+    """What a look at all sites found of one."""
+
+    info: IndexInfo | IndexUnfit | None  # what is wrong, where that is so; None: no index is live
+    others: tuple[str, ...]  # its indexes that are not live
 
 
 @cache
@@ -96,11 +108,23 @@ class Indexes:
                 answer = await self._es.indices.get_mapping(index=alias(site))
             except NotFoundError:
                 return None
-        found: dict[str, Any] = answer.body
-        if len(found) > 1:
-            raise IndexUnfit(f"alias {alias(site)} points to {len(found)} indexes: {', '.join(sorted(found))}")
-        [(name, body)] = found.items()
-        return _info(site, name, body)
+        return _only(site, answer.body)
+
+    async def survey(self, sites: Iterable[str]) -> dict[str, LiveIndex]:
+        """The indexes of each of these sites, by one request for all. Raises: ElasticsearchDown."""
+        with explained("looking up the indexes of all sites"):
+            answer = await self._es.indices.get(
+                index=alias("*"), features=["aliases", "mappings"], filter_path=SURVEY, allow_no_indices=True
+            )
+        behind: dict[str, dict[str, Any]] = defaultdict(dict)
+        without: dict[str, list[str]] = defaultdict(list)
+        for name, body in sorted(answer.body.items()):
+            named = [known for known in body.get("aliases", {}) if known != name + WRITE_SUFFIX]
+            for known in named:
+                behind[known][name] = body
+            if not named:
+                without[name[: -len("-000001")]].append(name)
+        return {site: _live(site, behind[alias(site)], without[alias(site)]) for site in sites}
 
     async def generations(self, site: str) -> list[IndexInfo]:
         """All indexes of a site, the oldest first. Raises: IndexUnfit, ElasticsearchDown."""
@@ -133,11 +157,7 @@ class Indexes:
         if others := await self.generations(site):
             if await self.now(site) is not None:
                 return  # created since the look
-            names = ", ".join(info.name for info in others)
-            raise IndexUnfit(
-                f"site {site} has {names}, but its alias {alias(site)} points nowhere; "
-                f"`pagewire rebuild {site} --from changes --promote` makes a live one"
-            )
+            raise not_live(site, [info.name for info in others])
         with explained(f"looking for receipts of site {site}"):
             try:
                 await self._es.indices.refresh(index=RECEIPTS)  # those of the last second count as well
@@ -148,10 +168,7 @@ class Indexes:
             except NotFoundError:
                 return
         if answer["count"]:
-            raise IndexGone(
-                f"the index of site {site} is gone, {answer['count']:,} pages were in it; the log still has them: "
-                f"`pagewire rebuild {site} --from embeddings --promote`"
-            )
+            raise is_gone(site, answer["count"])
 
     async def create(
         self,
@@ -297,6 +314,37 @@ class Indexes:
             except BadRequestError as err:
                 if err.error != "resource_already_exists_exception":
                     raise
+
+
+def not_live(site: str, others: Sequence[str]) -> IndexUnfit:
+    """The site has these indexes, and none is live."""
+    return IndexUnfit(
+        f"site {site} has {', '.join(others)}, but its alias {alias(site)} points nowhere; "
+        f"`pagewire rebuild {site} --from changes --promote` makes a live one"
+    )
+
+
+def is_gone(site: str, searchable: int) -> IndexGone:
+    """The site has no index, and so many of its pages could be found once."""
+    return IndexGone(
+        f"the index of site {site} is gone, {searchable:,} pages were in it; the log still has them: "
+        f"`pagewire rebuild {site} --from embeddings --promote`"
+    )
+
+
+def _live(site: str, behind: Mapping[str, Any], others: Sequence[str]) -> LiveIndex:
+    try:
+        return LiveIndex(_only(site, behind) if behind else None, tuple(others))
+    except IndexUnfit as err:
+        return LiveIndex(err, tuple(others))
+
+
+def _only(site: str, behind: Mapping[str, Any]) -> IndexInfo:
+    """Of what stands behind the site's alias. Raises: IndexUnfit."""
+    if len(behind) > 1:
+        raise IndexUnfit(f"alias {alias(site)} points to {len(behind)} indexes: {', '.join(sorted(behind))}")
+    [(name, body)] = behind.items()
+    return _info(site, name, body)
 
 
 def _info(site: str, name: str, body: Mapping[str, Any]) -> IndexInfo:

@@ -17,10 +17,9 @@ from adapters.elastic.sharing import Documents
 from adapters.elastic.writer import IndexMissing, Write, Writer, Written
 from pipelines.ingest.ports import HeadConflict, Place
 from pipelines.ingest.unit_plan import KnownUnits
-from pipelines.runtime.indexes import IndexGone, IndexInfo, alias
+from pipelines.runtime.indexes import IndexGone, IndexInfo
 from pipelines.runtime.record import Lane
 from schemas.head import Head, Token
-from schemas.http import SiteStatus
 from schemas.ingest import ChunkUnit, EmbeddedChunk, PageEmbeddings, ReceiptEvent, Vector32
 from schemas.keys import chunk_id, head_id
 from schemas.page import ChangeRef, FieldName
@@ -365,46 +364,3 @@ class Pages:
             except NotFoundError:
                 return []
         return [ReceiptEvent.stored(hit["_source"]["event"]) for hit in answer["hits"]["hits"]]
-
-    async def site_status(self, site: str) -> SiteStatus:
-        """Pages, chunks and how fresh they came, over the last 24 hours."""
-        info = await self._indexes.live(site)
-        pages = chunks = 0
-        if info is None:
-            await self._indexes.explain_absence(site)
-        else:
-            count = {"live": {"term": {"state": "live"}}, "chunks": {"term": {"kind": "chunk"}}}
-            with explained(f"counting pages of site {site}"):
-                answer = await self._es.search(
-                    index=alias(site), size=0, aggs={"kinds": {"filters": {"filters": count}}}
-                )
-            buckets = answer["aggregations"]["kinds"]["buckets"]
-            pages, chunks = buckets["live"]["doc_count"], buckets["chunks"]["doc_count"]
-        lags = await self._lags(site)
-        return SiteStatus(
-            site=site,
-            pages=pages,
-            chunks=chunks,
-            freshness_p50_ms=lags.get("50.0"),
-            freshness_p95_ms=lags.get("95.0"),
-            embedder=info.model if info else None,
-        )
-
-    async def _lags(self, site: str) -> dict[str, float | None]:
-        recent = [
-            {"term": {"site": site}},
-            {"terms": {"state": ["searchable", "deleted"]}},
-            {"range": {"at": {"gte": "now-24h"}}},
-        ]
-        with explained("reading freshness"):
-            try:
-                answer = await self._es.search(
-                    index=RECEIPTS,
-                    size=0,
-                    query={"bool": {"filter": recent}},
-                    aggs={"lag": {"percentiles": {"field": "lag_ms", "percents": [50, 95]}}},
-                )
-            except NotFoundError:
-                return {}
-        values: dict[str, float | None] = answer["aggregations"]["lag"]["values"]
-        return {name: round(value) if value is not None else None for name, value in values.items()}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from contextlib import AsyncExitStack, suppress
 from datetime import UTC, datetime, timedelta
 from time import monotonic
@@ -14,7 +14,6 @@ from pipelines.operate.cut_logs import KEPT, gone, sentence
 from pipelines.operate.dead_letters.open_letters import OpenLetters
 from pipelines.runtime.bus import BrokerView, Bus
 from pipelines.runtime.errors import Retryable
-from pipelines.runtime.indexes import IndexUnfit
 from pipelines.runtime.stages import StageGroup, all_groups
 from schemas.base import WireError
 from schemas.http import SiteStatus, StageStatus, SystemStatus
@@ -35,8 +34,8 @@ class StatusIndex(Protocol):
         """Return when it answers and all its primaries are there."""
         ...
 
-    async def site_status(self, site: str) -> SiteStatus:
-        """Raises: IndexUnfit."""
+    async def site_statuses(self, sites: Sequence[str]) -> Sequence[SiteStatus]:
+        """Of each site, in this order; what is wrong with one is its `problem`."""
         ...
 
 
@@ -58,7 +57,13 @@ class StatusReader:
 
     async def status(self) -> SystemStatus:
         """What can be said now; a service that does not answer shows as false, with nothing of it."""
-        looks = (self._stages(), self._all_sites(), self._unfit_topics(), self._paused(), self._cut())
+        looks = (
+            self._stages(),
+            self._index.site_statuses(self._sites),
+            self._unfit_topics(),
+            self._paused(),
+            self._cut(),
+        )
         stages, sites, *wrong = await asyncio.gather(*looks, return_exceptions=True)
         problems = [line for lines in wrong if not isinstance(lines, BaseException) for line in lines]
         if isinstance(sites, Retryable):
@@ -185,23 +190,6 @@ class StatusReader:
         self._looks.append((monotonic(), done))
         while self._looks[0][0] < monotonic() - RATE_SECONDS and len(self._looks) > 2:
             self._looks.popleft()
-
-    async def _all_sites(self) -> tuple[SiteStatus, ...]:
-        return tuple(await asyncio.gather(*map(self._site, self._sites)))
-
-    async def _site(self, site: str) -> SiteStatus:
-        try:
-            return await self._index.site_status(site)
-        except IndexUnfit as err:
-            return SiteStatus(
-                site=site,
-                pages=0,
-                chunks=0,
-                freshness_p50_ms=None,
-                freshness_p95_ms=None,
-                embedder=None,
-                problem=str(err),
-            )
 
     async def _unfit_topics(self) -> list[str]:
         """Nothing waits in a topic that is not there, so its stage would look well; one with few copies may be lost,

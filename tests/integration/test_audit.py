@@ -180,7 +180,7 @@ async def test_what_the_pipeline_made_is_clean(town: Town) -> None:
     report = await town.audit()
     assert (report.clean, report.chunks, report.unreadable) == (True, 2 + 4 + 701, 0)
     assert (report.pages, report.deleted) == (3, 2)
-    assert report.pages == (await town.elastic.site_status(town.site)).pages
+    assert report.pages == (await town.elastic.site_statuses([town.site]))[0].pages
     assert report.index == f"pagewire-{town.site}-000001"
 
 

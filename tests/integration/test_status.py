@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
+from typing import Any
 from uuid import uuid4
 
 import pytest
+from elasticsearch import AsyncElasticsearch
 
 from adapters.kafka import ensure_topics
 from pipelines.runtime.indexes import alias, index_name
@@ -52,11 +54,59 @@ async def test_a_deleted_index_is_no_quiet_site(engine: Servers) -> None:
     site = f"t{uuid4().hex[:12]}"
     settings = Settings(kafka=engine.kafka, elasticsearch=engine.elasticsearch, sites={site: SiteSettings()})
     async with Clients(settings) as clients:
-        assert (await clients.elastic.site_status(site)).problem is None  # it never had one
+        assert (await clients.elastic.site_statuses([site]))[0].problem is None  # it never had one
         event = ReceiptEvent(change=change(1, site=site), state="searchable", at=datetime.now(UTC))
         await clients.elastic.pages.put_receipt(event)
         [found] = (await clients.status().status()).sites
         assert f"pagewire rebuild {site} --from embeddings --promote" in (found.problem or "")
+
+
+async def test_many_sites_are_looked_at_together_and_told_apart(
+    engine: Servers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    base = f"t{uuid4().hex[:12]}"
+    sites = [base, f"{base}-hall", f"{base}-000001", f"{base}-new"]
+    async with Clients(Settings(kafka=engine.kafka, elasticsearch=engine.elasticsearch)) as clients:
+        indexes, es = clients.elastic.indexes, clients.elastic.es
+        names = [index_name(site, 1) for site in sites[:3]]
+        try:
+            for site in sites[:3]:
+                await indexes.create(site, 1, "fake", f"fake-{site}", 4, "content-512-20", live=site != sites[2])
+            for count, name in enumerate(names[:2], start=1):
+                documents = [{"kind": "head", "state": "live"}, *[{"kind": "chunk"}] * count, {"kind": "head"}]
+                for document in documents:
+                    await es.index(index=name, document=document, refresh=True)
+            event = ReceiptEvent(change=change(1, site=sites[1]), state="searchable", at=datetime.now(UTC))
+            await clients.elastic.pages.put_receipt(event)
+            asked = Counted(monkeypatch, es)
+            found = await clients.elastic.site_statuses(sites)
+            assert [(one.site, one.pages, one.chunks, one.embedder) for one in found] == [
+                (base, 1, 1, f"fake-{base}"),
+                (f"{base}-hall", 1, 2, f"fake-{base}-hall"),
+                (f"{base}-000001", 0, 0, None),
+                (f"{base}-new", 0, 0, None),
+            ]
+            assert [one.freshness_p95_ms is None for one in found] == [True, False, True, True]
+            assert f"has {names[2]}, but its alias" in (found[2].problem or "")
+            assert [found[n].problem for n in (0, 1, 3)] == [None] * 3
+            assert asked.requests == 4  # one more than three: the new site's receipts are looked for anew
+        finally:
+            for name in names:
+                await es.indices.delete(index=name)
+
+
+class Counted:
+    """Counts the requests to Elasticsearch from now on."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, es: AsyncElasticsearch) -> None:
+        self.requests = 0
+        perform = es.transport.perform_request
+
+        async def counted(*args: Any, **kwargs: Any) -> Any:
+            self.requests += 1
+            return await perform(*args, **kwargs)
+
+        monkeypatch.setattr(es.transport, "perform_request", counted)
 
 
 async def test_the_servers_tell_the_time(engine: Servers) -> None:

@@ -84,12 +84,13 @@ class KnownLetters:
 class Index:
     error: Exception | None = None
 
-    async def site_status(self, site: str) -> SiteStatus:
+    async def site_statuses(self, sites: Sequence[str]) -> list[SiteStatus]:
         if self.error is not None:
             raise self.error
-        return SiteStatus(
-            site=site, pages=1, chunks=1, freshness_p50_ms=None, freshness_p95_ms=None, embedder=None, problem=None
-        )
+        return [
+            SiteStatus(site=site, pages=1, chunks=1, freshness_p50_ms=None, freshness_p95_ms=None, embedder=None)
+            for site in sites
+        ]
 
 
 def status(index: Index, kafka: Kafka | None = None) -> SystemStatus:

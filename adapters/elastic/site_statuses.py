@@ -1,0 +1,125 @@
+"""What all sites hold and how fresh they are, by three requests for a thousand sites.
+
+aliases and mappings of all indexes ─▶ which is live ─┐
+documents of each index, counted ─────────────────────┼─▶ SiteStatus of each site
+receipts of each site, counted ───────────────────────┘
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from typing import Any
+
+from elasticsearch import AsyncElasticsearch, NotFoundError
+from more_itertools import chunked
+
+from adapters.elastic.client import ElasticsearchDown, explained
+from adapters.elastic.indexes import RECEIPTS, Indexes, LiveIndex, is_gone, not_live
+from pipelines.runtime.indexes import IndexInfo, IndexUnfit, alias
+from schemas.http import SiteStatus
+
+AT_ONCE = 1_000  # sites a request; some buckets each, of 65,536 that Elasticsearch makes at most
+FRESH = "now-24h"
+KINDS = {"live": {"term": {"state": "live"}}, "chunks": {"term": {"kind": "chunk"}}}
+
+
+class SiteStatuses:
+    """Looks at Elasticsearch alone."""
+
+    def __init__(self, es: AsyncElasticsearch, indexes: Indexes) -> None:
+        self._es = es
+        self._indexes = indexes
+
+    async def of(self, sites: Sequence[str]) -> list[SiteStatus]:
+        """In the order of `sites`; what is wrong with one of them is its `problem`. Raises: ElasticsearchDown."""
+        found = await self._indexes.survey(sites)
+        counts = await self._counts([live.info for live in found.values() if isinstance(live.info, IndexInfo)])
+        if any(live.info is None and not live.others for live in found.values()):
+            await self._refresh_receipts()  # had it pages? Those of the last second count as well
+        receipts: dict[str, Any] = {}
+        for some in chunked(sites, AT_ONCE):
+            receipts |= await self._receipts(some)
+        return [_status(site, found[site], counts, receipts.get(site, {})) for site in sites]
+
+    async def _counts(self, indexes: Sequence[IndexInfo]) -> dict[str, Mapping[str, Any]]:
+        """Live pages and chunks by index; one that does not answer is missing."""
+        counts: dict[str, Mapping[str, Any]] = {}
+        for some in chunked(indexes, AT_ONCE):
+            with explained("counting the pages of all sites"):
+                answer = await self._es.search(
+                    # By a pattern: a thousand names are too long for an address.
+                    index=alias("*"),
+                    query={"terms": {"_index": [info.name for info in some]}},
+                    size=0,
+                    aggs={
+                        "indexes": {
+                            "terms": {"field": "_index", "size": len(some)},
+                            "aggs": {"kinds": {"filters": {"filters": KINDS}}},
+                        }
+                    },
+                )
+            silent = {failure["index"] for failure in answer["_shards"].get("failures", ())}
+            empty = {kind: {"doc_count": 0} for kind in KINDS}
+            filled = {one["key"]: one["kinds"]["buckets"] for one in answer["aggregations"]["indexes"]["buckets"]}
+            counts |= {info.name: filled.get(info.name, empty) for info in some if info.name not in silent}
+        return counts
+
+    async def _refresh_receipts(self) -> None:
+        with explained("refreshing receipts"), suppress(NotFoundError):
+            await self._es.indices.refresh(index=RECEIPTS)
+
+    async def _receipts(self, sites: Sequence[str]) -> dict[str, Any]:
+        """By site: how many pages are searchable, and how long the changes of the last day took."""
+        settled = [{"terms": {"site": list(sites)}}, {"terms": {"state": ["searchable", "deleted"]}}]
+        with explained("reading the receipts of all sites"):
+            try:
+                answer = await self._es.search(
+                    index=RECEIPTS,
+                    size=0,
+                    query={"bool": {"filter": settled}},
+                    aggs={
+                        "sites": {
+                            "terms": {"field": "site", "size": len(sites)},
+                            "aggs": {
+                                "searchable": {"filter": {"term": {"state": "searchable"}}},
+                                "recent": {
+                                    "filter": {"range": {"at": {"gte": FRESH}}},
+                                    "aggs": {"lag": {"percentiles": {"field": "lag_ms", "percents": [50, 95]}}},
+                                },
+                            },
+                        }
+                    },
+                )
+            except NotFoundError:
+                return {}
+        return {one["key"]: one for one in answer["aggregations"]["sites"]["buckets"]}
+
+
+def _status(site: str, live: LiveIndex, counts: Mapping[str, Mapping[str, Any]], receipts: Any) -> SiteStatus:
+    info, problem, pages, chunks = live.info, None, 0, 0
+    if isinstance(info, IndexUnfit):
+        problem, info = str(info), None
+    elif info is None and live.others:
+        problem = str(not_live(site, live.others))
+    elif info is None:
+        searchable = receipts["searchable"]["doc_count"] if receipts else 0
+        problem = str(is_gone(site, searchable)) if searchable else None
+    elif (kinds := counts.get(info.name)) is None:
+        problem = str(ElasticsearchDown(f"index {info.name} does not answer"))
+    else:
+        pages, chunks = kinds["live"]["doc_count"], kinds["chunks"]["doc_count"]
+    lags = receipts["recent"]["lag"]["values"] if receipts else {}
+    return SiteStatus(
+        site=site,
+        pages=pages,
+        chunks=chunks,
+        freshness_p50_ms=_rounded(lags.get("50.0")),
+        freshness_p95_ms=_rounded(lags.get("95.0")),
+        embedder=info.model if info else None,
+        problem=problem,
+    )
+
+
+def _rounded(value: float | None) -> float | None:
+    return None if value is None else round(value)
