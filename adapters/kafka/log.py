@@ -50,7 +50,7 @@ class KafkaDown(Retryable):
     code = "kafka-unavailable"
 
 
-def _down(doing: str, err: Exception) -> Retryable:
+def down(doing: str, err: Exception) -> Retryable:
     """What an error of the client means to who wanted to read."""
     if isinstance(err, KafkaDenied):
         return KafkaDenied(f"{doing}: {err}")
@@ -152,7 +152,7 @@ class LogTail:
         except (KafkaError, KafkaDenied, TimeoutError) as err:
             await asking.stop()
             await consumer.stop()
-            raise _down(f"following {self._topic}", err) from err
+            raise down(f"following {self._topic}", err) from err
         for tp, end in ends.items():
             consumer.seek(tp, end)
             self._next[tp.partition] = end
@@ -169,8 +169,8 @@ class LogTail:
 
     async def _run(self, consumer: AIOKafkaConsumer) -> None:
         while True:
-            self._follow_new(consumer)
             try:
+                await self._follow_new(consumer)
                 batches = await consumer.getmany(timeout_ms=POLL_MS)
             except KafkaError as err:
                 log.warning("following %s: %r", self._topic, err)
@@ -178,12 +178,14 @@ class LogTail:
                 continue
             for tp, messages in batches.items():
                 for message in messages:
+                    if tp.partition not in self._next:  # of SharedTail: nobody wants it any more
+                        break
                     self._next[tp.partition] = message.offset + 1
                     self._deliver(record_of(message))
             if sum(map(len, batches.values())) > 1:
                 await asyncio.sleep(GATHER)
 
-    def _follow_new(self, consumer: AIOKafkaConsumer) -> None:
+    async def _follow_new(self, consumer: AIOKafkaConsumer) -> None:
         """Follow the partitions that the topic has got since the last look."""
         new = (consumer.partitions_for_topic(self._topic) or set()) - self._next.keys()
         if not new:
@@ -232,7 +234,7 @@ class LogReader:
                     return await self._read(partition, start, end)
             except (KafkaError, KafkaDenied, TimeoutError) as err:
                 await self.aclose()
-                raise _down(f"reading {self._topic}/{partition} from {start}", err) from err
+                raise down(f"reading {self._topic}/{partition} from {start}", err) from err
 
     async def of_key(self, key: str, since_ms: int, until_ms: int | None = None) -> list[Record]:
         """Records of one key written at `since_ms` (since 1970) or later, in order within a partition.
@@ -258,7 +260,7 @@ class LogReader:
                     records = await self._from(starts, ends)
             except (KafkaError, KafkaDenied, TimeoutError) as err:
                 await self.aclose()
-                raise _down(f"reading {self._topic} for {key}", err) from err
+                raise down(f"reading {self._topic} for {key}", err) from err
         return [record for record in records if record.key == key.encode()]
 
     async def since(self, since_ms: int) -> list[Record]:
@@ -274,7 +276,7 @@ class LogReader:
                     return await self._from(await self._starts(numbers, since_ms), {})
             except (KafkaError, KafkaDenied, TimeoutError) as err:
                 await self.aclose()
-                raise _down(f"reading {self._topic} since {since_ms}", err) from err
+                raise down(f"reading {self._topic} since {since_ms}", err) from err
 
     async def _in_use_before(self, partition: int, ms: int) -> bool:
         """Whether it has a record that is older. The last one to be added tells of all; a quiet one costs little."""

@@ -32,7 +32,7 @@ from text.language import language_of
 
 BODY_LIMIT = 2 * 1024 * 1024  # bytes: room for 100,000 escaped emoji, which deserve a better answer than 413
 FIRST_EVENT_WAIT = 1.0  # seconds in which a failure can still become a status code
-ID_BYTES = 16  # 128 bits: whoever holds a request id may read its answer, so nobody must guess one
+ID_BYTES = 16  # 128 bits: nobody must guess one
 
 ConversationOfAnswer = Annotated[
     RequestId | None, Query(description="Whose answer it is. Without it, that is searched for, which takes longer.")
@@ -57,7 +57,7 @@ async def chat(site: str, caller: MayChat, edge: TheEdge, request: Request) -> R
     with edge.admit(site, request, caller):
         question = new_question(edge, caller, site, asked.question, asked.lang)
         if asked.conversation_id is None:
-            position = edge.ports.answers.here(question.request_id)
+            position = await edge.ports.answers.here(question.request_id)
             await edge.conversations.begin(owner_of(caller, site), question, position)
         else:
             question = question.model_copy(update={"conversation_id": asked.conversation_id})
@@ -69,7 +69,7 @@ def new_question(edge: Edge, caller: Caller, site: str, text: str, lang: Lang | 
     """A question as it goes into the log, in a conversation of its own. It finds what its caller may read."""
     now = edge.ports.now()
     return Question(
-        request_id=secrets.token_urlsafe(ID_BYTES),
+        request_id=edge.ports.answers.new_id(),
         conversation_id=secrets.token_urlsafe(ID_BYTES),
         site=site,
         lang=lang or language_of(text, edge.settings.site(site).languages),
@@ -91,7 +91,7 @@ async def continue_conversation(
     Raises:
         UnknownConversation, Retryable. Problem: 409.
     """
-    owner, position = owner_of(caller, question.site), edge.ports.answers.here(question.request_id)
+    owner, position = owner_of(caller, question.site), await edge.ports.answers.here(question.request_id)
     try:
         languages = () if named else edge.settings.site(question.site).languages
         return await edge.conversations.go_on(owner, question, position, replaces=replaces, languages=languages)

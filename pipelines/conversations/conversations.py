@@ -330,9 +330,7 @@ class Conversations:
             turn = next(turn for turn in conversation.turns if turn.request_id == request_id)
             return changed_turn(conversation, request_id, state="stopped") if turn.state == "pending" else conversation
 
-        await self._change_answer(
-            owner, await self._with_answer(owner, request_id, conversation_id), without_waiting
-        )
+        await self._change_answer(owner, await self._with_answer(owner, request_id, conversation_id), without_waiting)
 
     async def accepted(
         self, owner: ConversationOwner, request_id: str, conversation_id: str | None = None

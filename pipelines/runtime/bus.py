@@ -83,8 +83,22 @@ class LogTail(Protocol):
         ...
 
 
+class SharedTail(LogTail, Protocol):
+    """Follows some of a topic's partitions (adapters.kafka.shared_tail.SharedTail)."""
+
+    @property
+    def own(self) -> frozenset[int]:
+        """Those of this process's share, which are always followed; none: any will do."""
+        ...
+
+    def following(self, partitions: Iterable[int]) -> AbstractAsyncContextManager[None]:
+        """Meanwhile these are followed, too, and `position` knows them. Raises, when entered: Retryable."""
+        ...
+
+
 # Makes a tail that hands each record to the given function, which must not block.
 MakeTail = Callable[[Callable[[Record], None]], LogTail]
+MakeSharedTail = Callable[[Callable[[Record], None]], SharedTail]
 
 
 class LogScan(Protocol):

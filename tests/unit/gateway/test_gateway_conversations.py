@@ -301,7 +301,7 @@ async def test_who_names_the_conversation_has_nothing_searched(
         [turn] = (await client.get(f"{LIST}/{accepted['conversation_id']}")).json()["turns"]
         assert (turn["state"], turn["feedback"]["rating"]) == ("stopped", "up")
     rest = await client.get(f"{place}/events", params=named)
-    assert [e.event for e in parse_sse(rest.text)][0] == "accepted"
+    assert next(e.event for e in parse_sse(rest.text)) == "accepted"
     assert_problem(await client.get(f"{place}/events", params=other), 404, "unknown-answer")
     assert_problem(await client.delete(place, params={"conversation_id": "short"}), 422, "invalid")
 
