@@ -33,7 +33,7 @@ from pipelines.runtime.errors import Permanent
 from pipelines.runtime.record import Record
 from pipelines.runtime.stage import Sender
 from schemas.answer import Accepted, Answered, AnswerEvent, Done, Failed
-from schemas.query import Question, Stop
+from schemas.query import LogPlace, Question, Stop
 from schemas.topics import REQUESTS, STOPS
 
 ID_BYTES = 16  # 128 bits: whoever holds a request id may read its answer, so nobody must guess one
@@ -186,6 +186,9 @@ class Asker:
         partition = self._tail.partition_of(request_id)
         async with self._listening(request_id, partition) as listener:
             start = self._here(partition)
+            # Whoever has to look for what is written of it need not look for the beginning.
+            begins = LogPlace(partition=partition, offset=start.offset + 1)
+            question = question.model_copy(update={"begins": begins})
             await self._sender.send(REQUESTS, question.conversation_id, question)
             accepted = Accepted(request_id=request_id, conversation_id=question.conversation_id)
             yield Followed(str(start), AnswerEvent(request_id=request_id, site=question.site, seq=0, event=accepted))

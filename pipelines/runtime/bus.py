@@ -50,8 +50,15 @@ class LogReader(Protocol):
         """Records from `start` up to, not including, `end` (default: the end of the log now). Raises: Retryable."""
         ...
 
-    async def of_key(self, key: str, since_ms: int) -> list[Record]:
-        """Records of one key written at `since_ms` (since 1970) or later. Raises: Retryable."""
+    async def of_key(self, key: str, since_ms: int, *, begins: tuple[int, int] | None = None) -> list[Record]:
+        """Records of one key written at `since_ms` (since 1970) or later.
+
+        Args:
+            begins: a partition, and an offset in it before which the key has none.
+
+        Raises:
+            Retryable.
+        """
         ...
 
 

@@ -20,7 +20,7 @@ from pipelines.runtime.errors import Retryable
 from pipelines.runtime.record import Record
 from schemas.answer import Accepted, Answered, AnswerEvent, Done, Event, Failed, Restart, Token
 from schemas.base import Message
-from schemas.query import Stop
+from schemas.query import LogPlace, Stop
 from schemas.topics import REQUESTS, STOPS, Topic
 from tests.asking import question
 
@@ -160,7 +160,8 @@ async def test_a_question_goes_into_the_log_before_it_counts_as_accepted() -> No
     first = await anext(events)
     assert first.event.event == Accepted(request_id=OURS, conversation_id="conversation-1")
     [sent] = bench.sender.sent
-    assert (sent.topic, sent.key, sent.message) == (REQUESTS, "conversation-1", question())
+    asked = question().model_copy(update={"begins": LogPlace(partition=PARTITION, offset=0)})
+    assert (sent.topic, sent.key, sent.message) == (REQUESTS, "conversation-1", asked)
     await events.aclose()
 
 
