@@ -117,6 +117,20 @@ def transport(
 
 
 @app.command()
+def restart(
+    answers: Annotated[int, typer.Option(min=1, help="Answers under way.")] = 64,
+    events: Annotated[int, typer.Option(min=0, help="Events of others in the log, before and after.")] = 50_000,
+) -> None:
+    """A worker starts again: how soon do the answers that were under way go on?
+
+    Example: pagewire bench restart --events 1000
+    """
+    from bench import restart as bench
+
+    bench.main(answers, events)
+
+
+@app.command()
 def rebuild(
     chunks: Annotated[str, typer.Option(help="Comma-separated sizes.")] = "10000",
     rounds: Annotated[int, typer.Option(min=1, help="Measured so often, alternating.")] = 2,
