@@ -30,7 +30,7 @@ from bench.system import resident, system
 from cli.up import System
 
 SITE = "streams"
-WINDOW = 64  # answers of a partition that a worker writes at once (wiring/query.py)
+A_WORKER = 64  # answers that a worker is given here: at this pace they take it half a core
 WARM_UP = 5  # streams
 SAMPLE_EVERY = 0.25  # seconds between two looks at the gateway's memory
 TIMEOUT = 300.0  # seconds for everything that is waited for
@@ -68,7 +68,7 @@ async def _run(streams: int, tokens: int, interval: float) -> None:
             "PAGEWIRE_LLM_TIMEOUT": str(TIMEOUT),
             "PAGEWIRE_QUESTION_TIMEOUT": str(TIMEOUT),
         }
-        async with system([SITE]) as (started, client), _workers(ceil(2 * streams / WINDOW), client):
+        async with system([SITE]) as (started, client), _workers(ceil(2 * streams / A_WORKER), client):
             await _save(client)
             gateway = next(child.pid for child in started.children if child.name == "gateway")
             assert gateway is not None
@@ -99,7 +99,7 @@ async def _run(streams: int, tokens: int, interval: float) -> None:
 
 @asynccontextmanager
 async def _workers(count: int, client: httpx.AsyncClient) -> AsyncIterator[None]:
-    """So many answer workers, `pagewire up`'s own among them: each writes at most `WINDOW` answers at once.
+    """So many answer workers, `pagewire up`'s own among them.
 
     Twice what the streams need, for the keys do not spread evenly.
     """

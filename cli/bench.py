@@ -101,6 +101,36 @@ def streams(
 
 
 @app.command()
+def transport(
+    gateways: Annotated[int, typer.Option(min=1, help="Gateways that share the answers out.")] = 4,
+    streams: Annotated[int, typer.Option(min=1, help="Readers at each, at once.")] = 50,
+    events: Annotated[int, typer.Option(min=1, help="Events of each answer.")] = 100,
+    interval: Annotated[float, typer.Option(min=0.001, help="Seconds between two of them.")] = 0.1,
+) -> None:
+    """What each of several gateways reads of all answers.
+
+    Example: pagewire bench transport --gateways 2
+    """
+    from bench import transport as bench
+
+    bench.main(gateways, streams, events, interval)
+
+
+@app.command()
+def restart(
+    answers: Annotated[int, typer.Option(min=1, help="Answers under way.")] = 64,
+    events: Annotated[int, typer.Option(min=0, help="Events of others in the log, before and after.")] = 50_000,
+) -> None:
+    """A worker starts again: how soon do the answers that were under way go on?
+
+    Example: pagewire bench restart --events 1000
+    """
+    from bench import restart as bench
+
+    bench.main(answers, events)
+
+
+@app.command()
 def rebuild(
     chunks: Annotated[str, typer.Option(help="Comma-separated sizes.")] = "10000",
     rounds: Annotated[int, typer.Option(min=1, help="Measured so often, alternating.")] = 2,

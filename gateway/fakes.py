@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import secrets
 from collections import Counter, defaultdict, deque
 from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
@@ -145,7 +146,10 @@ class FakeAnswers:
         async for followed in self._play(question, int(position)):
             yield followed
 
-    def here(self, request_id: str) -> str:
+    def new_id(self) -> str:
+        return secrets.token_urlsafe(16)
+
+    async def here(self, request_id: str) -> str:
         return "0"
 
     async def stop(self, site: str, request_id: str) -> None:

@@ -80,7 +80,7 @@ async def run_gateway(settings: Settings, on_ready: Callable[[str], None]) -> No
             ports = Ports(
                 intake=await clients.intake(),
                 receipts=await clients.receipts(waiting=True),
-                answers=await clients.asker(),
+                answers=await clients.asker(shared=True),
                 conversations=clients.conversations(),
                 search=clients.searcher(),
                 status=clients.status(),

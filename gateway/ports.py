@@ -103,8 +103,12 @@ class Answers(Protocol):
         """As `resume`, but only what is there now."""
         ...
 
-    def here(self, request_id: str) -> str:
-        """A position before every event of an answer that nobody has asked for yet."""
+    def new_id(self) -> str:
+        """An id for a request, which nobody can guess."""
+        ...
+
+    async def here(self, request_id: str) -> str:
+        """A position before every event of an answer that nobody has asked for yet. Raises: Retryable."""
         ...
 
     async def stop(self, site: str, request_id: str) -> None:

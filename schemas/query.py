@@ -63,6 +63,13 @@ class Trial(Wire):
     )
 
 
+class LogPlace(Wire):
+    """A place in a topic."""
+
+    partition: int = Field(ge=0)
+    offset: int = Field(ge=0)
+
+
 class Question(Message):
     """`query.requests`: a visitor's question, as accepted at the edge."""
 
@@ -80,6 +87,9 @@ class Question(Message):
     )
     trial: Trial | None = Field(
         default=None, description="Who runs the site tries something out; null: somebody wants to know it."
+    )
+    begins: LogPlace | None = Field(
+        default=None, description="No event of its answer stands before it in `answer.events`; null: not known."
     )
     asked_at: AwareDatetime
     deadline: AwareDatetime = Field(description="After this nobody waits any more; stages stop working on it.")

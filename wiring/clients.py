@@ -25,6 +25,7 @@ from adapters.kafka import KafkaSender, bootstrap_servers, ensure_topics
 from adapters.kafka.bus import KafkaBus
 from adapters.kafka.log import LogReader, LogTail
 from adapters.kafka.scan import LogScan
+from adapters.kafka.shared_tail import SharedTail
 from adapters.own_process import in_own_process
 from pipelines.conversations.ask import Asker
 from pipelines.ingest.accept import Intake
@@ -120,10 +121,10 @@ class Clients:
             await reader.start()
         return reader
 
-    async def asker(self) -> Asker:
-        """Raises: Retryable: no broker."""
+    async def asker(self, *, shared: bool = False) -> Asker:
+        """`shared`: gateways share out who reads which answers. Raises: Retryable: no broker."""
         log = await self._stack.enter_async_context(LogReader(self.settings, ANSWERS))
-        asker = Asker(await self.sender(), log, self._tail(ANSWERS))
+        asker = Asker(await self.sender(), log, partial(SharedTail, self.settings, ANSWERS, shared=shared))
         self._stack.push_async_callback(asker.aclose)
         await asker.start()
         return asker

@@ -45,7 +45,6 @@ from wiring.settings import Settings
 if TYPE_CHECKING:
     from adapters.llm.registry import ChatRegistry
 
-AT_ONCE = 64  # answers a partition: they wait for the model most of the time
 LAST_WORDS = 15.0  # seconds to quote after the deadline struck, and to be confirmed by the broker
 
 
@@ -158,7 +157,7 @@ def answer_stage(settings: Settings, elastic: Elastic, models: Models, spending:
         name="answer",
         routes={RETRIEVED: impatient(handler, retrieved, settings, site_prompts, log, outcomes)},
         patient=False,
-        window=AT_ONCE,
+        at_once=settings.answers_at_once,
         # An answer ends itself at the question's deadline; what is cut off begins again from the start.
         try_timeout=settings.question_timeout + LAST_WORDS,
         on_dead=apology(retrieved, site_prompts, log, outcomes),

@@ -14,10 +14,10 @@ import asyncio
 import logging
 import os
 import signal
-from collections.abc import Callable, Iterable, Mapping
-from contextlib import suppress
+from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
+from contextlib import aclosing, suppress
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 from aiokafka import AIOKafkaConsumer, TopicPartition
 from aiokafka.errors import KafkaError
@@ -25,6 +25,7 @@ from aiokafka.errors import KafkaError
 from adapters.kafka import partition_of, prefixed
 from adapters.kafka.access import KafkaDenied, connection, forbidden, started
 from adapters.kafka.client import METADATA_AGE, REQUEST_TIMEOUT
+from adapters.kafka.lookups import Lookup, Lookups
 from adapters.kafka.settings import KafkaSettings
 from pipelines.runtime.errors import Retryable
 from pipelines.runtime.record import Record
@@ -50,7 +51,7 @@ class KafkaDown(Retryable):
     code = "kafka-unavailable"
 
 
-def _down(doing: str, err: Exception) -> Retryable:
+def down(doing: str, err: Exception) -> Retryable:
     """What an error of the client means to who wanted to read."""
     if isinstance(err, KafkaDenied):
         return KafkaDenied(f"{doing}: {err}")
@@ -152,7 +153,7 @@ class LogTail:
         except (KafkaError, KafkaDenied, TimeoutError) as err:
             await asking.stop()
             await consumer.stop()
-            raise _down(f"following {self._topic}", err) from err
+            raise down(f"following {self._topic}", err) from err
         for tp, end in ends.items():
             consumer.seek(tp, end)
             self._next[tp.partition] = end
@@ -169,8 +170,8 @@ class LogTail:
 
     async def _run(self, consumer: AIOKafkaConsumer) -> None:
         while True:
-            self._follow_new(consumer)
             try:
+                await self._follow_new(consumer)
                 batches = await consumer.getmany(timeout_ms=POLL_MS)
             except KafkaError as err:
                 log.warning("following %s: %r", self._topic, err)
@@ -178,12 +179,14 @@ class LogTail:
                 continue
             for tp, messages in batches.items():
                 for message in messages:
+                    if tp.partition not in self._next:  # of SharedTail: nobody wants it any more
+                        break
                     self._next[tp.partition] = message.offset + 1
                     self._deliver(record_of(message))
             if sum(map(len, batches.values())) > 1:
                 await asyncio.sleep(GATHER)
 
-    def _follow_new(self, consumer: AIOKafkaConsumer) -> None:
+    async def _follow_new(self, consumer: AIOKafkaConsumer) -> None:
         """Follow the partitions that the topic has got since the last look."""
         new = (consumer.partitions_for_topic(self._topic) or set()) - self._next.keys()
         if not new:
@@ -203,6 +206,14 @@ class LogTail:
                 await consumer.stop()
 
 
+class _Stretch(NamedTuple):
+    """Of a partition what is to be read, and for whom; no end: to the end of the log."""
+
+    start: int
+    end: int | None
+    keys: set[bytes]
+
+
 class LogReader:
     """Reads stretches of one partition, one at a time; connects when first used."""
 
@@ -211,6 +222,7 @@ class LogReader:
         self._topic = prefixed(settings, topic)
         self._consumer: AIOKafkaConsumer | None = None
         self._lock = asyncio.Lock()
+        self._lookups = Lookups(self._look_up)
 
     async def __aenter__(self) -> Self:
         return self
@@ -231,35 +243,77 @@ class LogReader:
                 async with asyncio.timeout(READ_TIMEOUT):
                     return await self._read(partition, start, end)
             except (KafkaError, KafkaDenied, TimeoutError) as err:
-                await self.aclose()
-                raise _down(f"reading {self._topic}/{partition} from {start}", err) from err
+                await self._disconnect()
+                raise down(f"reading {self._topic}/{partition} from {start}", err) from err
 
-    async def of_key(self, key: str, since_ms: int, until_ms: int | None = None) -> list[Record]:
+    async def of_key(
+        self, key: str, since_ms: int, until_ms: int | None = None, begins: tuple[int, int] | None = None
+    ) -> list[Record]:
         """Records of one key written at `since_ms` (since 1970) or later, in order within a partition.
 
-        Those of `until_ms` and later may be left out.
+        Those of `until_ms` and later may be left out. Many who ask at the same time are served by one reading, and may
+        get earlier ones as well.
 
         Where the topic may have got partitions since, they are looked for in all.
+
+        Args:
+            begins: a partition, and an offset in it before which the key has none: it is read from there.
 
         Raises:
             KafkaDown.
         """
+        return await self._lookups.of(Lookup(key.encode(), since_ms, until_ms, begins))
+
+    async def _look_up(self, lookups: Sequence[Lookup]) -> list[list[Record]]:
+        found: dict[bytes, list[Record]] = {lookup.key: [] for lookup in lookups}
         async with self._lock:
             try:
                 async with asyncio.timeout(READ_TIMEOUT):
-                    numbers = await _partitions(await self._connected(), self._topic)
-                    settled, starts = await asyncio.gather(
-                        self._in_use_before(numbers[-1], since_ms - SETTLED_MS), self._starts(numbers, since_ms)
-                    )
-                    if settled:
-                        own = partition_of(key.encode(), len(numbers))
-                        starts = {number: start for number, start in starts.items() if number == own}
-                    ends = {} if until_ms is None else await self._starts(starts, until_ms)
-                    records = await self._from(starts, ends)
+                    stretches = await self._stretches(lookups)
+                for partition, stretch in sorted(stretches.items()):
+                    async with asyncio.timeout(READ_TIMEOUT) as limit:
+                        await self._pick(partition, stretch, found, limit)
             except (KafkaError, KafkaDenied, TimeoutError) as err:
-                await self.aclose()
-                raise _down(f"reading {self._topic} for {key}", err) from err
-        return [record for record in records if record.key == key.encode()]
+                await self._disconnect()
+                keys = ", ".join(lookup.key.decode(errors="replace") for lookup in lookups[:3])
+                raise down(f"reading {self._topic} for {keys}", err) from err
+        return [found[lookup.key] for lookup in lookups]
+
+    async def _stretches(self, lookups: Sequence[Lookup]) -> dict[int, _Stretch]:
+        """Of each partition what is to be read for all of them."""
+        numbers = await _partitions(await self._connected(), self._topic)
+        since = min(lookup.since_ms for lookup in lookups)
+        untils = [lookup.until_ms for lookup in lookups]
+        until = None if None in untils else max(filter(None, untils), default=0)
+        settled = await self._in_use_before(numbers[-1], since - SETTLED_MS)
+        starts: dict[int, int] = {}
+        by_time: set[int] = set()
+        wanted: dict[int, set[bytes]] = {}
+        for lookup in lookups:
+            own = {partition_of(lookup.key, len(numbers))} if settled else set(numbers)
+            begun, offset = lookup.begins or (-1, 0)
+            if begun in numbers:
+                own |= {begun}
+                starts[begun] = min(offset, starts.get(begun, offset))
+            by_time |= own - {begun}
+            for number in own:
+                wanted.setdefault(number, set()).add(lookup.key)
+        for number, offset in (await self._starts(by_time, since)).items():
+            starts[number] = min(offset, starts.get(number, offset))
+        ends = {} if until is None else await self._starts(starts, until)
+        return {number: _Stretch(start, ends.get(number), wanted[number]) for number, start in starts.items()}
+
+    async def _pick(
+        self, partition: int, stretch: _Stretch, found: dict[bytes, list[Record]], limit: asyncio.Timeout
+    ) -> None:
+        """Add the stretch's records of the wanted keys. Others are let go as they come: it may be long."""
+        loop = asyncio.get_running_loop()
+        async with aclosing(self._messages(partition, stretch.start, stretch.end)) as batches:
+            async for messages in batches:
+                limit.reschedule(loop.time() + READ_TIMEOUT)  # it gets on
+                for message in messages:
+                    if message.key in stretch.keys:
+                        found[message.key].append(record_of(message))
 
     async def since(self, since_ms: int) -> list[Record]:
         """Records of all partitions written at `since_ms` (since 1970) or later; in order within a partition.
@@ -273,8 +327,8 @@ class LogReader:
                     numbers = await _partitions(await self._connected(), self._topic)
                     return await self._from(await self._starts(numbers, since_ms), {})
             except (KafkaError, KafkaDenied, TimeoutError) as err:
-                await self.aclose()
-                raise _down(f"reading {self._topic} since {since_ms}", err) from err
+                await self._disconnect()
+                raise down(f"reading {self._topic} since {since_ms}", err) from err
 
     async def _in_use_before(self, partition: int, ms: int) -> bool:
         """Whether it has a record that is older. The last one to be added tells of all; a quiet one costs little."""
@@ -309,6 +363,11 @@ class LogReader:
         return self._consumer
 
     async def _read(self, partition: int, start: int, end: int | None) -> list[Record]:
+        async with aclosing(self._messages(partition, start, end)) as batches:
+            return [record_of(message) async for messages in batches for message in messages]
+
+    async def _messages(self, partition: int, start: int, end: int | None) -> AsyncGenerator[list[Any], None]:
+        """As they come, those from `start` up to, not including, `end`."""
         consumer = await self._connected()
         tp = TopicPartition(self._topic, partition)
         _hold(consumer, tp)
@@ -316,20 +375,21 @@ class LogReader:
         last = (await consumer.end_offsets([tp]))[tp]
         end = last if end is None else min(end, last)
         start = max(start, first)
-        found: list[Record] = []
         if start >= end:
-            return found
+            return
         consumer.seek(tp, start)
         consumer.resume(tp)
         # The position, not the last record's offset: the last records of the stretch may be compacted away.
         while await consumer.position(tp) < end:
-            for message in (await consumer.getmany(tp, timeout_ms=POLL_MS)).get(tp, []):
-                if message.offset < end:
-                    found.append(record_of(message))
+            messages = (await consumer.getmany(tp, timeout_ms=POLL_MS)).get(tp, [])
+            yield [message for message in messages if message.offset < end]
         consumer.pause(tp)
-        return found
 
     async def aclose(self) -> None:
+        await self._lookups.aclose()
+        await self._disconnect()
+
+    async def _disconnect(self) -> None:
         consumer, self._consumer = self._consumer, None
         if consumer is not None:
             await consumer.stop()

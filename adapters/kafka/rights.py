@@ -8,6 +8,7 @@ from typing import Literal
 
 from adapters.kafka.client import prefixed
 from adapters.kafka.settings import KafkaSettings
+from adapters.kafka.share import share_group
 from pipelines.runtime.stages import all_groups
 from schemas.topics import all_topics
 
@@ -29,7 +30,8 @@ class KafkaRight:
 def kafka_rights(settings: KafkaSettings) -> Iterator[KafkaRight]:
     """All of them. With a topic prefix two lines are enough for all topics and groups."""
     topics = sorted(prefixed(settings, topic) for topic in all_topics())
-    groups = sorted(group.name(settings.topic_prefix) for group, _ in all_groups())
+    stages = (group.name(settings.topic_prefix) for group, _ in all_groups())
+    groups = sorted([*stages, share_group(settings)])
     pattern: Literal["literal", "prefixed"] = "literal"
     if settings.topic_prefix:
         topics, groups, pattern = [settings.topic_prefix], [settings.topic_prefix], "prefixed"

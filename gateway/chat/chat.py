@@ -10,7 +10,7 @@ from datetime import timedelta
 from functools import partial
 from typing import Annotated
 
-from fastapi import APIRouter, Header, Path, Request, Response
+from fastapi import APIRouter, Header, Path, Query, Request, Response
 from fastapi.responses import JSONResponse
 
 from gateway.chat.sse import EventStream, Patient, frames
@@ -32,7 +32,11 @@ from text.language import language_of
 
 BODY_LIMIT = 2 * 1024 * 1024  # bytes: room for 100,000 escaped emoji, which deserve a better answer than 413
 FIRST_EVENT_WAIT = 1.0  # seconds in which a failure can still become a status code
-ID_BYTES = 16  # 128 bits: whoever holds a request id may read its answer, so nobody must guess one
+ID_BYTES = 16  # 128 bits: nobody must guess one
+
+ConversationOfAnswer = Annotated[
+    RequestId | None, Query(description="Whose answer it is. Without it, that is searched for, which takes longer.")
+]
 
 router = APIRouter(prefix="/v1/sites/{site}", tags=["chat"])
 
@@ -53,7 +57,7 @@ async def chat(site: str, caller: MayChat, edge: TheEdge, request: Request) -> R
     with edge.admit(site, request, caller):
         question = new_question(edge, caller, site, asked.question, asked.lang)
         if asked.conversation_id is None:
-            position = edge.ports.answers.here(question.request_id)
+            position = await edge.ports.answers.here(question.request_id)
             await edge.conversations.begin(owner_of(caller, site), question, position)
         else:
             question = question.model_copy(update={"conversation_id": asked.conversation_id})
@@ -65,7 +69,7 @@ def new_question(edge: Edge, caller: Caller, site: str, text: str, lang: Lang | 
     """A question as it goes into the log, in a conversation of its own. It finds what its caller may read."""
     now = edge.ports.now()
     return Question(
-        request_id=secrets.token_urlsafe(ID_BYTES),
+        request_id=edge.ports.answers.new_id(),
         conversation_id=secrets.token_urlsafe(ID_BYTES),
         site=site,
         lang=lang or language_of(text, edge.settings.site(site).languages),
@@ -87,7 +91,7 @@ async def continue_conversation(
     Raises:
         UnknownConversation, Retryable. Problem: 409.
     """
-    owner, position = owner_of(caller, question.site), edge.ports.answers.here(question.request_id)
+    owner, position = owner_of(caller, question.site), await edge.ports.answers.here(question.request_id)
     try:
         languages = () if named else edge.settings.site(question.site).languages
         return await edge.conversations.go_on(owner, question, position, replaces=replaces, languages=languages)
@@ -145,6 +149,7 @@ async def resume(
     edge: TheEdge,
     request: Request,
     last_event_id: Annotated[str, Header(max_length=200)] = "",
+    conversation_id: ConversationOfAnswer = None,
 ) -> Response:
     """Read on where a broken stream ended, on any gateway.
 
@@ -156,7 +161,7 @@ async def resume(
     if last_event_id:
         position = edge.event_ids.position(owner, request_id, last_event_id)
     else:  # whoever makes up an id must not have us search a day of everybody's answers for it
-        accepted, position = await edge.conversations.accepted(owner, request_id)
+        accepted, position = await edge.conversations.accepted(owner, request_id, conversation_id)
     events = Patient(edge.ports.answers.resume(site, request_id, position))
     if not await events.begin(FIRST_EVENT_WAIT):
         return Response(status_code=204)
@@ -170,7 +175,12 @@ async def resume(
 
 @router.delete("/answers/{request_id}", status_code=202, response_class=Response)
 async def stop(
-    site: str, request_id: Annotated[RequestId, Path()], caller: MayChat, edge: TheEdge, request: Request
+    site: str,
+    request_id: Annotated[RequestId, Path()],
+    caller: MayChat,
+    edge: TheEdge,
+    request: Request,
+    conversation_id: ConversationOfAnswer = None,
 ) -> Response:
     """Stop an answer: the model is let go, and the stream ends with what is there, in an `answer` with `stopped`.
 
@@ -181,7 +191,7 @@ async def stop(
     await edge.ports.answers.stop(site, request_id)
     # The next question need not wait for the stage to have heard of it; if this cannot be kept, it waits that long.
     with suppress(UnknownAnswer, Retryable):
-        await edge.conversations.stopped(owner_of(caller, site), request_id)
+        await edge.conversations.stopped(owner_of(caller, site), request_id, conversation_id)
     return Response(status_code=202)
 
 

@@ -7,6 +7,7 @@ from typing import Annotated
 
 from fastapi import APIRouter, Path, Request, Response
 
+from gateway.chat.chat import ConversationOfAnswer
 from gateway.edge.bodies import parse, read_body
 from gateway.edge.edge import MayChat, TheEdge, owner_of
 from gateway.edge.openapi import request_body
@@ -25,12 +26,17 @@ router = APIRouter(prefix="/v1/sites/{site}", tags=["conversations"])
     openapi_extra=request_body(FeedbackOrder),
 )
 async def feedback(
-    site: str, request_id: Annotated[RequestId, Path()], caller: MayChat, edge: TheEdge, request: Request
+    site: str,
+    request_id: Annotated[RequestId, Path()],
+    caller: MayChat,
+    edge: TheEdge,
+    request: Request,
+    conversation_id: ConversationOfAnswer = None,
 ) -> Response:
     """Say whether one of your answers helped. Saying it again replaces what was said."""
     order = parse(FeedbackOrder, await read_body(request, BODY_LIMIT))
     edge.count("feedback", request, caller)
     said = Feedback(rating=order.rating, comment=order.comment or None, at=datetime.now(UTC))
-    conversation_id = await edge.conversations.rate(owner_of(caller, site), request_id, said)
-    await edge.ports.notes.rated(site, edge.pseudonyms.of(site, conversation_id), request_id, said)
+    rated = await edge.conversations.rate(owner_of(caller, site), request_id, said, conversation_id)
+    await edge.ports.notes.rated(site, edge.pseudonyms.of(site, rated), request_id, said)
     return Response(status_code=204)

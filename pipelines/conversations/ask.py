@@ -11,27 +11,33 @@ within an attempt the sequence decides (`Order`), so that a reader never sees a 
 An answer's events stand in one partition, unless the topic got partitions meanwhile: its worker may have heard of them
 earlier or later than the gateway, or in the middle of the answer. So offsets are remembered by partition, and what is
 missing in the partition of a position is looked for in the one where its request's events would go now.
+
+A gateway reads its own share of the partitions only, and gives requests ids whose events fall into it. Where a reader
+comes with an answer that another gateway has asked for, its partition is followed as long as they listen.
 """
 
 from __future__ import annotations
 
 import asyncio
 import re
+import secrets
 from collections import deque
-from collections.abc import AsyncGenerator, Iterator
-from contextlib import aclosing, contextmanager
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import AbstractAsyncContextManager, aclosing, asynccontextmanager
 from dataclasses import dataclass
 from typing import NamedTuple
 
 from pipelines.conversations.replay import Replay
-from pipelines.runtime.bus import LogReader, MakeTail
+from pipelines.runtime.bus import LogReader, MakeSharedTail
 from pipelines.runtime.errors import Permanent
 from pipelines.runtime.record import Record
 from pipelines.runtime.stage import Sender
 from schemas.answer import Accepted, Answered, AnswerEvent, Done, Failed
-from schemas.query import Question, Stop
+from schemas.query import LogPlace, Question, Stop
 from schemas.topics import REQUESTS, STOPS
 
+ID_BYTES = 16  # 128 bits: whoever holds a request id may read its answer, so nobody must guess one
+ID_TRIES = 10_000  # until one falls into our share: a hundred times as many as there may be gateways
 BUFFERED = 250  # events kept for a slow reader, about as many KB; past that it goes on from the log
 
 
@@ -130,7 +136,7 @@ class _Listener:
 class Asker:
     """Asks and follows. One per process: start it first, close it last."""
 
-    def __init__(self, sender: Sender, reader: LogReader, make_tail: MakeTail) -> None:
+    def __init__(self, sender: Sender, reader: LogReader, make_tail: MakeSharedTail) -> None:
         self._sender = sender
         self._tail = make_tail(self._deliver)
         self._replay = Replay(reader, self._tail.position)
@@ -144,10 +150,23 @@ class Asker:
         await self._replay.aclose()
         await self._tail.aclose()
 
-    def here(self, request_id: str) -> str:
-        """A position before every event of an answer that nobody has asked for yet."""
+    def new_id(self) -> str:
+        """An id for a request, whose events fall into our share; if it takes too long to find one, anywhere."""
+        own = self._tail.own
+        for _ in range(ID_TRIES):
+            request_id = secrets.token_urlsafe(ID_BYTES)
+            if not own or self._tail.partition_of(request_id) in own:
+                break
+        return request_id
+
+    async def here(self, request_id: str) -> str:
+        """A position before every event of an answer that nobody has asked for yet. Raises: Retryable."""
         partition = self._tail.partition_of(request_id)
-        return str(Position(partition, self._tail.position(partition) - 1, 1))
+        async with self._tail.following((partition,)):
+            return str(self._here(partition))
+
+    def _here(self, partition: int) -> Position:
+        return Position(partition, self._tail.position(partition) - 1, 1)
 
     async def stop(self, site: str, request_id: str) -> None:
         """Tell whoever writes this answer of `site` that nobody wants more of it; it ends with what is there.
@@ -164,8 +183,12 @@ class Asker:
             Retryable: the broker does not take it.
         """
         request_id = question.request_id
-        with self._listening(request_id) as listener:
-            start = Position.parse(self.here(request_id))
+        partition = self._tail.partition_of(request_id)
+        async with self._listening(request_id, partition) as listener:
+            start = self._here(partition)
+            # Whoever has to look for what is written of it need not look for the beginning.
+            begins = LogPlace(partition=partition, offset=start.offset + 1)
+            question = question.model_copy(update={"begins": begins})
             await self._sender.send(REQUESTS, question.conversation_id, question)
             accepted = Accepted(request_id=request_id, conversation_id=question.conversation_id)
             yield Followed(str(start), AnswerEvent(request_id=request_id, site=question.site, seq=0, event=accepted))
@@ -182,7 +205,7 @@ class Asker:
             Retryable: the log cannot be read; its partition is not known here yet.
         """
         start = self._place(request_id, position)
-        with self._listening(request_id) as listener:
+        async with self._listening(request_id, start.partition) as listener:
             listener.overrun = True  # what came before is in the log only
             async with aclosing(self._follow(site, request_id, start, listener)) as events:
                 async for followed in events:
@@ -191,17 +214,20 @@ class Asker:
     async def recorded(self, site: str, request_id: str, position: str) -> AsyncGenerator[Followed, None]:
         """What the log holds after `position` now, without waiting for more. Raises: as `resume`."""
         start = self._place(request_id, position)
-        backlog = self._backlog(request_id, _from(start))
-        async with aclosing(backlog) as records, aclosing(_in_order(site, records, start)) as events:
-            async for followed in events:
-                yield followed
+        async with self._following(request_id, start.partition):
+            backlog = self._backlog(request_id, _from(start))
+            async with aclosing(backlog) as records, aclosing(_in_order(site, records, start)) as events:
+                async for followed in events:
+                    yield followed
 
     def _place(self, request_id: str, position: str) -> Position:
         if not position:
             return Position(self._tail.partition_of(request_id), -1, 1)
-        start = Position.parse(position)
-        self._tail.position(start.partition)  # somebody else may have heard of it before us
-        return start
+        return Position.parse(position)
+
+    def _following(self, request_id: str, partition: int) -> AbstractAsyncContextManager[None]:
+        """Where the answer began, and where its events would go now."""
+        return self._tail.following({partition, self._tail.partition_of(request_id)})
 
     async def _follow(
         self, site: str, request_id: str, seen: Position, listener: _Listener
@@ -239,13 +265,14 @@ class Asker:
                     start[partition] = record.offset + 1
                     yield record
 
-    @contextmanager
-    def _listening(self, request_id: str) -> Iterator[_Listener]:
+    @asynccontextmanager
+    async def _listening(self, request_id: str, partition: int) -> AsyncIterator[_Listener]:
         key = request_id.encode()
         listener = _Listener()
         self._listeners.setdefault(key, set()).add(listener)
         try:
-            yield listener
+            async with self._following(request_id, partition):
+                yield listener
         finally:
             listeners = self._listeners[key]
             listeners.discard(listener)

@@ -309,40 +309,56 @@ class Conversations:
 
         return shown(await self._change(owner, conversation_id, without, at_once=True), owner.groups), turn
 
-    async def rate(self, owner: ConversationOwner, request_id: str, feedback: Feedback) -> str:
-        """Keep what the visitor says of an answer; the conversation's id. Raises: UnknownAnswer, Retryable."""
-        return await self._change_answer(owner, request_id, lambda it: changed_turn(it, request_id, feedback=feedback))
+    async def rate(
+        self, owner: ConversationOwner, request_id: str, feedback: Feedback, conversation_id: str | None = None
+    ) -> str:
+        """Keep what the visitor says of an answer; the conversation's id.
 
-    async def stopped(self, owner: ConversationOwner, request_id: str) -> None:
+        Args:
+            conversation_id: whose answer it is, as for `stopped` and `accepted`; None: that is searched for.
+
+        Raises:
+            UnknownAnswer, Retryable.
+        """
+        kept = await self._with_answer(owner, request_id, conversation_id)
+        return await self._change_answer(owner, kept, lambda it: changed_turn(it, request_id, feedback=feedback))
+
+    async def stopped(self, owner: ConversationOwner, request_id: str, conversation_id: str | None = None) -> None:
         """The visitor waits no more: the next question may come. Raises: UnknownAnswer, Retryable."""
 
         def without_waiting(conversation: Conversation) -> Conversation:
             turn = next(turn for turn in conversation.turns if turn.request_id == request_id)
             return changed_turn(conversation, request_id, state="stopped") if turn.state == "pending" else conversation
 
-        await self._change_answer(owner, request_id, without_waiting)
+        await self._change_answer(owner, await self._with_answer(owner, request_id, conversation_id), without_waiting)
 
-    async def accepted(self, owner: ConversationOwner, request_id: str) -> tuple[Accepted, str]:
+    async def accepted(
+        self, owner: ConversationOwner, request_id: str, conversation_id: str | None = None
+    ) -> tuple[Accepted, str]:
         """The answer's first event, which is not in the log, and where in it the others begin.
 
         Raises:
             UnknownAnswer, Retryable.
         """
-        conversation = (await self._with_answer(owner, request_id)).conversation
+        conversation = (await self._with_answer(owner, request_id, conversation_id)).conversation
         turn = next(turn for turn in conversation.turns if turn.request_id == request_id)
         if not may_read(turn, owner.groups):
             raise UnknownAnswer("this answer is for access groups that you do not have now")
         return Accepted(request_id=request_id, conversation_id=conversation.conversation_id), turn.position
 
     async def _change_answer(
-        self, owner: ConversationOwner, request_id: str, change: Callable[[Conversation], Conversation]
+        self, owner: ConversationOwner, kept: VersionedConversation, change: Callable[[Conversation], Conversation]
     ) -> str:
-        kept = await self._with_answer(owner, request_id)
-        return (await self._change(owner, kept.conversation.conversation_id, change)).conversation_id
+        return (await self._change(owner, kept.conversation.conversation_id, change, kept=kept)).conversation_id
 
-    async def _with_answer(self, owner: ConversationOwner, request_id: str) -> VersionedConversation:
-        kept = await self._store.of_answer(owner, request_id)
-        if kept is None:
+    async def _with_answer(
+        self, owner: ConversationOwner, request_id: str, conversation_id: str | None
+    ) -> VersionedConversation:
+        if conversation_id is None:
+            kept = await self._store.of_answer(owner, request_id)
+        else:
+            kept = await self._store.get(owner, conversation_id)
+        if kept is None or all(turn.request_id != request_id for turn in kept.conversation.turns):
             raise UnknownAnswer("no such answer in your conversations")
         return kept
 
@@ -359,15 +375,18 @@ class Conversations:
         change: Callable[[Conversation], Conversation],
         *,
         at_once: bool = False,
+        kept: VersionedConversation | None = None,
     ) -> Conversation:
+        """`kept`: as it was just read."""
         for _ in range(TRIES):
-            kept = await self._get(owner, conversation_id)
+            kept = kept or await self._get(owner, conversation_id)
             changed = change(kept.conversation)
             if changed == kept.conversation:
                 return changed
             try:
                 await self._store.put(replace(kept, conversation=changed), at_once=at_once)
             except ConversationChanged:
+                kept = None
                 continue
             return changed
         raise ConversationChanged("the conversation is written by others all the time; try again")

@@ -80,7 +80,8 @@ async def begin(record: Record, request: Question, sender: Sender, log: LogReade
     """Begin to answer the request in `record`; what was published when it was answered already."""
     if record.fresh:
         return Publication(sender, request, 1)
-    records = await log.of_key(request.request_id, earliest(request))
+    begins = (request.begins.partition, request.begins.offset) if request.begins else None
+    records = await log.of_key(request.request_id, earliest(request), begins=begins)
     written = [AnswerEvent.decode(each.value) for each in records]
     if any(event.final for event in written):
         return _published(records, written)

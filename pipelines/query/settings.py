@@ -39,6 +39,13 @@ class QuerySettings(SitesSettings, ChunkerSettings):
     answer_tokens: int = Field(
         default=800, ge=50, description="Tokens a model may write for an answer; one that runs on is stopped."
     )
+    answers_at_once: int = Field(
+        default=256,
+        ge=1,
+        le=4096,
+        description="Answers that one worker writes at once, of all its partitions together: they wait for the model "
+        "most of the time. Less than a model's server takes at once keeps the others waiting in the log.",
+    )
     steps: Steps = Field(
         default_factory=dict, description="How the steps of all sites ask their models, each by its name: see below."
     )

@@ -50,8 +50,15 @@ class LogReader(Protocol):
         """Records from `start` up to, not including, `end` (default: the end of the log now). Raises: Retryable."""
         ...
 
-    async def of_key(self, key: str, since_ms: int) -> list[Record]:
-        """Records of one key written at `since_ms` (since 1970) or later. Raises: Retryable."""
+    async def of_key(self, key: str, since_ms: int, *, begins: tuple[int, int] | None = None) -> list[Record]:
+        """Records of one key written at `since_ms` (since 1970) or later.
+
+        Args:
+            begins: a partition, and an offset in it before which the key has none.
+
+        Raises:
+            Retryable.
+        """
         ...
 
 
@@ -83,8 +90,22 @@ class LogTail(Protocol):
         ...
 
 
+class SharedTail(LogTail, Protocol):
+    """Follows some of a topic's partitions (adapters.kafka.shared_tail.SharedTail)."""
+
+    @property
+    def own(self) -> frozenset[int]:
+        """Those of this process's share, which are always followed; none: any will do."""
+        ...
+
+    def following(self, partitions: Iterable[int]) -> AbstractAsyncContextManager[None]:
+        """Meanwhile these are followed, too, and `position` knows them. Raises, when entered: Retryable."""
+        ...
+
+
 # Makes a tail that hands each record to the given function, which must not block.
 MakeTail = Callable[[Callable[[Record], None]], LogTail]
+MakeSharedTail = Callable[[Callable[[Record], None]], SharedTail]
 
 
 class LogScan(Protocol):

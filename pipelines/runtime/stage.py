@@ -56,8 +56,9 @@ class Stage:
     lane: Lane | None = None
     # Records with the same order key, in the same partition, run one after the other in offset order.
     order_key: Callable[[Record], bytes] = by_record_key
-    # Records of a partition worked on at once, at least; default settings.window. For work that mostly waits.
-    window: int = 0
+    # Records of all partitions together that one process works on at once, past a slow one as well; None: as many of
+    # each partition, from its first unfinished one on, as settings.window says. For work that mostly waits.
+    at_once: int | None = None
     # Seconds in which a try has to get on (pipelines.runtime.try_limit); default settings.try_timeout. A try that is at
     # work for longer than settings.drain_timeout is
     # cut off when partitions move, and starts again elsewhere.

@@ -8,6 +8,9 @@
 All partitions together hold at most `records` records and `bytes` bytes that are not worked on: then none is fetched.
 Only the first `window` records from the head may be started. So a crash replays at most `window` finished
 records per partition behind a slow one, and a message stuck in retries holds back its own partition only.
+
+With `at_once` it is not the place that counts but what runs: so many of all partitions together, the partition with the
+fewest first. A slow record then holds back nobody until `AHEAD` others have ended behind it.
 """
 
 from __future__ import annotations
@@ -31,6 +34,9 @@ Partition = tuple[str, int]  # topic, number
 WINDOWS_AHEAD = 2
 # ... or this many bytes: messages may be 8 MiB each.
 BYTES_AHEAD = 32 * 1024 * 1024
+# Records that one may be ahead of the head of its queue where what runs is counted: what a crash replays at most. A
+# visitor's question ends within a minute or two, in which a partition gets fewer.
+AHEAD = 1024
 # A cancelled handler gets this long to end; after that it is left to itself, unacknowledged.
 CANCEL_GRACE = 2.0  # seconds
 
@@ -53,6 +59,7 @@ class Work:
 class _Queue:
     works: deque[Work] = field(default_factory=deque)
     bytes: int = 0
+    running: int = 0  # started and not done
 
 
 class InFlight:
@@ -69,14 +76,19 @@ class InFlight:
         opened: Callable[[], None] = lambda: None,
         records: int = 512,
         bytes: int = 64 * 1024 * 1024,
+        at_once: int | None = None,
     ) -> None:
         """Args:
+        window: of a partition, from its head.
+        at_once: instead of a window, records of all partitions that run.
         work: brings one record to its end; an exception from it is a defect of ours.
         finished: called once per record that came to its end, in any order.
         failed: called with such a defect; the process should end.
         opened: called when partitions were assigned, before their first record.
         """
-        self._window = window
+        self._window = AHEAD if at_once else window
+        self._full = AHEAD if at_once else WINDOWS_AHEAD * window  # records of a queue
+        self._at_once = at_once
         self._order_key = order_key
         self._work = work
         self._finished = finished
@@ -109,15 +121,15 @@ class InFlight:
         if self._all_held():
             return True
         queue = self._queues.get(partition)
-        return queue is not None and (len(queue.works) >= WINDOWS_AHEAD * self._window or queue.bytes >= BYTES_AHEAD)
+        return queue is not None and (len(queue.works) >= self._full or queue.bytes >= BYTES_AHEAD)
 
     def busy(self, partition: Partition) -> bool:
         """Whether a record is being worked on within its time on which the partition waits: one of its own, or, when
-        no more is held, of any.
+        no more is held or may run, of any.
         """
         now = monotonic()
         own = self._queues.get(partition)
-        waited_for = self._queues.values() if self._all_held() else (own,) if own else ()
+        waited_for = self._queues.values() if self._all_held() or self._all_run() else (own,) if own else ()
         return any(
             work.task is not None and not work.done and work.busy_until >= now
             for queue in waited_for
@@ -126,6 +138,9 @@ class InFlight:
 
     def _all_held(self) -> bool:
         return self._held >= self._limits[0] or self._held_bytes >= self._limits[1]
+
+    def _all_run(self) -> bool:
+        return self._at_once is not None and sum(queue.running for queue in self._queues.values()) >= self._at_once
 
     @property
     def running(self) -> int:
@@ -198,7 +213,8 @@ class InFlight:
         for work in islice(queue.works, self._window):
             if work.done:
                 continue
-            if work.task is None and work.key not in taken:
+            if work.task is None and work.key not in taken and not self._all_run():
+                queue.running += 1
                 work.task = asyncio.create_task(self._run(queue, work), name=f"work {work.record}")
                 self._running.add(work.task)
                 work.task.add_done_callback(self._gone)
@@ -209,6 +225,7 @@ class InFlight:
         self._held = self._held_bytes = 0
         for queue in self._queues.values():
             held = [work.size for work in queue.works if not work.done]
+            queue.running = sum(work.task is not None and not work.done for work in queue.works)
             queue.bytes = sum(held)
             self._held += len(held)
             self._held_bytes += queue.bytes
@@ -217,6 +234,7 @@ class InFlight:
         """It stays in its queue until those before it are done, but its bytes need not."""
         self._held -= 1
         self._held_bytes -= work.size
+        queue.running -= 1
         queue.bytes -= work.size
         work.record = replace(work.record, value=None, headers=())
 
@@ -240,8 +258,15 @@ class InFlight:
         work.done = True
         self._finished(work.record)
         self._let_go(queue, work)
-        self._start(queue)
+        if self._at_once is None:
+            self._start(queue)
+        else:
+            self._start_others()
         self.room.set()
+
+    def _start_others(self) -> None:
+        for queue in sorted(self._queues.values(), key=lambda queue: queue.running):
+            self._start(queue)
 
 
 def _size(record: Record) -> int:

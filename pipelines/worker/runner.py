@@ -206,13 +206,14 @@ class _Process:
             await guards[item.record.topic](item)
 
         return InFlight(
-            window=max(app.stage.window, self._settings.window),
+            window=self._settings.window,
+            at_once=app.stage.at_once,
             order_key=app.stage.order_key,
             work=work,
             finished=lambda record: app.consumer.finished(record),
             failed=self._fail,
             opened=self._attempts.adopt,
-            records=self._settings.in_flight_records,
+            records=max(self._settings.in_flight_records, 2 * (app.stage.at_once or 0)),
             bytes=self._settings.in_flight_bytes,
         )
 

@@ -49,6 +49,7 @@ from schemas.query import (
     Earlier,
     Evidence,
     Gate,
+    LogPlace,
     Part,
     Question,
     QuestionVector,
@@ -123,6 +124,7 @@ _QUESTION = Question(
         index="pagewire-town-000002",
         prompt="id: answer",
     ),
+    begins=LogPlace(partition=1, offset=7),
     asked_at=NOON,
     deadline=NOON,
 )

@@ -98,7 +98,7 @@ class Kafka:
     async def read(self, partition: int, start: int, end: int | None = None) -> list[Record]:
         return [each for each in self.records if each.topic == ANSWERS.name and each.offset >= start]
 
-    async def of_key(self, key: str, since_ms: int) -> list[Record]:
+    async def of_key(self, key: str, since_ms: int, *, begins: tuple[int, int] | None = None) -> list[Record]:
         return []
 
     def tail(self, deliver: Callable[[Record], None]) -> Tail:

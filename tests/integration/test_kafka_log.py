@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime
+from typing import Any
 from uuid import uuid4
 
 import pytest
@@ -24,7 +25,7 @@ from adapters.kafka import (
     prefixed,
 )
 from adapters.kafka.bus import KafkaBus
-from adapters.kafka.log import KafkaDown, LogReader, LogTail
+from adapters.kafka.log import KafkaDown, LogReader, LogTail, record_of
 from adapters.kafka.scan import LogScan
 from pipelines.runtime.record import Record
 from schemas.answer import AnswerEvent, Token
@@ -315,6 +316,54 @@ async def test_what_was_written_of_one_key_since_a_time(sender: KafkaSender, rea
     assert said(await reader.of_key(ours, 0, last + 60_000)) == ["a", "b"]
     assert await reader.of_key(ours, 0, 1) == []
     assert datetime.now(UTC).timestamp() * 1000 >= last > 0
+
+
+async def test_many_who_look_for_their_keys_are_served_together(
+    settings: Settings, sender: KafkaSender, reader: LogReader, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As a worker does that starts again: what its records say of where to begin is where it begins."""
+    passed: list[Record] = []
+    monkeypatch.setattr(log, "record_of", lambda message: passed.append(record_of(message)) or record_of(message))
+    read: list[int] = []
+    messages = reader._messages
+
+    def counted(partition: int, *stretch: Any) -> Any:
+        read.append(partition)
+        return messages(partition, *stretch)
+
+    monkeypatch.setattr(reader, "_messages", counted)
+    ours = [*ids(1, 20), *ids(2, 20)]
+    for name in ours:
+        await say(sender, name, "before")
+    places = {1: 20, 2: 20}
+    for number, name in enumerate(ours):
+        await say(sender, name, f"a{number}", f"b{number}")
+    await say(sender, ids(1, 21)[-1], "another's")
+    # By the time alone nothing would be found; and all partitions were in use long before it.
+    later = round(datetime.now(UTC).timestamp() * 1000) + 600_000
+    at = [(number, place) for number, place in places.items() for _ in range(20)]
+    asking = [reader.of_key(name, later, begins=place) for name, place in zip(ours, at, strict=True)]
+    for number, records in enumerate(await asyncio.gather(*asking)):
+        assert said(records) == [f"a{number}", f"b{number}"]
+    assert sorted(read) == [1, 2]  # once each, for all
+    assert len(passed) == 80  # and what is nobody's was let go
+    by_time, left = reader.of_key(ours[0], 0), asyncio.create_task(reader.of_key(ours[1], 0))
+    await asyncio.sleep(0)
+    left.cancel()  # one who leaves does not take the others along
+    assert said(await by_time) == ["before", "a0", "b0"]
+
+
+async def test_where_a_key_begins_says_nothing_of_the_partitions_that_its_topic_got_since(
+    settings: Settings, sender: KafkaSender
+) -> None:
+    moves = next(n for n in ids(1, 9) if partition_of(n.encode(), 2 * PARTITIONS) != 1)
+    await say(sender, moves, "a")
+    await grown(settings, ANSWERS, 2 * PARTITIONS)
+    async with KafkaSender(settings) as knows:
+        await say(knows, moves, "b")
+    async with LogReader(settings, ANSWERS) as fresh:
+        assert sorted(said(await fresh.of_key(moves, 0, begins=(1, 0)))) == ["a", "b"]
+        assert said(await fresh.of_key(moves, 0, begins=(1, 1))) == ["b"]
 
 
 async def test_what_was_written_of_all_keys_since_a_time(sender: KafkaSender, reader: LogReader) -> None:

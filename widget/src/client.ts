@@ -59,7 +59,7 @@ export class AnswerClient {
       } catch (error) {
         // What the visitor asks last is what they want; and a conversation that is gone is begun anew.
         if (!(error instanceof AskError)) throw error;
-        if (error.code === "answer-under-way") await this.stop(error.requestId);
+        if (error.code === "answer-under-way") await this.stop(error.requestId, question.conversation_id);
         else if (error.code === "unknown-conversation") question = { ...question, conversation_id: null };
         else throw error;
         return post();
@@ -74,17 +74,20 @@ export class AnswerClient {
   }
 
   /** An answer that was asked for before, from its beginning; events as for `ask`. */
-  async *resume(requestId: string, signal: AbortSignal): AsyncGenerator<Followed> {
-    yield* this.#follow(() => this.#fetch(`answers/${requestId}/events`, { signal }), signal, requestId);
+  async *resume(requestId: string, conversationId: string | null, signal: AbortSignal): AsyncGenerator<Followed> {
+    const path = `answers/${requestId}/events${of(conversationId)}`;
+    yield* this.#follow(() => this.#fetch(path, { signal }), signal, requestId);
   }
 
   /** Nobody wants more of this answer: its stream ends soon. */
-  async stop(requestId: string): Promise<void> {
-    await this.#fetch(`answers/${requestId}`, { method: "DELETE", signal: AbortSignal.timeout(STOP_PATIENCE) });
+  async stop(requestId: string, conversationId?: string | null): Promise<void> {
+    const signal = AbortSignal.timeout(STOP_PATIENCE);
+    await this.#fetch(`answers/${requestId}${of(conversationId)}`, { method: "DELETE", signal });
   }
 
-  async rate(requestId: string, order: FeedbackOrder): Promise<void> {
-    await this.#fetch(`answers/${requestId}/feedback`, { method: "POST", body: JSON.stringify(order) });
+  async rate(requestId: string, conversationId: string | null, order: FeedbackOrder): Promise<void> {
+    const path = `answers/${requestId}/feedback${of(conversationId)}`;
+    await this.#fetch(path, { method: "POST", body: JSON.stringify(order) });
   }
 
   /** The visitor's conversations, by day where they are. */
@@ -207,6 +210,11 @@ export class AnswerClient {
     store(this.#storageKey, fresh, "localStorage");
     return fresh;
   }
+}
+
+/** Whose answer it is: the gateway need not search for it. */
+function of(conversationId?: string | null): string {
+  return conversationId ? `?conversation_id=${encodeURIComponent(conversationId)}` : "";
 }
 
 function lasts({ expires_at }: VisitorToken): boolean {

@@ -9,14 +9,14 @@ const MAX_COMMENT = 2_000; // characters; the gateway's limit
 type Rating = FeedbackOrder["rating"];
 
 /** The buttons, and the place below them where the comment is asked for. */
-export function feedback(context: ChatContext, turn: Turn): HTMLElement[] {
+export function feedback(context: ChatContext, turn: Turn, conversationId: string): HTMLElement[] {
   const below = element("div", { className: "comment" });
   const buttons = new Map<Rating, HTMLButtonElement>();
 
   const send = async (rating: Rating, comment: string | null) => {
     const at = new Date().toISOString();
     try {
-      await context.client.rate(turn.requestId, { rating, comment });
+      await context.client.rate(turn.requestId, conversationId, { rating, comment });
     } catch {
       return false; // nothing a visitor should be bothered with
     }

@@ -81,7 +81,7 @@ export class Talk {
     if (!running || !turn) return;
     running.abort();
     const { client } = this.context;
-    if (turn.requestId) this.#stopping = client.stop(turn.requestId).catch(() => {}); // then it goes on unread
+    if (turn.requestId) this.#stopping = client.stop(turn.requestId, this.id).catch(() => {}); // then it goes on unread
     this.#end(turn, null, true);
   }
 
@@ -172,7 +172,7 @@ export class Talk {
   }
 
   #resume(turn: Turn): Promise<void> {
-    return this.#follow(turn, async (signal) => this.context.client.resume(turn.requestId, signal));
+    return this.#follow(turn, async (signal) => this.context.client.resume(turn.requestId, this.id, signal));
   }
 
   #narrow(turn: Turn, topics: readonly Topic[]): void {
@@ -275,7 +275,7 @@ export class Talk {
     turn.offer(
       ...(turn.answered && window.isSecureContext ? [this.#copying(turn)] : []), // elsewhere nothing can be copied
       ...(turn === this.#last ? [again, undo] : []),
-      ...(turn.answered ? (turn.rating ??= feedback(this.context, turn)) : []), // once: a comment may be half written
+      ...(turn.answered ? (turn.rating ??= feedback(this.context, turn, id)) : []), // once: a comment may be half written
     );
   }
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import AsyncGenerator, Callable, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Sequence
+from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
@@ -19,7 +20,7 @@ from pipelines.runtime.errors import Retryable
 from pipelines.runtime.record import Record
 from schemas.answer import Accepted, Answered, AnswerEvent, Done, Event, Failed, Restart, Token
 from schemas.base import Message
-from schemas.query import Stop
+from schemas.query import LogPlace, Stop
 from schemas.topics import REQUESTS, STOPS, Topic
 from tests.asking import question
 
@@ -39,6 +40,7 @@ class FakeLog:
         self.known = {PARTITION}
         self.reads: list[tuple[int, int | None]] = []
         self.read_from: set[int] = set()
+        self.followed: Counter[int] = Counter()
         self.site: str | None = "town"
         self.while_reading: Callable[[], None] = lambda: None
         self._seqs: Counter[tuple[str, int]] = Counter()
@@ -50,6 +52,18 @@ class FakeLog:
     async def start(self) -> None: ...
 
     async def aclose(self) -> None: ...
+
+    own: frozenset[int] = frozenset()
+
+    @asynccontextmanager
+    async def following(self, partitions: Iterable[int]) -> AsyncIterator[None]:
+        for partition in partitions:
+            self.position(partition)
+        self.followed.update(partitions)
+        try:
+            yield
+        finally:
+            self.followed.subtract(partitions)
 
     def grow(self) -> None:
         """The topic has got a partition, and our requests' events belong there now."""
@@ -146,7 +160,8 @@ async def test_a_question_goes_into_the_log_before_it_counts_as_accepted() -> No
     first = await anext(events)
     assert first.event.event == Accepted(request_id=OURS, conversation_id="conversation-1")
     [sent] = bench.sender.sent
-    assert (sent.topic, sent.key, sent.message) == (REQUESTS, "conversation-1", question())
+    asked = question().model_copy(update={"begins": LogPlace(partition=PARTITION, offset=0)})
+    assert (sent.topic, sent.key, sent.message) == (REQUESTS, "conversation-1", asked)
     await events.aclose()
 
 
@@ -291,7 +306,7 @@ async def test_one_who_leaves_does_not_end_the_reading_of_the_others() -> None:
 
 async def test_what_is_recorded_is_read_without_waiting_for_more() -> None:
     bench = Bench()
-    place = bench.asker.here(OURS)
+    place = await bench.asker.here(OURS)
     bench.log.say("other", request=OTHER)
     bench.log.say("a", "b")
     assert await rest(bench.asker.recorded("town", OURS, place)) == ["a", "b"]
@@ -300,6 +315,36 @@ async def test_what_is_recorded_is_read_without_waiting_for_more() -> None:
     assert await rest(bench.asker.recorded("town", OURS, place)) == ["a", "b", "done"]
     with pytest.raises(BadPosition):
         await anext(bench.asker.recorded("town", OURS, "4.1"))
+
+
+async def test_ids_fall_into_the_share_of_their_gateway() -> None:
+    bench = Bench()
+    bench.log.partition_of = lambda key: ord(key[0]) % 4  # type: ignore[method-assign]
+    bench.log.own = frozenset({1, 2})
+    made = {bench.asker.new_id() for _ in range(40)}
+    assert len(made) == 40
+    assert {bench.log.partition_of(one) for one in made} == {1, 2}
+
+
+async def test_where_no_id_falls_into_the_share_any_is_good(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "ID_TRIES", 5)
+    bench = Bench()
+    bench.log.own = frozenset({99})
+    assert bench.asker.new_id() != bench.asker.new_id()
+
+
+async def test_partitions_are_followed_as_long_as_somebody_listens() -> None:
+    bench = Bench()
+    bench.log.known.add(MORE)
+    asking, resumed = bench.ask(), bench.resume(str(Position(MORE, -1, 1)))
+    await anext(asking)
+    bench.log.say("a", partition=MORE)
+    assert await take(resumed, 1) == ["a"]
+    assert bench.log.followed == {PARTITION: 2, MORE: 1}
+    await resumed.aclose()
+    assert +bench.log.followed == {PARTITION: 1}
+    await asking.aclose()
+    assert not +bench.log.followed
 
 
 async def test_a_stop_goes_into_the_log_under_the_key_of_its_request() -> None:

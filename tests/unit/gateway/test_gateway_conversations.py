@@ -285,6 +285,27 @@ async def test_an_answer_is_read_and_stopped_on_its_own_site_alone(
     assert [e.event for e in parse_sse(rest.text)] == ["token", "answer", "done"]
 
 
+async def test_who_names_the_conversation_has_nothing_searched(
+    app: FastAPI, client: httpx.AsyncClient, fakes: FakePorts, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fakes.answers.script = slow
+    async with Wire().call(app, "POST", CHAT, bearer(ADMIN) | STREAM, b'{"question": "When?"}') as wire:
+        accepted = (await wire.events(2))[0].data
+        place, named = f"{SITE}/answers/{accepted['request_id']}", {"conversation_id": accepted["conversation_id"]}
+        other = {"conversation_id": "some-conversation"}
+        refused = await client.post(f"{place}/feedback", params=other, json={"rating": "up"})
+        assert_problem(refused, 404, "unknown-answer")
+        monkeypatch.setattr(fakes.conversations, "of_answer", None)  # whoever searches fails
+        assert (await client.post(f"{place}/feedback", params=named, json={"rating": "up"})).status_code == 204
+        assert (await client.delete(place, params=named)).status_code == 202
+        [turn] = (await client.get(f"{LIST}/{accepted['conversation_id']}")).json()["turns"]
+        assert (turn["state"], turn["feedback"]["rating"]) == ("stopped", "up")
+    rest = await client.get(f"{place}/events", params=named)
+    assert next(e.event for e in parse_sse(rest.text)) == "accepted"
+    assert_problem(await client.get(f"{place}/events", params=other), 404, "unknown-answer")
+    assert_problem(await client.delete(place, params={"conversation_id": "short"}), 422, "invalid")
+
+
 async def test_feedback(client: httpx.AsyncClient, fakes: FakePorts) -> None:
     asked = await ask(client)
     place = f"{SITE}/answers/{asked['request_id']}/feedback"

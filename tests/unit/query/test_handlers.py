@@ -254,7 +254,7 @@ class FakeLog:
     def __init__(self, *written: AnswerEvent) -> None:
         self._written = written
 
-    async def of_key(self, key: str, since_ms: int) -> list[Record]:
+    async def of_key(self, key: str, since_ms: int, *, begins: tuple[int, int] | None = None) -> list[Record]:
         assert since_ms == round(NOON.timestamp() * 1000) - CLOCK_SKEW_MS
         return [Record("answer.events", 0, i, key.encode(), e.encode()) for i, e in enumerate(self._written)]
 

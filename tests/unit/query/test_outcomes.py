@@ -194,7 +194,7 @@ class Log:
     def __init__(self, *written: AnswerEvent) -> None:
         self._written = written
 
-    async def of_key(self, key: str, since_ms: int) -> list[Record]:
+    async def of_key(self, key: str, since_ms: int, *, begins: tuple[int, int] | None = None) -> list[Record]:
         at = round(NOON.timestamp() * 1000) + 300
         return [Record("answer.events", 0, i, None, e.encode(), timestamp_ms=at) for i, e in enumerate(self._written)]
 

@@ -14,6 +14,7 @@ from pipelines.runtime.errors import Retryable
 from pipelines.runtime.record import Record
 from schemas.answer import AnswerEvent, Done, Event, Failed, Restart, Token
 from schemas.base import Message, WireError
+from schemas.query import LogPlace
 from schemas.topics import ANSWERS, Topic
 from tests.asking import NOON, question
 
@@ -26,9 +27,11 @@ class FakeLog:
     def __init__(self, written: Sequence[AnswerEvent] = ()) -> None:
         self.written = written
         self.asked: list[tuple[str, int]] = []
+        self.begins: tuple[int, int] | None = None
 
-    async def of_key(self, key: str, since_ms: int) -> list[Record]:
+    async def of_key(self, key: str, since_ms: int, *, begins: tuple[int, int] | None = None) -> list[Record]:
         self.asked.append((key, since_ms))
+        self.begins = begins
         return [Record("answer.events", 0, i, key.encode(), e.encode()) for i, e in enumerate(self.written)]
 
 
@@ -132,9 +135,18 @@ async def test_a_failure_after_the_end_is_not_told() -> None:
     assert sender.sent == []
 
 
+async def test_the_beginning_is_looked_for_where_the_question_says() -> None:
+    log = FakeLog()
+    asked = question().model_copy(update={"begins": LogPlace(partition=3, offset=40)})
+    await begin(record(fresh=False), asked, FakeSender(), log)
+    assert log.begins == (3, 40)
+    await begin(record(fresh=False), question(), FakeSender(), log)  # asked by an older gateway
+    assert log.begins is None
+
+
 async def test_a_log_with_something_else_under_the_request_is_not_written_over() -> None:
     class Odd(FakeLog):
-        async def of_key(self, key: str, since_ms: int) -> list[Record]:
+        async def of_key(self, key: str, since_ms: int, *, begins: tuple[int, int] | None = None) -> list[Record]:
             return [Record("answer.events", 0, 0, key.encode(), b"{}")]
 
     with pytest.raises(WireError):

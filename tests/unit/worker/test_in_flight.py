@@ -6,6 +6,7 @@ import asyncio
 from collections import defaultdict
 from contextlib import suppress
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -20,7 +21,7 @@ from tests import skipping_time
 class Workshop:
     """Records in flight that end when the test says so."""
 
-    def __init__(self, window: int = 4) -> None:
+    def __init__(self, window: int = 4, at_once: int | None = None) -> None:
         self.gates: defaultdict[tuple[int, int], asyncio.Event] = defaultdict(asyncio.Event)
         self.running: dict[tuple[int, int], Record] = {}
         self.finished: list[Record] = []
@@ -32,6 +33,7 @@ class Workshop:
             work=self.work,
             finished=self.finished.append,
             failed=self.failures.append,
+            at_once=at_once,
         )
 
     async def work(self, work: Work) -> None:
@@ -65,12 +67,17 @@ keys = st.sampled_from([b"a", b"b", b"c"])
 
 
 @settings(deadline=None)
-@given(st.lists(st.tuples(st.integers(0, 1), keys), max_size=30), st.integers(1, 5), st.randoms())
+@given(
+    st.lists(st.tuples(st.integers(0, 1), keys), max_size=30),
+    st.integers(1, 5),
+    st.none() | st.integers(1, 5),
+    st.randoms(),
+)
 def test_every_order_of_events_keeps_the_promises(
-    arrivals: list[tuple[int, bytes]], window: int, random: object
+    arrivals: list[tuple[int, bytes]], window: int, at_once: int | None, random: object
 ) -> None:
     async def scenario() -> None:
-        shop = Workshop(window)
+        shop = Workshop(window, at_once)
         book: OffsetBook[int] = OffsetBook()
         heads: dict[int, int] = {0: 0, 1: 0}
         arrived: list[Record] = []
@@ -83,8 +90,9 @@ def test_every_order_of_events_keeps_the_promises(
         while len(shop.finished) < len(arrived):
             await shop.settle()
             assert shop.running, "work waits, none runs"
-            for partition in (0, 1):
+            for partition in (0, 1) if at_once is None else ():
                 assert all(o < heads[partition] + window for p, o in shop.running if p == partition)
+            assert at_once is None or len(shop.running) <= at_once
             place = random.choice(sorted(shop.running))  # type: ignore[attr-defined]
             shop.gates[place].set()
             await shop.settle()
@@ -101,6 +109,52 @@ def test_every_order_of_events_keeps_the_promises(
         assert not shop.failures
 
     asyncio.run(scenario())
+
+
+async def test_behind_a_slow_record_others_go_on_where_it_is_counted_what_runs(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(module, "AHEAD", 8)
+    shop = Workshop(at_once=2)
+    for offset in range(8):
+        assert not shop.in_flight.full(("t", 0))
+        shop.in_flight.put(record(offset, key=str(offset).encode()))
+    assert shop.in_flight.full(("t", 0))  # only so far may a crash throw us back
+    for offset in range(1, 8):
+        await shop.settle()
+        assert set(shop.running) == {(0, 0), (0, offset)}
+        shop.gates[0, offset].set()
+    await shop.settle()
+    assert shop.offsets() == list(range(1, 8))
+    assert shop.in_flight.full(("t", 0))
+    shop.gates[0, 0].set()
+    await shop.settle()
+    assert not shop.in_flight.full(("t", 0))
+
+
+async def test_the_partition_with_the_fewest_running_goes_first() -> None:
+    shop = Workshop(at_once=3)
+    for offset in range(5):
+        shop.in_flight.put(record(offset, key=str(offset).encode()))
+    for partition in (1, 2):
+        shop.in_flight.put(record(0, partition=partition))
+        assert not shop.in_flight.busy(("t", partition))
+    await shop.settle()
+    assert set(shop.running) == {(0, 0), (0, 1), (0, 2)}
+    for work in next(iter(shop.in_flight._queues.values())).works:
+        work.busy_until = float("inf")
+    assert shop.in_flight.busy(("t", 1))  # it waits for those
+    for offset in (1, 2):
+        shop.gates[0, offset].set()
+    await shop.settle()
+    assert set(shop.running) == {(0, 0), (1, 0), (2, 0)}
+    await shop.in_flight.drain(0.0)
+    shop.in_flight.open()
+    for offset in range(3):  # what was given up runs no more
+        shop.in_flight.put(record(offset, key=str(offset).encode(), partition=3))
+    await shop.settle()
+    assert set(shop.running) == {(3, 0), (3, 1), (3, 2)}
+    await shop.in_flight.drain(0.0)
 
 
 async def test_a_full_queue_says_so_and_has_room_again() -> None:
