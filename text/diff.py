@@ -44,3 +44,9 @@ def _lines(page: Page | None) -> Iterator[str]:
         yield line.rstrip()
     if len(content) > MAX_LINES:
         yield f"... {len(content) - MAX_LINES:,} more lines, not compared"
+
+
+def text_diff(old: str, new: str) -> tuple[str, ...]:
+    """Lines of a unified diff of two plain texts, without its head; none when nothing differs."""
+    lines = list(unified_diff(old.splitlines(), new.splitlines(), n=CONTEXT, lineterm=""))[2:]
+    return tuple(lines[:MAX_SHOWN])

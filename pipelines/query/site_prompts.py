@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import cache
 from pathlib import Path
 from typing import Self
 
@@ -92,7 +93,7 @@ class SitePrompts:
     """
 
     def __init__(self, folders: Mapping[str, Path] | None = None) -> None:
-        self._ours = PromptSet.load()
+        self._ours = _ours()
         self._own = {site: _own(site, folder) for site, folder in (folders or {}).items()}
         self._live: Mapping[str, PromptSet] = {}
 
@@ -130,6 +131,12 @@ class SitePrompts:
                     reason=str(err),
                 )
         self._live = taken
+
+
+@cache
+def _ours() -> PromptSet:
+    """Of our own files, which no process sees change."""
+    return PromptSet.load()
 
 
 def _own(site: str, folder: Path) -> PromptSet:

@@ -264,7 +264,7 @@ def _filed(place: Place, site: Site, files: PromptSet) -> str | None:
     if place.kind == "prompts":
         if place.name not in files.prompts:
             raise wrong
-        return written(place.name, site.prompts)
+        return written(place.name, site.prompts).strip()
     if not is_language_tag(spoken):
         raise wrong
     if place.kind == "contact":

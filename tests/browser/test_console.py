@@ -38,6 +38,8 @@ SCREENS = {
     "new-example": "/console/examples/new?kind=answer",
     "like-example": "/console/examples/new?kind=rephrase",
     "texts": "/console/texts",
+    "text": "/console/texts/canned/nothing-found.en",
+    "compared-text": "/console/texts/contact/en",
     "indexes": "/console/indexes",
     "letters": "/console/dlq",
     "letter": "/console/dlq/cms.changes/0/1",
