@@ -47,6 +47,8 @@ def _lines(page: Page | None) -> Iterator[str]:
 
 
 def text_diff(old: str, new: str) -> tuple[str, ...]:
-    """Lines of a unified diff of two plain texts, without its head; none when nothing differs."""
-    lines = list(unified_diff(old.splitlines(), new.splitlines(), n=CONTEXT, lineterm=""))[2:]
-    return tuple(lines[:MAX_SHOWN])
+    """Lines of a unified diff of two plain texts, `…` between places far from each other; none when nothing differs."""
+    lines = list(unified_diff(old.splitlines(), new.splitlines(), n=CONTEXT, lineterm=""))[
+        3:
+    ]  # from the first place on
+    return tuple("…" if line.startswith("@@") else line for line in lines[:MAX_SHOWN])
