@@ -20,6 +20,7 @@ from pipelines.runtime.retry import doubled
 from schemas.base import problems
 from schemas.http import ChatResponse, SearchResult
 from schemas.query import Source
+from schemas.trial import MAX_TURNS, TrialReport
 
 TIMEOUT = 120.0  # seconds for an answer; the system gives up earlier by itself (PAGEWIRE_QUESTION_TIMEOUT)
 RETRY_FOR = 60.0  # seconds that a system may be away, as while it is started again
@@ -30,7 +31,7 @@ AGAIN = frozenset((HTTPStatus.CONFLICT, HTTPStatus.TOO_MANY_REQUESTS, HTTPStatus
 ENDED = frozenset((HTTPStatus.INTERNAL_SERVER_ERROR, HTTPStatus.BAD_GATEWAY, HTTPStatus.GATEWAY_TIMEOUT))
 
 
-Body = TypeVar("Body", ChatResponse, SearchResult)
+Body = TypeVar("Body", ChatResponse, SearchResult, TrialReport)
 
 
 class HttpSite:
@@ -78,18 +79,7 @@ class HttpSite:
         finally:
             if conversation:
                 await self._forget(conversation["conversation_id"])
-        return Observed(
-            case=case.id,
-            at=datetime.now(UTC),
-            answer=told.answer,
-            grade=told.grade,
-            found=found,
-            sources=_passages(told.sources),
-            ms=ms,
-            timings_ms=told.timings_ms,
-            prompt_tokens=told.usage.prompt_tokens,
-            completion_tokens=told.usage.completion_tokens,
-        )
+        return _observed(case, told, found, ms)
 
     async def _found(self, told: ChatResponse) -> tuple[Passage, ...]:
         """Pages by the search alone, as deep as they are measured, each once."""
@@ -127,6 +117,70 @@ class HttpSite:
             await self._pause(pause)
             waited += pause
         raise AssertionError("a loop without end")
+
+
+class TrialSite(HttpSite):
+    """As visitors are answered, but by way of trials: in no conversation, not in the question log.
+
+    Args:
+        prompt: in place of the answer's; None: as the site has it.
+        key: of the scopes `edit` and `chat`.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        site: str,
+        key: SecretStr,
+        prompt: str | None,
+        transport: httpx.AsyncBaseTransport | None = None,
+        pause: Callable[[float], Awaitable[None]] = asyncio.sleep,
+    ) -> None:
+        super().__init__(url, site, key, transport, pause)
+        self._trials = f"{url.rstrip('/')}/v1/admin/sites/{site}/trials"
+        self._prompt = prompt
+
+    async def ask(self, case: Case) -> Observed:
+        """The visitor's questions before it are asked first, in the same way.
+
+        Raises:
+            Retryable: the gateway is away for a minute. WrongUse: it refuses us, or its workers know of no trials.
+        """
+        own = {} if self._prompt is None else {"prompt": self._prompt}
+        history: list[dict[str, str]] = []
+        told: ChatResponse | None = None
+        ms = 0.0
+        for question in (*case.history, case.question):
+            order = {"question": question, "trials": [{"history": history[-MAX_TURNS:], **own}]}
+            response = await self._send("POST", self._trials, json=order)
+            if response.is_error:
+                return Observed(case=case.id, at=datetime.now(UTC), ms=0, failed=_code(response))
+            [result] = _parsed(TrialReport, response).trials
+            if result.answer is None:
+                failed = result.error.code if result.error else "internal"
+                return Observed(case=case.id, at=datetime.now(UTC), ms=result.ms, failed=failed)
+            if result.findings is None:
+                raise WrongUse(f"{self._trials}: a worker of an earlier version has answered, which tries nothing out")
+            told, ms = result.answer, result.ms
+            history.append({"question": question, "answer": told.answer})
+        assert told is not None  # there is the case's own question at least
+        found = await self._found(told) if case.pages else ()
+        return _observed(case, told, found, ms)
+
+
+def _observed(case: Case, told: ChatResponse, found: tuple[Passage, ...], ms: float) -> Observed:
+    return Observed(
+        case=case.id,
+        at=datetime.now(UTC),
+        answer=told.answer,
+        grade=told.grade,
+        found=found,
+        sources=_passages(told.sources),
+        ms=ms,
+        timings_ms=told.timings_ms,
+        prompt_tokens=told.usage.prompt_tokens,
+        completion_tokens=told.usage.completion_tokens,
+    )
 
 
 def _passages(sources: tuple[Source, ...]) -> tuple[Passage, ...]:

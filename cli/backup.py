@@ -33,7 +33,8 @@ def backup(
     json: Json = False,
 ) -> None:
     """Write what cannot be made again into a folder, while saves and questions go on: the newest state of every page,
-    conversations, the question log, examples. The folder has its name when the backup is whole, not before.
+    conversations, the question log, examples, changed texts. The folder has its name when the backup is whole, not
+    before.
 
     Example: pagewire backup backups/monday
 

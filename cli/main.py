@@ -25,6 +25,7 @@ from cli import (
     judge_agreement,
     keys,
     letters,
+    prompts,
     question_log,
     questions,
     rebuild,
@@ -75,6 +76,7 @@ app.command("restore")(backup.restore)
 app.add_typer(datasets.app, name="datasets")
 app.add_typer(letters.app, name="dlq")
 app.add_typer(examples.app, name="examples")
+app.add_typer(prompts.app, name="prompts")
 app.add_typer(keys.app, name="keys")
 app.add_typer(bench.app, name="bench")
 

@@ -14,6 +14,7 @@ from adapters.embedders.fake import FakeEmbedder
 from adapters.fake_access_keys import FakeKeyStore
 from adapters.fake_audit_log import FakeAuditLog
 from adapters.fake_outcomes import FakeOutcomes
+from adapters.fake_texts import FakeTextStore
 from gateway.fake_conversations import FakeConversations
 from gateway.ports import Acceptance, Change, Followed, Ports
 from pipelines.conversations.ask import BadPosition, UnknownAnswer
@@ -487,6 +488,7 @@ class FakePorts:
     audits: FakeAudits = field(default_factory=FakeAudits)
     rebuilds: FakeRebuilds = field(default_factory=FakeRebuilds)
     examples: FakeExamples = field(default_factory=FakeExamples)
+    texts: FakeTextStore = field(default_factory=FakeTextStore)
     keys: FakeKeyStore = field(default_factory=FakeKeyStore)
     filed: Sequence[FiledKey] = ()  # keys of pagewire.yaml
     audit_log: FakeAuditLog = field(default_factory=FakeAuditLog)
@@ -510,6 +512,7 @@ class FakePorts:
             rebuilds=self.rebuilds,
             examples=self.examples,
             alike=ExampleComparison(self.examples, FakeModels()),
+            texts=self.texts,
             keys=AccessKeys(self.keys, self.filed, self.now),
             audit_log=AuditLog(self.audit_log, self.now),
             questions=self.outcomes,

@@ -75,7 +75,7 @@ async def run_gateway(settings: Settings, on_ready: Callable[[str], None]) -> No
         async with (
             Clients(settings) as clients,
             aclosing(RebuildRuns(clients)) as rebuilds,
-            titles(settings, await clients.counts()) as writing,
+            titles(settings, await clients.counts(), clients.texts()) as writing,
         ):
             ports = Ports(
                 intake=await clients.intake(),
@@ -89,6 +89,7 @@ async def run_gateway(settings: Settings, on_ready: Callable[[str], None]) -> No
                 rebuilds=rebuilds,
                 examples=clients.examples(),
                 alike=clients.example_likeness(),
+                texts=clients.texts(),
                 keys=await clients.access_keys(watching=True),
                 audit_log=await clients.audit_log(),
                 questions=clients.questions(),

@@ -13,6 +13,7 @@ from pipelines.conversations.titles import Titles
 from pipelines.ingest.accept import Acceptance, Change
 from pipelines.operate.audit.report import AuditReport, RepairReport
 from pipelines.operate.audit_log import AuditLog
+from pipelines.query.live_texts import TextStore
 from pipelines.query.log.gap_reports import UnderWay
 from pipelines.query.log.ports import QuestionReader
 from pipelines.runtime.counts import SharedCounts
@@ -295,6 +296,7 @@ class Ports:
     rebuilds: Rebuilds
     examples: Examples
     alike: ExampleLikeness
+    texts: TextStore
     keys: AccessKeys
     audit_log: AuditLog
     questions: QuestionReader

@@ -294,7 +294,7 @@ def _plain(path: Path, text: str) -> None:
     try:
         for event in yaml.parse(text, yaml.SafeLoader):
             if isinstance(event, yaml.NodeEvent) and (event.anchor or getattr(event, "tag", None)):
-                raise PromptError(f"{path}: anchors, aliases and tags cannot be tried")
+                raise PromptError(f"{path}: anchors, aliases and tags cannot be used")
             depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
             if depth > MAX_DEPTH:
                 raise PromptError(f"{path}: more than {MAX_DEPTH} levels")

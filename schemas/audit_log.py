@@ -25,6 +25,12 @@ Action = Literal[
     "rebuild.promote",
     "rebuild.rollback",
     "rebuild.start",
+    "texts.promote",
+    "texts.propose",
+    "texts.put",
+    "texts.remove",
+    "texts.restore",
+    "texts.rollback",
     "visitors.erase",
 ]
 EntryId = Annotated[str, StringConstraints(pattern=r"^\d{13}-[0-9a-f]{16}$")]

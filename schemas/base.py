@@ -55,6 +55,11 @@ def language_tag(written: str) -> str:
     return "-".join(tag)
 
 
+def is_language_tag(text: str) -> bool:
+    """Whether it is a language as we keep it."""
+    return _KEPT_TAG.fullmatch(text) is not None
+
+
 GivenLang = Annotated[
     str,
     StringConstraints(pattern=f"^{_WRITTEN_TAG.pattern}$"),

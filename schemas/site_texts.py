@@ -10,6 +10,7 @@ from pydantic import Field
 from schemas.base import SiteId, Wire
 
 SentenceKind = Literal["canned", "errors"]
+_LIVE = "set while the system runs, by its number"
 _OWN = "from a file of the site's own (its setting `prompts`); else it comes with Pagewire"
 
 
@@ -20,6 +21,7 @@ class SiteSentence(Wire):
     name: str
     said: Mapping[str, str] = Field(description="By language; in others as a model translates it, or in English.")
     own: tuple[str, ...] = Field(description=f"The languages whose words are {_OWN}.")
+    live: Mapping[str, int] = Field(default_factory=dict, description=f"By language: the version that was {_LIVE}.")
 
 
 class PromptPart(Wire):
@@ -45,6 +47,7 @@ class SitePrompt(Wire):
     name: str
     fingerprint: str = Field(description="Version and content, as traces name it.")
     own: bool = Field(description=f"It is {_OWN}.")
+    live: int | None = Field(default=None, description=f"The version that was {_LIVE}; null: none.")
     parts: tuple[PromptPart, ...]
     examples: tuple[PromptExamples, ...]
 
@@ -62,5 +65,8 @@ class SiteTexts(Wire):
     site: SiteId
     sentences: tuple[SiteSentence, ...]
     contact: Mapping[str, str] = Field(description="Said after every question that no page answers; by language.")
+    contact_live: Mapping[str, int] = Field(
+        default_factory=dict, description=f"By language: the version of it that was {_LIVE}."
+    )
     glossary: tuple[GlossaryTerm, ...] = Field(description="As pagewire.yaml has it.")
     prompts: tuple[SitePrompt, ...]

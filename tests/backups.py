@@ -1,4 +1,4 @@
-"""A system for tests of backup and restore: a log and three indexes that are plain to see."""
+"""A system for tests of backup and restore: a log and the indexes that are plain to see."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from schemas.page import PageChange
 from schemas.topics import RECEIPTS, Topic
 from tests.making import NOON
 
-NAMES: tuple[PartName, ...] = ("conversations", "questions", "examples")
+NAMES: tuple[PartName, ...] = ("conversations", "questions", "examples", "texts")
 
 
 @dataclass
@@ -69,7 +69,7 @@ class Index:
 
 @dataclass
 class Town:
-    """A system: a log, and three indexes."""
+    """A system: a log, and its indexes."""
 
     log: list[Record] = field(default_factory=list)
     indexes: dict[PartName, Index] = field(default_factory=lambda: {name: Index() for name in NAMES})

@@ -30,6 +30,7 @@ from schemas.page import PageDocument
 from schemas.quality_gate import KeptGateReport, Measure, Rank
 from schemas.query import Gate, Question, Source, Sure
 from schemas.rebuild import Generation, RebuildState
+from schemas.text_version import TextVersion
 from tests.asking import NOON
 
 CARD = "request-0001"
@@ -285,6 +286,28 @@ EXAMPLES = (
     ),
 )
 
+NOTHING_FOUND = tuple(
+    TextVersion.model_validate(
+        {
+            "site": "town",
+            "kind": "canned",
+            "name": "nothing-found.en",
+            "version": n,
+            "at": NOON + timedelta(minutes=n),
+        }
+        | more
+    )
+    for n, more in enumerate(
+        (
+            {"text": f"We have nothing on this. {EVIL}", "by": "anna", "note": f"shorter {EVIL}"},
+            {"text": None, "by": "ben"},
+            {"text": "Nothing was found.\n\nRing the town hall.", "by": "anna", "candidate": True},
+            {"text": f"We have nothing on this. {EVIL}", "by": "anna", "of": 1},
+        ),
+        start=1,
+    )
+)
+
 
 def console_ports() -> FakePorts:
     """Where it is the day of the last question."""
@@ -306,6 +329,8 @@ async def fill(fakes: FakePorts, site: str = "town") -> None:
     fakes.rebuilds.kept.update(GENERATIONS)
     for example in EXAMPLES:
         await fakes.examples.put(example)
+    for version in NOTHING_FOUND:
+        await fakes.texts.add(version)
     await fakes.pages.accept(site, [Change("upsert", PageDocument(id="library", lang="en"))], "push")
     fakes.indexed.kept[page_key(site, "en", "library")] = IndexedPage(
         chunks=tuple(

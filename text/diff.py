@@ -44,3 +44,11 @@ def _lines(page: Page | None) -> Iterator[str]:
         yield line.rstrip()
     if len(content) > MAX_LINES:
         yield f"... {len(content) - MAX_LINES:,} more lines, not compared"
+
+
+def text_diff(old: str, new: str) -> tuple[str, ...]:
+    """Lines of a unified diff of two plain texts, `…` between places far from each other; none when nothing differs."""
+    lines = list(unified_diff(old.splitlines(), new.splitlines(), n=CONTEXT, lineterm=""))[
+        3:
+    ]  # from the first place on
+    return tuple("…" if line.startswith("@@") else line for line in lines[:MAX_SHOWN])

@@ -20,6 +20,7 @@ from adapters.elastic.examples import ElasticExamples
 from adapters.elastic.inventory import Inventories
 from adapters.elastic.outcomes import ElasticOutcomes
 from adapters.elastic.page_view import ElasticPageView
+from adapters.elastic.texts import ElasticTexts
 from adapters.embedders.registry import Models
 from adapters.kafka import KafkaSender, bootstrap_servers, ensure_topics
 from adapters.kafka.bus import KafkaBus
@@ -43,6 +44,7 @@ from pipelines.query.log.gap_reports import GapReports
 from pipelines.query.log.grouping import grouped
 from pipelines.query.log.notes import Notes
 from pipelines.query.retrieve.search import Searcher
+from pipelines.query.text_changes import TextChanges
 from pipelines.runtime.record import Record
 from pipelines.runtime.servers_clock import ServersClock
 from schemas.topics import ANSWERS, CHANGES, RECEIPTS, Topic
@@ -137,6 +139,12 @@ class Clients:
 
     def example_likeness(self) -> ExampleComparison:
         return ExampleComparison(self.examples(), self.models)
+
+    def texts(self) -> ElasticTexts:
+        return ElasticTexts(self.elastic.es, self.elastic.indexes)
+
+    async def text_changes(self) -> TextChanges:
+        return TextChanges(self.texts(), self.settings, await self.clock())
 
     async def access_keys(self, *, watching: bool = False) -> AccessKeys:
         """`watching`: callers will be let in by them, so they are read again and again."""

@@ -11,6 +11,7 @@ from adapters.elastic.bundle import Elastic
 from adapters.elastic.conversations import ElasticConversations
 from adapters.elastic.examples import ElasticExamples
 from adapters.elastic.outcomes import ElasticOutcomes
+from adapters.elastic.texts import ElasticTexts
 from adapters.embedders.registry import Models
 from adapters.kafka.log import LogReader, LogTail
 from adapters.reranker import make_reranker
@@ -24,6 +25,7 @@ from pipelines.query.answer.strategies.finder import PageFinder
 from pipelines.query.answer.strategies.registry import strategies
 from pipelines.query.examples import Examples
 from pipelines.query.giving_up import apology, asked, impatient, rephrased, retrieved
+from pipelines.query.live_texts import LiveTexts
 from pipelines.query.log.handler import log_handler, verdict_handler
 from pipelines.query.log.retention import Retention
 from pipelines.query.outcomes import Outcomes
@@ -60,6 +62,7 @@ def chat_models(settings: Settings, spending: Spending) -> ChatRegistry | None:
 
 def rephrase_stage(settings: Settings, elastic: Elastic, models: Models, spending: Spending) -> Stage:
     log, site_prompts = LogReader(settings, ANSWERS), SitePrompts.of_settings(settings)
+    live_texts = LiveTexts(ElasticTexts(elastic.es, elastic.indexes), site_prompts)
     outcomes = Outcomes(settings)
     chat = chat_models(settings, spending)
     rewriter = None
@@ -72,6 +75,7 @@ def rephrase_stage(settings: Settings, elastic: Elastic, models: Models, spendin
         if rewriter is not None:  # without one there is nothing to compare
             await models.warm()
         await asyncio.to_thread(rehearse_words, settings.spoken)
+        await live_texts.start()
 
     return Stage(
         name="rephrase",
@@ -79,12 +83,13 @@ def rephrase_stage(settings: Settings, elastic: Elastic, models: Models, spendin
         patient=False,
         on_dead=apology(asked, site_prompts, log, outcomes),
         setup=setup,
-        teardown=partial(_close, log, chat),
+        teardown=partial(_close, log, live_texts, chat),
     )
 
 
 def retrieve_stage(settings: Settings, elastic: Elastic, models: Models) -> Stage:
     log, site_prompts = LogReader(settings, ANSWERS), SitePrompts.of_settings(settings)
+    live_texts = LiveTexts(ElasticTexts(elastic.es, elastic.indexes), site_prompts)
     outcomes = Outcomes(settings)
     searcher = Searcher(elastic.search, models, settings, SiteIndexes(elastic, models))
     reranker = make_reranker(settings.reranker, settings.nice)
@@ -97,9 +102,10 @@ def retrieve_stage(settings: Settings, elastic: Elastic, models: Models) -> Stag
         await models.warm()
         await asyncio.to_thread(rehearse_words, settings.spoken)
         await rehearse_searches(searcher, settings.sites)
+        await live_texts.start()
 
     async def teardown() -> None:
-        await log.aclose()
+        await _close(log, live_texts)
         if reranker is not None:
             await reranker.aclose()
 
@@ -115,6 +121,7 @@ def retrieve_stage(settings: Settings, elastic: Elastic, models: Models) -> Stag
 
 def answer_stage(settings: Settings, elastic: Elastic, models: Models, spending: Spending) -> Stage:
     log, site_prompts = LogReader(settings, ANSWERS), SitePrompts.of_settings(settings)
+    live_texts = LiveTexts(ElasticTexts(elastic.es, elastic.indexes), site_prompts)
     outcomes = Outcomes(settings)
     stop_log = LogReader(settings, STOPS)
     stops = Stops(stop_log, partial(LogTail, settings, STOPS))
@@ -144,13 +151,14 @@ def answer_stage(settings: Settings, elastic: Elastic, models: Models, spending:
         await models.warm()
         await asyncio.to_thread(rehearse_words, settings.spoken)
         await stops.start()
+        await live_texts.start()
 
     async def teardown() -> None:
         if reranker is not None:
             await reranker.aclose()
         await stops.aclose()
         await stop_log.aclose()
-        await _close(log, chat)
+        await _close(log, live_texts, chat)
 
     handler = answer_handler(answering, models, log, stops, outcomes)
     return Stage(
@@ -180,7 +188,8 @@ def log_stage(settings: Settings, elastic: Elastic) -> Stage:
     )
 
 
-async def _close(log: LogReader, chat: ChatRegistry | None) -> None:
+async def _close(log: LogReader, live_texts: LiveTexts, chat: ChatRegistry | None = None) -> None:
+    await live_texts.aclose()
     await log.aclose()
     if chat is not None:
         await chat.aclose()

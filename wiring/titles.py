@@ -9,6 +9,7 @@ from pathlib import Path
 import structlog
 
 from pipelines.conversations.titles import Titles
+from pipelines.query.live_texts import LiveTexts, TextStore
 from pipelines.query.site_prompts import SitePrompts
 from pipelines.query.spending import Spending
 from pipelines.query.titles import ModelTitles
@@ -23,18 +24,22 @@ log = structlog.get_logger(__name__)
 
 
 @asynccontextmanager
-async def titles(settings: Settings, share: Share) -> AsyncIterator[Titles | None]:
+async def titles(settings: Settings, share: Share, texts: TextStore) -> AsyncIterator[Titles | None]:
     """None where no model is configured, or no site wants them."""
     wanted = any(site.chat.titles for site in settings.sites.values())
     models = chat_models(settings, Spending(settings, counts=share(BUDGETS, DAY))) if wanted else None
     if models is None:
         yield None
         return
-    writing = Titles(ModelTitles(models, SitePrompts(_folders(settings))))
+    site_prompts = SitePrompts(_folders(settings))
+    live_texts = LiveTexts(texts, site_prompts)
+    writing = Titles(ModelTitles(models, site_prompts))
+    await live_texts.start()
     try:
         yield writing
     finally:
         await writing.aclose()
+        await live_texts.aclose()
         await models.aclose()
 
 

@@ -1,7 +1,8 @@
 """What only Elasticsearch has, read whole for a backup and put back: pipelines.operate.backup.ports.Documents.
 
 Each index has a rule of what wins when a document that is to be put back is there already: the newer conversation, the
-newer example; of a question both, for its outcome, its rating and its erasure come one by one.
+newer example; of a question both, for its outcome, its rating and its erasure come one by one; the version of a text
+that is there, which nothing overwrites.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from typing import Any
 from elasticsearch import AsyncElasticsearch, NotFoundError
 
 from adapters.elastic.client import DocumentRefused, ElasticsearchDown, explained, refusal
-from adapters.elastic.indexes import CONVERSATIONS, EXAMPLES, OUTCOMES, Indexes
+from adapters.elastic.indexes import CONVERSATIONS, EXAMPLES, OUTCOMES, TEXTS, Indexes
 from adapters.elastic.outcomes import ERASED
 from pipelines.operate.backup.manifest import PartName
 from pipelines.operate.backup.ports import Document, PutBack
@@ -37,6 +38,10 @@ def newer_conversation(there: Source, kept: Source) -> Source | None:
 
 def newer_example(there: Source, kept: Source) -> Source | None:
     return kept if _at(kept["added_at"]) > _at(there["added_at"]) else None
+
+
+def version_there(there: Source, kept: Source) -> Source | None:
+    return None
 
 
 def whole_question(there: Source, kept: Source) -> Source | None:
@@ -211,4 +216,5 @@ def kept_indexes(es: AsyncElasticsearch, indexes: Indexes) -> dict[PartName, Kep
         "conversations": KeptIndex(es, CONVERSATIONS, indexes.ensure_conversations, newer_conversation, deleted),
         "questions": KeptIndex(es, OUTCOMES, indexes.ensure_outcomes, whole_question),
         "examples": KeptIndex(es, EXAMPLES, indexes.ensure_examples, newer_example),
+        "texts": KeptIndex(es, TEXTS, indexes.ensure_texts, version_there),
     }

@@ -23,6 +23,7 @@ from gateway.console import (
     playground,
     questions,
     session,
+    text,
     texts,
 )
 from gateway.console.view import HOME, ConsoleRoute, SignedIn
@@ -38,6 +39,7 @@ SCREENS = (
     playground,
     cases,
     examples,
+    text,
     texts,
     indexes,
     letters,

@@ -7,7 +7,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -25,9 +24,10 @@ from gateway.console.cases import expected, pages_of
 from gateway.console.examples import form_page
 from gateway.console.view import ConsoleRoute, Editor, View, form_of
 from gateway.edge.problems import Problem, invalid
+from gateway.operators.texts import changes
 from gateway.operators.trials import compared, models
+from pipelines.query.text_changes import Place
 from pipelines.runtime.errors import Retryable
-from prompts.loader import written
 from schemas.answer import Citation
 from schemas.example import MAX_SOURCE, MAX_SOURCES, NewExample, WorkedExample
 from schemas.query import MAX_PROMPT, Source
@@ -73,8 +73,10 @@ async def try_out(view: Editor) -> Response:
         case "fewer":
             return await _page(view, question, columns[:-1] or columns)
         case "prompt":
-            own = await asyncio.to_thread(written, "answer", view.edge.settings.site(view.site).prompts)
+            own = (await changes(view.edge).history(Place(view.site, "prompts", "answer"))).text or ""
             return await _page(view, question, [each | {"prompt": each["prompt"] or own} for each in columns])
+        case "text":  # from the page of the prompt: as it is, beside as it would be
+            return await _page(view, question, [_fresh(view), _fresh(view) | {"prompt": form.get("text", "")}])
     try:
         order = TrialOrder.model_validate({"question": question, "trials": [_settings(each, view) for each in columns]})
     except ValidationError as err:

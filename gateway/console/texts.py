@@ -1,5 +1,5 @@
-"""Texts: what the site says in fixed words, and which of them are its own. To look at; what is shown is what
-`/v1/admin/.../texts` has.
+"""Texts: what the site says in fixed words, and which of them are its own; each is changed on a page of its own. What
+is shown is what `/v1/admin/.../texts` has.
 """
 
 from __future__ import annotations
@@ -19,12 +19,16 @@ router = APIRouter(prefix="/console", include_in_schema=False, route_class=Conso
 @router.get("/texts")
 async def show_texts(view: OnSite) -> Response:
     """Sentences in the site's languages; one that has no words of ours is shown in English, as which it may be read."""
-    found = await asyncio.to_thread(site_texts, view.edge.settings, view.site)
+    assert view.caller is not None
+    live = await view.edge.ports.texts.live(view.site)
+    found = await asyncio.to_thread(site_texts, view.edge.settings, view.site, live)
     languages = view.edge.settings.site(view.site).languages
     shown = [(one, {lang: _spoken(lang, one.said) for lang in languages}) for one in found.sentences]
     return view.page(
         "texts.html",
         found=found,
+        contact={lang: found.contact.get(lang) for lang in (*languages, *found.contact)},
+        may_edit=view.caller.may("edit"),
         canned=[each for each in shown if each[0].kind == "canned"],
         errors=[each for each in shown if each[0].kind == "errors"],
     )

@@ -21,6 +21,7 @@ from schemas.http import BulkLine, ChatRequest, VisitorTokenOrder
 from schemas.letters import DeadLetterFilter, Redrive
 from schemas.page import PageDocument
 from schemas.rebuild import RebuildOrder
+from schemas.text_version import NewText, TextChange
 from schemas.trial import TrialOrder
 
 REF = "#/components/schemas/{model}"
@@ -40,6 +41,8 @@ HAND_READ: tuple[type[BaseModel], ...] = (
     NewCase,
     NewExample,
     NewKey,
+    NewText,
+    TextChange,
     TrialOrder,
     VisitorTokenOrder,
     AnswerEvent,

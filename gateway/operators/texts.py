@@ -1,22 +1,97 @@
-"""What a site says in fixed words, over HTTP: replies, glossary, prompts, and which of them are its own."""
+"""What a site says in fixed words, over HTTP: replies, glossary, prompts, which of them are its own; and changed.
+
+PUT, DELETE, restore ─▶ a new version ─▶ every worker and gateway, within ten seconds
+"""
 
 from __future__ import annotations
 
 import asyncio
+from typing import Annotated
 
-from fastapi import APIRouter
+from fastapi import APIRouter, Path, Query, Request
 
-from gateway.edge.edge import MayView, TheEdge
+from gateway.edge.bodies import parse, read_body
+from gateway.edge.edge import Edge, MayEdit, MayView, TheEdge
+from gateway.edge.openapi import request_body
 from pipelines.query.site_texts import site_texts
+from pipelines.query.text_changes import Place, TextChanges
 from schemas.site_texts import SiteTexts
+from schemas.text_version import MAX_NOTE, NewText, TextChange, TextHistory, TextKind, TextName, TextVersion
+
+MAX_TEXT = 200_000  # bytes
+TEXT = "/texts/{kind}/{name}"
 
 router = APIRouter(prefix="/v1/admin/sites/{site}", tags=["operations"])
+
+Kind = Annotated[
+    TextKind,
+    Path(description="`canned` and `errors`: sentences that are said to visitors; `contact`: how to reach somebody."),
+]
+Name = Annotated[
+    TextName,
+    Path(description="Of a sentence its name and a language, `nothing-found.de`; of `contact` the language, `de`."),
+]
+Number = Annotated[int, Path(ge=1, le=999_999)]
+Over = Annotated[
+    int | None,
+    Query(ge=0, description="The version that was live when you looked; when another is by now, nothing is changed."),
+]
 
 
 @router.get("/texts")
 async def list_texts(site: str, caller: MayView, edge: TheEdge) -> SiteTexts:
     """Our own replies to visitors, the site's contact and glossary, and the prompts, each with where it comes from.
 
-    Files are shown as this gateway finds them now; workers read them when they start.
+    Files are shown as this gateway finds them now; workers read them when they start. What was changed since goes
+    before them.
     """
-    return await asyncio.to_thread(site_texts, edge.settings, site)
+    live = await edge.ports.texts.live(site)
+    return await asyncio.to_thread(site_texts, edge.settings, site, live)
+
+
+@router.get(TEXT)
+async def get_text(site: str, kind: Kind, name: Name, caller: MayView, edge: TheEdge) -> TextHistory:
+    """A reply, contact or prompt: what is said now, what the files say, and its versions."""
+    return await changes(edge).history(Place(site, kind, name))
+
+
+@router.put(TEXT, openapi_extra=request_body(NewText))
+async def put_text(site: str, kind: Kind, name: Name, caller: MayEdit, edge: TheEdge, request: Request) -> TextVersion:
+    """Say something else from now on. It is held to what a site's files are, and said within ten seconds.
+
+    The answer is the version that is live then: the one there was, if it says the same.
+    """
+    place, new = Place(site, kind, name), parse(NewText, await read_body(request, MAX_TEXT))
+    async with edge.act(caller, "texts.put", site, str(place)):
+        return await changes(edge).put(place, new, caller.name)
+
+
+@router.delete(TEXT)
+async def remove_text(
+    site: str,
+    kind: Kind,
+    name: Name,
+    caller: MayEdit,
+    edge: TheEdge,
+    over: Over = None,
+    note: Annotated[str, Query(max_length=MAX_NOTE)] = "",
+) -> TextVersion:
+    """Say from now on what the site's files say. The versions stay, and may be restored."""
+    place = Place(site, kind, name)
+    async with edge.act(caller, "texts.remove", site, str(place)):
+        return await changes(edge).remove(place, TextChange(note=note, over=over), caller.name)
+
+
+@router.post(TEXT + "/versions/{version}/restore", openapi_extra=request_body(TextChange))
+async def restore_text(
+    site: str, kind: Kind, name: Name, version: Number, caller: MayEdit, edge: TheEdge, request: Request
+) -> TextVersion:
+    """Say again what a version says; of a candidate, put it to use. This makes a new version."""
+    place, change = Place(site, kind, name), parse(TextChange, await read_body(request, MAX_TEXT) or b"{}")
+    async with edge.act(caller, "texts.restore", site, str(place)):
+        return await changes(edge).restore(place, version, change, caller.name)
+
+
+def changes(edge: Edge) -> TextChanges:
+    """What changes texts, over the store of this gateway."""
+    return TextChanges(edge.ports.texts, edge.settings, edge.ports.now)

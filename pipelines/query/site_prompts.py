@@ -1,20 +1,27 @@
 """Site prompts: what is said to the model and to visitors, ours, or in its place what a site's files say.
 
 prompts/answer.yaml, canned.yaml, examples/ ... ─┐
-the folder in the site's setting `prompts`  ─────┴─▶ PromptSet, checked at start
+the folder in the site's setting `prompts`  ─────┼─▶ PromptSet, checked at start
+versions that were made live (live_texts.py) ────┘    and, of these, whenever there is a new one
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import cache
 from pathlib import Path
 from typing import Self
 
+import structlog
+
 from pipelines.runtime.errors import SettingsError
-from pipelines.runtime.settings import SitesSettings
-from prompts.loader import Prompt, PromptError, load
+from pipelines.runtime.settings import Site, SitesSettings
+from prompts.loader import Prompt, PromptError, load, tried
 from prompts.phrases import Phrases
+from schemas.text_version import MAX_SENTENCE, TextKind, TextVersion
+
+log = structlog.get_logger(__name__)
 
 PROMPTS = (
     "answer",
@@ -38,11 +45,41 @@ class PromptSet:
 
     prompts: Mapping[str, Prompt]
     phrases: Phrases
+    contact: Mapping[str, str] = field(default_factory=dict)  # by language; it goes before the site's setting
 
     @classmethod
     def load(cls, overrides: Path | None = None) -> Self:
         """Raises: PromptError."""
         return cls({name: load(name, overrides) for name in PROMPTS}, Phrases.load(overrides))
+
+    def reached_by(self, site: Site, lang: str) -> str:
+        """How to reach somebody of the site, in a language or in the site's own; empty where nothing says."""
+        if not self.contact:
+            return site.reached_by(lang)
+        return site.model_copy(update={"contact": {**site.contact, **self.contact}}).reached_by(lang)
+
+    def changed(self, kind: TextKind, name: str, text: str) -> PromptSet:
+        """With a text in place of what is said here.
+
+        Raises:
+            PromptError: it does not fit, or nothing of this name is said.
+        """
+        if kind == "prompts":
+            if name not in self.prompts:
+                raise PromptError(f"no prompt {name!r}; there are: {', '.join(sorted(self.prompts))}")
+            return replace(self, prompts={**self.prompts, name: tried(text, self.prompts[name])})
+        if len(text) > MAX_SENTENCE:
+            raise PromptError(f"{name}: more than {MAX_SENTENCE:,} characters")
+        if kind == "contact":
+            return replace(self, contact={**self.contact, name: text})
+        sentence, _, lang = name.partition(".")
+        said = self.phrases.canned if kind == "canned" else self.phrases.errors
+        if sentence not in said or not lang:
+            raise PromptError(f"no sentence {name!r}; it is NAME.LANGUAGE, of: {', '.join(sorted(said))}")
+        spoken = {**said, sentence: {**said[sentence], lang: text}}
+        if kind == "canned":
+            return replace(self, phrases=replace(self.phrases, canned=spoken))
+        return replace(self, phrases=replace(self.phrases, errors=spoken))
 
 
 class SitePrompts:
@@ -56,8 +93,9 @@ class SitePrompts:
     """
 
     def __init__(self, folders: Mapping[str, Path] | None = None) -> None:
-        self._ours = PromptSet.load()
+        self._ours = _ours()
         self._own = {site: _own(site, folder) for site, folder in (folders or {}).items()}
+        self._live: Mapping[str, PromptSet] = {}
 
     @classmethod
     def of_settings(cls, settings: SitesSettings) -> Self:
@@ -65,7 +103,40 @@ class SitePrompts:
         return cls({name: site.prompts for name, site in settings.sites.items() if site.prompts is not None})
 
     def of(self, site: str) -> PromptSet:
+        return self._live.get(site) or self.filed(site)
+
+    def filed(self, site: str) -> PromptSet:
+        """What is said where nothing was changed since the start."""
         return self._own.get(site, self._ours)
+
+    def take(self, live: Iterable[TextVersion]) -> None:
+        """From now on say these, in place of those taken before. Takes some milliseconds for each prompt.
+
+        One that does not fit, as after an update that has given a prompt another variable, is passed over and logged:
+        what it was to take the place of is said.
+        """
+        taken: dict[str, PromptSet] = {}
+        for version in live:
+            if version.text is None:
+                continue
+            below = taken.get(version.site) or self.filed(version.site)
+            try:
+                taken[version.site] = below.changed(version.kind, version.name, version.text)
+            except PromptError as err:
+                log.warning(
+                    "a text that was changed does not fit, and is passed over",
+                    site=version.site,
+                    text=f"{version.kind}/{version.name}",
+                    version=version.version,
+                    reason=str(err),
+                )
+        self._live = taken
+
+
+@cache
+def _ours() -> PromptSet:
+    """Of our own files, which no process sees change."""
+    return PromptSet.load()
 
 
 def _own(site: str, folder: Path) -> PromptSet:

@@ -1,38 +1,47 @@
 """Site texts: what a site says in fixed words, and which of them are its own, for whoever looks after it.
 
-pagewire.yaml (glossary, contact), the site's folder `prompts`, our own files ─▶ SiteTexts
+pagewire.yaml (glossary, contact), the site's folder `prompts`, our own files ─┐
+versions that were made live while the system runs ────────────────────────────┴─▶ SiteTexts
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 
 from pipelines.query.site_prompts import SENTENCES, SitePrompts
 from pipelines.runtime.settings import SitesSettings
 from prompts.loader import Prompt, load, own_sentences
 from schemas.site_texts import GlossaryTerm, PromptExamples, PromptPart, SitePrompt, SiteSentence, SiteTexts
+from schemas.text_version import TextVersion
 
 
-def site_texts(settings: SitesSettings, name: str) -> SiteTexts:
-    """The files as they are now; workers have read them when they started. Takes some 50 ms.
+def site_texts(settings: SitesSettings, name: str, live: Iterable[TextVersion] = ()) -> SiteTexts:
+    """The files as they are now, and what was made live over them; workers have read the files when they started.
+    Takes some 50 ms.
 
     Raises:
         UnknownSite. SettingsError: a file of the site is wrong.
     """
     site = settings.site(name)
-    found = SitePrompts({name: site.prompts} if site.prompts else {}).of(name)
+    site_prompts = SitePrompts({name: site.prompts} if site.prompts else {})
+    over = [one for one in live if one.site == name and one.text is not None]
+    site_prompts.take(over)
+    numbers: dict[tuple[str, str], int] = {(one.kind, one.name): one.version for one in over}
+    found = site_prompts.of(name)
     said = {"canned": found.phrases.canned, "errors": found.phrases.errors}
     sentences = []
     for kind in SENTENCES:
         own = own_sentences(kind, site.prompts)
-        sentences += [
-            SiteSentence.model_validate({"kind": kind, "name": each, "said": words, "own": tuple(own.get(each, {}))})
-            for each, words in said[kind].items()
-        ]
+        for each, words in said[kind].items():
+            changed = {lang: numbers[kind, f"{each}.{lang}"] for lang in words if (kind, f"{each}.{lang}") in numbers}
+            sentence = {"kind": kind, "name": each, "said": words, "own": tuple(own.get(each, {})), "live": changed}
+            sentences.append(SiteSentence.model_validate(sentence))
     return SiteTexts(
         site=name,
         sentences=tuple(sentences),
-        contact=site.contact,
+        contact={**site.contact, **found.contact},
+        contact_live={lang: numbers["contact", lang] for lang in found.contact},
         glossary=tuple(
             GlossaryTerm(
                 term=term,
@@ -40,17 +49,21 @@ def site_texts(settings: SitesSettings, name: str) -> SiteTexts:
             )
             for term, by_lang in site.glossary.items()
         ),
-        prompts=tuple(_shown(each, prompt, site.prompts) for each, prompt in sorted(found.prompts.items())),
+        prompts=tuple(
+            _shown(each, prompt, site.prompts, numbers.get(("prompts", each)))
+            for each, prompt in sorted(found.prompts.items())
+        ),
     )
 
 
-def _shown(name: str, prompt: Prompt, folder: Path | None) -> SitePrompt:
+def _shown(name: str, prompt: Prompt, folder: Path | None, live: int | None) -> SitePrompt:
     ours = load(name)
     messages = (("system", prompt.system), ("user", prompt.user))
     return SitePrompt(
         name=name,
         fingerprint=prompt.fingerprint,
-        own=folder is not None and prompt.path.parent == folder,
+        own=folder is not None and (folder / f"{name}.yaml").is_file(),
+        live=live,
         parts=tuple(
             PromptPart.model_validate({"role": role, "title": part.title, "text": part.content, "when": part.when})
             for role, parts in messages

@@ -87,6 +87,8 @@ def test_pages_conversations_questions_and_examples_come_back(engine: Servers, t
         assert visitor.post(f"/answers/{asked['request_id']}/feedback", json=rating).status_code == 204
         example = {"question": "And with a dog?", "output": "May I bring a dog?"}
         assert site.post(f"{url}/v1/admin/sites/{name}/examples", json=example).is_success
+        text = f"{url}/v1/admin/sites/{name}/texts/contact/en"
+        assert site.put(text, json={"text": "Call us."}).is_success
         conversation = visitor.get(f"/conversations/{asked['conversation_id']}").json()
         known = receipts(site)
         made = before.run("backup", str(folder), "--site", name, "--json")
@@ -100,6 +102,7 @@ def test_pages_conversations_questions_and_examples_come_back(engine: Servers, t
         "conversations": 1,
         "questions": 1,
         "examples": 1,
+        "texts": 1,
     }
 
     asyncio.run(lose_indexes(engine, name))
@@ -111,7 +114,7 @@ def test_pages_conversations_questions_and_examples_come_back(engine: Servers, t
         assert done.returncode == 0, done.stderr
         told = json.loads(done.stdout)
         assert ({part: counts["restored"] for part, counts in told["parts"].items()}, told["notes"]) == (
-            {"examples": 1, "questions": 1, "conversations": 1, "changes": 4},
+            {"texts": 1, "examples": 1, "questions": 1, "conversations": 1, "changes": 4},
             [],
         )
         eventually(lambda: receipts(site) == known)
@@ -129,4 +132,5 @@ def test_pages_conversations_questions_and_examples_come_back(engine: Servers, t
         assert site.get(f"{url}/v1/admin/sites/{name}/questions/{asked['request_id']}").json() == logged
         [kept] = site.get(f"{url}/v1/admin/sites/{name}/examples").json()["examples"]
         assert kept["question"] == "And with a dog?"
+        assert site.get(f"{url}/v1/admin/sites/{name}/texts/contact/en").json()["text"] == "Call us."
     asyncio.run(lose_indexes(engine, name))

@@ -38,6 +38,8 @@ SCREENS = {
     "new-example": "/console/examples/new?kind=answer",
     "like-example": "/console/examples/new?kind=rephrase",
     "texts": "/console/texts",
+    "text": "/console/texts/canned/nothing-found.en",
+    "compared-text": "/console/texts/contact/en",
     "indexes": "/console/indexes",
     "letters": "/console/dlq",
     "letter": "/console/dlq/cms.changes/0/1",
@@ -84,6 +86,10 @@ async def test_every_screen_in_every_dress(browser: Browser, url: str, fakes: Fa
             await page.goto(f"{url}{path}{'&' if '?' in path else '?'}ui={lang}")
             if name == "playground":
                 await _try_out(page)
+            if name == "compared-text":
+                await page.locator("#text").fill("Ring the town hall.")
+                await page.locator("main .actions button").click()
+                await page.locator("pre").wait_for()
             if name == "like-example":
                 await page.locator("#question").fill("Is a library card free?")
                 await page.locator("#output").fill("Is a library card free?")

@@ -16,6 +16,7 @@ REBUILDS = "/v1/admin/sites/{site}/rebuilds"
 LETTER = "/v1/admin/dlq/{topic}/{partition}/{offset}"
 ANSWER = "/v1/sites/{site}/answers/{request_id}"
 CONVERSATIONS = "/v1/sites/{site}/conversations"
+TEXT = "/v1/admin/sites/{site}/texts/{kind}/{name}"
 ROUTES = {
     ("put", PAGE),
     ("delete", PAGE),
@@ -62,6 +63,10 @@ ROUTES = {
     ("get", "/v1/admin/sites/{site}/gaps"),
     ("get", "/v1/admin/sites/{site}/pages"),
     ("get", "/v1/admin/sites/{site}/texts"),
+    ("get", TEXT),
+    ("put", TEXT),
+    ("delete", TEXT),
+    ("post", f"{TEXT}/versions/{{version}}/restore"),
     ("post", "/v1/admin/sites/{site}/trials"),
     ("post", "/v1/admin/sites/{site}/cases"),
     ("get", "/v1/admin/keys"),

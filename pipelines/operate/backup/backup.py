@@ -26,7 +26,7 @@ POLL = 0.2  # seconds
 
 # Conversations before questions: of one that its visitor deletes in between, the question log knows it, and a restore
 # leaves it deleted.
-ORDER: tuple[PartName, ...] = ("conversations", "questions", "examples")
+ORDER: tuple[PartName, ...] = ("conversations", "questions", "examples", "texts")
 
 Report = Callable[[Progress], None]
 OpenLog = Callable[[], AbstractAsyncContextManager[LogScan]]

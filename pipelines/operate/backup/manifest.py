@@ -11,7 +11,7 @@ from schemas.base import Wire
 FORMAT = 1  # counts up when older software must not read it
 CHANGES: Final = "changes"
 
-PartName = Literal["changes", "conversations", "questions", "examples"]
+PartName = Literal["changes", "conversations", "questions", "examples", "texts"]
 
 
 class Part(Wire):

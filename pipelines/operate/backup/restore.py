@@ -33,7 +33,7 @@ from schemas.topics import RECEIPTS
 
 T = TypeVar("T")
 
-ORDER: tuple[PartName, ...] = ("examples", "questions", "conversations")
+ORDER: tuple[PartName, ...] = ("texts", "examples", "questions", "conversations")
 BATCH = 200  # records
 BATCH_BYTES = 16 * 1024 * 1024  # of lines, after which a batch ends
 

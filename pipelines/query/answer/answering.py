@@ -245,7 +245,8 @@ class Answering:
                         return None
                     await _publish(piece, made, to)
         if not to.text:
-            contact = self._settings.site(retrieved.request.site).reached_by(retrieved.request.lang)
+            asked = retrieved.request
+            contact = self._prompts.of(asked.site).reached_by(self._settings.site(asked.site), asked.lang)
             await to.put(Token(text=await self._said(reply(retrieved, phrases, contact), retrieved.request)))
         return None
 

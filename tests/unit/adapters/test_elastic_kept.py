@@ -130,7 +130,7 @@ async def test_what_is_not_taken_is_named(refused: Mapping[str, Any], error: typ
 class Indexes:
     """They are all there."""
 
-    ensure_outcomes = ensure_conversations = ensure_examples = staticmethod(ensured)
+    ensure_outcomes = ensure_conversations = ensure_examples = ensure_texts = staticmethod(ensured)
 
 
 async def test_a_conversation_that_its_visitor_has_deleted_since_does_not_come_back() -> None:

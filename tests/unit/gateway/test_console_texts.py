@@ -41,11 +41,14 @@ async def test_words_are_shown_with_where_they_come_from(stranger: httpx.AsyncCl
     assert page.select("header nav a[aria-current]")[0].get_text() == "Texts"
     rows = {said(row, "dt")[0]: said(row, "dd") for row in page.select(".said > div")}
     assert rows["lead-in"] == [
-        f"en the website’s own We write {EVIL}:",
-        "de-AT as Pagewire brings it Auf der Website steht:",
-        f"fi in English, unless a model translates it: the website’s own We write {EVIL}:",
+        f"en the website’s own History We write {EVIL}:",
+        "de-AT as Pagewire brings it History Auf der Website steht:",
+        f"fi in English, unless a model translates it: the website’s own History We write {EVIL}:",
     ]
-    assert rows["en"] == [f"Ask us. {EVIL}"]
+    links = [str(link["href"]) for link in page.select(".said a") if "lead-in" in str(link["href"])]
+    assert links == [f"/console/texts/canned/lead-in.{lang}?site=town" for lang in ("en", "de", "fi")]
+    assert rows["en"] == [f"History Ask us. {EVIL}"]
+    assert rows["fi"] == ["History Nothing is said."]
     assert rows["greeting"][0].startswith("en as Pagewire brings it ")
     assert "timeout" in rows
     terms = [said(row, "th, td") for row in page.select("tbody tr")]

@@ -35,6 +35,21 @@ CHANGES: dict[tuple[str, str], tuple[str, dict[str, Any], tuple[str, str | None,
         {},
         ("examples.remove", "town", "0123456789abcdef"),
     ),
+    ("put", f"{SITE}/texts/{{kind}}/{{name}}"): (
+        f"{TOWN}/texts/contact/en",
+        {"text": "Call us."},
+        ("texts.put", "town", "contact/en"),
+    ),
+    ("delete", f"{SITE}/texts/{{kind}}/{{name}}"): (
+        f"{TOWN}/texts/contact/en",
+        {},
+        ("texts.remove", "town", "contact/en"),
+    ),
+    ("post", f"{SITE}/texts/{{kind}}/{{name}}/versions/{{version}}/restore"): (
+        f"{TOWN}/texts/contact/en/versions/1/restore",
+        {},
+        ("texts.restore", "town", "contact/en"),
+    ),
     ("post", f"{SITE}/audit"): (f"{TOWN}/audit", {"repair": True}, ("index.repair", "town", "")),
     ("post", f"{SITE}/rebuilds"): (
         f"{TOWN}/rebuilds",

@@ -201,7 +201,7 @@ async def test_another_prompt_is_tried(client: httpx.AsyncClient, fakes: FakePor
     [
         (written("answer").replace("{question}", "{answer}"), "variable missing: answer"),
         ("Answer in rhymes.", "must have front matter, a line `---`, and the segments"),
-        (f"a: &a {'x' * 2_000}\n---\nb: *a", "anchors, aliases and tags cannot be tried"),
+        (f"a: &a {'x' * 2_000}\n---\nb: *a", "anchors, aliases and tags cannot be used"),
         ("[" * 20_000, "more than 8 levels"),
     ],
 )

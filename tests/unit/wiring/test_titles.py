@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from adapters.fake_texts import FakeTextStore
 from pipelines.runtime.counts import SharedCounts
 from wiring.settings import Settings
 from wiring.titles import titles
@@ -18,5 +19,5 @@ async def test_a_wrong_prompt_of_one_site_keeps_no_gateway_from_starting(tmp_pat
         llm_model="m",
         sites={name: {"prompts": tmp_path / name} for name in ("good", "bad", "missing")},  # type: ignore[dict-item]
     )
-    async with titles(settings, lambda _, seconds: SharedCounts(seconds)) as writing:
+    async with titles(settings, lambda _, seconds: SharedCounts(seconds), FakeTextStore()) as writing:
         assert writing is not None

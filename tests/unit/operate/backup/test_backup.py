@@ -138,6 +138,7 @@ async def test_one_site_is_kept_or_restored_alone(tmp_path: Path) -> None:
         ("conversations", {}),
         ("questions", {"lake": 1}),
         ("examples", {}),
+        ("texts", {}),
     ]
     await town.back_up(tmp_path / "all")
     fresh = Town()
@@ -167,7 +168,7 @@ async def test_what_is_no_change_is_left_out_and_told(tmp_path: Path) -> None:
     town.put(b"town:en:pool", changed("mill", 9).encode(), (), 1)
     town.put(None, None, (), 1)
     made = await town.back_up(tmp_path / "b")
-    assert [part.unreadable for part in made.parts] == [3, 0, 0, 0]
+    assert [part.unreadable for part in made.parts] == [3, 0, 0, 0, 0]
     assert made.notes == ("3 records of the change log are no changes (dead letters): left out",)
     assert [line["key"] for line in lines(tmp_path / "b", CHANGES)] == ["town:en:ferry"]
 
@@ -297,7 +298,7 @@ async def test_progress_ends_where_it_is_whole(tmp_path: Path) -> None:
     assert (told[CHANGES].done, told[CHANGES].total) == (5, 5)
     told.clear()
     await Town().restore(tmp_path / "b", report=lambda one: told.update({one.step: one}))
-    assert set(told) == {"checking", "examples", "questions", "conversations", CHANGES}
+    assert set(told) == {"checking", "texts", "examples", "questions", "conversations", CHANGES}
     assert all(one.done == one.total for one in told.values())
 
 

@@ -1,0 +1,106 @@
+"""Versions of sites' texts: one document each, in one index of all sites, which is only ever added to.
+
+A document's id has its version in it, so that of two who make the next version at once only one succeeds; and since
+nothing is changed or deleted, their number tells whether there is anything new.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import structlog
+from elasticsearch import AsyncElasticsearch, ConflictError, NotFoundError
+from pydantic import ValidationError
+
+from adapters.elastic.client import explained
+from adapters.elastic.indexes import TEXTS, Indexes
+from schemas.base import problems
+from schemas.text_version import TextKind, TextVersion
+
+log = structlog.get_logger(__name__)
+
+MOST = 10_000  # texts that are live, of all sites: as many as one search gives
+MOST_VERSIONS = 200  # of a text that are read
+
+
+class ElasticTexts:
+    """Reads and writes `pagewire.texts`: a pipelines.query.live_texts.TextStore."""
+
+    def __init__(self, es: AsyncElasticsearch, indexes: Indexes) -> None:
+        self._es = es
+        self._indexes = indexes
+
+    async def state(self) -> str:
+        """Another one whenever a version was added. Raises: ElasticsearchDown."""
+        with explained("looking for changed texts"):
+            try:
+                answer = await self._es.search(
+                    index=TEXTS, size=0, track_total_hits=True, aggs={"newest": {"max": {"field": "at"}}}
+                )
+            except NotFoundError:  # nobody has changed any
+                return ""
+        return f"{answer['hits']['total']['value']} {answer['aggregations']['newest']['value']}"
+
+    async def live(self, site: str | None = None) -> list[TextVersion]:
+        """The newest version of each text that is no candidate; of all sites, or of one. Raises: ElasticsearchDown."""
+        filters: list[dict[str, Any]] = [{"term": {"candidate": False}}]
+        if site is not None:
+            filters.append({"term": {"site": site}})
+        with explained("reading the texts that are live"):
+            try:
+                answer = await self._es.search(
+                    index=TEXTS,
+                    query={"bool": {"filter": filters}},
+                    collapse={"field": "text"},
+                    sort=[{"version": "desc"}],
+                    size=MOST,
+                )
+            except NotFoundError:
+                return []
+        return _read(answer["hits"]["hits"])
+
+    async def versions(self, site: str, kind: TextKind, name: str) -> list[TextVersion]:
+        """The newest first, at most two hundred. Raises: ElasticsearchDown."""
+        text = _text(site, kind, name)
+        with explained(f"reading the versions of {text}"):
+            try:
+                answer = await self._es.search(
+                    index=TEXTS, query={"term": {"text": text}}, sort=[{"version": "desc"}], size=MOST_VERSIONS
+                )
+            except NotFoundError:
+                return []
+        return _read(answer["hits"]["hits"])
+
+    async def add(self, version: TextVersion) -> bool:
+        """False: there is one of this number; readers see it at once. Raises: ElasticsearchDown."""
+        await self._indexes.ensure_texts()
+        text = _text(version.site, version.kind, version.name)
+        document = {
+            "site": version.site,
+            "text": text,
+            "version": version.version,
+            "candidate": version.candidate,
+            "at": version.at,
+            "kept": version.dumped(),
+        }
+        with explained(f"keeping a version of {text}"):
+            try:
+                await self._es.create(index=TEXTS, id=f"{text}:{version.version}", document=document, refresh=True)
+            except ConflictError:
+                return False
+        return True
+
+
+def _text(site: str, kind: TextKind, name: str) -> str:
+    return f"{site}:{kind}/{name}"
+
+
+def _read(hits: list[Any]) -> list[TextVersion]:
+    """Without those that this version cannot read: what they change stays here as it is without them."""
+    found = []
+    for hit in hits:
+        try:
+            found.append(TextVersion.stored(hit["_source"]["kept"]))
+        except ValidationError as err:
+            log.warning("a version of a text cannot be read, and is passed over", id=hit["_id"], problems=problems(err))
+    return found

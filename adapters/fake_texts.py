@@ -1,0 +1,42 @@
+"""The in-memory sibling of adapters.elastic.texts."""
+
+from __future__ import annotations
+
+from schemas.text_version import TextKind, TextVersion
+
+
+class FakeTextStore:
+    """Keeps them in memory. `error`: it is away."""
+
+    def __init__(self) -> None:
+        self.kept: dict[tuple[str, str, str, int], TextVersion] = {}
+        self.error: Exception | None = None
+        self.read = 0  # times that all were read
+
+    async def state(self) -> str:
+        self._there()
+        return str(len(self.kept))
+
+    async def live(self, site: str | None = None) -> list[TextVersion]:
+        self._there()
+        self.read += 1
+        newest: dict[tuple[str, str, str], TextVersion] = {}
+        for (of, kind, name, number), one in sorted(self.kept.items()):
+            if not one.candidate and site in (None, of):
+                assert number == one.version
+                newest[of, kind, name] = one
+        return list(newest.values())
+
+    async def versions(self, site: str, kind: TextKind, name: str) -> list[TextVersion]:
+        self._there()
+        found = [one for key, one in self.kept.items() if key[:3] == (site, kind, name)]
+        return sorted(found, key=lambda one: -one.version)
+
+    async def add(self, version: TextVersion) -> bool:
+        self._there()
+        key = (version.site, version.kind, version.name, version.version)
+        return self.kept.setdefault(key, version) is version
+
+    def _there(self) -> None:
+        if self.error is not None:
+            raise self.error

@@ -1,0 +1,287 @@
+"""`pagewire prompts`: texts of a site (prompts, replies, contact), proposed, put to use through the gate, taken back.
+
+propose FILE ─▶ a candidate, not live ─▶ promote: asked beside what is live ─▶ not worse? ─▶ live ─▶ rollback
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated, Any, TypeVar, get_args
+
+import typer
+
+from cli.evaluate import key_for
+from cli.evaluation_print import print_evaluation
+from cli.output import NOT_SO, explained, out, print_json, rows, table
+from cli.prompt_gate import Gate
+from cli.user import noted, user
+from pipelines.evaluate.comparison import GATED
+from pipelines.evaluate.dataset import load_dataset
+from pipelines.evaluate.measures import MEASURES
+from pipelines.evaluate.non_inferiority import MARGIN
+from pipelines.evaluate.run import AT_ONCE
+from pipelines.query.site_texts import site_texts
+from pipelines.query.text_changes import Place, UnknownText
+from pipelines.runtime import logs
+from pipelines.runtime.errors import WrongUse
+from schemas.text_version import NewText, TextChange, TextHistory, TextKind, TextVersion
+from wiring.clients import Clients
+from wiring.settings import Settings
+from wiring.settings_file import load
+
+app = typer.Typer(
+    no_args_is_help=True, help="Prompts, replies and contact of a site, changed while it runs, with a history."
+)
+
+Value = TypeVar("Value")
+Site = Annotated[str, typer.Argument(help="Site, as in pagewire.yaml.")]
+Text = Annotated[
+    str, typer.Argument(help="A prompt (`answer`), or `canned/NAME.LANG`, `errors/CODE.LANG`, `contact/LANG`.")
+]
+Note = Annotated[str, typer.Option(help="Why, for the history.")]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+GATED_TEXT = "prompts/answer"
+
+
+@app.command("list")
+def list_(site: Site, json: Json = False) -> None:
+    """The site's prompts, and its other texts that were changed while it ran: which version is live, by whom and since
+    when.
+
+    Example: pagewire prompts list town
+    """
+
+    async def work(clients: Clients) -> list[dict[str, Any]]:
+        live = {f"{one.kind}/{one.name}": one for one in await clients.texts().live(site) if one.text is not None}
+        shown = await asyncio.to_thread(site_texts, clients.settings, site, live.values())
+        filed = {f"prompts/{one.name}": "file" if one.own else "ours" for one in shown.prompts}
+        return [_listed(name, live.get(name), filed.get(name, "")) for name in {**filed, **live}]
+
+    found = _with_clients(site, work)
+    if json:
+        print_json(found)
+    else:
+        lines = [[one[name] for name in ("text", "from", "version", "by", "at", "note")] for one in found]
+        out.print(rows(table("text", "from", "version#", "by", "since", "note"), lines))
+
+
+@app.command()
+def show(
+    site: Site,
+    text: Text = "answer",
+    version: Annotated[int | None, typer.Option(help="Print the words of this version, or 0: of the files.")] = None,
+    json: Json = False,
+) -> None:
+    """What a text says now, and its versions; with --version the words of one of them. Exit code 1 when there is no
+    such text or version.
+
+    Example: pagewire prompts show town answer
+
+    Example: pagewire prompts show town answer --version 3 > answer.yaml
+    """
+    found = _with_clients(site, lambda clients: _history(clients, _place(site, text)))
+    with explained():
+        said = found.text if version is None else _words(found, version)
+    if json:
+        print_json(found if version is None else {"version": version, "text": said})
+        return
+    out.print(said or "", markup=False, soft_wrap=True)
+    if version is None:
+        lines = [
+            (one.version, _state(one, found.live), one.by, f"{one.at.astimezone():%Y-%m-%d %H:%M}", one.note)
+            for one in found.versions
+        ]
+        out.print()
+        out.print(rows(table("version#", "state", "by", "at", "note"), lines))
+
+
+@app.command()
+def propose(
+    site: Site,
+    file: Annotated[Path, typer.Argument(exists=True, dir_okay=False, help="Of a prompt a file like ours; else text.")],
+    text: Text = "answer",
+    note: Note = "",
+    json: Json = False,
+) -> None:
+    """Keep a candidate, which is not live: to be tried in the console, and promoted. It is held to what the site's
+    files are; exit code 1 when it does not fit.
+
+    Example: pagewire prompts propose town answer.yaml --note "names the office"
+    """
+
+    async def work(clients: Clients) -> TextVersion:
+        place = _place(site, text)
+        new = NewText(text=_read(file), note=note)
+        async with noted(clients, "texts.propose", site, str(place)):
+            return await (await clients.text_changes()).propose(place, new, user())
+
+    made = _with_clients(site, work)
+    print_json(made) if json else out.print(f"kept as version {made.version}, not live", markup=False)
+
+
+@app.command()
+def promote(
+    site: Site,
+    text: Text = "answer",
+    version: Annotated[int | None, typer.Option(help="Which; default: the newest candidate.")] = None,
+    dataset: Annotated[
+        Path | None, typer.Option(exists=True, help="Dataset that the candidate and what is live are asked.")
+    ] = None,
+    without_gate: Annotated[bool, typer.Option("--without-gate", help="Ask nothing: put it to use.")] = False,
+    margin: Annotated[
+        float, typer.Option(min=0.001, max=0.5, help="Loss that is put up with, of figures between 0 and 1.")
+    ] = MARGIN,
+    measure: Annotated[
+        list[str] | None, typer.Option(help=f"Decides; may be repeated. Default: {', '.join(GATED)}.")
+    ] = None,
+    at_once: Annotated[int, typer.Option(min=1, max=64, help="Cases asked side by side.")] = AT_ONCE,
+    url: Annotated[str | None, typer.Option(help="Of the gateway; default: this machine's, at PAGEWIRE_PORT.")] = None,
+    key: Annotated[
+        Path | None,
+        typer.Option(
+            exists=True, dir_okay=False, help="File with a key of the scopes chat and edit; default: the admin key."
+        ),
+    ] = None,
+    note: Note = "",
+    json: Json = False,
+) -> None:
+    """Put a version to use. The prompt `answer` goes through the gate: every case of the dataset is answered as it is
+    and with the candidate, in trials, and only a candidate that is shown not to be worse goes live. Exit code 1 when it
+    is not, or when somebody else has changed the prompt meanwhile; other texts take --without-gate.
+
+    Stopped or killed, the same command goes on where it was.
+
+    Example: pagewire prompts promote town answer --dataset town.yaml
+
+    Example: pagewire prompts promote town contact/en --without-gate
+    """
+    with explained():
+        place = _place(site, text)
+        if without_gate == (dataset is not None):
+            raise WrongUse("name a --dataset for the gate, or say --without-gate: one of them")
+        if dataset is not None and str(place) != GATED_TEXT:
+            raise WrongUse(f"{place}: only the prompt `answer` can be tried beside the live one; say --without-gate")
+        if unknown := sorted(set(measure or ()) - {each.name for each in MEASURES}):
+            raise WrongUse(f"no measure {unknown[0]!r}; there are {', '.join(each.name for each in MEASURES)}")
+        settings = load()
+        gate = None
+        if dataset is not None:
+            address, folder = url or f"http://127.0.0.1:{settings.port}", settings.home / "evaluations" / "prompts"
+            secret = key_for(settings, url, key)
+            gate = Gate(load_dataset(dataset), site, address, secret, folder, margin, measure or GATED, at_once)
+    told = _with_clients(site, lambda clients: _promote(clients, place, version, gate, note), settings)
+    report, comparison = told.pop("evaluation"), told.pop("comparison")
+    if json:
+        decided = comparison and {**asdict(comparison), "passed": comparison.passed}
+        print_json(told | {"evaluation": report and report.model_dump(mode="json"), "comparison": decided})
+    elif report is not None:
+        print_evaluation(report, comparison, ())
+    promoted = told["promoted"]
+    if not json:
+        said = f"version {promoted['version']} is live" if promoted else "not promoted: what was live stays live"
+        out.print(said, markup=False)
+    if not promoted:
+        raise typer.Exit(NOT_SO)
+
+
+@app.command()
+def rollback(site: Site, text: Text = "answer", note: Note = "", json: Json = False) -> None:
+    """Say again what was said before what is live now; again, what was said before that. Exit code 1 when there is
+    nothing before.
+
+    Example: pagewire prompts rollback town answer --note "too long"
+    """
+
+    async def work(clients: Clients) -> TextVersion:
+        place = _place(site, text)
+        async with noted(clients, "texts.rollback", site, str(place)):
+            return await (await clients.text_changes()).roll_back(place, TextChange(note=note), user())
+
+    made = _with_clients(site, work)
+    if json:
+        print_json(made)
+    else:
+        what = f"the words of version {made.of} are" if made.text is not None else "the site's files are"
+        out.print(f"{what} live again, as version {made.version}", markup=False)
+
+
+async def _promote(clients: Clients, place: Place, version: int | None, gate: Gate | None, note: str) -> dict[str, Any]:
+    found = await _history(clients, place)
+    newest = next((one.version for one in found.versions if one.candidate), None)
+    number = version if version is not None else newest
+    if number is None:
+        raise UnknownText(f"{place} of site {place.site} has no candidate; `pagewire prompts propose` makes one")
+    words = _words(found, number)
+    told: dict[str, Any] = {"site": place.site, "text": str(place), "candidate": number, "promoted": None, "runs": []}
+    told |= {"evaluation": None, "comparison": None}
+    if gate is not None:
+        report, comparison, paths = await gate.compare(found.text or "", words or "")
+        told |= {"evaluation": report, "comparison": comparison, "runs": [str(path) for path in paths]}
+        if not comparison.passed:
+            return told
+    async with noted(clients, "texts.promote", place.site, str(place)):
+        # What was compared with must still be live.
+        change = TextChange(note=note, over=found.live if gate is not None else None)
+        made = await (await clients.text_changes()).restore(place, number, change, user())
+    return told | {"promoted": made.model_dump(mode="json")}
+
+
+async def _history(clients: Clients, place: Place) -> TextHistory:
+    return await (await clients.text_changes()).history(place)
+
+
+def _words(found: TextHistory, version: int) -> str | None:
+    """Raises: UnknownText."""
+    if version == 0:
+        return found.filed
+    for one in found.versions:
+        if one.version == version:
+            return found.filed if one.text is None else one.text
+    raise UnknownText(f"{found.kind}/{found.name} of site {found.site} has no version {version}")
+
+
+def _place(site: str, text: str) -> Place:
+    """Raises: WrongUse."""
+    kinds: dict[str, TextKind] = {kind: kind for kind in get_args(TextKind)}
+    kind, slash, name = text.partition("/")
+    if not slash:
+        return Place(site, "prompts", text)
+    if kind not in kinds:
+        raise WrongUse(f"{text}: no texts of kind {kind!r}; there are {', '.join(kinds)}")
+    return Place(site, kinds[kind], name)
+
+
+def _read(file: Path) -> str:
+    """Raises: WrongUse."""
+    try:
+        return file.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise WrongUse(f"{file}: cannot be read: {error}") from error
+
+
+def _listed(name: str, live: TextVersion | None, filed: str) -> dict[str, Any]:
+    if live is None:
+        return {"text": name, "from": filed, "version": None, "by": "", "at": "", "note": ""}
+    at = f"{live.at.astimezone():%Y-%m-%d %H:%M}"
+    return {"text": name, "from": "live", "version": live.version, "by": live.by, "at": at, "note": live.note}
+
+
+def _state(one: TextVersion, live: int) -> str:
+    if one.version == live:
+        return "live"
+    return "candidate" if one.candidate else "files" if one.text is None else ""
+
+
+def _with_clients(site: str, work: Callable[[Clients], Awaitable[Value]], settings: Settings | None = None) -> Value:
+    async def run() -> Value:
+        known = settings or load()
+        logs.configure(known)
+        known.site(site)
+        async with Clients(known) as clients:
+            return await work(clients)
+
+    with explained():
+        return asyncio.run(run())

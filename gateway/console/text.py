@@ -1,0 +1,182 @@
+"""One text of a site: what is said, and its history; changed, and brought back. What is shown is what
+`/v1/admin/.../texts/{kind}/{name}` has.
+
+    GET ─▶ form ─▶ POST ─▶ the form again, with what would change ─▶ POST, meant ─▶ a new version
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import dataclass
+from hashlib import sha256
+from typing import Annotated, Literal
+from urllib.parse import urlencode
+
+from fastapi import APIRouter, Path, Query, Response
+from fastapi.responses import RedirectResponse
+from pydantic import ValidationError
+
+from gateway.console.view import ConsoleRoute, Editor, OnSite, View, confirmed, form_of
+from gateway.edge.problems import Problem, field_problems
+from gateway.operators.texts import Kind, Name, changes
+from gateway.operators.trials import models
+from pipelines.query.text_changes import BadText, Place, TextChanged
+from schemas.query import MAX_PROMPT
+from schemas.text_version import MAX_NOTE, MAX_SENTENCE, NewText, TextChange, TextHistory, TextVersion
+from text.diff import text_diff
+
+LISTED = 20  # versions at once
+MAX_FORM = 256 * 1024  # bytes: a prompt, percent-encoded
+TEXT = "/texts/{kind}/{name}"
+
+router = APIRouter(prefix="/console", include_in_schema=False, route_class=ConsoleRoute)
+
+Number = Annotated[int, Path(ge=1, le=999_999)]
+
+
+@dataclass(frozen=True)
+class _Shown:
+    """A version, and how what is said now differs from it."""
+
+    version: TextVersion
+    text: str | None
+    diff: tuple[str, ...]
+
+
+@router.get(TEXT)
+async def show_text(
+    view: OnSite,
+    kind: Kind,
+    name: Name,
+    skip: Annotated[int, Query(ge=0, le=1_000)] = 0,
+    done: Literal["", "changed", "restored", "removed"] = "",
+) -> Response:
+    """The newest versions first. `skip`: so many are left out."""
+    found = await changes(view.edge).history(Place(view.site, kind, name))
+    return await _page(view, found, found.text or "", skip=skip, done=done)
+
+
+@router.post(TEXT)
+async def change_text(view: Editor, kind: Kind, name: Name) -> Response:
+    """Change it, if this very text was shown beside what is said now and is meant; else show them."""
+    assert view.caller is not None
+    form = {name: value.replace("\r\n", "\n") for name, value in (await form_of(view, limit=MAX_FORM)).items()}
+    place, text = Place(view.site, kind, name), form.get("text", "").strip()
+    seen = form.get("over", "")
+    try:
+        given = {"text": text, "note": form.get("note", ""), "over": int(seen) if seen.isdecimal() else None}
+        new = NewText.model_validate(given)
+    except ValidationError as err:
+        wrong = [f"{each.field}: {each.message}" for each in field_problems(err.errors(include_input=False))]
+        return await _again(view, place, form, 422, wrong)
+    try:
+        await changes(view.edge).check(place, text)
+        if form.get("sure") != "yes" or form.get("shown") != _mark(text):
+            return await _again(view, place, form, 200)
+        async with view.edge.act(view.caller, "texts.put", view.site, str(place), via="console"):
+            await changes(view.edge).put(place, new, view.caller.name)
+    except BadText as err:  # what was typed is not lost
+        return await _again(view, place, form, 422, [str(err)])
+    except TextChanged as err:
+        return await _again(view, place, form, 409, [str(err)])
+    return _back(view, place, "changed")
+
+
+@router.post(TEXT + "/remove")
+async def remove_text(view: Editor, kind: Kind, name: Name) -> Response:
+    """Say what the files say, if the form says that it is meant."""
+    assert view.caller is not None
+    form, place = await confirmed(view, "to go back to the files"), Place(view.site, kind, name)
+    async with view.edge.act(view.caller, "texts.remove", view.site, str(place), via="console"):
+        await changes(view.edge).remove(place, _change(form), view.caller.name)
+    return _back(view, place, "removed")
+
+
+@router.post(TEXT + "/versions/{version}/restore")
+async def restore_text(view: Editor, kind: Kind, name: Name, version: Number) -> Response:
+    """Say again what a version says, if the form says that it is meant."""
+    assert view.caller is not None
+    form, place = await confirmed(view, "to bring the version back"), Place(view.site, kind, name)
+    async with view.edge.act(view.caller, "texts.restore", view.site, str(place), via="console"):
+        await changes(view.edge).restore(place, version, _change(form), view.caller.name)
+    return _back(view, place, "restored")
+
+
+def _change(form: Mapping[str, str]) -> TextChange:
+    """Over what was shown. Raises: Problem: 422."""
+    seen = form.get("over", "")
+    if not seen.isdecimal():
+        raise Problem(422, "invalid", "over: the version that was live when the form was shown")
+    return TextChange(over=int(seen))
+
+
+def _mark(text: str) -> str:
+    """Tells whether a text is the one that was shown."""
+    return sha256(text.encode()).hexdigest()[:16]
+
+
+def _back(view: View, place: Place, done: str) -> Response:
+    query = urlencode({"site": view.site, "done": done})
+    return RedirectResponse(f"/console/texts/{place.kind}/{place.name}?{query}", 303)
+
+
+async def _again(
+    view: View, place: Place, form: Mapping[str, str], status: int, wrong: list[str] | None = None
+) -> Response:
+    """The form with what was typed, beside what is said by now."""
+    found = await changes(view.edge).history(place)
+    return await _page(
+        view,
+        found,
+        form.get("text", "").strip(),
+        status,
+        note=form.get("note", ""),
+        wrong=wrong,
+        compared=status != 422,
+    )
+
+
+async def _page(
+    view: View,
+    found: TextHistory,
+    text: str,
+    status: int = 200,
+    *,
+    note: str = "",
+    wrong: list[str] | None = None,
+    compared: bool = False,
+    skip: int = 0,
+    done: str = "",
+) -> Response:
+    assert view.caller is not None
+    now = found.text or ""
+    listed = found.versions[skip : skip + LISTED]
+
+    def differences() -> tuple[list[_Shown], tuple[str, ...]]:
+        said = [(one, found.filed if one.text is None else one.text) for one in listed]
+        return [_Shown(one, each, text_diff(now, each or "")) for one, each in said], text_diff(now, text)
+
+    shown, diff = await asyncio.to_thread(differences)
+    return view.page(
+        "text.html",
+        status,
+        found=found,
+        place=f"/console/texts/{found.kind}/{found.name}",
+        text=text,
+        note=note,
+        wrong=wrong or [],
+        compared=compared,
+        mark=_mark(text),
+        diff=diff,
+        shown=shown,
+        skip=skip,
+        listed=LISTED,
+        total=len(found.versions),
+        done=done,
+        most=MAX_PROMPT if found.kind == "prompts" else MAX_SENTENCE,
+        most_of_note=MAX_NOTE,
+        lang="" if found.kind == "prompts" else found.name.rpartition(".")[2],
+        may_edit=view.caller.may("edit"),
+        may_try=found.kind == "prompts" and found.name == "answer" and bool(models(view.edge.settings, view.site)),
+    )

@@ -1,0 +1,93 @@
+"""Texts that were changed while the system runs: known to every worker and gateway within seconds.
+
+    change (text_changes.py) ─▶ store ◀── look, every REFRESH seconds ── SitePrompts ◀── every answer, without waiting
+
+Where the store is away, what was known last is said on: an outage must not change what a site says. A process that
+starts meanwhile says what the files say until it has seen the store.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import Protocol
+
+import structlog
+
+from pipelines.query.site_prompts import SitePrompts
+from pipelines.runtime.errors import PagewireError
+from schemas.text_version import TextKind, TextVersion
+
+log = structlog.get_logger(__name__)
+
+REFRESH = 5.0  # seconds between two looks: what is changed is said everywhere within twice as many
+LOOK_TIMEOUT = 5.0  # seconds for one look
+
+
+class TextStore(Protocol):
+    """Where versions are kept (adapters.elastic.texts). All raise Retryable."""
+
+    async def state(self) -> str:
+        """Another one whenever a version was added; costs next to nothing."""
+        ...
+
+    async def live(self, site: str | None = None) -> Sequence[TextVersion]:
+        """The newest version of each text that is no candidate; of all sites, or of one."""
+        ...
+
+    async def versions(self, site: str, kind: TextKind, name: str) -> Sequence[TextVersion]:
+        """The newest first."""
+        ...
+
+    async def add(self, version: TextVersion) -> bool:
+        """False: there is one of this number already."""
+        ...
+
+
+class LiveTexts:
+    """Has `site_prompts` say what is live. One for each of them."""
+
+    def __init__(self, store: TextStore, site_prompts: SitePrompts) -> None:
+        self._store = store
+        self._prompts = site_prompts
+        self._state: str | None = None
+        self._away = False
+        self._keeping: asyncio.Task[None] | None = None
+
+    async def look(self) -> bool:
+        """Look once; whether there was an answer."""
+        try:
+            async with asyncio.timeout(LOOK_TIMEOUT):
+                # The state first: what is added between the two is read, and the next look reads it again.
+                state = await self._store.state()
+                if state != self._state:
+                    live = await self._store.live()
+                    await asyncio.to_thread(self._prompts.take, live)
+                    self._state = state
+        except (PagewireError, TimeoutError) as err:
+            if not self._away:
+                log.warning("changed texts cannot be read; those known last are said on", error=repr(err))
+            self._away = True
+            return False
+        self._away = False
+        return True
+
+    async def start(self) -> None:
+        """Look, and look again from time to time."""
+        await self.look()
+        self._keeping = asyncio.create_task(self._keep(), name="live texts")
+
+    async def aclose(self) -> None:
+        if self._keeping is not None:
+            self._keeping.cancel()
+            with suppress(asyncio.CancelledError):
+                await self._keeping
+
+    async def _keep(self) -> None:
+        while True:
+            await asyncio.sleep(REFRESH)
+            try:
+                await self.look()
+            except Exception:
+                log.exception("changed texts cannot be read; those known last are said on")

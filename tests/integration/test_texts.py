@@ -1,0 +1,71 @@
+"""Versions of texts in a real Elasticsearch, beside the in-memory sibling."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from datetime import UTC, datetime
+from uuid import uuid4
+
+import pytest
+
+from adapters.elastic.bundle import Elastic
+from adapters.elastic.texts import ElasticTexts
+from adapters.fake_texts import FakeTextStore
+from pipelines.query.live_texts import LiveTexts, TextStore
+from pipelines.query.site_prompts import SitePrompts
+from pipelines.query.text_changes import Place, TextChanged, TextChanges
+from schemas.text_version import NewText, TextChange
+from tests.engine_fixture import Servers
+from wiring.settings import Settings, SiteSettings
+
+pytestmark = pytest.mark.engine
+
+
+@pytest.fixture(params=["elasticsearch", "memory"])
+async def store(request: pytest.FixtureRequest) -> AsyncIterator[TextStore]:
+    if request.param == "memory":
+        yield FakeTextStore()
+        return
+    servers: Servers = request.getfixturevalue("engine")
+    async with Elastic(servers.elasticsearch, Settings()) as elastic:
+        yield ElasticTexts(elastic.es, elastic.indexes)
+
+
+async def test_versions_are_kept_found_and_never_overwritten(store: TextStore) -> None:
+    site, other = (f"t{uuid4().hex[:10]}" for _ in range(2))
+    changes = TextChanges(
+        store, Settings(sites={site: SiteSettings(), other: SiteSettings()}), lambda: datetime.now(UTC)
+    )
+    lead_in, contact = Place(site, "canned", "lead-in.en"), Place(site, "contact", "en")
+    prompts = SitePrompts()
+    live = LiveTexts(store, prompts)
+    assert await live.look()
+    before = await store.state()
+    await changes.put(lead_in, NewText(text="A"), "anna")
+    assert await store.state() != before
+    await changes.put(lead_in, NewText(text="B", note="better"), "anna")
+    await changes.propose(lead_in, NewText(text="C"), "anna")
+    await changes.put(contact, NewText(text="Call."), "anna")
+    await changes.put(Place(other, "canned", "lead-in.en"), NewText(text="X"), "anna")
+    assert await live.look()
+    assert [prompts.of(each).phrases.lead_in("en") for each in (site, other)] == ["B", "X"]
+    assert {(one.name, one.version, one.text) for one in await store.live(site)} == {
+        ("lead-in.en", 2, "B"),
+        ("en", 1, "Call."),
+    }
+    history = await changes.history(lead_in)
+    assert [(one.version, one.text, one.candidate) for one in history.versions] == [
+        (3, "C", True),
+        (2, "B", False),
+        (1, "A", False),
+    ]
+    assert not await store.add(history.versions[1].model_copy(update={"text": "overwritten"}))
+    await changes.remove(lead_in, TextChange(over=2), "ben")
+    assert await live.look()
+    assert prompts.of(site).phrases.lead_in("en") == "The website says:"
+    with pytest.raises(TextChanged):
+        await changes.put(lead_in, NewText(text="D", over=2), "anna")
+    async with asyncio.TaskGroup() as group:
+        tasks = [group.create_task(changes.put(contact, NewText(text=text), "anna")) for text in "PQR"]
+    assert sorted(task.result().version for task in tasks) == [2, 3, 4]

@@ -1,0 +1,220 @@
+"""`pagewire prompts`: what is kept, what the gate lets through, and exit codes."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Self
+
+import pytest
+from structlog.testing import capture_logs
+from typer.testing import CliRunner, Result
+
+from adapters.fake_audit_log import FakeAuditLog
+from adapters.fake_texts import FakeTextStore
+from cli import prompt_gate, prompts
+from cli.main import app
+from pipelines.evaluate.dataset import Case, dumped
+from pipelines.evaluate.measures import Observed
+from pipelines.operate.audit_log import AuditLog
+from pipelines.query.text_changes import TextChanges
+from pipelines.runtime import logs
+from pipelines.runtime.errors import Retryable
+from prompts.loader import written
+from schemas.text_version import TextVersion
+from tests.unit.evaluate.runs import dataset, right
+from wiring.settings import Settings
+
+WRONG = {"answer": "No idea.", "sources": (), "found": (), "grade": 4}
+BETTER = written("answer").replace("{site}", "{site}, our town", 1)
+
+
+def now() -> datetime:
+    return datetime.now(UTC)
+
+
+class Kept:
+    """Stands where Clients would: one store for all commands of a test."""
+
+    store: FakeTextStore
+    log: FakeAuditLog
+
+    def __init__(self, settings: Settings) -> None:
+        self.settings = settings
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        pass
+
+    def texts(self) -> FakeTextStore:
+        return Kept.store
+
+    async def text_changes(self) -> TextChanges:
+        return TextChanges(Kept.store, self.settings, now)
+
+    async def audit_log(self) -> AuditLog:
+        return AuditLog(Kept.log, now)
+
+
+class Town:
+    """Stands where the running system would. `answers`: what is answered with a prompt; None: the live one."""
+
+    answers: Callable[[Case, str | None], Observed]
+    asked: list[tuple[str, str | None]]
+
+    def __init__(self, url: str, site: str, key: Any, prompt: str | None) -> None:
+        self.prompt = prompt
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        pass
+
+    async def ask(self, case: Case) -> Observed:
+        Town.asked.append((case.id, self.prompt))
+        return Town.answers(case, self.prompt)
+
+
+@pytest.fixture(autouse=True)
+def town(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[type[Town]]:
+    """A site with files of its own, a system that knows everything, and `town.yaml` with 150 cases."""
+    monkeypatch.chdir(tmp_path)
+    for name in ("KAFKA", "ELASTICSEARCH", "CONFIG", "ADMIN_KEY"):
+        monkeypatch.delenv(f"PAGEWIRE_{name}", raising=False)
+    monkeypatch.setenv("PAGEWIRE_HOME", str(tmp_path / "home"))
+    monkeypatch.setattr(logs, "configure", lambda settings: None)
+    monkeypatch.setattr(prompts, "Clients", Kept)
+    monkeypatch.setattr(prompt_gate, "TrialSite", Town)
+    Path("pagewire.yaml").write_text("sites: {town: {languages: [en, de]}}\n", encoding="utf-8")
+    Path("town.yaml").write_text(dumped(dataset(150), ".yaml"), encoding="utf-8")
+    Path("answer.yaml").write_text(BETTER, encoding="utf-8")
+    Path("contact.md").write_text("Call us.\n", encoding="utf-8")
+    Kept.store, Kept.log = FakeTextStore(), FakeAuditLog()
+    Town.asked, Town.answers = [], staticmethod(lambda case, prompt: right(case))
+    with capture_logs():  # which a command sends to standard error
+        yield Town
+
+
+def run(*arguments: str, code: int = 0) -> Result:
+    done = CliRunner().invoke(app, ["prompts", *arguments], catch_exceptions=False)
+    assert done.exit_code == code, done.output
+    return done
+
+
+def kept(name: str = "answer") -> list[TextVersion]:
+    return [one for one in Kept.store.kept.values() if one.name == name]
+
+
+PROMOTE = ("promote", "town", "answer", "--dataset", "town.yaml")
+
+
+def test_a_candidate_that_is_not_worse_goes_live_and_back(town: type[Town]) -> None:
+    assert "kept as version 1, not live" in run("propose", "town", "answer.yaml", "--note", "names the town").stdout
+    told = json.loads(run(*PROMOTE, "--json").stdout)
+    assert (told["comparison"]["outcome"], told["candidate"], told["promoted"]["version"]) == ("passed", 1, 2)
+    assert [prompt for _, prompt in town.asked] == [None] * 150 + [BETTER.strip()] * 150
+    assert [(one.version, one.candidate, one.of) for one in kept()] == [(1, True, None), (2, False, 1)]
+    [live] = [one for one in json.loads(run("list", "town", "--json").stdout) if one["version"]]
+    assert (live["text"], live["from"], live["version"]) == ("prompts/answer", "live", 2)
+    assert "the site's files are live again, as version 3" in run("rollback", "town").stdout
+    run("rollback", "town", code=1)
+    assert [entry.action for entry in Kept.log.kept] == [
+        "texts.propose",
+        "texts.promote",
+        "texts.rollback",
+        "texts.rollback",
+    ]
+
+
+def test_a_candidate_that_is_worse_stays_one(town: type[Town]) -> None:
+    def worse(case: Case, prompt: str | None) -> Observed:
+        return right(case).model_copy(update=WRONG if prompt and int(case.id[1:]) % 4 == 0 else {})
+
+    Town.answers = staticmethod(worse)
+    run("propose", "town", "answer.yaml")
+    assert "not promoted: what was live stays live" in run(*PROMOTE, code=1).stdout
+    assert [one.candidate for one in kept()] == [True]
+
+
+def test_what_was_stopped_goes_on(town: type[Town]) -> None:
+    def stopped(case: Case, prompt: str | None) -> Observed:
+        if prompt and len(Town.asked) > 200:
+            raise Retryable("the gateway is away")
+        return right(case)
+
+    Town.answers = staticmethod(stopped)
+    run("propose", "town", "answer.yaml")
+    run(*PROMOTE, "--at-once", "1", code=3)
+    assert len(town.asked) == 201
+    town.asked, Town.answers = [], staticmethod(lambda case, prompt: right(case))
+    run(*PROMOTE)
+    assert [prompt for _, prompt in town.asked] == [BETTER.strip()] * 100
+    town.asked = []
+    run("propose", "town", "answer.yaml", "--note", "again")
+    run("rollback", "town")
+    run(*PROMOTE, "--version", "1")
+    assert len(town.asked) == 300  # both anew: the system may be another by now
+
+
+def test_what_somebody_else_has_changed_meanwhile_stays(town: type[Town]) -> None:
+    def meddling(case: Case, prompt: str | None) -> Observed:
+        if not any(one.version == 2 for one in kept()):
+            Kept.store.kept["town", "prompts", "answer", 2] = kept()[0].model_copy(
+                update={"version": 2, "candidate": False, "text": written("answer").strip(), "by": "ben"}
+            )
+        return right(case)
+
+    run("propose", "town", "answer.yaml")
+    Town.answers = staticmethod(meddling)
+    assert "was changed meanwhile" in run(*PROMOTE, code=1).output
+    assert [one.by for one in kept() if not one.candidate] == ["ben"]
+
+
+def test_the_gate_is_for_the_answer_alone_and_can_be_left_out(town: type[Town]) -> None:
+    run("propose", "town", "contact.md", "contact/en")
+    run("promote", "town", "contact/en", code=2)
+    run("promote", "town", "contact/en", "--dataset", "town.yaml", code=2)
+    run("promote", "town", "contact/en", "--dataset", "town.yaml", "--without-gate", code=2)
+    assert "version 2 is live" in run("promote", "town", "contact/en", "--without-gate").stdout
+    assert "Call us." in run("show", "town", "contact/en").stdout
+    assert town.asked == []
+
+
+def test_too_few_cases_are_told_before_anything_is_asked(town: type[Town]) -> None:
+    Path("town.yaml").write_text(dumped(dataset(20), ".yaml"), encoding="utf-8")
+    run("propose", "town", "answer.yaml")
+    assert "needed for a margin of 0.03" in run(*PROMOTE, code=1).output
+    assert town.asked == []
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code"),
+    [
+        (("promote", "town", "answer", "--dataset", "town.yaml"), 1),  # no candidate
+        (("promote", "town", "--version", "7", "--without-gate"), 1),
+        (("propose", "town", "contact.md"), 1),  # no prompt
+        (("propose", "town", "answer.yaml", "anwser"), 1),
+        (("propose", "town", "answer.yaml", "glossary/x"), 2),
+        (("propose", "nowhere", "answer.yaml"), 2),
+        (("show", "town", "answer", "--version", "7"), 1),
+        (("rollback", "town"), 1),
+    ],
+)
+def test_what_is_not_so_and_what_is_wrong_use(arguments: tuple[str, ...], code: int) -> None:
+    run(*arguments, code=code)
+    assert kept() == []
+
+
+def test_versions_are_shown(town: type[Town]) -> None:
+    run("propose", "town", "answer.yaml", "--note", "names the town")
+    shown = run("show", "town").stdout
+    assert "names the town" in shown
+    assert "candidate" in shown
+    assert run("show", "town", "--version", "1").stdout.strip() == BETTER.strip()
+    assert run("show", "town", "--version", "0").stdout.strip() == written("answer").strip()
+    assert json.loads(run("show", "town", "--json").stdout)["live"] == 0
