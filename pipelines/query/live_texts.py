@@ -74,8 +74,8 @@ class LiveTexts:
         return True
 
     async def start(self) -> None:
-        """Look, and look again from time to time."""
-        await self.look()
+        """Look, and look again from time to time. Whatever is kept there, no process fails to start for it."""
+        await self._try()
         self._keeping = asyncio.create_task(self._keep(), name="live texts")
 
     async def aclose(self) -> None:
@@ -87,7 +87,10 @@ class LiveTexts:
     async def _keep(self) -> None:
         while True:
             await asyncio.sleep(REFRESH)
-            try:
-                await self.look()
-            except Exception:
-                log.exception("changed texts cannot be read; those known last are said on")
+            await self._try()
+
+    async def _try(self) -> None:
+        try:
+            await self.look()
+        except Exception:
+            log.exception("changed texts cannot be read; those known last are said on")
