@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator
+from contextlib import asynccontextmanager
 from contextvars import Context
 from dataclasses import replace
 from pathlib import Path
@@ -121,6 +122,12 @@ class Tail:
         return self._kafka.offsets[ANSWERS.name]
 
     async def catch_up(self, key: str, seconds: float) -> None: ...
+
+    own: frozenset[int] = frozenset()
+
+    @asynccontextmanager
+    async def following(self, partitions: Iterable[int]) -> AsyncIterator[None]:
+        yield
 
 
 class Stopped(Tail):
