@@ -270,8 +270,8 @@ def test_memory_is_that_of_compose(least: list[Manifest]) -> None:
         assert "cpu" not in own["limits"]  # a throttled worker misses its heartbeats
         assert own["requests"]["cpu"]
         (temporary,) = [one["emptyDir"] for one in template["spec"]["volumes"] if one["name"] == "tmp"]
-        assert temporary == {"medium": "Memory", "sizeLimit": "64Mi"}
-        assert SERVICES[name]["tmpfs"] == ["/tmp:size=64m"]
+        assert temporary == {"medium": "Memory", "sizeLimit": "128Mi"}
+        assert SERVICES[name]["tmpfs"] == ["/tmp:size=128m"]
 
 
 @pytest.mark.parametrize("values", [LEAST, ALL], ids=["least", "all"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import lzma
 import re
 import tomllib
 from pathlib import Path
@@ -11,6 +12,7 @@ from typing import Any
 import pytest
 import yaml
 from prometheus_client import Counter, Gauge, Histogram
+from py3langid import langid
 
 from adapters.telemetry import LAST_SPANS
 from gateway.edge import gauges
@@ -28,6 +30,7 @@ from wiring.stages import GROUPS
 INGEST = GROUPS["ingest"]
 
 ROOT = Path(__file__).parents[3]
+MIB = 2**20
 STAGES = GROUPS["all"]
 SECRETS = ("PAGEWIRE_ADMIN_KEY", "ELASTIC_PASSWORD", "GRAFANA_ADMIN_PASSWORD")
 WORKERS = (*STAGES, "bulk")
@@ -194,6 +197,17 @@ def test_containers_have_no_more_rights_than_they_need(name: str) -> None:
         assert service["user"] == "10001:10001"
     for port in service.get("ports", ()):
         assert interpolated(port, {}).startswith("127.0.0.1:")
+
+
+def test_the_model_of_languages_can_unpack_itself() -> None:
+    file = Path(langid.__file__).parent / langid.MODEL_FILE
+    with lzma.open(file) as model:  # py3langid writes it into a temporary file, whole
+        unpacked = sum(map(len, iter(lambda: model.read(MIB), b"")))
+    for name in OURS:
+        (folder,) = SERVICES[name]["tmpfs"]
+        size = re.fullmatch(r"/tmp:size=(\d+)m", folder)
+        assert size is not None
+        assert int(size[1]) * MIB > 1.5 * unpacked
 
 
 def test_the_unguarded_servers_are_reachable_from_inside_alone() -> None:
