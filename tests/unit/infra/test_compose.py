@@ -210,6 +210,17 @@ def test_the_model_of_languages_can_unpack_itself() -> None:
         assert int(size[1]) * MIB > 1.5 * unpacked
 
 
+def test_who_dies_of_a_message_is_counted_where_the_next_one_looks() -> None:
+    home = re.search(r"PAGEWIRE_HOME=(\S+)", DOCKERFILE)
+    assert home is not None
+    made = re.search(r"install --directory --owner=10001 .*", DOCKERFILE)
+    assert made is not None
+    for stage in WORKERS:
+        assert SERVICES[stage]["volumes"] == [f"attempts:{home[1]}/attempts"]
+    assert "attempts" in COMPOSE["volumes"]
+    assert f"{home[1]}/attempts" in made[0].split()
+
+
 def test_the_unguarded_servers_are_reachable_from_inside_alone() -> None:
     assert COMPOSE["networks"]["inside"] == {"internal": True}
     for name in ("kafka", "elasticsearch"):
