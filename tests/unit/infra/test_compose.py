@@ -229,6 +229,12 @@ def test_the_unguarded_servers_are_reachable_from_inside_alone() -> None:
     assert SERVICES["elasticsearch"]["environment"]["xpack.security.enabled"] == "true"
 
 
+def test_who_asks_others_has_a_way_out_and_nobody_else() -> None:
+    models = {name for name in OURS if "OPENAI_API_KEY" in SERVICES[name]["environment"]}
+    files = {"chunk", "bulk"}  # attachments by their addresses, in both lanes
+    assert {name for name in OURS if "outside" in SERVICES[name]["networks"]} == models | files
+
+
 def test_workers_start_when_there_is_something_to_work_with() -> None:
     for name in (*WORKERS, "gateway"):
         assert SERVICES[name]["depends_on"] == {
