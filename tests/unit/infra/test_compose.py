@@ -221,6 +221,13 @@ def test_who_dies_of_a_message_is_counted_where_the_next_one_looks() -> None:
     assert f"{home[1]}/attempts" in made[0].split()
 
 
+def test_one_container_builds_the_image_and_those_after_it_use_it() -> None:
+    assert [name for name in OURS if "build" in SERVICES[name]] == ["topics"]
+    for name in OURS:
+        assert SERVICES[name]["pull_policy"] == ("build" if name == "topics" else "never")
+        assert name == "topics" or "topics" in SERVICES[name]["depends_on"]
+
+
 def test_the_unguarded_servers_are_reachable_from_inside_alone() -> None:
     assert COMPOSE["networks"]["inside"] == {"internal": True}
     for name in ("kafka", "elasticsearch"):
