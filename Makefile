@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 DATA ?= ../shared/data
 
-.PHONY: setup setup-bge setup-onnx setup-model setup-attachments setup-helm setup-wagtail setup-widget demo unit test faults mutants check fix docs docs-serve bench figures dist release-check lock wordpress-plugin widget pictures
+.PHONY: setup setup-bge setup-onnx setup-model setup-attachments setup-helm setup-wagtail setup-widget demo unit test containers faults mutants check fix docs docs-serve bench figures dist release-check lock wordpress-plugin widget pictures
 
 setup: .venv/.installed
 
@@ -57,6 +57,12 @@ unit: setup
 # Every ring whose needs are there; the others are named with the command that installs them.
 test: setup
 	$(BIN)/python -m pytest $(PYTEST)
+
+# The image is built and docker-compose.yml started: asked, stopped, upgraded, lost and restored. Needs Docker, 6 GB of
+# memory and some ten minutes; no part of `test`. OVERRIDE names a file that goes over docker-compose.yml, with other
+# images for the servers; tests/containers/stand_ins/compose.yml where no registry can be reached.
+containers: setup
+	OVERRIDE=$(OVERRIDE) $(BIN)/python -m pytest tests/containers -p no:cacheprovider $(PYTEST)
 
 # A storm of faults over real saves, and everything read back: MINUTES long, by a SEED (default: a new one, printed).
 # CLUSTER=1: over three brokers and two Elasticsearch nodes, which fail one after the other.
