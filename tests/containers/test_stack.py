@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
 import httpx
@@ -33,13 +31,11 @@ def assert_answers(stack: Stack) -> None:
     assert "library" in cited, answer
 
 
-@contextmanager
-def visitor(stack: Stack) -> Iterator[httpx.Client]:
+def visitor_token(stack: Stack) -> str:
     with stack.client() as site:
         origin = {"Origin": f"http://127.0.0.1:{stack.port}"}
-        token = site.post("/visitor-tokens", headers=origin).json()["token"]
-    with stack.client(token) as own:
-        yield own
+        token: str = site.post("/visitor-tokens", headers=origin).json()["token"]
+    return token
 
 
 def test_everybody_is_healthy_and_seen_by_prometheus(stack: Stack) -> None:
@@ -105,16 +101,19 @@ def found(site: httpx.Client, page: str) -> list[str]:
 
 def test_everything_is_lost_and_comes_back(stack: Stack) -> None:
     pages = stack.pages()
-    with visitor(stack) as own:
-        asked = answer_of(own)
-        path = f"/conversations/{asked['conversation_id']}"
-        conversation = own.get(path).json()
-        assert conversation["turns"]
-        stack.run(documented("deploy.md", "## Backup"))
-        stack.run("docker compose down --volumes")
-        assert stack.run(f"docker volume ls --quiet --filter label=com.docker.compose.project={stack.name}") == ""
-        stack.run(documented("backup.md", "With `docker compose`:"))
-        eventually(lambda: stack.pages() == pages, timeout=600, every=2)
-        assert own.get(path).json() == conversation
+    assert pages
+    token = visitor_token(stack)
+    with stack.client(token) as visitor:
+        path = f"/conversations/{answer_of(visitor)['conversation_id']}"
+        conversation = visitor.get(path).json()
+    assert conversation["turns"]
+    stack.run(documented("deploy.md", "## Backup"))
+    stack.run("docker compose down --volumes")
+    volumes = f"docker volume ls --quiet --filter label=com.docker.compose.project={stack.name}"
+    assert stack.run(volumes) == ""
+    stack.run(documented("backup.md", "With `docker compose`:"))
+    eventually(lambda: stack.pages() == pages, timeout=600, every=2)
+    with stack.client(token) as visitor:
+        eventually(lambda: visitor.get(path).json() == conversation)
     stack.run("docker compose exec gateway pagewire audit demo")  # exit code 0: clean
     assert_answers(stack)
