@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 DATA ?= ../shared/data
 
-.PHONY: setup setup-bge setup-onnx setup-model setup-attachments setup-helm setup-wagtail setup-widget demo unit test faults mutants check fix docs docs-serve bench figures dist release-check lock wordpress-plugin widget pictures
+.PHONY: setup setup-bge setup-onnx setup-model setup-attachments setup-helm setup-wagtail setup-widget demo unit test containers faults mutants check fix docs docs-serve bench figures dist sbom release-check lock wordpress-plugin widget pictures
 
 setup: .venv/.installed
 
@@ -58,6 +58,12 @@ unit: setup
 test: setup
 	$(BIN)/python -m pytest $(PYTEST)
 
+# The image is built and docker-compose.yml started: asked, stopped, upgraded, lost and restored. Needs Docker, 6 GB of
+# memory and some ten minutes; no part of `test`. OVERRIDE names a file that goes over docker-compose.yml, with other
+# images for the servers; tests/containers/stand_ins/compose.yml where no registry can be reached.
+containers: setup
+	OVERRIDE=$(OVERRIDE) $(BIN)/python -m pytest tests/containers -p no:cacheprovider $(PYTEST)
+
 # A storm of faults over real saves, and everything read back: MINUTES long, by a SEED (default: a new one, printed).
 # CLUSTER=1: over three brokers and two Elasticsearch nodes, which fail one after the other.
 MINUTES ?= 30
@@ -105,8 +111,15 @@ dist: setup
 	$(BIN)/python -m build --outdir dist .
 	$(BIN)/python -m build --wheel --outdir dist connectors/cms/wagtail/app
 
+# What is in the image, but for its base, as CycloneDX: every package of requirements-server.lock with its hashes.
+SBOM := dist/pagewire.cdx.json
+sbom: setup
+	mkdir -p dist
+	$(BIN)/uvx --from cyclonedx-bom==7.5.0 cyclonedx-py requirements --pyproject pyproject.toml --output-reproducible \
+		--validate --output-file $(SBOM) requirements-server.lock
+
 # Whether this commit can be tagged: clean tree, one version everywhere, what is in the wheel, and that it runs.
-release-check: dist wordpress-plugin
+release-check: dist wordpress-plugin sbom
 	$(BIN)/python -m tests.package.release dist
 	$(BIN)/uvx twine@7.0.0 check --strict dist/*.whl dist/*.tar.gz
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import os
 import shutil
+import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -21,6 +22,14 @@ WIDGET = Path(__file__).parents[1] / "widget"
 
 def _importable(*modules: str) -> bool:
     return all(importlib.util.find_spec(module) is not None for module in modules)
+
+
+def _docker() -> bool:
+    """Whether an engine answers, and Compose is there."""
+    if shutil.which("docker") is None:
+        return False
+    asked = (["docker", "info"], ["docker", "compose", "version"])
+    return all(subprocess.run(one, capture_output=True, timeout=60, check=False).returncode == 0 for one in asked)
 
 
 # Marker -> whether its needs are there, and the command that installs them.
@@ -52,6 +61,7 @@ RINGS: dict[str, tuple[Callable[[], bool], str]] = {
         lambda: Path(sys.executable).with_name("helm").exists() and _importable("kubernetes_validate"),
         "make setup-helm",
     ),
+    "containers": (_docker, "https://docs.docker.com/engine/install/"),
     "wordpress": (
         wordpress_installed,
         "apt-get install --no-install-recommends "

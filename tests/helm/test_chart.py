@@ -270,8 +270,8 @@ def test_memory_is_that_of_compose(least: list[Manifest]) -> None:
         assert "cpu" not in own["limits"]  # a throttled worker misses its heartbeats
         assert own["requests"]["cpu"]
         (temporary,) = [one["emptyDir"] for one in template["spec"]["volumes"] if one["name"] == "tmp"]
-        assert temporary == {"medium": "Memory", "sizeLimit": "64Mi"}
-        assert SERVICES[name]["tmpfs"] == ["/tmp:size=64m"]
+        assert temporary == {"medium": "Memory", "sizeLimit": "128Mi"}
+        assert SERVICES[name]["tmpfs"] == ["/tmp:size=128m"]
 
 
 @pytest.mark.parametrize("values", [LEAST, ALL], ids=["least", "all"])
@@ -296,7 +296,7 @@ def test_pods_have_no_more_rights_than_they_need(values: Mapping[str, Any]) -> N
 def test_the_networks_of_compose_are_policies(everything: list[Manifest]) -> None:
     outside = {name for name, template in pods(everything) if "pagewire-outside" in template["metadata"]["labels"]}
     compose = {name for name in OURS if "outside" in SERVICES[name]["networks"]}
-    assert outside == compose | {"rebuild", "chunk"}  # chunk: attachments by URL
+    assert outside == compose | {"rebuild"}
     policies = of_kind(everything, "NetworkPolicy")
     assert set(policies) == {"", "gateway", "outside"}
     everybody = policies[""]["spec"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import lzma
 import re
 import tomllib
 from pathlib import Path
@@ -11,6 +12,7 @@ from typing import Any
 import pytest
 import yaml
 from prometheus_client import Counter, Gauge, Histogram
+from py3langid import langid
 
 from adapters.telemetry import LAST_SPANS
 from gateway.edge import gauges
@@ -28,6 +30,7 @@ from wiring.stages import GROUPS
 INGEST = GROUPS["ingest"]
 
 ROOT = Path(__file__).parents[3]
+MIB = 2**20
 STAGES = GROUPS["all"]
 SECRETS = ("PAGEWIRE_ADMIN_KEY", "ELASTIC_PASSWORD", "GRAFANA_ADMIN_PASSWORD")
 WORKERS = (*STAGES, "bulk")
@@ -67,7 +70,7 @@ def settings_of(service: str, **env: str) -> Settings:
     declared = SERVICES[service]["environment"]
     environment = {k: interpolated(v, given) for k, v in declared.items() if v is not None}
     environment |= {k: given[k] for k in _handed_on(declared) if k in given}
-    environment["PAGEWIRE_CONFIG"] = str(ROOT / interpolated(COMPOSE["configs"]["pagewire"]["file"], given))
+    environment["PAGEWIRE_CONFIG"] = str(ROOT / interpolated(SERVICES[service]["volumes"][0]["source"], given))
     return load(environment)
 
 
@@ -115,6 +118,16 @@ def test_secrets_that_the_sites_name_reach_every_container(service: str) -> None
     [file] = SERVICES[service]["env_file"]
     assert file == {"path": "${PAGEWIRE_SITES_ENV:-./sites.env}", "required": False}
     assert interpolated(file["path"], {"PAGEWIRE_SITES_ENV": "/run/secrets/sites"}) == "/run/secrets/sites"
+
+
+def test_another_file_of_sites_makes_new_containers() -> None:
+    assert "configs" not in COMPOSE  # compose does not look at their paths
+    for service in OURS:
+        sites = SERVICES[service]["volumes"][0]
+        assert (sites["type"], sites["read_only"]) == ("bind", True)
+        assert sites["target"] == SERVICES[service]["environment"]["PAGEWIRE_CONFIG"]
+        assert interpolated(sites["source"], {"PAGEWIRE_YAML": "./town.yaml"}) == "./town.yaml"
+        assert not sites["bind"]["create_host_path"]  # a folder, where the name has a typo
 
 
 def test_no_secret_has_a_default() -> None:
@@ -196,12 +209,47 @@ def test_containers_have_no_more_rights_than_they_need(name: str) -> None:
         assert interpolated(port, {}).startswith("127.0.0.1:")
 
 
+def test_the_model_of_languages_can_unpack_itself() -> None:
+    file = Path(langid.__file__).parent / langid.MODEL_FILE
+    with lzma.open(file) as model:  # py3langid writes it into a temporary file, whole
+        unpacked = sum(map(len, iter(lambda: model.read(MIB), b"")))
+    for name in OURS:
+        (folder,) = SERVICES[name]["tmpfs"]
+        size = re.fullmatch(r"/tmp:size=(\d+)m", folder)
+        assert size is not None
+        assert int(size[1]) * MIB > 1.5 * unpacked
+
+
+def test_who_dies_of_a_message_is_counted_where_the_next_one_looks() -> None:
+    home = re.search(r"PAGEWIRE_HOME=(\S+)", DOCKERFILE)
+    assert home is not None
+    made = re.search(r"install --directory --owner=10001 .*", DOCKERFILE)
+    assert made is not None
+    for stage in WORKERS:
+        assert f"attempts:{home[1]}/attempts" in SERVICES[stage]["volumes"]
+    assert "attempts" in COMPOSE["volumes"]
+    assert f"{home[1]}/attempts" in made[0].split()
+
+
+def test_one_container_builds_the_image_and_those_after_it_use_it() -> None:
+    assert [name for name in OURS if "build" in SERVICES[name]] == ["topics"]
+    for name in OURS:
+        assert SERVICES[name]["pull_policy"] == ("build" if name == "topics" else "never")
+        assert name == "topics" or "topics" in SERVICES[name]["depends_on"]
+
+
 def test_the_unguarded_servers_are_reachable_from_inside_alone() -> None:
     assert COMPOSE["networks"]["inside"] == {"internal": True}
     for name in ("kafka", "elasticsearch"):
         assert SERVICES[name]["networks"] == ["inside"]
         assert "ports" not in SERVICES[name]
     assert SERVICES["elasticsearch"]["environment"]["xpack.security.enabled"] == "true"
+
+
+def test_who_asks_others_has_a_way_out_and_nobody_else() -> None:
+    models = {name for name in OURS if "OPENAI_API_KEY" in SERVICES[name]["environment"]}
+    files = {"chunk", "bulk"}  # attachments by their addresses, in both lanes
+    assert {name for name in OURS if "outside" in SERVICES[name]["networks"]} == models | files
 
 
 def test_workers_start_when_there_is_something_to_work_with() -> None:

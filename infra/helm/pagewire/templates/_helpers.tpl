@@ -207,7 +207,7 @@ containers:
 volumes:
   # In memory: what is too much for it is refused; on a disk the pod would be evicted for it.
   - name: tmp
-    emptyDir: {medium: Memory, sizeLimit: 64Mi}
+    emptyDir: {medium: Memory, sizeLimit: 128Mi}
   # Outlives a container's end: a message that kills its process is counted here.
   - name: home
     emptyDir: {}

@@ -1,0 +1,119 @@
+"""The production shape at work: asked, stopped, upgraded, lost and restored, by the commands of docs/howto."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import httpx
+import pytest
+
+from tests.acceptance.system import eventually
+from tests.containers.stack import Stack, documented
+from tests.unit.infra.test_compose import OURS, THEIRS, WORKERS
+
+pytestmark = [pytest.mark.containers, pytest.mark.timeout(3600)]
+
+QUESTION = "What does a library card cost?"
+KILLED = {137}  # by SIGKILL: it did not stop in time, or had no memory
+
+
+def answer_of(site: httpx.Client) -> dict[str, Any]:
+    reply = site.post("/chat", json={"question": QUESTION, "lang": "en"})
+    assert reply.status_code == 200, reply.text
+    body: dict[str, Any] = reply.json()
+    return body
+
+
+def assert_answers(stack: Stack) -> None:
+    with stack.client() as site:
+        answer = answer_of(site)
+    cited = {source["page_id"] for source in answer["sources"] if source["cited"]}
+    assert "library" in cited, answer
+
+
+def visitor_token(stack: Stack) -> str:
+    with stack.client() as site:
+        origin = {"Origin": f"http://127.0.0.1:{stack.port}"}
+        token: str = site.post("/visitor-tokens", headers=origin).json()["token"]
+    return token
+
+
+def test_everybody_is_healthy_and_seen_by_prometheus(stack: Stack) -> None:
+    containers = stack.containers()
+    assert set(containers) == {*OURS, *THEIRS}
+    assert containers.pop("topics")["State"]["ExitCode"] == 0
+    assert {one["State"]["Health"]["Status"] for one in containers.values()} == {"healthy"}
+    assert {name: one["RestartCount"] for name, one in containers.items() if one["RestartCount"]} == {}
+    ready = httpx.get(f"http://127.0.0.1:{stack.port}/readyz", trust_env=False)
+    assert (ready.status_code, ready.json()) == (200, {"ready": True, "problems": {}})
+
+    def unseen() -> set[str]:
+        url = f"http://127.0.0.1:{stack.prometheus}/api/v1/targets"
+        targets = httpx.get(url, trust_env=False).json()["data"]["activeTargets"]
+        return {*WORKERS, "gateway"} - {one["labels"]["container"] for one in targets if one["health"] == "up"}
+
+    eventually(lambda: not unseen(), timeout=180, every=2)
+
+
+@pytest.mark.parametrize("name", OURS)
+def test_ours_are_sealed_as_they_run(stack: Stack, name: str) -> None:
+    container = stack.containers()[name]
+    assert container["Config"]["User"] == "10001:10001"
+    assert container["HostConfig"]["ReadonlyRootfs"]
+    assert container["HostConfig"]["CapDrop"] == ["ALL"]
+    assert "Read-only file system" not in stack.run(f"docker compose logs --no-log-prefix {name} 2>&1")
+
+
+def test_a_question_is_answered_from_the_sample_site(stack: Stack) -> None:
+    assert_answers(stack)
+
+
+def test_what_is_stopped_stops_in_order_and_goes_on(stack: Stack) -> None:
+    pages = stack.pages()
+    stack.run("docker compose stop")
+    codes = {name: one["State"]["ExitCode"] for name, one in stack.containers().items()}
+    assert {name: code for name, code in codes.items() if name in OURS and code != 0} == {}
+    assert not KILLED & {codes["kafka"], codes["elasticsearch"]}
+    stack.up()
+    assert stack.pages() == pages
+    assert_answers(stack)
+
+
+def test_an_upgrade_replaces_ours_alone_and_loses_nothing(stack: Stack) -> None:
+    before = stack.containers()
+    with stack.client() as site:
+        page = {"id": "ferry", "lang": "en", "url": "/ferry", "content": "<p>A ferry ticket costs 4 euros.</p>"}
+        assert site.put("/pages/ferry", json=page).status_code in (200, 202)
+        stack.set(PAGEWIRE_VERSION=f"{stack.name}.2")
+        stack.up()
+        after = stack.containers()
+        assert {one["Config"]["Image"] for name, one in after.items() if name in OURS} == {stack.image}
+        assert {name for name in after if after[name]["Id"] == before[name]["Id"]} == THEIRS
+        eventually(lambda: found(site, "ferry") == ["ferry"], timeout=180, every=1)
+        site.delete("/pages/ferry", params={"lang": "en", "wait": "searchable", "timeout": 60})
+    assert_answers(stack)
+
+
+def found(site: httpx.Client, page: str) -> list[str]:
+    hits = site.get("/search", params={"q": "ferry ticket", "mode": "keyword"}).json()["hits"]
+    return [hit["page_id"] for hit in hits if hit["page_id"] == page]
+
+
+def test_everything_is_lost_and_comes_back(stack: Stack) -> None:
+    pages = stack.pages()
+    assert pages
+    token = visitor_token(stack)
+    with stack.client(token) as visitor:
+        path = f"/conversations/{answer_of(visitor)['conversation_id']}"
+        conversation = visitor.get(path).json()
+    assert conversation["turns"]
+    stack.run(documented("deploy.md", "## Backup"))
+    stack.run("docker compose down --volumes")
+    volumes = f"docker volume ls --quiet --filter label=com.docker.compose.project={stack.name}"
+    assert stack.run(volumes) == ""
+    stack.run(documented("backup.md", "With `docker compose`:"))
+    eventually(lambda: stack.pages() == pages, timeout=600, every=2)
+    with stack.client(token) as visitor:
+        eventually(lambda: visitor.get(path).json() == conversation)
+    stack.run("docker compose exec gateway pagewire audit demo")  # exit code 0: clean
+    assert_answers(stack)
