@@ -104,6 +104,22 @@ async def test_a_hit_is_widened_by_its_neighbours() -> None:
     assert list(retrieved.timings_ms) == ["rephrase", "search", "evidence", "gate", "widen"]
 
 
+@pytest.mark.parametrize(("guessed", "lang"), [(True, "en"), (False, "de")])
+async def test_our_words_follow_what_is_found_where_the_language_was_guessed(guessed: bool, lang: str) -> None:
+    index = FakeIndex([hit(1, "Open daily. ", cosine=0.8)])
+    request = question().model_copy(update={"lang": "de", "guessed": guessed})
+    rephrased = asked().model_copy(update={"request": request})
+    retrieved = await retrieve(rephrased, searcher(index), index, SETTINGS)
+    assert retrieved.request.lang == lang
+
+
+async def test_a_guess_stays_where_nothing_is_found() -> None:
+    request = question().model_copy(update={"lang": "de", "guessed": True})
+    index = FakeIndex()
+    retrieved = await retrieve(asked().model_copy(update={"request": request}), searcher(index), index, SETTINGS)
+    assert retrieved.request.lang == "de"
+
+
 async def test_what_was_searched_by_is_handed_on_for_the_log_alone() -> None:
     index = FakeIndex([hit(1, "Open daily. ", cosine=0.8)], [], [])
     rephrased = asked()
