@@ -57,9 +57,11 @@ def tells_language(question: str, languages: Sequence[str]) -> bool:
 
 
 def _heard(question: str) -> frozenset[str]:
-    """Several where its words are those of several, none where they say too little."""
-    told = identified(question) if not (heard := spoken(question)) else None
-    return frozenset((told,)) if told else heard
+    """Several where its words are those of several and its letters do not decide, none where they say too little."""
+    heard = spoken(question)
+    told = identified(question) if len(heard) != 1 else None
+    # One that has no list of stop words is never heard by them.
+    return frozenset((told,)) if told and (not heard or told in heard or told not in stopwords()) else heard
 
 
 def identified(text: str) -> str | None:
