@@ -72,6 +72,7 @@ class StoredTurn(AskedTurn):
     deadline: AwareDatetime = Field(description="After this nobody works on the answer any more.")
     position: str = Field(description="A place in `answer.events` before the answer.")
     groups: tuple[str, ...] = Field(default=(), description="Access groups whose pages the answer could tell of.")
+    guessed: bool = Field(default=False, description="Nobody had named its language, and no words tell it.")
     removed: bool = Field(default=False, description="Taken back: shown no more.")
     replaces: RequestId | None = Field(
         default=None, description="The turn that this one asks again; shown where nothing comes of this one."

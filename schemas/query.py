@@ -77,6 +77,10 @@ class Question(Message):
     conversation_id: RequestId
     site: SiteId
     lang: Lang = Field(description="Language to answer in.")
+    guessed: bool = Field(
+        default=False,
+        description="Nobody has named the language, and no words tell it: what is found may tell another one.",
+    )
     question: Annotated[str, StringConstraints(min_length=1, max_length=MAX_QUESTION)]
     history: tuple[Turn, ...] = ()
     replaced: str = Field(default="", description="The answer that was not wanted, when the question is asked again.")

@@ -45,10 +45,23 @@ def language_of(question: str, languages: Sequence[str]) -> str:
     Args:
         languages: the site's, the first of which it is where nothing speaks for another.
     """
-    told = identified(question) if not (heard := spoken(question)) else None
-    heard = frozenset((told,)) if told else heard
+    heard = _heard(question)
     ours = (lang for lang in languages if lang.partition("-")[0] in heard)
     return next(ours, min(heard) if len(heard) == 1 else languages[0])
+
+
+def tells_language(question: str, languages: Sequence[str]) -> bool:
+    """Whether the question's own words say which of a site's languages it is in, or that it is in none of them."""
+    heard = _heard(question)
+    return len(heard) == 1 or sum(lang.partition("-")[0] in heard for lang in languages) == 1
+
+
+def _heard(question: str) -> frozenset[str]:
+    """Several where its words are those of several and its letters do not decide, none where they say too little."""
+    heard = spoken(question)
+    told = identified(question) if len(heard) != 1 else None
+    # One that has no list of stop words is never heard by them.
+    return frozenset((told,)) if told and (not heard or told in heard or told not in stopwords()) else heard
 
 
 def identified(text: str) -> str | None:

@@ -28,7 +28,7 @@ from schemas.answer import Answered, Failed, QuestionRephrased, SourcesFound
 from schemas.base import Lang
 from schemas.http import ChatRequest, ChatResponse
 from schemas.query import Question, RequestId
-from text.language import language_of
+from text.language import language_of, tells_language
 
 BODY_LIMIT = 2 * 1024 * 1024  # bytes: room for 100,000 escaped emoji, which deserve a better answer than 413
 FIRST_EVENT_WAIT = 1.0  # seconds in which a failure can still become a status code
@@ -67,12 +67,13 @@ async def chat(site: str, caller: MayChat, edge: TheEdge, request: Request) -> R
 
 def new_question(edge: Edge, caller: Caller, site: str, text: str, lang: Lang | None = None) -> Question:
     """A question as it goes into the log, in a conversation of its own. It finds what its caller may read."""
-    now = edge.ports.now()
+    now, languages = edge.ports.now(), edge.settings.site(site).languages
     return Question(
         request_id=edge.ports.answers.new_id(),
         conversation_id=secrets.token_urlsafe(ID_BYTES),
         site=site,
-        lang=lang or language_of(text, edge.settings.site(site).languages),
+        lang=lang or language_of(text, languages),
+        guessed=lang is None and not tells_language(text, languages),
         question=text,
         groups=caller.groups,
         asked_at=now,

@@ -105,7 +105,7 @@ async def regenerate(
     with edge.admit(site, request, caller):
         last = await edge.conversations.last(owner_of(caller, site), conversation_id)
         question = new_question(edge, caller, site, last.question, last.lang)
-        unwanted = {"replaced": (last.answer or "")[:MAX_HISTORY]}
+        unwanted = {"replaced": (last.answer or "")[:MAX_HISTORY], "guessed": last.guessed}
         question = question.model_copy(update={"conversation_id": conversation_id} | unwanted)
         question = await continue_conversation(edge, caller, question, replaces=last.request_id)
         return await ask(edge, request, caller, question)

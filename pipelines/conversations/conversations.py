@@ -30,6 +30,7 @@ from pipelines.conversations.turns import (
     changed_turn,
     completed,
     continued,
+    heard_after,
     history,
     is_open,
     last_turn,
@@ -51,7 +52,6 @@ from schemas.conversation import (
     StoredTurn,
 )
 from schemas.query import Question
-from text.language import language_of
 
 log = structlog.get_logger(__name__)
 
@@ -186,7 +186,7 @@ class Conversations:
             if (last := last_turn(kept.conversation)) and last.state == "pending" and now < last.deadline:
                 raise AnswerUnderWay(last.request_id)
             if languages and last is not None:
-                question = question.model_copy(update={"lang": language_of(question.question, (last.lang, *languages))})
+                question = heard_after(last, question, languages)
             conversation = continued(kept.conversation, question, position, replaces=replaces)
             try:
                 await self._store.put(replace(kept, conversation=conversation))

@@ -18,6 +18,7 @@ from schemas.conversation import (
 )
 from schemas.keys import page_key
 from schemas.query import MAX_HISTORY, MAX_QUESTION, Question, Turn
+from text.language import language_of, tells_language
 from text.sentences import cut
 
 KEPT_TURNS = 100  # of a conversation; the oldest fall off
@@ -108,12 +109,24 @@ def asked_turn(question: Question, position: str) -> StoredTurn:
         request_id=question.request_id,
         question=question.question,
         lang=question.lang,
+        guessed=question.guessed,
         asked_at=question.asked_at,
         deadline=question.deadline,
         position=position,
         groups=question.groups,
         state="pending",
     )
+
+
+def heard_after(last: StoredTurn, question: Question, languages: Sequence[str]) -> Question:
+    """A further question whose language nobody has named: what its words do not tell is as it was before.
+
+    Args:
+        languages: the site's.
+    """
+    told = tells_language(question.question, languages)
+    lang = language_of(question.question, (last.lang, *languages))
+    return question.model_copy(update={"lang": lang, "guessed": not told and last.guessed})
 
 
 def is_open(turn: StoredTurn) -> bool:
@@ -200,7 +213,7 @@ def readable(turn: StoredTurn, groups: Iterable[str]) -> StoredTurn:
     if may_read(turn, groups):
         return turn
     asked = turn.model_dump(include={"request_id", "question", "lang", "asked_at", "state", "feedback", "removed"})
-    kept = turn.model_dump(include={"deadline", "position", "groups", "replaces"})
+    kept = turn.model_dump(include={"deadline", "position", "groups", "guessed", "replaces"})
     return StoredTurn(**asked, **kept, withheld=True)
 
 

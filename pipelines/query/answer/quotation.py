@@ -4,7 +4,7 @@
                          └ sure of the page ─▶ what fits best on it, as far as there is room: "This page is about it:"
 
 Of a table the rows that fit, below its header; a row of … stands for those that are left out. The decisive words come
-first, and seldom more than one page is quoted: who wants more follows the citation.
+first, and one page is quoted, unless a question asks for two things: who wants more follows the citation.
 """
 
 from __future__ import annotations

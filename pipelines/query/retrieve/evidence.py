@@ -46,6 +46,8 @@ APART = 1.0  # standard deviations of the fused score that a chunk's distance fr
 FAR = 2  # chunks from a hit
 LEAST = -1e9  # of a chunk without units
 SAME = 3.0  # of the score: what a part of a question gains on the page that the part before it was found on
+AS_WELL = 2.0  # of the score: a unit that is less far behind the best fits as well
+SCATTERED = 3  # pages with units that fit as well as the best: nobody can tell which of them is meant
 TOPIC = 0.5  # what a word counts that was said of the topic alone, before the part of a question that is measured
 
 # Of the sum by which units are ordered: fitted on the tuned part of the everyday questions, five times over.
@@ -151,6 +153,12 @@ class Findings:
         """For the gate."""
         near = heapq.nlargest(TOP, self.units, key=lambda each: each.near)
         return [Spoken(f"{each.hit.title} {each.unit.text}", each.hit.lang, each.near) for each in near]
+
+    @property
+    def scattered(self) -> bool:
+        """Whether what fits best stands on many pages at once; translations are one page."""
+        well = (each for each in self.units if each.score >= self.units[0].score - AS_WELL)
+        return len({each.hit.page_id for each in well}) >= SCATTERED
 
     def preferring(self, page_key: str) -> Findings:
         """The same, with what is on a page before what fits as well elsewhere."""
@@ -327,7 +335,9 @@ def sureness(found: Findings, profile: SurenessProfile | None) -> Sure | None:
         return Sure(of="unit", signals=signals)
     unit, page = profile.unit.score(signals), profile.page.score(signals)
     of: SureOf = "nothing"
-    if unit >= profile.least_unit:
+    if found.scattered:
+        of = "nothing"
+    elif unit >= profile.least_unit:
         of = "unit"
     elif page >= profile.least_page:
         of = "page"

@@ -22,7 +22,8 @@ from pipelines.query.retrieve.tables import whole_tables
 from pipelines.query.retrieve.widen import passages, wanted
 from pipelines.query.settings import QuerySettings
 from pipelines.query.translate import widened
-from schemas.query import Gate, Grade, QuestionVector, Rephrased, Retrieved, Source, Sure, Table
+from schemas.query import Evidence as UnitEvidence
+from schemas.query import Gate, Grade, Question, QuestionVector, Rephrased, Retrieved, Source, Sure, Table
 
 NOTHING_FOUND: Grade = 5
 FINE: Grade = 0
@@ -120,14 +121,15 @@ async def retrieve(
         all_findings = [findings, *(part.findings for part in weighed.parts)]
         tables = await whole_tables(all_findings, weighed.near, sources, chunks)
     laps.lap("widen")
+    told = findings.cited(sources)
     return Retrieved(
-        request=asked.request,
+        request=_spoken_to(asked.request, sources, told),
         question=look.asked.question,
         mode=look.asked.mode,
         grade=grade,
         sources=sources,
         gate=gate,
-        evidence=findings.cited(sources),
+        evidence=told,
         sure=sure,
         parts=tuple(part.cited(sources) for part in weighed.parts),
         tables=tables,
@@ -163,6 +165,12 @@ async def _look(asked: Rephrased, searcher: Searcher, chunks: Chunks, settings: 
         return _Look(asked, alone, found)
     asked = asked.model_copy(update={"question": followed.question, "mode": "semantic"})
     return _Look(asked, named(followed.question), followed.found, followed)
+
+
+def _spoken_to(request: Question, sources: Sequence[Source], told: Sequence[UnitEvidence]) -> Question:
+    """Where nobody can tell the question's language, our own words are in that of what would be quoted."""
+    best = {source.n: source.lang for source in sources}.get(told[0].n if told else 1)
+    return request.model_copy(update={"lang": best}) if request.guessed and best else request
 
 
 def _vector(look: _Look) -> QuestionVector | None:

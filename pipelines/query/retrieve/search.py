@@ -30,7 +30,7 @@ from pipelines.query.settings import QuerySettings
 from schemas.http import SearchHit, SearchKind
 from schemas.ingest import Vector32
 from schemas.keys import parse_page_key
-from text.language import identified, spoken
+from text.language import identified, language_of, spoken
 
 # Both lists are this deep before they are fused: a hit that is 20th in one may be the best of both together.
 DEPTH = 30
@@ -60,11 +60,24 @@ class Retrieval:
         return self.model.profile.common if self.model else b""
 
 
-def in_language(candidates: Sequence[Candidate], lang: str, *, by_words: bool = False) -> list[Candidate]:
+def preferred(lang: str, languages: Sequence[str]) -> str:
+    """The site's language for a visitor's: that one or one like it, else the site's first.
+
+    Translations of one page would be each other's rivals otherwise, and nothing would be sure.
+    """
+    like = (own for own in languages if own.partition("-")[0] == lang.partition("-")[0])
+    return lang if lang in languages else next(like, languages[0])
+
+
+def in_language(
+    candidates: Sequence[Candidate], lang: str, *, by_words: bool = False, inherits: bool = False
+) -> list[Candidate]:
     """Best first: without translations of pages that were found in this language, and what is in others behind.
 
     Args:
         by_words: whether a page counts as found by its words alone: those of "pool" may stand in its translation only.
+        inherits: whether a page takes the place of the translation that it stands for: a question in that one's
+            language is less like this one.
     """
     addresses = [parse_page_key(each.page_key) for each in candidates]
     own = {
@@ -72,11 +85,18 @@ def in_language(candidates: Sequence[Candidate], lang: str, *, by_words: bool = 
         for address, each in zip(addresses, candidates, strict=True)
         if address.lang == lang and not (by_words and each.bm25 is None)
     }
-    kept = [
-        (each if address.lang == lang else replace(each, score=_behind(each.score)))
-        for each, address in zip(candidates, addresses, strict=True)
-        if address.lang == lang or address.page_id not in own
-    ]
+    best: dict[str, float] = {}  # of a page, in any language
+    best_own: dict[str, float] = {}
+    for address, each in zip(addresses, candidates, strict=True):
+        for there in (best, best_own) if address.lang == lang else (best,):
+            there[address.page_id] = max(there.get(address.page_id, -math.inf), standing(each.score))
+    kept = []
+    for address, each in zip(addresses, candidates, strict=True):
+        if address.lang == lang:
+            raised = best[address.page_id] - best_own[address.page_id] if inherits and address.page_id in own else 0.0
+            kept.append(replace(each, score=_moved(each.score, raised)) if raised else each)
+        elif address.page_id not in own:
+            kept.append(replace(each, score=_moved(each.score, -FOREIGN)))
     return sorted(kept, key=lambda each: (-each.score, each.place))
 
 
@@ -96,8 +116,9 @@ def language_by_words(text: str, lang: str, found: Iterable[Candidate]) -> str:
     return lang if spoken(text) or identified(text) else other
 
 
-def _behind(score: float) -> float:
-    return 1 / (1 + math.exp(FOREIGN - standing(score)))
+def _moved(score: float, by: float) -> float:
+    """A fused score, moved by so many standard deviations."""
+    return 1 / (1 + math.exp(-by - standing(score)))
 
 
 def of_one_revision(hits: Sequence[Hit]) -> list[Hit]:
@@ -172,7 +193,7 @@ class Searcher:
 
         Args:
             around: chunks on each side of a hit that may be read with it.
-            lang: the visitor's, which pages had better be in.
+            lang: the visitor's, which pages had better be in, if the site has any.
             by_words: whether hits by vector alone count for less than those that have the words.
 
         Raises:
@@ -196,14 +217,16 @@ class Searcher:
         by_words: bool,
     ) -> Retrieval:
         languages = self._settings.site(site).languages
-        prefers = lang if lang in languages and len(languages) > 1 else None
+        prefers = preferred(lang, languages) if lang and len(languages) > 1 else None
         depth = max(size, DEPTH) * (len(languages[:MOST_LANGUAGES]) if prefers else 1)
         model, vector, found = await self._candidates(site, text, kind, depth, groups)
         known = known_share(found.terms, found.total)
         best = fuse(found.dense, found.keyword, known, size=None if prefers else size)
         if prefers:
             prefers = language_by_words(text, prefers, found.keyword)
-            best = in_language(best, prefers, by_words=by_words and bool(found.keyword))[:size]
+            said_in = language_of(text, (prefers, *languages))
+            inherits = said_in != prefers and said_in in languages
+            best = in_language(best, prefers, by_words=by_words and bool(found.keyword), inherits=inherits)[:size]
         near = nearest(best, around, math.ceil(ROOM * self._settings.readable(site) / self._settings.chunker.size))
         places = [*(each.place for each in best), *near]
         read = {hit.place: hit for hit in (await self._index.chunks(best[0].index, places) if best else ())}

@@ -275,6 +275,20 @@ async def test_what_no_words_tell_is_in_the_language_of_the_conversation(text: s
     assert (asked.lang, turn.lang) == (lang, lang)
 
 
+@pytest.mark.parametrize(
+    ("before", "text", "guessed"), [(True, "Sauna?", True), (False, "Sauna?", False), (True, "Und am Sonntag?", False)]
+)
+async def test_a_guess_goes_on_until_words_tell_the_language(before: bool, text: str, guessed: bool) -> None:
+    bench = Bench()
+    first = bench.ask(1).model_copy(update={"lang": "de", "guessed": before})
+    await bench.conversations.begin(OWNER, first, HERE)
+    await bench.follow(first, answer("Täglich."), Done())
+    further = bench.ask(2).model_copy(update={"question": text})
+    asked = await bench.conversations.go_on(OWNER, further, HERE, languages=("de", "en"))
+    assert asked.guessed is guessed
+    assert (await bench.conversations.last(OWNER, ID)).guessed is guessed
+
+
 async def test_a_language_that_was_named_is_kept() -> None:
     bench = Bench()
     await bench.follow(await bench.begin(), answer("Daily."), Done())

@@ -87,6 +87,22 @@ async def test_a_stream_has_every_event_in_order_with_its_id(client: httpx.Async
     assert (question.deadline - question.asked_at).total_seconds() == 90
 
 
+@pytest.mark.parametrize(
+    ("asked", "guessed"),
+    [
+        ({"question": "trash day christmas"}, True),
+        ({"question": "trash day christmas", "lang": "de"}, False),
+        ({"question": "When is the trash collected?"}, False),
+    ],
+)
+async def test_a_language_that_nobody_tells_is_a_guess(
+    client: httpx.AsyncClient, fakes: FakePorts, asked: dict[str, str], guessed: bool
+) -> None:
+    assert (await client.post(CHAT, json=asked)).status_code == 200
+    [question] = fakes.answers.asked
+    assert question.guessed is guessed
+
+
 @pytest.mark.parametrize(("written", "lang"), [("EN", "en"), ("De", "de"), ("en_US", "en-US"), ("pt-BR", "pt-BR")])
 async def test_a_language_may_be_written_as_websites_write_it(
     client: httpx.AsyncClient, fakes: FakePorts, written: str, lang: str

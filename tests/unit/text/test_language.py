@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from text.language import identified, language_of, spoken
+from text.language import identified, language_of, spoken, tells_language
 
 
 @pytest.mark.parametrize(
@@ -37,12 +37,29 @@ def test_stop_words_tell_the_language(question: str, lang: str) -> None:
         ("Öffnungszeiten Hallenbad", ("en", "de-AT"), "de-AT"),
         ("Коли відкрита бібліотека?", ("de", "en"), "uk"),
         ("sauna", ("de", "en"), "de"),
+        ("Vamos un domingo de noviembre, ¿estará abierta la oficina de turismo?", ("de", "en"), "es"),
+        ("ya ben köpeği kaydettirmeyi unuttum, ceza yer miyim ne kadar", ("de", "en"), "tr"),
     ],
 )
 def test_a_question_without_a_language_is_heard_for_one(
     question: str, languages: tuple[str, ...], expected: str
 ) -> None:
     assert language_of(question, languages) == expected
+
+
+@pytest.mark.parametrize(
+    ("question", "languages", "told"),
+    [
+        ("What is the dog tax?", ("de", "en"), True),
+        ("What is the dog tax?", ("de-AT", "en-GB"), True),
+        ("Коли відкрита бібліотека?", ("de", "en"), True),
+        ("trash day christmas", ("de", "en"), False),
+        ("Hundesteuer in Kranichmünde", ("de", "en"), True),
+        ("sauna?", ("de", "en"), False),
+    ],
+)
+def test_words_tell_a_language_or_leave_it_to_a_guess(question: str, languages: tuple[str, ...], told: bool) -> None:
+    assert tells_language(question, languages) is told
 
 
 @pytest.mark.parametrize(

@@ -64,7 +64,8 @@ class Quote:
             elif not sure:
                 quotation = describing(evidence, _linked(closest, evidence[0].n, retrieved), retrieved.tables)
             else:
-                quotation = answering(evidence, lead_in, retrieved.tables)
+                there = _on_page(evidence[0].n, retrieved)
+                quotation = answering([each for each in evidence if each.n in there], lead_in, retrieved.tables)
             for event in quotation.events:
                 yield event
             yield step("quote", task.question, f"{len(quotation.citations)} units", began)

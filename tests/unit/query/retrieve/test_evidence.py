@@ -154,6 +154,18 @@ def test_how_sure_the_best_unit_is_is_told_by_its_signals(cosine: float, of: Sur
     assert sure.signals["cosine"] == pytest.approx(cosine)
 
 
+@pytest.mark.parametrize(
+    ("others", "of"),
+    [(("b", "c"), "nothing"), (("b",), "unit"), (("a", "b"), "unit"), (("b", "b"), "unit")],
+)
+def test_what_fits_as_well_on_many_pages_is_not_sure(others: tuple[str, str], of: SureOf) -> None:
+    best = hit("a", 0, 0.5, unit("Said.", 0.95))
+    beside = [hit(page, n, 0.5, unit(f"Said as well {n}.", 0.94), lang="de") for n, page in enumerate(others, 1)]
+    sure = sureness(found(best, *beside), PROFILE)
+    assert sure is not None
+    assert sure.of == of
+
+
 BACKGROUND = Background(units=4, cosine=0.2, score=5.0, spread=2.0, rival=7.0)
 
 

@@ -12,7 +12,7 @@ from adapters.embedders.fake import FakeEmbedder
 from pipelines.query.rephrase.follow_up import signs
 from pipelines.query.retrieve.ports import Candidates, Floors, Hit, HitUnit, QueryModelOutdated
 from pipelines.query.retrieve.retrieve import FINE, NOTHING_FOUND, retrieve
-from pipelines.query.retrieve.search import DEPTH, Searcher, in_language, language_by_words
+from pipelines.query.retrieve.search import DEPTH, Searcher, in_language, language_by_words, preferred
 from pipelines.query.retrieve.widen import passages
 from pipelines.runtime.errors import UnknownSite
 from schemas.page import FieldName
@@ -102,6 +102,22 @@ async def test_a_hit_is_widened_by_its_neighbours() -> None:
     assert (retrieved.grade, retrieved.mode, retrieved.question) == (FINE, "semantic", "Is the pool open?")
     assert retrieved.request == question()
     assert list(retrieved.timings_ms) == ["rephrase", "search", "evidence", "gate", "widen"]
+
+
+@pytest.mark.parametrize(("guessed", "lang"), [(True, "en"), (False, "de")])
+async def test_our_words_follow_what_is_found_where_the_language_was_guessed(guessed: bool, lang: str) -> None:
+    index = FakeIndex([hit(1, "Open daily. ", cosine=0.8)])
+    request = question().model_copy(update={"lang": "de", "guessed": guessed})
+    rephrased = asked().model_copy(update={"request": request})
+    retrieved = await retrieve(rephrased, searcher(index), index, SETTINGS)
+    assert retrieved.request.lang == lang
+
+
+async def test_a_guess_stays_where_nothing_is_found() -> None:
+    request = question().model_copy(update={"lang": "de", "guessed": True})
+    index = FakeIndex()
+    retrieved = await retrieve(asked().model_copy(update={"request": request}), searcher(index), index, SETTINGS)
+    assert retrieved.request.lang == "de"
 
 
 async def test_what_was_searched_by_is_handed_on_for_the_log_alone() -> None:
@@ -335,6 +351,37 @@ async def test_what_a_slower_writer_left_of_an_older_revision_is_not_found(stray
     hits = [hit(n, f"Part {n}.", cosine=0.8, revision=4 if n == stray else 5) for n in range(3)]
     chosen = await searcher(FakeIndex(hits)).hits("town", "pool", kind="vector", size=3)
     assert sorted(each.ord for each in chosen) == [n for n in range(3) if n != stray]
+
+
+@pytest.mark.parametrize(
+    ("lang", "own"), [("en", "en"), ("en-US", "en-GB"), ("de", "de-AT"), ("de-AT", "de-AT"), ("uk", "de-AT")]
+)
+def test_a_language_that_the_site_has_not_is_its_first(lang: str, own: str) -> None:
+    assert preferred(lang, ("de-AT", "en-GB", "en") if lang == "en" else ("de-AT", "en-GB")) == own
+
+
+async def test_translations_are_no_rivals_where_the_site_has_not_the_visitors_language() -> None:
+    settings = Settings(sites={"town": SiteSettings(languages=("en", "de"))})
+    german = replace(hit(0, "Offen.", cosine=0.81), page_key="town:de:pool", lang="de", url="/de/pool")
+    index = FakeIndex([german, hit(0, "Open.", cosine=0.8)])
+    request = question().model_copy(update={"lang": "uk"})
+    rephrased = asked().model_copy(update={"request": request})
+    retrieved = await retrieve(rephrased, Searcher(index, Models(), settings), index, settings)  # type: ignore[arg-type]
+    assert [(source.page_id, source.lang) for source in retrieved.sources] == [("pool", "en")]
+
+
+@pytest.mark.parametrize(("text", "first"), [("Is the pool open on Sundays?", "a"), ("Hat das Bad offen?", "b")])
+async def test_a_page_takes_the_place_of_a_translation_that_is_in_the_questions_language(text: str, first: str) -> None:
+    settings = Settings(sites={"town": SiteSettings(languages=("de", "en"))})
+    english = hit(0, "Open.", page="a", cosine=0.9)
+    german = [
+        replace(hit(0, "Offen.", page=page, cosine=cosine), page_key=f"town:de:{page}", lang="de")
+        for page, cosine in (("a", 0.78), ("b", 0.8))
+    ]
+    index = FakeIndex([english, *german])
+    chosen = await Searcher(index, Models(), settings).find("town", text, kind="hybrid", size=9, lang="de")  # type: ignore[arg-type]
+    assert (chosen.hits[0].page_id, chosen.hits[0].lang) == (first, "de")
+    assert len(chosen.hits) == 2
 
 
 async def test_what_the_visitor_reads_comes_first_on_a_site_of_several_languages() -> None:

@@ -43,6 +43,15 @@ async def test_a_sure_unit_is_quoted_and_nothing_is_embedded() -> None:
     assert embedder.asked == []
 
 
+async def test_what_fits_as_well_on_another_page_is_not_quoted() -> None:
+    more = source(3, "Children pay 2 euros.", title="Tickets [new]").model_copy(update={"url": TICKETS.url})
+    best, other = EVIDENCE
+    near = other.model_copy(update={"score": best.score})
+    same = Evidence(n=3, start=40, text="Children pay 2 euros.", kind="prose", block=40, score=best.score)
+    question = found("unit", (best, near, same)).model_copy(update={"sources": (POOL, TICKETS, more)})
+    assert (await said(question))[1] == [2, 3]
+
+
 async def test_of_a_sure_page_what_comes_closest_is_shown_and_said_to_be_no_more() -> None:
     text, cited, _ = await said(found("page"))
     assert text == "Closest: [Tickets \\[new\\]](</p2>)\n\n> A ticket costs 4 euros."
