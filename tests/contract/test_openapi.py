@@ -62,6 +62,7 @@ ROUTES = {
     ("get", "/v1/admin/sites/{site}/gaps"),
     ("get", "/v1/admin/sites/{site}/pages"),
     ("get", "/v1/admin/sites/{site}/texts"),
+    ("get", "/v1/admin/sites/{site}/trials"),
     ("post", "/v1/admin/sites/{site}/trials"),
     ("post", "/v1/admin/sites/{site}/cases"),
     ("get", "/v1/admin/keys"),
