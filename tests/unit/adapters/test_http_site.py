@@ -9,7 +9,8 @@ import httpx
 import pytest
 from pydantic import SecretStr
 
-from adapters.http_site import RETRY_FOR, HttpSite
+from adapters.http_gateway import RETRY_FOR
+from adapters.http_site import HttpSite
 from gateway.app import create_app
 from gateway.fakes import FakeAnswers, FakePages, FakePorts
 from pipelines.evaluate.dataset import Case
@@ -64,7 +65,7 @@ async def test_a_case_is_asked_after_what_was_asked_before_and_its_conversation_
     assert first.conversation_id == second.conversation_id
     assert second.history[0].answer == "It costs 18 euros."
     async with town(ports, tmp_path) as site:
-        gone = await site._client.get(f"/conversations/{second.conversation_id}")
+        gone = await site._gateway._client.get(f"/conversations/{second.conversation_id}")
     assert gone.status_code == 404
 
 
