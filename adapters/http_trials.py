@@ -109,6 +109,7 @@ class _Under:
             prompt += told.usage.prompt_tokens
             completion += told.usage.completion_tokens
             history.append(self._trials.turn(question, told, result.lang))
+        assert told is not None, "a case has a question"
         found = result.findings.found if result.findings else ()
         return Observed(
             case=case.id,

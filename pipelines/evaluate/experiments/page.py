@@ -111,8 +111,8 @@ def _tables(report: ExperimentReport) -> Iterator[str]:
     yield _table(columns, [_difference(each) for arm in report.arms for each in arm.differences])
     yield "## All arms"
     shown = report.shown
-    columns = ("arm", "asked", *shown, "ms, median", "ms, 95th", "tokens", "calls", "failed")
-    yield _table(columns, [_arm(arm, shown) for arm in report.arms])
+    figures = ("arm", "asked", *shown, "ms, median", "ms, 95th", "tokens", "calls", "failed")
+    yield _table(figures, [_arm(arm, shown) for arm in report.arms])
     yield (
         f"Only {_cell(' and '.join(report.measures))} decides; of other figures nothing is said. Tokens and calls of "
         "the model are means of a question. Times hang on what else the machine did."

@@ -77,7 +77,7 @@ async def picked(
 async def test_a_trial_puts_the_examples_of_the_answer_in_another_order() -> None:
     async def told(kind: ExampleKind, **trial: int) -> list[str]:
         request = question(DOGS).model_copy(update={"trial": Trial.model_validate(trial)})
-        examples = Examples(SITE_PROMPTS, Store(), Models(), 15)  # type: ignore[arg-type]
+        examples = Examples(SITE_PROMPTS, Store(), Models(), 15)
         return [example.title for example in await examples.pick(kind, request, "en")]
 
     usual = await told("answer", examples=3)
