@@ -20,7 +20,7 @@ from cli.evaluate import key_for
 from cli.output import NOT_SO, err, explained, out, print_json, rows, table
 from pipelines.evaluate.dataset import BadDataset, Dataset, load_dataset
 from pipelines.evaluate.experiments.grid import Arm, Grid, arms, load_grid
-from pipelines.evaluate.experiments.page import html, markdown
+from pipelines.evaluate.experiments.page import failures, html, markdown
 from pipelines.evaluate.experiments.report import ExperimentReport, report, told
 from pipelines.evaluate.experiments.sweep import Allowance, BudgetSpent, Planned, ask_arms, left, plan
 from pipelines.evaluate.run import AT_ONCE, askable
@@ -224,6 +224,9 @@ def _print(found: ExperimentReport) -> None:
         for arm in found.arms
     ]
     out.print(rows(table("arm", "cases#", *(f"{name}#" for name in shown), "ms#", ""), lines))
+    for arm in found.arms:
+        if arm.failed:
+            out.print(f"failed: {failures(arm)}, of {arm.name}", markup=False, soft_wrap=True)
     if found.missing:
         out.print(f"not asked yet: {'; '.join(found.missing)}", markup=False, soft_wrap=True)
     if found.needed:

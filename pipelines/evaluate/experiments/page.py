@@ -5,7 +5,7 @@ report ─▶ Markdown ─▶ (markdown-it) ─▶ HTML, with the charts below
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from html import escape
 
 from markdown_it import MarkdownIt
@@ -76,6 +76,8 @@ def _opening(report: ExperimentReport) -> Iterator[str]:
         f"{_cell(report.dataset)}, {report.cases:,} cases asked of {_cell(report.site)} at {_cell(report.url)} under "
         f"each of {arms} arms, the base among them. System {_cell(report.system)}."
     )
+    if failed := [f"{arm.name}: {failures(arm)}" for arm in report.arms if arm.failed]:
+        yield f"**Failed**, and counted as no answer: {_cell('; '.join(failed))}."
     if not report.finished:
         unfinished = [
             f"{arm.name} ({arm.asked:,} of {report.cases:,})" for arm in report.arms if arm.asked < report.cases
@@ -149,12 +151,13 @@ def _arm(arm: ArmReport, shown: Sequence[str]) -> tuple[str, ...]:
         f"{arm.latency_ms['p95']:,.0f}",
         f"{arm.tokens:,.0f}",
         f"{arm.calls:.1f}",
-        _failed(arm.failed),
+        failures(arm),
     )
 
 
-def _failed(failed: Mapping[str, int]) -> str:
-    return ", ".join(f"{count} {code}" for code, count in sorted(failed.items()))
+def failures(arm: ArmReport) -> str:
+    """How many questions failed, by their codes."""
+    return ", ".join(f"{count} {code}" for code, count in sorted(arm.failed.items()))
 
 
 def _table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> str:

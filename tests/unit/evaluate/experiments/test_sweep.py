@@ -199,6 +199,17 @@ async def test_the_report_says_what_is_shown_and_no_more(tmp_path: Path) -> None
     assert "<script" not in page
 
 
+async def test_what_failed_is_said_and_counts_as_no_answer(tmp_path: Path) -> None:
+    await asked(tmp_path, Town())
+    last = planned(tmp_path)[-1]
+    with Run.begin(last.path, last.head) as run:  # of the same case the last line counts
+        for case in CASES.cases[:3]:
+            run.add(Observed(case=case.id, at=AT, ms=1.0, failed="timeout"))
+    text, _, json = written(tmp_path)
+    assert "**Failed**, and counted as no answer: hits 5: 3 timeout." in text
+    assert json["arms"][-1]["figures"]["right"]["mean"] == 57 / 60
+
+
 async def test_names_are_no_markup(tmp_path: Path) -> None:
     nasty = Dataset("<b>|x|</b>", CASES.cases, "1")
     [base, *_] = wanted = plan(arms(grid(), tmp_path), nasty, "town", "http://x", "s1", AT, tmp_path)
