@@ -25,5 +25,5 @@ def test_bars_are_as_long_as_what_they_stand_for() -> None:
     root = ElementTree.fromstring(charts.bars({"a < b": 50.0, "c": 100.0, "d" * 50: 0.0}, "ms"))
     _, half, whole, none = [float(each.get("width") or 0) for each in root.iter(f"{SVG}rect")]
     assert (half * 2, none) == (whole, 0)
-    assert {"a < b", "50", "100", "0", "ms", f"{'d' * (charts.LONGEST - 1)}…"} == set(texts(root))
+    assert {"a < b", "c", "50", "100", "0", "ms", f"{'d' * (charts.LONGEST - 1)}…"} == set(texts(root))
     assert ElementTree.fromstring(charts.bars({"a": 0.0}, "ms")) is not None  # nothing to divide by
