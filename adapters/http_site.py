@@ -5,33 +5,18 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
-from http import HTTPStatus
-from itertools import count
 from time import perf_counter
-from typing import Any, TypeVar
 
 import httpx
-from pydantic import SecretStr, ValidationError
+from pydantic import SecretStr
 
+from adapters.http_gateway import HttpGateway, code_of, parsed
 from pipelines.evaluate.dataset import Case
 from pipelines.evaluate.measures import DEPTH, Observed, Passage
-from pipelines.runtime.errors import Permanent, Retryable, WrongUse
-from pipelines.runtime.retry import doubled
-from schemas.base import problems
 from schemas.http import ChatResponse, SearchResult
 from schemas.query import Source
-from schemas.trial import MAX_TURNS, TrialReport
 
-TIMEOUT = 120.0  # seconds for an answer; the system gives up earlier by itself (PAGEWIRE_QUESTION_TIMEOUT)
-RETRY_FOR = 60.0  # seconds that a system may be away, as while it is started again
-FIRST_PAUSE, LONGEST_PAUSE = 0.5, 10.0  # seconds between two tries
 HITS = 5 * DEPTH  # chunks, so that there are ten pages among them
-AGAIN = frozenset((HTTPStatus.CONFLICT, HTTPStatus.TOO_MANY_REQUESTS, HTTPStatus.SERVICE_UNAVAILABLE))
-# Answers of the system that say how a question ended. Everything else above 399 says that we ask wrongly.
-ENDED = frozenset((HTTPStatus.INTERNAL_SERVER_ERROR, HTTPStatus.BAD_GATEWAY, HTTPStatus.GATEWAY_TIMEOUT))
-
-
-Body = TypeVar("Body", ChatResponse, SearchResult, TrialReport)
 
 
 class HttpSite:
@@ -45,19 +30,13 @@ class HttpSite:
         transport: httpx.AsyncBaseTransport | None = None,
         pause: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
-        self._client = httpx.AsyncClient(
-            base_url=f"{url.rstrip('/')}/v1/sites/{site}",
-            headers={"Authorization": f"Bearer {key.get_secret_value()}"},
-            timeout=TIMEOUT,
-            transport=transport,
-        )
-        self._pause = pause
+        self._gateway = HttpGateway(f"{url.rstrip('/')}/v1/sites/{site}", key, transport, pause)
 
     async def __aenter__(self) -> HttpSite:
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        await self._client.aclose()
+        await self._gateway.__aexit__()
 
     async def ask(self, case: Case) -> Observed:
         """In a conversation of its own, which is deleted afterwards.
@@ -69,136 +48,44 @@ class HttpSite:
         try:
             for question in (*case.history, case.question):
                 began = perf_counter()
-                response = await self._send("POST", "/chat", json={"question": question, **conversation})
+                response = await self._gateway.send("POST", "/chat", json={"question": question, **conversation})
                 ms = (perf_counter() - began) * 1000
                 if response.is_error:
-                    return Observed(case=case.id, at=datetime.now(UTC), ms=ms, failed=_code(response))
-                told = _parsed(ChatResponse, response)
+                    return Observed(case=case.id, at=datetime.now(UTC), ms=ms, failed=code_of(response))
+                told = parsed(ChatResponse, response)
                 conversation = {"conversation_id": told.conversation_id}
             found = await self._found(told) if case.pages else ()
         finally:
             if conversation:
                 await self._forget(conversation["conversation_id"])
-        return _observed(case, told, found, ms)
+        return Observed(
+            case=case.id,
+            at=datetime.now(UTC),
+            answer=told.answer,
+            grade=told.grade,
+            found=found,
+            sources=passages_of(told.sources),
+            ms=ms,
+            timings_ms=told.timings_ms,
+            prompt_tokens=told.usage.prompt_tokens,
+            completion_tokens=told.usage.completion_tokens,
+        )
 
     async def _found(self, told: ChatResponse) -> tuple[Passage, ...]:
         """Pages by the search alone, as deep as they are measured, each once."""
         mode = "keyword" if told.mode == "keyword" else "hybrid"
         query = {"q": told.rephrased, "mode": mode, "size": str(HITS)}
-        response = await self._send("GET", "/search", params=query)
+        response = await self._gateway.send("GET", "/search", params=query)
         if response.is_error:
             return ()
-        pages = dict.fromkeys((hit.page_id, hit.lang) for hit in _parsed(SearchResult, response).hits)
+        pages = dict.fromkeys((hit.page_id, hit.lang) for hit in parsed(SearchResult, response).hits)
         return tuple(Passage(page=page, lang=lang) for page, lang in list(pages)[:DEPTH])
 
     async def _forget(self, conversation: str) -> None:
         """What is asked for an evaluation need not be kept; where it cannot be deleted it grows old as others do."""
-        try:
-            await self._client.delete(f"/conversations/{conversation}")
-        except httpx.HTTPError:
-            return
-
-    async def _send(self, method: str, path: str, **more: Any) -> httpx.Response:
-        waited = 0.0
-        for failures in count(1):
-            try:
-                response = await self._client.request(method, path, **more)
-            except httpx.TransportError as err:
-                why = f"{type(err).__name__} {err}".rstrip()
-            else:
-                why = f"{response.status_code} {_code(response) if response.is_error else ''}".rstrip()
-                if not response.is_error or response.status_code in ENDED:
-                    return response
-                if response.status_code not in AGAIN:
-                    raise WrongUse(f"{self._client.base_url}: {why}")
-            if waited >= RETRY_FOR:
-                raise Retryable(f"{self._client.base_url}: {why}; the same command goes on where it stopped")
-            pause = doubled(failures, FIRST_PAUSE, LONGEST_PAUSE)
-            await self._pause(pause)
-            waited += pause
-        raise AssertionError("a loop without end")
+        await self._gateway.once("DELETE", f"/conversations/{conversation}")
 
 
-class TrialSite(HttpSite):
-    """As visitors are answered, but by way of trials: in no conversation, not in the question log.
-
-    Args:
-        prompt: in place of the answer's; None: as the site has it.
-        key: of the scopes `edit` and `chat`.
-    """
-
-    def __init__(
-        self,
-        url: str,
-        site: str,
-        key: SecretStr,
-        prompt: str | None,
-        transport: httpx.AsyncBaseTransport | None = None,
-        pause: Callable[[float], Awaitable[None]] = asyncio.sleep,
-    ) -> None:
-        super().__init__(url, site, key, transport, pause)
-        self._trials = f"{url.rstrip('/')}/v1/admin/sites/{site}/trials"
-        self._prompt = prompt
-
-    async def ask(self, case: Case) -> Observed:
-        """The visitor's questions before it are asked first, in the same way.
-
-        Raises:
-            Retryable: the gateway is away for a minute. WrongUse: it refuses us, or its workers know of no trials.
-        """
-        own = {} if self._prompt is None else {"prompt": self._prompt}
-        history: list[dict[str, str]] = []
-        told: ChatResponse | None = None
-        ms = 0.0
-        for question in (*case.history, case.question):
-            order = {"question": question, "trials": [{"history": history[-MAX_TURNS:], **own}]}
-            response = await self._send("POST", self._trials, json=order)
-            if response.is_error:
-                return Observed(case=case.id, at=datetime.now(UTC), ms=0, failed=_code(response))
-            [result] = _parsed(TrialReport, response).trials
-            if result.answer is None:
-                failed = result.error.code if result.error else "internal"
-                return Observed(case=case.id, at=datetime.now(UTC), ms=result.ms, failed=failed)
-            if result.findings is None:
-                raise WrongUse(f"{self._trials}: a worker of an earlier version has answered, which tries nothing out")
-            told, ms = result.answer, result.ms
-            history.append({"question": question, "answer": told.answer})
-        assert told is not None  # there is the case's own question at least
-        found = await self._found(told) if case.pages else ()
-        return _observed(case, told, found, ms)
-
-
-def _observed(case: Case, told: ChatResponse, found: tuple[Passage, ...], ms: float) -> Observed:
-    return Observed(
-        case=case.id,
-        at=datetime.now(UTC),
-        answer=told.answer,
-        grade=told.grade,
-        found=found,
-        sources=_passages(told.sources),
-        ms=ms,
-        timings_ms=told.timings_ms,
-        prompt_tokens=told.usage.prompt_tokens,
-        completion_tokens=told.usage.completion_tokens,
-    )
-
-
-def _passages(sources: tuple[Source, ...]) -> tuple[Passage, ...]:
+def passages_of(sources: tuple[Source, ...]) -> tuple[Passage, ...]:
     """With their whole texts: a judge reads what the answer was written from."""
     return tuple(Passage(page=each.page_id, lang=each.lang, text=each.text, cited=each.cited) for each in sources)
-
-
-def _parsed(kind: type[Body], response: httpx.Response) -> Body:
-    try:
-        return kind.model_validate_json(response.content)
-    except ValidationError as err:
-        raise Permanent(f"{response.url.copy_with(query=None)}: no answer that we know: {problems(err)}") from err
-
-
-def _code(response: httpx.Response) -> str:
-    """The problem document's code, or the status."""
-    try:
-        told = response.json()
-    except ValueError:
-        told = {}
-    return str(told.get("code") or response.status_code) if isinstance(told, dict) else str(response.status_code)

@@ -21,7 +21,6 @@ from numpy.typing import NDArray
 
 from adapters.elastic.bundle import Elastic
 from adapters.embedders.registry import make_embedder
-from bench import charts
 from bench.gate_sites import (
     SAMPLE,
     SAMPLE_SITES,
@@ -38,6 +37,7 @@ from bench.system import home
 from bench.vectors import KeptVectors
 from bench.website import publish
 from bench.xquad import load
+from pipelines.evaluate import charts
 from pipelines.query.retrieve.ports import Calibration, Scores
 from wiring.settings import Settings
 from wiring.settings_file import load as load_settings
@@ -277,7 +277,8 @@ def _draw(samples: Sequence[Sample], native: Scores, other: Scores | None, folde
             curves[f"{pair}, {kind}"] = [
                 (share, float((bad < np.quantile(good, share)).mean())) for share in np.linspace(0, 0.3, 31)
             ]
-    charts.lines(folder / "gate-curve.svg", curves, "falsely refused", "refused", (0, 0.3), (0.5, 1))
+    curve = charts.lines(curves, "falsely refused", "refused", (0, 0.3), (0.5, 1))
+    (folder / "gate-curve.svg").write_text(curve, encoding="utf-8")
     bins: dict[str, list[tuple[float, float]]] = {}
     for pair in dict.fromkeys(each.sample.pair for each in unseen):
         pick = [s for s in samples if s.pair == pair and not s.training and s.kind != "page out"]
@@ -290,7 +291,8 @@ def _draw(samples: Sequence[Sample], native: Scores, other: Scores | None, folde
             for n in range(10)
             if (places == n).any()
         ]
-    charts.lines(folder / "gate-calibration.svg", bins, "score", "answerable", (0, 1), (0, 1), diagonal=True)
+    calibration = charts.lines(bins, "score", "answerable", (0, 1), (0, 1), diagonal=True)
+    (folder / "gate-calibration.svg").write_text(calibration, encoding="utf-8")
 
 
 def _chance(sample: Sample, native: Scores, other: Scores | None) -> float:

@@ -20,6 +20,7 @@ from cli import (
     engine,
     evaluate,
     examples,
+    experiment,
     gaps,
     generations,
     judge_agreement,
@@ -74,6 +75,7 @@ app.command("discard")(generations.discard)
 app.command("backup")(backup.backup)
 app.command("restore")(backup.restore)
 app.add_typer(datasets.app, name="datasets")
+app.add_typer(experiment.app, name="experiment")
 app.add_typer(letters.app, name="dlq")
 app.add_typer(examples.app, name="examples")
 app.add_typer(prompts.app, name="prompts")

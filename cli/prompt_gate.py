@@ -1,6 +1,6 @@
 """The gate of prompts: every case of a dataset is answered by the live prompt and by a candidate, and compared.
 
-dataset ─▶ trials (adapters.http_site.TrialSite) ─▶ a run of each ─▶ not worse by the margin? ─▶ promoted
+dataset ─▶ trials (adapters.http_trials) ─▶ a run of each ─▶ not worse by the margin? ─▶ promoted
 
 Runs are kept in PAGEWIRE_HOME, beside those of `pagewire evaluate`: what was stopped goes on with the same command.
 """
@@ -15,7 +15,7 @@ from pathlib import Path
 
 from pydantic import SecretStr
 
-from adapters.http_site import TrialSite
+from adapters.http_trials import HttpTrials
 from cli.evaluate import asked_with_a_bar, kept_at
 from cli.output import err
 from pipelines.evaluate.comparison import Comparison
@@ -24,6 +24,7 @@ from pipelines.evaluate.evaluation import Evaluation, against, evaluate
 from pipelines.evaluate.non_inferiority import fewest_cases
 from pipelines.evaluate.run import BadRun, Head, Run, askable
 from pipelines.runtime.errors import Permanent
+from schemas.trial import TrialSettings
 
 
 class TooFewCases(Permanent):
@@ -71,8 +72,9 @@ class Gate:
     async def _asked(self, path: Path, head: Head, prompt: str | None) -> Run:
         run = Run.begin(path, head)
         err.print(f"asking {'as it is' if prompt is None else 'with the candidate'}", markup=False)
-        async with TrialSite(head.url, head.site, self.key, prompt) as system:
-            await asked_with_a_bar(self.cases, head, system, run, self.at_once)
+        async with HttpTrials(head.url, head.site, self.key) as system:
+            asked = system.under(TrialSettings(prompt=prompt))
+            await asked_with_a_bar(self.cases, head, asked, run, self.at_once)
         return run
 
 

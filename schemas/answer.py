@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from schemas.base import Message, SiteId, Wire
-from schemas.query import Became, Gate, Grade, RequestId, SearchMode, Source, Sure
+from schemas.query import Became, FoundPage, Gate, Grade, RequestId, SearchMode, Source, Sure
 
 
 class Accepted(Wire):
@@ -99,6 +99,7 @@ class TrialFindings(Wire):
     index: str | None = Field(
         default=None, description="The index that was searched, where one was named; null: the live one."
     )
+    found: tuple[FoundPage, ...] = Field(default=(), description="The pages found, the best first, cited or not.")
 
 
 class Answered(Wire):

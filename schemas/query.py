@@ -14,6 +14,7 @@ from schemas.page import FieldName
 MAX_QUESTION = 4_000  # characters; longer is refused at the edge with a clear answer
 MAX_HISTORY = 3_000 * 4  # characters of what was said before: 3,000 tokens, at about four characters a token
 MAX_PROMPT = 20_000  # characters of a prompt that is tried out: five times ours, and little beside a message's sources
+MAX_HITS = 100  # content hits of a question
 
 RequestId = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_-]{8,64}$")]
 SearchMode = Literal["semantic", "keyword", "courtesy"]  # courtesy: nothing is searched
@@ -61,6 +62,27 @@ class Trial(Wire):
     prompt: str | None = Field(
         default=None, max_length=MAX_PROMPT, description="Takes the place of what the site's `answer.yaml` says."
     )
+    hits: int | None = Field(default=None, ge=1, le=MAX_HITS, description="Content hits that sources are made of.")
+    order: int | None = Field(
+        default=None, ge=0, description="Seed of the order of the worked answers; null: the nearest last."
+    )
+    think: bool | None = Field(
+        default=None, description="Whether the model thinks over the sources first; null: as its strategy does."
+    )
+    rerank: bool | None = Field(default=None, description="Whether the configured reranker reads the hits again.")
+    gate_threshold: float | None = Field(
+        default=None, gt=0, lt=1, description="Least score of a question that can be answered."
+    )
+    sure_threshold: float | None = Field(
+        default=None, gt=0, lt=1, description="Least chance of evidence that is shown where no model writes."
+    )
+
+
+class FoundPage(Wire):
+    """A page that a search found."""
+
+    page_id: PageId
+    lang: Lang
 
 
 class LogPlace(Wire):
@@ -238,4 +260,5 @@ class Retrieved(Message):
     index: str | None = Field(
         default=None, description="Name of the index that was searched because a trial wants it; null: the live one."
     )
+    found: tuple[FoundPage, ...] = Field(default=(), description="Of a trial: the pages found, the best first.")
     timings_ms: dict[str, float] = Field(default_factory=dict)

@@ -10,11 +10,12 @@ from schemas.answer import TrialFindings
 from schemas.base import GivenLang, Lang, SiteId, Wire
 from schemas.http import ChatResponse
 from schemas.page import Group
-from schemas.query import MAX_PROMPT, MAX_QUESTION, Turn
+from schemas.query import MAX_HITS, MAX_PROMPT, MAX_QUESTION, Turn
 
 MAX_TRIALS = 3  # at once: as many as stand side by side on a screen
 MAX_EXAMPLES = 8  # worked answers in a prompt; twice as many as questions of visitors get
 MAX_TURNS = 10  # of what was said before
+MAX_SEED = 1_000_000
 
 # The strategies of pipelines.runtime.settings, and to do without the model.
 TrialStrategy = Literal["quote", "plain", "retrieval-gate", "self-ask", "react", "chain-of-thought", "tools"]
@@ -55,6 +56,49 @@ class TrialSettings(Wire):
         min_length=1,
         max_length=MAX_PROMPT,
         description="Instead of the answer's prompt: the text of a file as a site has it in its folder of prompts.",
+    )
+    hits: int | None = Field(
+        default=None, ge=1, le=MAX_HITS, description="Content hits that the sources are made of, at most."
+    )
+    order: int | None = Field(
+        default=None,
+        ge=0,
+        le=MAX_SEED,
+        description="Seed by which the worked answers are put in order; default: the one most like the question last.",
+    )
+    think: bool | None = Field(
+        default=None,
+        description="Whether the model thinks over the sources, step by step, before it writes; default: as the "
+        "strategy does, of which `chain-of-thought` does and all others do not.",
+    )
+    rerank: bool | None = Field(
+        default=None, description="Whether the configured reranker reads the hits again; default: where there is one."
+    )
+    gate_threshold: float | None = Field(
+        default=None, gt=0, lt=1, description="Least score of a question that can be answered; higher refuses more."
+    )
+    sure_threshold: float | None = Field(
+        default=None,
+        gt=0,
+        lt=1,
+        description="Least chance that the best sentence, or its page, answers, for it to be shown where no model "
+        "writes; higher refuses more.",
+    )
+
+
+class TrialChoices(Wire):
+    """What a trial of a site may name, and what its answers hang on besides."""
+
+    site: SiteId
+    models: tuple[str, ...] = Field(description="Those that `pagewire.yaml` names; none: answers quote the pages.")
+    reranker: bool = Field(description="Whether one is configured.")
+    live: str | None = Field(description="Name of the index that visitors search; null: there is none yet.")
+    indexes: tuple[str, ...] = Field(description="All of the site's, the live one among them.")
+    hits: int = Field(description="Content hits of a question, where a trial does not say.")
+    strategy: str = Field(description="Of the site; `quote` where there is no model.")
+    system: str = Field(
+        description="Fingerprint of this version, of the settings and prompts that the site's answers hang on, and of "
+        "the live index by its name, embedder and chunks: not of its pages."
     )
 
 

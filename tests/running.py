@@ -71,6 +71,7 @@ async def run(
     tool_calls: ToolCalling = "auto",
     judge: Judge | None = None,
     until: float = math.inf,
+    thinks: bool | None = None,
 ) -> Ran:
     """`await run("react", replies...)` on a site with a pool, a ferry and a mill."""
     ran = Ran(FakeChat(*replies), Site({"ferry": [FERRY], "mill": [MILL]}))
@@ -84,6 +85,7 @@ async def run(
         tool_calls=tool_calls,
         judge="model" if judge else "none",
         until=until,
+        thinks=thinks,
     )
     means = StrategyContext(ran.model, BOOKS, ran.site, {"model": judge} if judge else {})
     async for piece in strategies(means)[name].run(task):

@@ -10,9 +10,12 @@ no count and no report of gaps needs to leave them out.
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import AsyncGenerator, Iterable, Mapping
 from contextlib import aclosing
 from dataclasses import dataclass
+from hashlib import sha256
+from importlib.metadata import version
 from time import perf_counter
 
 import structlog
@@ -27,11 +30,15 @@ from gateway.edge.messages import message
 from gateway.edge.openapi import request_body
 from gateway.edge.problems import Problem, problem_of
 from gateway.ports import Followed
+from pipelines.query.settings import QuerySettings
+from pipelines.query.site_texts import site_texts
 from pipelines.runtime.errors import PagewireError
 from prompts.loader import PromptError, load, tried
 from schemas.answer import Answered, Token, TrialFindings
 from schemas.query import Question, Trial
-from schemas.trial import TrialError, TrialOrder, TrialReport, TrialResult, TrialSettings
+from schemas.rebuild import Rebuild
+from schemas.site_texts import SiteTexts
+from schemas.trial import TrialChoices, TrialError, TrialOrder, TrialReport, TrialResult, TrialSettings
 from wiring.settings import Settings
 
 log = structlog.get_logger(__name__)
@@ -39,6 +46,16 @@ log = structlog.get_logger(__name__)
 BODY_LIMIT = 2 * 1024 * 1024  # bytes, as of a question of a visitor; here its history and prompts come along
 MAX_DETAIL = 1_000  # characters of what is said of a prompt
 LIVE, CANDIDATE = "live", "candidate"
+NO_RERANKER = "none"
+FINGERPRINT = 12  # hexadecimal digits
+MODEL = {"openai_base_url", "llm_model", "llm_small_model", "llm_fallback_model", "llm_temperature"}
+# Settings of all sites that answers hang on. How long somebody waits for them is none.
+HANGS_ON = {*QuerySettings.model_fields, *MODEL, "llm_thinking_tokens"} - {
+    "sites",
+    "clock",
+    "question_patience",
+    "question_timeout",
+}
 
 router = APIRouter(prefix="/v1/admin/sites/{site}", tags=["operations"])
 
@@ -53,6 +70,37 @@ async def try_out(site: str, caller: MayEdit, edge: TheEdge, request: Request) -
     """
     order = parse(TrialOrder, await read_body(request, BODY_LIMIT))
     return await compared(edge, request, caller, site, order)
+
+
+@router.get("/trials")
+async def list_choices(site: str, caller: MayEdit, edge: TheEdge) -> TrialChoices:
+    """What a trial of the site may name, and a fingerprint of what its answers hang on besides.
+
+    Files are read as this gateway finds them now; workers read them when they start.
+    """
+    settings = edge.settings
+    texts = await asyncio.to_thread(site_texts, settings, site)
+    generations = (await edge.ports.rebuilds.list(site)).generations
+    live = next((each for each in generations if each.state == "live"), None)
+    known = models(settings, site)
+    return TrialChoices(
+        site=site,
+        models=known,
+        reranker=settings.reranker != NO_RERANKER,
+        live=live.index if live else None,
+        indexes=tuple(each.index for each in generations),
+        hits=settings.content_hits,
+        strategy=settings.site(site).strategy if known else "quote",
+        system=_fingerprint(settings, site, texts, live),
+    )
+
+
+def _fingerprint(settings: Settings, site: str, texts: SiteTexts, live: Rebuild | None) -> str:
+    """Of what answers hang on, but the pages: these change all day."""
+    answers = settings.model_dump(mode="json", include=HANGS_ON)
+    index = live and [live.index, live.model, live.chunker]
+    said = [version("pagewire"), answers, settings.site(site).model_dump(mode="json"), texts.dumped(), index]
+    return sha256(json.dumps(said, sort_keys=True).encode()).hexdigest()[:FINGERPRINT]
 
 
 async def compared(edge: Edge, request: Request, caller: Caller, site: str, order: TrialOrder) -> TrialReport:
@@ -115,6 +163,8 @@ def _question(
             tried(wanted.prompt, load("answer"))
         except PromptError as err:
             raise Problem(422, "invalid", f"prompt: {err}"[:MAX_DETAIL]) from None
+    if wanted.rerank and edge.settings.reranker == NO_RERANKER:
+        raise Problem(422, "invalid", "rerank: no reranker is configured that would read the hits")
     trial = Trial(
         strategy=wanted.strategy,
         model=wanted.model,
@@ -122,6 +172,12 @@ def _question(
         examples=wanted.examples,
         index=indexes[wanted.index],
         prompt=wanted.prompt,
+        hits=wanted.hits,
+        order=wanted.order,
+        think=wanted.think,
+        rerank=wanted.rerank,
+        gate_threshold=wanted.gate_threshold,
+        sure_threshold=wanted.sure_threshold,
     )
     groups = caller.groups if wanted.groups is None else wanted.groups
     question = new_question(edge, caller, site, text, wanted.lang)

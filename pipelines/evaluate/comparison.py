@@ -117,9 +117,17 @@ def _outcome(checks: Sequence[Check]) -> tuple[Outcome, int]:
 def holm(chances: Mapping[Key, float], error: float = ERROR) -> frozenset[Key]:
     """Those that hold although so many were looked at: the smallest chance must be below error / n, the next below
     error / (n - 1), and so on until one is not (Holm, 1979)."""
-    held: set[Key] = set()
+    return frozenset(key for key, value in adjusted(chances).items() if value <= error)
+
+
+def adjusted(chances: Mapping[Key, float]) -> dict[Key, float]:
+    """The chances with Holm's correction in them: each holds by itself if it is not above the error.
+
+    The smallest of n counts n times, the next n - 1 times, and none less than the one before it.
+    """
+    told: dict[Key, float] = {}
+    most = 0.0
     for rank, (key, value) in enumerate(sorted(chances.items(), key=lambda item: item[1])):
-        if value > error / (len(chances) - rank):
-            break
-        held.add(key)
-    return frozenset(held)
+        most = max(most, min(1.0, value * (len(chances) - rank)))
+        told[key] = most
+    return told

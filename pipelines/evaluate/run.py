@@ -11,10 +11,10 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
-from typing import IO, Protocol, Self
+from typing import IO, Any, Protocol, Self
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
@@ -57,6 +57,8 @@ class Head(BaseModel):
     begun: datetime
     cases: int
     left_out: int = 0  # of the dataset's cases for this site: they hang on a time of their own
+    under: Mapping[str, Any] = {}  # of an experiment: what each question brought along
+    system: str = ""  # of an experiment: fingerprint of what else its answers hang on
 
     @classmethod
     def of(cls, dataset: Dataset, site: str, url: str, begun: datetime) -> Self:

@@ -13,6 +13,7 @@ import asyncio
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from random import Random
 from time import monotonic
 from typing import NamedTuple, Protocol
 
@@ -124,6 +125,12 @@ class Examples:
             lang: of what the model is to write.
             question: understandable by itself; default: the request's, with what was said before it.
         """
+        chosen = list(await self._chosen(kind, request, lang, question))
+        if kind == "answer" and request.trial is not None and request.trial.order is not None:
+            Random(request.trial.order).shuffle(chosen)  # noqa: S311 - the same order for the same seed, no secret
+        return chosen
+
+    async def _chosen(self, kind: ExampleKind, request: Question, lang: str, question: str) -> Sequence[Example]:
         shots = KINDS[kind].shots
         if kind == "answer" and request.trial is not None and request.trial.examples is not None:
             shots = request.trial.examples

@@ -12,7 +12,7 @@ from datetime import UTC, datetime, timedelta
 import structlog
 
 from pipelines.query.outcomes import Known, Outcomes, question_of
-from pipelines.query.ports import IndexNotTried
+from pipelines.query.ports import NotTried
 from pipelines.query.publish import fail
 from pipelines.query.settings import QuerySettings
 from pipelines.query.site_prompts import SitePrompts
@@ -44,7 +44,7 @@ def impatient(
     async def handle(record: Record, sender: Sender) -> None:
         try:
             await handler(record, sender)
-        except IndexNotTried as err:  # a trial's own doing: no dead letter, and said to who tries it out as it is
+        except NotTried as err:  # a trial's own doing: no dead letter, and said to who tries it out as it is
             await fail(record, question_of(read(record)), sender, log, err.code, str(err))
         except Retryable as err:
             known = read(record)

@@ -112,10 +112,20 @@ class NoToolCalls(BadRequest):
     """The model cannot call tools. Without `tools` it may answer."""
 
 
-class IndexNotTried(Permanent):
-    """A trial names an index that cannot be searched; only whoever tries it out is told."""
+class NotTried(Permanent):
+    """A trial wants what is not there; only whoever tries it out is told."""
+
+
+class IndexNotTried(NotTried):
+    """A trial names an index that cannot be searched."""
 
     code = "index-not-tried"
+
+
+class RerankerNotTried(NotTried):
+    """A trial wants a reranker, and this worker has none."""
+
+    code = "reranker-not-tried"
 
 
 class PromptNotTried(Permanent):

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Self
 
 from pydantic import Field
 
 from pipelines.runtime.chunking import ChunkerSettings
 from pipelines.runtime.settings import JudgeName, Site, SitesSettings, StepName, Steps, StepSettings, ToolCalling
+from schemas.query import MAX_HITS, Trial
 
 
 class QuerySettings(SitesSettings, ChunkerSettings):
     """The query stages."""
 
-    content_hits: int = Field(default=10, ge=1, le=100, description="Content hits per question.")
+    content_hits: int = Field(default=10, ge=1, le=MAX_HITS, description="Content hits per question.")
     gate: bool = Field(
         default=True,
         description="Answer a question that no page answers with a canned reply and the nearest pages, without asking "
@@ -89,6 +91,12 @@ class QuerySettings(SitesSettings, ChunkerSettings):
             shared = shared.over(StepSettings(max_tokens=self.answer_tokens, context_chars=self.context_chars))
             found = found.over(StepSettings(max_tokens=own.answer_tokens, context_chars=own.context_chars))
         return found.over(shared)
+
+    def under(self, trial: Trial | None) -> Self:
+        """As a trial has the search."""
+        wanted = {} if trial is None else {"content_hits": trial.hits, "gate_threshold": trial.gate_threshold}
+        changed = {name: value for name, value in wanted.items() if value is not None}
+        return self.model_copy(update=changed) if changed else self
 
     def readable(self, site: str) -> int:
         """Characters of sources that its answers may read."""

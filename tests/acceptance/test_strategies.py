@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
+import re
+import subprocess
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import httpx
@@ -11,7 +15,7 @@ import pytest
 import yaml
 
 from pipelines.query.rephrase.rewrite import OUTPUT_TOKENS
-from tests.acceptance.system import Instance, events, eventually
+from tests.acceptance.system import PAGEWIRE, Instance, events, eventually
 from tests.acceptance.test_model import served
 from tests.acceptance.test_story import put
 from tests.engine_fixture import Servers
@@ -165,3 +169,40 @@ def test_a_question_is_tried_out_under_several_settings_and_not_logged(
 
     eventually(logged, every=0.5)
     assert logged() == 1
+
+
+def test_an_experiment_asks_each_arm_and_goes_on_where_it_stopped(
+    town: tuple[Model, dict[str, httpx.Client]], tmp_path: Path
+) -> None:
+    model, sites = town
+    model.script = [Reply(["A boat costs 7 euros [1]."])]
+    model.seen.clear()
+    url, site = re.fullmatch(r"(.+)/v1/sites/([^/]+)/?", str(sites["react"].base_url)).groups()  # type: ignore[union-attr]
+    cases = [{"id": f"c{n}", "question": f"What does rowing boat {n} cost?", "facts": ["7 euros"]} for n in range(6)]
+    (tmp_path / "boats.yaml").write_text(yaml.safe_dump({"name": "boats", "cases": cases}))
+    grid = {"name": "boats", "site": site, "dataset": "boats.yaml", "base": {"strategy": "quote"}}
+    (tmp_path / "grid.yaml").write_text(yaml.safe_dump(grid | {"vary": {"strategy": ["plain"], "hits": [1, 2]}}))
+    (tmp_path / "key").write_text("acceptance-key")
+
+    def experiment(*options: str) -> subprocess.CompletedProcess[str]:
+        command = [PAGEWIRE, "experiment", "run", str(tmp_path / "grid.yaml"), "--url", url, "--key", tmp_path / "key"]
+        environment = os.environ | {"PAGEWIRE_HOME": str(tmp_path / "home")}
+        return subprocess.run([*command, *options], env=environment, capture_output=True, text=True, check=False)
+
+    stopped = experiment("--most-calls", "8")
+    assert stopped.returncode == 1, stopped.stderr
+    assert len(model.seen) == 8
+    done = experiment("--json")
+    assert done.returncode == 0, done.stderr
+    assert len(model.seen) == 12  # each question of each arm that a model answers, once
+    told = json.loads(done.stdout)["report"]
+    assert [(arm["name"], arm["asked"], arm["calls"]) for arm in told["arms"]] == [
+        ("base", 6, 0),
+        ("strategy plain, hits 1", 6, 1),
+        ("strategy plain, hits 2", 6, 1),
+    ]
+    assert all(arm["figures"]["right"]["mean"] == 1 for arm in told["arms"])
+    report = tmp_path / "home" / "experiments" / "boats" / "report.html"
+    first = report.read_bytes()
+    assert experiment().returncode == 0
+    assert (report.read_bytes(), len(model.seen)) == (first, 12)

@@ -67,6 +67,7 @@ ROUTES = {
     ("put", TEXT),
     ("delete", TEXT),
     ("post", f"{TEXT}/versions/{{version}}/restore"),
+    ("get", "/v1/admin/sites/{site}/trials"),
     ("post", "/v1/admin/sites/{site}/trials"),
     ("post", "/v1/admin/sites/{site}/cases"),
     ("get", "/v1/admin/keys"),

@@ -193,6 +193,7 @@ class Answering:
             room=limits.max_tokens or self._settings.answer_tokens,
             tool_calls=site.tool_calls or self._settings.tool_calls,
             judge=site.judge or self._settings.judge,
+            thinks=request.trial.think if request.trial is not None else None,
             terms=terms(site.glossary, request.lang, shown),
         )
 
@@ -333,6 +334,7 @@ def _findings(retrieved: Retrieved, answered: Answered, made: _Made) -> TrialFin
         sure=retrieved.sure,
         prompt=tuple(PromptMessage(role=message.role, text=message.content) for message in made.prompt),
         index=retrieved.index,
+        found=retrieved.found,
     )
 
 

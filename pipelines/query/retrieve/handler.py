@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import structlog
 
-from pipelines.query.ports import IndexNotTried
+from pipelines.query.ports import IndexNotTried, RerankerNotTried
 from pipelines.query.retrieve.ports import Chunks, Reranker
 from pipelines.query.retrieve.retrieve import retrieve
 from pipelines.query.retrieve.search import Searcher
@@ -35,12 +35,15 @@ def retrieve_handler(
         trial = asked.request.trial
         quotes = trial is not None and trial.strategy == "quote"
         writing = writes and not quotes
+        reader = reranker if trial is None or trial.rerank is not False else None
+        if trial is not None and trial.rerank and reader is None:
+            raise RerankerNotTried("no reranker is configured here")
         if trial is None or trial.index is None:
-            found = await retrieve(asked, searcher, chunks, settings, reranker, writes=writing)
+            found = await retrieve(asked, searcher, chunks, settings, reader, writes=writing)
         else:
             other = await searcher.on(asked.request.site, trial.index)
             try:
-                found = await retrieve(asked, other, chunks, settings, reranker, writes=writing)
+                found = await retrieve(asked, other, chunks, settings, reader, writes=writing)
             except IndexUnfit as err:  # what is wrong with it is no trouble of the site, whose live index is another
                 raise IndexNotTried(str(err)) from err
             found = found.model_copy(update={"index": trial.index})

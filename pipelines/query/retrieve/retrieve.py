@@ -23,7 +23,7 @@ from pipelines.query.retrieve.widen import passages, wanted
 from pipelines.query.settings import QuerySettings
 from pipelines.query.translate import widened
 from schemas.query import Evidence as UnitEvidence
-from schemas.query import Gate, Grade, Question, QuestionVector, Rephrased, Retrieved, Source, Sure, Table
+from schemas.query import FoundPage, Gate, Grade, Question, QuestionVector, Rephrased, Retrieved, Source, Sure, Table
 
 NOTHING_FOUND: Grade = 5
 FINE: Grade = 0
@@ -96,17 +96,22 @@ async def retrieve(
             sources=(),
             timings_ms=asked.timings_ms,
         )
+    trial = asked.request.trial
+    settings = settings.under(trial)
     laps = _Laps(asked.timings_ms)
     look = await _look(asked, searcher, chunks, settings, least=RERANKED if reranker else 0)
     laps.lap("search")
     weighed = await _weighed(look, chunks, settings, in_parts=reranker is None and not writes)
     hits, findings = weighed.hits, weighed.findings
+    ranked = findings.ordered(hits, len(hits)) if trial is not None else []
     if reranker is None or look.keyword:
         hits = findings.ordered(hits, settings.content_hits, [part.findings.units[0].hit for part in weighed.parts])
         laps.lap("evidence")
     else:
         laps.lap("evidence")
-        hits = await reranked(look.asked.question, hits, reranker)
+        read = await reranked(look.asked.question, hits, reranker, len(hits))
+        ranked = read if trial is not None else []
+        hits = read[: (trial and trial.hits) or KEPT]
         findings = await findings.reread(look.asked.question, reranker)
         laps.lap("rerank")
     grade, gate, sure = await _graded(look, weighed, settings, writes=writes)
@@ -134,6 +139,7 @@ async def retrieve(
         parts=tuple(part.cited(sources) for part in weighed.parts),
         tables=tables,
         vector=_vector(look),
+        found=_pages(ranked),
         timings_ms=laps.ms,
     )
 
@@ -217,7 +223,9 @@ async def _graded(
     model, gate = look.found.model, None
     if model is None:
         return grade, None, None
-    profile = model.profile.sureness
+    profile, trial = model.profile.sureness, look.asked.request.trial
+    if profile is not None and trial is not None and trial.sure_threshold is not None:
+        profile = replace(profile, least_unit=trial.sure_threshold, least_page=trial.sure_threshold)
     sure = sureness(weighed.findings, profile) if look.followed is None else look.followed.sure(profile)
     if settings.gate and not look.keyword:
         grade, gate = await _judged(look.named, look.found, model, settings, weighed.findings.nearest)
@@ -246,6 +254,12 @@ async def widen(
     return passages(hits, _same_revision(around, hits), readable)
 
 
+def _pages(hits: Iterable[Hit]) -> tuple[FoundPage, ...]:
+    """The pages of the hits, each at its best one's place."""
+    pages = dict.fromkeys((hit.page_id, hit.lang) for hit in hits)
+    return tuple(FoundPage(page_id=page, lang=lang) for page, lang in pages)
+
+
 def _pieces(asked: Rephrased) -> tuple[str, ...]:
     """The parts of the visitor's own question: one that was put together with those before it is one question."""
     request = asked.request
@@ -258,11 +272,11 @@ def _same_revision(chunks: Iterable[Hit], hits: Iterable[Hit]) -> list[Hit]:
     return [chunk for chunk in chunks if chunk.revision == revisions.get(chunk.page_key)]
 
 
-async def reranked(question: str, hits: Sequence[Hit], reranker: Reranker) -> list[Hit]:
+async def reranked(question: str, hits: Sequence[Hit], reranker: Reranker, kept: int = KEPT) -> list[Hit]:
     """The hits that answer best, by a model that reads them together with the question."""
     scores = await reranker.scores(question, [f"{hit.title}\n{hit.text}" for hit in hits])
     scored = [replace(hit, score=score) for hit, score in zip(hits, scores, strict=True)]
-    return sorted(scored, key=lambda hit: (-hit.score, hit.place))[:KEPT]
+    return sorted(scored, key=lambda hit: (-hit.score, hit.place))[:kept]
 
 
 async def _judged(

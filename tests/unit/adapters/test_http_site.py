@@ -9,14 +9,14 @@ import httpx
 import pytest
 from pydantic import SecretStr
 
-from adapters.http_site import RETRY_FOR, HttpSite, TrialSite
+from adapters.http_gateway import RETRY_FOR
+from adapters.http_site import HttpSite
 from gateway.app import create_app
 from gateway.fakes import FakeAnswers, FakePages, FakePorts
 from pipelines.evaluate.dataset import Case
 from pipelines.evaluate.measures import measured
 from pipelines.runtime.errors import Permanent, Retryable, WrongUse
-from prompts.loader import written
-from schemas.answer import Answered, Done, Failed, QuestionRephrased, SourcesFound, TrialFindings, Usage
+from schemas.answer import Answered, Done, Failed, QuestionRephrased, SourcesFound, Usage
 from schemas.query import Question
 from tests.asking import source
 from tests.edge import ADMIN, edge_settings
@@ -65,7 +65,7 @@ async def test_a_case_is_asked_after_what_was_asked_before_and_its_conversation_
     assert first.conversation_id == second.conversation_id
     assert second.history[0].answer == "It costs 18 euros."
     async with town(ports, tmp_path) as site:
-        gone = await site._client.get(f"/conversations/{second.conversation_id}")
+        gone = await site._gateway._client.get(f"/conversations/{second.conversation_id}")
     assert gone.status_code == 404
 
 
@@ -127,48 +127,3 @@ async def test_something_else_behind_the_address_is_told_plainly() -> None:
     async with Flaky(httpx.Response(200, text="<html>hello")).site() as site:
         with pytest.raises(Permanent, match="no answer that we know"):
             await site.ask(CASE)
-
-
-def trial(question: Question, *, known: bool = True) -> list[Any]:
-    """As a worker answers a trial, or one that does not know of them."""
-    said = answer(question)
-    if known:
-        said[2] = said[2].model_copy(update={"trial": TrialFindings(became="answered")})
-    return said
-
-
-def tried(fakes: FakePorts, home: Path, prompt: str | None = None) -> TrialSite:
-    settings = edge_settings(home, llm_model="large", openai_api_key="k")
-    transport = httpx.ASGITransport(create_app(settings, fakes.ports))
-    return TrialSite("http://gateway.test/", "town", SecretStr(ADMIN), prompt, transport)
-
-
-async def test_with_another_prompt_a_case_is_a_trial_after_what_was_asked_before(tmp_path: Path) -> None:
-    ports = fakes(trial)
-    async with tried(ports, tmp_path, written("answer")) as site:
-        seen = await site.ask(CASE)
-    assert (seen.case, seen.answer, seen.failed, seen.cited) == ("card", "It costs 18 euros.", None, ("p1",))
-    assert [each.trial and each.trial.prompt for each in ports.answers.asked] == [written("answer")] * 2
-    [turn] = ports.answers.asked[-1].history
-    assert (turn.question, turn.answer) == ("What does a card cost?", "It costs 18 euros.")
-    assert [each.logged_as for each in ports.answers.asked] == [None, None]
-    assert ports.conversations.kept == {}
-
-
-async def test_without_one_it_is_a_trial_as_the_site_has_it(tmp_path: Path) -> None:
-    ports = fakes(trial)
-    async with tried(ports, tmp_path) as site:
-        await site.ask(CASE)
-    assert [each.trial and each.trial.prompt for each in ports.answers.asked] == [None, None]
-
-
-async def test_a_worker_that_tries_nothing_out_is_no_measure(tmp_path: Path) -> None:
-    async with tried(fakes(lambda question: trial(question, known=False)), tmp_path) as site:
-        with pytest.raises(WrongUse, match="earlier version"):
-            await site.ask(CASE)
-
-
-async def test_a_trial_that_fails_is_a_case_that_failed(tmp_path: Path) -> None:
-    failing = fakes(lambda question: [Failed(code="model-denied", message="Not now."), Done()])
-    async with tried(failing, tmp_path) as site:
-        assert (await site.ask(CASE)).failed == "model-denied"

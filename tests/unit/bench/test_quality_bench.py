@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from xml.etree import ElementTree
 
 import numpy as np
 import pytest
 
 from adapters.embedders.fake import FakeEmbedder
-from bench import charts, gate, gate_sites, peers, quality
+from bench import gate, gate_sites, peers, quality
 from bench.gate_sites import Kind, Sample
 from bench.quality import Judged
 from bench.vectors import KeptVectors
@@ -154,12 +153,3 @@ async def test_a_text_is_embedded_once_in_its_life(tmp_path: Path) -> None:
             np.testing.assert_array_equal(vectors[1], await FakeEmbedder().query("b"))
             await kept.query("a")
             assert model.asked == (["a"] if expected == ["a", "b"] else [])  # a question is no passage
-
-
-def test_a_chart_shows_its_curves(tmp_path: Path) -> None:
-    file = tmp_path / "chart.svg"
-    charts.lines(file, {"a < b": [(0.0, 0.0), (2.0, 1.0)]}, "across", "up", (0, 1), (0, 1), diagonal=True)
-    root = ElementTree.fromstring(file.read_text())
-    curves = [each.get("points") for each in root.iter("{http://www.w3.org/2000/svg}polyline")]
-    assert curves == [f"60.0,350.0 {charts.WIDTH - charts.RIGHT}.0,20.0"] * 2  # cut off at the edge
-    assert "a < b" in [each.text for each in root.iter("{http://www.w3.org/2000/svg}text")]

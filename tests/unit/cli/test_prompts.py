@@ -24,6 +24,7 @@ from pipelines.runtime import logs
 from pipelines.runtime.errors import Retryable
 from prompts.loader import written
 from schemas.text_version import TextVersion
+from schemas.trial import TrialSettings
 from tests.unit.evaluate.runs import dataset, right
 from wiring.settings import Settings
 
@@ -66,8 +67,12 @@ class Town:
     answers: Callable[[Case, str | None], Observed]
     asked: list[tuple[str, str | None]]
 
-    def __init__(self, url: str, site: str, key: Any, prompt: str | None) -> None:
-        self.prompt = prompt
+    def __init__(self, url: str, site: str, key: Any) -> None:
+        self.prompt: str | None = None
+
+    def under(self, settings: TrialSettings) -> Self:
+        self.prompt = settings.prompt
+        return self
 
     async def __aenter__(self) -> Self:
         return self
@@ -89,7 +94,7 @@ def town(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[type[Town]
     monkeypatch.setenv("PAGEWIRE_HOME", str(tmp_path / "home"))
     monkeypatch.setattr(logs, "configure", lambda settings: None)
     monkeypatch.setattr(prompts, "Clients", Kept)
-    monkeypatch.setattr(prompt_gate, "TrialSite", Town)
+    monkeypatch.setattr(prompt_gate, "HttpTrials", Town)
     Path("pagewire.yaml").write_text("sites: {town: {languages: [en, de]}}\n", encoding="utf-8")
     Path("town.yaml").write_text(dumped(dataset(150), ".yaml"), encoding="utf-8")
     Path("answer.yaml").write_text(BETTER, encoding="utf-8")

@@ -220,10 +220,38 @@ async def test_without_a_model_there_is_no_prompt_to_try(
     assert_problem(await client.post(TRIALS, json=OPENS | {"trials": [{"prompt": written("answer")}]}), 422, "invalid")
 
 
-@pytest.mark.parametrize("field", [{"index": "candidate"}, {"prompt": "x"}, {"trial": {"index": "x"}}])
-async def test_visitors_name_no_index_and_no_prompt(
-    client: httpx.AsyncClient, fakes: FakePorts, field: dict[str, Any]
-) -> None:
+async def test_the_search_and_the_thinking_are_tried(client: httpx.AsyncClient, fakes: FakePorts) -> None:
+    wanted = {"hits": 3, "order": 7, "think": True, "rerank": False, "gate_threshold": 0.4, "sure_threshold": 0.6}
+    await report(client, trials=[wanted])
+    assert [question.trial for question in fakes.answers.asked] == [Trial.model_validate(wanted)]
+
+
+async def test_what_can_be_tried_is_told(client: httpx.AsyncClient, fakes: FakePorts, app: FastAPI) -> None:
+    await built(client, fakes)
+    told = (await client.get(TRIALS)).json()
+    assert (told["models"], told["reranker"], told["strategy"]) == (["usual", "small", "large"], False, "plain")
+    assert (told["live"], "pagewire-town-000004" in told["indexes"]) == ("pagewire-town-000002", True)
+    edge = app.state.edge
+
+    async def told_with(**changes: Any) -> dict[str, Any]:
+        app.state.edge = replace(edge, settings=edge.settings.model_copy(update=changes))
+        answer: dict[str, Any] = (await client.get(TRIALS)).json()
+        return answer
+
+    assert (await told_with(question_timeout=9.0))["system"] == told["system"]
+    for changes in ({"content_hits": 4}, {"llm_model": "newer"}, {"neighbours": 0}):
+        assert (await told_with(**changes))["system"] != told["system"]
+    quoting = await told_with(llm_model=None, reranker="onnx:/weights")
+    assert (quoting["models"], quoting["reranker"], quoting["strategy"]) == ([], True, "quote")
+    app.state.edge = edge
+    await fakes.rebuilds.promote("town", 3)
+    assert (await client.get(TRIALS)).json()["system"] != told["system"]
+
+
+@pytest.mark.parametrize(
+    "field", [{"index": "candidate"}, {"prompt": "x"}, {"trial": {"index": "x"}}, {"hits": 1}, {"think": True}]
+)
+async def test_visitors_try_nothing_out(client: httpx.AsyncClient, fakes: FakePorts, field: dict[str, Any]) -> None:
     assert_problem(await client.post("/v1/sites/town/chat", json=OPENS | field), 422, "invalid")
     assert fakes.answers.asked == []
 
@@ -241,6 +269,12 @@ async def test_visitors_name_no_index_and_no_prompt(
         {"trials": [{"index": "pagewire-*"}]},
         {"trials": [{"index": "../town"}]},
         {"trials": [{"prompt": "x" * 20_001}]},
+        {"trials": [{"hits": 0}]},
+        {"trials": [{"hits": 101}]},
+        {"trials": [{"order": -1}]},
+        {"trials": [{"gate_threshold": 1}]},
+        {"trials": [{"sure_threshold": 0}]},
+        {"trials": [{"rerank": True}]},  # none is configured
         {"trials": [{"history": [{"question": "?", "answer": "!"}] * 11}]},
     ],
 )

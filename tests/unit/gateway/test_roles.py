@@ -38,6 +38,7 @@ ROUTES: dict[tuple[str, str], Scope] = {
     ("get", f"{SITE}/gaps"): "view",
     ("get", f"{SITE}/pages"): "view",
     ("get", f"{SITE}/texts"): "view",
+    ("get", f"{SITE}/trials"): "edit",
     ("post", f"{SITE}/trials"): "edit",
     ("post", f"{SITE}/cases"): "edit",
     ("get", f"{SITE}/examples"): "view",

@@ -18,7 +18,7 @@ from pipelines.query.site_prompts import SitePrompts
 from pipelines.runtime.embedder import Matrix32
 from pipelines.runtime.errors import Retryable
 from prompts.loader import Example, fence
-from schemas.example import ExampleSource, NewExample, WorkedExample
+from schemas.example import ExampleKind, ExampleSource, NewExample, WorkedExample
 from schemas.query import Question, Trial, Turn
 from tests.asking import question
 
@@ -72,6 +72,20 @@ async def picked(
     """Titles: the operator's examples are called by their id."""
     chosen = await Examples(SITE_PROMPTS, Store(*kept), models or Models(), 15).pick("rephrase", request, lang)
     return [example.title for example in chosen]
+
+
+async def test_a_trial_puts_the_examples_of_the_answer_in_another_order() -> None:
+    async def told(kind: ExampleKind, **trial: int) -> list[str]:
+        request = question(DOGS).model_copy(update={"trial": Trial.model_validate(trial)})
+        examples = Examples(SITE_PROMPTS, Store(), Models(), 15)
+        return [example.title for example in await examples.pick(kind, request, "en")]
+
+    usual = await told("answer", examples=3)
+    orders = [await told("answer", examples=3, order=seed) for seed in range(12)]
+    assert all(sorted(order) == sorted(usual) for order in orders)  # the same ones
+    assert len({tuple(order) for order in orders}) == 2
+    assert await told("answer", examples=3, order=5) == orders[5]
+    assert await told("rephrase", order=5) == await told("rephrase")  # only the answer is tried
 
 
 async def test_the_example_most_like_the_question_comes_last() -> None:

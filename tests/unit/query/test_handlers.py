@@ -248,6 +248,40 @@ async def test_of_an_index_that_is_gone_who_tries_it_out_is_told_and_nobody_else
     assert done == Done()
 
 
+class Reads:
+    """A reranker, whoever asks it."""
+
+    async def scores(self, question: str, passages: Sequence[str]) -> Sequence[float]:
+        return [0.5] * len(passages)
+
+
+async def test_a_trial_leaves_the_reranker_out_or_wants_one_that_is_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    given: list[Any] = []
+
+    async def noted(asked: Rephrased, searcher: Any, chunks: Any, settings: Any, reader: Any, **how: Any) -> Retrieved:
+        given.append(reader)
+        return retrieved()
+
+    monkeypatch.setattr("pipelines.query.retrieve.handler.retrieve", noted)
+
+    async def asked_with(rerank: bool | None, reranker: Reads | None) -> FakeSender:
+        request = asked().model_copy(update={"trial": Trial(rerank=rerank)})
+        message = Rephrased(request=request, question="When?", mode="semantic")
+        handler, sender = retrieve_handler(SETTINGS, None, None, reranker), FakeSender()  # type: ignore[arg-type]
+        told = impatient(handler, giving_up.rephrased, SETTINGS, SITE_PROMPTS, FakeLog(), OUTCOMES)
+        await told(record(message), sender)
+        return sender
+
+    reads = Reads()
+    for rerank in (None, True, False):
+        await asked_with(rerank, reads)
+    assert given == [reads, reads, None]
+    failed, _ = [s.message.event for s in (await asked_with(True, None)).sent if isinstance(s.message, AnswerEvent)]
+    assert isinstance(failed, Failed)
+    assert failed.code == "reranker-not-tried"
+    assert len(given) == 3
+
+
 class FakeLog:
     """What was written of the answer already."""
 

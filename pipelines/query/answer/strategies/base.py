@@ -33,6 +33,7 @@ from pipelines.query.ports import (
     PromptNotTried,
 )
 from pipelines.query.rephrase.rewrite import conversation
+from pipelines.query.retrieve.widen import fit
 from pipelines.query.site_prompts import SitePrompts
 from pipelines.runtime.settings import JudgeName, StepName, StepSettings, ToolCalling
 from prompts.loader import ChatMessage, Example, Prompt, PromptError, fence, tried
@@ -41,6 +42,7 @@ from schemas.page import FieldName
 from schemas.query import Retrieved, Source
 
 STEP_CHARS = 500  # of what was asked and said, in the trace
+THOUGHT_TOKENS = 500  # of the notes that a model takes before it writes
 NOTES_CHARS = 4_000  # of what a strategy found out, in the prompt of the answer
 
 MOST_SECONDS = 600.0  # of a task that names no time
@@ -92,6 +94,7 @@ class Task:
     tool_calls: ToolCalling = "auto"
     until: float = math.inf  # by perf_counter: then the visitor has to get something else
     judge: JudgeName = "none"
+    thinks: bool | None = None  # over the sources before it writes; None: as the strategy does
 
     @property
     def left(self) -> float:
@@ -254,16 +257,25 @@ async def write(
     sources: Sequence[Source],
     notes: Sequence[str] = (),
     facts: Sequence[str] = (),
+    *,
+    thinks: bool = False,
 ) -> AsyncGenerator[Piece, None]:
     """The answer itself, streamed, from the best of the sources.
 
     Args:
         notes: what was found out on the way, oldest first; data to the model, as sources are.
         facts: those of the notes that no model has thought out: they bear sentences out, as sources do.
+        thinks: whether the model takes notes of its own first, out of sight, unless a trial says otherwise.
 
     Raises:
         ModelError.
     """
+    if task.thinks or (task.thinks is None and thinks):
+        shown = answer.fenced(fit(sources, task.budget), task.fence)
+        thought, thinking = await ask(means, "think", task, max_tokens=THOUGHT_TOKENS, sources=shown)
+        yield thought.usage
+        yield thinking
+        notes = [*notes, thought.text.strip()]
     began = perf_counter()
     chat = answer.chat(
         means.prompt("answer", task),

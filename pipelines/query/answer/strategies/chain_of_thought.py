@@ -6,11 +6,7 @@ from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from typing import ClassVar
 
-from pipelines.query.answer.prompt import fenced
-from pipelines.query.answer.strategies.base import Piece, StrategyContext, Task, ask, write
-from pipelines.query.retrieve.widen import fit
-
-THOUGHT_TOKENS = 500
+from pipelines.query.answer.strategies.base import Piece, StrategyContext, Task, write
 
 
 class ChainOfThought:
@@ -22,11 +18,6 @@ class ChainOfThought:
         self._means = means
 
     async def run(self, task: Task) -> AsyncGenerator[Piece, None]:
-        sources = task.retrieved.sources
-        shown = fenced(fit(sources, task.budget), task.fence)
-        thought, step = await ask(self._means, "think", task, max_tokens=THOUGHT_TOKENS, sources=shown)
-        yield thought.usage
-        yield step
-        async with aclosing(write(self._means, task, sources, [thought.text.strip()])) as pieces:
+        async with aclosing(write(self._means, task, task.retrieved.sources, thinks=True)) as pieces:
             async for piece in pieces:
                 yield piece

@@ -51,6 +51,7 @@ async def test_five_are_left() -> None:
     hits = await reranked("When?", [hit(n, "x" * n) for n in range(20)], Longest())
     assert [each.ord for each in hits] == [19, 18, 17, 16, 15]
     assert len(hits) == KEPT
+    assert len(await reranked("When?", [hit(n, "x") for n in range(20)], Longest(), 8)) == 8
 
 
 def test_there_is_none_unless_one_is_named() -> None:

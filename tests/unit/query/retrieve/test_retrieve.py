@@ -10,13 +10,22 @@ import pytest
 
 from adapters.embedders.fake import FakeEmbedder
 from pipelines.query.rephrase.follow_up import signs
-from pipelines.query.retrieve.ports import Candidates, Floors, Hit, HitUnit, QueryModelOutdated
+from pipelines.query.retrieve.evidence import UNCLEAR
+from pipelines.query.retrieve.ports import (
+    Calibration,
+    Candidates,
+    Floors,
+    Hit,
+    HitUnit,
+    QueryModelOutdated,
+    SurenessProfile,
+)
 from pipelines.query.retrieve.retrieve import FINE, NOTHING_FOUND, retrieve
 from pipelines.query.retrieve.search import DEPTH, Searcher, in_language, language_by_words, preferred
 from pipelines.query.retrieve.widen import passages
 from pipelines.runtime.errors import UnknownSite
 from schemas.page import FieldName
-from schemas.query import Earlier, Rephrased, Retrieved
+from schemas.query import Earlier, Rephrased, Retrieved, Trial
 from tests.asking import question
 from wiring.settings import Settings, SiteSettings
 
@@ -118,6 +127,34 @@ async def test_a_guess_stays_where_nothing_is_found() -> None:
     index = FakeIndex()
     retrieved = await retrieve(asked().model_copy(update={"request": request}), searcher(index), index, SETTINGS)
     assert retrieved.request.lang == "de"
+
+
+async def tried(index: FakeIndex, **trial: Any) -> Retrieved:
+    rephrased = asked()
+    request = rephrased.request.model_copy(update={"trial": Trial.model_validate(trial)})
+    return await retrieve(rephrased.model_copy(update={"request": request}), searcher(index), index, SETTINGS)
+
+
+async def test_a_trial_says_of_how_many_hits_sources_are_made_and_sees_all_pages_that_were_found() -> None:
+    pages = ("pool", "bath", "lake", "spa", "pond")
+    hits = [hit(0, "Open daily.", page=page, cosine=0.9 - n / 10, score=0.9 - n / 10) for n, page in enumerate(pages)]
+    for trial, sources in (({}, 3), ({"hits": 1}, 1), ({"hits": 4}, 4)):
+        found_so = await tried(FakeIndex(hits), **trial)
+        assert [source.page_id for source in found_so.sources] == list(pages[:sources])
+        assert [page.page_id for page in found_so.found] == list(pages)
+    assert (await found(FakeIndex(hits))).found == ()  # nobody wants to know
+
+
+async def test_a_trial_says_how_sure_is_sure_enough(monkeypatch: pytest.MonkeyPatch) -> None:
+    half = Calibration(0.0, {})  # a chance of .5, whatever was found
+    profile = replace(Models.model.profile, sureness=SurenessProfile(half, half, least_unit=0.4, least_page=0.4))
+    monkeypatch.setattr(FakeEmbedder, "profile", profile)
+    unit = HitUnit(start=0, text="Open daily.", kind="prose", vector=await Models.model.query("Is the pool open?"))
+    index = FakeIndex([hit(0, "Open daily.", cosine=0.9, score=0.9, units=(unit,))])
+    for trial, of, answered in (({}, "unit", True), ({"sure_threshold": 0.6}, "nothing", False)):
+        told = await tried(index, **trial)
+        assert told.sure is not None
+        assert (told.sure.of, told.grade < UNCLEAR) == (of, answered)
 
 
 async def test_what_was_searched_by_is_handed_on_for_the_log_alone() -> None:

@@ -63,6 +63,19 @@ class TestChainOfThought:
         assert ran.kinds == ["model", "model"]
         assert ran.spent == 2
 
+    async def test_a_trial_says_whether_it_thinks(self) -> None:
+        told = await run("chain-of-thought", "Closed on Sundays [1].", thinks=False)
+        assert (told.text, len(told.model.asked)) == ("Closed on Sundays.", 1)
+        told = await run("plain", "[1] says: closed on Sundays", "Closed on Sundays [1].", thinks=True)
+        assert (told.text, told.kinds, told.spent) == ("Closed on Sundays.", ["model", "model"], 2)
+        assert "[1] says: closed on Sundays" in told.prompt(1)
+
+    async def test_where_a_strategy_has_searched_it_thinks_over_what_was_found_too(self) -> None:
+        said = (search("When does the ferry run?"), "[2]: hourly", ANSWER)
+        told = await run("retrieval-gate", *said, tool_calls="native", thinks=True)
+        assert FERRY.text in told.prompt(1)
+        assert [c.n for c in told.citations] == [1, 2]
+
 
 def calls(tool: str, **arguments: Any) -> ToolCall:
     return ToolCall(tool, json.dumps(arguments))

@@ -1,29 +1,29 @@
-"""Line charts as SVG files for the docs: no library, the same picture for the same figures."""
+"""Charts as SVG, for the docs and for reports: no library, the same picture for the same figures."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from html import escape
-from pathlib import Path
 
 WIDTH, HEIGHT = 640, 400  # pixels
 LEFT, RIGHT, TOP, BOTTOM = 60, 190, 20, 50
 COLOURS = ("#0b6e99", "#d9730d", "#448361", "#9065b0", "#c14c8a", "#787774")
 TICKS = 5
+BAR, NAMES = 20, 230  # pixels: height of a bar, and what stands before it
+LONGEST = 34  # characters of a name beside a bar
 
 Point = tuple[float, float]
 
 
 def lines(
-    path: Path,
     curves: Mapping[str, Sequence[Point]],
     across: str,
     up: str,
     x_range: Point,
     y_range: Point,
     diagonal: bool = False,
-) -> None:
-    """Write curves by name, with axes named `across` and `up`; values outside the ranges are cut off."""
+) -> str:
+    """Curves by name, with axes named `across` and `up`; values outside the ranges are cut off."""
 
     def place(point: Point) -> Point:
         shares = [
@@ -72,4 +72,29 @@ def lines(
         f'transform="rotate(-90 16 {(TOP + HEIGHT - BOTTOM) / 2})">{escape(up)}</text>',
         "</svg>",
     ]
-    path.write_text("\n".join(parts) + "\n", encoding="utf-8")
+    return "\n".join(parts) + "\n"
+
+
+def bars(values: Mapping[str, float], across: str) -> str:
+    """A bar for each name, below each other; none is below 0."""
+    most = max((*values.values(), 0.0)) or 1.0
+    height = TOP + BAR * len(values) + BOTTOM
+    parts = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}"'
+        ' font-family="sans-serif" font-size="12">',
+        f'<rect width="{WIDTH}" height="{height}" fill="#ffffff"/>',
+    ]
+    for number, (name, value) in enumerate(values.items()):
+        y = TOP + BAR * number
+        length = round(value / most * (WIDTH - NAMES - RIGHT / 2), 1)
+        shown = name if len(name) <= LONGEST else f"{name[: LONGEST - 1]}…"
+        parts += [
+            f'<text x="{NAMES - 8}" y="{y + 14}" text-anchor="end">{escape(shown)}</text>',
+            f'<rect x="{NAMES}" y="{y + 3}" width="{length}" height="{BAR - 6}" fill="{COLOURS[0]}"/>',
+            f'<text x="{NAMES + length + 6}" y="{y + 14}">{value:,.0f}</text>',
+        ]
+    parts += [
+        f'<text x="{NAMES}" y="{height - 20}">{escape(across)}</text>',
+        "</svg>",
+    ]
+    return "\n".join(parts) + "\n"

@@ -1,0 +1,108 @@
+"""A gateway over HTTP, asked patiently: while it is started again, or has too much to do, it is waited for."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from http import HTTPStatus
+from itertools import count
+from typing import Any, Self, TypeVar
+
+import httpx
+from pydantic import SecretStr, ValidationError
+
+from pipelines.runtime.errors import Permanent, Retryable, WrongUse
+from pipelines.runtime.retry import doubled
+from schemas.base import Wire, problems
+
+TIMEOUT = 120.0  # seconds for an answer; the system gives up earlier by itself (PAGEWIRE_QUESTION_TIMEOUT)
+RETRY_FOR = 60.0  # seconds that a system may be away, as while it is started again
+FIRST_PAUSE, LONGEST_PAUSE = 0.5, 10.0  # seconds between two tries
+AGAIN = frozenset((HTTPStatus.CONFLICT, HTTPStatus.TOO_MANY_REQUESTS, HTTPStatus.SERVICE_UNAVAILABLE))
+# Answers of the system that say how a question ended. Everything else above 399 says that we ask wrongly.
+ENDED = frozenset((HTTPStatus.INTERNAL_SERVER_ERROR, HTTPStatus.BAD_GATEWAY, HTTPStatus.GATEWAY_TIMEOUT))
+
+Body = TypeVar("Body", bound=Wire)
+
+
+class HttpGateway:
+    """What stands below one address of a gateway. Use it as a context manager."""
+
+    def __init__(
+        self,
+        url: str,
+        key: SecretStr,
+        transport: httpx.AsyncBaseTransport | None = None,
+        pause: Callable[[float], Awaitable[None]] = asyncio.sleep,
+    ) -> None:
+        self._client = httpx.AsyncClient(
+            base_url=url,
+            headers={"Authorization": f"Bearer {key.get_secret_value()}"},
+            timeout=TIMEOUT,
+            transport=transport,
+        )
+        self._pause = pause
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self._client.aclose()
+
+    async def send(self, method: str, path: str, **more: Any) -> httpx.Response:
+        """An answer, which may be one of `ENDED`.
+
+        Raises:
+            Retryable: the gateway is away for a minute. WrongUse: it refuses us.
+        """
+        waited = 0.0
+        for failures in count(1):
+            try:
+                response = await self._client.request(method, path, **more)
+            except httpx.TransportError as err:
+                why = f"{type(err).__name__} {err}".rstrip()
+            else:
+                why = f"{response.status_code} {code_of(response) if response.is_error else ''}".rstrip()
+                if not response.is_error or response.status_code in ENDED:
+                    return response
+                if response.status_code not in AGAIN:
+                    raise WrongUse(f"{self._client.base_url}: {why}{_detail(response)}")
+            if waited >= RETRY_FOR:
+                raise Retryable(f"{self._client.base_url}: {why}; the same command goes on where it stopped")
+            pause = doubled(failures, FIRST_PAUSE, LONGEST_PAUSE)
+            await self._pause(pause)
+            waited += pause
+        raise AssertionError("a loop without end")
+
+    async def once(self, method: str, path: str) -> None:
+        """Said, and not waited for: where it is not heard, nothing is lost."""
+        try:
+            await self._client.request(method, path)
+        except httpx.HTTPError:
+            return
+
+
+def parsed(kind: type[Body], response: httpx.Response) -> Body:
+    """Raises: Permanent."""
+    try:
+        return kind.model_validate_json(response.content)
+    except ValidationError as err:
+        raise Permanent(f"{response.url.copy_with(query=None)}: no answer that we know: {problems(err)}") from err
+
+
+def code_of(response: httpx.Response) -> str:
+    """The problem document's code, or the status."""
+    return str(_problem(response).get("code") or response.status_code)
+
+
+def _detail(response: httpx.Response) -> str:
+    said = _problem(response).get("detail")
+    return f": {said}" if said else ""
+
+
+def _problem(response: httpx.Response) -> dict[str, Any]:
+    try:
+        told = response.json()
+    except ValueError:
+        return {}
+    return told if isinstance(told, dict) else {}

@@ -1,0 +1,261 @@
+"""`pagewire experiment`: a dataset asked of a running system under many settings, and which of them are better."""
+
+from __future__ import annotations
+
+import asyncio
+import fcntl
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from pydantic import BaseModel, ConfigDict, ValidationError
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+from adapters.http_trials import HttpTrials
+from cli.evaluate import key_for
+from cli.output import NOT_SO, err, explained, out, print_json, rows, table
+from pipelines.evaluate.dataset import BadDataset, Dataset, load_dataset
+from pipelines.evaluate.experiments.grid import Arm, Grid, arms, load_grid
+from pipelines.evaluate.experiments.page import failures, html, markdown
+from pipelines.evaluate.experiments.report import ExperimentReport, report, told
+from pipelines.evaluate.experiments.sweep import Allowance, BudgetSpent, Planned, ask_arms, left, plan
+from pipelines.evaluate.run import AT_ONCE, askable
+from pipelines.runtime import logs
+from pipelines.runtime.errors import WrongUse
+from schemas.trial import TrialChoices
+from wiring.settings import Settings
+from wiring.settings_file import load
+
+app = typer.Typer(
+    help="Experiments: a dataset asked under many settings, compared with one of them.", no_args_is_help=True
+)
+
+GridFile = Annotated[Path, typer.Argument(exists=True, dir_okay=False, help="YAML file that says what is varied.")]
+OutFolder = Annotated[
+    Path | None,
+    typer.Option("--out", file_okay=False, help="For the report. Default: of its name in PAGEWIRE_HOME/experiments."),
+]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+
+
+class _Asked(BaseModel):
+    """What was asked last under a grid's name, so that its answers are found again without the system."""
+
+    model_config = ConfigDict(frozen=True)
+
+    url: str
+    system: str
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """A grid with all that follows from its file."""
+
+    settings: Settings
+    grid: Grid
+    dataset: Dataset
+    arms: tuple[Arm, ...]
+
+    @classmethod
+    def read(cls, file: Path) -> Experiment:
+        """Raises: WrongUse: what is wrong with the grid, its dataset or this machine's settings."""
+        settings = load()
+        logs.configure(settings)
+        grid = load_grid(file)
+        dataset = load_dataset(grid.dataset)
+        if not askable(dataset, grid.site):
+            raise BadDataset(f"{grid.dataset}: no case for site {grid.site} that can be asked at any time")
+        return cls(settings, grid, dataset, arms(grid, file.parent))
+
+    @property
+    def answers(self) -> Path:
+        """Folder of all experiments' answers: grids that have an arm in common share it."""
+        return self.settings.home / "experiments" / "answers"
+
+    def folder(self, given: Path | None) -> Path:
+        return given or self.settings.home / "experiments" / self.grid.name
+
+    def planned(self, url: str, system: str) -> list[Planned]:
+        return plan(self.arms, self.dataset, self.grid.site, url, system, datetime.now(UTC), self.answers)
+
+
+@app.command()
+def run(
+    grid: GridFile,
+    url: Annotated[str | None, typer.Option(help="Of the gateway; default: this machine's, at PAGEWIRE_PORT.")] = None,
+    key: Annotated[
+        Path | None,
+        typer.Option(
+            exists=True, dir_okay=False, help="File with a key of the scope edit; default, here: the admin key."
+        ),
+    ] = None,
+    at_once: Annotated[int, typer.Option(min=1, max=64, help="Cases asked side by side.")] = AT_ONCE,
+    most_calls: Annotated[
+        int | None, typer.Option(min=0, help="Calls of the model that this command may cost; then it stops.")
+    ] = None,
+    most_tokens: Annotated[
+        int | None, typer.Option(min=0, help="Tokens after which no question is asked that costs more.")
+    ] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Ask nothing: say what would be asked.")] = False,
+    to: OutFolder = None,
+    json: Json = False,
+) -> None:
+    """Ask a dataset under each of a grid's arms, and write a report as Markdown and HTML. Exit code 1 when the budget
+    is spent before all is asked.
+
+    Stopped or killed, the same command goes on where it was; answers that are there are never asked again, those of
+    other grids among them.
+
+    Example: pagewire experiment run hits.yaml --dry-run
+
+    Example: pagewire experiment run prompts.yaml --most-calls 2000
+    """  # fmt: skip
+    with explained():
+        experiment = Experiment.read(grid)
+        at = url or f"http://127.0.0.1:{experiment.settings.port}"
+        secret = key_for(experiment.settings, url, key)
+        stopped = ""
+
+        async def ask() -> list[Planned]:
+            nonlocal stopped
+            async with HttpTrials(at, experiment.grid.site, secret) as system:
+                choices = await system.choices()
+                _can_be_tried(experiment.arms, choices)
+                planned = experiment.planned(at, choices.system)
+                if dry_run:
+                    _print_plan(experiment, planned, choices, json)
+                    return planned
+                with _alone(experiment.answers), _bar(experiment, planned) as asked:
+                    folder = experiment.folder(to)
+                    folder.mkdir(parents=True, exist_ok=True)
+                    (folder / "asked.json").write_text(_Asked(url=at, system=choices.system).model_dump_json() + "\n")
+                    allowance = Allowance(most_calls, most_tokens)
+                    try:
+                        await ask_arms(planned, experiment.dataset, system, choices, allowance, asked, at_once)
+                    except BudgetSpent as spent:
+                        stopped = str(spent)
+                return planned
+
+        planned = asyncio.run(ask())
+        if dry_run:
+            return
+        _tell(experiment, planned, experiment.folder(to), json)
+    if stopped:
+        err.print(f"stopped: {stopped}", markup=False, soft_wrap=True)
+        raise typer.Exit(NOT_SO)
+
+
+@app.command("report")
+def report_again(grid: GridFile, to: OutFolder = None, json: Json = False) -> None:
+    """Write the report of what has been asked so far; asks nothing, and needs no running system.
+
+    Example: pagewire experiment report hits.yaml --json
+    """
+    with explained():
+        experiment = Experiment.read(grid)
+        folder = experiment.folder(to)
+        try:
+            asked = _Asked.model_validate_json((folder / "asked.json").read_bytes())
+        except (OSError, ValidationError):
+            raise WrongUse(f"{folder}: nothing was asked yet; `pagewire experiment run` does") from None
+        _tell(experiment, experiment.planned(asked.url, asked.system), folder, json)
+
+
+def _can_be_tried(arms_: tuple[Arm, ...], choices: TrialChoices) -> None:
+    """Raises: WrongUse: before anything is asked."""
+    for arm in arms_:
+        wanted = arm.settings
+        model = wanted.strategy not in (None, "quote") or wanted.prompt or wanted.model or wanted.think
+        if model and not choices.models:
+            raise WrongUse(f"{arm.name}: no model is configured there; only `strategy: quote` can be tried")
+        if wanted.model is not None and wanted.model not in choices.models:
+            raise WrongUse(f"{arm.name}: pagewire.yaml names no model {wanted.model}, but {', '.join(choices.models)}")
+        if wanted.rerank and not choices.reranker:
+            raise WrongUse(f"{arm.name}: no reranker is configured there (PAGEWIRE_RERANKER)")
+        if wanted.index not in (None, "candidate", *choices.indexes):
+            there = ", ".join(choices.indexes) or "(none)"
+            raise WrongUse(
+                f"{arm.name}: site {choices.site} has no index {wanted.index}; there are: {there}. "
+                f"`pagewire rebuild {choices.site}` makes one, with --chunk-size or --embedder"
+            )
+
+
+def _print_plan(experiment: Experiment, planned: list[Planned], choices: TrialChoices, json: bool) -> None:
+    cases = askable(experiment.dataset, experiment.grid.site)
+    questions, calls = left(planned, cases, choices)
+    if json:
+        names = [each.arm.name for each in planned]
+        print_json({"arms": names, "cases": len(cases), "to_ask": questions, "most_calls": calls})
+        return
+    lines = [(each.arm.name, len(each.read().observed)) for each in planned]
+    out.print(rows(table("arm", f"asked of {len(cases)}#"), lines))
+    out.print(
+        f"\n{len(planned)} arms of {len(cases):,} cases: {questions:,} to ask, "
+        f"at most about {calls:,} calls of the model"
+    )
+
+
+def _tell(experiment: Experiment, planned: list[Planned], folder: Path, json: bool) -> None:
+    found = report(experiment.grid, experiment.dataset, planned)
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "report.md").write_text(markdown(found), encoding="utf-8")
+    (folder / "report.html").write_text(html(found), encoding="utf-8")
+    if json:
+        print_json({"folder": str(folder), "report": told(found)})
+        return
+    _print(found)
+    out.print(f"\nreport in {folder / 'report.md'} and {folder / 'report.html'}", markup=False, soft_wrap=True)
+
+
+def _print(found: ExperimentReport) -> None:
+    shown = found.shown
+    lines = [
+        (
+            arm.name,
+            arm.asked,
+            *(f"{arm.figures[name].mean:.3f}" if name in arm.figures else "" for name in shown),
+            f"{arm.latency_ms['p50']:,.0f}",
+            arm.verdict,
+        )
+        for arm in found.arms
+    ]
+    out.print(rows(table("arm", "cases#", *(f"{name}#" for name in shown), "ms#", ""), lines))
+    for arm in found.arms:
+        if arm.failed:
+            out.print(f"failed: {failures(arm)}, of {arm.name}", markup=False, soft_wrap=True)
+    if found.missing:
+        out.print(f"not asked yet: {'; '.join(found.missing)}", markup=False, soft_wrap=True)
+    if found.needed:
+        out.print(f"too few cases: about {found.needed:,} show a difference of {found.worth:g} in every arm")
+
+
+@contextmanager
+def _alone(answers: Path) -> Iterator[None]:
+    """Two commands at once would ask what they have in common twice. Raises: WrongUse: another one is at work."""
+    answers.mkdir(parents=True, exist_ok=True)
+    with (answers / ".lock").open("w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            raise WrongUse(f"{answers}: another experiment is under way here") from None
+        yield
+
+
+@contextmanager
+def _bar(experiment: Experiment, planned: list[Planned]) -> Iterator[Callable[[str, int], None]]:
+    """Shows how many answers are there of all arms together."""
+    cases = len(askable(experiment.dataset, experiment.grid.site))
+    done = {each.arm.name: len(each.read().observed) for each in planned}
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
+    with Progress(*columns, TimeElapsedColumn(), TimeRemainingColumn(), console=err, transient=True) as bars:
+        task = bars.add_task("asking", total=cases * len(planned), completed=sum(done.values()))
+
+        def asked(name: str, count: int) -> None:
+            done[name] = count
+            bars.update(task, completed=sum(done.values()), description=f"asking: {name}")
+
+        yield asked

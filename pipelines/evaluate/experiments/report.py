@@ -1,0 +1,146 @@
+"""What an experiment says: the figures of each arm, and which arms are shown to be better or worse than the base.
+
+grid, arms, runs ─▶ report ─▶ a table (Markdown, HTML: page.py) ─▶ charts by hits and shots, of tokens and time
+
+All of it follows from the grid, the dataset and the answers that are kept, so the same answers make the same report to
+the byte. Their times are kept with them: asked anew, on a busy machine, they are others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict
+
+from pipelines.evaluate.comparison import GATED, WHOLE
+from pipelines.evaluate.dataset import Case, Dataset
+from pipelines.evaluate.evaluation import Figure, evaluate
+from pipelines.evaluate.experiments.differences import Difference, differences
+from pipelines.evaluate.experiments.grid import Grid
+from pipelines.evaluate.experiments.sweep import Planned
+from pipelines.evaluate.measures import measured
+from pipelines.evaluate.run import Run, askable
+from pipelines.runtime.errors import WrongUse
+
+
+class NothingAsked(WrongUse):
+    """There is nothing to report of."""
+
+    code = "nothing-asked"
+
+
+class ArmReport(BaseModel):
+    """What came of an arm."""
+
+    model_config = ConfigDict(frozen=True)
+
+    name: str
+    varied: Mapping[str, Any]
+    asked: int
+    failed: Mapping[str, int]
+    figures: Mapping[str, Figure]  # of all cases, by measure
+    differences: tuple[Difference, ...]  # from the base; none of the base itself, nor of an arm that is not finished
+    latency_ms: Mapping[str, float]
+    tokens: float  # read and written for a question, on average
+    calls: float  # of the model, likewise
+
+    @property
+    def verdict(self) -> str:
+        """In a few words."""
+        told = [f"{each.verdict} in {each.measure}" for each in self.differences if each.verdict != "not shown"]
+        return ", ".join(told) or ("no difference shown" if self.differences else "")
+
+
+class ExperimentReport(BaseModel):
+    """What an experiment says."""
+
+    model_config = ConfigDict(frozen=True)
+
+    name: str
+    site: str
+    url: str
+    system: str
+    dataset: str  # with version and fingerprint
+    cases: int
+    measures: tuple[str, ...]  # that decide
+    worth: float  # the smallest difference that is worth knowing
+    vary: Mapping[str, tuple[Any, ...]]
+    arms: tuple[ArmReport, ...]  # the base first
+    missing: tuple[str, ...]  # arms of which nothing was asked
+
+    @property
+    def finished(self) -> bool:
+        return not self.missing and all(arm.asked == self.cases for arm in self.arms)
+
+    @property
+    def needed(self) -> int:
+        """Cases that show a difference worth knowing in each arm; 0: they are enough."""
+        return max((each.needed for arm in self.arms for each in arm.differences), default=0)
+
+    @property
+    def shown(self) -> tuple[str, ...]:
+        """Measures with a column: those that decide, and those of the gate."""
+        there = self.arms[0].figures
+        return tuple(name for name in dict.fromkeys((*self.measures, *GATED)) if name in there)
+
+
+def report(grid: Grid, dataset: Dataset, planned: Sequence[Planned]) -> ExperimentReport:
+    """Of what is there; of arms that are not finished nothing is compared.
+
+    Raises:
+        NothingAsked: of the base. BadRun: a file is of something else.
+    """
+    runs = [(each, each.read()) for each in planned]
+    head = planned[0].head
+    if not runs[0][1].observed:
+        raise NothingAsked(f"{grid.name}: nothing was asked yet; `pagewire experiment run` does")
+    cases = askable(dataset, head.site)
+    whole = {each.arm.name: _figures(cases, run) for each, run in runs if run.complete}
+    base = runs[0][0].arm.name
+    others = {name: figures for name, figures in whole.items() if name != base}
+    found = differences(whole[base], others, grid.measures, grid.difference) if base in whole else ()
+    return ExperimentReport(
+        name=grid.name,
+        site=grid.site,
+        url=head.url,
+        system=head.system,
+        dataset=dataset.label,
+        cases=head.cases,
+        measures=grid.measures,
+        worth=grid.difference,
+        vary=grid.vary,
+        arms=tuple(_arm(each, run, dataset, found) for each, run in runs if run.observed),
+        missing=tuple(each.arm.name for each, run in runs if not run.observed),
+    )
+
+
+def _figures(cases: Sequence[Case], run: Run) -> dict[str, dict[str, float]]:
+    return {case.id: measured(case, run.observed[case.id]) for case in cases}
+
+
+def _arm(planned: Planned, run: Run, dataset: Dataset, found: Sequence[Difference]) -> ArmReport:
+    told = evaluate(dataset, run)
+    return ArmReport(
+        name=planned.arm.name,
+        varied=planned.arm.varied,
+        asked=told.asked,
+        failed=told.failed,
+        figures=told.groups[WHOLE],
+        differences=tuple(each for each in found if each.arm == planned.arm.name),
+        latency_ms=told.latency_ms,
+        tokens=sum(told.tokens.values()) / told.asked,
+        calls=sum(each.calls for each in run.observed.values()) / told.asked,
+    )
+
+
+def told(report: ExperimentReport) -> dict[str, Any]:
+    """As JSON has it."""
+    arms = [
+        {**arm.model_dump(mode="json", exclude={"differences"}), "verdict": arm.verdict}
+        | {"differences": [asdict(each) for each in arm.differences]}
+        for arm in report.arms
+    ]
+    head = report.model_dump(mode="json", exclude={"arms"})
+    return {**head, "finished": report.finished, "needed": report.needed, "arms": arms}
