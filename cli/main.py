@@ -24,6 +24,7 @@ from cli import (
     generations,
     judge_agreement,
     keys,
+    labels,
     letters,
     question_log,
     questions,
@@ -73,6 +74,7 @@ app.command("discard")(generations.discard)
 app.command("backup")(backup.backup)
 app.command("restore")(backup.restore)
 app.add_typer(datasets.app, name="datasets")
+app.add_typer(labels.app, name="labels")
 app.add_typer(letters.app, name="dlq")
 app.add_typer(examples.app, name="examples")
 app.add_typer(keys.app, name="keys")

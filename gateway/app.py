@@ -31,6 +31,7 @@ from gateway.operators import (
     cases,
     examples,
     gaps,
+    labels,
     letters,
     ops,
     page_list,
@@ -52,6 +53,7 @@ SAMPLE_SITE = "demo"
 API_VERSION = "1"
 OPERATORS = (
     questions,
+    labels,
     gaps,
     page_list,
     trials,

@@ -12,11 +12,13 @@ from datetime import UTC, datetime
 from adapters.embedders.fake import FakeEmbedder
 from adapters.fake_access_keys import FakeKeyStore
 from adapters.fake_audit_log import FakeAuditLog
+from adapters.fake_labels import FakeLabels
 from adapters.fake_outcomes import FakeOutcomes
 from gateway.fake_conversations import FakeConversations
 from gateway.ports import Acceptance, Change, Followed, Ports
 from pipelines.conversations.ask import BadPosition, UnknownAnswer
 from pipelines.conversations.titles import Titles
+from pipelines.evaluate.labelling.labelling import Labelling
 from pipelines.operate.access_keys import AccessKeys, FiledKey
 from pipelines.operate.addresses import same_address
 from pipelines.operate.audit.index_diff import Kind
@@ -511,6 +513,7 @@ class FakePorts:
             questions=self.outcomes,
             indexed=self.indexed,
             gaps=GapReports(self.outcomes, FakeModels(), _grouped, self.now),
+            labelling=Labelling(FakeLabels(self.outcomes), self.now),
             notes=Notes(FakeLogSender(self.outcomes), self.outcomes, self.sites),
             now=self.now,
             counts=lambda _, seconds: SharedCounts(seconds, lambda: self.now().timestamp()),

@@ -18,6 +18,8 @@ Action = Literal[
     "index.repair",
     "keys.create",
     "keys.revoke",
+    "labels.put",
+    "labels.settle",
     "letters.drop",
     "letters.edit",
     "letters.redrive",

@@ -18,6 +18,7 @@ from adapters.elastic.bundle import Elastic
 from adapters.elastic.conversations import ElasticConversations
 from adapters.elastic.examples import ElasticExamples
 from adapters.elastic.inventory import Inventories
+from adapters.elastic.labels import ElasticLabels
 from adapters.elastic.outcomes import ElasticOutcomes
 from adapters.elastic.page_view import ElasticPageView
 from adapters.embedders.registry import Models
@@ -27,6 +28,7 @@ from adapters.kafka.log import LogReader, LogTail
 from adapters.kafka.scan import LogScan
 from adapters.own_process import in_own_process
 from pipelines.conversations.ask import Asker
+from pipelines.evaluate.labelling.labelling import Labelling
 from pipelines.ingest.accept import Intake
 from pipelines.ingest.receipts import ReceiptReader
 from pipelines.operate.access_keys import AccessKeys, FiledKey
@@ -151,6 +153,9 @@ class Clients:
 
     def questions(self) -> ElasticOutcomes:
         return ElasticOutcomes(self.elastic.es, self.elastic.indexes)
+
+    async def labelling(self) -> Labelling:
+        return Labelling(ElasticLabels(self.elastic.es, self.elastic.indexes), await self.clock())
 
     def page_view(self) -> ElasticPageView:
         return ElasticPageView(self.elastic.es)

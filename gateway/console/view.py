@@ -56,6 +56,7 @@ NAVIGATION = (
     Screen("overview", HOME),
     Screen("questions", "/console/questions"),
     Screen("gaps", "/console/gaps"),
+    Screen("labels", "/console/labels"),
     Screen("one-page", "/console/page"),
     Screen("playground", "/console/playground", scope="edit"),
     Screen("examples", "/console/examples"),

@@ -18,6 +18,7 @@ from schemas.completion import CompletionChunk, CompletionRequest
 from schemas.conversation import FeedbackOrder, Rename
 from schemas.example import NewExample
 from schemas.http import BulkLine, ChatRequest, VisitorTokenOrder
+from schemas.label import NewLabel
 from schemas.letters import DeadLetterFilter, Redrive
 from schemas.page import PageDocument
 from schemas.rebuild import RebuildOrder
@@ -40,6 +41,7 @@ HAND_READ: tuple[type[BaseModel], ...] = (
     NewCase,
     NewExample,
     NewKey,
+    NewLabel,
     TrialOrder,
     VisitorTokenOrder,
     AnswerEvent,

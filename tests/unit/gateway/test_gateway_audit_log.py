@@ -35,6 +35,16 @@ CHANGES: dict[tuple[str, str], tuple[str, dict[str, Any], tuple[str, str | None,
         {},
         ("examples.remove", "town", "0123456789abcdef"),
     ),
+    ("put", f"{SITE}/questions/{{request_id}}/label"): (
+        f"{TOWN}/questions/request-0001/label",
+        {"mark": "wrong", "why": "Since May."},
+        ("labels.put", "town", "request-0001"),
+    ),
+    ("put", f"{SITE}/questions/{{request_id}}/settlement"): (
+        f"{TOWN}/questions/request-0001/settlement",
+        {"mark": "right"},
+        ("labels.settle", "town", "request-0001"),
+    ),
     ("post", f"{SITE}/audit"): (f"{TOWN}/audit", {"repair": True}, ("index.repair", "town", "")),
     ("post", f"{SITE}/rebuilds"): (
         f"{TOWN}/rebuilds",
