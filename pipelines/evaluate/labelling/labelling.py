@@ -5,6 +5,7 @@ the log ─▶ queue ─▶ put, by each of two raters ─▶ agreement, and wha
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
 
@@ -69,11 +70,10 @@ class Labelling:
 
     async def agreement(self, site: str, named: Callable[[str], str] = str) -> LabelAgreement:
         """`named`: what a rater is called."""
+        found = await self.of_site(site)
+        pairs = await asyncio.to_thread(agreement, found)  # scipy takes a second to load when it is first wanted
         return LabelAgreement(
-            pairs=tuple(
-                each.model_copy(update={"one": named(each.one), "other": named(each.other)})
-                for each in agreement(await self.of_site(site))
-            )
+            pairs=tuple(each.model_copy(update={"one": named(each.one), "other": named(each.other)}) for each in pairs)
         )
 
     def _label(self, new: NewLabel, rater: str) -> AnswerLabel:

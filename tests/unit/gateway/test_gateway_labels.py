@@ -9,11 +9,17 @@ import httpx
 import pytest
 
 from gateway.fakes import FakePorts
+from tests.console import console_ports
 from tests.edge import EDIT_TOWN, EVERYTHING_TOWN, VIEW_TOWN, assert_problem, bearer
 from tests.unit.gateway.test_gateway_questions import logged, outcome
 
 TOWN = "/v1/admin/sites/town"
 ONE = f"{TOWN}/questions/request-0001"
+
+
+@pytest.fixture
+def fakes() -> FakePorts:
+    return console_ports()
 
 
 @pytest.fixture(autouse=True)
