@@ -18,6 +18,7 @@ from pipelines.evaluate.measures import DEPTH, Observed, Passage
 from pipelines.runtime.errors import Permanent, Retryable, WrongUse
 from pipelines.runtime.retry import doubled
 from schemas.base import problems
+from schemas.evaluation import ListedRun, NewRun
 from schemas.http import ChatResponse, SearchResult
 from schemas.query import Source
 
@@ -30,7 +31,7 @@ AGAIN = frozenset((HTTPStatus.CONFLICT, HTTPStatus.TOO_MANY_REQUESTS, HTTPStatus
 ENDED = frozenset((HTTPStatus.INTERNAL_SERVER_ERROR, HTTPStatus.BAD_GATEWAY, HTTPStatus.GATEWAY_TIMEOUT))
 
 
-Body = TypeVar("Body", ChatResponse, SearchResult)
+Body = TypeVar("Body", ChatResponse, SearchResult, ListedRun)
 
 
 class HttpSite:
@@ -44,6 +45,7 @@ class HttpSite:
         transport: httpx.AsyncBaseTransport | None = None,
         pause: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
+        self._runs = f"{url.rstrip('/')}/v1/admin/sites/{site}/evaluations"
         self._client = httpx.AsyncClient(
             base_url=f"{url.rstrip('/')}/v1/sites/{site}",
             headers={"Authorization": f"Bearer {key.get_secret_value()}"},
@@ -90,6 +92,19 @@ class HttpSite:
             prompt_tokens=told.usage.prompt_tokens,
             completion_tokens=told.usage.completion_tokens,
         )
+
+    async def publish(self, run: NewRun) -> ListedRun:
+        """Let everybody who looks after the site see a run.
+
+        Raises:
+            Retryable: the gateway is away for a minute. WrongUse: it refuses us; the key needs the scope `edit`.
+        """
+        response = await self._send(
+            "POST", self._runs, content=run.model_dump_json(), headers={"Content-Type": "application/json"}
+        )
+        if response.is_error:
+            raise Permanent(f"{self._runs}: {response.status_code} {_code(response)}")
+        return _parsed(ListedRun, response)
 
     async def _found(self, told: ChatResponse) -> tuple[Passage, ...]:
         """Pages by the search alone, as deep as they are measured, each once."""

@@ -19,6 +19,7 @@ from cli import (
     demo,
     engine,
     evaluate,
+    evaluations,
     examples,
     gaps,
     generations,
@@ -74,6 +75,7 @@ app.command("discard")(generations.discard)
 app.command("backup")(backup.backup)
 app.command("restore")(backup.restore)
 app.add_typer(datasets.app, name="datasets")
+app.add_typer(evaluations.app, name="evaluations")
 app.add_typer(labels.app, name="labels")
 app.add_typer(letters.app, name="dlq")
 app.add_typer(examples.app, name="examples")

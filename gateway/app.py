@@ -29,6 +29,7 @@ from gateway.operators import (
     audit,
     audit_log,
     cases,
+    evaluations,
     examples,
     gaps,
     labels,
@@ -54,6 +55,7 @@ API_VERSION = "1"
 OPERATORS = (
     questions,
     labels,
+    evaluations,
     gaps,
     page_list,
     trials,

@@ -16,6 +16,7 @@ from adapters.elastic.access_keys import ElasticKeys
 from adapters.elastic.audit_log import ElasticAuditLog
 from adapters.elastic.bundle import Elastic
 from adapters.elastic.conversations import ElasticConversations
+from adapters.elastic.evaluations import ElasticRuns
 from adapters.elastic.examples import ElasticExamples
 from adapters.elastic.inventory import Inventories
 from adapters.elastic.labels import ElasticLabels
@@ -153,6 +154,9 @@ class Clients:
 
     def questions(self) -> ElasticOutcomes:
         return ElasticOutcomes(self.elastic.es, self.elastic.indexes)
+
+    def runs(self) -> ElasticRuns:
+        return ElasticRuns(self.elastic.es, self.elastic.indexes)
 
     async def labelling(self) -> Labelling:
         return Labelling(ElasticLabels(self.elastic.es, self.elastic.indexes), await self.clock())

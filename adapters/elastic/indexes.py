@@ -36,6 +36,7 @@ PARTS = "pagewire.parts"
 OUTCOMES = "pagewire.outcomes"
 KEYS = "pagewire.keys"
 AUDIT_LOG = "pagewire.audit-log"
+EVALUATIONS = "pagewire.evaluations"
 ADDED_TO_OUTCOMES = ("labelled_by",)  # fields that came after the index
 INFO_TTL = 2.0  # seconds until a reader notices by itself that another index was promoted
 FORMAT = 2  # of what is in an index; counts up when older software must not touch it
@@ -280,6 +281,10 @@ class Indexes:
     async def ensure_audit_log(self) -> None:
         """The one index of all acts."""
         await self._ensure("009_audit_log.json", AUDIT_LOG)
+
+    async def ensure_evaluations(self) -> None:
+        """The one index of all sites' published runs."""
+        await self._ensure("010_evaluations.json", EVALUATIONS)
 
     async def _ensure(self, file: str, name: str) -> None:
         # A bulk delete with an external version would create the index it names: none of ours is made like that.

@@ -13,6 +13,7 @@ from fastapi.responses import RedirectResponse
 from gateway.console import (
     audit_log,
     cases,
+    evaluations,
     examples,
     gaps,
     indexes,
@@ -35,6 +36,7 @@ SCREENS = (
     overview,
     questions,
     labels,
+    evaluations,
     gaps,
     page,
     playground,

@@ -57,6 +57,7 @@ NAVIGATION = (
     Screen("questions", "/console/questions"),
     Screen("gaps", "/console/gaps"),
     Screen("labels", "/console/labels"),
+    Screen("evaluations", "/console/evaluations"),
     Screen("one-page", "/console/page"),
     Screen("playground", "/console/playground", scope="edit"),
     Screen("examples", "/console/examples"),

@@ -16,6 +16,7 @@ from schemas.answer import AnswerEvent
 from schemas.case import NewCase
 from schemas.completion import CompletionChunk, CompletionRequest
 from schemas.conversation import FeedbackOrder, Rename
+from schemas.evaluation import NewRun
 from schemas.example import NewExample
 from schemas.http import BulkLine, ChatRequest, VisitorTokenOrder
 from schemas.label import NewLabel
@@ -42,6 +43,7 @@ HAND_READ: tuple[type[BaseModel], ...] = (
     NewExample,
     NewKey,
     NewLabel,
+    NewRun,
     TrialOrder,
     VisitorTokenOrder,
     AnswerEvent,

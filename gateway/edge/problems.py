@@ -33,6 +33,7 @@ STATUS_OF_CODE = {
     "unknown-letter": 404,
     "letter-handled": 409,
     "unknown-question": 404,
+    "unknown-run": 404,
     "labels-stand": 409,
     "nothing-to-settle": 409,
     "key-taken": 409,
