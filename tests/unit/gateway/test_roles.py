@@ -131,6 +131,7 @@ HOLDERS: dict[str, tuple[set[Scope], str | None]] = {
 MAY: dict[Scope, set[Scope]] = {"view": {"view", "edit", "admin"}, "edit": {"edit", "admin"}, "admin": {"admin"}}
 FILLED = {
     "request_id": "request-0001",
+    "run": "0123456789abcdef",
     "example": "0123456789abcdef",
     "generation": "1",
     "topic": "cms.changes",
