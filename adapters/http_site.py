@@ -13,6 +13,8 @@ from pydantic import SecretStr
 from adapters.http_gateway import HttpGateway, code_of, parsed
 from pipelines.evaluate.dataset import Case
 from pipelines.evaluate.measures import DEPTH, Observed, Passage
+from pipelines.runtime.errors import Permanent
+from schemas.evaluation import ListedRun, NewRun
 from schemas.http import ChatResponse, SearchResult
 from schemas.query import Source
 
@@ -30,6 +32,7 @@ class HttpSite:
         transport: httpx.AsyncBaseTransport | None = None,
         pause: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
+        self._runs = f"{url.rstrip('/')}/v1/admin/sites/{site}/evaluations"
         self._gateway = HttpGateway(f"{url.rstrip('/')}/v1/sites/{site}", key, transport, pause)
 
     async def __aenter__(self) -> HttpSite:
@@ -70,6 +73,18 @@ class HttpSite:
             prompt_tokens=told.usage.prompt_tokens,
             completion_tokens=told.usage.completion_tokens,
         )
+
+    async def publish(self, run: NewRun) -> ListedRun:
+        """Let everybody who looks after the site see a run.
+
+        Raises:
+            Retryable: the gateway is away for a minute. WrongUse: it refuses us; the key needs the scope `edit`.
+        """
+        body = {"content": run.model_dump_json(), "headers": {"Content-Type": "application/json"}}
+        response = await self._gateway.send("POST", self._runs, **body)
+        if response.is_error:
+            raise Permanent(f"{self._runs}: {response.status_code} {code_of(response)}")
+        return parsed(ListedRun, response)
 
     async def _found(self, told: ChatResponse) -> tuple[Passage, ...]:
         """Pages by the search alone, as deep as they are measured, each once."""

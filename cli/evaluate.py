@@ -28,9 +28,11 @@ from pipelines.evaluate.judged.trust import FIGURE
 from pipelines.evaluate.junit import Line, junit
 from pipelines.evaluate.measures import MEASURES
 from pipelines.evaluate.non_inferiority import MARGIN, fewest_cases
+from pipelines.evaluate.published.publication import publication
 from pipelines.evaluate.run import AT_ONCE, Asked, Head, Run, ask_all, askable
 from pipelines.runtime import logs
 from pipelines.runtime.errors import WrongUse
+from schemas.evaluation import ListedRun, NewRun
 from wiring.settings import Settings
 from wiring.settings_file import load
 
@@ -105,6 +107,13 @@ def evaluate_site(
             help="What people say of answers of this run (see `judge-agreement`), to hold the judge's marks against.",
         ),
     ] = None,
+    publish: Annotated[
+        bool,
+        typer.Option(
+            "--publish", help="Let everybody see it in the site's console. The key needs the scope edit as well."
+        ),
+    ] = False,
+    note: Annotated[str, typer.Option(help="What is tried out, for people; with --publish.")] = "",
     json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
     xml: Annotated[
         Path | None, typer.Option("--junit", dir_okay=False, help="Write what decides as JUnit's XML, too.")
@@ -118,6 +127,8 @@ def evaluate_site(
     Example: pagewire evaluate town --dataset town.yaml --run live.ndjson
 
     Example: pagewire evaluate town --dataset town.yaml --against live.ndjson --margin 0.05 --junit report.xml
+
+    Example: pagewire evaluate town --dataset town.yaml --publish --note "chunks of 1000"
 
     Example: pagewire evaluate town --dataset town.yaml --judge score --judge faithfulness --judge-calls 500
     """  # fmt: skip
@@ -144,6 +155,7 @@ def evaluate_site(
         report = evaluate(cases, made)
         comparison = against(cases, before, made, margin, measures) if before else None
         heard = asyncio.run(hear(cases, made, judging, settings, before, margin)) if judging else None
+        shown = asyncio.run(_publish(head, secret, publication(cases, made, report, note))) if publish else None
     too_low = missed(report, bars)
     if xml:
         xml.write_text(
@@ -152,7 +164,8 @@ def evaluate_site(
     if json:
         told: dict[str, Any] = {"file": str(made.path), "report": report.model_dump(mode="json"), "too_low": too_low}
         decided = comparison and {**asdict(comparison), "passed": comparison.passed}
-        print_json({**told, "comparison": decided, "judged": heard and heard.told()})
+        published = shown and {"published": shown.id}
+        print_json({**told, "comparison": decided, "judged": heard and heard.told(), **(published or {})})
         if wanted and not heard:
             err.print(NO_JUDGE)
     else:
@@ -162,6 +175,8 @@ def evaluate_site(
         elif wanted:
             out.print(f"\n{NO_JUDGE}", markup=False, soft_wrap=True)
         out.print(f"kept in {made.path}", markup=False, soft_wrap=True)
+        if shown:
+            out.print(f"published as {shown.id}: {_page_of(head, shown)}", markup=False, soft_wrap=True)
     if too_low or (comparison and not comparison.passed):
         raise typer.Exit(NOT_SO)
 
@@ -188,6 +203,15 @@ def _unfinished(cases: Dataset, judging: Judging | None) -> Callable[[Run], bool
 async def _ask(cases: Dataset, head: Head, key: SecretStr, run: Run, at_once: int) -> None:
     async with HttpSite(head.url, head.site, key) as system:
         await asked_with_a_bar(cases, head, system, run, at_once)
+
+
+async def _publish(head: Head, key: SecretStr, run: NewRun) -> ListedRun:
+    async with HttpSite(head.url, head.site, key) as system:
+        return await system.publish(run)
+
+
+def _page_of(head: Head, run: ListedRun) -> str:
+    return f"{head.url.rstrip('/')}/console/evaluations/{run.id}?site={head.site}"
 
 
 async def asked_with_a_bar(cases: Dataset, head: Head, system: Asked, run: Run, at_once: int = AT_ONCE) -> None:

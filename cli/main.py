@@ -19,12 +19,14 @@ from cli import (
     demo,
     engine,
     evaluate,
+    evaluations,
     examples,
     experiment,
     gaps,
     generations,
     judge_agreement,
     keys,
+    labels,
     letters,
     prompts,
     question_log,
@@ -76,6 +78,8 @@ app.command("backup")(backup.backup)
 app.command("restore")(backup.restore)
 app.add_typer(datasets.app, name="datasets")
 app.add_typer(experiment.app, name="experiment")
+app.add_typer(evaluations.app, name="evaluations")
+app.add_typer(labels.app, name="labels")
 app.add_typer(letters.app, name="dlq")
 app.add_typer(examples.app, name="examples")
 app.add_typer(prompts.app, name="prompts")

@@ -29,8 +29,10 @@ from gateway.operators import (
     audit,
     audit_log,
     cases,
+    evaluations,
     examples,
     gaps,
+    labels,
     letters,
     ops,
     page_list,
@@ -52,6 +54,8 @@ SAMPLE_SITE = "demo"
 API_VERSION = "1"
 OPERATORS = (
     questions,
+    labels,
+    evaluations,
     gaps,
     page_list,
     trials,

@@ -13,12 +13,15 @@ from datetime import UTC, datetime
 from adapters.embedders.fake import FakeEmbedder
 from adapters.fake_access_keys import FakeKeyStore
 from adapters.fake_audit_log import FakeAuditLog
+from adapters.fake_evaluations import FakeRuns
+from adapters.fake_labels import FakeLabels
 from adapters.fake_outcomes import FakeOutcomes
 from adapters.fake_texts import FakeTextStore
 from gateway.fake_conversations import FakeConversations
 from gateway.ports import Acceptance, Change, Followed, Ports
 from pipelines.conversations.ask import BadPosition, UnknownAnswer
 from pipelines.conversations.titles import Titles
+from pipelines.evaluate.labelling.labelling import Labelling
 from pipelines.operate.access_keys import AccessKeys, FiledKey
 from pipelines.operate.addresses import same_address
 from pipelines.operate.audit.index_diff import Kind
@@ -493,6 +496,7 @@ class FakePorts:
     filed: Sequence[FiledKey] = ()  # keys of pagewire.yaml
     audit_log: FakeAuditLog = field(default_factory=FakeAuditLog)
     outcomes: FakeOutcomes = field(default_factory=FakeOutcomes)
+    runs: FakeRuns = field(default_factory=FakeRuns)
     indexed: FakeIndexedPages = field(default_factory=FakeIndexedPages)
     sites: Mapping[str, Site] = field(default_factory=lambda: {"town": Site()})
     now: Callable[[], datetime] = lambda: datetime.now(UTC)
@@ -518,6 +522,8 @@ class FakePorts:
             questions=self.outcomes,
             indexed=self.indexed,
             gaps=GapReports(self.outcomes, FakeModels(), _grouped, self.now),
+            runs=self.runs,
+            labelling=Labelling(FakeLabels(self.outcomes), self.now),
             notes=Notes(FakeLogSender(self.outcomes), self.outcomes, self.sites),
             now=self.now,
             counts=lambda _, seconds: SharedCounts(seconds, lambda: self.now().timestamp()),

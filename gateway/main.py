@@ -95,6 +95,8 @@ async def run_gateway(settings: Settings, on_ready: Callable[[str], None]) -> No
                 questions=clients.questions(),
                 indexed=clients.page_view(),
                 gaps=await clients.gaps(),
+                labelling=await clients.labelling(),
+                runs=clients.runs(),
                 notes=await clients.notes(),
                 now=await clients.clock(),
                 counts=await clients.counts(),

@@ -10,6 +10,8 @@ from typing import Protocol
 from pipelines.conversations.ask import Followed
 from pipelines.conversations.conversations import ConversationStore
 from pipelines.conversations.titles import Titles
+from pipelines.evaluate.labelling.labelling import Labelling
+from pipelines.evaluate.published.ports import RunStore
 from pipelines.ingest.accept import Acceptance, Change
 from pipelines.operate.audit.report import AuditReport, RepairReport
 from pipelines.operate.audit_log import AuditLog
@@ -302,6 +304,8 @@ class Ports:
     questions: QuestionReader
     indexed: IndexedPages
     gaps: Gaps
+    labelling: Labelling
+    runs: RunStore
     notes: Notes
     now: Callable[[], datetime]  # the time that all gateways go by
     counts: Callable[[Topic, int], SharedCounts]  # those that all gateways share over a topic, by periods in seconds

@@ -13,11 +13,15 @@ ActOutcome = Literal["done", "failed"]
 # All that is noted. An entry's own `action` is a plain string, so that what a later release notes can be read.
 Action = Literal[
     "conversations.erase",
+    "evaluations.publish",
+    "evaluations.remove",
     "examples.put",
     "examples.remove",
     "index.repair",
     "keys.create",
     "keys.revoke",
+    "labels.put",
+    "labels.settle",
     "letters.drop",
     "letters.edit",
     "letters.redrive",

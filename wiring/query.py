@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from adapters.elastic.audit_log import ElasticAuditLog
 from adapters.elastic.bundle import Elastic
 from adapters.elastic.conversations import ElasticConversations
+from adapters.elastic.evaluations import ElasticRuns
 from adapters.elastic.examples import ElasticExamples
 from adapters.elastic.outcomes import ElasticOutcomes
 from adapters.elastic.texts import ElasticTexts
@@ -178,7 +179,9 @@ def log_stage(settings: Settings, elastic: Elastic) -> Stage:
     store = ElasticOutcomes(elastic.es, elastic.indexes)
     conversations = ElasticConversations(elastic.es, elastic.indexes)
     audit_log = ElasticAuditLog(elastic.es, elastic.indexes)
-    retention = Retention(settings.sites, store, conversations, elastic.time, audit_log, settings.audit_log_days)
+    runs = ElasticRuns(elastic.es, elastic.indexes)
+    days = settings.audit_log_days
+    retention = Retention(settings.sites, store, conversations, runs, elastic.time, audit_log, days)
     # Patient, unlike its neighbours: no visitor waits for it.
     return Stage(
         name="log",

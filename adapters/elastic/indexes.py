@@ -39,6 +39,8 @@ OUTCOMES = "pagewire.outcomes"
 KEYS = "pagewire.keys"
 AUDIT_LOG = "pagewire.audit-log"
 TEXTS = "pagewire.texts"
+EVALUATIONS = "pagewire.evaluations"
+ADDED_TO_OUTCOMES = ("labelled_by",)  # fields that came after the index
 INFO_TTL = 2.0  # seconds until a reader notices by itself that another index was promoted
 FORMAT = 2  # of what is in an index; counts up when older software must not touch it
 NO_AUTO_CREATE = "pagewire-no-auto-create"  # the index template that says so
@@ -283,6 +285,12 @@ class Indexes:
     async def ensure_outcomes(self) -> None:
         """The one index of what became of all sites' questions."""
         await self._ensure("007_outcomes.json", OUTCOMES)
+        # What an index made before there were labels lacks; it may be added at any time.
+        properties = mapping("007_outcomes.json")["mappings"]["properties"]
+        with explained(f"adding to the mapping of {OUTCOMES}"):
+            await self._es.indices.put_mapping(
+                index=OUTCOMES, properties={name: properties[name] for name in ADDED_TO_OUTCOMES}
+            )
 
     async def ensure_keys(self) -> None:
         """The one index of the keys that were made while the system runs."""
@@ -295,6 +303,10 @@ class Indexes:
     async def ensure_texts(self) -> None:
         """The one index of all versions of sites' texts."""
         await self._ensure("010_texts.json", TEXTS)
+
+    async def ensure_evaluations(self) -> None:
+        """The one index of all sites' published runs."""
+        await self._ensure("011_evaluations.json", EVALUATIONS)
 
     async def _ensure(self, file: str, name: str) -> None:
         # A bulk delete with an external version would create the index it names: none of ours is made like that.

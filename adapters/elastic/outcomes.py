@@ -38,9 +38,14 @@ from schemas.outcome import (
 from schemas.query import QuestionVector
 
 WORDS = ("question", "rephrased", "comment")
-# An update merges objects: what else is in `outcome` stays. Words can be read from a vector.
-ERASED: dict[str, Any] = {"forgotten": True, "outcome": {"vector": None, "answer": None}} | dict.fromkeys(WORDS)
-LENGTHY = ("outcome.vector", "outcome.answer")  # which no list shows
+LABELS = "labels"  # what people say of the answer, within `outcome` (labels.py beside this file)
+# An update merges objects: what else is in `outcome` stays. Words can be read from a vector, and labels repeat them.
+ERASED: dict[str, Any] = {
+    "forgotten": True,
+    "labelled_by": None,
+    "outcome": {"vector": None, "answer": None, LABELS: None},
+} | dict.fromkeys(WORDS)
+LENGTHY = ("outcome.vector", "outcome.answer", f"outcome.{LABELS}")  # which no list shows
 # Of a question that is grouped with others.
 GROUPED = (
     *("request_id", "asked_at", "asked_in", "question", "rephrased", "became", "rating"),
@@ -96,7 +101,7 @@ class ElasticOutcomes:
         with explained("logging a question"):
             await self._es.update(
                 index=OUTCOMES,
-                id=_id(site, request_id),
+                id=document_id(site, request_id),
                 doc=_whose(site, request_id) | document,
                 doc_as_upsert=True,
                 retry_on_conflict=CONFLICTS,
@@ -133,7 +138,7 @@ class ElasticOutcomes:
     async def _erase(self, site: str, requests: Iterable[str], more: dict[str, Any]) -> None:
         operations: list[dict[str, Any]] = []
         for request in requests:
-            action = {"_id": _id(site, request), "retry_on_conflict": CONFLICTS}
+            action = {"_id": document_id(site, request), "retry_on_conflict": CONFLICTS}
             document = _whose(site, request) | ERASED | more
             operations += [{"update": action}, {"doc": document, "doc_as_upsert": True}]
         if operations:
@@ -187,14 +192,14 @@ class ElasticOutcomes:
                 disliked=counts.pop("down", 0),
                 **counts,
             ),
-            questions=tuple(QuestionRow.of(_logged(hit["_source"])) for hit in listed),
+            questions=tuple(QuestionRow.of(logged(hit["_source"])) for hit in listed),
             next=_cursor(listed[-1]["sort"]) if len(hits) > limit and listed else None,
         )
 
     async def get(self, site: str, request_id: str) -> LoggedQuestion | None:
         """Raises: ElasticsearchDown."""
         source = await self._source(site, request_id)
-        return _logged(source) if "asked_at" in source else None
+        return logged(source) if "asked_at" in source else None
 
     async def asked(self, site: str, since: datetime, until: datetime, most: int) -> list[Asked]:
         """Raises: ElasticsearchDown."""
@@ -226,14 +231,15 @@ class ElasticOutcomes:
     async def _source(self, site: str, request_id: str) -> dict[str, Any]:
         with explained("reading a logged question"):
             try:
-                found = await self._es.get(index=OUTCOMES, id=_id(site, request_id))
+                found = await self._es.get(index=OUTCOMES, id=document_id(site, request_id))
             except NotFoundError:
                 return {}
         source: dict[str, Any] = found["_source"]
         return source
 
 
-def _id(site: str, request_id: str) -> str:
+def document_id(site: str, request_id: str) -> str:
+    """Of a question's document."""
     return f"{site}:{request_id}"
 
 
@@ -257,13 +263,15 @@ def _of_outcome(event: OutcomeEvent, outcome: Outcome) -> dict[str, Any]:
     }
 
 
-def _logged(source: dict[str, Any]) -> LoggedQuestion:
+def logged(source: dict[str, Any]) -> LoggedQuestion:
+    """A document as a question, without what people say of its answer."""
     words = {name: source.get(name) for name in ("question", "rephrased")}
     feedback = None
     if rating := source.get("rating"):
         feedback = Feedback.stored({"rating": rating, "comment": source.get("comment"), "at": source["rated_at"]})
     outcome = dict(source["outcome"])
     verdict = outcome.pop(VERDICT, None)
+    outcome.pop(LABELS, None)
     return LoggedQuestion(
         request_id=source["request_id"],
         site=source["site"],

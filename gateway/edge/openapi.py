@@ -16,8 +16,10 @@ from schemas.answer import AnswerEvent
 from schemas.case import NewCase
 from schemas.completion import CompletionChunk, CompletionRequest
 from schemas.conversation import FeedbackOrder, Rename
+from schemas.evaluation import NewRun
 from schemas.example import NewExample
 from schemas.http import BulkLine, ChatRequest, VisitorTokenOrder
+from schemas.label import NewLabel
 from schemas.letters import DeadLetterFilter, Redrive
 from schemas.page import PageDocument
 from schemas.rebuild import RebuildOrder
@@ -43,6 +45,8 @@ HAND_READ: tuple[type[BaseModel], ...] = (
     NewKey,
     NewText,
     TextChange,
+    NewLabel,
+    NewRun,
     TrialOrder,
     VisitorTokenOrder,
     AnswerEvent,

@@ -13,12 +13,14 @@ from gateway.console.words import LANGUAGES
 from gateway.fakes import FakePorts, Step
 from schemas.answer import Failed
 from schemas.example import NewExample, WorkedExample
+from schemas.label import NewLabel
 from schemas.query import Question
 from tests.browser.test_accessibility import violations
 from tests.chromium import Browser
-from tests.console import ACT, CARD, FAILED, KEY, console_ports, fill, tried
+from tests.console import ACT, CARD, FAILED, KEY, SAUNA, console_ports, fill, tried
 from tests.edge import ADMIN
 from tests.making import NOON, letter
+from tests.published_runs import AFTER, run
 
 if TYPE_CHECKING:
     from playwright.async_api import Page
@@ -32,6 +34,12 @@ SCREENS = {
     "question": f"/console/questions/{CARD}",
     "failed": f"/console/questions/{FAILED}",
     "gaps": "/console/gaps?show=asked",
+    "evaluations": "/console/evaluations",
+    "evaluation": f"/console/evaluations/{run().id}",
+    "evaluation-pair": f"/console/evaluations/compare?before={run().id}&after={run(1).id}",
+    "labels": "/console/labels",
+    "label": f"/console/labels/{SAUNA}",
+    "labelled": f"/console/labels/{CARD}",
     "page": "/console/page?id=library&of=en",
     "playground": f"/console/playground?again={CARD}",
     "examples": "/console/examples",
@@ -68,6 +76,11 @@ async def test_every_screen_in_every_dress(browser: Browser, url: str, fakes: Fa
     """Signed in by keyboard; nothing to complain of, nothing wider than a phone; no console error but for a 4xx."""
     await fill(fakes)
     await fakes.audit_log.put(ACT)
+    for each in (run(), run(1, AFTER, note="Chunks of 1000.")):
+        await fakes.runs.put(each)
+    for rater, mark in (("admin", "right"), ("editor", "wrong")):
+        label = NewLabel.model_validate({"mark": mark, "why": "Since May.", "better": "€20.", "pages": ["fees"]})
+        await fakes.ports.labelling.put("town", CARD, label, rater)
     like = NewExample(question="Is a library card free?", output="Is a card of the library free?")
     for spoken in ("en", "de"):
         await fakes.examples.put(WorkedExample.of(like, "town", spoken, NOON))

@@ -19,6 +19,7 @@ from tests.acceptance.system import Instance
 from tests.chromium import Browser
 from tests.edge import bearer
 from tests.engine_fixture import Servers
+from tests.published_runs import AFTER, BEFORE, new_run
 
 pytestmark = [pytest.mark.browser, pytest.mark.engine]
 
@@ -69,6 +70,9 @@ EXAMPLE = {"kind": "answer", "question": "Is a library card free?", "output": "F
 # Of the console, besides those on the way from a question to its page: what it takes until they are whole.
 SCREENS = {
     "gaps": ("/console/gaps", ".rows li"),
+    "label": ("/console/labels/next", "form.label"),
+    "labels": ("/console/labels", "tbody tr"),
+    "evaluations": ("/console/evaluations", ".chart rect"),
     "examples": ("/console/examples", ".rows li"),
     "texts": ("/console/texts", "details"),
     "indexes": ("/console/indexes", ".facts"),
@@ -118,11 +122,30 @@ async def test_pictures_of_the_console(browser: Browser, demo: str, tmp_path: Pa
         (await client.post("/sites/demo/examples", json=EXAMPLE)).raise_for_status()
         made = await client.post("/keys", json={"name": "press-office", "scopes": ["edit"], "site": "demo"})
         made.raise_for_status()
-    for name, (path, whole) in SCREENS.items():
+        await _label(client)
+        runs = [new_run(days, said, dataset="demo") for days, said in ((0, BEFORE), (1, AFTER))]
+        published = [
+            (await client.post("/sites/demo/evaluations", json=each.model_dump(mode="json"))).raise_for_status().json()
+            for each in runs
+        ]
+    pair = f"/console/evaluations/compare?before={published[0]['id']}&after={published[1]['id']}"
+    screens = SCREENS | {"evaluation-pair": (pair, "ins")}
+    for name, (path, whole) in screens.items():
         await page.goto(demo + path)
         await page.locator(whole).first.wait_for()
         await page.screenshot(path=folder / f"console-{name}.png")
     assert browser.complaints == []
+
+
+async def _label(admin: httpx.AsyncClient) -> None:
+    """Two raters of two questions, who differ on one."""
+    asked = (await admin.get("/sites/demo/questions")).raise_for_status().json()["questions"]
+    ids = [row["request_id"] for row in asked if row["question"] in (CARD, "Is there a ski lift?")]
+    for name, marks in {"anna": ("right", "unanswerable"), "bernd": ("right", "wrong")}.items():
+        made = (await admin.post("/keys", json={"name": name, "scopes": ["edit"], "site": "demo"})).json()
+        for id, mark in zip(ids, marks, strict=True):
+            path = f"/sites/demo/questions/{id}/label"
+            (await admin.put(path, json={"mark": mark}, headers=bearer(made["key"]))).raise_for_status()
 
 
 @pytest.mark.parametrize("name", PICTURES)

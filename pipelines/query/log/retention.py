@@ -43,6 +43,7 @@ class Retention:
         sites: Mapping[str, Site],
         outcomes: Expiring,
         conversations: Expiring,
+        runs: Expiring,
         now: Callable[[], Awaitable[datetime]],
         audit_log: ExpiringWhole,
         audit_log_days: int,
@@ -50,6 +51,7 @@ class Retention:
         self._sites = sites
         self._outcomes = outcomes
         self._conversations = conversations
+        self._runs = runs
         self._now = now
         self._audit_log = audit_log
         self._audit_log_days = audit_log_days
@@ -72,8 +74,10 @@ class Retention:
             kept = site.retention
             outcomes = await self._outcomes.expire(name, now - timedelta(days=kept.outcomes))
             conversations = await self._conversations.expire(name, now - timedelta(days=kept.conversations))
-            if outcomes or conversations:
-                logger.info("expired", site=name, outcomes=outcomes, conversations=conversations)
+            # Cases may be visitors' questions, too, and a run has their words.
+            runs = await self._runs.expire(name, now - timedelta(days=kept.outcomes))
+            if outcomes or conversations or runs:
+                logger.info("expired", site=name, outcomes=outcomes, conversations=conversations, evaluations=runs)
 
         if acts := await self._audit_log.expire(now - timedelta(days=self._audit_log_days)):
             logger.info("expired", audit_log=acts)

@@ -16,9 +16,11 @@ from cli import evaluate
 from cli.main import app
 from pipelines.evaluate.dataset import Case, dumped, load_dataset
 from pipelines.evaluate.measures import Observed
+from pipelines.evaluate.published.publication import published
 from pipelines.evaluate.run import Head, Run
 from pipelines.runtime import logs
 from pipelines.runtime.errors import Retryable
+from schemas.evaluation import ListedRun, NewRun, PublishedRun
 from tests.unit.evaluate.runs import dataset, right
 
 WRONG = {"answer": "No idea.", "sources": (), "found": (), "grade": 4}
@@ -29,6 +31,7 @@ class Town:
 
     asked: list[str]
     answer: Callable[[Case], Observed]
+    published: PublishedRun
 
     def __init__(self, url: str, site: str, key: Any) -> None:
         pass
@@ -38,6 +41,10 @@ class Town:
 
     async def __aexit__(self, *_: object) -> None:
         pass
+
+    async def publish(self, run: NewRun) -> ListedRun:
+        Town.published = published(run, "town", "admin", datetime.now(UTC))
+        return Town.published
 
     async def ask(self, case: Case) -> Observed:
         Town.asked.append(case.id)
@@ -72,6 +79,28 @@ def test_a_report(town: type[Town]) -> None:
     assert len(town.asked) == 150
     for said in ("prices 1 (", "on town at http://127.0.0.1:8000: 150 cases", "MRR@10", "lang de", "AUROC", "kept in"):
         assert said in done.stdout, done.stdout
+
+
+def test_a_run_is_published_with_its_cases(town: type[Town]) -> None:
+    long = "So it is. " * 300
+    town.answer = staticmethod(lambda case: right(case).model_copy(update={"answer": long} if case.id == "c0" else {}))
+    done = run("evaluate", "town", "--dataset", "town.yaml", "--publish", "--note", "small chunks")
+    kept = town.published
+    assert f"published as {kept.id}: http://127.0.0.1:8000/console/evaluations/{kept.id}?site=town" in done.stdout
+    assert (kept.dataset, kept.fingerprint, kept.asked, kept.note) == (
+        "prices",
+        dataset(150).fingerprint,
+        150,
+        "small chunks",
+    )
+    assert kept.groups["all"]["refusal"].mean == 1
+    first, second, third = kept.results[:3]
+    assert (first.answer[:10], first.answer[-1], len(first.answer)) == ("So it is. ", "…", 2000)
+    assert (first.pages, first.cited, first.reference, first.figures["hit@1"]) == (("p0",), ("p0",), "0 euros", 1)
+    assert (second.case, second.lang, second.figures["right"]) == ("c1", "de", 1)
+    assert (third.expect, third.cited) == ("refuse", ())
+    again = run("evaluate", "town", "--dataset", "town.yaml", "--run", "x.ndjson", "--publish", "--json")
+    assert json.loads(again.stdout)["published"] == town.published.id
 
 
 def test_json_is_all_there_is_on_standard_output() -> None:

@@ -14,6 +14,7 @@ from gateway.fakes import FakePorts
 from pipelines.runtime.errors import Retryable
 from tests.edge import ADMIN, CHAT_ANYWHERE, EVERYTHING_TOWN, assert_problem, bearer, edge_settings
 from tests.making import letter
+from tests.published_runs import new_run, run
 
 LOG = "/v1/admin/audit-log"
 TOWN = "/v1/admin/sites/town"
@@ -49,6 +50,26 @@ CHANGES: dict[tuple[str, str], tuple[str, dict[str, Any], tuple[str, str | None,
         f"{TOWN}/texts/contact/en/versions/1/restore",
         {},
         ("texts.restore", "town", "contact/en"),
+    ),
+    ("put", f"{SITE}/questions/{{request_id}}/label"): (
+        f"{TOWN}/questions/request-0001/label",
+        {"mark": "wrong", "why": "Since May."},
+        ("labels.put", "town", "request-0001"),
+    ),
+    ("put", f"{SITE}/questions/{{request_id}}/settlement"): (
+        f"{TOWN}/questions/request-0001/settlement",
+        {"mark": "right"},
+        ("labels.settle", "town", "request-0001"),
+    ),
+    ("post", f"{SITE}/evaluations"): (
+        f"{TOWN}/evaluations",
+        new_run().model_dump(mode="json"),
+        ("evaluations.publish", "town", run().id),
+    ),
+    ("delete", f"{SITE}/evaluations/{{run}}"): (
+        f"{TOWN}/evaluations/{run().id}",
+        {},
+        ("evaluations.remove", "town", run().id),
     ),
     ("post", f"{SITE}/audit"): (f"{TOWN}/audit", {"repair": True}, ("index.repair", "town", "")),
     ("post", f"{SITE}/rebuilds"): (

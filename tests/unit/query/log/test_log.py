@@ -9,6 +9,7 @@ import pytest
 
 from adapters.elastic.client import ElasticsearchDown
 from adapters.fake_audit_log import FakeAuditLog
+from adapters.fake_evaluations import FakeRuns
 from adapters.fake_outcomes import FakeOutcomes
 from gateway.fake_conversations import FakeConversations
 from pipelines.conversations.conversations import VersionedConversation
@@ -20,6 +21,7 @@ from pipelines.runtime.record import Record
 from pipelines.runtime.settings import RetentionSettings
 from schemas.outcome import Outcome, OutcomeEvent
 from tests.asking import NOON, question
+from tests.published_runs import run
 from wiring.settings import Settings, SiteSettings
 
 SITES = {
@@ -63,8 +65,12 @@ async def test_each_site_keeps_what_was_said_for_its_own_days(
     async def moved() -> datetime:
         return NOON + timedelta(days=days)
 
-    await Retention(SITES, outcomes, conversations, moved, FakeAuditLog(), 365).sweep()
+    runs = FakeRuns()
+    for site in SITES:
+        await runs.put(run(site=site))
+    await Retention(SITES, outcomes, conversations, runs, moved, FakeAuditLog(), 365).sweep()
     assert sorted(site for site, _ in outcomes.kept) == questions
+    assert sorted(site for site, _ in runs.kept) == questions
     assert sorted(owner.site for owner, _ in conversations.kept) == talks
 
 
@@ -78,7 +84,7 @@ async def test_the_audit_log_is_kept_for_its_own_days() -> None:
         async def moved() -> datetime:
             return NOON + timedelta(days=days)
 
-        await Retention({}, FakeOutcomes(), FakeConversations(), moved, acts, 30).sweep()
+        await Retention({}, FakeOutcomes(), FakeConversations(), FakeRuns(), moved, acts, 30).sweep()
         return len(acts.kept)
 
     assert [await sweep(days) for days in (29.9, 30.1)] == [1, 0]
@@ -94,7 +100,7 @@ async def test_a_sweep_that_did_not_get_through_is_made_again(monkeypatch: pytes
         asked.set()
         return NOON + timedelta(days=400)
 
-    retention = Retention(SITES, outcomes, conversations, now, FakeAuditLog(), 365)
+    retention = Retention(SITES, outcomes, conversations, FakeRuns(), now, FakeAuditLog(), 365)
     await retention.start()
     async with asyncio.timeout(5):
         await asked.wait()

@@ -1,0 +1,35 @@
+"""In-memory sibling of adapters.elastic.evaluations; it passes the same contract tests."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from pipelines.evaluate.published.ports import MAX_RUNS
+from schemas.evaluation import ListedRun, PublishedRun
+
+
+class FakeRuns:
+    """Keeps published runs in a dict."""
+
+    def __init__(self) -> None:
+        self.kept: dict[tuple[str, str], PublishedRun] = {}
+
+    async def put(self, run: PublishedRun) -> None:
+        self.kept[run.site, run.id] = run
+
+    async def of_site(self, site: str, dataset: str | None = None) -> list[ListedRun]:
+        found = [run for (of, _), run in self.kept.items() if of == site and dataset in (None, run.dataset)]
+        listed = [ListedRun.model_validate(run.model_dump(exclude={"results"})) for run in found]
+        return sorted(listed, key=lambda run: run.begun, reverse=True)[:MAX_RUNS]
+
+    async def get(self, site: str, id: str) -> PublishedRun | None:
+        return self.kept.get((site, id))
+
+    async def remove(self, site: str, id: str) -> bool:
+        return self.kept.pop((site, id), None) is not None
+
+    async def expire(self, site: str, before: datetime) -> int:
+        old = [place for place, run in self.kept.items() if place[0] == site and run.begun < before]
+        for place in old:
+            del self.kept[place]
+        return len(old)

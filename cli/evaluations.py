@@ -1,0 +1,101 @@
+"""`pagewire evaluations`: the runs that were published, as the console shows them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Annotated, TypeVar
+
+import typer
+
+from cli.output import explained, out, print_json, rows, table
+from cli.user import noted
+from pipelines.evaluate.comparison import GATED, WHOLE
+from pipelines.evaluate.published.ports import UnknownRun
+from pipelines.runtime import logs
+from schemas.evaluation import ListedRun, RunFigure, RunList
+from wiring.clients import Clients
+from wiring.settings_file import load
+
+app = typer.Typer(no_args_is_help=True, help="Published runs of `evaluate`. They are published by its --publish.")
+
+Value = TypeVar("Value")
+Site = Annotated[str, typer.Argument(help="Site, as in pagewire.yaml.")]
+Id = Annotated[str, typer.Argument(help="As `list` shows it.")]
+
+
+@app.command("list")
+def list_(
+    site: Site,
+    dataset: Annotated[str | None, typer.Option(help="Only of this dataset, by its name.")] = None,
+    json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """The published runs, the newest first.
+
+    Example: pagewire evaluations list town --dataset town
+    """
+    found = _with_clients(site, lambda clients: clients.runs().of_site(site, dataset))
+    if json:
+        print_json(RunList(runs=tuple(found)))
+    else:
+        out.print(
+            rows(table("begun", "dataset", "cases#", *(f"{name}#" for name in GATED), "note", "id"), _lines(found))
+        )
+
+
+@app.command()
+def show(site: Site, id: Id) -> None:
+    """One run with its cases, as JSON. Exit code 1 when there is none of that id.
+
+    Example: pagewire evaluations show town 3e1b90c2f5a7d864
+    """
+
+    async def read(clients: Clients) -> None:
+        found = await clients.runs().get(site, id)
+        if found is None:
+            raise UnknownRun(f"site {site} has no published run {id}")
+        print_json(found)
+
+    _with_clients(site, read)
+
+
+@app.command()
+def remove(site: Site, id: Id) -> None:
+    """Take a run away. Exit code 1 when there is none of that id.
+
+    Example: pagewire evaluations remove town 3e1b90c2f5a7d864
+    """
+
+    async def take(clients: Clients) -> None:
+        async with noted(clients, "evaluations.remove", site, id):
+            if not await clients.runs().remove(site, id):
+                raise UnknownRun(f"site {site} has no published run {id}")
+
+    _with_clients(site, take)
+
+
+def _lines(runs: list[ListedRun]) -> list[tuple[object, ...]]:
+    lines: list[tuple[object, ...]] = []
+    for run in runs:
+        figures = run.groups.get(WHOLE, {})
+        version = " ".join(part for part in (run.dataset, run.version, f"({run.fingerprint})") if part)
+        shown = (_mean(figures.get(name)) for name in GATED)
+        at = run.begun.astimezone().strftime("%Y-%m-%d %H:%M")
+        lines.append((at, version, f"{run.asked:,}", *shown, run.note, run.id))
+    return lines
+
+
+def _mean(figure: RunFigure | None) -> str:
+    return f"{figure.mean:.3f}" if figure else ""
+
+
+def _with_clients(site: str, work: Callable[[Clients], Awaitable[Value]]) -> Value:
+    async def run() -> Value:
+        settings = load()
+        logs.configure(settings)
+        settings.site(site)
+        async with Clients(settings) as clients:
+            return await work(clients)
+
+    with explained():
+        return asyncio.run(run())

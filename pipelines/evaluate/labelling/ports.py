@@ -1,0 +1,72 @@
+"""What labelling needs of the question log; the adapter and its in-memory sibling both fit."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Protocol
+
+from pipelines.runtime.errors import Permanent
+from schemas.label import AnswerLabel
+from schemas.outcome import Became, LoggedQuestion
+
+MAX_EARLIER = 10  # questions before one that are shown
+
+
+class UnknownQuestion(Permanent):
+    """The log has no such question, or its words are gone: there is nothing to label."""
+
+    code = "unknown-question"
+
+
+@dataclass(frozen=True)
+class Labelled:
+    """A question of the log, with what people say of its answer, the earliest first."""
+
+    question: LoggedQuestion
+    labels: tuple[AnswerLabel, ...] = ()
+    settled: AnswerLabel | None = None
+
+    def of(self, rater: str) -> AnswerLabel | None:
+        """The rater's own label."""
+        return next((label for label in self.labels if label.rater == rater), None)
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A question that can be labelled: its words and its answer are kept."""
+
+    request_id: str
+    lang: str  # asked in
+    became: Became
+    disliked: bool
+    raters: tuple[str, ...]  # who have labelled it
+
+
+class LabelStore(Protocol):
+    """Keeps labels with their questions (adapters.elastic.labels). All raise Retryable."""
+
+    async def candidates(self, site: str, since: datetime, most: int) -> Sequence[Candidate]:
+        """Questions asked since then that can be labelled, the newest first: no courtesies, nothing that failed."""
+        ...
+
+    async def of_site(self, site: str, most: int) -> Sequence[Labelled]:
+        """Those with a label, the newest question first. A label is read at once."""
+        ...
+
+    async def get(self, site: str, request_id: str) -> Labelled | None:
+        """One question, labelled or not. Of one whose conversation was deleted there are no labels."""
+        ...
+
+    async def earlier(self, question: LoggedQuestion) -> Sequence[str]:
+        """What was asked before it in its conversation, the oldest first, at most `MAX_EARLIER`."""
+        ...
+
+    async def change(self, site: str, request_id: str, rule: Callable[[Labelled], Labelled]) -> Labelled:
+        """Keep what the rule makes of the question's labels; it may be asked again, where others write as well.
+
+        Raises:
+            UnknownQuestion: it is not there, or was erased; nothing is written. What the rule raises.
+        """
+        ...

@@ -1,0 +1,97 @@
+"""Published runs of `pagewire evaluate`: what a dataset said of a site, and a part of each case, for people."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import AwareDatetime, Field, StringConstraints
+
+from schemas.base import GivenLang, PageId, Wire
+
+MAX_RESULTS = 2_000  # cases of a published run
+MAX_QUESTION = 4_000  # characters
+MAX_SHOWN = 2_000  # characters of an answer, and of a reference answer
+MAX_GROUPS = 500
+MAX_FIGURES = 100
+
+RunId = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{16}$")]
+Name = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=200)]
+Shown = Annotated[str, StringConstraints(max_length=MAX_SHOWN)]
+Share = Annotated[float, Field(ge=0, le=1)]
+
+
+class RunFigure(Wire):
+    """A mean over cases, with its 95 % interval."""
+
+    cases: int = Field(ge=0)
+    mean: Share
+    low: Share
+    high: Share
+
+
+class CaseResult(Wire):
+    """What came of a case."""
+
+    case: Annotated[str, StringConstraints(min_length=1, max_length=256)]
+    question: Annotated[str, StringConstraints(max_length=MAX_QUESTION)]
+    lang: GivenLang | None = None
+    tags: tuple[Name, ...] = Field(default=(), max_length=50)
+    expect: Annotated[str, StringConstraints(max_length=20)] | None = Field(
+        default=None, description="`answer`, `refuse` or `courtesy`; null: nobody has said."
+    )
+    pages: tuple[PageId, ...] = Field(default=(), max_length=50, description="Those that are right.")
+    reference: Shown = Field(default="", description="A reference answer.")
+    answer: Shown = ""
+    cited: tuple[PageId, ...] = Field(default=(), max_length=50)
+    failed: Annotated[str, StringConstraints(max_length=100)] | None = Field(default=None, description="The code.")
+    figures: dict[Name, Share] = Field(default_factory=dict, max_length=MAX_FIGURES, description="By measure.")
+
+
+class RunSummary(Wire):
+    """What was asked of whom, and the figures."""
+
+    dataset: Name
+    version: Annotated[str, StringConstraints(max_length=100)] = ""
+    fingerprint: Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{12}$")] = Field(
+        description="Of what the cases say: runs with the same one are of the same dataset."
+    )
+    url: Annotated[str, StringConstraints(max_length=500)] = Field(description="Of the gateway that was asked.")
+    begun: AwareDatetime
+    cases: int = Field(ge=0, description="Of the dataset, for this site.")
+    asked: int = Field(ge=1)
+    groups: dict[Name, dict[Name, RunFigure]] = Field(
+        max_length=MAX_GROUPS, description="By group (`all`, `lang de`, `tag prices`) and measure."
+    )
+    failed: dict[Name, int] = Field(default_factory=dict, max_length=MAX_FIGURES, description="By code.")
+    latency_ms: dict[Name, float] = Field(default_factory=dict, max_length=10, description="p50, p95, most.")
+    tokens: dict[Name, int] = Field(default_factory=dict, max_length=10)
+    note: Annotated[str, StringConstraints(strip_whitespace=True, max_length=500)] = Field(
+        default="", description="For people: what was tried out."
+    )
+
+
+class NewRun(RunSummary):
+    """A run to be published."""
+
+    results: tuple[CaseResult, ...] = Field(min_length=1, max_length=MAX_RESULTS)
+
+
+class ListedRun(RunSummary):
+    """A published run, without its cases."""
+
+    id: RunId
+    site: str
+    published_by: str = Field(description="Name of the key; for who may not read the audit log it is left out.")
+    published_at: AwareDatetime
+
+
+class PublishedRun(ListedRun):
+    """A published run."""
+
+    results: tuple[CaseResult, ...]
+
+
+class RunList(Wire):
+    """Published runs, the newest first."""
+
+    runs: tuple[ListedRun, ...]

@@ -1,0 +1,112 @@
+"""Labels: what people say of the answers in the question log, and how far two of them agree."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal, Self
+
+from pydantic import AwareDatetime, Field, StringConstraints, model_validator
+
+from schemas.base import Lang, PageId, Wire
+from schemas.case import MAX_ANSWER
+from schemas.outcome import Became
+from schemas.query import RequestId
+
+MAX_WHY = 2_000  # characters
+MAX_PAGES = 20  # of a label
+
+Mark = Literal["right", "partly", "wrong", "unanswerable"]
+# one: a second rater's is missing; disagreed: the marks differ, and nobody has settled it.
+LabelState = Literal["one", "agreed", "disagreed", "settled"]
+
+
+class NewLabel(Wire):
+    """What a rater says of an answer."""
+
+    mark: Mark = Field(
+        description="`unanswerable`: the site's pages do not tell, and a right answer says so. A refusal that is right "
+        "is `right` or `unanswerable`."
+    )
+    why: Annotated[str, StringConstraints(strip_whitespace=True, max_length=MAX_WHY)] = ""
+    better: Annotated[str, StringConstraints(strip_whitespace=True, max_length=MAX_ANSWER)] = Field(
+        default="", description="A better answer."
+    )
+    pages: tuple[PageId, ...] = Field(default=(), max_length=MAX_PAGES, description="Where the answer stands.")
+
+    @model_validator(mode="after")
+    def _agrees(self) -> Self:
+        if self.mark == "unanswerable" and (self.better or self.pages):
+            raise ValueError("better and pages are of what can be answered, not of the mark unanswerable")
+        return self
+
+
+class AnswerLabel(NewLabel):
+    """A label that is kept, with whose it is."""
+
+    rater: str = Field(
+        description="Name of the key, or of the proxy's user; for who may not read the audit log a pseudonym, but for "
+        "their own."
+    )
+    at: AwareDatetime
+
+
+class LabelledQuestion(Wire):
+    """A question of the log and what people say of its answer. A rater sees another's label with their own given."""
+
+    request_id: RequestId
+    asked_at: AwareDatetime
+    lang: Lang = Field(description="Asked in.")
+    earlier: tuple[str, ...] = Field(
+        default=(), description="What was asked before it in its conversation, the oldest first; not in lists."
+    )
+    question: str | None
+    answer: str | None
+    became: Became
+    cited: tuple[PageId, ...] = Field(default=(), description="Pages that the answer cites.")
+    state: LabelState | None = Field(description="Null: nobody has labelled it.")
+    labels: tuple[AnswerLabel, ...] = Field(default=(), description="The earliest first.")
+    hidden: int = Field(default=0, ge=0, description="Labels of others that are not shown before yours is given.")
+    settled: AnswerLabel | None = Field(default=None, description="What counts where two differed, and who says so.")
+
+
+class LabelList(Wire):
+    """Labelled questions, the newest first."""
+
+    questions: tuple[LabelledQuestion, ...]
+
+
+class LabelQueue(Wire):
+    """What a rater has to label. Two raters get the same questions."""
+
+    sample: int = Field(ge=0, description="Questions that are to be labelled, by two raters each.")
+    yours: int = Field(ge=0, description="Of these, labelled by you.")
+    both: int = Field(ge=0, description="Of these, labelled by two.")
+    next: tuple[RequestId, ...] = Field(description="Left for you, in the order to label them in.")
+
+
+class Estimate(Wire):
+    """A value with its 95 % interval."""
+
+    value: float
+    low: float
+    high: float
+
+
+class RaterAgreement(Wire):
+    """How far two raters agree on whether answers are right, of the questions that both have labelled."""
+
+    one: str
+    other: str
+    group: str = Field(description="`all`, or a language: `lang de`.")
+    questions: int = Field(ge=0)
+    same: Estimate | None = Field(description="Share with the same mark; null: no questions.")
+    one_right: Estimate | None = Field(description="Share that the one calls right.")
+    other_right: Estimate | None
+    kappa: Estimate | None = Field(
+        description="Cohen's, of right or not; null where base rates leave nothing to agree on."
+    )
+
+
+class LabelAgreement(Wire):
+    """Of each pair of raters, in all and by language."""
+
+    pairs: tuple[RaterAgreement, ...]
