@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from pipelines.ingest.ports import HeadConflict, PartGone, Place
 from pipelines.ingest.unit_plan import KnownUnits
+from pipelines.operate.places.ports import Covered, Stretch
 from pipelines.runtime.record import Lane
 from schemas.base import Message
 from schemas.head import Head
@@ -199,3 +200,45 @@ class FakePages:
 
     async def receipts(self, page_keys: Iterable[str]) -> Mapping[str, ReceiptEvent]:
         return {key: self._receipts[key] for key in page_keys if key in self._receipts}
+
+
+class FakePlaces:
+    """Sibling of adapters.elastic.places.ElasticPlaces."""
+
+    def __init__(self) -> None:
+        self.notes: dict[str, Covered] = {}
+        self.stretches: dict[tuple[str, str, int, int], Stretch] = {}  # topic, site, partition, start
+        self._writes = 0
+
+    async def covered(self, topic: str) -> Covered:
+        return self.notes.get(topic, Covered({}))
+
+    async def of_site(self, topic: str, site: str, partition: int) -> AsyncGenerator[Stretch, None]:
+        for key in sorted(key for key in self.stretches if key[:3] == (topic, site, partition)):
+            yield self.stretches[key]
+
+    async def add(
+        self, topic: str, stretches: Sequence[Stretch], covered: Covered, ends: Mapping[int, int]
+    ) -> Covered | None:
+        for stretch in stretches:
+            await self.put(topic, stretch)
+        if self.notes.get(topic, Covered({})).token != covered.token:
+            return None
+        return self._cover(topic, {**covered.ends, **ends})
+
+    async def put(self, topic: str, stretch: Stretch) -> None:
+        key = topic, stretch.site, stretch.partition, stretch.start
+        if key in self.stretches and self.stretches[key].end > stretch.end:
+            return
+        self.stretches[key] = stretch
+        if not stretch.runs:
+            del self.stretches[key]
+
+    async def forget(self, topic: str) -> None:
+        if topic in self.notes:
+            self._cover(topic, {})
+
+    def _cover(self, topic: str, ends: Mapping[int, int]) -> Covered:
+        self._writes += 1
+        self.notes[topic] = Covered(dict(ends), (self._writes, 1))
+        return self.notes[topic]

@@ -476,6 +476,19 @@ def small_sites() -> None:
     bench.main()
 
 
+@app.command(name="site-bytes")
+def site_bytes(
+    sites: Annotated[int, typer.Option(min=2, help="Sites that share the change log.")] = 1_000,
+) -> None:
+    """What an audit and a rebuild of one small site read, where many share the change log.
+
+    Example: pagewire bench site-bytes --sites 100
+    """
+    from bench import site_bytes as bench
+
+    bench.main(sites)
+
+
 @app.command(name="follow-ups")
 def follow_ups() -> None:
     """Fit whether a question leans on the one before it, on follow-ups and changes of topic on the sample site.

@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import asdict
+from functools import partial
 from typing import Annotated
 
 import typer
@@ -103,7 +104,7 @@ async def _reconcile(
     done: list[Reconciled] = []
     failed: list[Exception] = []
     async with Clients(settings) as clients:
-        intake = await clients.intake()
+        intake, changes = await clients.intake(), partial(clients.changes_of, site)
         with _bars() as bars:
             for name in names:
                 try:
@@ -111,7 +112,7 @@ async def _reconcile(
                         steps = _Steps(bars, name if len(names) > 1 else "")
                         done.append(
                             await reconcile(
-                                source, site, name, clients.changes, intake, settings.home, steps,
+                                source, site, name, changes, intake, settings.home, steps,
                                 force=force, dry_run=dry_run,
                             )
                         )  # fmt: skip
@@ -138,7 +139,8 @@ async def _watch(settings: Settings, site: str, name: str) -> None:
         try:
             with _bars() as bars:
                 steps = _Steps(bars, "")
-                first = await reconcile(source, site, name, clients.changes, intake, settings.home, steps)
+                changes = partial(clients.changes_of, site)
+                first = await reconcile(source, site, name, changes, intake, settings.home, steps)
             _print([first])
         except AlreadyRunning as error:
             err.print(f"{error}; watching all the same")

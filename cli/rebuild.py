@@ -2,65 +2,27 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Literal
 
 import typer
 
 from cli.audit import holdings
-from cli.generations import Bars, Json, Site, at_work, by_hand, has_previous, run, way_back
+from cli.generations import Json, at_work, by_hand, run, way_back
 from cli.output import NOT_SO, err, out, print_json, rows, table
-from cli.work import FollowParent, ready
+from cli.rebuild_fleet import AT_ONCE, Fleet, print_fleet, rebuild_fleet
+from cli.rebuild_steps import Done, Wanted, rebuild_site
+from cli.work import FollowParent
 from pipelines.evaluate.non_inferiority import MARGIN
-from pipelines.evaluate.quality_gate import Case, compare, load_cases
-from pipelines.operate.audit.report import AuditReport
-from pipelines.operate.rebuild.generations import history
-from pipelines.runtime.indexes import IndexInfo
-from schemas.ingest import Chunker
+from pipelines.evaluate.quality_gate import load_cases
 from schemas.quality_gate import GateReport
-from schemas.rebuild import Rebuild, RebuildSource
-from wiring.clients import Clients
-from wiring.index_search import pinned
+from schemas.rebuild import RebuildSource
 from wiring.settings import Settings
 
-FINDINGS = 20  # told of an audit
 NICE = 10  # saves and questions go first
 
 
-@dataclass(frozen=True)
-class Wanted:
-    """The options."""
-
-    source: RebuildSource
-    embedder: str | None
-    chunk_size: int | None
-    chunk_mode: Literal["content", "fixed"] | None
-    questions: Path | None
-    margin: float
-    promote: bool
-    fresh: bool
-    announced: bool  # to who started us
-
-    def chunker(self, settings: Settings) -> Chunker | None:
-        """None: not asked for another one."""
-        given = {"size": self.chunk_size, "mode": self.chunk_mode}
-        update = {name: value for name, value in given.items() if value is not None}
-        return settings.chunker.model_copy(update=update) if update else None
-
-
-@dataclass
-class Done:
-    """How far it came."""
-
-    rebuild: Rebuild
-    audit: AuditReport | None = None
-    gate: GateReport | None = None
-    previous: bool = False  # whether there is an index to roll back to
-
-
 def rebuild(
-    site: Site,
     source: Annotated[
         RebuildSource,
         typer.Option(
@@ -68,6 +30,15 @@ def rebuild(
             help="changes: everything again. chunks: cut as they are, for another model. embeddings: as they are.",
         ),
     ],
+    site: Annotated[str | None, typer.Argument(help="Site, as in pagewire.yaml; or --all, or --sites.")] = None,
+    all_sites: Annotated[bool, typer.Option("--all", help="Every site of pagewire.yaml, some at a time.")] = False,
+    sites: Annotated[
+        str | None, typer.Option(metavar="GLOB", help="The sites whose names match, for example `shop-*`.")
+    ] = None,
+    at_once: Annotated[int, typer.Option(min=1, max=64, help="Sites rebuilt side by side.")] = AT_ONCE,
+    again: Annotated[
+        bool, typer.Option("--again", help="With several: also those whose index is as wanted already.")
+    ] = False,
     embedder: Annotated[
         str | None, typer.Option(help="As PAGEWIRE_EMBEDDER. Default: the configured one; with embeddings, theirs.")
     ] = None,
@@ -99,11 +70,22 @@ def rebuild(
 ) -> None:
     """Build a new index of a site from a topic, and audit it. The live one answers and takes saves meanwhile.
 
-    Stopped or killed, the same command goes on where it was.
+    Stopped or killed, the same command goes on where it was. With several sites one that fails keeps no other from its
+    turn; a table says what came of each, and the exit code is 1 when any failed.
 
     Example: pagewire rebuild town --from changes --chunk-size 1000 --promote
+
+    Example: pagewire rebuild --sites "shop-*" --from chunks --embedder bge-m3 --promote
     """
     wanted = Wanted(source, embedder, chunk_size, chunk_mode, gate, margin, promote, fresh, announced=follow_parent)
+    if (site is not None) + all_sites + (sites is not None) != 1:
+        raise typer.BadParameter("name one site, or say --all, or --sites with a pattern")
+    if site is None:
+        if gate is not None:
+            raise typer.BadParameter("--gate is for one site: its questions are that site's")
+        chosen = Fleet(sites or "*", at_once, again)
+        came = run(follow_parent, lambda settings: rebuild_fleet(settings, chosen, wanted), nice)
+        raise typer.Exit(print_fleet(came, json=json))
     done = run(follow_parent, lambda settings: _rebuild(settings, site, wanted), nice)
     passed = done.gate is None or done.gate.passed
     if json:
@@ -126,44 +108,7 @@ async def _rebuild(settings: Settings, site: str, wanted: Wanted) -> Done:
         at_work(settings, site) as (clients, bars),
         by_hand(wanted.announced, clients, "rebuild.start", site) as act,
     ):
-        rebuilder = await clients.rebuilder(site, bars.fill)
-        begun = await rebuilder.begin(
-            wanted.source, embedder=wanted.embedder, chunker=wanted.chunker(settings), fresh=wanted.fresh
-        )
-        act.target = begun.index
-        if wanted.announced:
-            ready(str(begun.generation))
-        done = Done(begun)
-        if begun.state == "building":
-            done.rebuild = await rebuilder.fill(begun)
-
-            async def audit(index: str) -> bool:
-                auditor = await clients.auditor()
-                done.audit = await auditor.audit(site, index=index, report=bars.audit)
-                # What would be lost in the log is no fault of this index.
-                clean = not set(done.audit.counts) - {"log"}
-                if not clean:
-                    _print_findings(done.audit)
-                return clean
-
-            done.rebuild = await rebuilder.verify(done.rebuild, audit)
-        if cases and done.rebuild.state == "verified":
-            known = await history(clients.elastic, site)
-            if known.live is not None:  # else there is nothing to be worse than
-                candidate = known.indexes[done.rebuild.index]
-                done.gate = await _compare(clients, known.live, candidate, cases, wanted.margin, bars)
-                done.rebuild = await rebuilder.judged(done.rebuild, done.gate, known.live.name)
-        if wanted.promote and done.rebuild.state == "verified" and (done.gate is None or done.gate.passed):
-            done.rebuild = await rebuilder.promote(done.rebuild.generation)
-        done.previous = await has_previous(clients, site)
-        return done
-
-
-async def _compare(
-    clients: Clients, live: IndexInfo, candidate: IndexInfo, cases: list[Case], margin: float, bars: Bars
-) -> GateReport:
-    asks = [await pinned(info, clients.elastic.es, clients.models, clients.settings) for info in (live, candidate)]
-    return await compare(cases, asks[0], asks[1], lambda asked: bars.gate(asked, len(cases)), margin)
+        return await rebuild_site(clients, site, wanted, bars, act, cases)
 
 
 def _print(done: Done) -> None:
@@ -186,11 +131,6 @@ def _print(done: Done) -> None:
         out.print(f"not promoted; `pagewire promote {made.site}` does it all the same")
     else:
         out.print(f"next: `pagewire promote {made.site}`")
-
-
-def _print_findings(report: AuditReport) -> None:
-    shown = [(found.kind, found.page_key, found.detail) for found in report.findings[:FINDINGS]]
-    err.print(rows(table("kind", "page", "finding"), shown))
 
 
 def _print_gate(gate: GateReport) -> None:

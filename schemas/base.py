@@ -16,9 +16,11 @@ MAX_REVISION = 2**60 - 1
 _KEPT_TAG = re.compile(r"[a-z]{2,3}(?:-[A-Za-z0-9]{1,8})*")
 _WRITTEN_TAG = re.compile(r"[A-Za-z]{2,3}(?:[-_][A-Za-z0-9]{1,8})*")
 
+_SITE = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,62})")
+
 SiteId = Annotated[
     str,
-    StringConstraints(pattern=r"^[a-z0-9](?:[a-z0-9-]{0,62})$"),
+    StringConstraints(pattern=f"^{_SITE.pattern}$"),
     Field(description="Site, as named in pagewire.yaml; part of the Elasticsearch index name."),
 ]
 Lang = Annotated[
@@ -36,6 +38,11 @@ Revision = Annotated[
     int,
     Field(ge=0, le=MAX_REVISION, description="Order of a page's changes; the highest wins, whenever it arrives."),
 ]
+
+
+def is_site_id(text: str) -> bool:
+    """Whether a site may be called so."""
+    return _SITE.fullmatch(text) is not None
 
 
 def language_tag(written: str) -> str:

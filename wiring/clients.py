@@ -7,7 +7,7 @@ async with Clients(settings) as clients:
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import AsyncExitStack
+from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from functools import partial
 from types import TracebackType
 from typing import Self
@@ -39,6 +39,7 @@ from pipelines.operate.audit.repair import Auditor
 from pipelines.operate.audit_log import AuditLog
 from pipelines.operate.dead_letters.letters import Letters
 from pipelines.operate.dead_letters.open_letters import OpenLetters
+from pipelines.operate.places.site_log import SiteLog, site_log
 from pipelines.operate.rebuild.catch_up import Report
 from pipelines.operate.rebuild.rebuild import Rebuilder
 from pipelines.operate.status import StatusReader
@@ -199,11 +200,15 @@ class Clients:
         """The whole change log, to be opened. Its topic is there once `intake` was wanted."""
         return LogScan(self.settings, CHANGES)
 
+    def changes_of(self, site: str) -> AbstractAsyncContextManager[SiteLog]:
+        """The change log, for who works on one site."""
+        return site_log(self.changes(), self.elastic.places, site)
+
     async def auditor(self) -> Auditor:
         """Raises: Retryable: no broker."""
         elastic = self.elastic
         inventories = Inventories(elastic.es, elastic.indexes, elastic.writer)
-        return Auditor(self.changes, inventories, elastic.pages, await self.sender())
+        return Auditor(self.changes_of, inventories, elastic.pages, await self.sender())
 
     async def rebuilder(self, site: str, report: Report = lambda _: None) -> Rebuilder:
         """Raises: UnknownSite. Retryable: no broker."""

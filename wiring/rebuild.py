@@ -7,6 +7,7 @@ from functools import partial
 from adapters.elastic.bundle import Elastic
 from adapters.embedders.registry import Models
 from adapters.kafka.bus import KafkaBus
+from pipelines.operate.places.site_log import SiteBus
 from pipelines.operate.rebuild.catch_up import Report
 from pipelines.operate.rebuild.rebuild import Defaults, Rebuilder
 from pipelines.operate.rebuild.watermark import IndexedWatermark
@@ -20,7 +21,7 @@ def rebuilder(
 ) -> Rebuilder:
     """Works on the generations of one site; `report` is told how far a step is. Raises: UnknownSite."""
     settings.site(site)
-    bus = KafkaBus(settings)
+    bus = SiteBus(KafkaBus(settings), elastic.places, site)
     defaults = Defaults(settings.embedder, settings.chunker, RetryPolicy(settings.tries, settings.retry_for))
     return Rebuilder(
         site, defaults, elastic, models, bus, partial(attachments_of, settings), IndexedWatermark(bus), report

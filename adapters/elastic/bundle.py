@@ -10,6 +10,7 @@ from typing import Self
 from adapters.elastic.client import ElasticsearchDown, connect, explained
 from adapters.elastic.indexes import Indexes
 from adapters.elastic.pages import Pages
+from adapters.elastic.places import ElasticPlaces
 from adapters.elastic.rebuilds import Rebuilds
 from adapters.elastic.search import SiteSearch
 from adapters.elastic.settings import ElasticSettings
@@ -30,6 +31,7 @@ class Elastic:
         self.writer = Writer(self.es, lane)
         self.pages = Pages(self.es, self.indexes, self.writer)
         self.rebuilds = Rebuilds(self.es, self.indexes)
+        self.places = ElasticPlaces(self.es, self.indexes, self.writer)
         self.search = SiteSearch(self.es, self.indexes)
 
     async def __aenter__(self) -> Self:

@@ -41,6 +41,7 @@ AUDIT_LOG = "pagewire.audit-log"
 TEXTS = "pagewire.texts"
 EVALUATIONS = "pagewire.evaluations"
 ADDED_TO_OUTCOMES = ("labelled_by",)  # fields that came after the index
+PLACES = "pagewire.places"
 INFO_TTL = 2.0  # seconds until a reader notices by itself that another index was promoted
 FORMAT = 2  # of what is in an index; counts up when older software must not touch it
 NO_AUTO_CREATE = "pagewire-no-auto-create"  # the index template that says so
@@ -308,11 +309,15 @@ class Indexes:
         """The one index of all sites' published runs."""
         await self._ensure("011_evaluations.json", EVALUATIONS)
 
+    async def ensure_places(self) -> None:
+        """The one index of where the sites' records stand in the topics."""
+        await self._ensure("012_places.json", PLACES)
+
     async def _ensure(self, file: str, name: str) -> None:
         # A bulk delete with an external version would create the index it names: none of ours is made like that.
         with explained("forbidding indexes without a mapping"):
             await self._es.indices.put_index_template(
-                name=NO_AUTO_CREATE, index_patterns=["pagewire-*", PARTS], allow_auto_create=False, priority=500
+                name=NO_AUTO_CREATE, index_patterns=["pagewire-*", PARTS, PLACES], allow_auto_create=False, priority=500
             )
         base = mapping(file)
         await self._create(

@@ -1,4 +1,4 @@
-"""Reading a whole topic, batch by batch: from chosen offsets to chosen ends, memory bounded.
+"""Reading a whole topic, batch by batch: from chosen offsets to chosen ends, memory bounded. Or stretches of it.
 
 Unlike a stage it shares no partitions with anybody and commits nothing (who wants to go on later remembers the
 offsets), and unlike `kafka_log` it takes all partitions: for rebuilds, audits and lists of dead letters.
@@ -7,6 +7,7 @@ offsets), and unlike `kafka_log` it takes all partitions: for rebuilds, audits a
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Mapping
+from contextlib import AsyncExitStack
 from types import TracebackType
 from typing import Self
 
@@ -16,6 +17,7 @@ from adapters.kafka.access import connection, started
 from adapters.kafka.client import REQUEST_TIMEOUT, close, from_broker, prefixed
 from adapters.kafka.log import record_of
 from adapters.kafka.settings import KafkaSettings
+from adapters.kafka.topic_id import topic_id
 from pipelines.runtime.record import Record
 from schemas.topics import Topic
 
@@ -23,6 +25,10 @@ POLL_MS = 500
 BATCH = 200  # records handed over at once, at most
 # Asked for at once: memory stays small. A larger message comes all the same, alone (KIP-74).
 PARTITION_BYTES = 1024 * 1024
+# A fetch brings one of the log's batches, whole, however little is asked for (KIP-74): so nothing comes that stands
+# behind it. From so many records on a stretch is read as a whole topic is, and what is fetched beyond it is little.
+ONE_BATCH = 1  # bytes
+LONG = 1_000  # records
 
 Offsets = Mapping[int, int]  # by partition
 
@@ -34,18 +40,13 @@ class LogScan:
         self._settings = settings
         self._topic = prefixed(settings, topic)
         self._partitions: list[TopicPartition] = []
-        self._consumer = AIOKafkaConsumer(
-            **connection(settings),
-            enable_auto_commit=False,
-            auto_offset_reset="earliest",
-            fetch_max_wait_ms=POLL_MS,
-            fetch_max_bytes=4 * PARTITION_BYTES,
-            max_partition_fetch_bytes=PARTITION_BYTES,
-            request_timeout_ms=int(REQUEST_TIMEOUT * 1000),
-        )
+        self._consumer = _consumer(settings, PARTITION_BYTES)
+        self._picking: AIOKafkaConsumer | None = None
+        self._stack = AsyncExitStack()
 
     async def __aenter__(self) -> Self:
         """Raises: Retryable: no broker, or no such topic."""
+        self._stack.push_async_callback(self._close, self._consumer)
         try:
             await started(from_broker(self._consumer.start(), "connect"), self._settings)
             first = TopicPartition(self._topic, 0)
@@ -54,14 +55,18 @@ class LogScan:
             await from_broker(self._consumer.beginning_offsets([first]), f"describe {self._topic}")
             self._take_up()
         except BaseException:
-            await close(self._consumer.stop())
+            await self._stack.aclose()
             raise
         return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, err: BaseException | None, trace: TracebackType | None
     ) -> None:
-        await close(self._consumer.stop())
+        await self._stack.aclose()
+
+    @staticmethod
+    async def _close(consumer: AIOKafkaConsumer) -> None:
+        await close(consumer.stop())
 
     def _take_up(self) -> None:
         """The partitions that the client knows of by now."""
@@ -119,3 +124,53 @@ class LogScan:
                 if await from_broker(self._consumer.position(tp), f"read {self._topic}") >= left[tp]:
                     del left[tp]
                     self._consumer.pause(tp)
+
+    async def identity(self) -> str | None:
+        """The broker's id of the topic, another one when it is made anew; None: it gives none. Raises: Retryable."""
+        return await from_broker(topic_id(self._consumer._client, self._topic), f"identify {self._topic}")
+
+    async def pick(self, partition: int, start: int, end: int) -> AsyncGenerator[list[Record], None]:
+        """Records from `start` up to, not including, `end`, in order, and little else: what shares their batches.
+
+        What is compacted away is passed over. Not while a `read` is under way.
+
+        Raises:
+            Retryable: the broker does not answer.
+        """
+        if end - start >= LONG:
+            async for records in self.read(since={partition: start}, until={partition: end}):
+                yield records
+            return
+        consumer, tp = await self._picker(), TopicPartition(self._topic, partition)
+        if consumer.assignment() != {tp}:
+            consumer.assign([tp])
+            consumer.pause(tp)
+        consumer.seek(tp, start)
+        at = start
+        while at < end:
+            consumer.resume(tp)
+            fetched = await from_broker(consumer.getmany(tp, timeout_ms=POLL_MS), f"read {self._topic}")
+            consumer.pause(tp)  # at once, before the client fetches what comes next
+            at = await from_broker(consumer.position(tp), f"read {self._topic}")
+            if records := [record_of(m) for m in fetched.get(tp, []) if m.offset < end]:
+                yield records
+
+    async def _picker(self) -> AIOKafkaConsumer:
+        if self._picking is None:
+            consumer = _consumer(self._settings, ONE_BATCH)
+            self._stack.push_async_callback(self._close, consumer)
+            await started(from_broker(consumer.start(), "connect"), self._settings)
+            self._picking = consumer
+        return self._picking
+
+
+def _consumer(settings: KafkaSettings, partition_bytes: int) -> AIOKafkaConsumer:
+    return AIOKafkaConsumer(
+        **connection(settings),
+        enable_auto_commit=False,
+        auto_offset_reset="earliest",
+        fetch_max_wait_ms=POLL_MS,
+        fetch_max_bytes=4 * PARTITION_BYTES,
+        max_partition_fetch_bytes=partition_bytes,
+        request_timeout_ms=int(REQUEST_TIMEOUT * 1000),
+    )

@@ -126,6 +126,18 @@ class LogScan(Protocol):
         ...
 
 
+class PickingScan(LogScan, Protocol):
+    """As well reads single stretches of it, and little else."""
+
+    async def identity(self) -> str | None:
+        """The broker's id of the topic, another one when it is made anew; None: it gives none."""
+        ...
+
+    def pick(self, partition: int, start: int, end: int) -> AsyncGenerator[list[Record], None]:
+        """Records from `start` up to, not including, `end`, in order."""
+        ...
+
+
 class Lag(Protocol):
     """How far a consumer group is behind."""
 
@@ -180,3 +192,9 @@ class Bus(Protocol):
     def view(self) -> AbstractAsyncContextManager[BrokerView]:
         """Raises, when entered: Retryable."""
         ...
+
+
+class PickingBus(Bus, Protocol):
+    """Opens scans that can pick."""
+
+    def scan(self, topic: Topic) -> AbstractAsyncContextManager[PickingScan]: ...

@@ -7,9 +7,8 @@ import json
 import subprocess
 import sys
 from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, field
-from functools import partial
 from random import Random
 from uuid import uuid4
 
@@ -26,6 +25,7 @@ from pipelines.ingest.accept import reference
 from pipelines.ingest.index import index_part
 from pipelines.operate.audit.repair import Auditor, LogLost
 from pipelines.operate.audit.report import AuditReport
+from pipelines.operate.places.site_log import site_log
 from pipelines.runtime.indexes import IndexGone, IndexInfo, IndexUnfit
 from pipelines.runtime.record import Record
 from schemas.ingest import Failure, ReceiptEvent
@@ -57,7 +57,10 @@ class Town:
     def auditor(self) -> Auditor:
         elastic = self.elastic
         inventories = Inventories(elastic.es, elastic.indexes, elastic.writer)
-        return Auditor(partial(LogScan, self.settings, CHANGES), inventories, elastic.pages, self.sender)
+        return Auditor(self.log, inventories, elastic.pages, self.sender)
+
+    def log(self, site: str) -> AbstractAsyncContextManager[LogScan]:
+        return site_log(LogScan(self.settings, CHANGES), self.elastic.places, site)
 
     async def info(self) -> IndexInfo:
         info = await self.elastic.indexes.now(self.site)

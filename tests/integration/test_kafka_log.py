@@ -185,6 +185,40 @@ async def test_a_scan_that_is_open_reads_partitions_that_its_topic_gets(
     assert [(record.partition, said([record])) for record in found] == [(2 * PARTITIONS - 1, ["new"])]
 
 
+async def test_single_stretches_are_read_with_little_else(settings: Settings, sender: KafkaSender) -> None:
+    for number in range(12):
+        await sender.send_bytes(CHANGES, b"a", b"%d" % number, (), partition=number % 2)
+
+    async def picked(scan: LogScan, partition: int, start: int, end: int) -> list[tuple[int, bytes | None]]:
+        return [(r.offset, r.value) async for batch in scan.pick(partition, start, end) for r in batch]
+
+    async with LogScan(settings, CHANGES) as scan:
+        assert await picked(scan, 1, 2, 4) == [(2, b"5"), (3, b"7")]
+        assert await picked(scan, 0, 5, 6) == [(5, b"10")]
+        assert await picked(scan, 1, 0, 1) == [(0, b"1")]
+        whole = [record async for batch in scan.read(until=await scan.ends()) for record in batch]
+        assert len(whole) == 12
+        assert await picked(scan, 0, 1, 2) == [(1, b"2")]
+
+
+async def test_a_topic_that_is_made_anew_is_another_one(settings: Settings) -> None:
+    async with LogScan(settings, CHANGES) as scan, LogScan(settings, ANSWERS) as other:
+        one = await scan.identity()
+        assert one == await scan.identity()
+        assert one not in (None, await other.identity())
+    admin = AIOKafkaAdminClient(bootstrap_servers=str(settings.kafka))
+    await admin.start()
+    try:
+        await admin.delete_topics([prefixed(settings, CHANGES)])
+        while prefixed(settings, CHANGES) in await admin.list_topics():  # noqa: ASYNC110 - brokers hear of it by and by
+            await asyncio.sleep(0.05)
+    finally:
+        await admin.close()
+    await ensure_topics(str(settings.kafka), settings)
+    async with LogScan(settings, CHANGES) as scan:
+        assert await scan.identity() not in (None, one)
+
+
 async def test_fewer_partitions_than_the_setting_wants_are_told(settings: Settings) -> None:
     wants = settings.model_copy(update={"partitions": 2 * PARTITIONS})
     async with KafkaBus(wants).view() as view:

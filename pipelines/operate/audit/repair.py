@@ -13,17 +13,18 @@ the site would vanish, nothing is done at all: then it is the log that was lost.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractAsyncContextManager, contextmanager
+from functools import partial
 from typing import Protocol
 
 from more_itertools import chunked, split_when
 
 from pipelines.ingest.ports import KnownPages
-from pipelines.operate.audit.audit import SETTLE, Audit, Inventory, OpenLog, Report
+from pipelines.operate.audit.audit import SETTLE, Audit, Inventory, Report
 from pipelines.operate.audit.index_diff import Winner
 from pipelines.operate.audit.report import AuditReport, RepairReport
-from pipelines.runtime.bus import Producer
+from pipelines.runtime.bus import LogScan, Producer
 from pipelines.runtime.errors import Permanent
 from pipelines.runtime.record import Record, in_lane
 from schemas.base import MAX_REVISION, WireError
@@ -37,6 +38,8 @@ GAP = 1_000  # records; what stands closer in the log is read in one go
 VANISHING = 0.10  # share of the pages shown, ...
 FEW = 20  # ... and number, up to which a repair may take pages away
 SWAPS = 3  # audits of a live index that was replaced meanwhile
+
+OpenLogOf = Callable[[str], AbstractAsyncContextManager[LogScan]]  # of a site
 
 
 class LogLost(Permanent):
@@ -62,7 +65,8 @@ class Inventories(Protocol):
 class Auditor:
     """Audits and repairs the sites. One per process; one audit per site at a time."""
 
-    def __init__(self, open_log: OpenLog, inventories: Inventories, receipts: KnownPages, sender: Producer) -> None:
+    def __init__(self, open_log: OpenLogOf, inventories: Inventories, receipts: KnownPages, sender: Producer) -> None:
+        """`open_log`: the change log, as far as the site named has anything in it."""
         self._open_log = open_log
         self._inventories = inventories
         self._receipts = receipts
@@ -129,7 +133,7 @@ class Auditor:
             self._busy.discard(site)
 
     def _opened(self, site: str, inventory: Inventory | None, report: Report) -> Audit:
-        return Audit(site, inventory, self._open_log, self._receipts, report)
+        return Audit(site, inventory, partial(self._open_log, site), self._receipts, report)
 
     async def _is_live(self, site: str, inventory: Inventory | None) -> bool:
         live = await self._inventories.of(site)

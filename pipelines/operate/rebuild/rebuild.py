@@ -148,6 +148,16 @@ class Rebuilder:
             wanted.model_copy(update={"generation": generation, "index": index_name(self._site, generation)})
         )
 
+    async def is_as_wanted(
+        self, source: RebuildSource, *, embedder: str | None = None, chunker: Chunker | None = None
+    ) -> bool:
+        """Whether what is live is of the model and the cut that `begin` would make it. Raises: SettingsError."""
+        known = await history(self._store, self._site)
+        wanted = await self._wanted(known, source, embedder, chunker)
+        if known.live is None or known.half_promoted is not None:
+            return False
+        return (known.live.model, known.live.chunker) == (wanted.model, wanted.chunker)
+
     async def fill(self, rebuild: Rebuild) -> Rebuild:
         """Fill the candidate up to the end of its topic."""
         async with self._following(rebuild) as follow:

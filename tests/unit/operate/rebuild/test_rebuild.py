@@ -23,7 +23,7 @@ from pipelines.runtime.record import Record
 from pipelines.runtime.retry import RetryPolicy
 from schemas.ingest import Chunker
 from schemas.quality_gate import Rank
-from schemas.rebuild import Rebuild
+from schemas.rebuild import Rebuild, RebuildSource
 from schemas.topics import Topic
 
 
@@ -185,6 +185,26 @@ async def test_whoever_is_told_of_a_save_can_find_it_while_an_index_is_promoted(
     assert town.told <= town.found_by_visitors()
     assert len(town.told) > 3  # some were told: it is not simply held all the time
     assert OLD.name not in town.held
+
+
+@pytest.mark.parametrize(
+    ("source", "chunker", "is_it"),
+    [
+        ("embeddings", None, True),
+        ("chunks", None, False),  # the model that is configured is another one
+        ("changes", Chunker.of("content-1000-20"), False),
+    ],
+)
+async def test_what_is_live_may_be_as_wanted_already(
+    town: Town, rebuilder: Rebuilder, source: RebuildSource, chunker: Chunker | None, is_it: bool
+) -> None:
+    class Configured:
+        async def by_name(self, spec: str) -> SimpleNamespace:
+            return SimpleNamespace(spec=spec, fingerprint="fake-8", dims=8)
+
+    rebuilder._embedders = cast(NamedEmbedders, Configured())
+    town.notes = {OLD.name: unnoted(OLD).model_copy(update={"state": "live"})}
+    assert await rebuilder.is_as_wanted(source, chunker=chunker) is is_it
 
 
 async def test_what_the_gate_found_stays_with_a_candidate_when_it_is_promoted(town: Town, rebuilder: Rebuilder) -> None:

@@ -1,0 +1,112 @@
+"""Places of records, by topic and site: an index that may be deleted at any time, for then the topics are read whole.
+
+    {topic}                          up to where the topic's places are known; only who has read it replaces it
+    {topic}/{partition}/{site}/{at}  the site's records from offset `at` on; its version is up to where
+
+Both are named after the broker's id of the topic. First the places are written and made searchable, then it is written
+that they are known; who loses the second to another has done no harm, since what is written of a stretch is true of it,
+and of two notes of one stretch the longer one stays.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from typing import Any
+
+from elasticsearch import AsyncElasticsearch, NotFoundError
+
+from adapters.elastic.client import explained
+from adapters.elastic.indexes import PLACES, Indexes
+from adapters.elastic.writer import Write, Writer
+from pipelines.operate.places.ports import Covered, Stretch
+from pipelines.operate.places.site_log import PlacesWrong
+
+AT_ONCE = 500  # stretches read at once; of a small site some 100 bytes each
+
+
+class ElasticPlaces:
+    """Of all topics and sites. A pipelines.operate.places.ports.Places."""
+
+    def __init__(self, es: AsyncElasticsearch, indexes: Indexes, writer: Writer) -> None:
+        self._es = es
+        self._indexes = indexes
+        self._writer = writer
+
+    async def covered(self, topic: str) -> Covered:
+        """Raises: ElasticsearchDown."""
+        with explained(f"looking up what is known of topic {topic}"):
+            try:
+                found = await self._es.get(index=PLACES, id=topic)
+            except NotFoundError:
+                return Covered({})
+        ends = {int(partition): end for partition, end in found["_source"]["covered"].items()}
+        return Covered(ends, (found["_seq_no"], found["_primary_term"]))
+
+    async def of_site(self, topic: str, site: str, partition: int) -> AsyncGenerator[Stretch, None]:
+        """Raises: PlacesWrong: the index was deleted. ElasticsearchDown."""
+        wanted = [{"term": {"topic": topic}}, {"term": {"site": site}}, {"term": {"partition": partition}}]
+        after: list[Any] | None = None
+        while True:
+            with explained(f"looking up where records of site {site} stand"):
+                try:
+                    answer = await self._es.search(
+                        index=PLACES,
+                        query={"bool": {"filter": wanted}},
+                        sort=["start"],
+                        search_after=after,
+                        size=AT_ONCE,
+                        source_includes=["start", "end", "runs"],
+                        filter_path=["hits.hits._source", "hits.hits.sort"],
+                        allow_partial_search_results=False,
+                    )
+                except NotFoundError:
+                    raise PlacesWrong(f"{PLACES} was deleted") from None
+            hits = answer.get("hits", {}).get("hits", [])
+            for source in (hit["_source"] for hit in hits):
+                runs = [(first, last) for first, last in source["runs"]["of"]]
+                yield Stretch(site, partition, source["start"], source["end"], runs)
+            if len(hits) < AT_ONCE:
+                return
+            after = hits[-1]["sort"]
+
+    async def add(
+        self, topic: str, stretches: Sequence[Stretch], covered: Covered, ends: Mapping[int, int]
+    ) -> Covered | None:
+        """Raises: ElasticsearchDown."""
+        if not covered.ends:
+            await self._indexes.ensure_places()
+        await self._writer.write([_write(topic, stretch) for stretch in stretches])
+        with explained(f"refreshing {PLACES}"):
+            await self._es.indices.refresh(index=PLACES)
+        now = {**covered.ends, **ends}
+        return await self._cover(topic, now, covered)
+
+    async def put(self, topic: str, stretch: Stretch) -> None:
+        """Raises: ElasticsearchDown."""
+        await self._writer.write([_write(topic, stretch)])
+
+    async def forget(self, topic: str) -> None:
+        """Raises: ElasticsearchDown."""
+        while (covered := await self.covered(topic)).ends:
+            await self._cover(topic, {}, covered)
+
+    async def _cover(self, topic: str, ends: Mapping[int, int], covered: Covered) -> Covered | None:
+        document = {"covered": {str(partition): end for partition, end in ends.items()}}
+        write = Write(PLACES, topic, 0, document, covered.token or "nothing", aliased=False)
+        [written] = await self._writer.write([write])
+        return None if written.stale else await self.covered(topic)
+
+
+def _write(topic: str, stretch: Stretch) -> Write:
+    id = f"{topic}/{stretch.partition}/{stretch.site}/{stretch.start}"
+    if not stretch.runs:
+        return Write(PLACES, id, stretch.end, None, aliased=False)
+    document = {
+        "topic": topic,
+        "site": stretch.site,
+        "partition": stretch.partition,
+        "start": stretch.start,
+        "end": stretch.end,
+        "runs": {"of": stretch.runs},
+    }
+    return Write(PLACES, id, stretch.end, document, aliased=False)

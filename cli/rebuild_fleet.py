@@ -1,0 +1,181 @@
+"""`pagewire rebuild --all` and `--sites`: many sites, some at a time, and a table of what came of each.
+
+    names ─▶ the next one ─▶ as wanted already? ─▶ fill, audit, promote ─▶ a line of the table
+             (so many side by side)
+
+A site that fails keeps no other from its turn. Where a service is away no further one is begun: they would all fail.
+Killed, the same command passes over what is done and goes on with what was begun.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter, deque
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from typing import Literal
+
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+from cli.output import NO_SERVICE, NOT_SO, err, out, print_json, rows, table
+from cli.rebuild_steps import Wanted, rebuild_site
+from cli.user import noted
+from pipelines.operate.audit import audit as audits
+from pipelines.operate.rebuild.generations import history
+from pipelines.runtime.errors import PagewireError, Retryable, WrongUse
+from pipelines.runtime.indexes import IndexGone
+from schemas.rebuild import Rebuild
+from wiring.clients import Clients
+from wiring.settings import Settings
+
+AT_ONCE = 2  # a rebuild waits for the embedder most of the time; each holds some 100 MiB
+
+Outcome = Literal["live", "verified", "as wanted", "no index", "failed", "not begun"]
+
+
+class NoSuchSites(WrongUse):
+    """No site of pagewire.yaml has such a name."""
+
+    code = "no-such-sites"
+
+
+@dataclass(frozen=True)
+class Fleet:
+    """Which sites, and how."""
+
+    glob: str
+    at_once: int
+    again: bool  # also those that are as wanted
+
+    def names(self, settings: Settings) -> list[str]:
+        """In the order of the alphabet. Raises: NoSuchSites."""
+        found = sorted(site for site in settings.sites if fnmatchcase(site, self.glob))
+        if not found:
+            raise NoSuchSites(f"no site of pagewire.yaml is called like {self.glob!r}")
+        return found
+
+
+@dataclass(frozen=True)
+class Came:
+    """What came of one site."""
+
+    site: str
+    outcome: Outcome
+    rebuild: Rebuild | None = None
+    why: str = ""
+    code: str = ""
+    away: bool = False  # a service did not answer
+
+
+class _Unwatched:
+    """Many bars would be none."""
+
+    def fill(self, rebuild: Rebuild) -> None: ...
+
+    def audit(self, progress: audits.Progress) -> None: ...
+
+    def gate(self, done: int, total: int) -> None: ...
+
+
+async def rebuild_fleet(settings: Settings, fleet: Fleet, wanted: Wanted) -> list[Came]:
+    """What came of each site, in the order of their names.
+
+    Raises:
+        NoSuchSites. ServiceMissing, Retryable: before any site was begun.
+    """
+    sites = fleet.names(settings)
+    async with Clients(settings) as clients:
+        await clients.auditor()  # connected before several want it at once
+        await clients.audit_log()
+        with _bar() as bar:
+            task = bar.add_task("sites", total=len(sites))
+
+            async def one(site: str) -> Came:
+                came = await _one(clients, site, fleet, wanted)
+                bar.advance(task)
+                return came
+
+            return await some_at_a_time(sites, fleet.at_once, one)
+
+
+async def some_at_a_time(sites: Sequence[str], at_once: int, one: Callable[[str], Awaitable[Came]]) -> list[Came]:
+    """What came of each; none is begun any more when a service was away for one."""
+    came: dict[str, Came] = {}
+    left = deque(sites)
+
+    async def work() -> None:
+        while left and not any(done.away for done in came.values()):
+            site = left.popleft()
+            came[site] = await one(site)
+
+    async with asyncio.TaskGroup() as tasks:
+        for _ in range(at_once):
+            tasks.create_task(work())
+    return [came.get(site) or Came(site, "not begun") for site in sites]
+
+
+async def _one(clients: Clients, site: str, fleet: Fleet, wanted: Wanted) -> Came:
+    try:
+        async with clients.elastic.rebuilds.lease(site):
+            if passed := await _passed_over(clients, site, fleet, wanted):
+                return Came(site, passed)
+            async with noted(clients, "rebuild.start", site) as act:
+                done = await rebuild_site(clients, site, wanted, _Unwatched(), act, [])
+            return Came(site, "live" if done.rebuild.state == "live" else "verified", done.rebuild)
+    except PagewireError as error:
+        return Came(site, "failed", why=str(error), code=error.code, away=isinstance(error, Retryable))
+
+
+async def _passed_over(clients: Clients, site: str, fleet: Fleet, wanted: Wanted) -> Outcome | None:
+    """Why nothing is done for the site. Raises: PagewireError."""
+    rebuilder = await clients.rebuilder(site)
+    if not (await history(clients.elastic, site)).rebuilds:
+        # Where pages were searchable once its index is lost, and is made again.
+        with suppress(IndexGone):
+            await clients.elastic.indexes.explain_absence(site)
+            return "no index"
+    if fleet.again or wanted.fresh:
+        return None
+    chunker = wanted.chunker(clients.settings)
+    is_it = await rebuilder.is_as_wanted(wanted.source, embedder=wanted.embedder, chunker=chunker)
+    return "as wanted" if is_it else None
+
+
+def print_fleet(came: Sequence[Came], *, json: bool) -> int:
+    """The table, or JSON; returns the exit code."""
+    if json:
+        print_json({"sites": [_as_json(one) for one in came]})
+    else:
+        columns = ("site", "outcome", "index", "changes#", "chunks#", "embedded#", "failures#", "seconds#", "why")
+        out.print(rows(table(*columns), [_line(one) for one in came]))
+        counts = Counter(one.outcome for one in came)
+        out.print("\n" + ", ".join(f"{number:,} {outcome}" for outcome, number in counts.most_common()))
+    if any(one.away for one in came):
+        return NO_SERVICE
+    return NOT_SO if any(one.outcome == "failed" for one in came) else 0
+
+
+def _line(one: Came) -> tuple[object, ...]:
+    made = one.rebuild
+    if made is None:
+        return (one.site, one.outcome, *[""] * 6, one.why)
+    figures = (made.pages, made.chunks, made.embedded, made.failures)
+    return (one.site, one.outcome, made.index, *(f"{n:,}" for n in figures), f"{made.seconds:,.1f}", one.why)
+
+
+def _as_json(one: Came) -> dict[str, object]:
+    made = one.rebuild and one.rebuild.model_dump(mode="json")
+    return {"site": one.site, "outcome": one.outcome, "rebuild": made, "code": one.code or None, "why": one.why or None}
+
+
+def _bar() -> Progress:
+    return Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        TimeRemainingColumn(),
+        console=err,
+    )

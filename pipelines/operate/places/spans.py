@@ -1,0 +1,84 @@
+"""Which stretches of a partition to read for the sake of some of its records.
+
+    own records   x x   x                         x        x x
+    runs          ───   ─                         ─        ───
+    spans         ───────                         ─        ───    a gap is read where that adds little
+
+Pure: offsets in, offsets out.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterable, Sequence
+from itertools import pairwise
+
+Run = tuple[int, int]  # the first and the last offset of records that follow on each other
+Span = tuple[int, int]  # from an offset up to, not including, another
+
+# A stretch of its own costs a round trip, in which a broker could have sent some 32 records of 3 kB instead.
+SEEK = 32  # records
+
+
+def runs_of(offsets: Iterable[int]) -> list[Run]:
+    """Offsets in ascending order, as runs."""
+    runs: list[Run] = []
+    for offset in offsets:
+        if runs and offset <= runs[-1][1] + 1:
+            runs[-1] = runs[-1][0], max(offset, runs[-1][1])
+        else:
+            runs.append((offset, offset))
+    return runs
+
+
+def union(runs: Iterable[Run]) -> list[Run]:
+    """Runs in ascending order, none touching another."""
+    found: list[Run] = []
+    for first, last in sorted(runs):
+        if found and first <= found[-1][1] + 1:
+            found[-1] = found[-1][0], max(last, found[-1][1])
+        else:
+            found.append((first, last))
+    return found
+
+
+def within(runs: Iterable[Run], start: int, stop: int) -> list[Run]:
+    """What lies from `start` up to, not including, `stop`."""
+    return [(max(first, start), min(last, stop - 1)) for first, last in runs if last >= start and first < stop]
+
+
+def count(runs: Iterable[Run]) -> int:
+    """How many offsets they are."""
+    return sum(last - first + 1 for first, last in runs)
+
+
+def holds(runs: Sequence[Run], offset: int) -> bool:
+    """Whether one of these runs, as `union` gives them, has the offset."""
+    at = bisect_right(runs, offset, key=lambda run: run[0])
+    return at > 0 and offset <= runs[at - 1][1]
+
+
+def spans_for(runs: Sequence[Run]) -> list[Span]:
+    """What to read for these runs, as `union` gives them.
+
+    The smallest gaps are read along as long as that at most doubles what is read. Where all the same so many stretches
+    are left that one reading through is quicker, it is one.
+    """
+    if not runs:
+        return []
+    slack = count(runs)
+    gaps = sorted((after[0] - before[1] - 1, at) for at, (before, after) in enumerate(pairwise(runs)))
+    bridged = set()
+    for gap, at in gaps:
+        slack -= gap
+        if slack < 0:
+            break
+        bridged.add(at)
+    spans: list[Span] = []
+    for at, (first, last) in enumerate(runs):
+        if at - 1 in bridged:
+            spans[-1] = spans[-1][0], last + 1
+        else:
+            spans.append((first, last + 1))
+    width = runs[-1][1] + 1 - runs[0][0]
+    return [(runs[0][0], runs[-1][1] + 1)] if len(spans) * SEEK >= width else spans
