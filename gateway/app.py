@@ -29,6 +29,8 @@ from gateway.operators import (
     audit,
     audit_log,
     cases,
+    chat_switch,
+    erasing,
     examples,
     gaps,
     letters,
@@ -52,6 +54,7 @@ SAMPLE_SITE = "demo"
 API_VERSION = "1"
 OPERATORS = (
     questions,
+    erasing,
     gaps,
     page_list,
     trials,
@@ -59,6 +62,7 @@ OPERATORS = (
     letters,
     audit,
     rebuilds,
+    chat_switch,
     examples,
     texts,
     key_routes,

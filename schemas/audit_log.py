@@ -12,6 +12,8 @@ Via = Literal["http", "console", "command"]
 ActOutcome = Literal["done", "failed"]
 # All that is noted. An entry's own `action` is a plain string, so that what a later release notes can be read.
 Action = Literal[
+    "chat.off",
+    "chat.on",
     "conversations.erase",
     "examples.put",
     "examples.remove",
@@ -25,6 +27,7 @@ Action = Literal[
     "rebuild.promote",
     "rebuild.rollback",
     "rebuild.start",
+    "rebuild.stop",
     "visitors.erase",
 ]
 EntryId = Annotated[str, StringConstraints(pattern=r"^\d{13}-[0-9a-f]{16}$")]

@@ -36,6 +36,7 @@ PARTS = "pagewire.parts"
 OUTCOMES = "pagewire.outcomes"
 KEYS = "pagewire.keys"
 AUDIT_LOG = "pagewire.audit-log"
+STATES = "pagewire.states"
 INFO_TTL = 2.0  # seconds until a reader notices by itself that another index was promoted
 FORMAT = 2  # of what is in an index; counts up when older software must not touch it
 NO_AUTO_CREATE = "pagewire-no-auto-create"  # the index template that says so
@@ -273,6 +274,10 @@ class Indexes:
     async def ensure_audit_log(self) -> None:
         """The one index of all acts."""
         await self._ensure("009_audit_log.json", AUDIT_LOG)
+
+    async def ensure_states(self) -> None:
+        """The one index of what all processes must know of each other."""
+        await self._ensure("010_states.json", STATES)
 
     async def _ensure(self, file: str, name: str) -> None:
         # A bulk delete with an external version would create the index it names: none of ours is made like that.

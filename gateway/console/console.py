@@ -12,6 +12,7 @@ from fastapi.responses import RedirectResponse
 
 from gateway.console import (
     audit_log,
+    audits,
     cases,
     examples,
     gaps,
@@ -23,6 +24,7 @@ from gateway.console import (
     playground,
     questions,
     session,
+    sites,
     texts,
 )
 from gateway.console.view import HOME, ConsoleRoute, SignedIn
@@ -39,7 +41,9 @@ SCREENS = (
     cases,
     examples,
     texts,
+    audits,
     indexes,
+    sites,
     letters,
     keys,
     audit_log,

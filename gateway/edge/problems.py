@@ -34,6 +34,7 @@ STATUS_OF_CODE = {
     "letter-handled": 409,
     "key-taken": 409,
     "key-in-file": 409,
+    "chat-off-in-file": 409,
     "too-many-keys": 409,
     "unknown-key": 404,
     "audit-running": 409,

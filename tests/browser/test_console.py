@@ -39,6 +39,7 @@ SCREENS = {
     "like-example": "/console/examples/new?kind=rephrase",
     "texts": "/console/texts",
     "indexes": "/console/indexes",
+    "sites": "/console/sites?site=town&done=chat-off",
     "letters": "/console/dlq",
     "letter": "/console/dlq/cms.changes/0/1",
     "keys": "/console/keys?revoked=webmaster-1",
