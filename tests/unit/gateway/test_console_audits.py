@@ -36,7 +36,7 @@ async def send(client: httpx.AsyncClient, path: str, **form: str) -> httpx.Respo
 
 
 async def over(client: httpx.AsyncClient) -> httpx.Response:
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         while "refresh" in (answer := await client.get(AUDIT)).headers:  # noqa: ASYNC110  # nothing tells when
             await asyncio.sleep(0.001)
     return answer
@@ -61,7 +61,7 @@ async def test_an_audit_is_begun_watched_and_read(
     fakes.audits.holds.set()
     page = page_of(await over(webmaster))
     assert said(page, "h2 .badge") == ["finished"]
-    assert said(page, "tbody tr") == [f"en fees missing {EVIL}"]
+    assert said(page, "tbody th, tbody td") == ["en fees", "missing", EVIL]
     assert one(page, "tbody a")["href"] == "/console/page?site=town&id=fees&of=en"
     assert fakes.audit_log.kept == []
 
@@ -85,7 +85,7 @@ async def test_the_same_over_http(client: httpx.AsyncClient, stranger: httpx.Asy
     assert (await client.get(RUN)).json() == {"state": None, "run": None}
     begun = await client.post(RUN, json={})
     assert (begun.status_code, begun.json()["state"]) == (202, "running")
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         while (last := (await client.get(RUN)).json())["state"] == "running":  # noqa: ASYNC110  # nothing tells when
             await asyncio.sleep(0.001)
     assert (last["state"], last["run"]["found"]["counts"]) == ("done", {"missing": 2})

@@ -61,7 +61,7 @@ async def test_what_is_no_message_is_refused_and_nothing_typed_is_lost(operator:
 
 async def test_what_a_stage_made_is_not_edited(operator: httpx.AsyncClient) -> None:
     page = page_of(await operator.get("/console/dlq/ingest.chunks/0/2"))
-    assert said(page, "main button") == ["Send it again"]
+    assert said(page, "main button") == ["Send again"]
     assert page.select("#value") == []
 
 

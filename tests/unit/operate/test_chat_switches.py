@@ -56,7 +56,7 @@ async def test_processes_look_by_themselves_whatever_happens(world: World, monke
     await there.start()
     try:
         await here.throw("town", on=False, by="admin")
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             await there.went_off("town").wait()
             for trouble in (Retryable("away"), RuntimeError("unforeseen")):
                 looked, world.store.error = world.store.looked, trouble

@@ -67,7 +67,7 @@ async def test_what_cannot_be_written_is_written_later(world: World, monkeypatch
     gateway.note(CMS)
     await asyncio.sleep(0.01)
     world.states.error = None
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         while not await gateway.known():  # noqa: ASYNC110  # nothing tells when it is written
             await asyncio.sleep(0.001)
     world.now += timedelta(hours=1)
