@@ -8,7 +8,7 @@ import re
 import signal
 from collections import Counter
 from collections.abc import Iterable
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from dataclasses import asdict
 from functools import partial
 from typing import Annotated
@@ -19,6 +19,7 @@ from rich.progress import Progress as Bars
 from rich.table import Column
 
 from cli.output import NOT_SO, complain, err, explained, out, print_json, rows, table
+from cli.user import user
 from cli.work import ready
 from connectors.cms.folder.source import FolderSource
 from connectors.cms.folder.watch import Watch
@@ -26,6 +27,7 @@ from connectors.cms.reconcile import Reconciled, reconcile
 from connectors.cms.settings import FolderConnector, PushConnector
 from connectors.cms.sources import opened
 from connectors.cms.sync import AlreadyRunning, Failure, Outcome, Progress
+from pipelines.operate.connector_runs import Came
 from pipelines.runtime import logs
 from pipelines.runtime.errors import Permanent, Retryable, WrongUse
 from schemas.keys import parse_page_key
@@ -105,10 +107,12 @@ async def _reconcile(
     failed: list[Exception] = []
     async with Clients(settings) as clients:
         intake, changes = await clients.intake(), partial(clients.changes_of, site)
+        runs = await clients.connector_runs()
         with _bars() as bars:
             for name in names:
                 try:
-                    async with opened(settings, site, name) as source:
+                    noted = nullcontext(Came()) if dry_run else runs.run(site, name, "reconcile", user())
+                    async with noted as came, opened(settings, site, name) as source:
                         steps = _Steps(bars, name if len(names) > 1 else "")
                         done.append(
                             await reconcile(
@@ -116,6 +120,7 @@ async def _reconcile(
                                 force=force, dry_run=dry_run,
                             )
                         )  # fmt: skip
+                        _say(came, done[-1])
                 except (Permanent, Retryable) as error:
                     if len(names) == 1:
                         raise
@@ -133,7 +138,11 @@ async def _until_stopped(settings: Settings, site: str, name: str) -> None:
 
 
 async def _watch(settings: Settings, site: str, name: str) -> None:
-    async with opened(settings, site, name) as source, Clients(settings) as clients:
+    async with (
+        opened(settings, site, name) as source,
+        Clients(settings) as clients,
+        (await clients.connector_runs()).run(site, name, "watch", user()) as came,
+    ):
         assert isinstance(source, FolderSource)
         intake = await clients.intake()
         try:
@@ -141,12 +150,25 @@ async def _watch(settings: Settings, site: str, name: str) -> None:
                 steps = _Steps(bars, "")
                 changes = partial(clients.changes_of, site)
                 first = await reconcile(source, site, name, changes, intake, settings.home, steps)
+            _say(came, first)
             _print([first])
         except AlreadyRunning as error:
             err.print(f"{error}; watching all the same")
         ready("watching", str(source.folder))
         seen = source.seen if source.seen is not None else await source.scan()
-        await Watch(source, site, name, intake, seen, _tell).run(source.folder)
+
+        def tell(outcome: Outcome) -> None:
+            came.sent += outcome.sent
+            came.deleted += outcome.deleted
+            came.failed += outcome.failed
+            _tell(outcome)
+
+        await Watch(source, site, name, intake, seen, tell).run(source.folder)
+
+
+def _say(came: Came, done: Reconciled) -> None:
+    came.sent, came.deleted, came.left_out = done.sent, done.deleted, done.left_out
+    came.failed, came.refused = done.failed, done.refused
 
 
 def _tell(outcome: Outcome) -> None:

@@ -21,6 +21,7 @@ from rich.progress import Progress as Bars
 from rich.table import Column
 
 from cli.output import NOT_SO, err, explained, out, print_json, rows, table
+from cli.user import user
 from connectors.cms.documents import count, documents
 from connectors.cms.sources import opened
 from connectors.cms.sync import Progress, sync
@@ -107,7 +108,11 @@ async def import_connector(settings: Settings, site: str, name: str, wait: bool 
 
     Raises: PagewireError.
     """
-    async with opened(settings, site, name) as source, Clients(settings) as clients:
+    async with (
+        Clients(settings) as clients,
+        (await clients.connector_runs()).run(site, name, "import", user()) as came,
+        opened(settings, site, name) as source,
+    ):
         receipts = await clients.receipts(waiting=wait)
         with receipts.hearing() as heard, _bars() as bars:
             tasks = {"inventory": bars.add_task("listed", total=None), "pages": bars.add_task("fetched", total=None)}
@@ -116,6 +121,7 @@ async def import_connector(settings: Settings, site: str, name: str, wait: bool 
                 bars.update(tasks[progress.step], completed=progress.done, total=progress.total)
 
             outcome = await sync(source, site, name, await clients.intake(), settings.home, report)
+            came.sent, came.left_out, came.failed = outcome.sent, outcome.left_out, outcome.failed
             revisions = outcome.revisions
             told = await _settle(clients, receipts, heard, site, revisions, bars) if wait and revisions else {}
     unread: dict[str, str | None] = {page_key(site, one.lang, one.page_id): one.reason for one in outcome.failures}

@@ -11,6 +11,7 @@ import typer
 from cli.output import explained, out, print_json, rows, table
 from cli.times import point_ahead
 from cli.user import noted, user
+from pipelines.operate.last_uses import used
 from pipelines.runtime import logs
 from schemas.access_key import CreatedKey, ListedKey, NewKey, Scope
 from wiring.clients import Clients
@@ -66,13 +67,14 @@ def list_(json: Json = False) -> None:
     with explained():
 
         async def work(clients: Clients) -> list[ListedKey]:
-            return await (await clients.access_keys()).list()
+            uses = await (await clients.last_uses()).known()
+            return [used(key, uses) for key in await (await clients.access_keys()).list()]
 
         found = _with_clients(load(), work)
     if json:
         print_json([key.model_dump(mode="json") for key in found])
     else:
-        columns = ("name", "id", "scopes", "site", "groups", "state", "expires", "made", "by")
+        columns = ("name", "id", "scopes", "site", "groups", "state", "expires", "made", "by", "used")
         out.print(rows(table(*columns), [_line(key) for key in found]))
 
 
@@ -99,7 +101,8 @@ def _line(key: ListedKey) -> tuple[object, ...]:
     expires = f"{key.expires_at.astimezone():%Y-%m-%d %H:%M}" if key.expires_at else ""
     made = f"{key.created_at.astimezone():%Y-%m-%d %H:%M}" if key.created_at else "in pagewire.yaml"
     what = (" ".join(key.scopes), key.site or "all", " ".join(key.groups))
-    return (key.name, key.id, *what, key.state, expires, made, key.created_by)
+    last = f"{key.last_used_at.astimezone():%Y-%m-%d %H:%M}" if key.last_used_at else ""
+    return (key.name, key.id, *what, key.state, expires, made, key.created_by, last)
 
 
 def _with_clients(settings: Settings, work: Callable[[Clients], Awaitable[Value]]) -> Value:

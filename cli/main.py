@@ -12,6 +12,7 @@ from cli import (
     audit_log,
     backup,
     bench,
+    chat,
     check,
     connectors,
     content,
@@ -84,6 +85,7 @@ app.add_typer(letters.app, name="dlq")
 app.add_typer(examples.app, name="examples")
 app.add_typer(prompts.app, name="prompts")
 app.add_typer(keys.app, name="keys")
+app.add_typer(chat.app, name="chat")
 app.add_typer(bench.app, name="bench")
 
 

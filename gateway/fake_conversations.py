@@ -30,6 +30,13 @@ class FakeConversations:
                 return kept
         return None
 
+    async def with_answer(self, site: str, request_id: str) -> VersionedConversation | None:
+        self._fail()
+        for (whose, _), kept in self.kept.items():
+            if whose.site == site and any(turn.request_id == request_id for turn in kept.conversation.turns):
+                return kept
+        return None
+
     async def put(self, kept: VersionedConversation, *, at_once: bool = False) -> None:
         self._fail()
         conversation = kept.conversation

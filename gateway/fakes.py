@@ -16,6 +16,7 @@ from adapters.fake_audit_log import FakeAuditLog
 from adapters.fake_evaluations import FakeRuns
 from adapters.fake_labels import FakeLabels
 from adapters.fake_outcomes import FakeOutcomes
+from adapters.fake_states import FakeStates
 from adapters.fake_texts import FakeTextStore
 from gateway.fake_conversations import FakeConversations
 from gateway.ports import Acceptance, Change, Followed, Ports
@@ -24,11 +25,16 @@ from pipelines.conversations.titles import Titles
 from pipelines.evaluate.labelling.labelling import Labelling
 from pipelines.operate.access_keys import AccessKeys, FiledKey
 from pipelines.operate.addresses import same_address
+from pipelines.operate.audit.audit import Progress, Report
 from pipelines.operate.audit.index_diff import Kind
 from pipelines.operate.audit.report import AuditReport, RepairReport
+from pipelines.operate.audit.runs import AuditRuns
 from pipelines.operate.audit_log import AuditLog
+from pipelines.operate.chat_switches import ChatSwitches
+from pipelines.operate.connector_runs import ConnectorRuns
 from pipelines.operate.dead_letters.edit import BadValue
 from pipelines.operate.dead_letters.letters import LetterHandled, LetterUnreadable, UnknownLetter
+from pipelines.operate.last_uses import LastUses
 from pipelines.operate.rebuild.rebuild import NothingThere, StillLive
 from pipelines.query.examples import ExampleComparison
 from pipelines.query.log.gap_reports import GapReports
@@ -320,12 +326,20 @@ class FakeAudits:
     counts: dict[Kind, int] = field(default_factory=dict)
     error: PagewireError | None = None
     asked: list[tuple[object, ...]] = field(default_factory=list)
+    holds: asyncio.Event | None = None  # what an audit waits for
 
-    async def audit(self, site: str, *, index: str | None, settle: float) -> AuditReport:
+    async def audit(
+        self, site: str, *, index: str | None = None, settle: float = 0.0, report: Report = lambda _: None
+    ) -> AuditReport:
+        report(Progress("log", 1, 2))
+        if self.holds is not None:
+            await self.holds.wait()
         self.asked.append((site, index, settle))
         return self._report(site, index or f"pagewire-{site}-000001", self.counts)
 
-    async def repair(self, site: str, *, force: bool) -> RepairReport:
+    async def repair(
+        self, site: str, *, force: bool = False, settle: float = 0.0, report: Report = lambda _: None
+    ) -> RepairReport:
         self.asked.append((site, force))
         name = f"pagewire-{site}-000001"
         before = self._report(site, name, self.counts)
@@ -379,6 +393,11 @@ class FakeRebuilds:
             bytes=0,
         )
         return self.kept[number]
+
+    async def stop(self, site: str, by: str) -> None:
+        if self.running is None:
+            raise NothingThere(f"nobody is at work on the indexes of site {site}")
+        self.running = None
 
     async def promote(self, site: str, generation: int) -> Generation | None:
         wanted = await self.get(site, generation)
@@ -494,6 +513,8 @@ class FakePorts:
     texts: FakeTextStore = field(default_factory=FakeTextStore)
     keys: FakeKeyStore = field(default_factory=FakeKeyStore)
     filed: Sequence[FiledKey] = ()  # keys of pagewire.yaml
+    states: FakeStates = field(default_factory=FakeStates)
+    enabled: Mapping[str, bool] = field(default_factory=dict)  # chats, by pagewire.yaml; default: all are
     audit_log: FakeAuditLog = field(default_factory=FakeAuditLog)
     outcomes: FakeOutcomes = field(default_factory=FakeOutcomes)
     runs: FakeRuns = field(default_factory=FakeRuns)
@@ -513,16 +534,20 @@ class FakePorts:
             status=self.status,
             letters=self.letters,
             audits=self.audits,
+            audit_runs=AuditRuns(self.states, self.audits, self.now),
             rebuilds=self.rebuilds,
             examples=self.examples,
             alike=ExampleComparison(self.examples, FakeModels()),
             texts=self.texts,
             keys=AccessKeys(self.keys, self.filed, self.now),
+            uses=LastUses(self.states, self.now),
+            runs=ConnectorRuns(self.states, self.now),
+            chat=ChatSwitches(self.states, self.enabled, self.now),
             audit_log=AuditLog(self.audit_log, self.now),
             questions=self.outcomes,
             indexed=self.indexed,
             gaps=GapReports(self.outcomes, FakeModels(), _grouped, self.now),
-            runs=self.runs,
+            evaluations=self.runs,
             labelling=Labelling(FakeLabels(self.outcomes), self.now),
             notes=Notes(FakeLogSender(self.outcomes), self.outcomes, self.sites),
             now=self.now,

@@ -77,6 +77,8 @@ async def run_gateway(settings: Settings, on_ready: Callable[[str], None]) -> No
             aclosing(RebuildRuns(clients)) as rebuilds,
             titles(settings, await clients.counts(), clients.texts()) as writing,
         ):
+            auditor = await clients.auditor()
+            audit_runs = await clients.audit_runs(auditor)
             ports = Ports(
                 intake=await clients.intake(),
                 receipts=await clients.receipts(waiting=True),
@@ -85,18 +87,22 @@ async def run_gateway(settings: Settings, on_ready: Callable[[str], None]) -> No
                 search=clients.searcher(),
                 status=clients.status(),
                 letters=await clients.letters(),
-                audits=await clients.auditor(),
+                audits=auditor,
+                audit_runs=audit_runs,
                 rebuilds=rebuilds,
                 examples=clients.examples(),
                 alike=clients.example_likeness(),
                 texts=clients.texts(),
                 keys=await clients.access_keys(watching=True),
+                uses=await clients.last_uses(noting=True),
+                runs=await clients.connector_runs(),
+                chat=await clients.chat_switches(watching=True),
                 audit_log=await clients.audit_log(),
                 questions=clients.questions(),
                 indexed=clients.page_view(),
                 gaps=await clients.gaps(),
                 labelling=await clients.labelling(),
-                runs=clients.runs(),
+                evaluations=clients.runs(),
                 notes=await clients.notes(),
                 now=await clients.clock(),
                 counts=await clients.counts(),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
@@ -14,6 +14,7 @@ from pipelines.evaluate.labelling.labelling import Labelling
 from pipelines.evaluate.published.ports import RunStore
 from pipelines.ingest.accept import Acceptance, Change
 from pipelines.operate.audit.report import AuditReport, RepairReport
+from pipelines.operate.audit.runs import AuditOrder, AuditRun
 from pipelines.operate.audit_log import AuditLog
 from pipelines.query.live_texts import TextStore
 from pipelines.query.log.gap_reports import UnderWay
@@ -21,6 +22,8 @@ from pipelines.query.log.ports import QuestionReader
 from pipelines.runtime.counts import SharedCounts
 from pipelines.runtime.record import Lane
 from schemas.access_key import CreatedKey, KeptKey, ListedKey, NewKey
+from schemas.chat_switch import ChatState
+from schemas.connector_run import ConnectorRun
 from schemas.conversation import Feedback
 from schemas.example import LikeExamples, WorkedExample
 from schemas.gaps import GapReport
@@ -193,6 +196,16 @@ class Audits(Protocol):
         ...
 
 
+class AuditRuns(Protocol):
+    """Audits and repairs that nobody waits for (pipelines.operate.audit.runs). All raise Retryable."""
+
+    async def last(self, site: str) -> AuditRun | None: ...
+
+    async def start(self, site: str, order: AuditOrder, by: str) -> AuditRun:
+        """Raises: AuditRunning."""
+        ...
+
+
 class Rebuilds(Protocol):
     """Generations of a site's index. All raise Retryable; those with a number NothingThere."""
 
@@ -202,6 +215,10 @@ class Rebuilds(Protocol):
 
     async def start(self, site: str, order: RebuildOrder) -> Generation:
         """Returns once it is known what is built. Raises: RebuildRunning, RebuildRefused: says why."""
+        ...
+
+    async def stop(self, site: str, by: str) -> None:
+        """Whoever is at work stops soon, and can be gone on from. Raises: NothingThere: nobody is."""
         ...
 
     async def promote(self, site: str, generation: int) -> Generation | None:
@@ -261,6 +278,40 @@ class AccessKeys(Protocol):
         ...
 
 
+class LastUses(Protocol):
+    """When keys and connectors were used last (pipelines.operate.last_uses)."""
+
+    def note(self, name: str) -> None:
+        """Waits for nothing."""
+        ...
+
+    async def known(self) -> Mapping[str, datetime]:
+        """Raises: Retryable."""
+        ...
+
+
+class ConnectorRuns(Protocol):
+    """What came of connectors' runs (pipelines.operate.connector_runs)."""
+
+    async def last(self) -> Mapping[tuple[str, str], ConnectorRun]:
+        """By site and name. Raises: Retryable."""
+        ...
+
+
+class ChatSwitches(Protocol):
+    """Whether sites' chats are on (pipelines.operate.chat_switches)."""
+
+    def off(self, site: str) -> bool:
+        """Waits for nothing."""
+        ...
+
+    def state(self, site: str) -> ChatState: ...
+
+    async def throw(self, site: str, *, on: bool, by: str) -> ChatState:
+        """Raises: ChatOffInFile, Retryable."""
+        ...
+
+
 class Notes(Protocol):
     """What visitors do about answers, for the question log (pipelines.query.log.notes). All raise Retryable."""
 
@@ -295,17 +346,21 @@ class Ports:
     status: Status
     letters: Letters
     audits: Audits
+    audit_runs: AuditRuns
     rebuilds: Rebuilds
     examples: Examples
     alike: ExampleLikeness
     texts: TextStore
     keys: AccessKeys
+    uses: LastUses
+    runs: ConnectorRuns
+    chat: ChatSwitches
     audit_log: AuditLog
     questions: QuestionReader
     indexed: IndexedPages
     gaps: Gaps
     labelling: Labelling
-    runs: RunStore
+    evaluations: RunStore
     notes: Notes
     now: Callable[[], datetime]  # the time that all gateways go by
     counts: Callable[[Topic, int], SharedCounts]  # those that all gateways share over a topic, by periods in seconds

@@ -65,6 +65,9 @@ class ListedKey(NewKey):
     )
     created_at: AwareDatetime | None = None
     created_by: str = ""
+    last_used_at: AwareDatetime | None = Field(
+        default=None, description="To the hour, a minute late; null: not since this is noted."
+    )
 
 
 class CreatedKey(ListedKey):

@@ -12,6 +12,8 @@ Via = Literal["http", "console", "command"]
 ActOutcome = Literal["done", "failed"]
 # All that is noted. An entry's own `action` is a plain string, so that what a later release notes can be read.
 Action = Literal[
+    "chat.off",
+    "chat.on",
     "conversations.erase",
     "evaluations.publish",
     "evaluations.remove",
@@ -29,6 +31,7 @@ Action = Literal[
     "rebuild.promote",
     "rebuild.rollback",
     "rebuild.start",
+    "rebuild.stop",
     "texts.promote",
     "texts.propose",
     "texts.put",

@@ -22,6 +22,7 @@ from adapters.elastic.inventory import Inventories
 from adapters.elastic.labels import ElasticLabels
 from adapters.elastic.outcomes import ElasticOutcomes
 from adapters.elastic.page_view import ElasticPageView
+from adapters.elastic.states import ElasticStates
 from adapters.elastic.texts import ElasticTexts
 from adapters.embedders.registry import Models
 from adapters.kafka import KafkaSender, bootstrap_servers, ensure_topics
@@ -36,9 +37,13 @@ from pipelines.ingest.accept import Intake
 from pipelines.ingest.receipts import ReceiptReader
 from pipelines.operate.access_keys import AccessKeys, FiledKey
 from pipelines.operate.audit.repair import Auditor
+from pipelines.operate.audit.runs import AuditRuns
 from pipelines.operate.audit_log import AuditLog
+from pipelines.operate.chat_switches import ChatSwitches
+from pipelines.operate.connector_runs import ConnectorRuns
 from pipelines.operate.dead_letters.letters import Letters
 from pipelines.operate.dead_letters.open_letters import OpenLetters
+from pipelines.operate.last_uses import LastUses
 from pipelines.operate.places.site_log import SiteLog, site_log
 from pipelines.operate.rebuild.catch_up import Report
 from pipelines.operate.rebuild.rebuild import Rebuilder
@@ -53,6 +58,7 @@ from pipelines.runtime.record import Record
 from pipelines.runtime.servers_clock import ServersClock
 from schemas.topics import ANSWERS, CHANGES, RECEIPTS, Topic
 from wiring.addresses import addresses
+from wiring.chat_switches import chat_switches
 from wiring.rebuild import rebuilder
 from wiring.settings import Settings
 from wiring.shared_counts import Share, sharing
@@ -159,6 +165,16 @@ class Clients:
             await keys.start()
         return keys
 
+    async def chat_switches(self, *, watching: bool = False) -> ChatSwitches:
+        """`watching`: questions will be let in by them, so they are read again and again."""
+        switches = chat_switches(self.settings, self.elastic, await self.clock())
+        if watching:
+            self._stack.push_async_callback(switches.aclose)
+            await switches.start()
+        else:
+            await switches.look()
+        return switches
+
     async def audit_log(self) -> AuditLog:
         return AuditLog(ElasticAuditLog(self.elastic.es, self.elastic.indexes), await self.clock())
 
@@ -209,6 +225,25 @@ class Clients:
         elastic = self.elastic
         inventories = Inventories(elastic.es, elastic.indexes, elastic.writer)
         return Auditor(self.changes_of, inventories, elastic.pages, await self.sender())
+
+    async def audit_runs(self, auditor: Auditor) -> AuditRuns:
+        runs = AuditRuns(self.states(), auditor, await self.clock())
+        self._stack.push_async_callback(runs.aclose)
+        return runs
+
+    async def connector_runs(self) -> ConnectorRuns:
+        return ConnectorRuns(self.states(), await self.clock())
+
+    async def last_uses(self, *, noting: bool = False) -> LastUses:
+        """`noting`: uses will be noted, so they are written from time to time."""
+        uses = LastUses(self.states(), await self.clock())
+        if noting:
+            self._stack.push_async_callback(uses.aclose)
+            await uses.start()
+        return uses
+
+    def states(self) -> ElasticStates:
+        return ElasticStates(self.elastic.es, self.elastic.indexes)
 
     async def rebuilder(self, site: str, report: Report = lambda _: None) -> Rebuilder:
         """Raises: UnknownSite. Retryable: no broker."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -26,10 +27,11 @@ from pipelines.query.answer.strategies.finder import PageFinder
 from pipelines.query.answer.strategies.registry import strategies
 from pipelines.query.examples import Examples
 from pipelines.query.giving_up import apology, asked, impatient, rephrased, retrieved
+from pipelines.query.halting import Switch, halted
 from pipelines.query.live_texts import LiveTexts
 from pipelines.query.log.handler import log_handler, verdict_handler
 from pipelines.query.log.retention import Retention
-from pipelines.query.outcomes import Outcomes
+from pipelines.query.outcomes import Known, Outcomes
 from pipelines.query.rephrase.handler import rephrase_handler
 from pipelines.query.rephrase.rewrite import Rewriter
 from pipelines.query.retrieve.handler import retrieve_handler
@@ -37,7 +39,8 @@ from pipelines.query.retrieve.search import Searcher
 from pipelines.query.site_prompts import SitePrompts
 from pipelines.query.spending import Spending
 from pipelines.query.translate import Translator
-from pipelines.runtime.stage import Stage
+from pipelines.runtime.record import Record
+from pipelines.runtime.stage import Handler, Stage
 from prompts.loader import load
 from schemas.topics import ANSWERS, OUTCOMES, REPHRASED, REQUESTS, RETRIEVED, STOPS, VERDICTS
 from wiring.index_search import SiteIndexes
@@ -61,10 +64,11 @@ def chat_models(settings: Settings, spending: Spending) -> ChatRegistry | None:
     return ChatRegistry(settings, settings, spending)
 
 
-def rephrase_stage(settings: Settings, elastic: Elastic, models: Models, spending: Spending) -> Stage:
+def rephrase_stage(settings: Settings, elastic: Elastic, models: Models, spending: Spending, switch: Switch) -> Stage:
     log, site_prompts = LogReader(settings, ANSWERS), SitePrompts.of_settings(settings)
     live_texts = LiveTexts(ElasticTexts(elastic.es, elastic.indexes), site_prompts)
     outcomes = Outcomes(settings)
+    guard = _guard(settings, site_prompts, log, outcomes, switch)
     chat = chat_models(settings, spending)
     rewriter = None
     if chat is not None:
@@ -80,7 +84,7 @@ def rephrase_stage(settings: Settings, elastic: Elastic, models: Models, spendin
 
     return Stage(
         name="rephrase",
-        routes={REQUESTS: impatient(handler, asked, settings, site_prompts, log, outcomes)},
+        routes={REQUESTS: guard(handler, asked)},
         patient=False,
         on_dead=apology(asked, site_prompts, log, outcomes),
         setup=setup,
@@ -88,10 +92,11 @@ def rephrase_stage(settings: Settings, elastic: Elastic, models: Models, spendin
     )
 
 
-def retrieve_stage(settings: Settings, elastic: Elastic, models: Models) -> Stage:
+def retrieve_stage(settings: Settings, elastic: Elastic, models: Models, switch: Switch) -> Stage:
     log, site_prompts = LogReader(settings, ANSWERS), SitePrompts.of_settings(settings)
     live_texts = LiveTexts(ElasticTexts(elastic.es, elastic.indexes), site_prompts)
     outcomes = Outcomes(settings)
+    guard = _guard(settings, site_prompts, log, outcomes, switch)
     searcher = Searcher(elastic.search, models, settings, SiteIndexes(elastic, models))
     reranker = make_reranker(settings.reranker, settings.nice)
     writes = settings.llm_model is not None
@@ -112,7 +117,7 @@ def retrieve_stage(settings: Settings, elastic: Elastic, models: Models) -> Stag
 
     return Stage(
         name="retrieve",
-        routes={REPHRASED: impatient(handler, rephrased, settings, site_prompts, log, outcomes)},
+        routes={REPHRASED: guard(handler, rephrased)},
         patient=False,
         on_dead=apology(rephrased, site_prompts, log, outcomes),
         setup=setup,
@@ -120,10 +125,11 @@ def retrieve_stage(settings: Settings, elastic: Elastic, models: Models) -> Stag
     )
 
 
-def answer_stage(settings: Settings, elastic: Elastic, models: Models, spending: Spending) -> Stage:
+def answer_stage(settings: Settings, elastic: Elastic, models: Models, spending: Spending, switch: Switch) -> Stage:
     log, site_prompts = LogReader(settings, ANSWERS), SitePrompts.of_settings(settings)
     live_texts = LiveTexts(ElasticTexts(elastic.es, elastic.indexes), site_prompts)
     outcomes = Outcomes(settings)
+    guard = _guard(settings, site_prompts, log, outcomes, switch)
     stop_log = LogReader(settings, STOPS)
     stops = Stops(stop_log, partial(LogTail, settings, STOPS))
     chat = chat_models(settings, spending)
@@ -164,7 +170,7 @@ def answer_stage(settings: Settings, elastic: Elastic, models: Models, spending:
     handler = answer_handler(answering, models, log, stops, outcomes)
     return Stage(
         name="answer",
-        routes={RETRIEVED: impatient(handler, retrieved, settings, site_prompts, log, outcomes)},
+        routes={RETRIEVED: guard(handler, retrieved)},
         patient=False,
         at_once=settings.answers_at_once,
         # An answer ends itself at the question's deadline; what is cut off begins again from the start.
@@ -189,6 +195,18 @@ def log_stage(settings: Settings, elastic: Elastic) -> Stage:
         setup=retention.start,
         teardown=retention.aclose,
     )
+
+
+def _guard(
+    settings: Settings, site_prompts: SitePrompts, log: LogReader, outcomes: Outcomes, switch: Switch
+) -> Callable[[Handler, Callable[[Record], Known]], Handler]:
+    """What a stage's handler must heed: that visitors wait, and that a site's chat may be off."""
+
+    def guarded(handler: Handler, read: Callable[[Record], Known]) -> Handler:
+        patient = impatient(handler, read, settings, site_prompts, log, outcomes)
+        return halted(patient, read, switch, site_prompts, log, outcomes)
+
+    return guarded
 
 
 async def _close(log: LogReader, live_texts: LiveTexts, chat: ChatRegistry | None = None) -> None:

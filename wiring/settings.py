@@ -37,7 +37,8 @@ class ChatSettings(SettingsGroup):
 
     enabled: bool = Field(
         default=True,
-        description="The kill switch. `false`: no question is answered, whoever asks (403 `chat-off`).",
+        description="`false`: no question is answered, whoever asks (403 `chat-off`), and no switch of the console or "
+        "of `pagewire chat` can change it.",
     )
     daily_questions: int | None = Field(
         default=None,

@@ -10,9 +10,11 @@ import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AsyncExitStack
+from datetime import UTC, datetime
 
 from adapters.elastic.bundle import Elastic
 from adapters.embedders.registry import Models
+from pipelines.operate.chat_switches import ChatSwitches
 from pipelines.query.spending import Spending
 from pipelines.runtime.errors import SettingsError
 from pipelines.runtime.niceness import thread_gives_way
@@ -22,6 +24,7 @@ from pipelines.runtime.stages import INGEST, QUERY, STAGES
 from pipelines.worker.runner import run_stages
 from wiring import evaluating, ingest, query
 from wiring.addresses import addresses
+from wiring.chat_switches import chat_switches
 from wiring.settings import Settings
 from wiring.shared_counts import token_budgets
 
@@ -30,6 +33,10 @@ GROUPS: dict[str, tuple[str, ...]] = {
     "query": tuple(stage.name for stage in QUERY),
     "all": tuple(STAGES),
 }
+
+
+# Stages on the way from a question to its answer: what a switched-off chat stops.
+ANSWERING = frozenset({"rephrase", "retrieve", "answer"})
 
 
 def stage_names(given: Sequence[str]) -> tuple[str, ...]:
@@ -78,12 +85,21 @@ async def work(
         stack.push_async_callback(models.aclose)
         budgets = await stack.enter_async_context(token_budgets(settings))
         spending = Spending(settings, counts=budgets)  # of all stages of this process together
-        stages = [stage for name in names for stage in _stages(name, settings, elastic, models, spending)]
+        switch = chat_switches(settings, elastic[lanes[0]], lambda: datetime.now(UTC))
+        if not ANSWERING.isdisjoint(names):
+            stack.push_async_callback(switch.aclose)
+            await switch.start()
+        stages = [stage for name in names for stage in _stages(name, settings, elastic, models, spending, switch)]
         return await run_stages(stages, settings, on_ready=on_ready)
 
 
 def _stages(
-    name: str, settings: Settings, elastic: Mapping[Lane, Elastic], models: Models, spending: Spending
+    name: str,
+    settings: Settings,
+    elastic: Mapping[Lane, Elastic],
+    models: Models,
+    spending: Spending,
+    switch: ChatSwitches,
 ) -> list[Stage]:
     match name:
         case "chunk":
@@ -94,11 +110,11 @@ def _stages(
         case "index":
             return [ingest.index_stage(settings, own, lane) for lane, own in elastic.items()]
         case "rephrase":
-            return [query.rephrase_stage(settings, next(iter(elastic.values())), models, spending)]
+            return [query.rephrase_stage(settings, next(iter(elastic.values())), models, spending, switch)]
         case "retrieve":
-            return [query.retrieve_stage(settings, next(iter(elastic.values())), models)]
+            return [query.retrieve_stage(settings, next(iter(elastic.values())), models, switch)]
         case "answer":
-            return [query.answer_stage(settings, next(iter(elastic.values())), models, spending)]
+            return [query.answer_stage(settings, next(iter(elastic.values())), models, spending, switch)]
         case "judge":
             return [evaluating.judge_stage(settings, next(iter(elastic.values())))]
         case "log":

@@ -36,7 +36,13 @@ class ElasticConversations:
 
     async def of_answer(self, owner: ConversationOwner, request_id: str) -> VersionedConversation | None:
         """Raises: ElasticsearchDown."""
-        query = _of(owner, {"term": {"requests": request_id}})
+        return await self._with(_of(owner, {"term": {"requests": request_id}}))
+
+    async def with_answer(self, site: str, request_id: str) -> VersionedConversation | None:
+        """Raises: ElasticsearchDown."""
+        return await self._with({"bool": {"filter": [{"term": {"site": site}}, {"term": {"requests": request_id}}]}})
+
+    async def _with(self, query: dict[str, Any]) -> VersionedConversation | None:
         with explained("looking for an answer's conversation"):
             try:
                 hits = await self._search(query)

@@ -42,6 +42,7 @@ TEXTS = "pagewire.texts"
 EVALUATIONS = "pagewire.evaluations"
 ADDED_TO_OUTCOMES = ("labelled_by",)  # fields that came after the index
 PLACES = "pagewire.places"
+STATES = "pagewire.states"
 INFO_TTL = 2.0  # seconds until a reader notices by itself that another index was promoted
 FORMAT = 2  # of what is in an index; counts up when older software must not touch it
 NO_AUTO_CREATE = "pagewire-no-auto-create"  # the index template that says so
@@ -312,6 +313,10 @@ class Indexes:
     async def ensure_places(self) -> None:
         """The one index of where the sites' records stand in the topics."""
         await self._ensure("012_places.json", PLACES)
+
+    async def ensure_states(self) -> None:
+        """The one index of what all processes must know of each other."""
+        await self._ensure("013_states.json", STATES)
 
     async def _ensure(self, file: str, name: str) -> None:
         # A bulk delete with an external version would create the index it names: none of ours is made like that.

@@ -23,6 +23,7 @@ from schemas.rebuild import Rebuild
 log = structlog.get_logger(__name__)
 
 LEASE = 30.0  # seconds; renewed three times in it
+STOPPING = "stop"  # in the place of a process number: the lease was taken to stop its owner
 MAX_GENERATIONS = 10_000  # of a site, ever
 
 
@@ -142,6 +143,32 @@ class Rebuilds:
                 return None
         return _named(held["_source"]["owner"]) if _holds(held["_source"]) else None
 
+    async def stop(self, site: str, by: str) -> str | None:
+        """Take the lease from whoever works on the site's indexes. They notice within a third of it and stop, where
+        they can be gone on from; until the rest of it is over nobody else can begin.
+
+        Returns: who it was; None: nobody was at work, or has just ended.
+
+        Raises:
+            ElasticsearchDown.
+        """
+        with explained(f"stopping the work on the indexes of site {site}"):
+            try:
+                held = await self._es.get(index=REBUILDS, id=_lease_id(site))
+            except NotFoundError:
+                return None
+            owner = held["_source"]["owner"]
+            if not _holds(held["_source"]):
+                return None
+            if _stopping(owner):
+                return _named(owner)
+            place = {"if_seq_no": held["_seq_no"], "if_primary_term": held["_primary_term"]}
+            try:
+                await self._write(site, f"{by.replace('/', ' ')}/{STOPPING}/0", place)
+            except ConflictError:  # renewed in this moment, or given back
+                return await self.stop(site, by)
+        return _named(owner)
+
     async def _take(self, site: str, owner: str) -> dict[str, int]:
         """Returns: what the next write of the lease must name."""
         with explained(f"taking the lease of site {site}"):
@@ -170,6 +197,7 @@ class Rebuilds:
 
     async def _keep(self, site: str, owner: str, place: dict[str, int], work: asyncio.Task[Any]) -> None:
         until = monotonic() + LEASE
+        lost = LeaseLost(_lost(site))
         while True:
             await asyncio.sleep(LEASE / 3)
             began = monotonic()
@@ -177,6 +205,9 @@ class Rebuilds:
                 with explained(f"keeping the lease of site {site}"):
                     place = await self._renewed(site, owner, place)
                 until = began + LEASE
+            except LeaseLost as err:
+                lost = err
+                break
             except Permanent:
                 break
             except Retryable as err:
@@ -185,7 +216,7 @@ class Rebuilds:
                     break
         self._lost.add(site)
         work.cancel()
-        raise LeaseLost(_lost(site))
+        raise lost
 
     async def _renewed(self, site: str, owner: str, place: dict[str, int]) -> dict[str, int]:
         try:
@@ -194,7 +225,7 @@ class Rebuilds:
             # Perhaps our own last write, whose answer was lost.
             held = await self._es.get(index=REBUILDS, id=_lease_id(site))
             if held["_source"]["owner"] != owner:
-                raise LeaseLost(_lost(site)) from None
+                raise LeaseLost(_lost(site, held["_source"]["owner"])) from None
             return {"if_seq_no": held["_seq_no"], "if_primary_term": held["_primary_term"]}
 
     async def _give_back(self, site: str, owner: str) -> None:
@@ -212,12 +243,22 @@ def _lease_id(site: str) -> str:
     return f"lease-{site}"
 
 
-def _lost(site: str) -> str:
+def _stopping(owner: str) -> bool:
+    return owner.split("/")[1] == STOPPING
+
+
+def _lost(site: str, owner: str = "") -> str:
+    if owner and _stopping(owner):
+        return (
+            f"{owner.split('/')[0]} has stopped the work on the indexes of site {site}; begun again, it goes on there"
+        )
     return f"another process works on the indexes of site {site} by now; this one stops"
 
 
 def _named(owner: str) -> str:
     host, pid, _ = owner.split("/")
+    if _stopping(owner):
+        return f"nobody any more: {host} has stopped it, and it ends in a moment"
     return f"process {pid} on {host}"
 
 
@@ -228,7 +269,7 @@ def _holds(lease: dict[str, Any]) -> bool:
 def _died_here(owner: str) -> bool:
     """Whether the owner was a process of this machine that has ended: nobody has to wait for its lease."""
     host, pid, born = owner.split("/")
-    if host != socket.gethostname():
+    if host != socket.gethostname() or _stopping(owner):
         return False
     try:
         return f"{psutil.Process(int(pid)).create_time():.0f}" != born

@@ -17,7 +17,7 @@ from gateway.chat.sse import EventStream, Patient, frames
 from gateway.chat.steps import steps_for, with_steps
 from gateway.edge.auth import Caller
 from gateway.edge.bodies import parse, read_body
-from gateway.edge.edge import Edge, MayChat, TheEdge, owner_of
+from gateway.edge.edge import Asked, Edge, MayChat, TheEdge, owner_of
 from gateway.edge.messages import message
 from gateway.edge.openapi import event_stream, request_body
 from gateway.edge.problems import Problem
@@ -54,7 +54,7 @@ async def chat(site: str, caller: MayChat, edge: TheEdge, request: Request) -> R
     question of a conversation is being answered, another is refused (409 `answer-under-way`, with its `request_id`).
     """
     asked = _question(await read_body(request, BODY_LIMIT))
-    with edge.admit(site, request, caller):
+    with edge.admit(site, request, caller, Asked(asked.question, asked.lang)):
         question = new_question(edge, caller, site, asked.question, asked.lang)
         if asked.conversation_id is None:
             position = await edge.ports.answers.here(question.request_id)

@@ -12,6 +12,7 @@ from fastapi.responses import RedirectResponse
 
 from gateway.console import (
     audit_log,
+    audits,
     cases,
     evaluations,
     examples,
@@ -25,6 +26,7 @@ from gateway.console import (
     playground,
     questions,
     session,
+    sites,
     text,
     texts,
 )
@@ -45,7 +47,9 @@ SCREENS = (
     examples,
     text,
     texts,
+    audits,
     indexes,
+    sites,
     letters,
     keys,
     audit_log,

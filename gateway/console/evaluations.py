@@ -43,7 +43,7 @@ async def list_runs(
 ) -> Response:
     """By dataset, the one that was asked last first; in each the newest run first."""
     assert view.caller is not None
-    runs = named(await view.edge.ports.runs.of_site(view.site, dataset or None), view.caller)
+    runs = named(await view.edge.ports.evaluations.of_site(view.site, dataset or None), view.caller)
     by_dataset: dict[str, list[ListedRun]] = {}
     for run in runs:
         by_dataset.setdefault(run.dataset, []).append(run)
@@ -89,7 +89,7 @@ async def show_run(view: OnSite, run: Id, skip: Skip = 0) -> Response:
     results = failures_first(found.results)
     others = [
         each
-        for each in await view.edge.ports.runs.of_site(view.site, found.dataset)
+        for each in await view.edge.ports.evaluations.of_site(view.site, found.dataset)
         if each.fingerprint == found.fingerprint and each.id != found.id
     ]
     return view.page(
@@ -111,7 +111,7 @@ async def remove_run(view: Editor, run: Id) -> Response:
     assert view.caller is not None
     await confirmed(view, "to take the run away")
     async with view.edge.act(view.caller, "evaluations.remove", view.site, run, via="console"):
-        if not await view.edge.ports.runs.remove(view.site, run):
+        if not await view.edge.ports.evaluations.remove(view.site, run):
             raise unknown(view.site, run)
     return RedirectResponse(f"/console/evaluations?site={view.site}&done=removed", 303)
 

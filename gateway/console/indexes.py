@@ -1,22 +1,29 @@
-"""Indexes: the generations of a site's index; a candidate goes live, an earlier one comes back, one is deleted. What is
-shown is what `/v1/admin/.../rebuilds` has. A rebuild is started with the command or over HTTP; the page says how.
+"""Indexes: the generations of a site's index; one is built, a candidate goes live, an earlier one comes back, one is
+deleted. What is shown and done is what `/v1/admin/.../rebuilds` has.
 """
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from collections.abc import Iterable, Mapping
+from typing import Annotated, Any, Literal, get_args
 
 from fastapi import APIRouter, Path, Query, Response
 from fastapi.responses import RedirectResponse
+from pydantic import ValidationError
 
 from gateway.console.view import Administrator, ConsoleRoute, View, confirmed
+from gateway.operators.rebuild_runs import RebuildRefused
 from schemas.audit_log import Action
-from schemas.rebuild import Generation
+from schemas.rebuild import Generation, RebuildOrder, RebuildSource
 
 AGAIN = 5  # seconds until the page looks again while somebody is at work
 BADGES = {"live": "good", "verified": "calm", "building": "fair"}
 
-Done = Literal["", "promoted", "rolled-back", "discarded", "going-on"]
+Done = Literal["", "begun", "stopped", "promoted", "rolled-back", "discarded", "going-on"]
+# Fields of the form that begins a rebuild; what is left empty is as it is set.
+FIELDS = ("from", "embedder", "chunk_size", "chunk_mode")
+TICKS = ("promote", "fresh")
+NO_ORDER: Mapping[str, str] = {"from": "changes"}
 Number = Annotated[int, Path(ge=1)]
 
 router = APIRouter(prefix="/console", include_in_schema=False, route_class=ConsoleRoute)
@@ -26,20 +33,64 @@ router = APIRouter(prefix="/console", include_in_schema=False, route_class=Conso
 async def list_generations(
     view: Administrator, done: Annotated[Done, Query(description="What the form before did.")] = ""
 ) -> Response:
-    """The newest first. While a process is at work on them nothing can be done, and the page looks again by itself."""
+    return await _page(view, done=done)
+
+
+async def _page(
+    view: View,
+    status: int = 200,
+    *,
+    done: Done = "",
+    given: Mapping[str, str] = NO_ORDER,
+    wrong: Iterable[str] = (),
+    refused: str = "",
+) -> Response:
+    """The newest first. While a process is at work on them it can be stopped, and the page looks again by itself."""
     found = await view.edge.ports.rebuilds.list(view.site)
     shown = found.generations[::-1]
     response = view.page(
         "indexes.html",
+        status,
         generations=shown,
         running=found.running,
         may={one.generation: [] if found.running else _may(one, shown) for one in shown},
         badges=BADGES,
         done=done,
+        sources=get_args(RebuildSource),
+        given=given,
+        wrong=tuple(dict.fromkeys(wrong)),
+        refused=refused,
     )
     if found.running:
         response.headers["Refresh"] = str(AGAIN)
     return response
+
+
+@router.post("/indexes/rebuild")
+async def start_rebuild(view: Administrator) -> Response:
+    """Begin one, or go on with one that was stopped. What cannot be is said, and nothing that was typed is lost."""
+    form = await confirmed(view, "to begin a rebuild")
+    given = {name: form.get(name, "").strip() for name in FIELDS} | {name: form.get(name, "") for name in TICKS}
+    wanted: dict[str, Any] = {name: given[name] or None for name in FIELDS}
+    try:
+        order = RebuildOrder.model_validate(wanted | {name: given[name] == "yes" for name in TICKS})
+    except ValidationError as err:
+        return await _page(view, 422, given=given, wrong=[str(each["loc"][0]) for each in err.errors()])
+    try:
+        async with _act(view, "rebuild.start") as act:
+            act.target = (await view.edge.ports.rebuilds.start(view.site, order)).index
+    except RebuildRefused as err:
+        return await _page(view, 409, given=given, refused=str(err))
+    return _after(view, "begun")
+
+
+@router.post("/indexes/stop")
+async def stop_rebuild(view: Administrator) -> Response:
+    assert view.caller is not None
+    await confirmed(view, "to stop the work")
+    async with _act(view, "rebuild.stop"):
+        await view.edge.ports.rebuilds.stop(view.site, view.caller.name)
+    return _after(view, "stopped")
 
 
 @router.post("/indexes/rollback")

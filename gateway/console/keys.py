@@ -17,7 +17,7 @@ from pydantic import ValidationError
 
 from gateway.console.view import ConsoleRoute, Operator, View, confirmed, form_of
 from gateway.edge.problems import Problem, field_problems
-from gateway.operators.keys import refuse_useless
+from gateway.operators.keys import listed, refuse_useless
 from pipelines.operate.access_keys import KeyInFile, KeyTaken, TooManyKeys
 from schemas.access_key import CreatedKey, KeyId, KeyName, ListedKey, NewKey, Scope
 
@@ -91,7 +91,7 @@ async def revoke_key(view: Operator, id: Id) -> Response:
 
 async def _key(view: View, id: str) -> ListedKey:
     """Raises: Problem: 404."""
-    found = next((key for key in await view.edge.ports.keys.list() if key.id == id), None)
+    found = next((key for key in await listed(view.edge) if key.id == id), None)
     if found is None:
         raise Problem(404, "unknown-key", "no key has this id")
     return found
@@ -119,7 +119,7 @@ async def _page(
     return view.page(
         "keys.html",
         status,
-        keys=await view.edge.ports.keys.list(),
+        keys=await listed(view.edge),
         badges=BADGES,
         all_scopes=SCOPES,
         wrong=tuple(dict.fromkeys(wrong)),

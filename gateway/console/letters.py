@@ -8,11 +8,18 @@ from typing import Annotated
 from fastapi import APIRouter, Depends, Query, Response
 from fastapi.responses import RedirectResponse
 
-from gateway.console.view import ConsoleRoute, Operator, confirmed
+from gateway.console.view import ConsoleRoute, Operator, View, confirmed, form_of
+from gateway.edge.problems import Problem
 from gateway.operators.letters import LETTER, Filter, letter_id
-from schemas.letters import UNREADABLE
+from pipelines.operate.dead_letters.edit import BadValue
+from schemas.letters import UNREADABLE, DeadLetterDetail
+from schemas.topics import CHANGES
 
 SHOWN = 100  # letters, the newest
+# What people write, and can put right: all other topics hold what a stage made of it.
+EDITABLE = frozenset({CHANGES.name})
+MOST_EDITED = 300_000  # characters in a form; what is longer is edited with the command
+MAX_EDIT_FORM = 12 * MOST_EDITED  # bytes: four a character, each escaped as three
 BADGES = {"open": "bad", "parked": "fair"}
 
 router = APIRouter(prefix="/console", include_in_schema=False, route_class=ConsoleRoute)
@@ -32,10 +39,52 @@ async def list_letters(
 @router.get(LETTER)
 async def show_letter(view: Operator, id: LetterId) -> Response:
     found = await view.edge.ports.letters.show(id)
-    value = None if found.problem else json.dumps(found.value, ensure_ascii=False, indent=2)
-    can_go = found.letter.state == "open" and found.letter.code != UNREADABLE
+    return await _page(view, found)
+
+
+@router.post(f"{LETTER}/edit")
+async def edit_letter(view: Operator, id: LetterId) -> Response:
+    """Another message in the place of this one, if the form says that it is meant. What is no message of its topic is
+    refused with the reason, and nothing that was typed is lost."""
+    assert view.caller is not None
+    form = await form_of(view, limit=MAX_EDIT_FORM)
+    typed, refused = form.get("value", ""), ""
+    if form.get("sure") != "yes":
+        raise Problem(422, "not-confirmed", "sure: tick the box to send the message")
+    try:
+        value = json.dumps(json.loads(typed), ensure_ascii=False).encode()
+        async with view.edge.act(view.caller, "letters.edit", target=id, via="console"):
+            await view.edge.ports.letters.redrive(id, value)
+        return RedirectResponse(f"/console/dlq/{id}", 303)
+    except (ValueError, RecursionError) as err:
+        refused = f"not JSON: {err}"
+    except BadValue as err:
+        refused = str(err)
+    return await _page(view, await view.edge.ports.letters.show(id), 422, typed=typed, refused=refused)
+
+
+async def _page(
+    view: View, found: DeadLetterDetail, status: int = 200, *, typed: str = "", refused: str = ""
+) -> Response:
+    """`typed`: what somebody wants in the place of the message, and why it cannot be."""
+    letter = found.letter
+    value = (None if found.problem else json.dumps(found.value, ensure_ascii=False, indent=2)) or found.text
+    can_go = letter.state == "open" and letter.code != UNREADABLE
+    whole = None
+    if can_go and letter.topic in EDITABLE and not typed:
+        full = await view.edge.ports.letters.show(letter.id, full=True)
+        whole = (None if full.problem else json.dumps(full.value, ensure_ascii=False, indent=2)) or full.text
     return view.page(
-        "letter.html", found=found, letter=found.letter, value=value or found.text, badges=BADGES, can_go=can_go
+        "letter.html",
+        status,
+        found=found,
+        letter=letter,
+        value=value,
+        badges=BADGES,
+        can_go=can_go,
+        editable=can_go and letter.topic in EDITABLE,
+        edited=typed or (whole if whole is not None and len(whole) <= MOST_EDITED else None),
+        refused=refused,
     )
 
 

@@ -5,12 +5,14 @@ from __future__ import annotations
 from typing import Annotated, get_args
 
 from fastapi import APIRouter, Path, Query, Response
+from fastapi.responses import RedirectResponse
 from pydantic import ValidationError
 
 from gateway.console.cases import expected, pages_of
 from gateway.console.days import day_of, midnight
-from gateway.console.view import ConsoleRoute, OnSite
+from gateway.console.view import Administrator, ConsoleRoute, OnSite, confirmed
 from gateway.edge.problems import Problem
+from gateway.operators.erasing import erased
 from gateway.operators.questions import file_of
 from schemas.outcome import Became, QuestionFilter
 from schemas.query import RequestId
@@ -95,3 +97,12 @@ async def show_question(view: OnSite, request_id: Annotated[RequestId, Path()]) 
     return view.page(
         "question.html", found=found, outcome=outcome, pages=pages_of(outcome.hits), expect=expected(outcome.became)
     )
+
+
+@router.post("/questions/{request_id}/erase")
+async def erase_conversation(view: Administrator, request_id: Annotated[RequestId, Path()]) -> Response:
+    """What was said in the question's conversation, if the form says that it is meant."""
+    assert view.caller is not None
+    await confirmed(view, "to erase the conversation")
+    await erased(view.edge, view.caller, view.site, request_id, "console")
+    return RedirectResponse(f"/console/questions/{request_id}?site={view.site}", 303)

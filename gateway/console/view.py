@@ -63,6 +63,7 @@ NAVIGATION = (
     Screen("examples", "/console/examples"),
     Screen("texts", "/console/texts"),
     Screen("indexes", "/console/indexes", scope="admin"),
+    Screen("sites", "/console/sites", scope="admin"),
     Screen("dead-letters-title", "/console/dlq", operators=True),
     Screen("keys", "/console/keys", operators=True),
     Screen("audit-log", "/console/audit-log", operators=True),
@@ -198,7 +199,10 @@ def _look(request: Request) -> View:
     except Problem as problem:
         return replace(view, refusal=problem)
     if user is None:
-        return replace(view, caller=edge.sessions.caller(cookie))
+        caller = edge.sessions.caller(cookie)
+        if caller is not None:
+            edge.used(caller)
+        return replace(view, caller=caller)
     sites = user.sites(edge.settings.sites)
     if not sites:
         return replace(view, refusal=Problem(403, "no-role", "no role in proxy_sign_in.roles is this user's"))

@@ -23,6 +23,7 @@ from gateway.edge.bodies import read_body
 from gateway.edge.edge import Edge, TheEdge
 from gateway.edge.openapi import request_body
 from gateway.edge.problems import Problem
+from pipelines.operate.last_uses import of_connector
 from schemas.http import BulkLine, BulkResult
 from schemas.topics import MAX_MESSAGE_BYTES
 
@@ -77,6 +78,7 @@ async def take_webhook(
         verification.finish()
     except BadSignature as err:
         raise Problem(401, err.code, str(err)) from None
+    edge.ports.uses.note(of_connector(site, connector))
     if sum(bool(line.strip()) for line in body.split(b"\n")) > BATCH_LINES:
         raise Problem(413, "too-large", f"the limit is {BATCH_LINES} lines")
     return await accept_lines(

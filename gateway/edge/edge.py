@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, AbstractContextManager, nullcontext
 from dataclasses import dataclass
-from typing import Annotated, cast
+from typing import Annotated, NamedTuple, cast
 
 from fastapi import Depends, Request, Security
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
@@ -13,6 +13,7 @@ from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 from gateway.edge.auth import Caller, Keys
 from gateway.edge.event_ids import EventIds
 from gateway.edge.gauges import StatusGauges
+from gateway.edge.messages import message
 from gateway.edge.problems import Problem
 from gateway.edge.proxy_users import ProxyUsers
 from gateway.edge.pseudonyms import Pseudonyms
@@ -23,10 +24,19 @@ from gateway.ports import Ports
 from pipelines.conversations.conversations import Conversations
 from pipelines.conversations.turns import ConversationOwner
 from pipelines.operate.audit_log import Act
+from pipelines.operate.last_uses import of_key
 from schemas.access_key import Scope
 from schemas.audit_log import Action, Via
 from schemas.query import Question
+from text.language import language_of
 from wiring.settings import Settings
+
+
+class Asked(NamedTuple):
+    """A question, as far as its language may be told by it. `lang`: it was named."""
+
+    text: str = ""
+    lang: str | None = None
 
 
 @dataclass(frozen=True)
@@ -51,18 +61,28 @@ class Edge:
         if caller.visitor is not None:
             self.rates.count(what, address_of(request), caller.visitor)
 
-    def admit(self, site: str, request: Request, caller: Caller) -> AbstractContextManager[None]:
+    def admit(
+        self, site: str, request: Request, caller: Caller, asked: Asked = Asked()
+    ) -> AbstractContextManager[None]:
         """A question for `site` comes in: everybody heeds its switch, visitors their rate and its budget for the day.
+        Those who come to a chat that is off are told so in their language.
 
         What is refused in the context costs nothing of the budget.
 
         Raises:
             UnknownSite. Problem: 403 or 429.
         """
-        if not self.settings.site(site).chat.enabled:
-            raise Problem(403, "chat-off", f"the chat of the site {site!r} is switched off")
+        known = self.settings.site(site)
+        if not known.chat.enabled or self.ports.chat.off(site):
+            told = language_of(asked.text, known.languages) if asked.text else known.languages[0]
+            raise Problem(403, "chat-off", message("chat-off", asked.lang or told, known.prompts))
         self.count("ask", request, caller)
         return nullcontext() if caller.visitor is None else self.budgets.question(site)
+
+    def used(self, caller: Caller) -> None:
+        """A program's or a person's key was used, whatever becomes of it."""
+        if caller.visitor is None:
+            self.ports.uses.note(of_key(caller.name))
 
     def act(
         self, caller: Caller, action: Action, site: str | None = None, target: str = "", via: Via = "http"
@@ -120,6 +140,7 @@ def may(scope: Scope, *, any_site: bool = False) -> Callable[..., Awaitable[Call
         caller = edge.keys.caller(credentials.credentials)
         if caller is None:
             raise _unauthorized("this key or token is not known, or over", 'Bearer error="invalid_token"')
+        edge.used(caller)
         site = request.path_params.get("site")
         allow(caller, scope, caller.site if any_site else site)
         if site is not None:

@@ -38,6 +38,7 @@ STATUS_OF_CODE = {
     "nothing-to-settle": 409,
     "key-taken": 409,
     "key-in-file": 409,
+    "chat-off-in-file": 409,
     "too-many-keys": 409,
     "unknown-key": 404,
     "text-changed": 409,

@@ -24,7 +24,7 @@ from gateway.chat.chat import BODY_LIMIT, FIRST_EVENT_WAIT, new_question, whole
 from gateway.chat.sse import HEARTBEAT, EventStream, Patient
 from gateway.edge.auth import Caller
 from gateway.edge.bodies import parse, read_body
-from gateway.edge.edge import Edge, MayChatSomewhere, TheEdge
+from gateway.edge.edge import Asked, Edge, MayChatSomewhere, TheEdge
 from gateway.edge.messages import message
 from gateway.edge.openapi import request_body
 from gateway.edge.problems import Problem, invalid, problem_of
@@ -139,8 +139,13 @@ async def complete(caller: MayChatSomewhere, edge: TheEdge, request: Request) ->
     """Ask a site as if it were one of OpenAI's models; what its answer stands on is in `sources` and `citations`."""
     order = parse(CompletionRequest, await read_body(request, BODY_LIMIT))
     _known(edge, caller, order.model)
-    with edge.admit(order.model, request, caller):
+    with edge.admit(order.model, request, caller, Asked(_last(order.messages), order.lang)):
         return await _completed(order, caller, edge)
+
+
+def _last(messages: tuple[ChatMessage, ...]) -> str:
+    """What the user said last; empty: nothing."""
+    return next((each.text for each in reversed(messages) if each.role == "user"), "")
 
 
 async def _completed(order: CompletionRequest, caller: Caller, edge: Edge) -> Response:

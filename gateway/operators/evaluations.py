@@ -32,7 +32,7 @@ async def list_evaluations(
     dataset: Annotated[str | None, Query(max_length=200, description="By its name; default: all.")] = None,
 ) -> RunList:
     """The published runs with their figures, the newest first; without their cases."""
-    return RunList(runs=tuple(named(await edge.ports.runs.of_site(site, dataset), caller)))
+    return RunList(runs=tuple(named(await edge.ports.evaluations.of_site(site, dataset), caller)))
 
 
 @router.post("", status_code=201, openapi_extra=request_body(NewRun))
@@ -42,7 +42,7 @@ async def publish_evaluation(site: str, caller: MayEdit, edge: TheEdge, request:
     new = parse(NewRun, await read_body(request, MAX_RUN))
     run = published(new, site, caller.name, edge.ports.now())
     async with edge.act(caller, "evaluations.publish", site, run.id):
-        await edge.ports.runs.put(run)
+        await edge.ports.evaluations.put(run)
     return ListedRun.model_validate(run.model_dump(exclude={"results"}))
 
 
@@ -56,13 +56,13 @@ async def show_evaluation(site: str, run: Id, caller: MayView, edge: TheEdge) ->
 async def remove_evaluation(site: str, run: Id, caller: MayEdit, edge: TheEdge) -> None:
     """Take a run away. What it was made of stays where `pagewire evaluate` has kept it."""
     async with edge.act(caller, "evaluations.remove", site, run):
-        if not await edge.ports.runs.remove(site, run):
+        if not await edge.ports.evaluations.remove(site, run):
             raise unknown(site, run)
 
 
 async def run_of(ports: Ports, site: str, id: str) -> PublishedRun:
     """Raises: UnknownRun, Retryable."""
-    found = await ports.runs.get(site, id)
+    found = await ports.evaluations.get(site, id)
     if found is None:
         raise unknown(site, id)
     return found

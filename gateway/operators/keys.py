@@ -10,6 +10,7 @@ from gateway.edge.bodies import parse, read_body
 from gateway.edge.edge import Edge, MayAdmin, TheEdge
 from gateway.edge.openapi import request_body
 from gateway.edge.problems import FieldProblem, Problem
+from pipelines.operate.last_uses import used
 from schemas.access_key import CreatedKey, KeyList, ListedKey, NewKey
 
 MAX_ORDER = 50_000  # bytes
@@ -23,7 +24,7 @@ NameOrId = Annotated[str, Path(max_length=64, description="The key's name, or it
 async def list_keys(caller: MayAdmin, edge: TheEdge) -> KeyList:
     """All keys but the admin key: those of `pagewire.yaml`, and those that were made. The keys themselves are not kept,
     and not told."""
-    return KeyList(keys=tuple(await edge.ports.keys.list()))
+    return KeyList(keys=tuple(await listed(edge)))
 
 
 @router.post("/keys", status_code=201, openapi_extra=request_body(NewKey))
@@ -43,6 +44,12 @@ async def revoke_key(key: NameOrId, caller: MayAdmin, edge: TheEdge) -> ListedKe
         gone = await edge.ports.keys.revoke(key)
         act.target = gone.name
     return gone
+
+
+async def listed(edge: Edge) -> list[ListedKey]:
+    """All keys, each with its last use. Raises: Retryable."""
+    uses = await edge.ports.uses.known()
+    return [used(key, uses) for key in await edge.ports.keys.list()]
 
 
 def refuse_useless(new: NewKey, edge: Edge) -> None:

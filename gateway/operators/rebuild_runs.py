@@ -101,6 +101,19 @@ class RebuildRuns:
         async with self._clients.elastic.rebuilds.lease(site):
             await (await self._clients.rebuilder(site)).discard(generation)
 
+    async def stop(self, site: str, by: str) -> None:
+        """Stop what is at work on the site's indexes, at whichever gateway or machine: it stops within ten seconds, and
+        can be gone on with.
+
+        Raises:
+            NothingThere: nobody is at work. Retryable.
+        """
+        ours = self._runs.get(site)
+        if ours is not None and ours.alive:
+            await ours.stop()
+        elif await self._clients.elastic.rebuilds.stop(site, by) is None:
+            raise NothingThere(f"nobody is at work on the indexes of site {site}")
+
     async def aclose(self) -> None:
         """Stop what runs; it can be resumed."""
         await asyncio.gather(*(run.stop() for run in self._runs.values()))

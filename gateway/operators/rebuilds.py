@@ -43,6 +43,14 @@ async def start_rebuild(site: str, caller: MayAdmin, edge: TheEdge, request: Req
     return begun
 
 
+@router.post("/rebuilds:stop", status_code=202)
+async def stop_rebuild(site: str, caller: MayAdmin, edge: TheEdge) -> RebuildList:
+    """Stop what is at work on the indexes, wherever it was begun: within ten seconds. The same order goes on there."""
+    async with edge.act(caller, "rebuild.stop", site):
+        await edge.ports.rebuilds.stop(site, caller.name)
+    return await edge.ports.rebuilds.list(site)
+
+
 @router.post(GENERATION + "/promote", response_model=Generation, responses=LIVE)
 async def promote_rebuild(site: str, generation: Number, caller: MayAdmin, edge: TheEdge) -> Response:
     """Make a verified generation live; the answer is what is live then."""

@@ -106,6 +106,10 @@ class ConversationStore(Protocol):
         """The one with this answer."""
         ...
 
+    async def with_answer(self, site: str, request_id: str) -> VersionedConversation | None:
+        """The one of this site with this answer, whosever it is: for those who look after the site."""
+        ...
+
     async def put(self, kept: VersionedConversation, *, at_once: bool = False) -> None:
         """Write if the version is still the one that was read.
 
@@ -345,6 +349,13 @@ class Conversations:
         if not may_read(turn, owner.groups):
             raise UnknownAnswer("this answer is for access groups that you do not have now")
         return Accepted(request_id=request_id, conversation_id=conversation.conversation_id), turn.position
+
+    async def whose(self, site: str, request_id: str) -> tuple[ConversationOwner, str] | None:
+        """The owner and the id of the conversation with this answer; None: it is not kept (any more)."""
+        kept = await self._store.with_answer(site, request_id)
+        if kept is None:
+            return None
+        return ConversationOwner(site, kept.conversation.owner), kept.conversation.conversation_id
 
     async def _change_answer(
         self, owner: ConversationOwner, kept: VersionedConversation, change: Callable[[Conversation], Conversation]

@@ -49,6 +49,7 @@ SCREENS = {
     "text": "/console/texts/canned/nothing-found.en",
     "compared-text": "/console/texts/contact/en",
     "indexes": "/console/indexes",
+    "sites": "/console/sites?site=town&done=chat-off",
     "letters": "/console/dlq",
     "letter": "/console/dlq/cms.changes/0/1",
     "keys": "/console/keys?revoked=webmaster-1",

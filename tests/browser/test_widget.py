@@ -336,7 +336,10 @@ async def test_a_token_that_is_over_is_renewed_without_a_word(browser: Browser, 
 
 
 REFUSALS = {
-    "off": ({"site": SiteSettings(chat=ChatSettings(enabled=False))}, "The chat is switched off at the moment."),
+    "off": (
+        {"site": SiteSettings(chat=ChatSettings(enabled=False))},
+        "The chat of this website is switched off at the moment.",
+    ),
     "budget": (
         {"site": SiteSettings(chat=ChatSettings(daily_questions=1))},
         "All questions for today have been asked.",

@@ -26,6 +26,7 @@ export class AskError extends Error {
     readonly status = 0,
     readonly requestId = "", // of the answer that is in the way, with "answer-under-way"
     readonly wait = 0, // seconds that the gateway asks us to wait
+    readonly detail = "", // in the gateway's own words
   ) {
     super(code);
   }
@@ -224,10 +225,10 @@ function lasts({ expires_at }: VisitorToken): boolean {
 async function checked(response: Response): Promise<Response> {
   if (response.ok) return response;
   // A proxy before the gateway answers in words of its own.
-  const problem = (await response.json().catch(() => ({}))) as { code?: string; request_id?: string };
+  const problem = (await response.json().catch(() => ({}))) as { code?: string; request_id?: string; detail?: string };
   const code = problem.code ?? CODES[response.status] ?? "failed";
   const wait = Number(response.headers.get("Retry-After")) || 0; // a proxy may name a date: then it is not said
-  throw new AskError(code, response.status, problem.request_id, wait);
+  throw new AskError(code, response.status, problem.request_id, wait, problem.detail);
 }
 
 /** Until the browser has a network at all: trying without one only uses up the tries. */

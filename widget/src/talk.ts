@@ -306,8 +306,10 @@ export class Talk {
   }
 
   #explained(error: unknown): Trouble {
-    const { code, status, wait } = error instanceof AskError ? error : new AskError("network"); // fetch itself failed
+    const { code, status, wait, detail } = error instanceof AskError ? error : new AskError("network"); // fetch itself failed
     const word = REASONS[code] ?? (status >= 502 ? "unavailable" : "failed");
-    return { code, message: this.context.say(word), wait: status === 429 ? wait : 0 };
+    // The site may say it in words of its own; all other refusals are written for programs.
+    const message = (code === "chat-off" && detail) || this.context.say(word);
+    return { code, message, wait: status === 429 ? wait : 0 };
   }
 }

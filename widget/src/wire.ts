@@ -110,6 +110,11 @@ export interface FeedbackOrder {
   comment?: string | null;
 }
 
+export interface FoundPage {
+  page_id: string;
+  lang: string;
+}
+
 export interface Gate {
   distance: number;
   entropy: number;
@@ -187,6 +192,7 @@ export interface TrialFindings {
   sure: Sure | null;
   prompt: PromptMessage[];
   index: string | null;
+  found: FoundPage[];
 }
 
 export interface Usage {

@@ -6,6 +6,7 @@ import httpx
 import pytest
 
 from gateway.fakes import FakePorts
+from gateway.operators.rebuild_runs import RebuildRefused
 from tests.console import EVIL, console_ports, fill
 from tests.edge import EVERYTHING_TOWN
 from tests.unit.gateway.test_console import OURS, one, page_of, said, sign_in
@@ -56,7 +57,7 @@ async def test_generations_are_shown_the_newest_first(webmaster: httpx.AsyncClie
         ["Back to this one", "Delete it"],
         ["Delete it"],
     ]
-    assert "pagewire rebuild town --from changes" in page.get_text()
+    assert "pagewire rebuild town --from changes --gate" in page.get_text()
 
 
 async def test_what_the_gate_found_stands_with_its_losers_beside_the_button(webmaster: httpx.AsyncClient) -> None:
@@ -118,7 +119,7 @@ async def test_while_somebody_is_at_work_there_is_nothing_to_do_but_look(
     assert answer.headers["refresh"] == "5"
     page = page_of(answer)
     assert "process 7 on worker-1" in said(page, "[role=status]")[0]
-    assert page.select("main form.keep") == []
+    assert said(page, "main form button") == ["Stop it"]
     assert "Nobody is at work on it." not in page.get_text()
 
 
@@ -127,3 +128,37 @@ async def test_a_site_without_an_index_says_how_one_comes_about(webmaster: httpx
     assert said(page_of(await webmaster.get(INDEXES)), ".empty") == [
         "There is no index yet. The first page that is saved makes one."
     ]
+
+
+async def test_a_rebuild_is_begun_and_stopped_when_it_is_meant(webmaster: httpx.AsyncClient, fakes: FakePorts) -> None:
+    order = {"from": "changes", "embedder": "", "chunk_size": "800", "chunk_mode": "fixed", "promote": "yes"}
+    page_of(await send(webmaster, "rebuild", **order), 422)
+    assert fakes.rebuilds.orders == []
+    assert (await send(webmaster, "rebuild", sure="yes", **order)).headers["location"].endswith("done=begun")
+    [asked] = fakes.rebuilds.orders
+    assert (asked.source, asked.embedder, asked.chunk_size, asked.chunk_mode) == ("changes", None, 800, "fixed")
+    assert (asked.promote, asked.fresh) == (True, False)
+    page_of(await send(webmaster, "stop", sure="yes"), 404)
+    fakes.rebuilds.running = "process 7 on worker-1"
+    page_of(await send(webmaster, "stop"), 422)
+    assert (await send(webmaster, "stop", sure="yes")).headers["location"].endswith("done=stopped")
+    assert fakes.rebuilds.running is None
+    assert [(entry.action, entry.target, entry.code) for entry in fakes.audit_log.kept] == [
+        ("rebuild.start", "pagewire-town-000006", ""),
+        ("rebuild.stop", "", "no-such-generation"),
+        ("rebuild.stop", "", ""),
+    ]
+
+
+async def test_of_a_rebuild_that_cannot_be_nothing_typed_is_lost(
+    webmaster: httpx.AsyncClient, fakes: FakePorts
+) -> None:
+    order = {"sure": "yes", "from": "chunks", "embedder": "bge-m4", "chunk_size": "7", "fresh": "yes"}
+    page = page_of(await send(webmaster, "rebuild", **order), 422)
+    assert said(page, "[role=alert]") == ["This cannot be: Longest chunk."]
+    fakes.rebuilds.error = RebuildRefused(f"no such embedder: {EVIL}")
+    page = page_of(await send(webmaster, "rebuild", **order | {"chunk_size": ""}), 409)
+    assert EVIL in said(page, "[role=alert]")[0]
+    assert one(page, "#embedder")["value"] == "bge-m4"
+    assert one(page, "#from option[selected]")["value"] == "chunks"
+    assert [each["name"] for each in page.select("input[checked]")] == ["fresh"]

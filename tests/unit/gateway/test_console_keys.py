@@ -244,9 +244,16 @@ def test_every_form_that_changes_something_is_tried_here_or_where_it_stands() ->
         "/console/case",  # changes nothing
         "/console/examples/new",  # test_console_examples
         "/console/examples/{example}/remove",
-        "/console/indexes/rollback",  # test_console_indexes
+        "/console/sites/chat/{to}",  # test_console_sites
+        "/console/indexes/rebuild",  # test_console_indexes
+        "/console/indexes/stop",
+        "/console/indexes/audit",  # test_console_audits
+        "/console/indexes/repair",
+        "/console/indexes/rollback",
         "/console/indexes/{generation}/promote",
         "/console/indexes/{generation}/discard",
+        "/console/questions/{request_id}/erase",  # test_erasing
+        "/console/dlq/{topic}/{partition}/{offset}/edit",  # test_console_letters
         "/console/dlq/{topic}/{partition}/{offset}/redrive",  # test_gateway_audit_log
         "/console/keys",
         "/console/keys/{id}/revoke",

@@ -45,6 +45,7 @@ ROUTES: dict[tuple[str, str], Scope] = {
     ("post", f"{SITE}/evaluations"): "edit",
     ("get", f"{SITE}/evaluations/{{run}}"): "view",
     ("delete", f"{SITE}/evaluations/{{run}}"): "edit",
+    ("delete", f"{SITE}/questions/{{request_id}}/conversation"): "admin",
     ("get", f"{SITE}/gaps"): "view",
     ("get", f"{SITE}/pages"): "view",
     ("get", f"{SITE}/texts"): "view",
@@ -55,11 +56,16 @@ ROUTES: dict[tuple[str, str], Scope] = {
     ("post", f"{SITE}/examples"): "edit",
     ("post", f"{SITE}/examples:like"): "edit",
     ("delete", f"{SITE}/examples/{{example}}"): "edit",
+    ("get", f"{SITE}/chat"): "view",
+    ("put", f"{SITE}/chat"): "admin",
     ("get", f"{SITE}/audit"): "admin",
     ("post", f"{SITE}/audit"): "admin",
     ("get", f"{SITE}/rebuilds"): "admin",
     ("post", f"{SITE}/rebuilds"): "admin",
     ("post", f"{SITE}/rebuilds:rollback"): "admin",
+    ("post", f"{SITE}/rebuilds:stop"): "admin",
+    ("get", f"{SITE}/audit-run"): "admin",
+    ("post", f"{SITE}/audit-run"): "admin",
     ("get", f"{SITE}/rebuilds/{{generation}}"): "admin",
     ("delete", f"{SITE}/rebuilds/{{generation}}"): "admin",
     ("post", f"{SITE}/rebuilds/{{generation}}/promote"): "admin",
@@ -116,6 +122,15 @@ SCREENS: dict[tuple[str, str], Scope | None] = {  # None: for everybody
     ("POST", "/console/keys"): "admin",
     ("GET", "/console/keys/{id}"): "admin",
     ("POST", "/console/keys/{id}/revoke"): "admin",
+    ("GET", "/console/sites"): "admin",
+    ("POST", "/console/sites/chat/{to}"): "admin",
+    ("POST", "/console/indexes/rebuild"): "admin",
+    ("POST", "/console/indexes/stop"): "admin",
+    ("GET", "/console/indexes/audit"): "admin",
+    ("POST", "/console/indexes/audit"): "admin",
+    ("POST", "/console/indexes/repair"): "admin",
+    ("POST", "/console/questions/{request_id}/erase"): "admin",
+    ("POST", SCREEN_OF_LETTER + "/edit"): "admin",
     ("GET", "/console/audit-log"): "admin",
 }
 OF_ALL_SITES = ("/console/dlq", "/console/keys", "/console/audit-log")
@@ -131,6 +146,7 @@ HOLDERS: dict[str, tuple[set[Scope], str | None]] = {
 }
 MAY: dict[Scope, set[Scope]] = {"view": {"view", "edit", "admin"}, "edit": {"edit", "admin"}, "admin": {"admin"}}
 FILLED = {
+    "to": "off",
     "request_id": "request-0001",
     "run": "0123456789abcdef",
     "example": "0123456789abcdef",

@@ -1,0 +1,73 @@
+"""States: one document each, in one index for all kinds."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from elasticsearch import AsyncElasticsearch, ConflictError, NotFoundError
+
+from adapters.elastic.client import explained
+from adapters.elastic.indexes import STATES, Indexes
+from pipelines.operate.states import MOST, Kind, State
+from schemas.base import Wire
+
+
+class ElasticStates:
+    """Reads and writes `pagewire.states`: a pipelines.operate.states.States. One per process."""
+
+    def __init__(self, es: AsyncElasticsearch, indexes: Indexes) -> None:
+        self._es = es
+        self._indexes = indexes
+        self._there = False
+
+    async def all(self, kind: Kind) -> list[State]:
+        """Raises: ElasticsearchDown."""
+        with explained(f"reading what is kept of {kind}"):
+            try:
+                answer = await self._es.search(
+                    index=STATES, query={"term": {"kind": kind}}, size=MOST, seq_no_primary_term=True
+                )
+            except NotFoundError:  # nothing was ever kept
+                return []
+        return [_state(hit) for hit in answer["hits"]["hits"]]
+
+    async def get(self, kind: Kind, name: str) -> State | None:
+        """Raises: ElasticsearchDown."""
+        with explained(f"reading {kind} {name}"):
+            try:
+                return _state((await self._es.get(index=STATES, id=_id(kind, name))).body)
+            except NotFoundError:
+                return None
+
+    async def put(self, kind: Kind, name: str, value: Wire) -> None:
+        """Raises: ElasticsearchDown."""
+        await self._write(kind, name, value)
+
+    async def replace(self, kind: Kind, name: str, value: Wire, before: State | None) -> State | None:
+        """Raises: ElasticsearchDown."""
+        place: dict[str, Any] = {"op_type": "create"}
+        if before is not None:
+            place = dict(zip(("if_seq_no", "if_primary_term"), before.version, strict=True))
+        return await self._write(kind, name, value, **place)
+
+    async def _write(self, kind: Kind, name: str, value: Wire, **place: Any) -> State | None:
+        if not self._there:
+            await self._indexes.ensure_states()
+            self._there = True
+        dumped = value.dumped()
+        document = {"kind": kind, "name": name, "state": dumped}
+        with explained(f"keeping {kind} {name}"):
+            try:
+                kept = await self._es.index(index=STATES, id=_id(kind, name), document=document, refresh=True, **place)
+            except ConflictError:
+                return None
+        return State(name, dumped, (kept["_seq_no"], kept["_primary_term"]))
+
+
+def _id(kind: Kind, name: str) -> str:
+    return f"{kind}/{name}"
+
+
+def _state(found: dict[str, Any]) -> State:
+    kept = found["_source"]
+    return State(kept["name"], kept["state"], (found["_seq_no"], found["_primary_term"]))

@@ -1,0 +1,79 @@
+"""Sites: is the chat on, what is kept of visitors, what feeds the site; and the switch. What is set in pagewire.yaml is
+shown, and changed there.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Annotated, Literal
+
+from fastapi import APIRouter, Query, Response
+from fastapi.responses import RedirectResponse
+
+from gateway.console.view import Administrator, ConsoleRoute, View, confirmed
+from gateway.operators.chat_switch import thrown
+from pipelines.operate.last_uses import of_connector
+from schemas.chat_switch import ChatState
+from schemas.connector_run import ConnectorRun
+from wiring.settings import SiteSettings
+
+Done = Literal["", "chat-on", "chat-off"]
+
+router = APIRouter(prefix="/console", include_in_schema=False, route_class=ConsoleRoute)
+
+
+@dataclass(frozen=True)
+class ShownConnector:
+    """Where pages come from. `run`: its last; `pushed`: when a webhook came last, to the hour."""
+
+    name: str
+    kind: str
+    run: ConnectorRun | None
+    pushed: datetime | None
+
+
+@dataclass(frozen=True)
+class ShownSite:
+    """A site as the page shows it."""
+
+    name: str
+    view: View  # which knows its clocks
+    settings: SiteSettings
+    chat: ChatState
+    connectors: tuple[ShownConnector, ...]
+
+
+@router.get("/sites")
+async def list_sites(
+    view: Administrator, done: Annotated[Done, Query(description="What the form before did.")] = ""
+) -> Response:
+    """Those that whoever looks may do everything on."""
+    runs, uses = await asyncio.gather(view.edge.ports.runs.last(), view.edge.ports.uses.known())
+    shown = [_shown(view.on(name), runs, uses) for name in view.sites if _may(view, name)]
+    return view.page("sites_screen.html", sites=shown, done=done)
+
+
+@router.post("/sites/chat/{to}")
+async def switch_chat(view: Administrator, to: Literal["on", "off"]) -> Response:
+    """If the form says that it is meant."""
+    assert view.caller is not None
+    await confirmed(view, f"to switch the chat {to}")
+    await thrown(view.edge, view.caller, view.site, on=to == "on", via="console")
+    return RedirectResponse(f"/console/sites?site={view.site}&done=chat-{to}", 303)
+
+
+def _may(view: View, site: str) -> bool:
+    caller = view.on(site).caller
+    return caller is not None and caller.may("admin")
+
+
+def _shown(view: View, runs: Mapping[tuple[str, str], ConnectorRun], uses: Mapping[str, datetime]) -> ShownSite:
+    settings = view.edge.settings.site(view.site)
+    connectors = tuple(
+        ShownConnector(name, one.kind, runs.get((view.site, name)), uses.get(of_connector(view.site, name)))
+        for name, one in settings.connectors.items()
+    )
+    return ShownSite(view.site, view, settings, view.edge.ports.chat.state(view.site), connectors)
