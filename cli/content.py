@@ -109,9 +109,9 @@ async def import_connector(settings: Settings, site: str, name: str, wait: bool 
     Raises: PagewireError.
     """
     async with (
+        opened(settings, site, name) as source,
         Clients(settings) as clients,
         (await clients.connector_runs()).run(site, name, "import", user()) as came,
-        opened(settings, site, name) as source,
     ):
         receipts = await clients.receipts(waiting=wait)
         with receipts.hearing() as heard, _bars() as bars:

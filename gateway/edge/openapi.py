@@ -11,9 +11,11 @@ from pydantic.json_schema import models_json_schema
 
 from gateway.edge.problems import ProblemDocument
 from pipelines.operate.audit.report import RepairOrder
+from pipelines.operate.audit.runs import AuditOrder
 from schemas.access_key import NewKey
 from schemas.answer import AnswerEvent
 from schemas.case import NewCase
+from schemas.chat_switch import ChatOrder
 from schemas.completion import CompletionChunk, CompletionRequest
 from schemas.conversation import FeedbackOrder, Rename
 from schemas.evaluation import NewRun
@@ -47,6 +49,8 @@ HAND_READ: tuple[type[BaseModel], ...] = (
     TextChange,
     NewLabel,
     NewRun,
+    AuditOrder,
+    ChatOrder,
     TrialOrder,
     VisitorTokenOrder,
     AnswerEvent,

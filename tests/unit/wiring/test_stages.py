@@ -9,6 +9,7 @@ import pytest
 
 from adapters.elastic.bundle import Elastic
 from adapters.kafka import group_id
+from pipelines.operate.chat_switches import ChatSwitches
 from pipelines.runtime.errors import Permanent, SettingsError
 from pipelines.runtime.record import LANES, Lane
 from pipelines.runtime.settings import JudgeName, SamplingSettings
@@ -33,7 +34,11 @@ def ran(monkeypatch: pytest.MonkeyPatch) -> list[Stage]:
         given.extend(stages)
         return 0
 
+    async def start(switch: ChatSwitches) -> None:
+        """It would look at once."""
+
     monkeypatch.setattr(stages, "run_stages", run)
+    monkeypatch.setattr(ChatSwitches, "start", start)
     return given
 
 
