@@ -11,7 +11,6 @@ from __future__ import annotations
 import asyncio
 import secrets
 from collections.abc import Callable, Iterable, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal, Protocol
@@ -19,6 +18,7 @@ from typing import Literal, Protocol
 import structlog
 
 from pipelines.runtime.errors import PagewireError, Permanent
+from pipelines.runtime.regularly import Regularly
 from schemas.access_key import CreatedKey, KeptKey, ListedKey, NewKey, Scope, digest_of, key_id
 
 log = structlog.get_logger(__name__)
@@ -92,7 +92,7 @@ class AccessKeys:
         self._names = RESERVED | {key.name for key in self._filed}
         self._now = now
         self._known: tuple[KeptKey, ...] = ()
-        self._keeping: asyncio.Task[None] | None = None
+        self._keeping = Regularly("access keys", REFRESH, self.look)
 
     def known(self) -> Sequence[KeptKey]:
         """Those that were made and are good at this moment, as far as is known here."""
@@ -160,22 +160,10 @@ class AccessKeys:
 
     async def start(self) -> None:
         """Look, and look again from time to time."""
-        await self.look()
-        self._keeping = asyncio.create_task(self._keep(), name="access keys")
+        await self._keeping.start()
 
     async def aclose(self) -> None:
-        if self._keeping is not None:
-            self._keeping.cancel()
-            with suppress(asyncio.CancelledError):
-                await self._keeping
-
-    async def _keep(self) -> None:
-        while True:
-            await asyncio.sleep(REFRESH)
-            try:
-                await self.look()
-            except Exception:
-                log.exception("the keys cannot be read; those known last stay good")
+        await self._keeping.aclose()
 
     def _listed(self, key: KeptKey) -> ListedKey:
         state: Literal["good", "expired", "shadowed"] = "expired" if key.over(self._now()) else "good"

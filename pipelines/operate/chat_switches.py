@@ -12,7 +12,6 @@ from __future__ import annotations
 import asyncio
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import suppress
 from datetime import datetime
 
 import structlog
@@ -20,6 +19,7 @@ from pydantic import ValidationError
 
 from pipelines.operate.states import State, States
 from pipelines.runtime.errors import PagewireError, Permanent
+from pipelines.runtime.regularly import Regularly
 from schemas.base import problems
 from schemas.chat_switch import ChatState, ChatSwitch
 
@@ -48,7 +48,7 @@ class ChatSwitches:
         self._now = now
         self._known: dict[str, ChatSwitch] = {}
         self._off: defaultdict[str, asyncio.Event] = defaultdict(asyncio.Event)
-        self._keeping: asyncio.Task[None] | None = None
+        self._keeping = Regularly("chat switches", REFRESH, self.look)
 
     def off(self, site: str) -> bool:
         """Whether no question of this site is to be answered, as far as is known here."""
@@ -92,22 +92,10 @@ class ChatSwitches:
 
     async def start(self) -> None:
         """Look, and look again from time to time."""
-        await self.look()
-        self._keeping = asyncio.create_task(self._keep(), name="chat switches")
+        await self._keeping.start()
 
     async def aclose(self) -> None:
-        if self._keeping is not None:
-            self._keeping.cancel()
-            with suppress(asyncio.CancelledError):
-                await self._keeping
-
-    async def _keep(self) -> None:
-        while True:
-            await asyncio.sleep(REFRESH)
-            try:
-                await self.look()
-            except Exception:
-                log.exception("the chats' switches cannot be read; those known last count")
+        await self._keeping.aclose()
 
     def _take(self, switches: Iterable[ChatSwitch]) -> None:
         for switch in switches:

@@ -10,13 +10,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping
-from contextlib import suppress
 from datetime import datetime
 
 import structlog
 
 from pipelines.operate.states import States
 from pipelines.runtime.errors import PagewireError
+from pipelines.runtime.regularly import Regularly
 from schemas.access_key import ListedKey
 from schemas.connector_run import LastUse
 
@@ -49,7 +49,7 @@ class LastUses:
         self._now = now
         self._noted: dict[str, datetime] = {}  # as many as there are keys and connectors
         self._open: dict[str, datetime] = {}
-        self._flushing: asyncio.Task[None] | None = None
+        self._flushing = Regularly("last uses", FLUSH, self.flush)
 
     def note(self, name: str) -> None:
         """It is used now. Waits for nothing."""
@@ -77,20 +77,9 @@ class LastUses:
 
     async def start(self) -> None:
         """Write from time to time."""
-        self._flushing = asyncio.create_task(self._keep(), name="last uses")
+        await self._flushing.start(at_once=False)
 
     async def aclose(self) -> None:
         """Write what is left."""
-        if self._flushing is not None:
-            self._flushing.cancel()
-            with suppress(asyncio.CancelledError):
-                await self._flushing
+        await self._flushing.aclose()
         await self.flush()
-
-    async def _keep(self) -> None:
-        while True:
-            await asyncio.sleep(FLUSH)
-            try:
-                await self.flush()
-            except Exception:
-                log.exception("last uses cannot be written")

@@ -10,13 +10,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from contextlib import suppress
 from typing import Protocol
 
 import structlog
 
 from pipelines.query.site_prompts import SitePrompts
 from pipelines.runtime.errors import PagewireError
+from pipelines.runtime.regularly import Regularly
 from schemas.text_version import TextKind, TextVersion
 
 log = structlog.get_logger(__name__)
@@ -53,7 +53,7 @@ class LiveTexts:
         self._prompts = site_prompts
         self._state: str | None = None
         self._away = False
-        self._keeping: asyncio.Task[None] | None = None
+        self._keeping = Regularly("live texts", REFRESH, self.look)
 
     async def look(self) -> bool:
         """Look once; whether there was an answer."""
@@ -75,22 +75,7 @@ class LiveTexts:
 
     async def start(self) -> None:
         """Look, and look again from time to time. Whatever is kept there, no process fails to start for it."""
-        await self._try()
-        self._keeping = asyncio.create_task(self._keep(), name="live texts")
+        await self._keeping.start()
 
     async def aclose(self) -> None:
-        if self._keeping is not None:
-            self._keeping.cancel()
-            with suppress(asyncio.CancelledError):
-                await self._keeping
-
-    async def _keep(self) -> None:
-        while True:
-            await asyncio.sleep(REFRESH)
-            await self._try()
-
-    async def _try(self) -> None:
-        try:
-            await self.look()
-        except Exception:
-            log.exception("changed texts cannot be read; those known last are said on")
+        await self._keeping.aclose()
