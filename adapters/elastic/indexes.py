@@ -47,6 +47,7 @@ INFO_TTL = 2.0  # seconds until a reader notices by itself that another index wa
 FORMAT = 2  # of what is in an index; counts up when older software must not touch it
 NO_AUTO_CREATE = "pagewire-no-auto-create"  # the index template that says so
 SWAP_TIMEOUT = "5s"
+ALLOCATED = "10s"  # until an index that somebody else is making can be asked
 # Of all indexes at once: not their mappings, which are long.
 SURVEY = ["*.aliases", "*.mappings._meta", "*.mappings.properties.units.type"]
 REFRESH = "1s"  # of an index that is searched; one that is being built refreshes when asked
@@ -341,6 +342,11 @@ class Indexes:
             except BadRequestError as err:
                 if err.error != "resource_already_exists_exception":
                     raise
+                # Whoever makes it at this moment waits until it can be asked; we must not be faster. Not by its status:
+                # one that is being made counts as yellow.
+                await self._es.options(ignore_status=408).cluster.health(
+                    index=name, wait_for_active_shards=1, timeout=ALLOCATED
+                )
 
 
 def not_live(site: str, others: Sequence[str]) -> IndexUnfit:

@@ -95,6 +95,15 @@ async def test_two_workers_that_meet_a_new_site_make_one_index(bench: Bench, eng
     assert len(await bench.indexes.generations(bench.site)) == 1
 
 
+async def test_who_finds_an_index_that_somebody_else_is_just_making_can_ask_it_at_once(bench: Bench) -> None:
+    async def made_and_asked() -> dict[str, Head]:
+        await bench.indexes.create(bench.site, 1, "fake", "fake-4", DIMS, CHUNKER, live=True)
+        index = await bench.live()
+        return await index.heads([f"{bench.site}:en:page"])
+
+    assert await asyncio.gather(*(made_and_asked() for _ in range(4))) == [{}] * 4
+
+
 # An index that was deleted.
 
 

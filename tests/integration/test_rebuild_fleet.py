@@ -74,8 +74,10 @@ async def test_each_gets_a_new_index_of_its_own_pages_and_is_passed_over_by_the_
             (a, "live", ""), (b, "live", ""), (c, "no index", ""),
         ]  # fmt: skip
         for site in (a, b):
-            status = await elastic.site_status(site)
-            assert (status.pages, status.embedder) == (12, (await elastic.indexes.now(site)).model)  # type: ignore[union-attr]
+            [status] = await elastic.site_statuses([site])
+            live = await elastic.indexes.now(site)
+            assert live is not None
+            assert (status.pages, status.embedder) == (12, live.model)
         async with LogScan(settings, CHANGES) as scan:
             known = await elastic.places.covered(str(await scan.identity()))
             assert known.ends == await scan.ends(), "the first to read it all has noted it for all"
