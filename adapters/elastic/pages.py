@@ -13,7 +13,7 @@ from adapters.elastic import chunk_units
 from adapters.elastic.client import explained
 from adapters.elastic.indexes import RECEIPTS, Indexes, units_mapping
 from adapters.elastic.parts import WaitingParts
-from adapters.elastic.sharing import Documents
+from adapters.elastic.sharing import MISSING, Documents
 from adapters.elastic.writer import IndexMissing, Write, Writer, Written
 from pipelines.ingest.ports import HeadConflict, Place
 from pipelines.ingest.unit_plan import KnownUnits
@@ -55,7 +55,7 @@ class PageIndex:
         """Heads by page key, read in real time; pages never seen are missing. Raises: IndexGone."""
         ids = {head_id(key): key for key in page_keys}
         found = await self._heads.read(self.info.name, ids)
-        if any(doc.get("error", {}).get("type") == "index_not_found_exception" for doc in found.values()):
+        if any(doc.get("error", {}).get("type") == MISSING for doc in found.values()):
             raise self._gone()
         return {
             ids[id]: Head.stored(doc["_source"]["head"] | {"token": (doc["_seq_no"], doc["_primary_term"])})

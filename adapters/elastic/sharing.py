@@ -16,8 +16,10 @@ from typing import Any, Generic, TypeVar
 
 from elasticsearch import AsyncElasticsearch
 
-from adapters.elastic.client import explained
+from adapters.elastic.client import ElasticsearchDown, explained
 from pipelines.runtime import tracing
+
+MISSING = "index_not_found_exception"
 
 Answer = TypeVar("Answer")
 
@@ -58,7 +60,11 @@ class Documents:
         self._reads: dict[str, Shared[dict[str, dict[str, Any]]]] = {}
 
     async def read(self, index: str, ids: Iterable[str]) -> dict[str, dict[str, Any]]:
-        """As Elasticsearch returns them, by id; those that are not there say so themselves."""
+        """As Elasticsearch returns them, by id; those that are not there, or whose index is not, say so themselves.
+
+        Raises:
+            ElasticsearchDown: also where one of them cannot be read.
+        """
         own = list(ids)
         if not own:
             return {}
@@ -71,4 +77,8 @@ class Documents:
         ids = self._wanted.pop(index)
         with explained(f"reading {len(ids)} documents of {index}"):
             answer = await self._es.mget(index=index, ids=sorted(ids), source_includes=[self._source])
+        for doc in answer["docs"]:
+            error = doc.get("error", {}).get("type", MISSING)
+            if error != MISSING:  # such as a shard that moves: nobody knows whether the document is there
+                raise ElasticsearchDown(f"reading documents of {index}: {error}")
         return {doc["_id"]: doc for doc in answer["docs"]}

@@ -9,6 +9,7 @@ from typing import Any, cast
 import pytest
 from elasticsearch import AsyncElasticsearch
 
+from adapters.elastic.client import ElasticsearchDown
 from adapters.elastic.sharing import Documents, Shared
 
 
@@ -105,3 +106,19 @@ async def test_what_is_wanted_meanwhile_is_read_next() -> None:
     await asyncio.sleep(0.005)
     await asyncio.gather(first, documents.read("town", ["c"]), documents.read("town", ["b"]))
     assert store.asked == [("town", ["a"]), ("town", ["b", "c"])]
+
+
+@pytest.mark.parametrize(
+    ("kind", "down"), [("no_shard_available_action_exception", True), ("index_not_found_exception", False)]
+)
+async def test_a_document_that_cannot_be_read_is_not_taken_for_one_that_is_not_there(kind: str, down: bool) -> None:
+    class Moving(Store):
+        async def mget(self, **asked: Any) -> dict[str, Any]:
+            return {"docs": [{"_id": "a", "found": True}, {"_id": "b", "error": {"type": kind}}]}
+
+    read = Documents(cast(AsyncElasticsearch, Moving()), "head").read("town", ["a", "b"])
+    if down:
+        with pytest.raises(ElasticsearchDown, match=kind):
+            await read
+    else:
+        assert set(await read) == {"a", "b"}
