@@ -198,8 +198,8 @@ def test_an_experiment_asks_each_arm_and_goes_on_where_it_stopped(
     told = json.loads(done.stdout)["report"]
     assert [(arm["name"], arm["asked"], arm["calls"]) for arm in told["arms"]] == [
         ("base", 6, 0),
-        ("strategy plain, hits 1", 6, 1),
-        ("strategy plain, hits 2", 6, 1),
+        ("hits 1, strategy plain", 6, 1),
+        ("hits 2, strategy plain", 6, 1),
     ]
     assert all(arm["figures"]["right"]["mean"] == 1 for arm in told["arms"])
     report = tmp_path / "home" / "experiments" / "boats" / "report.html"
