@@ -17,7 +17,7 @@ import yaml
 
 from adapters.elastic.bundle import Elastic
 from adapters.elastic.expiry import expire
-from adapters.elastic.indexes import CONVERSATIONS, EXAMPLES, OUTCOMES, REBUILDS, RECEIPTS
+from adapters.elastic.indexes import CONVERSATIONS, EXAMPLES, OUTCOMES, REBUILDS, RECEIPTS, TEXTS
 from tests.acceptance.system import Instance, eventually
 from tests.acceptance.test_story import found, put
 from tests.engine_fixture import Servers
@@ -34,7 +34,7 @@ async def lose_indexes(servers: Servers, site: str) -> None:
     async with Elastic(servers.elasticsearch, Settings()) as elastic:
         for info in await elastic.indexes.generations(site):
             await elastic.es.indices.delete(index=info.name)
-        for index in (RECEIPTS, REBUILDS, CONVERSATIONS, OUTCOMES, EXAMPLES):
+        for index in (RECEIPTS, REBUILDS, CONVERSATIONS, OUTCOMES, EXAMPLES, TEXTS):
             await expire(elastic.es, index, {"term": {"site": site}})
 
 
