@@ -436,6 +436,20 @@ def gaps(
 
 
 @app.command()
+def console(
+    outcomes: Annotated[int, typer.Option(min=1, help="Made-up questions in the log.")] = 100_000,
+    rounds: Annotated[int, typer.Option(min=1, help="Times that each page is asked for.")] = 20,
+) -> None:
+    """How long every page of the console and every filter takes over a full question log, at the server.
+
+    Example: pagewire bench console --outcomes 100000
+    """
+    from bench import console as bench
+
+    bench.main(outcomes, rounds)
+
+
+@app.command()
 def masking(
     part: Annotated[
         str, typer.Option(help="`tune` to look at, `hold-out` to report (its single cases are not shown), or `all`.")

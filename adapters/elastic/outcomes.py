@@ -247,6 +247,11 @@ def _whose(site: str, request_id: str) -> dict[str, Any]:
     return {"site": site, "request_id": request_id}
 
 
+def kept_as(event: OutcomeEvent, outcome: Outcome) -> tuple[str, dict[str, Any]]:
+    """The id and the document of a question of which nothing but its outcome is known."""
+    return document_id(event.site, event.request_id), _whose(event.site, event.request_id) | _of_outcome(event, outcome)
+
+
 def _of_outcome(event: OutcomeEvent, outcome: Outcome) -> dict[str, Any]:
     """Its words beside it, where an erasure finds them."""
     rest = {name: value for name, value in outcome.dumped().items() if name not in WORDS}

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterable, Sequence
+import asyncio
+from collections.abc import AsyncIterator, Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 
 from aiokafka import TopicPartition
@@ -74,15 +75,15 @@ class BrokerView:
     async def lags(self, groups: Sequence[StageGroup]) -> dict[StageGroup, GroupLag]:
         """Lag and members of each stage. Raises: Retryable."""
         there = await self._client.topics()
-        found = {}
-        for group in groups:
-            name = group.name(self._settings.topic_prefix)
-            read = [prefixed(self._settings, topic) for topic in STAGES[group.stage].reads]
-            behind = await self._client.behind(
-                name, [TopicPartition(topic, number) for topic in read for number in sorted(there.get(topic, ()))]
-            )
-            found[group] = GroupLag(lag=sum(behind.values()), members=await self._client.members(name))
-        return found
+        found = await asyncio.gather(*(self._lag(group, there) for group in groups))
+        return dict(zip(groups, found, strict=True))
+
+    async def _lag(self, group: StageGroup, there: Mapping[str, Collection[int]]) -> GroupLag:
+        name = group.name(self._settings.topic_prefix)
+        read = [prefixed(self._settings, topic) for topic in STAGES[group.stage].reads]
+        partitions = [TopicPartition(topic, number) for topic in read for number in sorted(there.get(topic, ()))]
+        behind, members = await asyncio.gather(self._client.behind(name, partitions), self._client.members(name))
+        return GroupLag(lag=sum(behind.values()), members=members)
 
 
 class KafkaBus:

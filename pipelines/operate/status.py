@@ -144,9 +144,10 @@ class StatusReader:
             topic: {number: begin for number, (begin, _) in spans.items()}
             for topic, spans in (await client.spans(KEPT)).items()
         }
-        for group, _ in all_groups():
+        groups = [group for group, _ in all_groups()]
+        for group, offsets in zip(groups, await asyncio.gather(*map(client.committed, groups)), strict=True):
             committed: dict[Topic, dict[int, int]] = {}
-            for (topic, number), offset in (await client.committed(group)).items():
+            for (topic, number), offset in offsets.items():
                 committed.setdefault(topic, {})[number] = offset
             for topic, oldest in begins.items():
                 if missed := gone(committed.get(topic, {}), oldest):
@@ -186,7 +187,9 @@ class StatusReader:
 
     async def _look(self, client: BrokerView) -> None:
         """Remember how far every stage is."""
-        done = {group: sum((await client.committed(group)).values()) for group, _ in all_groups()}
+        groups = [group for group, _ in all_groups()]
+        offsets = await asyncio.gather(*map(client.committed, groups))
+        done = {group: sum(its.values()) for group, its in zip(groups, offsets, strict=True)}
         self._looks.append((monotonic(), done))
         while self._looks[0][0] < monotonic() - RATE_SECONDS and len(self._looks) > 2:
             self._looks.popleft()
