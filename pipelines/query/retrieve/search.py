@@ -60,13 +60,16 @@ class Retrieval:
         return self.model.profile.common if self.model else b""
 
 
-def preferred(lang: str, languages: Sequence[str]) -> str:
-    """The site's language for a visitor's: that one or one like it, else the site's first.
+def preferred(lang: str, languages: Sequence[str], text: str = "") -> str:
+    """The site's language for a visitor's: that one or one like it, else that of the question, else the site's first.
 
     Translations of one page would be each other's rivals otherwise, and nothing would be sure.
     """
+    if lang in languages:
+        return lang
     like = (own for own in languages if own.partition("-")[0] == lang.partition("-")[0])
-    return lang if lang in languages else next(like, languages[0])
+    said_in = language_of(text, languages)
+    return next(like, said_in if said_in in languages else languages[0])
 
 
 def in_language(
@@ -217,7 +220,7 @@ class Searcher:
         by_words: bool,
     ) -> Retrieval:
         languages = self._settings.site(site).languages
-        prefers = preferred(lang, languages) if lang and len(languages) > 1 else None
+        prefers = preferred(lang, languages, text) if lang and len(languages) > 1 else None
         depth = max(size, DEPTH) * (len(languages[:MOST_LANGUAGES]) if prefers else 1)
         model, vector, found = await self._candidates(site, text, kind, depth, groups)
         known = known_share(found.terms, found.total)

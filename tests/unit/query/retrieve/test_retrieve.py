@@ -397,6 +397,14 @@ def test_a_language_that_the_site_has_not_is_its_first(lang: str, own: str) -> N
     assert preferred(lang, ("de-AT", "en-GB", "en") if lang == "en" else ("de-AT", "en-GB")) == own
 
 
+@pytest.mark.parametrize(
+    ("text", "own"),
+    [("What does a library card cost for adults?", "en"), ("Що коштує квиток?", "de"), ("wifi", "de"), ("", "de")],
+)
+def test_nor_is_it_where_the_question_is_in_another_of_the_site(text: str, own: str) -> None:
+    assert preferred("uk", ("de", "en"), text) == own
+
+
 async def test_translations_are_no_rivals_where_the_site_has_not_the_visitors_language() -> None:
     settings = Settings(sites={"town": SiteSettings(languages=("en", "de"))})
     german = replace(hit(0, "Offen.", cosine=0.81), page_key="town:de:pool", lang="de", url="/de/pool")
