@@ -223,7 +223,7 @@ class Promotion:
                 await turn()
                 page = cut(record.value or b"", make.chunker, record.offset)
                 for part in await self._embedding.embed_with(make.model, page):
-                    await apply_part(part, self._target, now, Origin(changes=self._at))
+                    await apply_part(part, self._target, now, Origin(changes=self._at, changes_in=0))
             self._at += 1
 
 

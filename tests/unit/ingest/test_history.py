@@ -105,6 +105,13 @@ LONG = dict.fromkeys(REVISIONS, 5)
     [("save", 3, "upsert", "bulk"), ("promote", 0), ("step", 1, 4, "goes on")],
     477,
 )
+# A promotion met the loser, and remembered where it stands, but not in which partition.
+@example(
+    SHORT,
+    ("save", 1, "delete", "bulk"),
+    [("promote", 0), ("save", 1, "upsert", "save")],
+    1356,
+)
 async def test_any_interleaving_ends_in_the_highest_revision(
     lengths: Lengths, first: Action, history: Sequence[Action], seed: int
 ) -> None:
