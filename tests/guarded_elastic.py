@@ -26,7 +26,7 @@ from infra.running import HOST
 
 KEY = "hush-elastic"
 CLUSTER = {
-    re.compile(r"GET /_cluster/health"): "monitor",
+    re.compile(r"GET /_cluster/health(?:/[^/]+)?"): "monitor",
     re.compile(r"GET /_nodes/.*"): "monitor",
     re.compile(r"PUT /_index_template/.*"): "manage_index_templates",
 }

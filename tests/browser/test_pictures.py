@@ -140,7 +140,9 @@ async def test_pictures_of_the_console(browser: Browser, demo: str, tmp_path: Pa
 async def _label(admin: httpx.AsyncClient) -> None:
     """Two raters of two questions, who differ on one."""
     asked = (await admin.get("/sites/demo/questions")).raise_for_status().json()["questions"]
-    ids = [row["request_id"] for row in asked if row["question"] in (CARD, "Is there a ski lift?")]
+    # The widget's pictures ask one of them, too: one id each.
+    id_of = {row["question"]: row["request_id"] for row in asked}
+    ids = [id_of[question] for question in (CARD, "Is there a ski lift?")]
     for name, marks in {"anna": ("right", "unanswerable"), "bernd": ("right", "wrong")}.items():
         made = (await admin.post("/keys", json={"name": name, "scopes": ["edit"], "site": "demo"})).json()
         for id, mark in zip(ids, marks, strict=True):
