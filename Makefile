@@ -49,14 +49,17 @@ setup-helm: setup
 demo: setup
 	$(BIN)/pagewire demo $(if $(ONCE),--once)
 
-# The ring that needs no server, with WORKERS processes: for every change, in less than a minute on two cores.
+# Processes that run tests side by side; each has an engine of its own.
 WORKERS ?= 2
+
+# The ring that needs no server: for every change, in less than a minute on two cores.
 unit: setup
 	$(BIN)/python -m pytest tests/unit -n $(WORKERS) $(PYTEST)
 
-# Every ring whose needs are there; the others are named with the command that installs them.
+# Every ring whose needs are there; the others are named with the command that installs them. File by file: what a file's
+# tests share is started once.
 test: setup
-	$(BIN)/python -m pytest $(PYTEST)
+	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile $(PYTEST)
 
 # The image is built and docker-compose.yml started: asked, stopped, upgraded, lost and restored. Needs Docker, 6 GB of
 # memory and some ten minutes; no part of `test`. OVERRIDE names a file that goes over docker-compose.yml, with other
