@@ -323,7 +323,10 @@ class Indexes:
         # A bulk delete with an external version would create the index it names: none of ours is made like that.
         with explained("forbidding indexes without a mapping"):
             await self._es.indices.put_index_template(
-                name=NO_AUTO_CREATE, index_patterns=["pagewire-*", PARTS, PLACES], allow_auto_create=False, priority=500
+                name=NO_AUTO_CREATE,
+                index_patterns=["pagewire-*", RECEIPTS, PARTS, PLACES],
+                allow_auto_create=False,
+                priority=500,
             )
         base = mapping(file)
         await self._create(

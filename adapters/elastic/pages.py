@@ -338,7 +338,12 @@ class Pages:
             "event": event.dumped(),
         }
         key = head_id(event.change.page_key)
-        await self._writer.write([Write(RECEIPTS, key, event.version, document, aliased=False)])
+        write = Write(RECEIPTS, key, event.version, document, aliased=False)
+        try:
+            await self._writer.write([write])
+        except IndexMissing:  # somebody has deleted it since
+            await self._indexes.ensure_receipts()
+            await self._writer.write([write])
 
     async def receipts(self, page_keys: Iterable[str]) -> dict[str, ReceiptEvent]:
         """The newest event per page, read in real time."""

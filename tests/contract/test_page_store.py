@@ -269,6 +269,19 @@ async def test_the_newest_and_most_final_receipt_is_kept(bench: Bench) -> None:
 
 
 @pytest.mark.engine
+async def test_an_index_of_receipts_that_was_deleted_is_made_again_as_it_was(engine: Servers) -> None:
+    event = ReceiptEvent(change=change(2, page_id=uuid4().hex), state="searchable", at=NOON)
+    settings = Settings(sites={"town": SiteSettings()}, elasticsearch=engine.elasticsearch)
+    async with Elastic(engine.elasticsearch, settings) as elastic:
+        await elastic.indexes.ensure_receipts()
+        before = (await elastic.es.indices.get_mapping(index=RECEIPTS))[RECEIPTS]
+        await elastic.es.indices.delete(index=RECEIPTS)
+        await elastic.pages.put_receipt(event)
+        assert await elastic.pages.receipts([event.change.page_key]) == {event.change.page_key: event}
+        assert (await elastic.es.indices.get_mapping(index=RECEIPTS))[RECEIPTS] == before
+
+
+@pytest.mark.engine
 async def test_a_document_that_can_never_be_written_says_which(engine: Servers) -> None:
     from adapters.elastic.client import ElasticsearchRefused
     from adapters.elastic.writer import Write
