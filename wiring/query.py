@@ -100,7 +100,7 @@ def retrieve_stage(settings: Settings, elastic: Elastic, models: Models, switch:
     searcher = Searcher(elastic.search, models, settings, SiteIndexes(elastic, models))
     reranker = make_reranker(settings.reranker, settings.nice)
     writes = settings.llm_model is not None
-    handler = retrieve_handler(settings, searcher, elastic.search, reranker, writes=writes)
+    handler = retrieve_handler(settings, searcher, elastic.search, reranker, writes=writes, site_prompts=site_prompts)
 
     async def setup() -> None:
         if reranker is not None:
@@ -134,7 +134,7 @@ def answer_stage(settings: Settings, elastic: Elastic, models: Models, spending:
     stops = Stops(stop_log, partial(LogTail, settings, STOPS))
     chat = chat_models(settings, spending)
     searcher = Searcher(elastic.search, models, settings, SiteIndexes(elastic, models))
-    finder = PageFinder(searcher, elastic.search, settings)
+    finder = PageFinder(searcher, elastic.search, settings, site_prompts)
     reranker = make_reranker(settings.reranker, settings.nice) if "reranker" in judging(settings) else None
     means = (
         StrategyContext(chat, site_prompts, finder, judges(settings, chat, reranker, site_prompts)) if chat else None

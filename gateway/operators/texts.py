@@ -25,11 +25,15 @@ router = APIRouter(prefix="/v1/admin/sites/{site}", tags=["operations"])
 
 Kind = Annotated[
     TextKind,
-    Path(description="`canned` and `errors`: sentences that are said to visitors; `contact`: how to reach somebody."),
+    Path(
+        description="`canned` and `errors`: sentences that are said to visitors; `contact`: how to reach somebody; "
+        "`glossary`: what things are called."
+    ),
 ]
 Name = Annotated[
     TextName,
-    Path(description="Of a sentence its name and a language, `nothing-found.de`; of `contact` the language, `de`."),
+    Path(description="Of a sentence its name and a language, `nothing-found.de`; of `contact` the language, `de`; "
+    "of `glossary` always `terms`."),
 ]
 Number = Annotated[int, Path(ge=1, le=999_999)]
 Over = Annotated[
@@ -51,7 +55,7 @@ async def list_texts(site: str, caller: MayView, edge: TheEdge) -> SiteTexts:
 
 @router.get(TEXT)
 async def get_text(site: str, kind: Kind, name: Name, caller: MayView, edge: TheEdge) -> TextHistory:
-    """A reply, contact or prompt: what is said now, what the files say, and its versions."""
+    """A reply, contact, glossary or prompt: what is said now, what the files say, and its versions."""
     return await changes(edge).history(Place(site, kind, name))
 
 

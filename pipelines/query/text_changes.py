@@ -14,8 +14,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
+from pipelines.query.glossary import written_glossary
 from pipelines.query.live_texts import TextStore
-from pipelines.query.site_prompts import PromptSet, SitePrompts
+from pipelines.query.site_prompts import GLOSSARY, PromptSet, SitePrompts
 from pipelines.runtime.errors import Permanent, Retryable
 from pipelines.runtime.settings import Site, SitesSettings
 from prompts.loader import PromptError, written
@@ -265,6 +266,10 @@ def _filed(place: Place, site: Site, files: PromptSet) -> str | None:
         if place.name not in files.prompts:
             raise wrong
         return written(place.name, site.prompts).strip()
+    if place.kind == "glossary":
+        if place.name != GLOSSARY:
+            raise wrong
+        return written_glossary(site.glossary) or None
     if not is_language_tag(spoken):
         raise wrong
     if place.kind == "contact":
