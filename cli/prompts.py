@@ -1,4 +1,4 @@
-"""`pagewire prompts`: texts of a site (prompts, replies, contact), proposed, put to use through the gate, taken back.
+"""`pagewire prompts`: texts of a site, proposed, put to use through the gate, taken back.
 
 propose FILE ─▶ a candidate, not live ─▶ promote: asked beside what is live ─▶ not worse? ─▶ live ─▶ rollback
 """
@@ -33,13 +33,17 @@ from wiring.settings import Settings
 from wiring.settings_file import load
 
 app = typer.Typer(
-    no_args_is_help=True, help="Prompts, replies and contact of a site, changed while it runs, with a history."
+    no_args_is_help=True,
+    help="Prompts, replies, contact and glossary of a site, changed while it runs, with a history.",
 )
 
 Value = TypeVar("Value")
 Site = Annotated[str, typer.Argument(help="Site, as in pagewire.yaml.")]
 Text = Annotated[
-    str, typer.Argument(help="A prompt (`answer`), or `canned/NAME.LANG`, `errors/CODE.LANG`, `contact/LANG`.")
+    str,
+    typer.Argument(
+        help="A prompt (`answer`), or `canned/NAME.LANG`, `errors/CODE.LANG`, `contact/LANG`, `glossary/terms`."
+    ),
 ]
 Note = Annotated[str, typer.Option(help="Why, for the history.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
@@ -110,6 +114,8 @@ def propose(
     files are; exit code 1 when it does not fit.
 
     Example: pagewire prompts propose town answer.yaml --note "names the office"
+
+    Example: pagewire prompts propose town glossary.yaml glossary/terms
     """
 
     async def work(clients: Clients) -> TextVersion:
@@ -157,6 +163,8 @@ def promote(
     Example: pagewire prompts promote town answer --dataset town.yaml
 
     Example: pagewire prompts promote town contact/en --without-gate
+
+    Example: pagewire prompts promote town glossary/terms --without-gate
     """
     with explained():
         place = _place(site, text)

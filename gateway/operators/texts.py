@@ -32,8 +32,10 @@ Kind = Annotated[
 ]
 Name = Annotated[
     TextName,
-    Path(description="Of a sentence its name and a language, `nothing-found.de`; of `contact` the language, `de`; "
-    "of `glossary` always `terms`."),
+    Path(
+        description="Of a sentence its name and a language, `nothing-found.de`; of `contact` the language, `de`; "
+        "of `glossary` always `terms`."
+    ),
 ]
 Number = Annotated[int, Path(ge=1, le=999_999)]
 Over = Annotated[

@@ -48,6 +48,7 @@ SCREENS = {
     "texts": "/console/texts",
     "text": "/console/texts/canned/nothing-found.en",
     "compared-text": "/console/texts/contact/en",
+    "glossary": "/console/texts/glossary/terms",
     "indexes": "/console/indexes",
     "sites": "/console/sites?site=town&done=chat-off",
     "letters": "/console/dlq",
@@ -102,6 +103,11 @@ async def test_every_screen_in_every_dress(browser: Browser, url: str, fakes: Fa
                 await _try_out(page)
             if name == "compared-text":
                 await page.locator("#text").fill("Ring the town hall.")
+                await page.locator("main .actions button").click()
+                await page.locator("pre").wait_for()
+            if name == "glossary":
+                await page.locator("#text").fill("Lido: {en: [pool, baths], de: Freibad}")
+                await page.locator("#asked").fill("Is the pool open?")
                 await page.locator("main .actions button").click()
                 await page.locator("pre").wait_for()
             if name == "like-example":
