@@ -27,7 +27,7 @@ from pipelines.query.site_texts import site_texts
 from pipelines.query.text_changes import Place, UnknownText
 from pipelines.runtime import logs
 from pipelines.runtime.errors import WrongUse
-from schemas.text_version import NewText, TextChange, TextHistory, TextKind, TextVersion
+from schemas.text_version import EditedKind, NewText, TextChange, TextHistory, TextVersion
 from wiring.clients import Clients
 from wiring.settings import Settings
 from wiring.settings_file import load
@@ -59,7 +59,8 @@ def list_(site: Site, json: Json = False) -> None:
     """
 
     async def work(clients: Clients) -> list[dict[str, Any]]:
-        live = {f"{one.kind}/{one.name}": one for one in await clients.texts().live(site) if one.text is not None}
+        live = {f"{one.kind}/{one.name}": one for one in await clients.texts().live(site)}
+        live = {name: one for name, one in live.items() if one.text is not None and one.kind in get_args(EditedKind)}
         shown = await asyncio.to_thread(site_texts, clients.settings, site, live.values())
         filed = {f"prompts/{one.name}": "file" if one.own else "ours" for one in shown.prompts}
         return [_listed(name, live.get(name), filed.get(name, "")) for name in {**filed, **live}]
@@ -253,7 +254,7 @@ def _words(found: TextHistory, version: int) -> str | None:
 
 def _place(site: str, text: str) -> Place:
     """Raises: WrongUse."""
-    kinds: dict[str, TextKind] = {kind: kind for kind in get_args(TextKind)}
+    kinds: dict[str, EditedKind] = {kind: kind for kind in get_args(EditedKind)}
     kind, slash, name = text.partition("/")
     if not slash:
         return Place(site, "prompts", text)

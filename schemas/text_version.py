@@ -14,7 +14,9 @@ MAX_NOTE = 500  # characters
 
 # `canned` and `errors` are sentences, by name and language: `nothing-found.de`. `contact` has a text a language: `de`;
 # `glossary` has one, `terms`: YAML, as pagewire.yaml has it.
-TextKind = Literal["prompts", "canned", "errors", "contact", "glossary"]
+EditedKind = Literal["prompts", "canned", "errors", "contact", "glossary"]
+# `privacy` has one, `rules`, and is none for editors: what a site keeps of its visitors, as JSON.
+TextKind = Literal[EditedKind, "privacy"]
 TextName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9-]{0,63}(\.[A-Za-z0-9-]{2,35})?$")]
 Note = Annotated[str, StringConstraints(max_length=MAX_NOTE, strip_whitespace=True)]
 Version = Annotated[int, Field(ge=1, le=999_999)]

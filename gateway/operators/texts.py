@@ -16,7 +16,7 @@ from gateway.edge.openapi import request_body
 from pipelines.query.site_texts import site_texts
 from pipelines.query.text_changes import Place, TextChanges
 from schemas.site_texts import SiteTexts
-from schemas.text_version import MAX_NOTE, NewText, TextChange, TextHistory, TextKind, TextName, TextVersion
+from schemas.text_version import MAX_NOTE, EditedKind, NewText, TextChange, TextHistory, TextName, TextVersion
 
 MAX_TEXT = 200_000  # bytes
 TEXT = "/texts/{kind}/{name}"
@@ -24,7 +24,7 @@ TEXT = "/texts/{kind}/{name}"
 router = APIRouter(prefix="/v1/admin/sites/{site}", tags=["operations"])
 
 Kind = Annotated[
-    TextKind,
+    EditedKind,
     Path(
         description="`canned` and `errors`: sentences that are said to visitors; `contact`: how to reach somebody; "
         "`glossary`: what things are called."

@@ -127,7 +127,7 @@ class SitePrompts:
         """
         taken: dict[str, PromptSet] = {}
         for version in live:
-            if version.text is None:
+            if version.text is None or version.kind == "privacy":
                 continue
             below = taken.get(version.site) or self.filed(version.site)
             try:
