@@ -165,7 +165,8 @@ class Site(SettingsGroup):
     log_questions: QuestionLogging = Field(
         default="on",
         description="Whether the question log keeps what became of its questions (docs/howto/questions.md): `on`, "
-        "`without-text` (languages, outcomes, pages and figures, but no words of visitors), or `off`. It can be changed while the system runs (docs/privacy.md), as `retention` can.",
+        "`without-text` (languages, outcomes, pages and figures, but no words of visitors), or `off`. Like `retention` "
+        "it can be changed while the system runs (docs/privacy.md).",
     )
     retention: RetentionSettings = Field(
         default=RetentionSettings(), description="How long what its visitors said is kept, see below."
