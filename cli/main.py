@@ -29,6 +29,7 @@ from cli import (
     keys,
     labels,
     letters,
+    privacy,
     prompts,
     question_log,
     questions,
@@ -86,6 +87,7 @@ app.add_typer(examples.app, name="examples")
 app.add_typer(prompts.app, name="prompts")
 app.add_typer(keys.app, name="keys")
 app.add_typer(chat.app, name="chat")
+app.add_typer(privacy.app, name="privacy")
 app.add_typer(bench.app, name="bench")
 
 

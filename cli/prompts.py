@@ -1,4 +1,4 @@
-"""`pagewire prompts`: texts of a site (prompts, replies, contact), proposed, put to use through the gate, taken back.
+"""`pagewire prompts`: texts of a site, proposed, put to use through the gate, taken back.
 
 propose FILE ─▶ a candidate, not live ─▶ promote: asked beside what is live ─▶ not worse? ─▶ live ─▶ rollback
 """
@@ -27,19 +27,23 @@ from pipelines.query.site_texts import site_texts
 from pipelines.query.text_changes import Place, UnknownText
 from pipelines.runtime import logs
 from pipelines.runtime.errors import WrongUse
-from schemas.text_version import NewText, TextChange, TextHistory, TextKind, TextVersion
+from schemas.text_version import EditedKind, NewText, TextChange, TextHistory, TextVersion
 from wiring.clients import Clients
 from wiring.settings import Settings
 from wiring.settings_file import load
 
 app = typer.Typer(
-    no_args_is_help=True, help="Prompts, replies and contact of a site, changed while it runs, with a history."
+    no_args_is_help=True,
+    help="Prompts, replies, contact and glossary of a site, changed while it runs, with a history.",
 )
 
 Value = TypeVar("Value")
 Site = Annotated[str, typer.Argument(help="Site, as in pagewire.yaml.")]
 Text = Annotated[
-    str, typer.Argument(help="A prompt (`answer`), or `canned/NAME.LANG`, `errors/CODE.LANG`, `contact/LANG`.")
+    str,
+    typer.Argument(
+        help="A prompt (`answer`), or `canned/NAME.LANG`, `errors/CODE.LANG`, `contact/LANG`, `glossary/terms`."
+    ),
 ]
 Note = Annotated[str, typer.Option(help="Why, for the history.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
@@ -55,7 +59,8 @@ def list_(site: Site, json: Json = False) -> None:
     """
 
     async def work(clients: Clients) -> list[dict[str, Any]]:
-        live = {f"{one.kind}/{one.name}": one for one in await clients.texts().live(site) if one.text is not None}
+        live = {f"{one.kind}/{one.name}": one for one in await clients.texts().live(site)}
+        live = {name: one for name, one in live.items() if one.text is not None and one.kind in get_args(EditedKind)}
         shown = await asyncio.to_thread(site_texts, clients.settings, site, live.values())
         filed = {f"prompts/{one.name}": "file" if one.own else "ours" for one in shown.prompts}
         return [_listed(name, live.get(name), filed.get(name, "")) for name in {**filed, **live}]
@@ -110,6 +115,8 @@ def propose(
     files are; exit code 1 when it does not fit.
 
     Example: pagewire prompts propose town answer.yaml --note "names the office"
+
+    Example: pagewire prompts propose town glossary.yaml glossary/terms
     """
 
     async def work(clients: Clients) -> TextVersion:
@@ -157,6 +164,8 @@ def promote(
     Example: pagewire prompts promote town answer --dataset town.yaml
 
     Example: pagewire prompts promote town contact/en --without-gate
+
+    Example: pagewire prompts promote town glossary/terms --without-gate
     """
     with explained():
         place = _place(site, text)
@@ -245,7 +254,7 @@ def _words(found: TextHistory, version: int) -> str | None:
 
 def _place(site: str, text: str) -> Place:
     """Raises: WrongUse."""
-    kinds: dict[str, TextKind] = {kind: kind for kind in get_args(TextKind)}
+    kinds: dict[str, EditedKind] = {kind: kind for kind in get_args(EditedKind)}
     kind, slash, name = text.partition("/")
     if not slash:
         return Place(site, "prompts", text)

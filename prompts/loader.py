@@ -216,6 +216,20 @@ def tried(text: str, own: Prompt) -> Prompt:
     return replace(prompt, examples=own.examples if examples else {})
 
 
+def plain(name: str, text: str) -> Any:
+    """What one YAML document says that comes over HTTP; the same is refused as of a prompt that is tried.
+
+    Raises:
+        PromptError: naming what is wrong with it.
+    """
+    path = Path(name)
+    _plain(path, text)
+    documents = _loaded(path, text)
+    if len(documents) != 1:
+        raise PromptError(f"{path}: must be one YAML document")
+    return documents[0]
+
+
 def written(name: str, overrides: Path | None = None) -> str:
     """The text of the prompt `name`, the site's own or ours. Raises: PromptError."""
     theirs = overrides / f"{name}.yaml" if overrides else None
@@ -289,7 +303,7 @@ def _checked(path: Path, documents: Sequence[Any]) -> tuple[Prompt, bool]:
 
 
 def _plain(path: Path, text: str) -> None:
-    """Raises: PromptError: it has what no prompt needs."""
+    """Raises: PromptError: it has what no text needs that is changed over HTTP."""
     depth = 0
     try:
         for event in yaml.parse(text, yaml.SafeLoader):

@@ -68,5 +68,8 @@ class SiteTexts(Wire):
     contact_live: Mapping[str, int] = Field(
         default_factory=dict, description=f"By language: the version of it that was {_LIVE}."
     )
-    glossary: tuple[GlossaryTerm, ...] = Field(description="As pagewire.yaml has it.")
+    glossary: tuple[GlossaryTerm, ...]
+    glossary_live: int | None = Field(
+        default=None, description=f"The version of it that was {_LIVE}; null: it is as pagewire.yaml has it."
+    )
     prompts: tuple[SitePrompt, ...]

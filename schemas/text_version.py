@@ -12,8 +12,11 @@ from schemas.query import MAX_PROMPT
 MAX_SENTENCE = 2_000  # characters of what is said to visitors; the longest of ours has some 300
 MAX_NOTE = 500  # characters
 
-# `canned` and `errors` are sentences, by name and language: `nothing-found.de`. `contact` has a text a language: `de`.
-TextKind = Literal["prompts", "canned", "errors", "contact"]
+# `canned` and `errors` are sentences, by name and language: `nothing-found.de`. `contact` has a text a language: `de`;
+# `glossary` has one, `terms`: YAML, as pagewire.yaml has it.
+EditedKind = Literal["prompts", "canned", "errors", "contact", "glossary"]
+# `privacy` has one, `rules`, and is none for editors: what a site keeps of its visitors, as JSON.
+TextKind = Literal[EditedKind, "privacy"]
 TextName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9-]{0,63}(\.[A-Za-z0-9-]{2,35})?$")]
 Note = Annotated[str, StringConstraints(max_length=MAX_NOTE, strip_whitespace=True)]
 Version = Annotated[int, Field(ge=1, le=999_999)]
@@ -35,8 +38,8 @@ class NewText(TextChange):
     """What is to be said from now on."""
 
     text: Annotated[str, StringConstraints(min_length=1, max_length=MAX_PROMPT, strip_whitespace=True)] = Field(
-        description=f"Of a prompt the text of a file, as a site has it in its folder of prompts; else what visitors "
-        f"read, {MAX_SENTENCE:,} characters at most."
+        description=f"Of a prompt the text of a file, as a site has it in its folder of prompts; of the glossary "
+        f"YAML, as pagewire.yaml has it; else what visitors read, {MAX_SENTENCE:,} characters at most."
     )
 
 

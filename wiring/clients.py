@@ -49,10 +49,13 @@ from pipelines.operate.rebuild.catch_up import Report
 from pipelines.operate.rebuild.rebuild import Rebuilder
 from pipelines.operate.status import StatusReader
 from pipelines.query.examples import ExampleComparison
+from pipelines.query.live_texts import LiveTexts
 from pipelines.query.log.gap_reports import GapReports
 from pipelines.query.log.grouping import grouped
 from pipelines.query.log.notes import Notes
+from pipelines.query.privacy_changes import PrivacyChanges
 from pipelines.query.retrieve.search import Searcher
+from pipelines.query.site_privacy import SitePrivacy
 from pipelines.query.text_changes import TextChanges
 from pipelines.runtime.record import Record
 from pipelines.runtime.servers_clock import ServersClock
@@ -156,6 +159,9 @@ class Clients:
     async def text_changes(self) -> TextChanges:
         return TextChanges(self.texts(), self.settings, await self.clock())
 
+    async def privacy_changes(self) -> PrivacyChanges:
+        return PrivacyChanges(await self.text_changes(), self.settings, await self.clock())
+
     async def access_keys(self, *, watching: bool = False) -> AccessKeys:
         """`watching`: callers will be let in by them, so they are read again and again."""
         filed = (FiledKey(key.name, key.sha256, key.scopes, key.site, key.groups) for key in self.settings.keys)
@@ -196,8 +202,12 @@ class Clients:
         return reports
 
     async def notes(self) -> Notes:
-        """Raises: Retryable: no broker."""
-        return Notes(await self.sender(), self.questions(), self.settings.sites)
+        """What sites keep is followed. Raises: Retryable: no broker."""
+        privacy = SitePrivacy(self.settings.sites)
+        live = LiveTexts(self.texts(), privacy)
+        self._stack.push_async_callback(live.aclose)
+        await live.start()
+        return Notes(await self.sender(), self.questions(), self.settings.sites, privacy)
 
     def searcher(self) -> Searcher:
         return Searcher(self.elastic.search, self.models, self.settings)

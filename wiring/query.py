@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from adapters.elastic.audit_log import ElasticAuditLog
 from adapters.elastic.bundle import Elastic
+from adapters.elastic.client import ElasticsearchDown
 from adapters.elastic.conversations import ElasticConversations
 from adapters.elastic.evaluations import ElasticRuns
 from adapters.elastic.examples import ElasticExamples
@@ -31,11 +32,13 @@ from pipelines.query.halting import Switch, halted
 from pipelines.query.live_texts import LiveTexts
 from pipelines.query.log.handler import log_handler, verdict_handler
 from pipelines.query.log.retention import Retention
+from pipelines.query.masks import Masks
 from pipelines.query.outcomes import Known, Outcomes
 from pipelines.query.rephrase.handler import rephrase_handler
 from pipelines.query.rephrase.rewrite import Rewriter
 from pipelines.query.retrieve.handler import retrieve_handler
 from pipelines.query.retrieve.search import Searcher
+from pipelines.query.site_privacy import SitePrivacy
 from pipelines.query.site_prompts import SitePrompts
 from pipelines.query.spending import Spending
 from pipelines.query.translate import Translator
@@ -66,8 +69,9 @@ def chat_models(settings: Settings, spending: Spending) -> ChatRegistry | None:
 
 def rephrase_stage(settings: Settings, elastic: Elastic, models: Models, spending: Spending, switch: Switch) -> Stage:
     log, site_prompts = LogReader(settings, ANSWERS), SitePrompts.of_settings(settings)
-    live_texts = LiveTexts(ElasticTexts(elastic.es, elastic.indexes), site_prompts)
-    outcomes = Outcomes(settings)
+    privacy = SitePrivacy(settings.sites)
+    live_texts = LiveTexts(ElasticTexts(elastic.es, elastic.indexes), site_prompts, privacy)
+    outcomes = Outcomes(settings, privacy)
     guard = _guard(settings, site_prompts, log, outcomes, switch)
     chat = chat_models(settings, spending)
     rewriter = None
@@ -94,13 +98,14 @@ def rephrase_stage(settings: Settings, elastic: Elastic, models: Models, spendin
 
 def retrieve_stage(settings: Settings, elastic: Elastic, models: Models, switch: Switch) -> Stage:
     log, site_prompts = LogReader(settings, ANSWERS), SitePrompts.of_settings(settings)
-    live_texts = LiveTexts(ElasticTexts(elastic.es, elastic.indexes), site_prompts)
-    outcomes = Outcomes(settings)
+    privacy = SitePrivacy(settings.sites)
+    live_texts = LiveTexts(ElasticTexts(elastic.es, elastic.indexes), site_prompts, privacy)
+    outcomes = Outcomes(settings, privacy)
     guard = _guard(settings, site_prompts, log, outcomes, switch)
     searcher = Searcher(elastic.search, models, settings, SiteIndexes(elastic, models))
     reranker = make_reranker(settings.reranker, settings.nice)
     writes = settings.llm_model is not None
-    handler = retrieve_handler(settings, searcher, elastic.search, reranker, writes=writes)
+    handler = retrieve_handler(settings, searcher, elastic.search, reranker, writes=writes, site_prompts=site_prompts)
 
     async def setup() -> None:
         if reranker is not None:
@@ -127,14 +132,15 @@ def retrieve_stage(settings: Settings, elastic: Elastic, models: Models, switch:
 
 def answer_stage(settings: Settings, elastic: Elastic, models: Models, spending: Spending, switch: Switch) -> Stage:
     log, site_prompts = LogReader(settings, ANSWERS), SitePrompts.of_settings(settings)
-    live_texts = LiveTexts(ElasticTexts(elastic.es, elastic.indexes), site_prompts)
-    outcomes = Outcomes(settings)
+    privacy = SitePrivacy(settings.sites)
+    live_texts = LiveTexts(ElasticTexts(elastic.es, elastic.indexes), site_prompts, privacy)
+    outcomes = Outcomes(settings, privacy)
     guard = _guard(settings, site_prompts, log, outcomes, switch)
     stop_log = LogReader(settings, STOPS)
     stops = Stops(stop_log, partial(LogTail, settings, STOPS))
     chat = chat_models(settings, spending)
     searcher = Searcher(elastic.search, models, settings, SiteIndexes(elastic, models))
-    finder = PageFinder(searcher, elastic.search, settings)
+    finder = PageFinder(searcher, elastic.search, settings, site_prompts)
     reranker = make_reranker(settings.reranker, settings.nice) if "reranker" in judging(settings) else None
     means = (
         StrategyContext(chat, site_prompts, finder, judges(settings, chat, reranker, site_prompts)) if chat else None
@@ -187,13 +193,29 @@ def log_stage(settings: Settings, elastic: Elastic) -> Stage:
     audit_log = ElasticAuditLog(elastic.es, elastic.indexes)
     runs = ElasticRuns(elastic.es, elastic.indexes)
     days = settings.audit_log_days
-    retention = Retention(settings.sites, store, conversations, runs, elastic.time, audit_log, days)
+    texts, privacy = ElasticTexts(elastic.es, elastic.indexes), SitePrivacy(settings.sites)
+    retention = Retention(settings.sites, store, conversations, runs, elastic.time, audit_log, days, texts)
+    live_texts, masks = LiveTexts(texts, privacy), Masks(settings.sites, privacy)
+
+    def keeping() -> Masks:
+        if not live_texts.seen:
+            raise ElasticsearchDown("what the sites keep of their visitors could not be read yet")
+        return masks
+
+    async def setup() -> None:
+        await live_texts.start()
+        await retention.start()
+
+    async def teardown() -> None:
+        await retention.aclose()
+        await live_texts.aclose()
+
     # Patient, unlike its neighbours: no visitor waits for it.
     return Stage(
         name="log",
-        routes={OUTCOMES: log_handler(store), VERDICTS: verdict_handler(store)},
-        setup=retention.start,
-        teardown=retention.aclose,
+        routes={OUTCOMES: log_handler(store, keeping), VERDICTS: verdict_handler(store)},
+        setup=setup,
+        teardown=teardown,
     )
 
 

@@ -1,5 +1,5 @@
-"""Sites: is the chat on, what is kept of visitors, what feeds the site; and the switch. What is set in pagewire.yaml is
-shown, and changed there.
+"""Sites: is the chat on, what is kept of visitors (changed by privacy.py), what feeds the site; and the switch. What
+else is set in pagewire.yaml is shown, and changed there.
 """
 
 from __future__ import annotations
@@ -16,8 +16,10 @@ from fastapi.responses import RedirectResponse
 from gateway.console.view import Administrator, ConsoleRoute, View, confirmed
 from gateway.operators.chat_switch import thrown
 from pipelines.operate.last_uses import of_connector
+from pipelines.query.site_privacy import SitePrivacy, filed_rules
 from schemas.chat_switch import ChatState
 from schemas.connector_run import ConnectorRun
+from schemas.privacy import PrivacyRules
 from wiring.settings import SiteSettings
 
 Done = Literal["", "chat-on", "chat-off"]
@@ -43,6 +45,7 @@ class ShownSite:
     view: View  # which knows its clocks
     settings: SiteSettings
     chat: ChatState
+    privacy: PrivacyRules
     connectors: tuple[ShownConnector, ...]
 
 
@@ -51,8 +54,11 @@ async def list_sites(
     view: Administrator, done: Annotated[Done, Query(description="What the form before did.")] = ""
 ) -> Response:
     """Those that whoever looks may do everything on."""
-    runs, uses = await asyncio.gather(view.edge.ports.runs.last(), view.edge.ports.uses.known())
-    shown = [_shown(view.on(name), runs, uses) for name in view.sites if _may(view, name)]
+    ports = view.edge.ports
+    runs, uses, live = await asyncio.gather(ports.runs.last(), ports.uses.known(), ports.texts.live())
+    privacy = SitePrivacy(view.edge.settings.sites)
+    privacy.take(live)
+    shown = [_shown(view.on(name), runs, uses, privacy) for name in view.sites if _may(view, name)]
     return view.page("sites_screen.html", sites=shown, done=done)
 
 
@@ -70,10 +76,13 @@ def _may(view: View, site: str) -> bool:
     return caller is not None and caller.may("admin")
 
 
-def _shown(view: View, runs: Mapping[tuple[str, str], ConnectorRun], uses: Mapping[str, datetime]) -> ShownSite:
+def _shown(
+    view: View, runs: Mapping[tuple[str, str], ConnectorRun], uses: Mapping[str, datetime], privacy: SitePrivacy
+) -> ShownSite:
     settings = view.edge.settings.site(view.site)
     connectors = tuple(
         ShownConnector(name, one.kind, runs.get((view.site, name)), uses.get(of_connector(view.site, name)))
         for name, one in settings.connectors.items()
     )
-    return ShownSite(view.site, view, settings, view.edge.ports.chat.state(view.site), connectors)
+    kept = privacy.of(view.site) or filed_rules(settings)
+    return ShownSite(view.site, view, settings, view.edge.ports.chat.state(view.site), kept, connectors)

@@ -2,12 +2,15 @@
 `/v1/admin/.../texts/{kind}/{name}` has.
 
     GET ─▶ form ─▶ POST ─▶ the form again, with what would change ─▶ POST, meant ─▶ a new version
+
+A glossary is shown with how questions are searched by it, those of its names and one that an editor types.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from hashlib import sha256
 from typing import Annotated, Literal
@@ -21,14 +24,18 @@ from gateway.console.view import ConsoleRoute, Editor, OnSite, View, confirmed, 
 from gateway.edge.problems import Problem, field_problems
 from gateway.operators.texts import Kind, Name, changes
 from gateway.operators.trials import models
+from pipelines.query.glossary import Glossary, read_glossary, widened
 from pipelines.query.text_changes import BadText, Place, TextChanged
+from prompts.loader import PromptError
 from schemas.query import MAX_PROMPT
 from schemas.text_version import MAX_NOTE, MAX_SENTENCE, NewText, TextChange, TextHistory, TextVersion
 from text.diff import text_diff
 
 LISTED = 20  # versions at once
 MAX_FORM = 256 * 1024  # bytes: a prompt, percent-encoded
+MAX_ASKED = 300  # characters of a question that is tried
 TEXT = "/texts/{kind}/{name}"
+RAW = ("prompts", "glossary")  # YAML; the others are words in a language
 
 router = APIRouter(prefix="/console", include_in_schema=False, route_class=ConsoleRoute)
 
@@ -42,6 +49,26 @@ class _Shown:
     version: TextVersion
     text: str | None
     diff: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class _Term:
+    """A term of the glossary, and how a question that has the first of its names is searched."""
+
+    term: str
+    names: Mapping[str, tuple[str, ...]]
+    asked: str
+    searched: str
+
+
+@dataclass(frozen=True)
+class _Asked:
+    """A question, and how it is searched: now, and by the glossary in the form."""
+
+    question: str = ""
+    lang: str = ""
+    now: str = ""
+    then: str = ""
 
 
 @router.get(TEXT)
@@ -131,7 +158,7 @@ async def _again(
         found,
         form.get("text", "").strip(),
         status,
-        note=form.get("note", ""),
+        form,
         wrong=wrong,
         compared=status != 422,
     )
@@ -142,8 +169,8 @@ async def _page(
     found: TextHistory,
     text: str,
     status: int = 200,
+    form: Mapping[str, str] | None = None,
     *,
-    note: str = "",
     wrong: list[str] | None = None,
     compared: bool = False,
     skip: int = 0,
@@ -158,13 +185,17 @@ async def _page(
         return [_Shown(one, each, text_diff(now, each or "")) for one, each in said], text_diff(now, text)
 
     shown, diff = await asyncio.to_thread(differences)
+    glossary = _glossary(view, found)
     return view.page(
         "text.html",
         status,
         found=found,
         place=f"/console/texts/{found.kind}/{found.name}",
         text=text,
-        note=note,
+        note=(form or {}).get("note", ""),
+        terms=[_term(glossary, term, names) for term, names in glossary.items()],
+        asked=_asked(view, form or {}, glossary, text if compared else None),
+        spoken=view.edge.settings.site(view.site).languages,
         wrong=wrong or [],
         compared=compared,
         mark=_mark(text),
@@ -174,9 +205,37 @@ async def _page(
         listed=LISTED,
         total=len(found.versions),
         done=done,
-        most=MAX_PROMPT if found.kind == "prompts" else MAX_SENTENCE,
+        most=MAX_PROMPT if found.kind in RAW else MAX_SENTENCE,
         most_of_note=MAX_NOTE,
-        lang="" if found.kind == "prompts" else found.name.rpartition(".")[2],
+        raw=found.kind in RAW,
+        lang="" if found.kind in RAW else found.name.rpartition(".")[2],
         may_edit=view.caller.may("edit"),
         may_try=found.kind == "prompts" and found.name == "answer" and bool(models(view.edge.settings, view.site)),
     )
+
+
+def _glossary(view: View, found: TextHistory) -> Glossary:
+    """By which questions are searched now; of other texts none. One that does not fit any more is passed over, as
+    workers do."""
+    if found.kind != "glossary":
+        return {}
+    with suppress(PromptError):
+        if found.live and found.text is not None:
+            return read_glossary(found.text)
+    return view.edge.settings.site(view.site).glossary
+
+
+def _term(glossary: Glossary, term: str, names: Mapping[str, str | Sequence[str]]) -> _Term:
+    listed = {lang: (those,) if isinstance(those, str) else tuple(those) for lang, those in names.items()}
+    lang, asked = next(((lang, those[0]) for lang, those in listed.items() if those), ("", term))
+    return _Term(term, listed, asked, widened(glossary, lang, asked))
+
+
+def _asked(view: View, form: Mapping[str, str], glossary: Glossary, text: str | None) -> _Asked:
+    """`text`: of the glossary in the form, where it fits."""
+    question = " ".join(form.get("asked", "")[:MAX_ASKED].split())
+    spoken = view.edge.settings.site(view.site).languages
+    lang = form.get("asked_in", "") if form.get("asked_in") in spoken else spoken[0]
+    if not question or text is None:
+        return _Asked(question, lang)
+    return _Asked(question, lang, widened(glossary, lang, question), widened(read_glossary(text), lang, question))

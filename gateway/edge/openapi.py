@@ -24,6 +24,7 @@ from schemas.http import BulkLine, ChatRequest, VisitorTokenOrder
 from schemas.label import NewLabel
 from schemas.letters import DeadLetterFilter, Redrive
 from schemas.page import PageDocument
+from schemas.privacy import PrivacyChange, PrivacyOrder
 from schemas.rebuild import RebuildOrder
 from schemas.text_version import NewText, TextChange
 from schemas.trial import TrialOrder
@@ -47,6 +48,8 @@ HAND_READ: tuple[type[BaseModel], ...] = (
     NewKey,
     NewText,
     TextChange,
+    PrivacyOrder,
+    PrivacyChange,
     NewLabel,
     NewRun,
     AuditOrder,

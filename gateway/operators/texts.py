@@ -16,7 +16,7 @@ from gateway.edge.openapi import request_body
 from pipelines.query.site_texts import site_texts
 from pipelines.query.text_changes import Place, TextChanges
 from schemas.site_texts import SiteTexts
-from schemas.text_version import MAX_NOTE, NewText, TextChange, TextHistory, TextKind, TextName, TextVersion
+from schemas.text_version import MAX_NOTE, EditedKind, NewText, TextChange, TextHistory, TextName, TextVersion
 
 MAX_TEXT = 200_000  # bytes
 TEXT = "/texts/{kind}/{name}"
@@ -24,12 +24,18 @@ TEXT = "/texts/{kind}/{name}"
 router = APIRouter(prefix="/v1/admin/sites/{site}", tags=["operations"])
 
 Kind = Annotated[
-    TextKind,
-    Path(description="`canned` and `errors`: sentences that are said to visitors; `contact`: how to reach somebody."),
+    EditedKind,
+    Path(
+        description="`canned` and `errors`: sentences that are said to visitors; `contact`: how to reach somebody; "
+        "`glossary`: what things are called."
+    ),
 ]
 Name = Annotated[
     TextName,
-    Path(description="Of a sentence its name and a language, `nothing-found.de`; of `contact` the language, `de`."),
+    Path(
+        description="Of a sentence its name and a language, `nothing-found.de`; of `contact` the language, `de`; "
+        "of `glossary` always `terms`."
+    ),
 ]
 Number = Annotated[int, Path(ge=1, le=999_999)]
 Over = Annotated[
@@ -51,7 +57,7 @@ async def list_texts(site: str, caller: MayView, edge: TheEdge) -> SiteTexts:
 
 @router.get(TEXT)
 async def get_text(site: str, kind: Kind, name: Name, caller: MayView, edge: TheEdge) -> TextHistory:
-    """A reply, contact or prompt: what is said now, what the files say, and its versions."""
+    """A reply, contact, glossary or prompt: what is said now, what the files say, and its versions."""
     return await changes(edge).history(Place(site, kind, name))
 
 

@@ -1,6 +1,7 @@
 """Texts that were changed while the system runs: known to every worker and gateway within seconds.
 
     change (text_changes.py) ─▶ store ◀── look, every REFRESH seconds ── SitePrompts ◀── every answer, without waiting
+                                                                      └─ SitePrivacy ◀── every question that is logged
 
 Where the store is away, what was known last is said on: an outage must not change what a site says. A process that
 starts meanwhile says what the files say until it has seen the store.
@@ -14,7 +15,6 @@ from typing import Protocol
 
 import structlog
 
-from pipelines.query.site_prompts import SitePrompts
 from pipelines.runtime.errors import PagewireError
 from pipelines.runtime.regularly import Regularly
 from schemas.text_version import TextKind, TextVersion
@@ -45,15 +45,28 @@ class TextStore(Protocol):
         ...
 
 
-class LiveTexts:
-    """Has `site_prompts` say what is live. One for each of them."""
+class Taker(Protocol):
+    """Who goes by what is live: SitePrompts, SitePrivacy."""
 
-    def __init__(self, store: TextStore, site_prompts: SitePrompts) -> None:
+    def take(self, live: Sequence[TextVersion]) -> None:
+        """From now on these count. What is of no kind of its own is passed over."""
+        ...
+
+
+class LiveTexts:
+    """Has `takers` go by what is live. One for each process or stage."""
+
+    def __init__(self, store: TextStore, *takers: Taker) -> None:
         self._store = store
-        self._prompts = site_prompts
+        self._takers = takers
         self._state: str | None = None
         self._away = False
         self._keeping = Regularly("live texts", REFRESH, self.look)
+
+    @property
+    def seen(self) -> bool:
+        """Whether the store was ever read: until then nobody here knows what was changed."""
+        return self._state is not None
 
     async def look(self) -> bool:
         """Look once; whether there was an answer."""
@@ -63,7 +76,8 @@ class LiveTexts:
                 state = await self._store.state()
                 if state != self._state:
                     live = await self._store.live()
-                    await asyncio.to_thread(self._prompts.take, live)
+                    for taker in self._takers:
+                        await asyncio.to_thread(taker.take, live)
                     self._state = state
         except (PagewireError, TimeoutError) as err:
             if not self._away:

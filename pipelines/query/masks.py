@@ -4,21 +4,32 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
+from pipelines.query.site_privacy import SitePrivacy
 from pipelines.runtime.settings import Site
 from text.masking import masked, published, regions_of
 
 
 class Masks:
-    """For all sites. One per process."""
+    """For all sites. One per process.
 
-    def __init__(self, sites: Mapping[str, Site]) -> None:
+    Args:
+        privacy: what they keep, changed while the system runs; default: what their settings say.
+    """
+
+    def __init__(self, sites: Mapping[str, Site], privacy: SitePrivacy | None = None) -> None:
         self._sites = sites
+        self._privacy = privacy or SitePrivacy(sites)
         self._own: dict[str, frozenset[str]] = {}
 
     def logs(self, site: str) -> bool:
         """Whether the site keeps what became of its questions."""
-        known = self._sites.get(site)
-        return known is not None and known.log_questions != "off"
+        rules = self._privacy.of(site)
+        return rules is not None and rules.log_questions != "off"
+
+    def logs_words(self, site: str) -> bool:
+        """Whether it keeps what its visitors said in their words, masked."""
+        rules = self._privacy.of(site)
+        return rules is not None and rules.log_questions == "on"
 
     def kept(self, site: str, text: str | None, public: Iterable[str] = ()) -> str | None:
         """The text without what identifies a person; None where the site keeps no words.
@@ -27,7 +38,7 @@ class Masks:
             public: texts of the website; the addresses and numbers in them are nobody's secret.
         """
         known = self._sites.get(site)
-        if text is None or known is None or known.log_questions != "on":
+        if text is None or known is None or not self.logs_words(site):
             return None
         regions = regions_of(known.timezone, known.languages)
         if site not in self._own:

@@ -15,6 +15,7 @@ from datetime import datetime
 from pipelines.query.masks import Masks
 from pipelines.query.publish import Published
 from pipelines.query.settings import QuerySettings
+from pipelines.query.site_privacy import SitePrivacy
 from pipelines.runtime.stage import Sender
 from schemas.answer import Answered, Failed
 from schemas.outcome import Became, Hit, Outcome, OutcomeEvent
@@ -31,8 +32,8 @@ ANSWER_CHARS = 8_000  # of an answer, that are kept
 class Outcomes:
     """Says what became of questions, where their site wants that kept. One per stage."""
 
-    def __init__(self, settings: QuerySettings) -> None:
-        self._masks = Masks(settings.sites)
+    def __init__(self, settings: QuerySettings, privacy: SitePrivacy | None = None) -> None:
+        self._masks = Masks(settings.sites, privacy)
 
     async def say(self, known: Known, told: Published, sender: Sender) -> None:
         """Raises: Retryable: not confirmed."""

@@ -15,6 +15,7 @@ from typing import Self
 
 import structlog
 
+from pipelines.query.glossary import Glossary, read_glossary
 from pipelines.runtime.errors import SettingsError
 from pipelines.runtime.settings import Site, SitesSettings
 from prompts.loader import Prompt, PromptError, load, tried
@@ -37,6 +38,7 @@ PROMPTS = (
     "translate",
 )
 SENTENCES = ("canned", "errors")
+GLOSSARY = "terms"  # a site's glossary is one text
 
 
 @dataclass(frozen=True)
@@ -46,6 +48,7 @@ class PromptSet:
     prompts: Mapping[str, Prompt]
     phrases: Phrases
     contact: Mapping[str, str] = field(default_factory=dict)  # by language; it goes before the site's setting
+    glossary: Glossary | None = None  # it takes the place of the site's setting
 
     @classmethod
     def load(cls, overrides: Path | None = None) -> Self:
@@ -58,6 +61,9 @@ class PromptSet:
             return site.reached_by(lang)
         return site.model_copy(update={"contact": {**site.contact, **self.contact}}).reached_by(lang)
 
+    def glossary_of(self, site: Site) -> Glossary:
+        return site.glossary if self.glossary is None else self.glossary
+
     def changed(self, kind: TextKind, name: str, text: str) -> PromptSet:
         """With a text in place of what is said here.
 
@@ -68,6 +74,10 @@ class PromptSet:
             if name not in self.prompts:
                 raise PromptError(f"no prompt {name!r}; there are: {', '.join(sorted(self.prompts))}")
             return replace(self, prompts={**self.prompts, name: tried(text, self.prompts[name])})
+        if kind == "glossary":
+            if name != GLOSSARY:
+                raise PromptError(f"no glossary {name!r}; a site has one, {GLOSSARY!r}")
+            return replace(self, glossary=read_glossary(text))
         if len(text) > MAX_SENTENCE:
             raise PromptError(f"{name}: more than {MAX_SENTENCE:,} characters")
         if kind == "contact":
@@ -117,7 +127,7 @@ class SitePrompts:
         """
         taken: dict[str, PromptSet] = {}
         for version in live:
-            if version.text is None:
+            if version.text is None or version.kind == "privacy":
                 continue
             below = taken.get(version.site) or self.filed(version.site)
             try:

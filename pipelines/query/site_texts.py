@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from pathlib import Path
 
-from pipelines.query.site_prompts import SENTENCES, SitePrompts
+from pipelines.query.site_prompts import GLOSSARY, SENTENCES, SitePrompts
 from pipelines.runtime.settings import SitesSettings
 from prompts.loader import Prompt, load, own_sentences
 from schemas.site_texts import GlossaryTerm, PromptExamples, PromptPart, SitePrompt, SiteSentence, SiteTexts
@@ -45,10 +45,11 @@ def site_texts(settings: SitesSettings, name: str, live: Iterable[TextVersion] =
         glossary=tuple(
             GlossaryTerm(
                 term=term,
-                names={lang: (names,) if isinstance(names, str) else names for lang, names in by_lang.items()},
+                names={lang: (names,) if isinstance(names, str) else tuple(names) for lang, names in by_lang.items()},
             )
-            for term, by_lang in site.glossary.items()
+            for term, by_lang in found.glossary_of(site).items()
         ),
+        glossary_live=numbers["glossary", GLOSSARY] if found.glossary is not None else None,
         prompts=tuple(
             _shown(each, prompt, site.prompts, numbers.get(("prompts", each)))
             for each, prompt in sorted(found.prompts.items())

@@ -14,12 +14,16 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
+from pydantic import ValidationError
+
+from pipelines.query.glossary import written_glossary
 from pipelines.query.live_texts import TextStore
-from pipelines.query.site_prompts import PromptSet, SitePrompts
+from pipelines.query.site_privacy import PRIVACY, filed_rules, read_rules, written_rules
+from pipelines.query.site_prompts import GLOSSARY, PromptSet, SitePrompts
 from pipelines.runtime.errors import Permanent, Retryable
 from pipelines.runtime.settings import Site, SitesSettings
 from prompts.loader import PromptError, written
-from schemas.base import is_language_tag
+from schemas.base import is_language_tag, problems
 from schemas.text_version import NewText, TextChange, TextHistory, TextKind, TextVersion
 
 MAX_TEXTS = 1_000  # of a site that were ever changed; ours are some 70 in each language
@@ -132,6 +136,10 @@ class TextChanges:
         """Raises: BadText; as `history`."""
         _fit(place, text, await self._known(place))
 
+    async def before(self, place: Place) -> int | None:
+        """The version that a step back would bring back, 0: the files; None: there is none. Raises: as `history`."""
+        return (await self._known(place)).before()
+
     async def put(self, place: Place, new: NewText, by: str) -> TextVersion:
         """Say it from now on. What is live already is not made again, so that a request may be repeated.
 
@@ -217,7 +225,7 @@ class TextChanges:
 
     async def _known(self, place: Place) -> _Known:
         site = self._settings.site(place.site)
-        files = await asyncio.to_thread(_files, place.site, site)
+        files = await asyncio.to_thread(_files, place, site)
         return _Known(
             files,
             await asyncio.to_thread(_filed, place, site, files),
@@ -251,9 +259,10 @@ class TextChanges:
         )
 
 
-def _files(name: str, site: Site) -> PromptSet:
-    """Raises: SettingsError."""
-    return SitePrompts({name: site.prompts} if site.prompts else {}).of(name)
+def _files(place: Place, site: Site) -> PromptSet:
+    """Raises: SettingsError; not of privacy, which no wrong file must keep from being changed."""
+    own = site.prompts if place.kind != "privacy" else None
+    return SitePrompts({place.site: own} if own else {}).of(place.site)
 
 
 def _filed(place: Place, site: Site, files: PromptSet) -> str | None:
@@ -265,6 +274,14 @@ def _filed(place: Place, site: Site, files: PromptSet) -> str | None:
         if place.name not in files.prompts:
             raise wrong
         return written(place.name, site.prompts).strip()
+    if place.kind == "privacy":
+        if place.name != PRIVACY:
+            raise wrong
+        return written_rules(filed_rules(site))
+    if place.kind == "glossary":
+        if place.name != GLOSSARY:
+            raise wrong
+        return written_glossary(site.glossary) or None
     if not is_language_tag(spoken):
         raise wrong
     if place.kind == "contact":
@@ -278,9 +295,14 @@ def _filed(place: Place, site: Site, files: PromptSet) -> str | None:
 def _fit(place: Place, text: str, known: _Known) -> None:
     """Raises: BadText."""
     try:
+        if place.kind == "privacy":
+            read_rules(text)
+            return
         known.files.changed(place.kind, place.name, text)
     except PromptError as err:
         raise BadText(str(err)) from None
+    except ValidationError as err:
+        raise BadText(problems(err)) from None
 
 
 def _as_seen(place: Place, change: TextChange, known: _Known) -> None:

@@ -4,8 +4,7 @@
                             ─▶ every mark there, once ─▶ put back ─▶ said
                             └▶ not so ─▶ the sentence as it was
 
-The site's glossary goes into prompts as well: what a visitor calls a thing is searched by the site's name of it, and
-answered by the visitor's. It is searched so without a model, too.
+What the site's glossary has a name for in that language is said by that name, and else never translated.
 """
 
 from __future__ import annotations
@@ -13,26 +12,22 @@ from __future__ import annotations
 import asyncio
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
 
 import structlog
 from cachetools import LRUCache
 
+from pipelines.query.glossary import Glossary, called
 from pipelines.query.ports import ChatModel, ChatModels
 from pipelines.runtime.errors import PagewireError
 from prompts.loader import Prompt, fence
 
 log = structlog.get_logger(__name__)
 
-# Term -> language -> what it is called there; of several names the first is said, and all are understood.
-Glossary = Mapping[str, Mapping[str, str | Sequence[str]]]
-
 PATIENCE = 8.0  # seconds
 OUTPUT_TOKENS = 600
 KEPT = 500  # translations; there are some ten sentences a language
 GROWTH = 3  # a translation is at most so many times as long, plus ROOM
 ROOM = 60  # characters
-TERMS = 40  # of the glossary, in a prompt
 
 # Links whole: their text is a page's title. Then addresses, placeholders, code, numbers.
 _FIXED = re.compile(r"!?\[[^\]\n]*\]\([^)\n]*\)|<?https?://[^\s>]+>?|\{[a-z_]+\}|`[^`\n]+`|\d[\d.,:]*\d|\d")
@@ -59,56 +54,6 @@ def restored(translation: str, kept: list[str]) -> str | None:
     if seen != Counter(range(1, len(kept) + 1)):
         return None
     return _MARK.sub(lambda match: kept[int(match[1]) - 1], translation)
-
-
-def called(term: str, glossary: Glossary, lang: str) -> str:
-    """What a term is called in a language; itself where the glossary does not say."""
-    names = glossary.get(term, {})
-    return next(iter((*_names(names.get(lang, ())), *_names(names.get(lang.partition("-")[0], ())))), term)
-
-
-def terms(glossary: Glossary, lang: str, text: str) -> str:
-    """For the prompt of an answer: the terms in `text` and what the visitor's language calls them, one a line."""
-    return "\n".join(f"{term}: {called(term, glossary, lang)}" for term in _named(glossary, text))
-
-
-def terms_back(glossary: Glossary, text: str) -> str:
-    """For the rewriting of a question: what it calls things, in any language, and what the site calls them."""
-    lines = (
-        f"{name}: {term}"
-        for term, names in glossary.items()
-        for name in dict.fromkeys(name for those in names.values() for name in _names(those))
-        if name != term and _holds(text, name)
-    )
-    return "\n".join(list(lines)[:TERMS])
-
-
-def widened(glossary: Glossary, lang: str, text: str) -> str:
-    """A question as it is searched: after it, what the site and the visitor's language call the things it names."""
-    meant = (
-        term
-        for term, names in glossary.items()
-        if any(_holds(text, name) for name in (term, *(name for those in names.values() for name in _names(those))))
-    )
-    searched = text
-    for name in [name for term in meant for name in (term, called(term, glossary, lang))][:TERMS]:
-        if not _holds(searched, name):
-            searched += f" {name}"
-    return searched
-
-
-def _names(those: str | Sequence[str]) -> Sequence[str]:
-    """The names that say something."""
-    return [name for name in ((those,) if isinstance(those, str) else those) if name.strip()]
-
-
-def _named(glossary: Glossary, text: str) -> Iterator[str]:
-    found = [term for term in glossary if _holds(text, term)]
-    yield from found[:TERMS]
-
-
-def _holds(text: str, term: str) -> bool:
-    return re.search(rf"(?<!\w){re.escape(term)}", text, re.IGNORECASE) is not None
 
 
 class Translator:

@@ -15,6 +15,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, field_validat
 
 from pipelines.runtime.errors import UnknownSite
 from schemas.base import Lang, SiteId
+from schemas.privacy import QuestionLogging
 
 # What a model is asked for: a prompt each.
 StepName = Literal[
@@ -37,10 +38,6 @@ class SettingsGroup(BaseModel):
     """Frozen, and refuses what it does not know."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
-
-
-# Whether what became of a site's questions is kept, and whether their words are.
-QuestionLogging = Literal["on", "off", "without-text"]
 
 
 class RetentionSettings(SettingsGroup):
@@ -168,7 +165,8 @@ class Site(SettingsGroup):
     log_questions: QuestionLogging = Field(
         default="on",
         description="Whether the question log keeps what became of its questions (docs/howto/questions.md): `on`, "
-        "`without-text` (languages, outcomes, pages and figures, but no words of visitors), or `off`.",
+        "`without-text` (languages, outcomes, pages and figures, but no words of visitors), or `off`. Like `retention` "
+        "it can be changed while the system runs (docs/privacy.md).",
     )
     retention: RetentionSettings = Field(
         default=RetentionSettings(), description="How long what its visitors said is kept, see below."

@@ -11,10 +11,13 @@ import pytest
 
 from gateway.console.words import LANGUAGES
 from gateway.fakes import FakePorts, Step
+from pipelines.query.site_privacy import written_rules
 from schemas.answer import Failed
 from schemas.example import NewExample, WorkedExample
 from schemas.label import NewLabel
+from schemas.privacy import PrivacyRules
 from schemas.query import Question
+from schemas.text_version import TextVersion
 from tests.browser.test_accessibility import violations
 from tests.chromium import Browser
 from tests.console import ACT, CARD, FAILED, KEY, SAUNA, console_ports, fill, tried
@@ -48,8 +51,10 @@ SCREENS = {
     "texts": "/console/texts",
     "text": "/console/texts/canned/nothing-found.en",
     "compared-text": "/console/texts/contact/en",
+    "glossary": "/console/texts/glossary/terms",
     "indexes": "/console/indexes",
     "sites": "/console/sites?site=town&done=chat-off",
+    "privacy": "/console/privacy?site=town",
     "letters": "/console/dlq",
     "letter": "/console/dlq/cms.changes/0/1",
     "keys": "/console/keys?revoked=webmaster-1",
@@ -85,6 +90,12 @@ async def test_every_screen_in_every_dress(browser: Browser, url: str, fakes: Fa
     like = NewExample(question="Is a library card free?", output="Is a card of the library free?")
     for spoken in ("en", "de"):
         await fakes.examples.put(WorkedExample.of(like, "town", spoken, NOON))
+    for number, days in enumerate((400, 500), start=1):
+        rules = PrivacyRules(log_questions="on", conversations=90, outcomes=days)
+        version = {"site": "town", "kind": "privacy", "name": "rules", "version": number, "by": "anna", "at": NOON}
+        await fakes.texts.add(
+            TextVersion.model_validate(version | {"text": written_rules(rules), "note": "Our notice."})
+        )
     made = letter(1)
     fakes.letters.kept[made.letter.id] = made
     page = await browser.open(url + "/console/", width=1100, height=900)
@@ -102,6 +113,15 @@ async def test_every_screen_in_every_dress(browser: Browser, url: str, fakes: Fa
                 await _try_out(page)
             if name == "compared-text":
                 await page.locator("#text").fill("Ring the town hall.")
+                await page.locator("main .actions button").click()
+                await page.locator("pre").wait_for()
+            if name == "privacy":
+                await page.locator("#conversations").fill("30")
+                await page.locator("main .actions button").click()
+                await page.locator(".wrong").first.wait_for()
+            if name == "glossary":
+                await page.locator("#text").fill("Lido: {en: [pool, baths], de: Freibad}")
+                await page.locator("#asked").fill("Is the pool open?")
                 await page.locator("main .actions button").click()
                 await page.locator("pre").wait_for()
             if name == "like-example":

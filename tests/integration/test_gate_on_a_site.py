@@ -3,22 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 import pytest_asyncio
 
 from adapters.elastic.bundle import Elastic
+from adapters.elastic.texts import ElasticTexts
 from adapters.embedders.lite import LiteEmbedder
+from adapters.fakes import FakeSender
 from bench.vectors import KeptVectors
 from bench.website import OneModel, publish
 from pipelines.query.answer.canned import refused, reply
+from pipelines.query.live_texts import LiveTexts
+from pipelines.query.retrieve.handler import retrieve_handler
 from pipelines.query.retrieve.retrieve import retrieve
 from pipelines.query.retrieve.search import Searcher
+from pipelines.query.site_prompts import SitePrompts
+from pipelines.query.text_changes import Place, TextChanges
 from pipelines.runtime.indexes import alias
+from pipelines.runtime.record import Record
 from prompts.phrases import Phrases
 from schemas.page import PageDocument
 from schemas.query import Rephrased, Retrieved
+from schemas.text_version import NewText, TextChange
+from schemas.topics import REPHRASED
 from sites.content import DEMO, page_documents
 from tests.asking import question
 from tests.engine_fixture import Servers
@@ -42,6 +52,15 @@ class Visitor:
         request = question(text, lang=lang).model_copy(update={"site": SITE})
         asked = Rephrased(request=request, question=text, mode="semantic")
         return await retrieve(asked, self._searcher, self._chunks, self._settings, writes=writes)
+
+    async def asks_the_stage(self, text: str, site_prompts: SitePrompts) -> Retrieved:
+        handle = retrieve_handler(self._settings, self._searcher, self._chunks, site_prompts=site_prompts)
+        request = question(text, lang="en").model_copy(update={"site": SITE})
+        asked, sender = Rephrased(request=request, question=text, mode="semantic"), FakeSender()
+        await handle(Record(REPHRASED.name, 0, 0, b"conversation-1", asked.encode()), sender)
+        [sent] = sender.sent
+        assert isinstance(sent.message, Retrieved)
+        return sent.message
 
 
 @pytest_asyncio.fixture(loop_scope="module", scope="module")
@@ -96,3 +115,26 @@ async def test_what_no_page_answers_gets_a_reply_with_the_nearest_pages(visitor:
     said = reply(found, Phrases.load())
     assert Phrases.load().say("see-pages", lang) in said
     assert 1 <= said.count("](<https://town.example/") <= 3
+
+
+@pytest.mark.asyncio(loop_scope="module")
+async def test_a_page_is_found_by_a_word_that_an_editor_puts_into_the_glossary(
+    visitor: Visitor, engine: Servers
+) -> None:
+    settings, text = Settings(sites={SITE: SiteSettings()}), "How much is the splashorama?"
+    async with Elastic(engine.elasticsearch, settings) as elastic:
+        store, site_prompts = ElasticTexts(elastic.es, elastic.indexes), SitePrompts()
+        live, changes = LiveTexts(store, site_prompts), TextChanges(store, settings, lambda: datetime.now(UTC))
+        assert await live.look()
+        before = await visitor.asks_the_stage(text, site_prompts)
+        assert refused(before.grade), before.gate
+        terms = NewText(text="season ticket for the lido: {en: splashorama}")
+        made = await changes.put(Place(SITE, "glossary", "terms"), terms, "anna")
+        assert await live.look()
+        found = await visitor.asks_the_stage(text, site_prompts)
+        await changes.remove(Place(SITE, "glossary", "terms"), TextChange(over=made.version), "anna")
+        assert await live.look()
+        after = await visitor.asks_the_stage(text, site_prompts)
+    assert not refused(found.grade), found.gate
+    assert {source.page_id for source in found.sources} == {"swimming-pool"}
+    assert refused(after.grade), after.gate

@@ -13,8 +13,11 @@ from adapters.elastic.bundle import Elastic
 from adapters.elastic.texts import ElasticTexts
 from adapters.fake_texts import FakeTextStore
 from pipelines.query.live_texts import LiveTexts, TextStore
+from pipelines.query.privacy_changes import PrivacyChanges
+from pipelines.query.site_privacy import SitePrivacy
 from pipelines.query.site_prompts import SitePrompts
 from pipelines.query.text_changes import Place, TextChanged, TextChanges
+from schemas.privacy import PrivacyChange, PrivacyOrder
 from schemas.text_version import NewText, TextChange
 from tests.engine_fixture import Servers
 from wiring.settings import Settings, SiteSettings
@@ -30,6 +33,23 @@ async def store(request: pytest.FixtureRequest) -> AsyncIterator[TextStore]:
     servers: Servers = request.getfixturevalue("engine")
     async with Elastic(servers.elasticsearch, Settings()) as elastic:
         yield ElasticTexts(elastic.es, elastic.indexes)
+
+
+async def test_what_a_site_keeps_stands_beside_its_texts(store: TextStore) -> None:
+    site = f"t{uuid4().hex[:10]}"
+    settings, prompts = Settings(sites={site: SiteSettings()}), SitePrompts()
+    texts = TextChanges(store, settings, lambda: datetime.now(UTC))
+    changes, privacy = PrivacyChanges(texts, settings, lambda: datetime.now(UTC)), SitePrivacy(settings.sites)
+    live = LiveTexts(store, prompts, privacy)
+    assert not live.seen
+    await texts.put(Place(site, "canned", "lead-in.en"), NewText(text="A"), "anna")
+    await changes.put(site, PrivacyOrder(log_questions="off", outcomes=400), "anna")
+    assert await live.look()
+    assert live.seen
+    rules = privacy.of(site)
+    assert (rules and rules.log_questions, prompts.of(site).phrases.lead_in("en")) == ("off", "A")
+    state = await changes.roll_back(site, PrivacyChange(sure=True), "ben")
+    assert (state.rules, [one.version for one in state.versions]) == (state.filed, [2, 1])
 
 
 async def test_versions_are_kept_found_and_never_overwritten(store: TextStore) -> None:

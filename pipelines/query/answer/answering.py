@@ -25,6 +25,7 @@ from pipelines.query.answer.pump import StrategyFailed, pumped
 from pipelines.query.answer.remedies import remedy
 from pipelines.query.answer.strategies.base import CutShort, LeftOut, Piece, Prompted, Strategy, TakenBack, Task
 from pipelines.query.answer.strategies.quote import Quote
+from pipelines.query.glossary import terms
 from pipelines.query.outcomes import became
 from pipelines.query.ports import ContentFiltered, ExamplePicker, ModelError, TokensSpent
 from pipelines.query.publish import Publication
@@ -32,7 +33,7 @@ from pipelines.query.retrieve.evidence import graded
 from pipelines.query.settings import QuerySettings
 from pipelines.query.site_prompts import SitePrompts
 from pipelines.query.spending import Spending
-from pipelines.query.translate import Translator, terms
+from pipelines.query.translate import Translator
 from pipelines.runtime.embedder import Embedder
 from pipelines.runtime.errors import PagewireError
 from pipelines.runtime.settings import StrategyName
@@ -194,7 +195,7 @@ class Answering:
             tool_calls=site.tool_calls or self._settings.tool_calls,
             judge=site.judge or self._settings.judge,
             thinks=request.trial.think if request.trial is not None else None,
-            terms=terms(site.glossary, request.lang, shown),
+            terms=terms(self._prompts.of(request.site).glossary_of(site), request.lang, shown),
         )
 
     async def _write(
@@ -282,7 +283,7 @@ class Answering:
         phrases = self._phrases(request)
         if self._translator is None or phrases.speaks(request.lang):
             return text
-        glossary = self._settings.site(request.site).glossary
+        glossary = self._prompts.of(request.site).glossary_of(self._settings.site(request.site))
         language = phrases.name(request.lang)
         return await self._translator.into(request.lang, language, text, glossary, site=request.site)
 

@@ -5,19 +5,41 @@ query.outcomes, query.verdicts ─▶ log ─▶ Elasticsearch, a document per q
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from pipelines.query.log.ports import OutcomeStore
+from pipelines.query.masks import Masks
 from pipelines.runtime.record import Record
 from pipelines.runtime.stage import Handler, Sender
-from schemas.outcome import OutcomeEvent, VerdictEvent
+from schemas.outcome import Forgotten, Outcome, OutcomeEvent, Rated, VerdictEvent
+
+Keeping = Callable[[], Masks]  # raises Retryable while nobody knows what was changed since the start
 
 
-def log_handler(store: OutcomeStore) -> Handler:
-    """What became of a question, and what its visitor says of it, become one document, whose id is the request's."""
+def log_handler(store: OutcomeStore, keeping: Keeping) -> Handler:
+    """What became of a question, and what its visitor says of it, become one document, whose id is the request's.
+
+    What its site keeps by now counts, too: events may have waited here for days. What is to be forgotten is, always.
+    """
 
     async def handle(record: Record, sender: Sender) -> None:
-        await store.put(OutcomeEvent.decode(record.value))
+        event = OutcomeEvent.decode(record.value)
+        masks = keeping()
+        if isinstance(event.event, Forgotten) or masks.logs_words(event.site):
+            await store.put(event)
+        elif masks.logs(event.site):
+            await store.put(_wordless(event))
 
     return handle
+
+
+def _wordless(event: OutcomeEvent) -> OutcomeEvent:
+    said = event.event
+    if isinstance(said, Rated):
+        said = Rated(feedback=said.feedback.model_copy(update={"comment": None}))
+    elif isinstance(said, Outcome):
+        said = said.model_copy(update=dict.fromkeys(("question", "rephrased", "answer", "vector")))
+    return event.model_copy(update={"event": said})
 
 
 def verdict_handler(store: OutcomeStore) -> Handler:

@@ -13,6 +13,7 @@ from datetime import datetime
 
 from pipelines.query.log.ports import OutcomeStore
 from pipelines.query.masks import Masks
+from pipelines.query.site_privacy import SitePrivacy
 from pipelines.runtime.errors import Retryable
 from pipelines.runtime.settings import Site
 from pipelines.runtime.stage import Sender
@@ -24,10 +25,12 @@ from schemas.topics import OUTCOMES
 class Notes:
     """One per process."""
 
-    def __init__(self, sender: Sender, store: OutcomeStore, sites: Mapping[str, Site]) -> None:
+    def __init__(
+        self, sender: Sender, store: OutcomeStore, sites: Mapping[str, Site], privacy: SitePrivacy | None = None
+    ) -> None:
         self._sender = sender
         self._store = store
-        self._masks = Masks(sites)
+        self._masks = Masks(sites, privacy)
 
     async def rated(self, site: str, conversation: str, request_id: str, feedback: Feedback) -> None:
         """Say what the visitor thinks of an answer, if the site logs questions. Raises: Retryable: not confirmed."""

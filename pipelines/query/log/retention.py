@@ -1,5 +1,7 @@
 """Retention: what visitors said is deleted after the days that their site sets, the audit log after its own.
 
+What was changed while the system runs counts at the next sweep, a shorter time an hour later (site_privacy.py).
+
 A job of our own rather than Elasticsearch's lifecycle: that deletes whole indexes, all sites' together, and needs
 modules that the local engine does not have. Every log worker sweeps; what one has deleted the others do not find.
 """
@@ -14,7 +16,9 @@ from typing import Protocol
 
 import structlog
 
+from pipelines.query.live_texts import TextStore
 from pipelines.query.log.ports import Expiring
+from pipelines.query.site_privacy import PRIVACY, deleted_by, filed_rules
 from pipelines.runtime.errors import PagewireError
 from pipelines.runtime.settings import Site
 
@@ -35,6 +39,7 @@ class Retention:
     """Deletes what is too old. One per worker.
 
     Args:
+        texts: where it stands when a site keeps something else by now; without it nothing is deleted.
         now: what time it is for Elasticsearch: a worker whose clock is wrong must not delete anything early.
     """
 
@@ -47,6 +52,7 @@ class Retention:
         now: Callable[[], Awaitable[datetime]],
         audit_log: ExpiringWhole,
         audit_log_days: int,
+        texts: TextStore,
     ) -> None:
         self._sites = sites
         self._outcomes = outcomes
@@ -55,6 +61,7 @@ class Retention:
         self._now = now
         self._audit_log = audit_log
         self._audit_log_days = audit_log_days
+        self._texts = texts
         self._task: asyncio.Task[None] | None = None
 
     async def start(self) -> None:
@@ -71,7 +78,10 @@ class Retention:
         """Delete what is too old now. Raises: Retryable."""
         now = await self._now()
         for name, site in self._sites.items():
-            kept = site.retention
+            kept = deleted_by(await self._texts.versions(name, "privacy", PRIVACY), filed_rules(site), now)
+            if kept is None:
+                logger.warning("what a site keeps cannot be read here: nothing of it is deleted", site=name)
+                continue
             outcomes = await self._outcomes.expire(name, now - timedelta(days=kept.outcomes))
             conversations = await self._conversations.expire(name, now - timedelta(days=kept.conversations))
             # Cases may be visitors' questions, too, and a run has their words.

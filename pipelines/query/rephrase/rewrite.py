@@ -14,10 +14,10 @@ from typing import Literal, NamedTuple
 
 import structlog
 
+from pipelines.query.glossary import terms_back
 from pipelines.query.ports import ChatModels, ExamplePicker
 from pipelines.query.settings import QuerySettings
 from pipelines.query.site_prompts import SitePrompts
-from pipelines.query.translate import terms_back
 from pipelines.runtime.errors import PagewireError
 from prompts.loader import fence
 from schemas.query import MAX_HISTORY, MAX_QUESTION, Question, SearchMode, Turn
@@ -131,7 +131,7 @@ async def rewrite(
         site=site.title or request.site,
         language=prompt_set.phrases.name(lang),
         history_messages=settings.history_messages,
-        terms=terms_back(site.glossary, request.question),
+        terms=terms_back(prompt_set.glossary_of(site), request.question),
         chars=settings.step(request.site, "rephrase").context_chars or MAX_HISTORY,
     )
     try:

@@ -11,6 +11,7 @@ from pipelines.query.retrieve.ports import Chunks, Reranker
 from pipelines.query.retrieve.retrieve import retrieve
 from pipelines.query.retrieve.search import Searcher
 from pipelines.query.settings import QuerySettings
+from pipelines.query.site_prompts import SitePrompts
 from pipelines.runtime.indexes import IndexUnfit
 from pipelines.runtime.record import Record
 from pipelines.runtime.stage import Handler, Sender
@@ -27,8 +28,13 @@ def retrieve_handler(
     reranker: Reranker | None = None,
     *,
     writes: bool = False,
+    site_prompts: SitePrompts | None = None,
 ) -> Handler:
-    """A question gets the passages that may answer it."""
+    """A question gets the passages that may answer it.
+
+    Args:
+        site_prompts: which know the glossaries that were changed while the system runs.
+    """
 
     async def handle(record: Record, sender: Sender) -> None:
         asked = Rephrased.decode(record.value)
@@ -38,12 +44,13 @@ def retrieve_handler(
         reader = reranker if trial is None or trial.rerank is not False else None
         if trial is not None and trial.rerank and reader is None:
             raise RerankerNotTried("no reranker is configured here")
+        glossary = site_prompts.of(asked.request.site).glossary if site_prompts is not None else None
         if trial is None or trial.index is None:
-            found = await retrieve(asked, searcher, chunks, settings, reader, writes=writing)
+            found = await retrieve(asked, searcher, chunks, settings, reader, writes=writing, glossary=glossary)
         else:
             other = await searcher.on(asked.request.site, trial.index)
             try:
-                found = await retrieve(asked, other, chunks, settings, reader, writes=writing)
+                found = await retrieve(asked, other, chunks, settings, reader, writes=writing, glossary=glossary)
             except IndexUnfit as err:  # what is wrong with it is no trouble of the site, whose live index is another
                 raise IndexNotTried(str(err)) from err
             found = found.model_copy(update={"index": trial.index})

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from time import perf_counter
 
+from pipelines.query.glossary import Glossary, widened
 from pipelines.query.retrieve.evidence import UNCLEAR, Findings, graded, sureness, weigh
 from pipelines.query.retrieve.gate import Evidence, Spoken, judge
 from pipelines.query.retrieve.leaning import Followed, go_on, joined
@@ -21,7 +22,6 @@ from pipelines.query.retrieve.search import Retrieval, Searcher
 from pipelines.query.retrieve.tables import whole_tables
 from pipelines.query.retrieve.widen import passages, wanted
 from pipelines.query.settings import QuerySettings
-from pipelines.query.translate import widened
 from schemas.query import Evidence as UnitEvidence
 from schemas.query import FoundPage, Gate, Grade, Question, QuestionVector, Rephrased, Retrieved, Source, Sure, Table
 
@@ -77,11 +77,13 @@ async def retrieve(
     reranker: Reranker | None = None,
     *,
     writes: bool = False,
+    glossary: Glossary | None = None,
 ) -> Retrieved:
     """Search, judge and widen; of a courtesy nothing is searched.
 
     Args:
         writes: whether a model writes the answer: it may find in the sources what no unit says by itself.
+        glossary: by which a question is searched; default: as the site's setting has it.
 
     Raises:
         UnknownSite, Retryable. Permanent: of the reranker.
@@ -99,7 +101,9 @@ async def retrieve(
     trial = asked.request.trial
     settings = settings.under(trial)
     laps = _Laps(asked.timings_ms)
-    look = await _look(asked, searcher, chunks, settings, least=RERANKED if reranker else 0)
+    if glossary is None:
+        glossary = settings.site(asked.request.site).glossary
+    look = await _look(asked, searcher, chunks, settings, glossary, least=RERANKED if reranker else 0)
     laps.lap("search")
     weighed = await _weighed(look, chunks, settings, in_parts=reranker is None and not writes)
     hits, findings = weighed.hits, weighed.findings
@@ -144,14 +148,16 @@ async def retrieve(
     )
 
 
-async def _look(asked: Rephrased, searcher: Searcher, chunks: Chunks, settings: QuerySettings, least: int) -> _Look:
+async def _look(
+    asked: Rephrased, searcher: Searcher, chunks: Chunks, settings: QuerySettings, glossary: Glossary, *, least: int
+) -> _Look:
     """Search for the question; for one that may lean on the one before it, with that one as well.
 
     Args:
         least: hits.
     """
     request = asked.request
-    named = partial(widened, settings.site(request.site).glossary, request.lang)
+    named = partial(widened, glossary, request.lang)
     find = partial(
         searcher.find,
         request.site,

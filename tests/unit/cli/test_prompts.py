@@ -190,6 +190,15 @@ def test_the_gate_is_for_the_answer_alone_and_can_be_left_out(town: type[Town]) 
     assert town.asked == []
 
 
+def test_a_glossary_is_put_to_use_and_taken_back() -> None:
+    Path("terms.yaml").write_text("Lido: {en: [pool, baths]}\n", encoding="utf-8")
+    run("propose", "town", "terms.yaml", "glossary/terms", "--note", "asked for")
+    run("promote", "town", "glossary/terms", "--without-gate")
+    assert "glossary/terms" in run("list", "town").stdout
+    assert "Lido: {en: [pool, baths]}" in run("show", "town", "glossary/terms").stdout
+    assert "the site's files are live again" in run("rollback", "town", "glossary/terms").stdout
+
+
 def test_too_few_cases_are_told_before_anything_is_asked(town: type[Town]) -> None:
     Path("town.yaml").write_text(dumped(dataset(20), ".yaml"), encoding="utf-8")
     run("propose", "town", "answer.yaml")
@@ -204,7 +213,9 @@ def test_too_few_cases_are_told_before_anything_is_asked(town: type[Town]) -> No
         (("promote", "town", "--version", "7", "--without-gate"), 1),
         (("propose", "town", "contact.md"), 1),  # no prompt
         (("propose", "town", "answer.yaml", "anwser"), 1),
-        (("propose", "town", "answer.yaml", "glossary/x"), 2),
+        (("propose", "town", "answer.yaml", "glossary/x"), 1),
+        (("propose", "town", "contact.md", "glossary/terms"), 1),
+        (("propose", "town", "answer.yaml", "replies/x"), 2),
         (("propose", "nowhere", "answer.yaml"), 2),
         (("show", "town", "answer", "--version", "7"), 1),
         (("rollback", "town"), 1),

@@ -155,3 +155,41 @@ async def test_whoever_may_only_look_sees_the_history(stranger: httpx.AsyncClien
     page_of(await send(stranger, f"{LEAD_IN}/remove", {"over": "1", "sure": "yes"}), 403)
     page_of(await send(stranger, f"{LEAD_IN}/versions/1/restore", {"over": "1", "sure": "yes"}), 403)
     assert len(fakes.texts.kept) == 1
+
+
+GLOSSARY = "/console/texts/glossary/terms"
+
+
+async def test_a_glossary_is_tried_changed_and_goes_back_to_the_file(
+    editor: httpx.AsyncClient, fakes: FakePorts
+) -> None:
+    page = page_of(await editor.get(f"{GLOSSARY}?site=town"))
+    assert (form_of(page)["text"], said(page, "section .none")) == ("", ["There are no terms."])
+    typed = form_of(page) | {
+        "text": f"Lost property office: {{en: [wallet, '{EVIL}']}}",
+        "asked": "Where is my wallet?",
+    }
+    page = page_of(await send(editor, GLOSSARY, typed | {"asked_in": "en"}))
+    assert said(page, ".facts dd") == ["Where is my wallet?", "Where is my wallet? Lost property office"]
+    assert fakes.texts.kept == {}
+    done = await send(editor, GLOSSARY, form_of(page) | {"asked_in": "en"})
+    assert done.status_code == 303, done.text
+    page = page_of(await editor.get(done.headers["location"]))
+    assert [said(row, "th, td") for row in page.select("tbody tr")] == [
+        ["Lost property office", f"en wallet, {EVIL}", "wallet → wallet Lost property office"]
+    ]
+    assert page.select("main a[href='/console/playground?site=town']")
+    listed = page_of(await editor.get("/console/texts?site=town"))
+    assert said(listed, "tbody th") == ["Lost property office"]
+    assert listed.select("main a[href='/console/texts/glossary/terms?site=town']")
+    done = await send(editor, f"{GLOSSARY}/remove", {"over": "1", "sure": "yes"})
+    assert said(page_of(await editor.get(done.headers["location"])), "section .none") == ["There are no terms."]
+
+
+async def test_a_bad_glossary_is_refused_with_what_is_wrong(editor: httpx.AsyncClient, fakes: FakePorts) -> None:
+    form = form_of(page_of(await editor.get(f"{GLOSSARY}?site=town")))
+    circle = "Bath: {en: pool}\nPool: {en: bath}"
+    page = page_of(await send(editor, GLOSSARY, form | {"text": circle, "asked": "pool?"}), 422)
+    assert "name each other in a circle" in said(page, "[role=alert]")[0]
+    assert form_of(page) | {"text": circle, "asked": "pool?"} == form_of(page)
+    assert fakes.texts.kept == {}

@@ -59,6 +59,19 @@ async def test_contact_and_prompts_are_listed_as_they_are_now(client: httpx.Asyn
     assert (await client.get("/v1/admin/sites/other/texts")).json()["contact_live"] == {}
 
 
+async def test_a_glossary_is_a_text_like_the_others(client: httpx.AsyncClient) -> None:
+    path = f"{TEXTS}/glossary/terms"
+    assert (await history(client, path))["text"] is None
+    made = await client.put(path, json={"text": "Lido: {en: [pool, baths]}", "note": "asked for", "over": 0})
+    assert made.status_code == 200, made.text
+    listed = (await client.get(TEXTS)).json()
+    assert listed["glossary"] == [{"term": "Lido", "names": {"en": ["pool", "baths"]}}]
+    assert listed["glossary_live"] == 1
+    assert (await client.delete(path)).status_code == 200
+    listed = (await client.get(TEXTS)).json()
+    assert (listed["glossary"], listed["glossary_live"]) == ([], None)
+
+
 async def test_the_second_of_two_editors_gets_a_409(client: httpx.AsyncClient) -> None:
     await client.put(LEAD_IN, json={"text": "A", "over": 0})
     assert_problem(await client.put(LEAD_IN, json={"text": "B", "over": 0}), 409, "text-changed")
@@ -72,7 +85,9 @@ async def test_the_second_of_two_editors_gets_a_409(client: httpx.AsyncClient) -
     [
         ("canned/lead-out.en", {"text": "x"}, 404, "unknown-text"),
         ("canned/lead-in", {"text": "x"}, 404, "unknown-text"),
-        ("glossary/card", {"text": "x"}, 422, "invalid"),
+        ("glossary/card", {"text": "x: {}"}, 404, "unknown-text"),
+        ("glossary/terms", {"text": "Card: ticket"}, 422, "bad-text"),
+        ("replies/card", {"text": "x"}, 422, "invalid"),
         ("canned/lead-in.en", {"text": " "}, 422, "invalid"),
         ("canned/lead-in.en", {"text": "x" * 2_001}, 422, "bad-text"),
         ("canned/lead-in.en", {"text": "x", "by": "me"}, 422, "invalid"),

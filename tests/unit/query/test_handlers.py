@@ -39,6 +39,7 @@ from schemas.answer import AnswerEvent, Done, Failed, Token, Usage
 from schemas.base import Message, WireError
 from schemas.example import WorkedExample
 from schemas.query import Earlier, Question, Rephrased, Retrieved, Trial, Turn
+from schemas.text_version import TextVersion
 from schemas.topics import REPHRASED, RETRIEVED
 from tests.asking import NOON, question, retrieved, source
 from wiring.settings import Settings, SiteSettings
@@ -187,17 +188,35 @@ async def test_a_question_gets_its_sources() -> None:
 async def test_what_is_only_quoted_is_searched_as_without_a_model(
     monkeypatch: pytest.MonkeyPatch, strategy: str | None, writes: bool
 ) -> None:
-    how: list[bool] = []
+    written: list[bool] = []
 
-    async def noted(asked: Rephrased, *means: Any, writes: bool) -> Retrieved:
-        how.append(writes)
+    async def noted(asked: Rephrased, *means: Any, writes: bool, **how: Any) -> Retrieved:
+        written.append(writes)
         return retrieved()
 
     monkeypatch.setattr("pipelines.query.retrieve.handler.retrieve", noted)
     request = asked().model_copy(update={"trial": Trial(strategy=strategy)})
     message = Rephrased(request=request, question="When?", mode="semantic")
     await retrieve_handler(SETTINGS, None, None, writes=True)(record(message), FakeSender())  # type: ignore[arg-type]
-    assert how == [writes]
+    assert written == [writes]
+
+
+async def test_a_question_is_searched_by_the_glossary_that_was_changed_last(monkeypatch: pytest.MonkeyPatch) -> None:
+    given: list[Any] = []
+
+    async def noted(asked: Rephrased, *means: Any, glossary: Any, **how: Any) -> Retrieved:
+        given.append(glossary)
+        return retrieved()
+
+    monkeypatch.setattr("pipelines.query.retrieve.handler.retrieve", noted)
+    prompts = SitePrompts()
+    handle = retrieve_handler(SETTINGS, None, None, site_prompts=prompts)  # type: ignore[arg-type]
+    message = Rephrased(request=asked(), question="When?", mode="semantic")
+    await handle(record(message), FakeSender())
+    text = {"site": "town", "kind": "glossary", "name": "terms", "version": 1, "by": "anna", "at": NOON}
+    prompts.take([TextVersion.model_validate(text | {"text": "Lido: {en: pool}"})])
+    await handle(record(message), FakeSender())
+    assert given == [None, {"Lido": {"en": ("pool",)}}]
 
 
 class Searchers:

@@ -31,6 +31,7 @@ NOON = datetime(2026, 5, 4, 12, tzinfo=UTC)
 LEAD_IN = Place("town", "canned", "lead-in.en")
 ANSWER = Place("town", "prompts", "answer")
 CONTACT = Place("town", "contact", "en")
+GLOSSARY = Place("town", "glossary", "terms")
 JUST = TextChange()
 
 
@@ -39,7 +40,14 @@ class World:
 
     def __init__(self, folder: Path) -> None:
         (folder / "canned.yaml").write_text("lead-in: {en: 'Our pages say:'}\n", encoding="utf-8")
-        town = SiteSettings.model_validate({"languages": ["en", "de"], "prompts": folder, "contact": {"en": "Call."}})
+        town = SiteSettings.model_validate(
+            {
+                "languages": ["en", "de"],
+                "prompts": folder,
+                "contact": {"en": "Call."},
+                "glossary": {"Bad": {"en": "bath"}},
+            }
+        )
         self.settings = Settings(sites={"town": town, "village": SiteSettings()})
         self.store = FakeTextStore()
 
@@ -104,6 +112,23 @@ async def test_a_contact_and_a_prompt_are_changed_alike(world: World) -> None:
     assert (await world.changes.history(ANSWER)).text == text.strip()
 
 
+async def test_a_glossary_takes_the_place_of_the_files(world: World) -> None:
+    prompts, live = world.process()
+    site = world.settings.site("town")
+    filed = dict(prompts.of("town").glossary_of(site))
+    assert (filed, (await world.changes.history(GLOSSARY)).text) == ({"Bad": {"en": "bath"}}, "Bad: {en: bath}")
+    await world.put("Lido: {en: [pool, baths]}", GLOSSARY)
+    await live.look()
+    assert prompts.of("town").glossary_of(site) == {"Lido": {"en": ("pool", "baths")}}
+    assert prompts.of("village").glossary is None
+    await world.put("{}", GLOSSARY)
+    await live.look()
+    assert prompts.of("town").glossary_of(site) == {}
+    await world.changes.remove(GLOSSARY, JUST, "ben")
+    await live.look()
+    assert prompts.of("town").glossary_of(site) == filed
+
+
 @pytest.mark.parametrize(
     ("place", "text", "complaint"),
     [
@@ -113,6 +138,7 @@ async def test_a_contact_and_a_prompt_are_changed_alike(world: World) -> None:
         (ANSWER, written("title"), "id is 'title'"),
         (LEAD_IN, "x" * 2_001, "more than 2,000 characters"),
         (CONTACT, "x" * 2_001, "more than 2,000 characters"),
+        (GLOSSARY, "Bad: {en: Pool}\nPool: {en: Bad}", "in a circle"),
     ],
 )
 async def test_what_is_broken_is_not_kept(world: World, place: Place, text: str, complaint: str) -> None:
@@ -131,6 +157,7 @@ async def test_what_is_broken_is_not_kept(world: World, place: Place, text: str,
         ("errors", "lead-in.en"),
         ("canned", "lead-in.EN"),
         ("contact", "12"),
+        ("glossary", "en"),
         ("contact", "town-hall"),
     ],
 )

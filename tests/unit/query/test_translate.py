@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from adapters.llm.fake import FakeChat
 from pipelines.query import translate as module
 from pipelines.query.ports import Completion, ModelDown
-from pipelines.query.translate import Translator, protected, restored, terms, terms_back, widened
+from pipelines.query.translate import Translator, protected, restored
 from prompts.loader import load
 from schemas.answer import Usage
 
@@ -93,37 +93,6 @@ async def test_of_very_many_translations_the_oldest_is_forgotten(monkeypatch: py
     assert len(model.asked) == 4
 
 
-def test_prompts_hear_of_the_terms_they_need() -> None:
-    assert terms(GLOSSARY, "en-GB", "Das Bürgeramt in Kranichmünde") == (
-        "Bürgeramt: citizens' office\nKranichmünde: Kranichmünde"
-    )
-    assert terms(GLOSSARY, "en", "Nothing of the kind") == ""
-    assert terms_back(GLOSSARY, "Where is the Citizens' Office?") == "citizens' office: Bürgeramt"
-    assert terms_back(GLOSSARY, "Wo ist das Bürgeramt?") == ""
-
-
-EVERYDAY = {
-    "Fundbüro": {"de": ("Fundbüro", "Portmonee", "liegen lassen"), "en": ["lost property", "wallet"]},
-    "Kranichmünde": {"de": "", "en": ()},
-}
-
-
-@pytest.mark.parametrize(
-    ("lang", "asked", "searched"),
-    [
-        ("de", "Portmonees liegen lassen?", "Portmonees liegen lassen? Fundbüro"),
-        ("de-AT", "Wo ist das Fundbüro?", "Wo ist das Fundbüro?"),
-        ("en", "lost my wallet", "lost my wallet Fundbüro lost property"),
-        ("en", "Where is the Fundbüro?", "Where is the Fundbüro? lost property"),
-        ("en", "How do I get to Kranichmünde?", "How do I get to Kranichmünde?"),
-        ("en", "When is the pool open?", "When is the pool open?"),
-    ],
-)
-def test_what_visitors_call_a_thing_is_searched_by_what_the_site_calls_it(lang: str, asked: str, searched: str) -> None:
-    assert widened(EVERYDAY, lang, asked) == searched
-
-
 def test_of_several_names_the_first_is_said() -> None:
-    assert terms(EVERYDAY, "en", "Das Fundbüro") == "Fundbüro: lost property"
-    assert terms_back(EVERYDAY, "my wallet") == "wallet: Fundbüro"
-    assert protected("Fundbüro", EVERYDAY, "en")[1] == ["lost property"]
+    glossary = {"Fundbüro": {"en": ["lost property", "wallet"]}}
+    assert protected("Fundbüro", glossary, "en")[1] == ["lost property"]

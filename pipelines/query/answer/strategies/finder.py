@@ -9,6 +9,7 @@ from pipelines.query.retrieve.retrieve import retrieve
 from pipelines.query.retrieve.search import Searcher
 from pipelines.query.retrieve.widen import passages
 from pipelines.query.settings import QuerySettings
+from pipelines.query.site_prompts import SitePrompts
 from schemas.query import Rephrased, Retrieved, Source
 
 PAGE_CHARS = 8_000  # of a page that is looked up
@@ -17,15 +18,17 @@ PAGE_CHARS = 8_000  # of a page that is looked up
 class PageFinder:
     """One per process."""
 
-    def __init__(self, searcher: Searcher, chunks: Chunks, settings: QuerySettings) -> None:
+    def __init__(self, searcher: Searcher, chunks: Chunks, settings: QuerySettings, site_prompts: SitePrompts) -> None:
         self._searcher = searcher
         self._chunks = chunks
         self._settings = settings
+        self._prompts = site_prompts
 
     async def find(self, retrieved: Retrieved, query: str) -> tuple[Source, ...]:
         asked = Rephrased(request=retrieved.request, question=query, mode="semantic")
         searcher = await self._searcher_for(retrieved)
-        return (await retrieve(asked, searcher, self._chunks, self._settings)).sources
+        glossary = self._prompts.of(retrieved.request.site).glossary
+        return (await retrieve(asked, searcher, self._chunks, self._settings, glossary=glossary)).sources
 
     async def page(self, retrieved: Retrieved, name: str) -> tuple[Source, ...]:
         request = retrieved.request

@@ -11,15 +11,21 @@ from adapters.elastic.client import ElasticsearchDown
 from adapters.fake_audit_log import FakeAuditLog
 from adapters.fake_evaluations import FakeRuns
 from adapters.fake_outcomes import FakeOutcomes
+from adapters.fake_texts import FakeTextStore
 from gateway.fake_conversations import FakeConversations
 from pipelines.conversations.conversations import VersionedConversation
 from pipelines.conversations.turns import ConversationOwner, begun
 from pipelines.operate.audit_log import AuditLog
 from pipelines.query.log.handler import log_handler
 from pipelines.query.log.retention import Retention
+from pipelines.query.masks import Masks
+from pipelines.query.site_privacy import GRACE, SitePrivacy, written_rules
 from pipelines.runtime.record import Record
 from pipelines.runtime.settings import RetentionSettings
-from schemas.outcome import Outcome, OutcomeEvent
+from schemas.conversation import Feedback
+from schemas.outcome import LoggedQuestion, Outcome, OutcomeEvent, Rated
+from schemas.privacy import PrivacyRules
+from schemas.text_version import TextVersion
 from tests.asking import NOON, question
 from tests.published_runs import run
 from wiring.settings import Settings, SiteSettings
@@ -68,7 +74,7 @@ async def test_each_site_keeps_what_was_said_for_its_own_days(
     runs = FakeRuns()
     for site in SITES:
         await runs.put(run(site=site))
-    await Retention(SITES, outcomes, conversations, runs, moved, FakeAuditLog(), 365).sweep()
+    await Retention(SITES, outcomes, conversations, runs, moved, FakeAuditLog(), 365, FakeTextStore()).sweep()
     assert sorted(site for site, _ in outcomes.kept) == questions
     assert sorted(site for site, _ in runs.kept) == questions
     assert sorted(owner.site for owner, _ in conversations.kept) == talks
@@ -84,7 +90,7 @@ async def test_the_audit_log_is_kept_for_its_own_days() -> None:
         async def moved() -> datetime:
             return NOON + timedelta(days=days)
 
-        await Retention({}, FakeOutcomes(), FakeConversations(), FakeRuns(), moved, acts, 30).sweep()
+        await Retention({}, FakeOutcomes(), FakeConversations(), FakeRuns(), moved, acts, 30, FakeTextStore()).sweep()
         return len(acts.kept)
 
     assert [await sweep(days) for days in (29.9, 30.1)] == [1, 0]
@@ -100,7 +106,7 @@ async def test_a_sweep_that_did_not_get_through_is_made_again(monkeypatch: pytes
         asked.set()
         return NOON + timedelta(days=400)
 
-    retention = Retention(SITES, outcomes, conversations, FakeRuns(), now, FakeAuditLog(), 365)
+    retention = Retention(SITES, outcomes, conversations, FakeRuns(), now, FakeAuditLog(), 365, FakeTextStore())
     await retention.start()
     async with asyncio.timeout(5):
         await asked.wait()
@@ -114,10 +120,94 @@ async def test_a_sweep_that_did_not_get_through_is_made_again(monkeypatch: pytes
 async def test_an_outcome_becomes_a_document() -> None:
     store = FakeOutcomes()
     value = outcome("town").encode()
-    await log_handler(store)(Record("query.outcomes", 0, 1, b"c", value), None)  # type: ignore[arg-type]
+    await log_handler(store, lambda: Masks(SITES))(Record("query.outcomes", 0, 1, b"c", value), None)  # type: ignore[arg-type]
     logged = await store.get("town", "request-0001")
     assert logged is not None
     assert logged.outcome.became == "refused"
+
+
+async def logged(rules: dict[str, object], *events: OutcomeEvent) -> LoggedQuestion | None:
+    """What the log has of a question whose site keeps something else by now."""
+    store, privacy = FakeOutcomes(), SitePrivacy(SITES)
+    privacy.take([changed(1, rules)])
+    handle = log_handler(store, lambda: Masks(SITES, privacy))
+    for event in events:
+        await handle(Record("query.outcomes", 0, 1, b"c", event.encode()), None)  # type: ignore[arg-type]
+    return await store.get("town", "request-0001")
+
+
+async def test_what_waited_is_kept_as_its_site_wants_it_by_now() -> None:
+    feedback = Feedback(rating="down", comment="Call me.", at=NOON)
+    rated = outcome("town").model_copy(update={"event": Rated(feedback=feedback)})
+    found = await logged({"log_questions": "on"}, outcome("town"), rated)
+    assert found is not None
+    assert (found.outcome.question, found.feedback and found.feedback.comment) == ("?", "Call me.")
+    found = await logged({"log_questions": "without-text"}, outcome("town"), rated)
+    assert found is not None
+    assert (found.outcome.question, found.feedback and found.feedback.comment) == (None, None)
+    assert found.feedback is not None
+    assert found.feedback.rating == "down"
+    assert await logged({"log_questions": "off"}, outcome("town"), rated) is None
+
+
+async def test_while_nobody_knows_what_is_kept_nothing_is_logged() -> None:
+    def unknown() -> Masks:
+        raise ElasticsearchDown("away")
+
+    store = FakeOutcomes()
+    with pytest.raises(ElasticsearchDown):
+        await log_handler(store, unknown)(Record("query.outcomes", 0, 1, b"c", outcome("town").encode()), None)  # type: ignore[arg-type]
+    assert store.kept == {}
+
+
+@pytest.mark.parametrize(
+    ("days", "left"),
+    [(7 - 0.01, True), (7 + 0.01, False)],
+    ids=["not within the hour in which it can be undone", "after it"],
+)
+async def test_what_is_kept_for_less_by_now_goes_an_hour_later(days: float, left: bool) -> None:
+    """It was changed to two days when a week had passed but an hour."""
+    outcomes, conversations = await kept()
+    texts = FakeTextStore()
+    at = NOON + timedelta(days=7) - GRACE
+    await texts.add(changed(1, {"conversations": 2, "outcomes": 2}, at=at))
+
+    async def moved() -> datetime:
+        return NOON + timedelta(days=days)
+
+    sites = {"town": SITES["town"]}
+    await Retention(sites, outcomes, conversations, FakeRuns(), moved, FakeAuditLog(), 365, texts).sweep()
+    assert (("town", "request-0001") in outcomes.kept) is left
+    assert any(owner.site == "town" for owner, _ in conversations.kept) is left
+
+
+async def test_where_it_cannot_be_read_what_is_kept_nothing_is_deleted() -> None:
+    outcomes, conversations = await kept()
+
+    async def moved() -> datetime:
+        return NOON + timedelta(days=4_000)
+
+    async def sweep(texts: FakeTextStore) -> None:
+        await Retention(SITES, outcomes, conversations, FakeRuns(), moved, FakeAuditLog(), 365, texts).sweep()
+
+    away = FakeTextStore()
+    away.error = ElasticsearchDown("away")
+    with pytest.raises(ElasticsearchDown):
+        await sweep(away)
+    of_a_later_release = FakeTextStore()
+    for site in SITES:
+        await of_a_later_release.add(
+            changed(1, {}).model_copy(update={"site": site, "text": '{"log_questions": "weekends"}'})
+        )
+    await sweep(of_a_later_release)
+    assert len(outcomes.kept) == len(conversations.kept) == len(SITES)
+
+
+def changed(number: int, rules: dict[str, object], at: datetime = NOON) -> TextVersion:
+    text = written_rules(
+        PrivacyRules.model_validate({"log_questions": "on", "conversations": 90, "outcomes": 365} | rules)
+    )
+    return TextVersion(site="town", kind="privacy", name="rules", version=number, text=text, by="anna", at=at)
 
 
 def test_the_defaults_are_a_quarter_and_a_year() -> None:

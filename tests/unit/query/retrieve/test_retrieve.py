@@ -210,6 +210,16 @@ async def test_a_question_is_searched_by_the_sites_words_for_what_it_names_too()
     assert retrieved.question == "Is the pool open?"
 
 
+async def test_a_glossary_that_was_changed_goes_before_the_setting() -> None:
+    town = SiteSettings(glossary={"Lido": {"en": ("lido", "pool")}})
+    settings = SETTINGS.model_copy(update={"sites": {"town": town}})
+    index = FakeIndex([hit(0, "The lido.", cosine=0.8)])
+    for glossary, searched in (({"Baths": {"en": "pool"}}, "Is the pool open? Baths"), ({}, "Is the pool open?")):
+        searcher = Searcher(index, Models(), settings)  # type: ignore[arg-type]
+        await retrieve(asked(), searcher, index, settings, glossary=glossary)
+        assert index.searches[-1]["text"] == searched
+
+
 async def test_only_what_fits_is_read_and_the_rest_when_there_is_room_for_it() -> None:
     long = [hit(n, f"Part {n}. " + "x" * 480) for n in range(5)]
     for budget, reads in ((1_200, 1), (6_000, 2)):

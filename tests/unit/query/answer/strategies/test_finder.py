@@ -10,12 +10,14 @@ from adapters.embedders.fake import FakeEmbedder
 from pipelines.query.answer.strategies.finder import PageFinder
 from pipelines.query.retrieve.ports import Hit
 from pipelines.query.retrieve.search import Searcher
+from pipelines.query.site_prompts import SitePrompts
 from schemas.page import FieldName
 from schemas.query import Retrieved
 from tests.asking import retrieved
 from wiring.settings import Settings, SiteSettings
 
 SETTINGS = Settings(sites={"town": SiteSettings()}, content_hits=3, neighbours=1)
+PROMPTS = SitePrompts()
 
 
 def hit(ord: int, text: str, revision: int = 5, field: FieldName = "content") -> Hit:
@@ -61,7 +63,7 @@ class FakeIndex:
 
 
 def finder(index: FakeIndex) -> PageFinder:
-    return PageFinder(Searcher(index, index, SETTINGS), index, SETTINGS)
+    return PageFinder(Searcher(index, index, SETTINGS), index, SETTINGS, PROMPTS)
 
 
 def asked_by(*groups: str) -> Retrieved:
@@ -98,7 +100,7 @@ class Others:
 async def test_in_a_trial_of_another_index_it_searches_that_one() -> None:
     live, other = FakeIndex(hit(0, "Open daily.")), FakeIndex(hit(0, "Closed."))
     # Chunks are read by the name of their index, so one reader has those of all.
-    found = PageFinder(Searcher(live, live, SETTINGS, Others(other)), other, SETTINGS)
+    found = PageFinder(Searcher(live, live, SETTINGS, Others(other)), other, SETTINGS, PROMPTS)
     tried = asked_by("staff").model_copy(update={"index": "pagewire-town-000002"})
     assert [source.text for source in await found.find(tried, "pool hours")] == ["Closed."]
     assert [source.text for source in await found.page(tried, "Pool")] == ["Closed."]

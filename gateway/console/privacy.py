@@ -1,0 +1,124 @@
+"""Privacy: what a site keeps of what its visitors say, changed and undone. What is shown is what
+`/v1/admin/.../privacy` has.
+
+    GET ─▶ form ─▶ POST ─▶ the form again, with what would be deleted, and when ─▶ POST, meant ─▶ a new version
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal, get_args
+
+from fastapi import APIRouter, Path, Response
+from fastapi.responses import RedirectResponse
+from pydantic import ValidationError
+
+from gateway.console.view import Administrator, ConsoleRoute, View, confirmed, form_of
+from gateway.edge.problems import Problem, field_problems
+from gateway.operators.privacy import privacy
+from pipelines.query.text_changes import TextChanged
+from schemas.privacy import MAX_DAYS, PrivacyChange, PrivacyOrder, PrivacyRules, QuestionLogging
+from schemas.text_version import MAX_NOTE
+
+LISTED = 20  # versions
+FIELDS = ("log_questions", "conversations", "outcomes")
+
+router = APIRouter(prefix="/console", include_in_schema=False, route_class=ConsoleRoute)
+
+Number = Annotated[int, Path(ge=1, le=999_999)]
+
+
+@router.get("/privacy")
+async def show_privacy(view: Administrator, done: Literal["", "changed", "restored", "removed"] = "") -> Response:
+    """The newest versions first."""
+    return await _page(view, done=done)
+
+
+@router.post("/privacy")
+async def change_privacy(view: Administrator) -> Response:
+    """Change it, if these very rules were shown beside those of now and are meant; else show them."""
+    assert view.caller is not None
+    form = await form_of(view)
+    seen = form.get("over", "")
+    try:
+        given: dict[str, Any] = {name: form.get(name) for name in FIELDS}
+        given |= {"note": form.get("note", ""), "over": int(seen) if seen.isdecimal() else None, "sure": True}
+        order = PrivacyOrder.model_validate(given)
+        rules = PrivacyRules.model_validate({name: form.get(name) for name in FIELDS})
+    except ValidationError as err:
+        wrong = [f"{each.field}: {each.message}" for each in field_problems(err.errors(include_input=False))]
+        return await _page(view, 422, form, wrong=wrong)
+    if form.get("sure") != "yes" or form.get("shown") != rules.model_dump_json():
+        return await _page(view, 200, form, rules=rules)
+    try:
+        async with view.edge.act(view.caller, "privacy.put", view.site, via="console"):
+            await privacy(view.edge).put(view.site, order, view.caller.name)
+    except TextChanged as err:  # what was chosen is not lost
+        return await _page(view, 409, form, rules=rules, wrong=[str(err)])
+    return _back(view, "changed")
+
+
+@router.post("/privacy/remove")
+async def remove_privacy(view: Administrator) -> Response:
+    """Keep what pagewire.yaml says, if the form says that it is meant."""
+    assert view.caller is not None
+    form = await confirmed(view, "to go back to pagewire.yaml")
+    async with view.edge.act(view.caller, "privacy.remove", view.site, via="console"):
+        await privacy(view.edge).remove(view.site, _change(form), view.caller.name)
+    return _back(view, "removed")
+
+
+@router.post("/privacy/versions/{version}/restore")
+async def restore_privacy(view: Administrator, version: Number) -> Response:
+    """Keep again what a version says, if the form says that it is meant."""
+    assert view.caller is not None
+    form = await confirmed(view, "to bring the version back")
+    async with view.edge.act(view.caller, "privacy.restore", view.site, str(version), via="console"):
+        await privacy(view.edge).restore(view.site, version, _change(form), view.caller.name)
+    return _back(view, "restored")
+
+
+def _change(form: Mapping[str, str]) -> PrivacyChange:
+    """Over what was shown, with what it deletes. Raises: Problem: 422."""
+    seen = form.get("over", "")
+    if not seen.isdecimal():
+        raise Problem(422, "invalid", "over: the version that was in force when the form was shown")
+    return PrivacyChange(over=int(seen), sure=True)
+
+
+def _back(view: View, done: str) -> Response:
+    return RedirectResponse(f"/console/privacy?site={view.site}&done={done}", 303)
+
+
+async def _page(
+    view: View,
+    status: int = 200,
+    form: Mapping[str, str] | None = None,
+    *,
+    rules: PrivacyRules | None = None,
+    wrong: list[str] | None = None,
+    done: str = "",
+) -> Response:
+    """`rules`: those in the form, where they can be had."""
+    changes = privacy(view.edge)
+    state = await changes.state(view.site)
+    shown = [(one, changes.loss(state, one.rules or state.filed)) for one in state.versions[:LISTED]]
+    typed = {name: form.get(name, "") for name in FIELDS} if form else state.rules.model_dump(mode="json")
+    return view.page(
+        "privacy.html",
+        status,
+        state=state,
+        typed=typed,
+        note=(form or {}).get("note", ""),
+        wrong=wrong or [],
+        rules=rules,
+        same=rules == state.rules,
+        mark=rules.model_dump_json() if rules else "",
+        loss=changes.loss(state, rules) if rules else None,
+        loss_of_files=changes.loss(state, state.filed),
+        shown=shown,
+        done=done,
+        logging=get_args(QuestionLogging),
+        most=MAX_DAYS,
+        most_of_note=MAX_NOTE,
+    )

@@ -1,0 +1,77 @@
+"""What a site keeps of what its visitors say, and for how long: changed while the system runs."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import AwareDatetime, Field
+
+from schemas.base import SiteId, Wire
+from schemas.text_version import TextChange, Version
+
+MAX_DAYS = 36_500  # a hundred years; Elasticsearch and we can count back from today so far
+
+# Whether what became of a site's questions is kept, and whether their words are.
+QuestionLogging = Literal["on", "off", "without-text"]
+Days = Annotated[int, Field(ge=1, le=MAX_DAYS)]
+_LOGGING = (
+    "`on`, `without-text` (languages, outcomes, pages and figures, but no words of visitors), or `off`; of questions "
+    "that are answered from now on."
+)
+_CONVERSATIONS = "Days after its last question that a conversation is deleted, with its feedback."
+_OUTCOMES = "Days that the question log keeps a question with its feedback, and evaluations their runs."
+
+
+class PrivacyRules(Wire):
+    """What is kept of one site's visitors."""
+
+    log_questions: QuestionLogging = Field(description=_LOGGING)
+    conversations: Days = Field(description=_CONVERSATIONS)
+    outcomes: Days = Field(description=_OUTCOMES)
+
+
+class PrivacyChange(TextChange):
+    """What goes with a change."""
+
+    sure: bool = Field(default=False, description="Also where the change deletes something; else that is refused.")
+
+
+class PrivacyOrder(PrivacyChange):
+    """What is to be kept from now on. What is not given stays as it is."""
+
+    log_questions: QuestionLogging | None = Field(default=None, description=_LOGGING)
+    conversations: Days | None = Field(default=None, description=_CONVERSATIONS)
+    outcomes: Days | None = Field(default=None, description=_OUTCOMES)
+
+
+class PrivacyVersion(Wire):
+    """One change, as it is kept."""
+
+    version: Version = Field(description="They are counted for each site, from 1.")
+    rules: PrivacyRules | None = Field(description="Null: from here on pagewire.yaml counts.")
+    of: int | None = Field(default=None, description="The version that it brings back; 0: pagewire.yaml.")
+    by: str = Field(description="Name of the key, or the machine's user.")
+    at: AwareDatetime
+    note: str = ""
+
+
+class PrivacyLoss(Wire):
+    """What a change deletes. Null: nothing of the kind."""
+
+    conversations_before: AwareDatetime | None = Field(description="Those whose last question was asked before.")
+    outcomes_before: AwareDatetime | None = Field(description="Logged questions and runs from before.")
+    not_until: AwareDatetime = Field(description="Until then nothing is deleted for it, and it can be undone.")
+
+
+class PrivacyState(Wire):
+    """What is kept of a site's visitors, and how that came to be."""
+
+    site: SiteId
+    rules: PrivacyRules
+    live: int = Field(description="The version that is in force; 0: pagewire.yaml is.")
+    filed: PrivacyRules = Field(description="What pagewire.yaml says.")
+    deleted_by: PrivacyRules | None = Field(
+        description="By which is deleted now: for an hour after a change the longer of before and after. Null: nothing "
+        "is, for another release has changed it."
+    )
+    versions: tuple[PrivacyVersion, ...] = Field(description="The newest first, two hundred at most.")
