@@ -17,7 +17,7 @@ from pipelines.operate.audit.report import AuditReport, RepairReport
 from pipelines.operate.audit.runs import AuditOrder, AuditRun
 from pipelines.operate.audit_log import AuditLog
 from pipelines.query.live_texts import TextStore
-from pipelines.query.log.gap_reports import UnderWay
+from pipelines.query.log.kept_reports import UnderWay
 from pipelines.query.log.ports import QuestionReader
 from pipelines.runtime.counts import SharedCounts
 from pipelines.runtime.record import Lane
