@@ -141,7 +141,7 @@ async def test_the_screen_shows_one_kind_and_counts_all(stranger: httpx.AsyncCli
         (["unasked"], "350.0"),
         (["covered"], "350.0"),
     ]
-    assert "1 pages are for groups that your key does not have" in shown.get_text()
+    assert "Pages for groups that your key does not have: 1." in shown.get_text()
     assert "Minutes of the board" not in shown.get_text()
     assert "/console/questions/request-000" in str(shown.select(".rows details")[0])
 
