@@ -26,8 +26,9 @@ from adapters.embedders.registry import make_embedder
 from adapters.fake_outcomes import FakeOutcomes
 from adapters.own_process import in_own_process
 from bench.report import report
-from pipelines.query.log.gap_reports import GapReports, UnderWay
+from pipelines.query.log.gap_reports import GapReports
 from pipelines.query.log.grouping import Numbers, grouped
+from pipelines.query.log.kept_reports import UnderWay
 from pipelines.query.log.ports import Asked, AskedHit
 from pipelines.runtime.embedder import Matrix32
 from schemas.query import QuestionVector
@@ -132,17 +133,17 @@ def _figures(both: Sequence[tuple[int, int]]) -> tuple[object, ...]:
 
 async def _speed(count: int) -> None:
     made = made_up(count)
-    beat = asyncio.create_task(_longest_pause())
+    beat = asyncio.create_task(longest_pause())
     await asyncio.sleep(IDLE)
     beat.cancel()
     lines: list[tuple[object, ...]] = [("not at all", 0.0, 0.0, await beat * 1000, 0)]
     for name, group in (("in a process of its own", partial(in_own_process, grouped)), ("in a thread", _in_a_thread)):
-        reports = GapReports(_Log(made), _Models(), group)
-        beat = asyncio.create_task(_longest_pause())
+        reports = GapReports(Logged(made), Models(), group)
+        beat = asyncio.create_task(longest_pause())
         await asyncio.sleep(0)
-        began, computed = perf_counter(), _computed()
+        began, computed = perf_counter(), computed_seconds()
         found = await reports.report("town", 30, NOW)
-        seconds, computing = perf_counter() - began, _computed() - computed
+        seconds, computing = perf_counter() - began, computed_seconds() - computed
         beat.cancel()
         assert not isinstance(found, UnderWay)
         lines.append((name, seconds, computing, await beat * 1000, found.total))
@@ -151,7 +152,7 @@ async def _speed(count: int) -> None:
     report("gaps-speed", f"{count:,} questions whose vectors are in the log", columns, lines, questions=count)
 
 
-def _computed() -> float:
+def computed_seconds() -> float:
     """Seconds, of this process and of those that it has waited for."""
     times = os.times()
     return times.user + times.system + times.children_user + times.children_system
@@ -161,7 +162,7 @@ async def _in_a_thread(vectors: Matrix32, langs: Sequence[str], often: Sequence[
     return await asyncio.to_thread(grouped, vectors, langs, often, common)
 
 
-async def _longest_pause() -> float:
+async def longest_pause() -> float:
     """Seconds that the event loop was late at worst: so much longer visitors wait meanwhile. Until it is cancelled."""
     worst = 0.0
     with suppress(asyncio.CancelledError):
@@ -172,7 +173,7 @@ async def _longest_pause() -> float:
     return worst
 
 
-class _Log(FakeOutcomes):
+class Logged(FakeOutcomes):
     """Has made-up questions."""
 
     def __init__(self, made: Sequence[Asked]) -> None:
@@ -183,7 +184,7 @@ class _Log(FakeOutcomes):
         return [*self._made[:most]]
 
 
-class _Models:
+class Models:
     """The made-up vectors' model."""
 
     async def for_site(self, site: str) -> FakeEmbedder:

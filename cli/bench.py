@@ -436,6 +436,24 @@ def gaps(
 
 
 @app.command()
+def coverage(
+    part: Annotated[str, typer.Option(help="`tune` to look at, or `hold-out` to report.")] = "tune",
+    questions: Annotated[int, typer.Option(min=0, help="Made-up questions for the time it takes.")] = 10_000,
+    pages: Annotated[int, typer.Option(min=0, help="Made-up pages for the time it takes; 0: none.")] = 10_000,
+) -> None:
+    """Whether topics that a site does not cover are named, and those that nobody asks for: pages of the sample site are
+    taken away, and questions about others; and how long many pages and questions take.
+
+    Example: pagewire bench coverage --part hold-out
+    """
+    from bench import coverage as bench
+
+    if part not in ("tune", "hold-out"):
+        raise typer.BadParameter("must be tune or hold-out", param_hint="--part")
+    bench.main(part, questions, pages)  # type: ignore[arg-type]
+
+
+@app.command()
 def console(
     outcomes: Annotated[int, typer.Option(min=1, help="Made-up questions in the log.")] = 100_000,
     rounds: Annotated[int, typer.Option(min=1, help="Times that each page is asked for.")] = 20,

@@ -10,8 +10,8 @@ import typer
 
 from cli.output import explained, out, print_json, rows, table
 from cli.times import point
-from pipelines.query.log.gap_reports import UnderWay
 from pipelines.query.log.gaps import KEPT, most_asked, most_missed, trend
+from pipelines.query.log.kept_reports import UnderWay
 from pipelines.runtime import logs
 from pipelines.runtime.errors import WrongUse
 from schemas.gaps import GapCounts, GapReport, QuestionGroup

@@ -16,6 +16,7 @@ from cli import (
     check,
     connectors,
     content,
+    coverage,
     datasets,
     demo,
     engine,
@@ -68,6 +69,7 @@ app.command("evaluate")(evaluate.evaluate_site)
 app.command("judge-agreement")(judge_agreement.judge_agreement)
 app.command("questions")(question_log.questions)
 app.command("gaps")(gaps.gaps)
+app.command("coverage")(coverage.coverage)
 app.command("status")(status.status)
 app.command("audit")(audit.audit)
 app.command("audit-log")(audit_log.audit_log)

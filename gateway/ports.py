@@ -17,7 +17,7 @@ from pipelines.operate.audit.report import AuditReport, RepairReport
 from pipelines.operate.audit.runs import AuditOrder, AuditRun
 from pipelines.operate.audit_log import AuditLog
 from pipelines.query.live_texts import TextStore
-from pipelines.query.log.gap_reports import UnderWay
+from pipelines.query.log.kept_reports import UnderWay
 from pipelines.query.log.ports import QuestionReader
 from pipelines.runtime.counts import SharedCounts
 from pipelines.runtime.record import Lane
@@ -25,6 +25,7 @@ from schemas.access_key import CreatedKey, KeptKey, ListedKey, NewKey
 from schemas.chat_switch import ChatState
 from schemas.connector_run import ConnectorRun
 from schemas.conversation import Feedback
+from schemas.coverage import CoverageReport
 from schemas.example import LikeExamples, WorkedExample
 from schemas.gaps import GapReport
 from schemas.http import IndexedPage, ListedPage, PageList, SearchHit, SearchKind, SystemStatus
@@ -334,6 +335,26 @@ class Gaps(Protocol):
         ...
 
 
+class Coverage(Protocol):
+    """What pages speak of beside what is asked (pipelines.query.log.coverage_reports)."""
+
+    async def report(
+        self,
+        site: str,
+        days: float,
+        until: datetime | None = None,
+        *,
+        groups: Iterable[str] | None = (),
+        wait: float | None = None,
+    ) -> CoverageReport | UnderWay:
+        """Of the `days` before `until` (now) and of the pages of these groups; UnderWay after `wait` seconds.
+
+        Raises:
+            Retryable. Permanent: of the embedder.
+        """
+        ...
+
+
 @dataclass(frozen=True)
 class Ports:
     """All of them, for `app.create_app`."""
@@ -359,6 +380,7 @@ class Ports:
     questions: QuestionReader
     indexed: IndexedPages
     gaps: Gaps
+    coverage: Coverage
     labelling: Labelling
     evaluations: RunStore
     notes: Notes

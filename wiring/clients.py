@@ -6,6 +6,7 @@ async with Clients(settings) as clients:
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from functools import partial
@@ -21,6 +22,7 @@ from adapters.elastic.examples import ElasticExamples
 from adapters.elastic.inventory import Inventories
 from adapters.elastic.labels import ElasticLabels
 from adapters.elastic.outcomes import ElasticOutcomes
+from adapters.elastic.page_vectors import ElasticPageVectors
 from adapters.elastic.page_view import ElasticPageView
 from adapters.elastic.states import ElasticStates
 from adapters.elastic.texts import ElasticTexts
@@ -50,9 +52,11 @@ from pipelines.operate.rebuild.rebuild import Rebuilder
 from pipelines.operate.status import StatusReader
 from pipelines.query.examples import ExampleComparison
 from pipelines.query.live_texts import LiveTexts
+from pipelines.query.log.coverage_reports import CoverageReports
 from pipelines.query.log.gap_reports import GapReports
 from pipelines.query.log.grouping import grouped
 from pipelines.query.log.notes import Notes
+from pipelines.query.log.placing import placed
 from pipelines.query.privacy_changes import PrivacyChanges
 from pipelines.query.retrieve.search import Searcher
 from pipelines.query.site_privacy import SitePrivacy
@@ -83,6 +87,7 @@ class Clients:
         self._open_letters: OpenLetters | None = None
         self._counts: Share | None = None
         self._topics_are_there = False
+        self._one_report = asyncio.Lock()
 
     async def __aenter__(self) -> Self:
         self._stack.push_async_callback(self.elastic.aclose)
@@ -197,7 +202,14 @@ class Clients:
         return ElasticPageView(self.elastic.es)
 
     async def gaps(self) -> GapReports:
-        reports = GapReports(self.questions(), self.models, partial(in_own_process, grouped), await self.clock())
+        group = partial(in_own_process, grouped)
+        reports = GapReports(self.questions(), self.models, group, await self.clock(), self._one_report)
+        self._stack.push_async_callback(reports.aclose)
+        return reports
+
+    async def coverage(self) -> CoverageReports:
+        pages, place = ElasticPageVectors(self.elastic.es), partial(in_own_process, placed)
+        reports = CoverageReports(self.questions(), pages, self.models, place, await self.clock(), self._one_report)
         self._stack.push_async_callback(reports.aclose)
         return reports
 

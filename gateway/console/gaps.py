@@ -9,8 +9,8 @@ from typing import Annotated, Any, Literal
 from fastapi import APIRouter, Query, Response
 
 from gateway.console.view import ConsoleRoute, OnSite
-from pipelines.query.log.gap_reports import UnderWay
 from pipelines.query.log.gaps import most_asked, most_missed
+from pipelines.query.log.kept_reports import UnderWay
 
 DAYS = (7, 30, 90)
 GROUPS = 50

@@ -8,8 +8,8 @@ from fastapi import APIRouter, Query, Response
 from pydantic import AwareDatetime
 
 from gateway.edge.edge import MayView, TheEdge
-from pipelines.query.log.gap_reports import UnderWay
 from pipelines.query.log.gaps import KEPT, most_asked, most_missed
+from pipelines.query.log.kept_reports import UnderWay
 from schemas.gaps import GapReport, GapsUnderWay
 
 MAX_DAYS = 366

@@ -5,7 +5,6 @@ the log's questions ─▶ wordings ─▶ (grouping) ─▶ groups: label, coun
 
 from __future__ import annotations
 
-import math
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -16,17 +15,17 @@ import numpy as np
 
 from pipelines.query.log.grouping import Numbers
 from pipelines.query.log.ports import Asked
+from pipelines.query.log.telling import telling
 from pipelines.runtime.embedder import Matrix32
 from schemas.gaps import Covered, GapCounts, GapPage, GapQuestion, GapReport, QuestionGroup, Trend
 from text.folding import fold
-from text.language import stopwords
 from text.words import words
 
 Miss = Literal["refused", "disliked", "unsure", "unfounded"]
 
 NOBODY_ASKED = datetime(2000, 1, 1, tzinfo=UTC)
 KEPT = 500  # groups of each list
-SAMPLES, PAGES, WORDS = 5, 3, 4  # of a group
+SAMPLES, PAGES = 5, 3  # of a group
 CHANGED, AT_LEAST = 1.25, 2  # what is no more "the same": by so much, and by so many questions
 NOTHING_NEAR, UNCLEAR = 5, 2  # grades
 
@@ -124,7 +123,7 @@ def report(
     every = [_Group.of([grouped[n] for n in places], vectors[places], period) for places in members.values()]
     listed = sorted(every, key=_most_missed)[:KEPT]
     listed += [group for group in sorted(every, key=_most_asked)[:KEPT] if group not in listed]
-    spoken = _telling(listed, every)
+    spoken = telling((group.texts for group in listed), (group.texts for group in every))
     return GapReport(
         site=site,
         before=period.before,
@@ -134,7 +133,7 @@ def report(
         counts=counts(one for one in asked if one.asked_at >= period.since),
         counts_before=counts(one for one in asked if one.asked_at < period.since),
         cut=cut,
-        groups=tuple(group.made(telling) for group, telling in zip(listed, spoken, strict=True)),
+        groups=tuple(group.made(said) for group, said in zip(listed, spoken, strict=True)),
         total=len(every),
     )
 
@@ -191,7 +190,11 @@ class _Group:
         weights = np.array([len(wording.questions) for wording in wordings], dtype=np.float32)
         return cls(wordings, (vectors @ (weights @ vectors)).tolist(), period)
 
-    def made(self, telling: tuple[str, ...]) -> QuestionGroup:
+    @property
+    def texts(self) -> list[str]:
+        return [wording.text for wording in self.wordings]
+
+    def made(self, said: tuple[str, ...]) -> QuestionGroup:
         shown = self._shown()
         label = self.wordings[max(shown, key=lambda each: (self._near[each.place], -each.place)).place]
         now = self._now or self._every
@@ -202,7 +205,7 @@ class _Group:
         return QuestionGroup(
             id=label.questions[0].request_id,
             label=_line(label.text),
-            words=telling,
+            words=said,
             asked=self.asked,
             asked_before=self.asked_before,
             missed=self.missed,
@@ -299,27 +302,3 @@ def pages(asked: Iterable[Asked]) -> tuple[GapPage, ...]:
 def _distance(cosines: Iterable[float | None]) -> float | None:
     known = [cosine for cosine in cosines if cosine is not None]
     return round(1 - sum(known) / len(known), 4) if known else None
-
-
-def _telling(listed: Sequence[_Group], every: Sequence[_Group]) -> list[tuple[str, ...]]:
-    """Of each listed group the words that many of its questions have and few other groups do.
-
-    As TF-IDF of classes (Grootendorst 2022, BERTopic), counted once per wording.
-    """
-    empty = frozenset[str]().union(*stopwords().values())
-
-    def said(group: _Group) -> Counter[str]:
-        return Counter(
-            word
-            for wording in group.wordings
-            for word in set(words(wording.text))
-            if word not in empty and len(word) > 1
-        )
-
-    having = Counter(word for group in every for word in said(group))
-    found = []
-    for group in listed:
-        own = said(group)
-        best = sorted(own, key=lambda word: (-own[word] * math.log(1 + len(every) / having[word]), word))
-        found.append(tuple(best[:WORDS]))
-    return found

@@ -32,7 +32,9 @@ BLOCK = 1_000  # of the others, compared at once
 Numbers = NDArray[np.int64]
 
 
-def grouped(vectors: Matrix32, langs: Sequence[str], asked: Sequence[int], common: bytes = b"") -> Numbers:
+def grouped(
+    vectors: Matrix32, langs: Sequence[str], asked: Sequence[int], common: bytes = b"", apart: float = APART
+) -> Numbers:
     """The number of each text's group: 0, 1, ... in the order in which they first appear.
 
     Args:
@@ -40,16 +42,17 @@ def grouped(vectors: Matrix32, langs: Sequence[str], asked: Sequence[int], commo
         langs: of each text.
         asked: how often each was.
         common: what all vectors of the model have in common, as schemas.compact has it; empty: not measured.
+        apart: mean cosine distance of two groups, without the middles, up to which they are one.
     """
     if len(vectors) < 2:
         return np.zeros(len(vectors), dtype=np.int64)
-    apart = centred(vectors, langs, common)
+    moved = centred(vectors, langs, common)
     order = np.argsort(-np.asarray(asked), kind="stable")
     linked, rest = np.sort(order[:MOST_LINKED]), np.sort(order[MOST_LINKED:])
     numbers = np.empty(len(vectors), dtype=np.int64)
-    numbers[linked] = _linked(apart[linked])
+    numbers[linked] = _linked(moved[linked], apart)
     if len(rest):
-        numbers[rest] = _joined(apart[rest], apart[linked], numbers[linked])
+        numbers[rest] = _joined(moved[rest], moved[linked], numbers[linked], apart)
     first, place = np.unique(numbers, return_index=True)
     by_appearance = np.empty(len(first), dtype=np.int64)
     by_appearance[np.argsort(place, kind="stable")] = np.arange(len(first))
@@ -81,7 +84,7 @@ def centred(vectors: Matrix32, langs: Sequence[str], common: bytes = b"") -> Mat
     return moved
 
 
-def _linked(vectors: Matrix32) -> Numbers:
+def _linked(vectors: Matrix32, apart: float) -> Numbers:
     # Not on top: half a second and 60 MB, which only who groups questions needs.
     from scipy.cluster.hierarchy import fcluster, linkage
 
@@ -90,11 +93,11 @@ def _linked(vectors: Matrix32) -> Numbers:
     above = np.triu_indices(len(vectors), 1)
     distances = np.clip(1 - (vectors @ vectors.T)[above], 0, None).astype(np.float64)
     del above
-    numbers: Numbers = fcluster(linkage(distances, "average"), APART, "distance").astype(np.int64)
+    numbers: Numbers = fcluster(linkage(distances, "average"), apart, "distance").astype(np.int64)
     return numbers
 
 
-def _joined(vectors: Matrix32, linked: Matrix32, numbers: Numbers) -> Numbers:
+def _joined(vectors: Matrix32, linked: Matrix32, numbers: Numbers, apart: float) -> Numbers:
     """The group of each by the mean of its cosines to the group's texts; a number of its own if it is near none."""
     names, place, sizes = np.unique(numbers, return_inverse=True, return_counts=True)
     means = np.zeros((len(names), linked.shape[1]), dtype=np.float32)
@@ -105,7 +108,7 @@ def _joined(vectors: Matrix32, linked: Matrix32, numbers: Numbers) -> Numbers:
     for begin in range(0, len(vectors), BLOCK):
         cosines = vectors[begin : begin + BLOCK] @ means.T
         nearest = cosines.argmax(axis=1)
-        near = cosines[np.arange(len(nearest)), nearest] >= 1 - APART
+        near = cosines[np.arange(len(nearest)), nearest] >= 1 - apart
         own = free + begin + np.arange(len(nearest))
         joined[begin : begin + BLOCK] = np.where(near, names[nearest], own)
     return joined

@@ -11,7 +11,7 @@ import pytest
 from fastapi import FastAPI
 
 from gateway.fakes import FakePorts
-from pipelines.query.log.gap_reports import UnderWay
+from pipelines.query.log.kept_reports import UnderWay
 from schemas.gaps import GapReport
 from schemas.outcome import Outcome, OutcomeEvent
 from tests.asking import NOON
