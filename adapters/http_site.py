@@ -86,7 +86,8 @@ class HttpSite:
         Raises:
             Retryable: the gateway is away for a minute. WrongUse: it refuses us; the key needs the scope `edit`.
         """
-        body = {"content": run.model_dump_json(), "headers": {"Content-Type": "application/json"}}
+        # What is not said an older gateway need not know.
+        body = {"content": run.model_dump_json(exclude_defaults=True), "headers": {"Content-Type": "application/json"}}
         response = await self._gateway.send("POST", self._runs, **body)
         if response.is_error:
             raise Permanent(f"{self._runs}: {response.status_code} {code_of(response)}")

@@ -156,7 +156,9 @@ def evaluate_site(
         report = evaluate(cases, made)
         comparison = against(cases, before, made, margin, measures) if before else None
         heard = asyncio.run(hear(cases, made, judging, settings, before, margin)) if judging else None
-        shown = asyncio.run(_publish(head, secret, publication(cases, made, report, note))) if publish else None
+        said = heard.report if heard else None
+        new = publication(cases, made, report, note, said) if publish else None
+        shown = asyncio.run(_publish(head, secret, new)) if new else None
     too_low = missed(report, bars)
     if xml:
         xml.write_text(
