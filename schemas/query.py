@@ -62,8 +62,9 @@ class Trial(Wire):
         default=None, description="Name of the site's index that is searched; null: the live one."
     )
     prompt: str | None = Field(
-        default=None, max_length=MAX_PROMPT, description="Takes the place of what the site's `answer.yaml` says."
+        default=None, max_length=MAX_PROMPT, description="Takes the place of what a prompt of the site says."
     )
+    prompt_name: str = Field(default="answer", description="Which prompt that is.")
     hits: int | None = Field(default=None, ge=1, le=MAX_HITS, description="Content hits that sources are made of.")
     order: int | None = Field(
         default=None, ge=0, description="Seed of the order of the worked answers; null: the nearest last."

@@ -126,6 +126,7 @@ _QUESTION = Question(
         examples=2,
         index="pagewire-town-000002",
         prompt="id: answer",
+        prompt_name="rephrase",
         hits=5,
         order=1,
         think=True,

@@ -59,6 +59,8 @@ ROUTES: dict[tuple[str, str], Scope] = {
     ("put", f"{SITE}/texts/{{kind}}/{{name}}"): "edit",
     ("delete", f"{SITE}/texts/{{kind}}/{{name}}"): "edit",
     ("post", f"{SITE}/texts/{{kind}}/{{name}}/versions/{{version}}/restore"): "edit",
+    ("post", f"{SITE}/texts/{{kind}}/{{name}}/candidates"): "edit",
+    ("post", f"{SITE}/texts/{{kind}}/{{name}}/rollback"): "edit",
     ("get", f"{SITE}/trials"): "edit",
     ("post", f"{SITE}/trials"): "edit",
     ("post", f"{SITE}/cases"): "edit",
