@@ -6,7 +6,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 
 from adapters.fake_outcomes import FakeOutcomes
-from pipelines.evaluate.labelling.ports import MAX_EARLIER, Candidate, Labelled, UnknownQuestion
+from pipelines.evaluate.labelling.ports import MAX_EARLIER, Candidate, JudgedAnswer, Labelled, UnknownQuestion
 from schemas.outcome import LoggedQuestion
 
 ALL_TIME = datetime.max.replace(tzinfo=UTC)
@@ -33,6 +33,11 @@ class FakeLabels:
         return sorted(found, key=lambda one: (-one.question.outcome.asked_at.timestamp(), one.question.request_id))[
             :most
         ]
+
+    async def judged(self, site: str, since: datetime, most: int) -> list[JudgedAnswer]:
+        found = await self._log.asked(site, since, ALL_TIME, most)
+        verdicts = ((each, self._log.kept[site, each.request_id].verdict) for each in found)
+        return [JudgedAnswer.of(each.request_id, each.lang, verdict) for each, verdict in verdicts if verdict]
 
     async def get(self, site: str, request_id: str) -> Labelled | None:
         question = await self._log.get(site, request_id)

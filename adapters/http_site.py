@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
 from time import perf_counter
+from typing import Any
 
 import httpx
 from pydantic import SecretStr
@@ -13,10 +14,10 @@ from pydantic import SecretStr
 from adapters.http_gateway import HttpGateway, code_of, parsed
 from pipelines.evaluate.dataset import Case
 from pipelines.evaluate.measures import DEPTH, Observed, Passage
-from pipelines.runtime.errors import Permanent
+from pipelines.runtime.errors import Permanent, WrongUse
 from schemas.evaluation import ListedRun, NewRun
-from schemas.http import ChatResponse, SearchResult
-from schemas.query import Source
+from schemas.http import ChatResponse
+from schemas.query import RANKING, Source
 
 HITS = 5 * DEPTH  # chunks, so that there are ten pages among them
 
@@ -42,34 +43,39 @@ class HttpSite:
         await self._gateway.__aexit__()
 
     async def ask(self, case: Case) -> Observed:
-        """In a conversation of its own, which is deleted afterwards.
+        """Alone, kept nowhere; after other questions in a conversation of its own, which is deleted afterwards.
 
         Raises:
             Retryable: the gateway is away for a minute. WrongUse: it refuses us.
         """
+        body: dict[str, Any] = {} if case.history else {"keep": False}
         conversation: dict[str, str] = {}
         try:
-            for question in (*case.history, case.question):
+            for number, question in enumerate((*case.history, case.question)):
+                last = number == len(case.history)
+                body |= {"question": question, "ranked": HITS if last and case.pages else 0, **conversation}
                 began = perf_counter()
-                response = await self._gateway.send("POST", "/chat", json={"question": question, **conversation})
+                response = await self._gateway.send("POST", "/chat", json=body)
                 ms = (perf_counter() - began) * 1000
                 if response.is_error:
                     return Observed(case=case.id, at=datetime.now(UTC), ms=ms, failed=code_of(response))
                 told = parsed(ChatResponse, response)
-                conversation = {"conversation_id": told.conversation_id}
-            found = await self._found(told) if case.pages else ()
+                if case.history:
+                    conversation = {"conversation_id": told.conversation_id}
         finally:
             if conversation:
                 await self._forget(conversation["conversation_id"])
+        if case.pages and RANKING not in told.timings_ms:
+            raise WrongUse(f"{response.url}: a worker of an earlier version has answered, which ranks no pages")
         return Observed(
             case=case.id,
             at=datetime.now(UTC),
             answer=told.answer,
             grade=told.grade,
-            found=found,
+            found=tuple(Passage(page=page.page_id, lang=page.lang) for page in told.found[:DEPTH]),
             sources=passages_of(told.sources),
-            ms=ms,
-            timings_ms=told.timings_ms,
+            ms=ms - told.timings_ms.get(RANKING, 0.0),  # no visitor waits for it
+            timings_ms={step: took for step, took in told.timings_ms.items() if step != RANKING},
             prompt_tokens=told.usage.prompt_tokens,
             completion_tokens=told.usage.completion_tokens,
         )
@@ -80,21 +86,12 @@ class HttpSite:
         Raises:
             Retryable: the gateway is away for a minute. WrongUse: it refuses us; the key needs the scope `edit`.
         """
-        body = {"content": run.model_dump_json(), "headers": {"Content-Type": "application/json"}}
+        # What is not said an older gateway need not know.
+        body = {"content": run.model_dump_json(exclude_defaults=True), "headers": {"Content-Type": "application/json"}}
         response = await self._gateway.send("POST", self._runs, **body)
         if response.is_error:
             raise Permanent(f"{self._runs}: {response.status_code} {code_of(response)}")
         return parsed(ListedRun, response)
-
-    async def _found(self, told: ChatResponse) -> tuple[Passage, ...]:
-        """Pages by the search alone, as deep as they are measured, each once."""
-        mode = "keyword" if told.mode == "keyword" else "hybrid"
-        query = {"q": told.rephrased, "mode": mode, "size": str(HITS)}
-        response = await self._gateway.send("GET", "/search", params=query)
-        if response.is_error:
-            return ()
-        pages = dict.fromkeys((hit.page_id, hit.lang) for hit in parsed(SearchResult, response).hits)
-        return tuple(Passage(page=page, lang=lang) for page, lang in list(pages)[:DEPTH])
 
     async def _forget(self, conversation: str) -> None:
         """What is asked for an evaluation need not be kept; where it cannot be deleted it grows old as others do."""

@@ -584,6 +584,25 @@ def gate_errors(
     bench.main(_numbers(sizes), margin, draws)
 
 
+@app.command()
+def evaluate(
+    data: Data,
+    lang: Annotated[str, typer.Option(help="Language of pages and questions.")] = "en",
+    cases: Annotated[int, typer.Option(min=2, help="Questions asked, at most.")] = 1_000,
+    keep: Annotated[
+        Path | None, typer.Option(dir_okay=False, help="Write what came of each case, without times, to compare with.")
+    ] = None,
+) -> None:
+    """`pagewire evaluate` over many cases without a model: time, and CPU of every process for a case; a run that is
+    killed and begun again beside one that is not.
+
+    Example: pagewire bench evaluate --data xquad --cases 1000
+    """
+    from bench import evaluation
+
+    evaluation.main(data, lang, cases, keep)
+
+
 @app.command("judge-errors")
 def judge_errors(
     draws: Annotated[int, typer.Option(min=1, help="Sets of answers of each judge.")] = 2_000,

@@ -122,7 +122,8 @@ def evaluate_site(
     """Ask every case of a dataset as a visitor would, and measure pages, answers, citations, refusals and time. Needs
     no model, but for `--judge`. Exit code 1 when a figure is too low or the comparison does not pass.
 
-    Stopped or killed, the same command goes on where it was. Its questions count in the question log, without words.
+    Stopped or killed, the same command goes on where it was. Its questions are not logged; only those of a case with
+    others before it count in the question log, without words.
 
     Example: pagewire evaluate town --dataset town.yaml --run live.ndjson
 
@@ -155,7 +156,9 @@ def evaluate_site(
         report = evaluate(cases, made)
         comparison = against(cases, before, made, margin, measures) if before else None
         heard = asyncio.run(hear(cases, made, judging, settings, before, margin)) if judging else None
-        shown = asyncio.run(_publish(head, secret, publication(cases, made, report, note))) if publish else None
+        said = heard.report if heard else None
+        new = publication(cases, made, report, note, said) if publish else None
+        shown = asyncio.run(_publish(head, secret, new)) if new else None
     too_low = missed(report, bars)
     if xml:
         xml.write_text(

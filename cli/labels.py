@@ -17,7 +17,7 @@ from pipelines.evaluate.labelling.labelling import Labelling, told
 from pipelines.evaluate.labelling.ports import Labelled
 from pipelines.runtime import logs
 from pipelines.runtime.errors import WrongUse
-from schemas.label import Estimate, LabelList, LabelState, RaterAgreement
+from schemas.label import Estimate, JudgeAgreement, JudgeFigure, LabelList, LabelState, RaterAgreement
 from wiring.clients import Clients
 from wiring.settings_file import load
 
@@ -74,6 +74,50 @@ def agreement(site: Site, json: Json = False) -> None:
     if not found.pairs:
         err.print("no question has two labels")
         raise typer.Exit(NOT_SO)
+
+
+@app.command()
+def judge(
+    site: Site,
+    figure: Annotated[str, typer.Option(help=f"One of {', '.join(get_args(JudgeFigure))}.")] = "faithfulness",
+    bar: Annotated[
+        float | None, typer.Option(min=0, max=1, help="The judge says right from here on; default: of the figure.")
+    ] = None,
+    json: Json = False,
+) -> None:
+    """How far the judge of the site's answers agrees with the labels that count, in all and by language, and what
+    share of the answers is right by both. Exit code 1 when there is no judge.
+
+    Example: pagewire labels judge town
+    """
+    figures: dict[str, JudgeFigure] = {name: name for name in get_args(JudgeFigure)}
+    with explained():
+        if figure not in figures:
+            raise WrongUse(f"--figure {figure}: choose one of {', '.join(figures)}")
+    found = _with_labelling(site, lambda labelling: labelling.judge_agreement(site, figures[figure], bar))
+    if json:
+        print_json(found)
+    elif found.judge is not None:
+        _print_judge(found)
+    if found.judge is None:
+        err.print(f"no judge: none of the answers of {site} is judged (judging.share)")
+        raise typer.Exit(NOT_SO)
+
+
+def _print_judge(found: JudgeAgreement) -> None:
+    out.print(f"{found.figure} by {found.judge}, right from {found.bar:g} on\n", markup=False, soft_wrap=True)
+    columns = ("of", "labels#", "people: right#", "judge: right#", "kappa#", "true positives#", "true negatives#")
+    lines: list[tuple[object, ...]] = []
+    for each in found.groups:
+        shown = (each.people_right, each.judge_right, each.kappa, each.true_positives, each.true_negatives)
+        lines.append((each.group, each.questions, *map(_range, shown)))
+    out.print(rows(table(*columns), lines))
+    out.print()
+    shares = [(each.group, each.judged, _range(each.judged_right), _range(each.right)) for each in found.groups]
+    out.print(rows(table("right, of", "judged#", "by the judge alone#", "by both#"), shares))
+    out.print(f"\nits figures: {found.groups[0].trust}", markup=False)
+    if found.other_judges or found.undecided:
+        out.print(f"set aside: {found.other_judges:,} verdicts of other judges, {found.undecided:,} without the figure")
 
 
 @app.command()

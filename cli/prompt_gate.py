@@ -24,7 +24,7 @@ from pipelines.evaluate.evaluation import Evaluation, against, evaluate
 from pipelines.evaluate.non_inferiority import fewest_cases
 from pipelines.evaluate.run import BadRun, Head, Run, askable
 from pipelines.runtime.errors import Permanent
-from schemas.trial import TrialSettings
+from schemas.trial import TrialPrompt, TrialSettings
 
 
 class TooFewCases(Permanent):
@@ -45,6 +45,7 @@ class Gate:
     margin: float
     measures: Sequence[str]
     at_once: int
+    prompt: TrialPrompt = "answer"
 
     async def compare(self, live: str, candidate: str) -> tuple[Evaluation, Comparison, list[Path]]:
         """The candidate's figures, what the gate says, and the files of both runs.
@@ -73,7 +74,7 @@ class Gate:
         run = Run.begin(path, head)
         err.print(f"asking {'as it is' if prompt is None else 'with the candidate'}", markup=False)
         async with HttpTrials(head.url, head.site, self.key) as system:
-            asked = system.under(TrialSettings(prompt=prompt))
+            asked = system.under(TrialSettings(prompt=prompt, prompt_name=self.prompt))
             await asked_with_a_bar(self.cases, head, asked, run, self.at_once)
         return run
 

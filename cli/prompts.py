@@ -18,7 +18,7 @@ from cli.evaluation_print import print_evaluation
 from cli.output import NOT_SO, explained, out, print_json, rows, table
 from cli.prompt_gate import Gate
 from cli.user import noted, user
-from pipelines.evaluate.comparison import GATED
+from pipelines.evaluate.comparison import GATED as DECIDE
 from pipelines.evaluate.dataset import load_dataset
 from pipelines.evaluate.measures import MEASURES
 from pipelines.evaluate.non_inferiority import MARGIN
@@ -28,6 +28,7 @@ from pipelines.query.text_changes import Place, UnknownText
 from pipelines.runtime import logs
 from pipelines.runtime.errors import WrongUse
 from schemas.text_version import EditedKind, NewText, TextChange, TextHistory, TextVersion
+from schemas.trial import TrialPrompt
 from wiring.clients import Clients
 from wiring.settings import Settings
 from wiring.settings_file import load
@@ -47,7 +48,7 @@ Text = Annotated[
 ]
 Note = Annotated[str, typer.Option(help="Why, for the history.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
-GATED_TEXT = "prompts/answer"
+GATED: dict[str, TrialPrompt] = {f"prompts/{name}": name for name in get_args(TrialPrompt)}  # what trials can try
 
 
 @app.command("list")
@@ -142,7 +143,7 @@ def promote(
         float, typer.Option(min=0.001, max=0.5, help="Loss that is put up with, of figures between 0 and 1.")
     ] = MARGIN,
     measure: Annotated[
-        list[str] | None, typer.Option(help=f"Decides; may be repeated. Default: {', '.join(GATED)}.")
+        list[str] | None, typer.Option(help=f"Decides; may be repeated. Default: {', '.join(DECIDE)}.")
     ] = None,
     at_once: Annotated[int, typer.Option(min=1, max=64, help="Cases asked side by side.")] = AT_ONCE,
     url: Annotated[str | None, typer.Option(help="Of the gateway; default: this machine's, at PAGEWIRE_PORT.")] = None,
@@ -155,13 +156,15 @@ def promote(
     note: Note = "",
     json: Json = False,
 ) -> None:
-    """Put a version to use. The prompt `answer` goes through the gate: every case of the dataset is answered as it is
-    and with the candidate, in trials, and only a candidate that is shown not to be worse goes live. Exit code 1 when it
-    is not, or when somebody else has changed the prompt meanwhile; other texts take --without-gate.
+    """Put a version to use. A prompt that answers hang on goes through the gate: every case of the dataset is answered
+    as it is and with the candidate, in trials, and only a candidate that is shown not to be worse goes live. Exit code
+    1 when it is not, or when somebody else has changed the prompt meanwhile; other texts take --without-gate.
 
     Stopped or killed, the same command goes on where it was.
 
     Example: pagewire prompts promote town answer --dataset town.yaml
+
+    Example: pagewire prompts promote town rephrase --dataset follow-ups.yaml
 
     Example: pagewire prompts promote town contact/en --without-gate
 
@@ -171,8 +174,9 @@ def promote(
         place = _place(site, text)
         if without_gate == (dataset is not None):
             raise WrongUse("name a --dataset for the gate, or say --without-gate: one of them")
-        if dataset is not None and str(place) != GATED_TEXT:
-            raise WrongUse(f"{place}: only the prompt `answer` can be tried beside the live one; say --without-gate")
+        if dataset is not None and str(place) not in GATED:
+            known = ", ".join(GATED.values())
+            raise WrongUse(f"{place}: only {known} can be tried beside the live one; say --without-gate")
         if unknown := sorted(set(measure or ()) - {each.name for each in MEASURES}):
             raise WrongUse(f"no measure {unknown[0]!r}; there are {', '.join(each.name for each in MEASURES)}")
         settings = load()
@@ -180,7 +184,17 @@ def promote(
         if dataset is not None:
             address, folder = url or f"http://127.0.0.1:{settings.port}", settings.home / "evaluations" / "prompts"
             secret = key_for(settings, url, key)
-            gate = Gate(load_dataset(dataset), site, address, secret, folder, margin, measure or GATED, at_once)
+            gate = Gate(
+                load_dataset(dataset),
+                site,
+                address,
+                secret,
+                folder,
+                margin,
+                measure or DECIDE,
+                at_once,
+                GATED[str(place)],
+            )
     told = _with_clients(site, lambda clients: _promote(clients, place, version, gate, note), settings)
     report, comparison = told.pop("evaluation"), told.pop("comparison")
     if json:

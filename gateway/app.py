@@ -26,6 +26,7 @@ from gateway.edge.sessions import Sessions
 from gateway.edge.tokens import VisitorTokens
 from gateway.openai import completions
 from gateway.operators import (
+    all_evaluations,
     audit,
     audit_log,
     cases,
@@ -60,6 +61,7 @@ OPERATORS = (
     questions,
     labels,
     evaluations,
+    all_evaluations,
     erasing,
     gaps,
     coverage,

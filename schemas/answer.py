@@ -126,6 +126,9 @@ class Answered(Wire):
     trace: tuple[Step, ...] = Field(default=(), description="The steps, in order; of very many only the first.")
     usage: Usage = Usage()
     timings_ms: dict[str, float] = Field(default_factory=dict)
+    found: tuple[FoundPage, ...] = Field(
+        default=(), description="With `ranked`: the pages that the search alone finds; no stream of a visitor has it."
+    )
     trial: TrialFindings | None = Field(default=None, description="Of a trial; no stream of a visitor has it.")
 
 

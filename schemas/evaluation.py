@@ -29,6 +29,15 @@ class RunFigure(Wire):
     high: Share
 
 
+class JudgedRunFigure(RunFigure):
+    """What a judge says: a mean over the answers that it has judged. Nothing is decided by it."""
+
+    judged: int = Field(ge=0, description="Answers that it has judged.")
+    of: int = Field(ge=0, description="Answers that it was asked about.")
+    at_worst: Share = Field(description="The mean if every answer that was not judged were worth 0.")
+    at_best: Share = Field(description="The mean if each of them were worth 1.")
+
+
 class CaseResult(Wire):
     """What came of a case."""
 
@@ -61,6 +70,12 @@ class RunSummary(Wire):
     asked: int = Field(ge=1)
     groups: dict[Name, dict[Name, RunFigure]] = Field(
         max_length=MAX_GROUPS, description="By group (`all`, `lang de`, `tag prices`) and measure."
+    )
+    judge: Annotated[str, StringConstraints(max_length=200)] = Field(
+        default="", description="The model that has judged the answers; empty: no judge was asked."
+    )
+    judged: dict[Name, dict[Name, JudgedRunFigure]] = Field(
+        default_factory=dict, max_length=MAX_GROUPS, description="Its figures, as `groups`. Advisory."
     )
     failed: dict[Name, int] = Field(default_factory=dict, max_length=MAX_FIGURES, description="By code.")
     latency_ms: dict[Name, float] = Field(default_factory=dict, max_length=10, description="p50, p95, most.")

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Self
 
-from pydantic import AwareDatetime, Field, StringConstraints
+from pydantic import AwareDatetime, Field, StringConstraints, model_validator
 
 from schemas.answer import Citation, Step, Topic, Usage, WholeTable
 from schemas.base import GivenLang, Lang, PageId, Revision, Wire
 from schemas.page import FieldName, Group, PageDocument
-from schemas.query import MAX_QUESTION, Grade, RequestId, SearchMode, Source
+from schemas.query import MAX_QUESTION, MAX_RANKED, FoundPage, Grade, RequestId, SearchMode, Source
 
 SearchKind = Literal["hybrid", "vector", "keyword"]
 
@@ -120,6 +120,24 @@ class ChatRequest(Wire):
         default=None,
         description="Language to answer in; default: the question's, where its words tell it, else the site's first.",
     )
+    keep: bool = Field(
+        default=True,
+        description="False: it is asked to try the site out, as evaluations do. No conversation keeps it, and it is "
+        "neither logged nor counted as a visitor's. For programs with a key alone.",
+    )
+    ranked: int = Field(
+        default=0,
+        ge=0,
+        le=MAX_RANKED,
+        description="Tell in `found`, besides, the pages of so many passages that the search alone finds for what was "
+        "searched. For programs with a key alone.",
+    )
+
+    @model_validator(mode="after")
+    def _agrees(self) -> Self:
+        if self.conversation_id is not None and not self.keep:
+            raise ValueError("what is not kept continues no conversation")
+        return self
 
 
 class ChatResponse(Wire):
@@ -146,6 +164,9 @@ class ChatResponse(Wire):
     )
     tables: tuple[WholeTable, ...] = Field(
         default=(), description="Whole tables of which only some rows are quoted; none that is very long."
+    )
+    found: tuple[FoundPage, ...] = Field(
+        default=(), description="With `ranked`: the pages of what the search alone finds, the best first."
     )
     strategy: str = Field(description="What was asked to answer: a strategy's name, or `quote`.")
     trace: tuple[Step, ...] = Field(

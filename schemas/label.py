@@ -110,3 +110,44 @@ class LabelAgreement(Wire):
     """Of each pair of raters, in all and by language."""
 
     pairs: tuple[RaterAgreement, ...]
+
+
+JudgeFigure = Literal["faithfulness", "context relevancy"]
+# As pipelines.evaluate.judged.agreement has it.
+JudgeTrust = Literal["too few labels", "not to be trusted", "corrected by labels", "as it stands"]
+
+
+class JudgeGroup(Wire):
+    """Judge and people over the answers of a group."""
+
+    group: str = Field(description="`all`, or a language: `lang de`.")
+    questions: int = Field(ge=0, description="Answers that have a verdict and a label that counts.")
+    people_right: Estimate | None = Field(description="Of these, the share that people call right: the base rate.")
+    judge_right: Estimate | None = Field(description="Of the same, the share that the judge does.")
+    kappa: Estimate | None = Field(description="Cohen's; null where base rates leave nothing to agree on.")
+    true_positives: Estimate | None = Field(description="Of what people call right, the share that the judge does.")
+    true_negatives: Estimate | None = Field(description="Of what people call wrong, the share that the judge does.")
+    judged: int = Field(ge=0, description="Answers with a verdict, labelled or not.")
+    judged_right: Estimate | None = Field(description="Of all that are judged, the share that the judge calls right.")
+    right: Estimate | None = Field(
+        description="The share of right answers by labels and judge together, which is right with any judge."
+    )
+    trust: JudgeTrust = Field(description="How far the judge's figures may be trusted.")
+
+
+class JudgeAgreement(Wire):
+    """How far the judge of a site's answers agrees with its raters."""
+
+    judge: str | None = Field(
+        description="The model of the newest verdict; null: nothing is judged, there is no judge."
+    )
+    figure: JudgeFigure
+    bar: float = Field(description="The judge says right from here on.")
+    judged: int = Field(ge=0, description="Answers of the last 90 days that it has judged, by the prompts of now.")
+    other_judges: int = Field(ge=0, description="Verdicts of other models or prompts: they do not count.")
+    undecided: int = Field(ge=0, description="Verdicts without this figure: they do not count.")
+    constancy: float | None = Field(
+        default=None,
+        description="How often it says the same of the same answer; null: what visitors get is judged once.",
+    )
+    groups: tuple[JudgeGroup, ...] = Field(description="`all` first, then the languages.")

@@ -15,6 +15,8 @@ MAX_QUESTION = 4_000  # characters; longer is refused at the edge with a clear a
 MAX_HISTORY = 3_000 * 4  # characters of what was said before: 3,000 tokens, at about four characters a token
 MAX_PROMPT = 20_000  # characters of a prompt that is tried out: five times ours, and little beside a message's sources
 MAX_HITS = 100  # content hits of a question
+MAX_RANKED = 100  # passages of the search alone
+RANKING = "ranking"  # of the steps that are timed: what no answer waits for but one that is asked with `ranked`
 
 RequestId = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_-]{8,64}$")]
 SearchMode = Literal["semantic", "keyword", "courtesy"]  # courtesy: nothing is searched
@@ -60,8 +62,9 @@ class Trial(Wire):
         default=None, description="Name of the site's index that is searched; null: the live one."
     )
     prompt: str | None = Field(
-        default=None, max_length=MAX_PROMPT, description="Takes the place of what the site's `answer.yaml` says."
+        default=None, max_length=MAX_PROMPT, description="Takes the place of what a prompt of the site says."
     )
+    prompt_name: str = Field(default="answer", description="Which prompt that is.")
     hits: int | None = Field(default=None, ge=1, le=MAX_HITS, description="Content hits that sources are made of.")
     order: int | None = Field(
         default=None, ge=0, description="Seed of the order of the worked answers; null: the nearest last."
@@ -113,6 +116,12 @@ class Question(Message):
     )
     trial: Trial | None = Field(
         default=None, description="Who runs the site tries something out; null: somebody wants to know it."
+    )
+    ranked: int = Field(
+        default=0,
+        ge=0,
+        le=MAX_RANKED,
+        description="Passages of the search alone whose pages are told with the answer; 0: none are.",
     )
     begins: LogPlace | None = Field(
         default=None, description="No event of its answer stands before it in `answer.events`; null: not known."
@@ -260,5 +269,7 @@ class Retrieved(Message):
     index: str | None = Field(
         default=None, description="Name of the index that was searched because a trial wants it; null: the live one."
     )
-    found: tuple[FoundPage, ...] = Field(default=(), description="Of a trial: the pages found, the best first.")
+    found: tuple[FoundPage, ...] = Field(
+        default=(), description="Of a trial, or with `ranked`: the pages found, the best first."
+    )
     timings_ms: dict[str, float] = Field(default_factory=dict)

@@ -19,6 +19,8 @@ MAX_SEED = 1_000_000
 
 # The strategies of pipelines.runtime.settings, and to do without the model.
 TrialStrategy = Literal["quote", "plain", "retrieval-gate", "self-ask", "react", "chain-of-thought", "tools"]
+# All that a question of its own reads: not the titles of conversations, nor the translation of our own sentences.
+TrialPrompt = Literal["answer", "courtesy", "decide", "judge", "react", "rephrase", "self-ask", "think", "tools"]
 IndexChoice = Annotated[str, StringConstraints(pattern=r"^[a-z0-9][a-z0-9-]{0,99}$")]
 # A tenth is as fine as anybody hears, and each temperature has a connection of its own in the workers.
 Temperature = Annotated[float, Field(ge=0, le=2), AfterValidator(lambda value: round(value, 1))]
@@ -55,7 +57,10 @@ class TrialSettings(Wire):
         default=None,
         min_length=1,
         max_length=MAX_PROMPT,
-        description="Instead of the answer's prompt: the text of a file as a site has it in its folder of prompts.",
+        description="Instead of a prompt: the text of a file as a site has it in its folder of prompts.",
+    )
+    prompt_name: TrialPrompt = Field(
+        default="answer", description="Which prompt `prompt` takes the place of: one that answers hang on."
     )
     hits: int | None = Field(
         default=None, ge=1, le=MAX_HITS, description="Content hits that the sources are made of, at most."

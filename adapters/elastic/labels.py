@@ -13,10 +13,10 @@ from elasticsearch import AsyncElasticsearch, ConflictError, NotFoundError
 
 from adapters.elastic.client import ElasticsearchDown, explained
 from adapters.elastic.indexes import OUTCOMES, Indexes
-from adapters.elastic.outcomes import LABELS, document_id, logged
-from pipelines.evaluate.labelling.ports import MAX_EARLIER, Candidate, Labelled, UnknownQuestion
+from adapters.elastic.outcomes import LABELS, VERDICT, document_id, logged
+from pipelines.evaluate.labelling.ports import MAX_EARLIER, Candidate, JudgedAnswer, Labelled, UnknownQuestion
 from schemas.label import AnswerLabel
-from schemas.outcome import LoggedQuestion
+from schemas.outcome import LoggedQuestion, Verdict
 
 BATCH = 500  # questions read at once
 TRIES = 5  # to write what others write at the same time
@@ -57,6 +57,17 @@ class ElasticLabels:
         labelled: dict[str, Any] = {"exists": {"field": "labelled_by"}}
         found = await self._read(site, [labelled], most, source_excludes=["outcome.vector"])
         return [each for each in map(_labelled, found) if each.labels]
+
+    async def judged(self, site: str, since: datetime, most: int) -> list[JudgedAnswer]:
+        """Raises: ElasticsearchDown."""
+        asked: dict[str, Any] = {"range": {"asked_at": {"gte": since.isoformat()}}}
+        wanted = ("request_id", "asked_in", f"outcome.{VERDICT}")
+        found = await self._read(site, [asked], most, source_includes=wanted)
+        return [
+            JudgedAnswer.of(source["request_id"], source["asked_in"], Verdict.stored(verdict))
+            for source in found
+            if (verdict := (source.get("outcome") or {}).get(VERDICT))
+        ]
 
     async def get(self, site: str, request_id: str) -> Labelled | None:
         """Raises: ElasticsearchDown."""

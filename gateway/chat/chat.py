@@ -54,8 +54,14 @@ async def chat(site: str, caller: MayChat, edge: TheEdge, request: Request) -> R
     question of a conversation is being answered, another is refused (409 `answer-under-way`, with its `request_id`).
     """
     asked = _question(await read_body(request, BODY_LIMIT))
+    if caller.visitor is not None and (asked.ranked or not asked.keep):
+        raise Problem(403, "forbidden", "`keep` and `ranked` are for programs with a key")
     with edge.admit(site, request, caller, Asked(asked.question, asked.lang)):
         question = new_question(edge, caller, site, asked.question, asked.lang)
+        question = question.model_copy(update={"ranked": asked.ranked})
+        if not asked.keep:
+            events = edge.ports.answers.ask(question)  # without `logged_as` no stage logs what becomes of it
+            return await _told(edge, request, caller, question, Patient(events))
         if asked.conversation_id is None:
             position = await edge.ports.answers.here(question.request_id)
             await edge.conversations.begin(owner_of(caller, site), question, position)
@@ -102,19 +108,24 @@ async def continue_conversation(
 
 async def ask(edge: Edge, request: Request, caller: Caller, question: Question) -> Response:
     """Ask a question that its conversation has kept: the response, streamed or whole."""
-    deadline = asyncio.get_running_loop().time() + edge.settings.question_timeout
     owner = owner_of(caller, question.site)
     # Programs have no list of conversations to find theirs in, and pay for what they ask.
     titled = caller.visitor is not None and edge.settings.site(question.site).chat.titles
     asked = edge.ports.answers.ask(edge.logged(question))
     events = Patient(edge.conversations.follow(owner, question, asked, titled=titled))
+    return await _told(edge, request, caller, question, events)
+
+
+async def _told(edge: Edge, request: Request, caller: Caller, question: Question, events: Patient) -> Response:
+    """What becomes of a question that is asked, streamed or whole."""
+    deadline = asyncio.get_running_loop().time() + edge.settings.question_timeout
     steps = steps_for(caller, edge.settings, question.site)
     if not wants_stream(", ".join(request.headers.getlist("accept"))):
         answer = await whole(events, question, deadline)
         answer, hidden = with_steps(answer, steps)
         return JSONResponse(answer.model_dump(mode="json", exclude=hidden))
     await events.begin(FIRST_EVENT_WAIT)
-    event_id = partial(edge.event_ids.sign, owner, question.request_id)
+    event_id = partial(edge.event_ids.sign, owner_of(caller, question.site), question.request_id)
     return EventStream(events, frames(events, event_id, question.lang, deadline, steps=steps))
 
 
@@ -244,6 +255,7 @@ async def whole(events: Patient, question: Question, deadline: float) -> ChatRes
         left_out=answer.left_out,
         narrower=answer.narrower,
         tables=answer.tables,
+        found=answer.found,
         citations=answer.citations,
         strategy=answer.strategy,
         trace=answer.trace,

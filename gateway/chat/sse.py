@@ -29,7 +29,11 @@ log = structlog.get_logger(__name__)
 
 HEARTBEAT = 10.0  # seconds of silence before a comment: proxies hang up on silence
 SEND_TIMEOUT = 30.0  # seconds a reader may leave full buffers alone
-LEFT_OUT = {"type", "trial"}  # of events: the one is told as the event's name, of trials no stream is made
+LEFT_OUT = {
+    "type",
+    "trial",
+    "found",
+}  # of events: the first is told as their name, the others are of trials, and of programs that do not stream
 HEADERS = {
     "Cache-Control": "no-cache",
     "X-Accel-Buffering": "no",  # nginx would collect the tokens

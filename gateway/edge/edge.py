@@ -173,5 +173,7 @@ MayChat = Annotated[Caller, Security(may("chat"), scopes=("chat",))]
 MayChatSomewhere = Annotated[Caller, Security(may("chat", any_site=True), scopes=("chat",))]
 MayIngest = Annotated[Caller, Security(may("ingest"), scopes=("ingest",))]
 MayView = Annotated[Caller, Security(may("view"), scopes=("view",))]
+MayViewSomewhere = Annotated[Caller, Security(may("view", any_site=True), scopes=("view",))]
+MayEditSomewhere = Annotated[Caller, Security(may("edit", any_site=True), scopes=("edit",))]
 MayEdit = Annotated[Caller, Security(may("edit"), scopes=("edit",))]
 MayAdmin = Annotated[Caller, Security(may("admin"), scopes=("admin",))]  # where the path has no site: of all sites

@@ -42,6 +42,7 @@ STATUS_OF_CODE = {
     "too-many-keys": 409,
     "unknown-key": 404,
     "text-changed": 409,
+    "no-earlier-text": 409,
     "would-delete": 409,
     "too-many-texts": 409,
     "unknown-text": 404,

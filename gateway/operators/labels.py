@@ -16,7 +16,16 @@ from pipelines.evaluate.labelling.export import line
 from pipelines.evaluate.labelling.labelled import state
 from pipelines.evaluate.labelling.labelling import Labelling, told
 from pipelines.evaluate.labelling.ports import Labelled
-from schemas.label import LabelAgreement, LabelledQuestion, LabelList, LabelQueue, LabelState, NewLabel
+from schemas.label import (
+    JudgeAgreement,
+    JudgeFigure,
+    LabelAgreement,
+    LabelledQuestion,
+    LabelList,
+    LabelQueue,
+    LabelState,
+    NewLabel,
+)
 from schemas.query import RequestId
 
 MAX_LABEL = 100_000  # bytes: a better answer, escaped
@@ -59,6 +68,22 @@ async def show_agreement(site: str, caller: MayView, edge: TheEdge) -> LabelAgre
     """How far each two raters agree, in all and by language, of what both have labelled: the share of the same mark,
     and kappa of right or not, beside the base rates."""
     return await edge.ports.labelling.agreement(site, names(edge, caller, site))
+
+
+@router.get("/judge-agreement")
+async def show_judge_agreement(
+    site: str,
+    caller: MayView,
+    edge: TheEdge,
+    figure: Annotated[JudgeFigure, Query(description="What the judge measures.")] = "faithfulness",
+    bar: Annotated[
+        float | None, Query(ge=0, le=1, description="The judge says right from here on; default: of the figure.")
+    ] = None,
+) -> JudgeAgreement:
+    """How far the judge of the site's answers (the stage `judge`) agrees with the labels that count, in all and by
+    language: kappa beside the base rates, its two kinds of error, and the share of right answers by labels and judge
+    together. Without a judge `judge` is null."""
+    return await edge.ports.labelling.judge_agreement(site, figure, bar)
 
 
 @router.get("/labels/queue")

@@ -98,6 +98,28 @@ async def restore_text(
         return await changes(edge).restore(place, version, change, caller.name)
 
 
+@router.post(TEXT + "/candidates", status_code=201, openapi_extra=request_body(NewText))
+async def propose_text(
+    site: str, kind: Kind, name: Name, caller: MayEdit, edge: TheEdge, request: Request
+) -> TextVersion:
+    """Keep a version that is not live: to be tried, as a prompt is with `prompt` of a trial, and restored when it is
+    to be said. `pagewire prompts promote` holds one against what is live before. The newest candidate, proposed again,
+    is not kept twice."""
+    place, new = Place(site, kind, name), parse(NewText, await read_body(request, MAX_TEXT))
+    async with edge.act(caller, "texts.propose", site, str(place)):
+        return await changes(edge).propose(place, new, caller.name)
+
+
+@router.post(TEXT + "/rollback", openapi_extra=request_body(TextChange))
+async def roll_back_text(
+    site: str, kind: Kind, name: Name, caller: MayEdit, edge: TheEdge, request: Request
+) -> TextVersion:
+    """Say again what was said before what is live now; again, what was said before that. This makes a new version."""
+    place, change = Place(site, kind, name), parse(TextChange, await read_body(request, MAX_TEXT) or b"{}")
+    async with edge.act(caller, "texts.rollback", site, str(place)):
+        return await changes(edge).roll_back(place, change, caller.name)
+
+
 def changes(edge: Edge) -> TextChanges:
     """What changes texts, over the store of this gateway."""
     return TextChanges(edge.ports.texts, edge.settings, edge.ports.now)

@@ -160,7 +160,7 @@ def _question(
         if not known:
             raise Problem(422, "invalid", "prompt: no model is configured that would read it")
         try:
-            tried(wanted.prompt, load("answer"))
+            tried(wanted.prompt, load(wanted.prompt_name))
         except PromptError as err:
             raise Problem(422, "invalid", f"prompt: {err}"[:MAX_DETAIL]) from None
     if wanted.rerank and edge.settings.reranker == NO_RERANKER:
@@ -172,6 +172,7 @@ def _question(
         examples=wanted.examples,
         index=indexes[wanted.index],
         prompt=wanted.prompt,
+        prompt_name=wanted.prompt_name,
         hits=wanted.hits,
         order=wanted.order,
         think=wanted.think,

@@ -134,7 +134,7 @@ class Examples:
         shots = KINDS[kind].shots
         if kind == "answer" and request.trial is not None and request.trial.examples is not None:
             shots = request.trial.examples
-        filed = self._prompts.of(request.site).prompts[kind].examples_in(lang)
+        filed = self._prompts.asked(request, kind).examples_in(lang)
         try:
             async with asyncio.timeout(PATIENCE):
                 live = self._shown(kind, request, await self._of_site(request.site), lang)

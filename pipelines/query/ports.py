@@ -128,7 +128,7 @@ class RerankerNotTried(NotTried):
     code = "reranker-not-tried"
 
 
-class PromptNotTried(Permanent):
+class PromptNotTried(NotTried):
     """A trial's prompt does not fit this worker, which is of another version than the gateway that took it."""
 
     code = "prompt-not-tried"

@@ -16,10 +16,12 @@ from typing import Self
 import structlog
 
 from pipelines.query.glossary import Glossary, read_glossary
+from pipelines.query.ports import PromptNotTried
 from pipelines.runtime.errors import SettingsError
 from pipelines.runtime.settings import Site, SitesSettings
 from prompts.loader import Prompt, PromptError, load, tried
 from prompts.phrases import Phrases
+from schemas.query import Question
 from schemas.text_version import MAX_SENTENCE, TextKind, TextVersion
 
 log = structlog.get_logger(__name__)
@@ -114,6 +116,17 @@ class SitePrompts:
 
     def of(self, site: str) -> PromptSet:
         return self._live.get(site) or self.filed(site)
+
+    def asked(self, request: Question, name: str) -> Prompt:
+        """A prompt for a question: what its trial has in its place, else what its site says. Raises: PromptNotTried."""
+        own = self.of(request.site).prompts[name]
+        trial = request.trial
+        if trial is None or trial.prompt is None or trial.prompt_name != name:
+            return own
+        try:
+            return tried(trial.prompt, own)
+        except PromptError as err:
+            raise PromptNotTried(str(err)) from err
 
     def filed(self, site: str) -> PromptSet:
         """What is said where nothing was changed since the start."""

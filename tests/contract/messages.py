@@ -118,6 +118,7 @@ _QUESTION = Question(
     replaced="Daily.",
     groups=("staff",),
     logged_as="c1",
+    ranked=5,
     trial=Trial(
         strategy="plain",
         model="large",
@@ -125,6 +126,7 @@ _QUESTION = Question(
         examples=2,
         index="pagewire-town-000002",
         prompt="id: answer",
+        prompt_name="rephrase",
         hits=5,
         order=1,
         think=True,
@@ -180,6 +182,7 @@ _EVENTS = (
         left_out=1,
         narrower=(Topic(label="Pool", question="Which pool?"),),
         tables=(WholeTable(n=1, start=0, text="| Day | From |"),),
+        found=(FoundPage(page_id="pool", lang="en"),),
         strategy="tools",
         trace=(Step(kind="model", asked="?", said="!", ms=12.5),),
         usage=Usage(model="small", prompt_tokens=10, completion_tokens=3),

@@ -17,11 +17,11 @@ from adapters.elastic.outcomes import ElasticOutcomes, document_id
 from adapters.fake_labels import FakeLabels
 from adapters.fake_outcomes import FakeOutcomes
 from pipelines.evaluate.labelling.labelled import LabelsStand, given, settled
-from pipelines.evaluate.labelling.ports import Candidate, LabelStore, UnknownQuestion
+from pipelines.evaluate.labelling.ports import Candidate, JudgedAnswer, LabelStore, UnknownQuestion
 from pipelines.query.log.ports import OutcomeStore
 from schemas.conversation import Feedback
 from schemas.label import AnswerLabel, Mark
-from schemas.outcome import Forgotten, Outcome, OutcomeEvent, Rated
+from schemas.outcome import Forgotten, Outcome, OutcomeEvent, Rated, Verdict, VerdictEvent
 from tests.asking import NOON
 from tests.engine_fixture import Servers
 from wiring.settings import Settings
@@ -105,6 +105,26 @@ async def test_labels_stand_with_their_question(stores: Stores, site: str) -> No
         )
     assert len(await stores.labels.of_site(site, 10)) == 1
     assert await stores.labels.of_site(f"{site}x", 10) == []
+
+
+async def test_verdicts_are_read_with_their_questions_the_newest_first(stores: Stores, site: str) -> None:
+    for n in (1, 2, 3):
+        await stores.log.put(asked(site, n, asked_in="de" if n == 2 else "en"))
+    for n, figures in ((1, {"faithfulness": 0.5, "context_relevancy": 1.0}), (2, {"faithfulness": 1.0})):
+        verdict = Verdict(judged_at=NOON, judge="small", prompts="a1", **figures)
+        id, at = f"request-{n:04}", NOON + timedelta(minutes=n)
+        event = VerdictEvent(site=site, request_id=id, conversation="c1", asked_at=at, verdict=verdict)
+        await stores.log.put_verdict(event)
+    await candidates(stores.labels, site, 3)
+    wanted = [
+        JudgedAnswer("request-0002", "de", "small", "a1", {"faithfulness": 1.0}),
+        JudgedAnswer("request-0001", "en", "small", "a1", {"faithfulness": 0.5, "context relevancy": 1.0}),
+    ]
+    async with asyncio.timeout(20):
+        while list(await stores.labels.judged(site, NOON, 100)) != wanted:  # noqa: ASYNC110  # as above
+            await asyncio.sleep(0.05)
+    assert await stores.labels.judged(site, NOON + timedelta(minutes=2), 100) == wanted[:1]
+    assert await stores.labels.judged(f"{site}x", NOON, 100) == []
 
 
 async def test_a_rule_that_refuses_changes_nothing(stores: Stores, site: str) -> None:

@@ -9,12 +9,15 @@ import asyncio
 from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
 
+from pipelines.evaluate.labelling.judged import judge_agreement
 from pipelines.evaluate.labelling.labelled import given, settled, shown, state
 from pipelines.evaluate.labelling.ports import Labelled, LabelStore, UnknownQuestion
 from pipelines.evaluate.labelling.queue import RATERS, left, sample
 from pipelines.evaluate.labelling.raters import agreement
 from schemas.label import (
     AnswerLabel,
+    JudgeAgreement,
+    JudgeFigure,
     LabelAgreement,
     LabelledQuestion,
     LabelQueue,
@@ -75,6 +78,11 @@ class Labelling:
         return LabelAgreement(
             pairs=tuple(each.model_copy(update={"one": named(each.one), "other": named(each.other)}) for each in pairs)
         )
+
+    async def judge_agreement(self, site: str, figure: JudgeFigure, bar: float | None = None) -> JudgeAgreement:
+        """How far the judge of the site's answers agrees with the labels that count."""
+        judged = await self._store.judged(site, self._now() - PERIOD, MOST_CANDIDATES)
+        return await asyncio.to_thread(judge_agreement, await self.of_site(site), judged, figure, bar)
 
     def _label(self, new: NewLabel, rater: str) -> AnswerLabel:
         return AnswerLabel.model_validate(new.model_dump() | {"rater": rater, "at": self._now()})

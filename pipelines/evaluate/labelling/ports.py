@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Protocol
+from typing import Protocol, Self
 
 from pipelines.runtime.errors import Permanent
 from schemas.label import AnswerLabel
-from schemas.outcome import Became, LoggedQuestion
+from schemas.outcome import Became, LoggedQuestion, Verdict
 
 MAX_EARLIER = 10  # questions before one that are shown
 
@@ -44,6 +44,24 @@ class Candidate:
     raters: tuple[str, ...]  # who have labelled it
 
 
+@dataclass(frozen=True)
+class JudgedAnswer:
+    """What a judge says of an answer of the log."""
+
+    request_id: str
+    lang: str  # asked in
+    judge: str
+    prompts: str  # fingerprints
+    figures: Mapping[str, float]  # by name, of those that it has decided
+
+    @classmethod
+    def of(cls, request_id: str, lang: str, verdict: Verdict) -> Self:
+        """By its verdict."""
+        said = {"faithfulness": verdict.faithfulness, "context relevancy": verdict.context_relevancy}
+        figures = {name: figure for name, figure in said.items() if figure is not None}
+        return cls(request_id, lang, verdict.judge, verdict.prompts, figures)
+
+
 class LabelStore(Protocol):
     """Keeps labels with their questions (adapters.elastic.labels). All raise Retryable."""
 
@@ -53,6 +71,10 @@ class LabelStore(Protocol):
 
     async def of_site(self, site: str, most: int) -> Sequence[Labelled]:
         """Those with a label, the newest question first. A label is read at once."""
+        ...
+
+    async def judged(self, site: str, since: datetime, most: int) -> Sequence[JudgedAnswer]:
+        """Of at most so many questions asked since then those that have a verdict, the newest question first."""
         ...
 
     async def get(self, site: str, request_id: str) -> Labelled | None:

@@ -7,16 +7,20 @@ from datetime import datetime
 
 from pipelines.evaluate.dataset import Case, Dataset
 from pipelines.evaluate.evaluation import Evaluation
+from pipelines.evaluate.judged.report import Judged
 from pipelines.evaluate.measures import Observed, measured
 from pipelines.evaluate.run import BadRun, Run, askable
-from schemas.evaluation import MAX_RESULTS, MAX_SHOWN, CaseResult, NewRun, PublishedRun, RunFigure
+from schemas.evaluation import MAX_RESULTS, MAX_SHOWN, CaseResult, JudgedRunFigure, NewRun, PublishedRun, RunFigure
 
 ID = 16  # hexadecimal digits
 CUT = "…"
 
 
-def publication(dataset: Dataset, run: Run, report: Evaluation, note: str = "") -> NewRun:
+def publication(dataset: Dataset, run: Run, report: Evaluation, note: str = "", judged: Judged | None = None) -> NewRun:
     """Of a run and its report. Long answers are cut.
+
+    Args:
+        judged: what a judge says of it; None: none was asked.
 
     Raises:
         BadRun: it has more cases than can be published.
@@ -37,12 +41,25 @@ def publication(dataset: Dataset, run: Run, report: Evaluation, note: str = "") 
             group: {name: RunFigure.model_validate(figure.model_dump()) for name, figure in figures.items()}
             for group, figures in report.groups.items()
         },
+        judge=judged.judge if judged else "",
+        judged=_figures(judged) if judged else {},
         failed=dict(report.failed),
         latency_ms=dict(report.latency_ms),
         tokens=dict(report.tokens),
         note=note,
         results=tuple(_result(case, run.observed[case.id]) for case in cases),
     )
+
+
+def _figures(judged: Judged) -> dict[str, dict[str, JudgedRunFigure]]:
+    """By group and name, of all measures."""
+    found: dict[str, dict[str, JudgedRunFigure]] = {}
+    for part in judged.parts:
+        for name, group in part.groups.items():
+            for figure, told in group.figures.items():
+                said = told.model_dump() | {"judged": group.judged, "of": group.of}
+                found.setdefault(name, {})[figure] = JudgedRunFigure.model_validate(said)
+    return found
 
 
 def _result(case: Case, observed: Observed) -> CaseResult:

@@ -160,6 +160,7 @@ class Answering:
             tables=tuple(made.tables),
             strategy=made.strategy,
             trace=tuple(made.trace),
+            found=retrieved.found if request.trial is None else (),
             usage=made.usage,
             timings_ms=retrieved.timings_ms | {"answer": ms},
         )

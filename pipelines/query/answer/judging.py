@@ -122,7 +122,7 @@ class ModelJudge:
             "sources": fenced(fit([sources[n] for n in sorted(sources)], PREMISE_CHARS), token),
             "statements": "\n".join(statements),
         }
-        messages = self._site_prompts.of(request.site).prompts["judge"].messages(values, "en")
+        messages = self._site_prompts.asked(request, "judge").messages(values, "en")
         model = self._models.of(request.site, "judge", request.request_id)
         said = await model.complete(messages, max_tokens=VERDICT_TOKENS * (len(claims) + 1))
         return Verdicts(tuple(_verdicts(said.text, len(claims))), said.usage)

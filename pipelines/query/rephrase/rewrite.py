@@ -121,11 +121,11 @@ def _unwrapped(line: str) -> str:
 async def rewrite(
     request: Question, settings: QuerySettings, site_prompts: SitePrompts, rewriter: Rewriter | None
 ) -> str | None:
-    """The question as the model puts it; None without a rewriter, or when it fails."""
+    """The question as the model puts it; None without a rewriter, or when it fails. Raises: PromptNotTried."""
     if rewriter is None:
         return None
     site, prompt_set = settings.site(request.site), site_prompts.of(request.site)
-    lang = site.languages[0]
+    prompt, lang = site_prompts.asked(request, "rephrase"), site.languages[0]
     asks = values(
         request,
         site=site.title or request.site,
@@ -137,7 +137,7 @@ async def rewrite(
     try:
         async with asyncio.timeout(PATIENCE):
             shots = await rewriter.examples.pick("rephrase", request, lang)
-            messages = prompt_set.prompts["rephrase"].messages(asks, lang, shots)
+            messages = prompt.messages(asks, lang, shots)
             model = rewriter.models.of(request.site, "rephrase", request.request_id)
             completion = await model.complete(messages, max_tokens=OUTPUT_TOKENS)
     except TimeoutError:

@@ -22,8 +22,22 @@ from pipelines.query.retrieve.search import Retrieval, Searcher
 from pipelines.query.retrieve.tables import whole_tables
 from pipelines.query.retrieve.widen import passages, wanted
 from pipelines.query.settings import QuerySettings
+from schemas.http import SearchKind
+from schemas.ingest import Vector32
+from schemas.query import (
+    RANKING,
+    FoundPage,
+    Gate,
+    Grade,
+    Question,
+    QuestionVector,
+    Rephrased,
+    Retrieved,
+    Source,
+    Sure,
+    Table,
+)
 from schemas.query import Evidence as UnitEvidence
-from schemas.query import FoundPage, Gate, Grade, Question, QuestionVector, Rephrased, Retrieved, Source, Sure, Table
 
 NOTHING_FOUND: Grade = 5
 FINE: Grade = 0
@@ -89,6 +103,7 @@ async def retrieve(
         UnknownSite, Retryable. Permanent: of the reranker.
     """
     if asked.courtesy is not None:
+        laps = _Laps(asked.timings_ms)
         return Retrieved(
             request=asked.request,
             question=asked.question,
@@ -96,7 +111,8 @@ async def retrieve(
             courtesy=asked.courtesy,
             grade=FINE,
             sources=(),
-            timings_ms=asked.timings_ms,
+            found=await _ranked(asked, searcher, laps),
+            timings_ms=laps.ms,
         )
     trial = asked.request.trial
     settings = settings.under(trial)
@@ -130,6 +146,8 @@ async def retrieve(
         all_findings = [findings, *(part.findings for part in weighed.parts)]
         tables = await whole_tables(all_findings, weighed.near, sources, chunks)
     laps.lap("widen")
+    alone = look.found.vector if look.named == look.asked.question and look.followed is None else None
+    ranking = await _ranked(look.asked, searcher, laps, alone)
     told = findings.cited(sources)
     return Retrieved(
         request=_spoken_to(asked.request, sources, told),
@@ -143,9 +161,27 @@ async def retrieve(
         parts=tuple(part.cited(sources) for part in weighed.parts),
         tables=tables,
         vector=_vector(look),
-        found=_pages(ranked),
+        found=_pages(ranked) if trial is not None else ranking,
         timings_ms=laps.ms,
     )
+
+
+async def _ranked(
+    asked: Rephrased, searcher: Searcher, laps: _Laps, vector: Vector32 | None = None
+) -> tuple[FoundPage, ...]:
+    """The pages that the search alone finds, where whoever asks wants them: without what makes an answer of it.
+
+    Args:
+        vector: of the question as it is searched, where it is known: embedding it is what a search spends most on.
+    """
+    request = asked.request
+    if not request.ranked or request.trial is not None:
+        return ()
+    kind: SearchKind = "keyword" if asked.mode == "keyword" else "hybrid"
+    size, groups = request.ranked, request.groups
+    pages = await searcher.pages(request.site, asked.question, kind=kind, size=size, groups=groups, vector=vector)
+    laps.lap(RANKING)
+    return tuple(FoundPage(page_id=page.page_id, lang=page.lang) for page in pages)
 
 
 async def _look(

@@ -29,7 +29,7 @@ from pipelines.query.retrieve.widen import nearest
 from pipelines.query.settings import QuerySettings
 from schemas.http import SearchHit, SearchKind
 from schemas.ingest import Vector32
-from schemas.keys import parse_page_key
+from schemas.keys import PageAddress, parse_page_key
 from text.language import identified, language_of, spoken
 
 # Both lists are this deep before they are fused: a hit that is 20th in one may be the best of both together.
@@ -180,6 +180,32 @@ class Searcher:
         """
         return (await self.find(site, text, kind=kind, size=size, groups=groups)).hits
 
+    async def pages(
+        self,
+        site: str,
+        text: str,
+        *,
+        kind: SearchKind,
+        size: int,
+        groups: Iterable[str] = (),
+        vector: Vector32 | None = None,
+    ) -> list[PageAddress]:
+        """The pages of the best chunks, at most `size`: those of `hits` in their order, each once. No chunk is read.
+
+        Args:
+            vector: of this text by the site's model, where it is known; else the text is embedded.
+
+        Raises:
+            UnknownSite, Retryable.
+        """
+        self._settings.site(site)
+        try:
+            _, _, found = await self._candidates(site, text, kind, max(size, DEPTH), groups, vector)
+        except QueryModelOutdated:  # as in `find`; the vector may be of the model before
+            _, _, found = await self._candidates(site, text, kind, max(size, DEPTH), groups)
+        best = fuse(found.dense, found.keyword, known_share(found.terms, found.total), size=size)
+        return [parse_page_key(key) for key in dict.fromkeys(each.page_key for each in best)]
+
     async def find(
         self,
         site: str,
@@ -237,12 +263,20 @@ class Searcher:
         return Retrieval(hits, found, model, [read[place] for place in near if place in read], vector)
 
     async def _candidates(
-        self, site: str, text: str, kind: SearchKind, depth: int, groups: Iterable[str]
+        self,
+        site: str,
+        text: str,
+        kind: SearchKind,
+        depth: int,
+        groups: Iterable[str],
+        vector: Vector32 | None = None,
     ) -> tuple[SearchEmbedder | None, Vector32 | None, Candidates]:
-        model, vector, floors, fingerprint = None, None, Floors(0.0, 0.0), ""
-        if kind != "keyword":
+        model, floors, fingerprint = None, Floors(0.0, 0.0), ""
+        if kind == "keyword":
+            vector = None
+        else:
             model = await self._models.for_site(site)
-            vector = await model.query(text)
+            vector = await model.query(text) if vector is None else vector
             floors = Floors(model.profile.short_floor, model.profile.content_floor)
             fingerprint = model.fingerprint
         found = await self._index.candidates(

@@ -10,14 +10,14 @@ import pytest
 from pydantic import SecretStr
 
 from adapters.http_gateway import RETRY_FOR
-from adapters.http_site import HttpSite
+from adapters.http_site import HITS, HttpSite
 from gateway.app import create_app
 from gateway.fakes import FakeAnswers, FakePages, FakePorts
 from pipelines.evaluate.dataset import Case
 from pipelines.evaluate.measures import measured
 from pipelines.runtime.errors import Permanent, Retryable, WrongUse
 from schemas.answer import Answered, Done, Failed, QuestionRephrased, SourcesFound, Usage
-from schemas.query import Question
+from schemas.query import RANKING, FoundPage, Question
 from tests.asking import source
 from tests.edge import ADMIN, edge_settings
 
@@ -34,8 +34,9 @@ def answer(question: Question) -> list[Any]:
             citations=(),
             sources=(LIBRARY,),
             extractive=True,
+            found=(FoundPage(page_id="p9", lang="en"), FoundPage(page_id="p1", lang="en")) if question.ranked else (),
             usage=Usage(model="m", prompt_tokens=7, completion_tokens=3),
-            timings_ms={"retrieve": 12.5},
+            timings_ms={"retrieve": 12.5} | ({RANKING: 0.001} if question.ranked else {}),
         ),
         Done(),
     ]
@@ -57,16 +58,37 @@ async def test_a_case_is_asked_after_what_was_asked_before_and_its_conversation_
     assert (seen.case, seen.answer, seen.grade, seen.failed) == ("card", "It costs 18 euros.", 1, None)
     assert seen.cited == ("p1",)
     assert [each.text for each in seen.sources] == [LIBRARY.text]
-    assert (seen.prompt_tokens, seen.completion_tokens, seen.timings_ms["retrieve"]) == (7, 3, 12.5)
+    assert (seen.prompt_tokens, seen.completion_tokens, seen.timings_ms) == (7, 3, {"retrieve": 12.5})
+    assert [each.page for each in seen.found] == ["p9", "p1"]
     assert seen.ms > 0
     assert measured(CASE.model_copy(update={"expect": "answer"}), seen)["citation recall"] == 1
     first, second = ports.answers.asked
     assert (first.question, second.question) == ("What does a card cost?", "And for adults?")
     assert first.conversation_id == second.conversation_id
     assert second.history[0].answer == "It costs 18 euros."
+    assert (first.ranked, second.ranked) == (0, HITS)
     async with town(ports, tmp_path) as site:
         gone = await site._gateway._client.get(f"/conversations/{second.conversation_id}")
     assert gone.status_code == 404
+
+
+async def test_a_case_without_others_before_it_is_kept_nowhere_and_its_pages_come_with_the_answer(
+    tmp_path: Path,
+) -> None:
+    ports = fakes()
+    async with town(ports, tmp_path) as site:
+        seen = await site.ask(CASE.model_copy(update={"history": ()}))
+    [asked] = ports.answers.asked
+    assert (asked.logged_as, asked.ranked) == (None, HITS)
+    assert not ports.conversations.kept
+    assert [each.page for each in seen.found] == ["p9", "p1"]
+
+
+async def test_a_worker_that_ranks_no_pages_is_told_of(tmp_path: Path) -> None:
+    older = fakes(lambda question: answer(question.model_copy(update={"ranked": 0})))
+    async with town(older, tmp_path) as site:
+        with pytest.raises(WrongUse, match="earlier version"):
+            await site.ask(CASE)
 
 
 async def test_an_answer_that_failed_is_an_observation(tmp_path: Path) -> None:

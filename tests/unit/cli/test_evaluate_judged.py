@@ -15,8 +15,11 @@ from cli import evaluate, judging
 from cli.main import app
 from pipelines.evaluate.dataset import Case, dumped
 from pipelines.evaluate.measures import Observed
+from pipelines.evaluate.published.publication import published
 from pipelines.evaluate.run import Run
 from pipelines.runtime import logs
+from schemas.evaluation import ListedRun, NewRun
+from tests.asking import NOON
 from tests.unit.evaluate.judged.judges import Script
 from tests.unit.evaluate.runs import dataset, right
 
@@ -28,6 +31,7 @@ class Town:
 
     asked = 0
     answer: Callable[[Case], Observed] = staticmethod(right)
+    published: NewRun
 
     def __init__(self, url: str, site: str, key: Any) -> None:
         pass
@@ -37,6 +41,10 @@ class Town:
 
     async def __aexit__(self, *_: object) -> None:
         pass
+
+    async def publish(self, run: NewRun) -> ListedRun:
+        Town.published = run
+        return published(run, "town", "admin", NOON)
 
     async def ask(self, case: Case) -> Observed:
         Town.asked += 1
@@ -71,6 +79,15 @@ def run(*arguments: str) -> Result:
 
 def said(done: Result) -> str:
     return " ".join(done.stdout.split())
+
+
+def test_what_a_judge_says_is_published_with_the_run() -> None:
+    assert run(*ASKED, "--publish", "--judge-calls", "60").exit_code == 0
+    figure = Town.published.judged["all"]["judge score"]
+    assert (Town.published.judge, figure.judged, figure.of, figure.mean) == ("scripted", 60, 100, pytest.approx(0.8))
+    assert figure.at_worst < figure.mean < figure.at_best
+    assert run(*ASKED[:4], "--publish").exit_code == 0
+    assert (Town.published.judge, Town.published.judged) == ("", {})
 
 
 def test_a_judged_report(model: Script) -> None:

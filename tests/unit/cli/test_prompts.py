@@ -66,12 +66,14 @@ class Town:
 
     answers: Callable[[Case, str | None], Observed]
     asked: list[tuple[str, str | None]]
+    named: set[str]
 
     def __init__(self, url: str, site: str, key: Any) -> None:
         self.prompt: str | None = None
 
     def under(self, settings: TrialSettings) -> Self:
         self.prompt = settings.prompt
+        Town.named.add(settings.prompt_name)
         return self
 
     async def __aenter__(self) -> Self:
@@ -101,6 +103,7 @@ def town(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[type[Town]
     Path("contact.md").write_text("Call us.\n", encoding="utf-8")
     Kept.store, Kept.log = FakeTextStore(), FakeAuditLog()
     Town.asked, Town.answers = [], staticmethod(lambda case, prompt: right(case))
+    Town.named = set()
     with capture_logs():  # which a command sends to standard error
         yield Town
 
@@ -180,10 +183,22 @@ def test_what_somebody_else_has_changed_meanwhile_stays(town: type[Town]) -> Non
     assert [one.by for one in kept() if not one.candidate] == ["ben"]
 
 
-def test_the_gate_is_for_the_answer_alone_and_can_be_left_out(town: type[Town]) -> None:
+def test_what_questions_are_rephrased_by_goes_through_the_same_gate(town: type[Town]) -> None:
+    shorter = written("rephrase").replace("{site}", "{site}, our town", 1)
+    Path("rephrase.yaml").write_text(shorter, encoding="utf-8")
+    run("propose", "town", "rephrase.yaml", "rephrase")
+    told = json.loads(run("promote", "town", "rephrase", "--dataset", "town.yaml", "--json").stdout)
+    assert (told["text"], told["promoted"]["version"]) == ("prompts/rephrase", 2)
+    assert [prompt for _, prompt in town.asked] == [None] * 150 + [shorter.strip()] * 150
+    assert town.named == {"rephrase"}
+    assert "the site's files are live again" in run("rollback", "town", "rephrase").stdout
+
+
+def test_the_gate_is_for_what_answers_hang_on_and_can_be_left_out(town: type[Town]) -> None:
     run("propose", "town", "contact.md", "contact/en")
     run("promote", "town", "contact/en", code=2)
-    run("promote", "town", "contact/en", "--dataset", "town.yaml", code=2)
+    for text in ("contact/en", "title"):
+        run("promote", "town", text, "--dataset", "town.yaml", code=2)
     run("promote", "town", "contact/en", "--dataset", "town.yaml", "--without-gate", code=2)
     assert "version 2 is live" in run("promote", "town", "contact/en", "--without-gate").stdout
     assert "Call us." in run("show", "town", "contact/en").stdout

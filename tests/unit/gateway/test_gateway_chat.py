@@ -19,7 +19,7 @@ from pipelines.conversations.ask import UnknownAnswer
 from pipelines.runtime.errors import Retryable
 from schemas.answer import Answered, Citation, Done, Failed, QuestionRephrased, Restart, SourcesFound, Step, Token
 from schemas.query import Question, Source
-from tests.edge import ADMIN, Wire, assert_problem, bearer, edge_settings, parse_sse, until
+from tests.edge import ADMIN, PAGE_ORIGIN, Wire, assert_problem, bearer, edge_settings, parse_sse, until
 from wiring.settings import ChatSettings, Settings
 
 CHAT = "/v1/sites/town/chat"
@@ -51,6 +51,23 @@ def full_script(question: Question) -> list[Any]:
         Answered(text="At nine.\nZwölf Uhr 🕛", citations=(citation,), sources=(SOURCE,), extractive=True),
         Done(),
     ]
+
+
+async def test_what_is_asked_to_try_the_site_out_is_kept_nowhere(client: httpx.AsyncClient, fakes: FakePorts) -> None:
+    told = (await client.post(CHAT, json={"question": "When?", "keep": False, "ranked": 7})).raise_for_status().json()
+    [asked] = fakes.answers.asked
+    assert (asked.logged_as, asked.ranked, told["answer"]) == (None, 7, "The library opens at nine.")
+    assert not fakes.conversations.kept
+    again = {"question": "When?", "keep": False, "conversation_id": told["conversation_id"]}
+    assert_problem(await client.post(CHAT, json=again), 422, "invalid")
+
+
+@pytest.mark.parametrize("more", [{"keep": False}, {"ranked": 7}])
+async def test_no_visitor_leaves_the_log(stranger: httpx.AsyncClient, fakes: FakePorts, more: dict[str, Any]) -> None:
+    token = (await stranger.post("/v1/sites/town/visitor-tokens", headers={"Origin": PAGE_ORIGIN})).json()["token"]
+    refused = await stranger.post(CHAT, json={"question": "When?"} | more, headers=bearer(token))
+    assert_problem(refused, 403, "forbidden")
+    assert not fakes.answers.asked
 
 
 async def test_a_stream_has_every_event_in_order_with_its_id(client: httpx.AsyncClient, fakes: FakePorts) -> None:

@@ -13,6 +13,7 @@ from tests.published_runs import AFTER, new_run, run
 from tests.unit.gateway.test_console import OURS, one, page_of, said, sign_in
 
 RUNS = "/v1/admin/sites/town/evaluations"
+ALL = "/v1/admin/evaluations"
 SCREEN = "/console/evaluations"
 FAQ = run(2, fingerprint="0" * 12, dataset="faq").id
 
@@ -42,6 +43,31 @@ async def test_a_run_is_published_read_and_taken_away(stranger: httpx.AsyncClien
     assert (await client.delete(f"{RUNS}/{id}")).status_code == 204
     for method in ("GET", "DELETE"):
         assert_problem(await client.request(method, f"{RUNS}/{id}"), 404, "unknown-run")
+
+
+async def test_runs_are_found_without_their_site_in_the_path(
+    stranger: httpx.AsyncClient, client: httpx.AsyncClient
+) -> None:
+    content, kind = new_run(0).model_dump_json(), {"Content-Type": "application/json"}
+    own = (await stranger.post(ALL, content=content, headers=bearer(EDIT_TOWN) | kind)).json()
+    assert_problem(await client.post(ALL, content=content, headers=kind), 422, "invalid")
+    others = (await client.post(f"{ALL}?site=other", content=new_run(1).model_dump_json(), headers=kind)).json()
+    assert (own["site"], others["site"]) == ("town", "other")
+    listed = [each["id"] for each in (await client.get(ALL)).json()["runs"]]
+    assert listed == [others["id"], own["id"]]
+    assert [each["id"] for each in (await client.get(ALL, params={"site": "town"})).json()["runs"]] == [own["id"]]
+    as_seen = (await stranger.get(ALL, headers=bearer(VIEW_TOWN))).json()["runs"]
+    assert [(each["id"], each["published_by"]) for each in as_seen] == [(own["id"], "")]
+    assert (await client.get(f"{ALL}/{own['id']}")).json() == (await client.get(f"{RUNS}/{own['id']}")).json()
+    for method in ("GET", "DELETE"):
+        hidden = await stranger.request(method, f"{ALL}/{others['id']}", headers=bearer(EDIT_TOWN))
+        assert_problem(hidden, 404, "unknown-run")
+        named = await stranger.request(method, f"{ALL}/{others['id']}?site=other", headers=bearer(EDIT_TOWN))
+        assert_problem(named, 403, "forbidden")
+    assert_problem(await client.get(f"{ALL}?site=nowhere"), 404, "unknown-site")
+    assert_problem(await stranger.delete(f"{ALL}/{own['id']}", headers=bearer(VIEW_TOWN)), 403, "forbidden")
+    assert (await stranger.delete(f"{ALL}/{own['id']}", headers=bearer(EDIT_TOWN))).status_code == 204
+    assert_problem(await client.get(f"{ALL}/{own['id']}"), 404, "unknown-run")
 
 
 @pytest.mark.parametrize(

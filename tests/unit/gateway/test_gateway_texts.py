@@ -46,6 +46,23 @@ async def test_a_reply_is_changed_and_everything_comes_back(client: httpx.AsyncC
     ]
 
 
+async def test_a_candidate_is_kept_put_to_use_and_taken_back(client: httpx.AsyncClient, fakes: FakePorts) -> None:
+    await client.put(LEAD_IN, json={"text": "We write:"})
+    made = await client.post(f"{LEAD_IN}/candidates", json={"text": "You find:", "note": "friendlier"})
+    assert (made.status_code, made.json()["version"], made.json()["candidate"]) == (201, 2, True)
+    assert (await client.post(f"{LEAD_IN}/candidates", json={"text": "You find:"})).json()["version"] == 2
+    assert (await history(client))["text"] == "We write:"
+    assert (await client.post(f"{LEAD_IN}/versions/2/restore")).json()["version"] == 3
+    assert (await history(client))["text"] == "You find:"
+    back = (await client.post(f"{LEAD_IN}/rollback", json={"note": "too long", "over": 3})).json()
+    assert (back["text"], back["back"], back["note"]) == ("We write:", True, "too long")
+    assert_problem(await client.post(f"{LEAD_IN}/rollback", json={"over": 3}), 409, "text-changed")
+    assert (await client.post(f"{LEAD_IN}/rollback")).json()["text"] is None
+    assert_problem(await client.post(f"{LEAD_IN}/rollback"), 409, "no-earlier-text")
+    assert_problem(await client.post(f"{LEAD_IN}/candidates", json={"text": "x" * 3_000}), 422, "bad-text")
+    assert [entry.action for entry in fakes.audit_log.kept][1:3] == ["texts.propose", "texts.propose"]
+
+
 async def test_contact_and_prompts_are_listed_as_they_are_now(client: httpx.AsyncClient) -> None:
     await client.put(f"{TEXTS}/contact/en", json={"text": "Call us."})
     prompt = (await history(client, f"{TEXTS}/prompts/answer"))["text"]

@@ -30,6 +30,7 @@ from tests.edge import (
 )
 
 SITE = "/v1/admin/sites/{site}"
+OWN_RUNS = "/v1/admin/evaluations"  # of the key's site, where it has one
 LETTER = "/v1/admin/dlq/{topic}/{partition}/{offset}"
 # The scope that each route insists on. A new route has to be added here: somebody has to think about who may.
 ROUTES: dict[tuple[str, str], Scope] = {
@@ -45,6 +46,11 @@ ROUTES: dict[tuple[str, str], Scope] = {
     ("post", f"{SITE}/evaluations"): "edit",
     ("get", f"{SITE}/evaluations/{{run}}"): "view",
     ("delete", f"{SITE}/evaluations/{{run}}"): "edit",
+    ("get", OWN_RUNS): "view",
+    ("post", OWN_RUNS): "edit",
+    ("get", f"{OWN_RUNS}/{{run}}"): "view",
+    ("delete", f"{OWN_RUNS}/{{run}}"): "edit",
+    ("get", f"{SITE}/judge-agreement"): "view",
     ("delete", f"{SITE}/questions/{{request_id}}/conversation"): "admin",
     ("get", f"{SITE}/gaps"): "view",
     ("get", f"{SITE}/coverage"): "view",
@@ -58,6 +64,8 @@ ROUTES: dict[tuple[str, str], Scope] = {
     ("put", f"{SITE}/texts/{{kind}}/{{name}}"): "edit",
     ("delete", f"{SITE}/texts/{{kind}}/{{name}}"): "edit",
     ("post", f"{SITE}/texts/{{kind}}/{{name}}/versions/{{version}}/restore"): "edit",
+    ("post", f"{SITE}/texts/{{kind}}/{{name}}/candidates"): "edit",
+    ("post", f"{SITE}/texts/{{kind}}/{{name}}/rollback"): "edit",
     ("get", f"{SITE}/trials"): "edit",
     ("post", f"{SITE}/trials"): "edit",
     ("post", f"{SITE}/cases"): "edit",
@@ -107,6 +115,7 @@ SCREENS: dict[tuple[str, str], Scope | None] = {  # None: for everybody
     ("POST", "/console/labels/{request_id}/settle"): "edit",
     ("GET", "/console/evaluations"): "view",
     ("GET", "/console/evaluations/compare"): "view",
+    ("GET", "/console/evaluations/judge"): "view",
     ("GET", "/console/evaluations/{run}"): "view",
     ("POST", "/console/evaluations/{run}/remove"): "edit",
     ("GET", "/console/gaps"): "view",
@@ -208,7 +217,8 @@ async def test_a_route_opens_for_those_who_may_alone(stranger: httpx.AsyncClient
         assert_problem(await stranger.request(method, filled(path, site or "")), 401, "unauthorized")
         for key in HOLDERS:
             answer = await stranger.request(method, filled(path, site or ""), headers=bearer(key), content=b"{}")
-            if welcome(key, ROUTES[route], site):
+            place = HOLDERS[key][1] if path.startswith(OWN_RUNS) else site
+            if welcome(key, ROUTES[route], place):
                 assert answer.status_code not in (401, 403), (key, site)
             else:
                 assert_problem(answer, 403, "forbidden")

@@ -6,9 +6,12 @@ from pathlib import Path
 
 import pytest
 
+from pipelines.query.ports import NotTried
 from pipelines.query.site_prompts import PROMPTS, SENTENCES, SitePrompts
 from pipelines.runtime.errors import SettingsError
-from prompts.loader import HERE
+from prompts.loader import HERE, load, tried, written
+from schemas.query import Trial
+from tests.asking import question
 from wiring.settings import Settings, SiteSettings
 
 
@@ -47,6 +50,19 @@ def test_a_mistake_names_site_and_file(tmp_path: Path, name: str, text: str, com
     (tmp_path / name).write_text(text, encoding="utf-8")
     with pytest.raises(SettingsError, match=rf"sites\.town\.prompts: .*{complaint}"):
         site_prompts(tmp_path)
+
+
+def test_a_trial_has_one_prompt_in_the_place_of_its_sites() -> None:
+    found, shorter = site_prompts(None), written("rephrase").replace("{site}", "{site}, our town", 1)
+    trial = Trial(prompt=shorter, prompt_name="rephrase")
+    asked = question().model_copy(update={"trial": trial})
+    assert found.asked(asked, "rephrase") == tried(shorter, load("rephrase"))
+    assert found.asked(asked, "rephrase") != load("rephrase")
+    assert found.asked(asked, "answer") == load("answer")
+    assert found.asked(question(), "rephrase") == load("rephrase")
+    other = asked.model_copy(update={"trial": trial.model_copy(update={"prompt_name": "answer"})})
+    with pytest.raises(NotTried):
+        found.asked(other, "answer")
 
 
 def test_a_folder_that_is_not_there_is_a_mistake(tmp_path: Path) -> None:

@@ -30,13 +30,12 @@ from pipelines.query.ports import (
     ModelSilent,
     ModelThoughtOut,
     ModelUnfounded,
-    PromptNotTried,
 )
 from pipelines.query.rephrase.rewrite import conversation
 from pipelines.query.retrieve.widen import fit
 from pipelines.query.site_prompts import SitePrompts
 from pipelines.runtime.settings import JudgeName, StepName, StepSettings, ToolCalling
-from prompts.loader import ChatMessage, Example, Prompt, PromptError, fence, tried
+from prompts.loader import ChatMessage, Example, Prompt, fence
 from schemas.answer import Citation, SourcesFound, Step, StepKind, Token, Usage, WholeTable
 from schemas.page import FieldName
 from schemas.query import Retrieved, Source
@@ -131,15 +130,8 @@ class StrategyContext:
         return self.models.of(request.site, step, request.request_id, own)
 
     def prompt(self, name: str, task: Task) -> Prompt:
-        """The site's own, or ours; of the answer, what a trial has in its place. Raises: PromptNotTried."""
-        own = self.site_prompts.of(task.retrieved.request.site).prompts[name]
-        trial = task.retrieved.request.trial
-        if name != "answer" or trial is None or trial.prompt is None:
-            return own
-        try:
-            return tried(trial.prompt, own)
-        except PromptError as err:
-            raise PromptNotTried(str(err)) from err
+        """The site's own, or ours, or what a trial has in its place. Raises: PromptNotTried."""
+        return self.site_prompts.asked(task.retrieved.request, name)
 
 
 class Strategy(Protocol):

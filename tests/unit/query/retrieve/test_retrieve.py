@@ -449,6 +449,33 @@ async def test_what_the_visitor_reads_comes_first_on_a_site_of_several_languages
     assert how["content_hits"] == 2 * DEPTH  # each page may be there twice
 
 
+@pytest.mark.parametrize(("mode", "kind"), [("semantic", "hybrid"), ("keyword", "keyword"), ("courtesy", "hybrid")])
+async def test_the_pages_of_the_search_alone_are_those_that_a_search_shows(mode: Any, kind: Any) -> None:
+    dense = [hit(0, "Open.", page="a", cosine=0.9), hit(1, "Closed.", page="b", cosine=0.8)]
+    index = FakeIndex([*dense, hit(2, "Open, too.", page="a", cosine=0.7)], [hit(3, "Pool.", page="c", bm25=4.0)])
+    rephrased = asked(mode).model_copy(update={"request": question().model_copy(update={"ranked": 50})})
+    if mode == "courtesy":
+        rephrased = rephrased.model_copy(update={"courtesy": "thanks"})
+    retrieved = await retrieve(rephrased, searcher(index), index, SETTINGS)
+    shown = await searcher(index).hits("town", rephrased.question, kind=kind, size=50)
+    assert [(each.page_id, each.lang) for each in retrieved.found] == list(
+        dict.fromkeys((each.page_id, each.lang) for each in shown)
+    )
+    assert len(retrieved.found) == (1 if mode == "keyword" else 3)
+    assert "ranking" in retrieved.timings_ms
+
+
+async def test_for_the_pages_of_the_search_alone_a_question_is_embedded_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Models, "model", FakeEmbedder())
+    index = FakeIndex([hit(0, "Open.", cosine=0.9)])
+    rephrased = asked().model_copy(update={"request": question().model_copy(update={"ranked": 50})})
+    await retrieve(rephrased, searcher(index), index, SETTINGS)
+    assert Models.model.asked == ["Is the pool open?"]
+    first, second = index.searches
+    assert (first["vector"] == second["vector"]).all()
+    assert (first["content_hits"], second["content_hits"]) == (DEPTH, 50)
+
+
 class Wants:
     """A reranker that wants a word."""
 
