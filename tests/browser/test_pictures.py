@@ -7,19 +7,26 @@ machine to machine.
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 from collections.abc import Iterator
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import httpx
 import pytest
+from aiokafka import AIOKafkaProducer
 
+from sites.content import DEMO, page_documents
 from tests.acceptance.system import Instance
 from tests.chromium import Browser
+from tests.console_pictures import PICTURE_OF
 from tests.edge import bearer
 from tests.engine_fixture import Servers
 from tests.published_runs import AFTER, BEFORE, new_run
+
+if TYPE_CHECKING:
+    from playwright.async_api import Page
 
 pytestmark = [pytest.mark.browser, pytest.mark.engine]
 
@@ -50,9 +57,14 @@ PICTURES = {
 
 
 @pytest.fixture(scope="module")
-def demo(engine: Servers, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """Where `pagewire demo` serves its site, without a model: answers quote the pages."""
-    instance = Instance(tmp_path_factory.mktemp("demo"), engine, PAGEWIRE_CONFIG="")
+def instance(engine: Servers, tmp_path_factory: pytest.TempPathFactory) -> Instance:
+    """Where `pagewire demo` runs, without a model: answers quote the pages."""
+    return Instance(tmp_path_factory.mktemp("demo"), engine, PAGEWIRE_CONFIG="")
+
+
+@pytest.fixture(scope="module")
+def demo(instance: Instance) -> Iterator[str]:
+    """Where it serves its site."""
     with instance.started("demo") as started:
         yield started.url
 
@@ -70,36 +82,114 @@ EXAMPLE = {"kind": "answer", "question": "Is a library card free?", "output": "F
 # Of the console, besides those on the way from a question to its page: what it takes until they are whole.
 SCREENS = {
     "gaps": ("/console/gaps", ".rows li"),
+    "coverage": ("/console/coverage", ".rows li"),
     "label": ("/console/labels/next", "form.label"),
     "labels": ("/console/labels", "tbody tr"),
     "evaluations": ("/console/evaluations", ".chart rect"),
     "examples": ("/console/examples", ".rows li"),
+    "new-example": ("/console/examples/new?kind=answer", "#question"),
     "texts": ("/console/texts", "details"),
+    "text": ("/console/texts/contact/en", "#text"),
     "indexes": ("/console/indexes", ".facts"),
+    "sites": ("/console/sites", ".facts"),
+    "letters": ("/console/dlq", ".rows li"),
     "keys": ("/console/keys", "text=press-office"),
     "audit-log": ("/console/audit-log", ".rows li"),
 }
 
 
-async def test_pictures_of_the_console(browser: Browser, demo: str, tmp_path: Path) -> None:
-    async with httpx.AsyncClient(base_url=f"{demo}/v1/sites/demo", headers=bearer(KEY), timeout=60) as client:
-        for question, feedback in ASKED.items():
-            answer = (await client.post("/chat", json={"question": question})).raise_for_status().json()
-            if feedback:
-                path = f"/answers/{answer['request_id']}/feedback"
-                (await client.post(path, json=feedback)).raise_for_status()
+class Camera:
+    """Takes the pictures of a page, and knows which it has taken.
+
+    In the folder LOOK, if there is one, it leaves each of them dark and on a phone, too: for whoever looks at them.
+    """
+
+    def __init__(self, page: Page, folder: Path) -> None:
+        self._page = page
+        self._folder = folder
+        self.taken: set[str] = set()
+
+    async def take(self, name: str, *, whole: bool = False) -> None:
+        self.taken.add(name)
+        await self._page.screenshot(path=self._folder / f"console-{name}.png", full_page=whole)
+        if look := os.environ.get("LOOK"):
+            size = self._page.viewport_size
+            assert size
+            await self._page.set_viewport_size({"width": 360, "height": 740})
+            await self._page.emulate_media(color_scheme="dark")
+            await self._page.screenshot(path=Path(look) / f"{name}-phone-dark.png", full_page=True)
+            await self._page.set_viewport_size(size)
+            await self._page.screenshot(path=Path(look) / f"{name}-dark.png", full_page=True)
+            await self._page.emulate_media(color_scheme="light")
+
+
+async def test_pictures_of_the_console(browser: Browser, instance: Instance, demo: str, tmp_path: Path) -> None:
+    await _break_a_page(instance, demo)
+    await _ask(demo)
     page = await browser.open(f"{demo}/console/questions", width=1100, height=800)
+    camera = Camera(page, Path(os.environ.get("PICTURES") or tmp_path))
+    await camera.take("sign-in")
     await page.get_by_label("Key").fill(KEY)
     await page.keyboard.press("Enter")
     await page.locator(".who").wait_for()
     async with asyncio.timeout(60):
         while not {*ASKED} <= {*await page.locator(".question").all_inner_texts()}:
             await page.reload()
-    folder = Path(os.environ.get("PICTURES") or tmp_path)
-    await page.screenshot(path=folder / "console-questions.png")
+    await camera.take("questions")
+    await _from_a_question_to_its_page(page, camera)
+    await page.emulate_media(color_scheme="dark")
+    await page.get_by_role("link", name="Overview").click()
+    await page.locator(".chart rect").first.wait_for()
+    await camera.take("overview", whole=True)
+    await page.emulate_media(color_scheme="light")
+    made = await _made_by_programs(demo)
+    for name, (path, whole) in (SCREENS | made).items():
+        await page.goto(demo + path)
+        await page.locator(whole).first.wait_for()
+        await camera.take(name)
+    await page.goto(f"{demo}/console/dlq")
+    await page.locator(".rows .question a").first.click()
+    await page.locator("pre").first.wait_for()
+    await camera.take("letter", whole=True)
+    await page.goto(f"{demo}/console/indexes/audit")
+    await page.get_by_role("button", name="Audit it now").click()
+    await page.get_by_text("finished", exact=True).wait_for(timeout=60_000)  # the page looks again by itself
+    await camera.take("audit")
+    assert camera.taken == set(PICTURE_OF.values())
+    assert browser.complaints == []
+
+
+async def _break_a_page(instance: Instance, demo: str) -> None:
+    """A program writes a price of tomorrow into the change log, past the gateway, and a revision that is no number."""
+    pages = page_documents(DEMO, f"{demo}/site")
+    page = next(each for each in pages if (each["id"], each["lang"]) == ("library", "en"))
+    change = {
+        "v": 1, "op": "upsert", "site": "demo", "lang": "en", "page_id": "library", "revision": "the 2nd",
+        "accepted_at": "2026-11-24T12:00:00Z", "source": "import",
+        "page": page | {"content": page["content"].replace("€18", "€20")},
+    }  # fmt: skip
+    producer = AIOKafkaProducer(bootstrap_servers=instance.environment["PAGEWIRE_KAFKA"])
+    await producer.start()
+    try:
+        topic = f"{instance.environment['PAGEWIRE_TOPIC_PREFIX']}cms.changes"
+        await producer.send_and_wait(topic, json.dumps(change).encode(), b"demo:en:library")
+    finally:
+        await producer.stop()
+
+
+async def _ask(demo: str) -> None:
+    async with httpx.AsyncClient(base_url=f"{demo}/v1/sites/demo", headers=bearer(KEY), timeout=60) as client:
+        for question, feedback in ASKED.items():
+            answer = (await client.post("/chat", json={"question": question})).raise_for_status().json()
+            if feedback:
+                path = f"/answers/{answer['request_id']}/feedback"
+                (await client.post(path, json=feedback)).raise_for_status()
+
+
+async def _from_a_question_to_its_page(page: Page, camera: Camera) -> None:
     await page.get_by_role("link", name=CARD).first.click()
     await page.get_by_role("heading", name="What was found").wait_for()
-    await page.screenshot(path=folder / "console-question.png", full_page=True)
+    await camera.take("question", whole=True)
     question = page.url
     await page.get_by_role("link", name="Ask again in the playground").click()
     await page.get_by_role("button", name="One column more").click()
@@ -107,34 +197,31 @@ async def test_pictures_of_the_console(browser: Browser, demo: str, tmp_path: Pa
     await page.get_by_role("button", name="Ask", exact=True).click()
     await page.locator(".trial").nth(1).wait_for()
     assert "€18" in await page.locator(".trial .chunk").first.inner_text()
-    await page.screenshot(path=folder / "console-playground.png", full_page=True)
+    await camera.take("playground", whole=True)
     await page.goto(question)
     await page.locator("tr.cited th > a").first.click()
     await page.locator(".chunk").first.wait_for()
     assert "€18" in await page.locator(".chunks").inner_text()
-    await page.screenshot(path=folder / "console-page.png")
-    await page.emulate_media(color_scheme="dark")
-    await page.get_by_role("link", name="Overview").click()
-    await page.locator(".chart rect").first.wait_for()
-    await page.screenshot(path=folder / "console-overview.png", full_page=True)
-    await page.emulate_media(color_scheme="light")
+    await camera.take("page")
+
+
+async def _made_by_programs(demo: str) -> dict[str, tuple[str, str]]:
+    """An example, a key, labels, two published runs. Returns: screens that have an id in their address."""
     async with httpx.AsyncClient(base_url=f"{demo}/v1/admin", headers=bearer(KEY), timeout=60) as client:
         (await client.post("/sites/demo/examples", json=EXAMPLE)).raise_for_status()
-        made = await client.post("/keys", json={"name": "press-office", "scopes": ["edit"], "site": "demo"})
-        made.raise_for_status()
+        key = await client.post("/keys", json={"name": "press-office", "scopes": ["edit"], "site": "demo"})
         await _label(client)
         runs = [new_run(days, said, dataset="demo") for days, said in ((0, BEFORE), (1, AFTER))]
         published = [
             (await client.post("/sites/demo/evaluations", json=each.model_dump(mode="json"))).raise_for_status().json()
             for each in runs
         ]
-    pair = f"/console/evaluations/compare?before={published[0]['id']}&after={published[1]['id']}"
-    screens = SCREENS | {"evaluation-pair": (pair, "ins")}
-    for name, (path, whole) in screens.items():
-        await page.goto(demo + path)
-        await page.locator(whole).first.wait_for()
-        await page.screenshot(path=folder / f"console-{name}.png")
-    assert browser.complaints == []
+    before, after = (each["id"] for each in published)
+    return {
+        "key": (f"/console/keys/{key.raise_for_status().json()['id']}", ".facts"),
+        "evaluation": (f"/console/evaluations/{after}", "tbody tr"),
+        "evaluation-pair": (f"/console/evaluations/compare?before={before}&after={after}", "ins"),
+    }
 
 
 async def _label(admin: httpx.AsyncClient) -> None:
