@@ -92,7 +92,7 @@ def read_glossary(text: str) -> dict[str, dict[str, tuple[str, ...]]]:
 
 
 def written_glossary(glossary: Glossary) -> str:
-    """As `read_glossary` reads it, a term a line. Empty where there are no terms."""
+    """As `read_glossary` reads it, one term after the other. Empty where there are no terms."""
     plain_names = {
         term: {
             lang: found[0] if len(found) == 1 else list(found)

@@ -28,12 +28,15 @@ class SitePrivacy:
     """What is kept, as far as is known here. One per process."""
 
     def __init__(self, sites: Mapping[str, Site]) -> None:
-        self._filed = {name: filed_rules(site) for name, site in sites.items()}
+        self._sites = sites
         self._live: Mapping[str, PrivacyRules] = {}
 
     def of(self, site: str) -> PrivacyRules | None:
         """None: there is no such site."""
-        return self._live.get(site) or self._filed.get(site)
+        if (live := self._live.get(site)) is not None:
+            return live
+        known = self._sites.get(site)
+        return None if known is None else filed_rules(known)
 
     def take(self, live: Iterable[TextVersion]) -> None:
         """From now on these count, in place of those taken before."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from pipelines.query import glossary as module
@@ -83,6 +83,7 @@ def test_what_is_written_is_read_again(found: list[str], names: dict[str, list[s
 CASED = st.text(alphabet="iIıİsſSkKKßẞςσΣaÄä x", max_size=12)
 
 
+@example("\u0130stanbul", "Wo ist istanbul?")
 @given(CASED.filter(str.strip), CASED)
 def test_capitals_make_no_difference_in_any_script(name: str, text: str) -> None:
     found = re.search(rf"(?<!\w){re.escape(name)}", text, re.IGNORECASE) is not None
