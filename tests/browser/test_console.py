@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import pytest
 
@@ -80,7 +80,12 @@ def fakes(monkeypatch: pytest.MonkeyPatch) -> FakePorts:
     return made
 
 
-async def test_every_screen_in_every_dress(browser: Browser, url: str, fakes: FakePorts) -> None:
+# Colours do not depend on words: each scheme in one language looks at all of both.
+@pytest.mark.timeout(600)  # thirty screens
+@pytest.mark.parametrize(("lang", "scheme"), list(zip(LANGUAGES, ("light", "dark"), strict=True)))
+async def test_every_screen_in_every_dress(
+    browser: Browser, url: str, fakes: FakePorts, lang: str, scheme: Literal["light", "dark"]
+) -> None:
     """Signed in by keyboard; nothing to complain of, nothing wider than a phone; no console error but for a 4xx."""
     await fill(fakes)
     await fakes.audit_log.put(ACT)
@@ -106,37 +111,35 @@ async def test_every_screen_in_every_dress(browser: Browser, url: str, fakes: Fa
     await page.keyboard.press("Enter")
     await page.locator(".who").wait_for()
     for name, path in SCREENS.items():
-        # Colours do not depend on words: each scheme in one language looks at all of both.
-        for lang, scheme in zip(LANGUAGES, ("light", "dark"), strict=True):
-            await page.set_viewport_size({"width": 1100, "height": 900})
-            await page.emulate_media(color_scheme=scheme)
-            await page.goto(f"{url}{path}{'&' if '?' in path else '?'}ui={lang}")
-            if name == "playground":
-                await _try_out(page)
-            if name == "compared-text":
-                await page.locator("#text").fill("Ring the town hall.")
-                await page.locator("main .actions button").click()
-                await page.locator("pre").wait_for()
-            if name == "privacy":
-                await page.locator("#conversations").fill("30")
-                await page.locator("main .actions button").click()
-                await page.locator(".wrong").first.wait_for()
-            if name == "glossary":
-                await page.locator("#text").fill("Lido: {en: [pool, baths], de: Freibad}")
-                await page.locator("#asked").fill("Is the pool open?")
-                await page.locator("main .actions button").click()
-                await page.locator("pre").wait_for()
-            if name == "like-example":
-                await page.locator("#question").fill("Is a library card free?")
-                await page.locator("#output").fill("Is a library card free?")
-                await page.locator("main .actions button").click()
-                await page.locator("[role=alert]").wait_for()
-            await page.evaluate("document.querySelectorAll('details').forEach(each => { each.open = true; })")
-            assert await violations(page) == [], (name, lang, scheme)
-            await _keep(page, f"{name}-{lang}-{scheme}")
-            await page.set_viewport_size({"width": 320, "height": 640})
-            assert await page.evaluate("document.documentElement.scrollWidth") == 320, (name, lang)
-            await _keep(page, f"{name}-{lang}-phone")
+        await page.set_viewport_size({"width": 1100, "height": 900})
+        await page.emulate_media(color_scheme=scheme)
+        await page.goto(f"{url}{path}{'&' if '?' in path else '?'}ui={lang}")
+        if name == "playground":
+            await _try_out(page)
+        if name == "compared-text":
+            await page.locator("#text").fill("Ring the town hall.")
+            await page.locator("main .actions button").click()
+            await page.locator("pre").wait_for()
+        if name == "privacy":
+            await page.locator("#conversations").fill("30")
+            await page.locator("main .actions button").click()
+            await page.locator(".wrong").first.wait_for()
+        if name == "glossary":
+            await page.locator("#text").fill("Lido: {en: [pool, baths], de: Freibad}")
+            await page.locator("#asked").fill("Is the pool open?")
+            await page.locator("main .actions button").click()
+            await page.locator("pre").wait_for()
+        if name == "like-example":
+            await page.locator("#question").fill("Is a library card free?")
+            await page.locator("#output").fill("Is a library card free?")
+            await page.locator("main .actions button").click()
+            await page.locator("[role=alert]").wait_for()
+        await page.evaluate("document.querySelectorAll('details').forEach(each => { each.open = true; })")
+        assert await violations(page) == [], (name, lang, scheme)
+        await _keep(page, f"{name}-{lang}-{scheme}")
+        await page.set_viewport_size({"width": 320, "height": 640})
+        assert await page.evaluate("document.documentElement.scrollWidth") == 320, (name, lang)
+        await _keep(page, f"{name}-{lang}-phone")
     assert [each for each in browser.complaints if "status of 4" not in each] == []
 
 
