@@ -71,6 +71,8 @@ def _sites(edge: Edge, caller: Caller, scope: Scope, site: str | None) -> list[s
 
 async def _site_of(edge: Edge, run: str, sites: list[str]) -> str:
     """Whose run it is: a run has its id on one site alone. Raises: UnknownRun, Retryable."""
+    if len(sites) == 1:  # where it is not there either, that is said, and noted, as ever
+        return sites[0]
     for site in sites:
         if await edge.ports.evaluations.get(site, run) is not None:
             return site

@@ -15,6 +15,7 @@ from pipelines.query.site_privacy import written_rules
 from schemas.answer import Failed
 from schemas.example import NewExample, WorkedExample
 from schemas.label import NewLabel
+from schemas.outcome import Verdict, VerdictEvent
 from schemas.privacy import PrivacyRules
 from schemas.query import Question
 from schemas.text_version import TextVersion
@@ -42,6 +43,8 @@ SCREENS = {
     "evaluations": "/console/evaluations",
     "evaluation": f"/console/evaluations/{run().id}",
     "evaluation-pair": f"/console/evaluations/compare?before={run().id}&after={run(1).id}",
+    "judge": "/console/evaluations/judge",
+    "no-judge": "/console/evaluations/judge?site=other",
     "labels": "/console/labels",
     "label": f"/console/labels/{SAUNA}",
     "labelled": f"/console/labels/{CARD}",
@@ -89,7 +92,13 @@ async def test_every_screen_in_every_dress(
     """Signed in by keyboard; nothing to complain of, nothing wider than a phone; no console error but for a 4xx."""
     await fill(fakes)
     await fakes.audit_log.put(ACT)
-    for each in (run(), run(1, AFTER, note="Chunks of 1000.")):
+    figure = {"cases": 3, "mean": 0.6, "low": 0.2, "high": 0.9, "judged": 2, "of": 3, "at_worst": 0.4, "at_best": 0.8}
+    judged = run(judge="small", judged={"all": {"faithfulness": figure}})
+    verdict = Verdict(judged_at=NOON, judge="small", faithfulness=1.0, context_relevancy=0.5)
+    for id in (CARD, SAUNA):
+        said = VerdictEvent(site="town", request_id=id, conversation="c", asked_at=NOON, verdict=verdict)
+        await fakes.outcomes.put_verdict(said)
+    for each in (judged, run(1, AFTER, note="Chunks of 1000.")):
         await fakes.runs.put(each)
     for rater, mark in (("admin", "right"), ("editor", "wrong")):
         label = NewLabel.model_validate({"mark": mark, "why": "Since May.", "better": "€20.", "pages": ["fees"]})

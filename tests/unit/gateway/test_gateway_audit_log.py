@@ -51,6 +51,26 @@ CHANGES: dict[tuple[str, str], tuple[str, dict[str, Any], tuple[str, str | None,
         {},
         ("texts.restore", "town", "contact/en"),
     ),
+    ("post", f"{SITE}/texts/{{kind}}/{{name}}/candidates"): (
+        f"{TOWN}/texts/contact/en/candidates",
+        {"text": "Call us."},
+        ("texts.propose", "town", "contact/en"),
+    ),
+    ("post", f"{SITE}/texts/{{kind}}/{{name}}/rollback"): (
+        f"{TOWN}/texts/contact/en/rollback",
+        {},
+        ("texts.rollback", "town", "contact/en"),
+    ),
+    ("post", "/v1/admin/evaluations"): (
+        "/v1/admin/evaluations?site=town",
+        new_run().model_dump(mode="json"),
+        ("evaluations.publish", "town", run().id),
+    ),
+    ("delete", "/v1/admin/evaluations/{run}"): (
+        f"/v1/admin/evaluations/{run().id}?site=town",
+        {},
+        ("evaluations.remove", "town", run().id),
+    ),
     ("put", f"{SITE}/questions/{{request_id}}/label"): (
         f"{TOWN}/questions/request-0001/label",
         {"mark": "wrong", "why": "Since May."},
