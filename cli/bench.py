@@ -144,6 +144,21 @@ def rebuild(
     rebuild.main([int(size) for size in chunks.split(",")], rounds)
 
 
+@app.command(name="rebuild-by-workers")
+def rebuild_by_workers(
+    pages: Annotated[int, typer.Option(min=4, help="Pages of the site.")] = 60,
+    workers: Annotated[str, typer.Option(help="Comma-separated numbers of workers, beside one.")] = "4",
+    milliseconds: Annotated[float, typer.Option(min=0, help="That each worker's model takes for a text.")] = 100.0,
+) -> None:
+    """A rebuild from changes by several workers against one, each with a simulated model of its own.
+
+    Example: pagewire bench rebuild-by-workers --workers 2,4
+    """
+    from bench import rebuild_by_workers as bench
+
+    bench.main(pages, [int(count) for count in workers.split(",")], milliseconds)
+
+
 @app.command()
 def edits(
     data: Annotated[Path | None, typer.Option(help="Folder with xquad.LANG.json, for texts beside our own.")] = None,

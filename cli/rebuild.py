@@ -16,7 +16,7 @@ from cli.work import FollowParent
 from pipelines.evaluate.non_inferiority import MARGIN
 from pipelines.evaluate.quality_gate import load_cases
 from schemas.quality_gate import GateReport
-from schemas.rebuild import RebuildSource
+from schemas.rebuild import RebuildBy, RebuildSource
 from wiring.settings import Settings
 
 NICE = 10  # saves and questions go first
@@ -64,6 +64,13 @@ def rebuild(
     nice: Annotated[
         int, typer.Option(min=0, max=19, help="Give way to other processes: 0 not at all, 19 to everybody.")
     ] = NICE,
+    by: Annotated[
+        RebuildBy,
+        typer.Option(
+            help="self: this command embeds and writes. workers: those that run the stage `rebuild` do, side by side; "
+            "with --from changes.",
+        ),
+    ] = "self",
     fresh: Annotated[bool, typer.Option("--fresh", help="Delete an unfinished rebuild first.")] = False,
     json: Json = False,
     follow_parent: FollowParent = False,
@@ -75,9 +82,11 @@ def rebuild(
 
     Example: pagewire rebuild town --from changes --chunk-size 1000 --promote
 
+    Example: pagewire rebuild town --from changes --embedder bge-m3 --by workers
+
     Example: pagewire rebuild --sites "shop-*" --from chunks --embedder bge-m3 --promote
     """
-    wanted = Wanted(source, embedder, chunk_size, chunk_mode, gate, margin, promote, fresh, announced=follow_parent)
+    wanted = Wanted(source, embedder, chunk_size, chunk_mode, gate, margin, promote, fresh, follow_parent, by)
     if (site is not None) + all_sites + (sites is not None) != 1:
         raise typer.BadParameter("name one site, or say --all, or --sites with a pattern")
     if site is None:

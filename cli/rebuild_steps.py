@@ -17,7 +17,7 @@ from pipelines.operate.rebuild.generations import history
 from pipelines.runtime.indexes import IndexInfo
 from schemas.ingest import Chunker
 from schemas.quality_gate import GateReport
-from schemas.rebuild import Rebuild, RebuildSource
+from schemas.rebuild import Rebuild, RebuildBy, RebuildSource
 from wiring.clients import Clients
 from wiring.index_search import pinned
 from wiring.settings import Settings
@@ -38,6 +38,7 @@ class Wanted:
     promote: bool
     fresh: bool
     announced: bool  # to who started us
+    by: RebuildBy = "self"
 
     def chunker(self, settings: Settings) -> Chunker | None:
         """None: not asked for another one."""
@@ -70,7 +71,7 @@ async def rebuild_site(
     clients: Clients, site: str, wanted: Wanted, bars: Watching, act: Act, cases: list[Case]
 ) -> Done:
     """All steps, for whoever holds the site's lease. Raises: PagewireError."""
-    rebuilder = await clients.rebuilder(site, bars.fill)
+    rebuilder = await clients.rebuilder(site, bars.fill, by=wanted.by)
     begun = await rebuilder.begin(
         wanted.source, embedder=wanted.embedder, chunker=wanted.chunker(clients.settings), fresh=wanted.fresh
     )

@@ -24,11 +24,12 @@ FollowParent = Annotated[bool, typer.Option("--follow-parent", hidden=True)]
 
 def worker(
     stages: Annotated[
-        list[str], typer.Argument(help="chunk embed index rephrase retrieve answer judge log, ingest, query or all")
+        list[str],
+        typer.Argument(help="chunk embed index rebuild rephrase retrieve answer judge log, ingest, query or all"),
     ],
     lane: Annotated[
         Literal["save", "bulk", "both"],
-        typer.Option(help="Ingest saves, or what they overtake (imports, bulk changes, repairs), or both."),
+        typer.Option(help="Ingest saves, or what they overtake (imports, bulk changes, repairs, rebuilds), or both."),
     ] = "both",
     follow_parent: FollowParent = False,
 ) -> None:

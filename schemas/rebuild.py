@@ -10,6 +10,8 @@ from schemas.base import SiteId, Wire
 from schemas.quality_gate import KeptGateReport
 
 RebuildSource = Literal["changes", "chunks", "embeddings"]
+# self: the command embeds and writes. workers: it sends the pages to those who run the stage `rebuild`.
+RebuildBy = Literal["self", "workers"]
 # building: not all of its topic is in. verified: the audit found it right. live: visitors search it.
 # previous: replaced, kept for a rollback.
 RebuildState = Literal["building", "verified", "live", "previous"]
@@ -80,5 +82,9 @@ class RebuildOrder(Wire):
     embedder: str | None = Field(default=None, description="As PAGEWIRE_EMBEDDER; default: as `pagewire rebuild`.")
     chunk_size: int | None = Field(default=None, ge=32, le=20_000)
     chunk_mode: Literal["content", "fixed"] | None = None
+    by: RebuildBy = Field(
+        default="self",
+        description="`workers`: the workers' stage `rebuild` embeds and writes, side by side; of `changes`.",
+    )
     promote: bool = Field(default=False, description="Promote it when the audit finds it right.")
     fresh: bool = Field(default=False, description="Delete an unfinished one first.")

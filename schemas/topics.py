@@ -10,6 +10,7 @@ from schemas.counts import Counts
 from schemas.ingest import PageChunks, PageEmbeddings, ReceiptEvent
 from schemas.outcome import OutcomeEvent, VerdictEvent
 from schemas.page import PageChange
+from schemas.page_order import PageBuilt, PageOrder
 from schemas.query import Question, Rephrased, Retrieved, Stop
 from schemas.worker import PauseNote
 
@@ -68,6 +69,13 @@ EMBEDDINGS = Topic(
     compacted=True,
 )
 RECEIPTS = Topic("ingest.receipts", "page", ReceiptEvent, "what became of each change", compacted=True)
+# A topic of its own, which workers of before it do not read: what they took for a save would cost the live index an
+# embedding, and the log a copy. A day: who ordered them sends on when what it sent has gone.
+ORDERS = Topic("rebuild.orders", "page", PageOrder, "pages to put into an index that is being made", retention_ms=DAY)
+# An hour: whoever ordered them listens all the time, or begins again where it was.
+RESULTS = Topic(
+    "rebuild.results", "index", PageBuilt, "what became of each order", retention_ms=HOUR, dead_letters=False
+)
 REQUESTS = Topic("query.requests", "conversation", Question, "visitors' questions", retention_ms=DAY)
 REPHRASED = Topic("query.rephrased", "conversation", Rephrased, "self-contained questions", retention_ms=DAY)
 RETRIEVED = Topic("query.retrieved", "conversation", Retrieved, "questions with their sources", retention_ms=DAY)
@@ -124,6 +132,8 @@ TOPICS: tuple[Topic, ...] = (
     CHUNKS,
     EMBEDDINGS,
     RECEIPTS,
+    ORDERS,
+    RESULTS,
     REQUESTS,
     REPHRASED,
     RETRIEVED,

@@ -63,6 +63,7 @@ from pipelines.query.site_privacy import SitePrivacy
 from pipelines.query.text_changes import TextChanges
 from pipelines.runtime.record import Record
 from pipelines.runtime.servers_clock import ServersClock
+from schemas.rebuild import RebuildBy
 from schemas.topics import ANSWERS, CHANGES, RECEIPTS, Topic
 from wiring.addresses import addresses
 from wiring.chat_switches import chat_switches
@@ -267,10 +268,11 @@ class Clients:
     def states(self) -> ElasticStates:
         return ElasticStates(self.elastic.es, self.elastic.indexes)
 
-    async def rebuilder(self, site: str, report: Report = lambda _: None) -> Rebuilder:
+    async def rebuilder(self, site: str, report: Report = lambda _: None, *, by: RebuildBy = "self") -> Rebuilder:
         """Raises: UnknownSite. Retryable: no broker."""
         await self.topics()
-        return rebuilder(site, self.settings, self.elastic, self.models, report)
+        workers = await self.sender() if by == "workers" else None
+        return rebuilder(site, self.settings, self.elastic, self.models, report, workers)
 
     def _letters_open(self) -> OpenLetters:
         if self._open_letters is None:

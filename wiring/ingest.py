@@ -1,4 +1,4 @@
-"""The ingest stages, put together from settings: three stream processors that share one set of clients."""
+"""The ingest stages, and the one that rebuilds, put together from settings; they share one set of clients."""
 
 from __future__ import annotations
 
@@ -13,11 +13,12 @@ from connectors.cms.fetching import SafeFetch
 from pipelines.ingest import handlers
 from pipelines.ingest.documents.attachments import PAGE_TIMEOUT, Attachments, Limits
 from pipelines.ingest.embed import Embedding
+from pipelines.operate.rebuild.build import OrderedPages, build_handler, failed_build
 from pipelines.runtime.record import Lane, Record
 from pipelines.runtime.stage import Stage
 from schemas.ingest import Chunker
 from schemas.keys import page_of_part
-from schemas.topics import CHANGES, CHUNKS, EMBEDDINGS, RECEIPTS
+from schemas.topics import CHANGES, CHUNKS, EMBEDDINGS, ORDERS, RECEIPTS
 from text import words
 from wiring.settings import Settings
 
@@ -95,4 +96,24 @@ def index_stage(settings: Settings, elastic: Elastic, lane: Lane = "save") -> St
         on_dead=handlers.failed_receipt("index", handlers.change_of_part),
         setup=setup,
         teardown=log.aclose,
+    )
+
+
+def rebuild_stage(settings: Settings, elastic: Elastic, models: Models) -> Stage:
+    """Bulk work alone. The model of an index that is being made is loaded with its first order."""
+    log, attachments = LogReader(settings, CHANGES), attachments_of(settings)
+    pages = OrderedPages(elastic.indexes, elastic.pages, models, log, partial(attachments.read, urgent=False))
+
+    async def teardown() -> None:
+        await attachments.aclose()
+        await log.aclose()
+
+    return Stage(
+        name="rebuild",
+        lane="bulk",
+        routes={ORDERS: build_handler(pages)},
+        try_timeout=max(CHUNK_TIMEOUT, EMBED_TIMEOUT),
+        on_dead=failed_build,
+        setup=partial(asyncio.to_thread, words.ready, settings.spoken),
+        teardown=teardown,
     )

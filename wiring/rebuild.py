@@ -9,20 +9,41 @@ from adapters.embedders.registry import Models
 from adapters.kafka.bus import KafkaBus
 from pipelines.operate.places.site_log import SiteBus
 from pipelines.operate.rebuild.catch_up import Report
+from pipelines.operate.rebuild.orders import WorkerOrders
 from pipelines.operate.rebuild.rebuild import Defaults, Rebuilder
 from pipelines.operate.rebuild.watermark import IndexedWatermark
+from pipelines.runtime.bus import Producer
 from pipelines.runtime.retry import RetryPolicy
 from wiring.ingest import attachments_of
 from wiring.settings import Settings
 
 
 def rebuilder(
-    site: str, settings: Settings, elastic: Elastic, models: Models, report: Report = lambda _: None
+    site: str,
+    settings: Settings,
+    elastic: Elastic,
+    models: Models,
+    report: Report = lambda _: None,
+    workers: Producer | None = None,
 ) -> Rebuilder:
-    """Works on the generations of one site; `report` is told how far a step is. Raises: UnknownSite."""
+    """Works on the generations of one site.
+
+    Args:
+        report: is told how far a step is.
+        workers: by it pages are sent to the workers, who fill the index; default: this process fills it.
+
+    Raises:
+        UnknownSite.
+    """
     settings.site(site)
-    bus = SiteBus(KafkaBus(settings), elastic.places, site)
-    defaults = Defaults(settings.embedder, settings.chunker, RetryPolicy(settings.tries, settings.retry_for))
-    return Rebuilder(
-        site, defaults, elastic, models, bus, partial(attachments_of, settings), IndexedWatermark(bus), report
-    )
+    kafka, policy = KafkaBus(settings), RetryPolicy(settings.tries, settings.retry_for)
+    bus = SiteBus(kafka, elastic.places, site)
+    defaults = Defaults(settings.embedder, settings.chunker, policy)
+    attachments = partial(attachments_of, settings)
+
+    def orders(index: str) -> WorkerOrders:
+        assert workers is not None
+        return WorkerOrders(index, workers, kafka, policy)
+
+    ordering = orders if workers is not None else None
+    return Rebuilder(site, defaults, elastic, models, bus, attachments, IndexedWatermark(bus), report, ordering)

@@ -1,7 +1,7 @@
 """All stages by name, upstream first, and the clients they share in a process.
 
 The ingest stages exist twice: once for saves and once, with consumer groups of its own, for bulk work (imports,
-repairs). So saves overtake bulk work at every stage, be it in one process or in two.
+repairs; rebuilds are bulk work alone). So saves overtake bulk work at every stage, be it in one process or in two.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from pipelines.runtime.errors import SettingsError
 from pipelines.runtime.niceness import thread_gives_way
 from pipelines.runtime.record import LANES, Lane
 from pipelines.runtime.stage import Stage
-from pipelines.runtime.stages import INGEST, QUERY, STAGES
+from pipelines.runtime.stages import INGEST, QUERY, REBUILD, STAGES
 from pipelines.worker.runner import run_stages
 from wiring import evaluating, ingest, query
 from wiring.addresses import addresses
@@ -29,7 +29,7 @@ from wiring.settings import Settings
 from wiring.shared_counts import token_budgets
 
 GROUPS: dict[str, tuple[str, ...]] = {
-    "ingest": tuple(stage.name for stage in INGEST),
+    "ingest": tuple(stage.name for stage in (*INGEST, REBUILD)),
     "query": tuple(stage.name for stage in QUERY),
     "all": tuple(STAGES),
 }
@@ -58,8 +58,10 @@ def stage_names(given: Sequence[str]) -> tuple[str, ...]:
 
 def check_lanes(names: Sequence[str], lanes: Sequence[Lane]) -> None:
     """Raises: SettingsError: naming a stage that has nothing to do in these lanes."""
-    if "save" not in lanes and (idle := [name for name in names if not STAGES[name].laned]):
+    if "save" not in lanes and (idle := [name for name in names if not STAGES[name].lanes]):
         raise SettingsError(f"stage {idle[0]} has no bulk lane; those that have one: {' '.join(GROUPS['ingest'])}")
+    if not any(set(STAGES[name].lanes or LANES) & set(lanes) for name in names):
+        raise SettingsError(f"stage {names[0]} does bulk work alone: it has no save lane")
 
 
 async def work(
@@ -109,6 +111,8 @@ def _stages(
             return [ingest.embed_stage(own, models, lane) for lane, own in elastic.items()]
         case "index":
             return [ingest.index_stage(settings, own, lane) for lane, own in elastic.items()]
+        case "rebuild":
+            return [ingest.rebuild_stage(settings, own, models) for lane, own in elastic.items() if lane == "bulk"]
         case "rephrase":
             return [query.rephrase_stage(settings, next(iter(elastic.values())), models, spending, switch)]
         case "retrieve":

@@ -250,4 +250,5 @@ def _options(order: RebuildOrder) -> list[str]:
         ("--chunk-mode", order.chunk_mode),
     ):
         options += [f"{name}={value}"] if value is not None else []
+    options += ["--by", order.by] if order.by != "self" else []
     return options + ["--promote"] * order.promote + ["--fresh"] * order.fresh

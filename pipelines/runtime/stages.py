@@ -1,6 +1,7 @@
 """The one map of stages: which topics each reads, in which lanes. Consumer groups follow from it.
 
 cms.changes ─▶ chunk ─▶ ingest.chunks ─▶ embed ─▶ ingest.embeddings ─▶ index      in both lanes
+rebuild.orders ─▶ rebuild      in the bulk lane
 query.requests ─▶ rephrase ─▶ query.rephrased ─▶ retrieve ─▶ query.retrieved ─▶ answer ─▶ query.outcomes ─▶ log
 query.outcomes ─▶ judge ─▶ query.verdicts ─▶ log
 """
@@ -16,6 +17,7 @@ from schemas.topics import (
     CHANGES,
     CHUNKS,
     EMBEDDINGS,
+    ORDERS,
     OUTCOMES,
     RECEIPTS,
     REPHRASED,
@@ -43,18 +45,20 @@ class StageEntry:
 
     name: str
     reads: tuple[Topic, ...]  # the first is its own; the others are looked after on the way
-    laned: bool = False  # once for saves and once for bulk work
+    lanes: tuple[Lane, ...] = ()  # it is there once for each; none: once for all
 
     @property
     def groups(self) -> tuple[StageGroup, ...]:
-        return tuple(StageGroup(self.name, lane) for lane in LANES) if self.laned else (StageGroup(self.name),)
+        return tuple(StageGroup(self.name, lane) for lane in self.lanes) or (StageGroup(self.name),)
 
 
 INGEST = (
-    StageEntry("chunk", (CHANGES,), laned=True),
-    StageEntry("embed", (CHUNKS,), laned=True),
-    StageEntry("index", (EMBEDDINGS, RECEIPTS), laned=True),
+    StageEntry("chunk", (CHANGES,), lanes=LANES),
+    StageEntry("embed", (CHUNKS,), lanes=LANES),
+    StageEntry("index", (EMBEDDINGS, RECEIPTS), lanes=LANES),
 )
+# No part of the way from a save to its receipt: it fills indexes that are not live yet.
+REBUILD = StageEntry("rebuild", (ORDERS,), lanes=("bulk",))
 QUERY = (
     StageEntry("rephrase", (REQUESTS,)),
     StageEntry("retrieve", (REPHRASED,)),
@@ -62,11 +66,11 @@ QUERY = (
     StageEntry("judge", (OUTCOMES,)),
     StageEntry("log", (OUTCOMES, VERDICTS)),
 )
-STAGES: dict[str, StageEntry] = {entry.name: entry for entry in (*INGEST, *QUERY)}
+STAGES: dict[str, StageEntry] = {entry.name: entry for entry in (*INGEST, REBUILD, *QUERY)}
 
 
 def all_groups() -> Iterator[tuple[StageGroup, StageEntry]]:
     """Every consumer group, upstream first, the saves' of all stages before the bulk lane's."""
     for lane in LANES:
-        yield from ((group, entry) for entry in INGEST for group in entry.groups if group.lane == lane)
+        yield from ((group, entry) for entry in (*INGEST, REBUILD) for group in entry.groups if group.lane == lane)
     yield from ((group, entry) for entry in QUERY for group in entry.groups)

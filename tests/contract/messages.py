@@ -44,6 +44,7 @@ from schemas.ingest import (
 )
 from schemas.outcome import Forgotten, Hit, Outcome, OutcomeEvent, Rated, Verdict, VerdictEvent
 from schemas.page import Attachment, AttachmentPlace, PageChange, PageDocument, PageMeta
+from schemas.page_order import PageBuilt, PageOrder
 from schemas.quality_gate import KeptGateReport, Measure, Rank
 from schemas.query import (
     Earlier,
@@ -418,6 +419,34 @@ MESSAGES: dict[str, Message] = {
         for event in _OUTCOMES
     },
     "verdict": VerdictEvent(site="town", request_id=REQUEST, conversation="c1", asked_at=NOON, verdict=_VERDICT),
+    "page order": PageOrder(
+        run="0f" * 16,
+        index="pagewire-town-000002",
+        partition=1,
+        offset=7,
+        change=PageChange(
+            op="upsert",
+            site="town",
+            lang="en",
+            page_id="fees",
+            revision=5,
+            accepted_at=NOON,
+            source="push",
+            page=PageDocument(id="fees", lang="en", content="<p>Free.</p>"),
+        ),
+    ),
+    "page built": PageBuilt(
+        run="0f" * 16,
+        index="pagewire-town-000002",
+        page_key="town:en:fees",
+        partition=1,
+        offset=7,
+        outcome="failed",
+        pages=1,
+        chunks=3,
+        embedded=2,
+        reason="the mapping refuses it",
+    ),
     "stop": Stop(request_id=REQUEST, site="town"),
     "counts": Counts(process="0f" * 16, period=20_000, seconds=86_400, counts={"questions town": 12}),
     "pause": PauseNote(

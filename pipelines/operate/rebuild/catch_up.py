@@ -1,15 +1,19 @@
 """Catch up: keep the index of one generation up to date from a topic, and note how far it got.
 
-read a batch ─▶ decode ─▶ write      while one batch is written, the next is read and decoded
+read a batch ─▶ decode ─▶ write      while one batch is written, or some where workers do it, the next is read and
+                             │       decoded
                              └─▶ note of the offsets, every few seconds: a kill costs what came after
 """
 
 from __future__ import annotations
 
 import asyncio
+from collections import deque
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import aclosing
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import partial
 from time import monotonic
 
 from pipelines.operate.rebuild.index_builder import KEPT_FAILURES, IndexBuilder
@@ -22,6 +26,19 @@ LOOK_EVERY = 1.0  # seconds between two looks at the end of the topic
 NEAR = 3.0  # seconds
 
 Report = Callable[[Rebuild], None]
+
+
+@dataclass
+class _Batch:
+    """One that is being written; when it is, and all before it are, the topic is done with up to `reached`."""
+
+    reached: Mapping[int, int]
+    settled: int = 0  # messages of it that are done with
+    writing: asyncio.Task[None] | None = field(default=None, repr=False)
+
+    async def written(self) -> None:
+        assert self.writing is not None
+        await self.writing
 
 
 class CatchUp:
@@ -43,7 +60,7 @@ class CatchUp:
         self._offsets = dict(rebuild.offsets)
         self._begins: dict[int, int] = {}
         self._total = rebuild.total
-        self._settled = 0  # messages done with beyond the offsets
+        self._batches: deque[_Batch] = deque()  # beyond the offsets, the oldest first
         self._at = monotonic()
 
     async def near(self) -> None:
@@ -72,22 +89,25 @@ class CatchUp:
         # Beyond the end: it is another topic of the same name by now.
         since = {p: offset for p, offset in self._offsets.items() if offset <= ends.get(p, 0)}
         reached = dict(since)
-        writing: asyncio.Task[None] | None = None
         try:
             async with aclosing(self._scan.read(since=since, until=ends)) as batches:
                 async for records in batches:
                     pages = await self._builder.decode(records)
-                    if writing is not None:
-                        await writing
-                        await self._reach(reached)
+                    while len(self._batches) >= self._builder.batches:
+                        await self._oldest()
                     reached |= {record.partition: record.offset + 1 for record in records}
-                    writing = asyncio.create_task(self._builder.write(pages, self._settle), name="fill")
-            if writing is not None:
-                await writing
+                    batch = _Batch(dict(reached))
+                    writing = self._builder.write(pages, partial(self._settle, batch))
+                    batch.writing = asyncio.create_task(writing, name="fill")
+                    self._batches.append(batch)
+            while self._batches:
+                await self._oldest()
         finally:
-            if writing is not None and not writing.done():
-                writing.cancel()
-                await asyncio.gather(writing, return_exceptions=True)
+            left = [batch.writing for batch in self._batches if batch.writing is not None]
+            self._batches.clear()
+            for task in left:
+                task.cancel()
+            await asyncio.gather(*left, return_exceptions=True)
         await self._reach(ends)
 
     async def note(self, **update: object) -> Rebuild:
@@ -98,14 +118,19 @@ class CatchUp:
         await self._put(self._noted)
         return self._noted
 
+    async def _oldest(self) -> None:
+        """Wait for it: what stands behind it counts as done with after it."""
+        await self._batches[0].written()
+        await self._reach(self._batches.popleft().reached)
+
     async def _reach(self, offsets: Mapping[int, int]) -> None:
-        self._offsets, self._settled = dict(offsets), 0
+        self._offsets = dict(offsets)
         if monotonic() - self._at > NOTE_EVERY:
             await self.note()
         self._report(self._now())
 
-    def _settle(self, messages: int) -> None:
-        self._settled += messages
+    def _settle(self, batch: _Batch, messages: int) -> None:
+        batch.settled += messages
         self._report(self._now())
 
     def _now(self, **update: object) -> Rebuild:
@@ -116,7 +141,7 @@ class CatchUp:
         return before.model_copy(
             update={
                 "offsets": dict(self._offsets),
-                "done": min(done + self._settled, self._total),
+                "done": min(done + sum(batch.settled for batch in self._batches), self._total),
                 "total": self._total,
                 "pages": before.pages + tally.pages,
                 "chunks": before.chunks + tally.chunks,

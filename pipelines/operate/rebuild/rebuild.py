@@ -8,6 +8,8 @@
     The index stage, which finds that it wrote to an index that is held or no longer live, does its work again. So a
     receipt always speaks of what visitors search, and a page deleted before the swap is deleted after it.
 
+By workers: the pages are sent to them (orders.py) while it fills; what follows then is little, and done here.
+
 Each step can be killed and repeated. A lease keeps two processes from working on the indexes of one site.
 """
 
@@ -15,7 +17,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from contextlib import aclosing, asynccontextmanager, suppress
+from contextlib import AbstractAsyncContextManager, aclosing, asynccontextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
@@ -25,10 +27,10 @@ from pipelines.ingest.documents.attachments import Attachments
 from pipelines.ingest.embed import Embedding
 from pipelines.operate.rebuild.catch_up import CatchUp, Report
 from pipelines.operate.rebuild.generations import History, history, unnoted
-from pipelines.operate.rebuild.index_builder import BuildTarget, IndexBuilder
+from pipelines.operate.rebuild.index_builder import IndexBuilder, Orders
+from pipelines.operate.rebuild.page_builder import BuildTarget
 from pipelines.operate.rebuild.ports import GenerationStore, NamedEmbedders, Watermark
 from pipelines.runtime.bus import Bus
-from pipelines.runtime.embedder import Embedder
 from pipelines.runtime.errors import PagewireError, Permanent, SettingsError
 from pipelines.runtime.indexes import IndexInfo, index_name
 from pipelines.runtime.retry import RetryPolicy
@@ -96,8 +98,14 @@ class Rebuilder:
         attachments: Callable[[], Attachments],
         barrier: Watermark,
         report: Report = lambda _: None,
+        orders: Callable[[str], AbstractAsyncContextManager[Orders]] | None = None,
     ) -> None:
-        """`attachments` makes what reads them, closed afterwards; `report` is told how far a step is."""
+        """
+        Args:
+            attachments: makes what reads them, closed afterwards.
+            report: is told how far a step is.
+            orders: has workers fill the index of this name; default: this process fills it.
+        """
         self._site = site
         self._defaults = defaults
         self._store = store
@@ -106,6 +114,7 @@ class Rebuilder:
         self._attachments = attachments
         self._barrier = barrier
         self._report = report
+        self._orders = orders
 
     async def begin(
         self, source: RebuildSource, *, embedder: str | None = None, chunker: Chunker | None = None, fresh: bool = False
@@ -123,6 +132,8 @@ class Rebuilder:
             Unfinished: there is one that was to become something else.
             SettingsError: the source cannot give what is asked for.
         """
+        if self._orders is not None and source != "changes":
+            raise SettingsError(f"--by workers sends them changes: it needs --from changes, not --from {source}")
         known = await history(self._store, self._site)
         wanted = await self._wanted(known, source, embedder, chunker)
         if known.half_promoted is not None:
@@ -159,8 +170,13 @@ class Rebuilder:
         return (known.live.model, known.live.chunker) == (wanted.model, wanted.chunker)
 
     async def fill(self, rebuild: Rebuild) -> Rebuild:
-        """Fill the candidate up to the end of its topic."""
-        async with self._following(rebuild) as follow:
+        """Fill the candidate up to the end of its topic.
+
+        Raises:
+            WorkersAway: where they were to do it. OrderRefused. Retryable, as `CatchUp.to_end`.
+        """
+        ordered = self._orders(rebuild.index) if self._orders is not None else nullcontext()
+        async with ordered as orders, self._following(rebuild, orders) as follow:
             await follow.near()
             return await follow.note()
 
@@ -391,19 +407,10 @@ class Rebuilder:
         raise NothingThere(f"index {rebuild.index} is gone; `pagewire discard {self._site} {rebuild.generation}`")
 
     @asynccontextmanager
-    async def _following(self, rebuild: Rebuild) -> AsyncIterator[CatchUp]:
+    async def _following(self, rebuild: Rebuild, orders: Orders | None = None) -> AsyncIterator[CatchUp]:
         """Where it got is noted in any case, as far as Elasticsearch answers."""
         info = await self._info(rebuild)
-
-        async def model() -> Embedder:
-            made = await self._embedders.by_name(rebuild.embedder)
-            if made.fingerprint != rebuild.model:
-                raise SettingsError(
-                    f"{rebuild.index} is for {rebuild.model}, but {rebuild.embedder} is {made.fingerprint}"
-                )
-            return made
-
-        target = BuildTarget(self._site, rebuild.embedder, rebuild.model, rebuild.dims, info.cut, model)
+        target = BuildTarget.of(info, self._embedders)
         async with (
             self._bus.reader(CHANGES) as changes,
             self._bus.scan(TOPIC[rebuild.follows]) as scan,
@@ -418,6 +425,7 @@ class Rebuilder:
                 changes,
                 attachments.read,
                 self._defaults.retry,
+                orders,
             )
             follow = CatchUp(rebuild, scan, builder, self._store.rebuilds.put, self._report)
             try:

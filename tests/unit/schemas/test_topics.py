@@ -18,6 +18,7 @@ from schemas.topics import (
     PAUSES,
     RATES,
     REQUESTS,
+    RESULTS,
     STOPS,
     TOPICS,
     VERDICTS,
@@ -39,6 +40,8 @@ def test_the_topics_are_those_of_the_contract() -> None:
         "ingest.chunks",
         "ingest.embeddings",
         "ingest.receipts",
+        "rebuild.orders",  # how a rebuild has the workers make its pages
+        "rebuild.results",  # how it hears of them
         "query.requests",
         "query.rephrased",
         "query.retrieved",
@@ -54,7 +57,8 @@ def test_the_topics_are_those_of_the_contract() -> None:
 
 def test_every_topic_that_a_stage_reads_has_dead_letters() -> None:
     dead = {topic.name for topic in all_topics()} - {topic.name for topic in TOPICS}
-    assert dead == {f"{topic.name}.dlq" for topic in TOPICS if topic not in (ANSWERS, STOPS, PAUSES, RATES, BUDGETS)}
+    read_by_no_stage = (ANSWERS, STOPS, PAUSES, RATES, BUDGETS, RESULTS)
+    assert dead == {f"{topic.name}.dlq" for topic in TOPICS if topic not in read_by_no_stage}
 
 
 @pytest.mark.parametrize("topic", all_topics(), ids=lambda topic: topic.name)
@@ -73,13 +77,13 @@ def test_every_topic_takes_the_largest_message_and_keeps_it_as_long_as_it_says(t
         assert int(config["segment.ms"]) <= int(config["retention.ms"]) / 24
 
 
-def test_what_comes_from_editors_is_kept_for_ever_and_what_comes_from_visitors_a_day_or_a_week() -> None:
+def test_what_comes_from_editors_is_kept_for_ever_and_all_else_a_day_or_a_week() -> None:
     for topic in TOPICS:
         editors = topic.name.startswith(("cms.", "ingest."))
         assert topic.compacted is editors
         # The question log's own week: nobody waits for its stage, so it may be away for longer than the others.
-        visitors = {OUTCOMES: 7 * DAY, VERDICTS: 7 * DAY, RATES: HOUR}.get(topic, DAY)
-        assert topic.retention_ms == (None if editors else visitors)
+        others = {OUTCOMES: 7 * DAY, VERDICTS: 7 * DAY, RATES: HOUR, RESULTS: HOUR}.get(topic, DAY)
+        assert topic.retention_ms == (None if editors else others)
 
 
 def test_a_change_that_lost_is_not_compacted_before_it_is_healed() -> None:

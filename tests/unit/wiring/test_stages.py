@@ -51,6 +51,7 @@ async def test_one_worker_works_on_both_lanes_upstream_first(ran: list[Stage]) -
         ("embed", "bulk"),
         ("index", "save"),
         ("index", "bulk"),
+        ("rebuild", "bulk"),
         ("rephrase", None),
         ("retrieve", None),
         ("answer", None),
@@ -82,7 +83,9 @@ async def test_answers_are_judged_only_where_there_is_a_model(ran: list[Stage]) 
 @pytest.mark.parametrize("lane", LANES)
 async def test_a_worker_can_be_for_one_lane(ran: list[Stage], lane: Lane) -> None:
     await work(INGEST, SETTINGS, lambda: None, [lane])
-    assert [(stage.name, stage.lane) for stage in ran] == [(name, lane) for name in INGEST]
+    assert [(stage.name, stage.lane) for stage in ran] == [
+        (name, lane) for name in INGEST if name != "rebuild" or lane == "bulk"
+    ]
 
 
 async def test_each_lane_writes_at_its_own_pace(ran: list[Stage], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -108,6 +111,13 @@ def test_a_stage_without_lanes_is_not_for_bulk_work_alone() -> None:
     check_lanes(INGEST, ["bulk"])
     with pytest.raises(SettingsError, match="rephrase"):
         check_lanes([*INGEST, *QUERY], ["bulk"])
+
+
+def test_a_stage_of_bulk_work_alone_is_not_for_saves() -> None:
+    check_lanes(["rebuild"], ["bulk"])
+    check_lanes(["index", "rebuild"], ["save"])
+    with pytest.raises(SettingsError, match="rebuild"):
+        check_lanes(["rebuild"], ["save"])
 
 
 async def test_a_reranker_without_weights_is_told_before_the_first_question(ran: list[Stage], tmp_path: Path) -> None:

@@ -43,6 +43,7 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 chunk: [cms.changes]
 embed: [ingest.chunks]
 index: [ingest.embeddings, ingest.receipts]
+rebuild: [rebuild.orders]
 rephrase: [query.requests]
 retrieve: [query.rephrased]
 answer: [query.retrieved]

@@ -8,7 +8,8 @@ from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 import pytest
 
 from pipelines.operate.rebuild.catch_up import CatchUp
-from pipelines.operate.rebuild.index_builder import BuildTally, IndexBuilder, SourceMessage
+from pipelines.operate.rebuild.index_builder import BuildTally, IndexBuilder
+from pipelines.operate.rebuild.page_builder import SourceMessage
 from pipelines.runtime.record import Record
 from schemas.rebuild import Rebuild
 from tests.making import NOON
@@ -145,3 +146,29 @@ async def test_progress_is_told_page_by_page() -> None:
     assert done == sorted(done)
     assert set(done) == {1, 2, 3}
     assert all(told.total == 3 for told in bench.told)
+
+
+async def test_batches_that_workers_write_side_by_side_count_in_the_order_of_the_topic() -> None:
+    bench = Bench(Topic(8))
+    bench.filler.batches = 3
+    bench.filler.stuck_at = 2  # in the second batch
+    following = asyncio.create_task(bench.follow.to_end())
+    await bench.filler.stuck.wait()
+    while len(bench.filler.written) < 6:  # noqa: ASYNC110  # all but the one that is stuck
+        await asyncio.sleep(0)
+    noted = await bench.follow.note()
+    assert (noted.offsets, noted.done, noted.pages) == ({0: 2}, 6, 6)
+    following.cancel()
+    await asyncio.gather(following, return_exceptions=True)
+    bench.filler.stuck_at = None
+    await bench.follow.to_end()
+    assert (await bench.follow.note()).offsets == {0: 8}
+    assert sorted(set(bench.filler.written)) == list(range(8))
+
+
+async def test_a_batch_that_fails_ends_those_beside_it() -> None:
+    bench = Bench(Topic(8))
+    bench.filler.batches, bench.filler.stuck_at, bench.filler.error = 3, 2, RuntimeError("away")
+    with pytest.raises(RuntimeError, match="away"):
+        await bench.follow.to_end()
+    assert (await bench.follow.note()).offsets == {0: 2}

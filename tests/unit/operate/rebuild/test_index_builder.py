@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterable, Mapping, Sequence
 
 import pytest
@@ -15,7 +16,9 @@ from pipelines.ingest.chunk import Piece
 from pipelines.ingest.documents.attachments import Attached
 from pipelines.ingest.embed import Embedding
 from pipelines.ingest.handlers import chunked
-from pipelines.operate.rebuild.index_builder import BuildTarget, IndexBuilder
+from pipelines.operate.rebuild.index_builder import AHEAD, IndexBuilder
+from pipelines.operate.rebuild.orders import WorkersAway
+from pipelines.operate.rebuild.page_builder import BuildTarget, Built, SourceMessage
 from pipelines.runtime.errors import Permanent, Retryable, SettingsError
 from pipelines.runtime.indexes import IndexGone
 from pipelines.runtime.record import Record
@@ -44,12 +47,12 @@ class Bench:
         self.offset = 0
         self.filler = self.another(retry_for)
 
-    def another(self, retry_for: float = 0.0) -> IndexBuilder:
+    def another(self, retry_for: float = 0.0, orders: Worker | None = None) -> IndexBuilder:
         """As after a kill."""
         target = BuildTarget("town", "fake", self.model.fingerprint, 4, CHUNKER, self._model)
         policy = RetryPolicy(1, retry_for, first_wait=0.001)
         embedding = Embedding(self, self.live)  # type: ignore[arg-type]
-        return IndexBuilder(self.source, target, self.store, self.live, embedding, self, no_attachments, policy)
+        return IndexBuilder(self.source, target, self.store, self.live, embedding, self, no_attachments, policy, orders)
 
     async def _model(self) -> FakeEmbedder:
         return self.model
@@ -350,3 +353,70 @@ async def test_attachments_are_read_from_the_changes_and_never_again_from_the_ch
         docs = [doc.chunk for doc in bench.store.docs.values() if doc.chunk]
         assert [chunk.place for chunk in docs] == [None, place]
     assert reads == ["fees", "fees", "fees"]  # twice by this test, once by the filler
+
+
+class Worker:
+    """Builds what is ordered, elsewhere; refuses revisions."""
+
+    def __init__(self, *refused: int) -> None:
+        self.refused = refused
+        self.ordered: list[tuple[str, int]] = []
+        self.at_once = 0
+        self.most = 0
+
+    async def built(self, given: SourceMessage) -> Built | None:
+        if given.change.op == "delete":
+            return None
+        self.ordered.append((given.change.page_id, given.change.revision))
+        self.at_once += 1
+        self.most = max(self.most, self.at_once)
+        await asyncio.sleep(0)
+        self.at_once -= 1
+        if given.change.revision in self.refused:
+            raise Permanent("a worker gave it up")
+        return Built(pages=1, chunks=2, embedded=1)
+
+
+async def test_what_workers_build_is_ordered_and_counted_and_deletes_are_done_here() -> None:
+    bench, worker = Bench("changes"), Worker()
+    records = [bench.change(1, "one"), bench.change(2, op="delete", page_id="old"), bench.change(1, page_id="b")]
+    await bench.fill(*records, filler=(filler := bench.another(orders=worker)))
+    assert sorted(worker.ordered) == [("b", 1), ("fees", 1)]
+    tally = filler.tally
+    assert (tally.pages, tally.chunks, tally.embedded, bench.model.embedded) == (3, 4, 2, [])
+    assert set(await bench.store.heads([page_key("town", "en", "old")]))
+
+
+async def test_what_a_worker_gave_up_is_in_the_report_and_the_revision_before_is_ordered() -> None:
+    bench, worker = Bench("changes"), Worker(2)
+    filler = bench.another(orders=worker)
+    await bench.fill(bench.change(1, "one"), bench.change(2, "two"), filler=filler)
+    assert worker.ordered == [("fees", 2), ("fees", 1)]
+    assert (filler.tally.failures, filler.tally.failed) == (1, [(KEY, "a worker gave it up")])
+
+
+async def test_some_hundred_pages_are_ordered_ahead_and_no_more() -> None:
+    bench, worker = Bench("changes"), Worker()
+    records = [bench.change(1, page_id=f"p{n}") for n in range(AHEAD + 50)]
+    await bench.fill(*records, filler=bench.another(orders=worker))
+    assert (len(worker.ordered), worker.most) == (AHEAD + 50, AHEAD)
+
+
+async def test_pages_that_are_there_are_not_ordered_again() -> None:
+    bench, worker = Bench("changes"), Worker()
+    records = [bench.change(1, "one")]
+    await bench.fill(*records)
+    await bench.fill(*records, filler=bench.another(orders=worker))
+    assert worker.ordered == []
+
+
+async def test_workers_that_are_away_end_it_at_once_for_they_have_been_waited_for() -> None:
+    class Nobody(Worker):
+        async def built(self, given: SourceMessage) -> Built | None:
+            await super().built(given)
+            raise WorkersAway("no worker runs the stage")
+
+    bench, nobody = Bench("changes"), Nobody()
+    with pytest.raises(WorkersAway):
+        await bench.fill(bench.change(1, "one"), filler=bench.another(retry_for=60.0, orders=nobody))
+    assert len(nobody.ordered) == 1

@@ -1,0 +1,82 @@
+"""Batched store: an index as it was when some pages were looked up, for whoever writes these pages."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from pipelines.ingest.ports import ChunkAddress, HeadConflict, PageStore, Place
+from schemas.head import Head
+from schemas.ingest import PageEmbeddings
+from schemas.page import ChangeRef
+
+
+class BatchedPageStore(PageStore):
+    """An index of which the heads of one batch are known, and which need not be searchable in between."""
+
+    def __init__(self, store: PageStore, heads: Mapping[str, Head], shown: Mapping[str, Head]) -> None:
+        """`shown`: heads of the live index."""
+        self._store = store
+        self._heads = dict(heads)
+        self._shown = shown
+
+    @property
+    def model(self) -> str:
+        return self._store.model
+
+    @property
+    def chunker(self) -> str:
+        return self._store.chunker
+
+    async def heads(self, page_keys: Iterable[str]) -> Mapping[str, Head]:
+        return {key: self._heads[key] for key in page_keys if key in self._heads}
+
+    async def write(self, part: PageEmbeddings, head: Head | None) -> bool:
+        if head is None:
+            return await self._store.write(part, None)
+        made = self._as_shown(head)
+        try:
+            written = await self._store.write(part, made)
+        except HeadConflict:
+            self._heads |= await self._store.heads([part.change.page_key])
+            raise
+        self._heads[part.change.page_key] = made  # its token is out of date now: found when it matters
+        return written
+
+    async def remove(self, change: ChangeRef, chunks: Sequence[ChunkAddress]) -> None:
+        await self._store.remove(change, chunks)
+
+    async def keep(self, part: PageEmbeddings, place: Place) -> None:
+        await self._store.keep(part, place)
+
+    async def kept(self, part: PageEmbeddings) -> Mapping[int, Place]:
+        return await self._store.kept(part)
+
+    async def take(self, part: PageEmbeddings, number: int) -> PageEmbeddings:
+        return await self._store.take(part, number)
+
+    async def drop(self, part: PageEmbeddings, places: Mapping[int, Place]) -> None:
+        await self._store.drop(part, places)
+
+    async def strays(self, change: ChangeRef) -> Sequence[ChunkAddress]:
+        return []  # the audit that follows finds them
+
+    async def regroup(self, head: Head, change: ChangeRef | None, groups: Sequence[str] | None) -> bool:
+        return await self._store.regroup(head, change, groups)
+
+    async def refresh(self) -> None:
+        """Not now."""
+
+    def _as_shown(self, head: Head) -> Head:
+        """An editor's receipt tells of the save, not of the rebuild; and its products stand where they stood."""
+        shown = self._shown.get(head.change.page_key)
+        if shown is None or shown.ahead or shown.change.revision != head.change.revision:
+            return head
+        return head.model_copy(
+            update={
+                "cost": shown.cost,
+                "settled_at": shown.settled_at,
+                "origin": shown.origin.furthest(head.origin.beside(shown.origin)),
+                "last_part": max(shown.last_part, head.last_part),
+                "losers": shown.losers.furthest(head.losers.beside(shown.origin)),
+            }
+        )

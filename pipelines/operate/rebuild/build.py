@@ -1,0 +1,169 @@
+"""Build: the stage that puts pages into indexes which are being made, as rebuilds order it (orders.py).
+
+    rebuild.orders ─▶ build: cut ─▶ embed ─▶ the index that the order names ─▶ rebuild.results
+                        └─▶ nothing, where that index is gone
+
+It writes to that index and to no other, and no receipt: what visitors search and editors read is the business of the
+ingest stages. In the bulk lane, so saves go first; a topic of its own, so other sites' imports do not wait behind it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+from cachetools import TTLCache
+
+from pipelines.ingest.accept import reference
+from pipelines.ingest.embed import Embedding
+from pipelines.ingest.ports import PageStore
+from pipelines.operate.rebuild.batched_store import BatchedPageStore
+from pipelines.operate.rebuild.page_builder import (
+    BuildTarget,
+    Built,
+    PageBuilder,
+    ReadAttachments,
+    SourceMessage,
+    origin_of,
+)
+from pipelines.operate.rebuild.ports import NamedEmbedders, RebuildPages
+from pipelines.runtime.bus import LogReader
+from pipelines.runtime.dead_letters import DeadLetter
+from pipelines.runtime.errors import WrongUse
+from pipelines.runtime.indexes import IndexGone, IndexInfo
+from pipelines.runtime.record import Record
+from pipelines.runtime.stage import Handler, Sender
+from schemas.base import WireError
+from schemas.page_order import OrderOutcome, PageBuilt, PageOrder
+from schemas.topics import RESULTS
+
+KNOWN_TTL = 2.0  # seconds until a worker notices that an index is gone, and drops its orders without a look at it
+KNOWN = 1_000  # indexes
+
+
+class Generations(Protocol):
+    """Lists the indexes of a site (adapters.elastic.indexes.Indexes)."""
+
+    async def generations(self, site: str) -> list[IndexInfo]:
+        """The oldest first. Raises: Retryable."""
+        ...
+
+
+@dataclass(frozen=True)
+class _Site:
+    """An index that is being made."""
+
+    target: BuildTarget
+    store: PageStore
+
+
+class OrderedPages:
+    """Fills orders. One per process."""
+
+    def __init__(
+        self,
+        indexes: Generations,
+        pages: RebuildPages,
+        embedders: NamedEmbedders,
+        changes: LogReader,
+        read: ReadAttachments,
+    ) -> None:
+        """`read` gives the text of a page's attachments."""
+        self._indexes = indexes
+        self._pages = pages
+        self._embedders = embedders
+        self._embedding = Embedding(embedders, pages, urgent=False)
+        self._changes = changes
+        self._read = read
+        self._known: TTLCache[str, _Site | None] = TTLCache(KNOWN, KNOWN_TTL)
+
+    async def fill(self, order: PageOrder) -> Built | None:
+        """What was put in; None: the index is gone, and with it whoever wanted the page.
+
+        Raises:
+            Retryable, Permanent. WrongUse: no page of this index can be built here.
+        """
+        site = order.change.site
+        there = self._known.get(order.index) or await self._look(site, order.index)
+        if there is None:
+            return None
+        try:
+            return await self._fill(order, there)
+        except IndexGone:
+            if await self._look(site, order.index) is None:
+                return None
+            raise
+
+    async def _look(self, site: str, index: str) -> _Site | None:
+        if index in self._known and self._known[index] is None:
+            return None
+        found = [info for info in await self._indexes.generations(site) if info.name == index]
+        there = _Site(BuildTarget.of(found[0], self._embedders), self._pages.at(found[0])) if found else None
+        self._known[index] = there
+        return there
+
+    async def _fill(self, order: PageOrder, there: _Site) -> Built:
+        change = reference(order.change, order.partition, order.offset)
+        key = change.page_key
+        heads = await there.store.heads([key])
+        head = heads.get(key)
+        if head is not None and head.change.revision == change.revision and there.target.shown(change, head):
+            return Built(pages=1, chunks=sum(head.counts.values()))  # by us, who died before we said so
+        # Also what loses to a newer change: an earlier try may have left chunks of it, which go now.
+        shown = await self._pages.heads(change.site, [key])
+        store = BatchedPageStore(there.store, heads, shown)
+        builder = PageBuilder(there.target, self._embedding, self._changes, self._read)
+        return await builder.build(SourceMessage(change, whole=order.change, origin=origin_of(change)), store)
+
+
+def build_handler(pages: OrderedPages) -> Handler:
+    """An order becomes a page of the index that it names, and whoever ordered it is told."""
+
+    async def handle(record: Record, sender: Sender) -> None:
+        order = _ordered(record)
+        try:
+            built = await pages.fill(order)
+        except WrongUse as err:  # whoever ordered it tells somebody who can put it right
+            await _tell(sender, order, "refused", reason=str(err))
+            return
+        if built is not None:
+            await _tell(sender, order, "built", built)
+
+    return handle
+
+
+async def failed_build(record: Record, letter: DeadLetter, sender: Sender) -> None:
+    """Tell whoever ordered it that it is a dead letter. No receipt: the page that visitors see is as it was."""
+    try:
+        order = _ordered(record)
+    except WireError:
+        return
+    await _tell(sender, order, "failed", reason=letter.message)
+
+
+async def _tell(
+    sender: Sender, order: PageOrder, outcome: OrderOutcome, built: Built | None = None, reason: str = ""
+) -> None:
+    made = built or Built()
+    result = PageBuilt(
+        run=order.run,
+        index=order.index,
+        page_key=order.change.page_key,
+        partition=order.partition,
+        offset=order.offset,
+        outcome=outcome,
+        pages=made.pages,
+        chunks=made.chunks,
+        embedded=made.embedded,
+        reason=reason,
+    )
+    await sender.send(RESULTS, order.index, result)
+
+
+def _ordered(record: Record) -> PageOrder:
+    """Raises: WireError: not an order, or another page's than its key says, so nothing would keep them in order."""
+    order = PageOrder.decode(record.value)
+    key = (record.key or b"").decode(errors="replace")
+    if key != order.change.page_key:
+        raise WireError(f"the key is {key!r}, but the message speaks of {order.change.page_key!r}")
+    return order

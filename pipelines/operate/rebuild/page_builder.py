@@ -1,0 +1,180 @@
+"""Page builder: makes one change as an index wants it, and puts it there. By a rebuild's own process, or by workers.
+
+whole change ─▶ cut ──▶ embed ─▶ the index, by the same rules as the index stage
+chunks ───────────────▶ embed ─▶
+embeddings that fit ───────────▶
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+
+import structlog
+
+from pipelines.ingest.accept import newer
+from pipelines.ingest.chunk import pieces_of
+from pipelines.ingest.documents.attachments import NOTHING, Attached
+from pipelines.ingest.embed import Embedding
+from pipelines.ingest.handlers import chunked, now
+from pipelines.ingest.index import apply_part
+from pipelines.ingest.ports import PageStore
+from pipelines.operate.rebuild.ports import NamedEmbedders
+from pipelines.runtime.bus import LogReader
+from pipelines.runtime.embedder import Embedder
+from pipelines.runtime.errors import Permanent, SettingsError, WrongUse
+from pipelines.runtime.indexes import IndexInfo
+from schemas.head import Head, Origin
+from schemas.ingest import Chunker, PageChunks, PageEmbeddings
+from schemas.page import ChangeRef, PageChange, PageDocument
+
+log = structlog.get_logger(__name__)
+
+NOWHERE = Origin()
+ReadAttachments = Callable[[PageDocument], Awaitable[Attached]]
+
+
+@dataclass(frozen=True)
+class SourceMessage:
+    """A message of the source topic; one of `whole`, `page`, `part`."""
+
+    change: ChangeRef
+    whole: PageChange | None = None
+    page: PageChunks | None = None
+    part: PageEmbeddings | None = None
+    origin: Origin = NOWHERE
+
+
+@dataclass(frozen=True)
+class Built:
+    """What was put in for one message."""
+
+    pages: int = 0
+    chunks: int = 0
+    embedded: int = 0
+    remade: int = 0
+
+
+@dataclass(frozen=True)
+class BuildTarget:
+    """What the index wants. `model` loads the embedder when it is first needed."""
+
+    site: str
+    embedder: str
+    fingerprint: str
+    dims: int
+    chunker: Chunker
+    model: Callable[[], Awaitable[Embedder]]
+
+    @classmethod
+    def of(cls, info: IndexInfo, embedders: NamedEmbedders) -> BuildTarget:
+        """As the index says of itself. Raises: IndexUnfit: made by a chunker this version does not know."""
+
+        async def model() -> Embedder:
+            try:
+                made = await embedders.by_name(info.embedder)
+            except WrongUse:
+                raise
+            except Permanent as err:  # no page's own fault
+                raise SettingsError(f"{info.embedder}, which {info.name} is for, cannot be loaded here: {err}") from err
+            if made.fingerprint != info.model:
+                raise SettingsError(f"{info.name} is for {info.model}, but {info.embedder} is {made.fingerprint}")
+            return made
+
+        return cls(info.site, info.embedder, info.model, info.dims, info.cut, model)
+
+    def fits(self, model: str, chunker: str) -> bool:
+        return (model, chunker) == (self.fingerprint, self.chunker.fingerprint)
+
+    def shown(self, change: ChangeRef, head: Head | None) -> bool:
+        """Whether the index, by the page's head, shows this change, or one that wins over it, as it is wanted."""
+        if head is None or newer(change, head.change):
+            return False
+        if newer(head.change, change) or (head.state == "deleted" and change.op == "delete"):
+            return True
+        # The same revision once more, further on in the log: the one applied last stands, as in the live index.
+        again = (change.partition, change.offset) > (head.change.partition, head.change.offset)
+        return not again and not head.ahead and self.fits(head.model, head.chunker)
+
+
+class PageBuilder:
+    """Builds for one index. Knows nothing of order: the index's heads and revisions decide."""
+
+    def __init__(self, target: BuildTarget, embedding: Embedding, changes: LogReader, read: ReadAttachments) -> None:
+        """`read` gives the text of a page's attachments."""
+        self._target = target
+        self._embedding = embedding
+        self._changes = changes
+        self._read = read
+
+    async def build(self, given: SourceMessage, store: PageStore) -> Built:
+        """Put it in. Raises: Retryable, Permanent, WireError."""
+        parts, remade = await self._parts(given)
+        pages = chunks = embedded = 0
+        for part in parts:
+            await apply_part(part, store, now, given.origin)
+            chunks += len(part.chunks)
+            if part.part == part.parts - 1 and not part.ahead:
+                pages += 1
+                embedded += part.embedded if part is not given.part else 0
+        return Built(pages, chunks, embedded, remade)
+
+    async def from_log(self, ref: ChangeRef) -> PageChange | None:
+        """The change as it stands in the log; None: it is there no more."""
+        for record in await self._changes.read(ref.partition, ref.offset, ref.offset + 1):
+            change = PageChange.decode(record.value)
+            if (change.page_key, change.revision) == (ref.page_key, ref.revision):
+                return change
+        return None
+
+    async def _parts(self, given: SourceMessage) -> tuple[Sequence[PageEmbeddings], int]:
+        """The message as the index wants it, and how many changes were read again for that."""
+        change = given.change
+        if change.op == "delete":
+            return [self._delete(change)], 0
+        part, page, remade = given.part, given.page, 0
+        if part is not None and (part.ahead or self._target.fits(part.model, part.chunker)):
+            return [part], 0
+        if part is not None and part.part < part.parts - 1:
+            return [], 0  # made again as a whole, with the last part
+        if page is None or page.chunker != self._target.chunker:
+            whole = given.whole or await self.from_log(change)
+            if whole is None:
+                # Compacted away: a later change of the page is in the log, and so in the topics.
+                log.info("skipped: a later change of the page follows", page=change.page_key, revision=change.revision)
+                return [], 0
+            remade = int(given.whole is None)
+            attached = await self._attached(whole, page)
+            page = await asyncio.to_thread(
+                chunked, whole, self._target.chunker, change.partition, change.offset, attached
+            )
+        return await self._embedding.embed_with(await self._target.model(), page, given.origin.chunks), remade
+
+    def _delete(self, change: ChangeRef) -> PageEmbeddings:
+        return PageEmbeddings(
+            change=change,
+            meta=None,
+            chunker=self._target.chunker.fingerprint,
+            embedder=self._target.embedder,
+            model=self._target.fingerprint,
+            dims=self._target.dims,
+            part=0,
+            parts=1,
+        )
+
+    async def _attached(self, whole: PageChange, cut: PageChunks | None) -> Attached:
+        """The text of the page's attachments: as it was read before, if that is at hand."""
+        if cut is not None:
+            return Attached(tuple(pieces_of(cut.chunks)), cut.notes)
+        if whole.page is None or not whole.page.attachments:
+            return NOTHING
+        attached = await self._read(whole.page)
+        if attached.failed:
+            log.warning("attachments left out", page=whole.page_key, why=attached.failed)
+        return attached
+
+
+def origin_of(change: ChangeRef, **products: int | None) -> Origin:
+    """Where a change stands in the log, and its products in their topics."""
+    return Origin.model_validate({"changes": change.offset, "changes_in": change.partition, **products})
