@@ -21,6 +21,7 @@ export interface Answered {
   trace?: Step[];
   usage: Usage;
   timings_ms: Record<string, number>;
+  found: FoundPage[];
 }
 
 export interface AskedTurn {
@@ -46,6 +47,8 @@ export interface ChatRequest {
   question: string;
   conversation_id?: string | null;
   lang?: string | null;
+  keep?: boolean;
+  ranked?: number;
 }
 
 export interface Citation {

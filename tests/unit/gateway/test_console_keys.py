@@ -250,6 +250,9 @@ def test_every_form_that_changes_something_is_tried_here_or_where_it_stands() ->
         "/console/texts/{kind}/{name}",  # test_console_text
         "/console/texts/{kind}/{name}/remove",
         "/console/texts/{kind}/{name}/versions/{version}/restore",
+        "/console/privacy",  # test_console_privacy
+        "/console/privacy/remove",
+        "/console/privacy/versions/{version}/restore",
         "/console/sites/chat/{to}",  # test_console_sites
         "/console/indexes/rebuild",  # test_console_indexes
         "/console/indexes/stop",

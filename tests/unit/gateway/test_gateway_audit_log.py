@@ -91,6 +91,13 @@ CHANGES: dict[tuple[str, str], tuple[str, dict[str, Any], tuple[str, str | None,
         {},
         ("evaluations.remove", "town", run().id),
     ),
+    ("put", f"{SITE}/privacy"): (f"{TOWN}/privacy", {"log_questions": "off"}, ("privacy.put", "town", "")),
+    ("delete", f"{SITE}/privacy"): (f"{TOWN}/privacy", {}, ("privacy.remove", "town", "")),
+    ("post", f"{SITE}/privacy/versions/{{version}}/restore"): (
+        f"{TOWN}/privacy/versions/1/restore",
+        {},
+        ("privacy.restore", "town", "1"),
+    ),
     ("put", f"{SITE}/chat"): (f"{TOWN}/chat", {"on": False}, ("chat.off", "town", "")),
     ("post", f"{SITE}/audit"): (f"{TOWN}/audit", {"repair": True}, ("index.repair", "town", "")),
     ("post", f"{SITE}/rebuilds"): (
