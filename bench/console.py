@@ -2,8 +2,8 @@
 
 100,000 made-up outcomes ─▶ pagewire.outcomes ─▶ every page and every filter, ROUNDS times ─▶ ms, as the gateway says
 
-Time at the server: from the request to the whole page, on loopback, one request at a time. Gaps group in the background
-of their page, so they are a figure of their own: from the first request to the page with groups.
+Time at the server: from the request to the whole page, on loopback, one request at a time. Gaps and coverage group in
+the background of their pages, so they are figures of their own: from the first request to the page with groups.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ DAYS = 90
 NEWEST = 10_000  # questions of the last seven days: as many as gaps are promised for
 SEED = 20_261_124
 PAGES = 200  # that are cited
-MOST_PAGE_MS, MOST_FILTER_MS, MOST_GAPS_S = 300, 500, 30
+MOST_PAGE_MS, MOST_FILTER_MS, MOST_GROUPED_S = 300, 500, 30
 BECAME: tuple[Became, ...] = ("answered", "answered", "answered", "page", "refused", "failed")
 THINGS = ("library", "pool", "dog tax", "parking", "wedding", "passport", "school", "refuse", "theatre", "bus")
 WORDS = ("cost", "open", "apply for", "find", "book", "cancel", "renew", "bring to", "register for", "pay for")
@@ -42,16 +42,26 @@ SCREENS: Mapping[str, str] = {
     "overview": "/console/",
     "questions": "/console/questions",
     "question": "/console/questions/made-up-0000000",
+    "labels": "/console/labels",
+    "next label": "/console/labels/next",
+    "evaluations": "/console/evaluations",
+    "judge": "/console/evaluations/judge",
     "page": "/console/page",
     "playground": "/console/playground",
     "examples": "/console/examples",
     "texts": "/console/texts",
+    "glossary": "/console/texts/glossary/terms",
     "indexes": "/console/indexes",
     "audit": "/console/indexes/audit",
     "sites": "/console/sites",
+    "privacy": f"/console/privacy?site={SITE}",
     "dead letters": "/console/dlq",
     "keys": "/console/keys",
     "audit log": "/console/audit-log",
+}
+GROUPED: Mapping[str, str] = {
+    "gaps": "/console/gaps?days=7&show=asked",
+    "coverage": "/console/coverage?days=7",
 }
 FILTERS: Mapping[str, str] = {
     "words": "text=library+pool",
@@ -126,11 +136,12 @@ async def _run(outcomes: int, rounds: int) -> None:
                 for name, query in FILTERS.items():
                     path = f"/console/questions?{query}"
                     lines.append(await _timed(browser, f"filter: {name}", path, rounds, MOST_FILTER_MS))
-                gaps = await _gaps(browser)
+                grouped = {what: await _grouped(browser, path) for what, path in GROUPED.items()}
         finally:
             await clients.questions().expire(SITE, datetime.now(UTC) + timedelta(days=1))
-    many = f"gaps of {min(NEWEST, outcomes):,} questions"
-    lines.append((many, gaps * 1000, gaps * 1000, MOST_GAPS_S * 1000.0, _word(gaps, MOST_GAPS_S)))
+    for what, taken in grouped.items():
+        many = f"{what} of {min(NEWEST, outcomes):,} questions"
+        lines.append((many, taken * 1000, taken * 1000, MOST_GROUPED_S * 1000.0, _word(taken, MOST_GROUPED_S)))
     columns = ("page", "p50 ms", "p95 ms", "at most", "")
     report("console", f"the console over {outcomes:,} outcomes, {rounds} rounds", columns, lines, outcomes=outcomes)
 
@@ -169,11 +180,11 @@ async def _once(browser: httpx.AsyncClient, path: str) -> float:
     return taken
 
 
-async def _gaps(browser: httpx.AsyncClient) -> float:
+async def _grouped(browser: httpx.AsyncClient, path: str) -> float:
     """Seconds until the page has its groups; it looks again by itself until then."""
     began = perf_counter()
     while True:
-        answer = await browser.get("/console/gaps?days=7&show=asked")
+        answer = await browser.get(path)
         assert answer.status_code in (200, 202), answer.status_code  # 202: they are being grouped
         if answer.status_code == 200:
             return perf_counter() - began
