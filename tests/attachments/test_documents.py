@@ -121,6 +121,7 @@ async def test_long_documents_are_read_as_far_as_the_limit_goes(reader: Document
         (b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1...", made.DOCX, "protected by a password, or in the format"),
         (b"a\0b", "text/plain", "not a text"),
     ],
+    ids=lambda each: each if isinstance(each, str) else "data",  # not the bytes: archives say when they were made
 )
 async def test_what_is_broken_made_to_hurt_or_mislabelled(
     reader: DocumentReader, data: bytes, said: str, why: str
