@@ -12,12 +12,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import settings
 
 from tests.wordpress.peer import installed as wordpress_installed
 
 pytest_plugins = ["tests.engine_fixture", "tests.chromium"]
 
 WIDGET = Path(__file__).parents[1] / "widget"
+
+# No test asserts how long something takes: machines are shared.
+settings.register_profile("unhurried", parent=settings(), deadline=None)
+settings.load_profile("unhurried")
 
 
 def _importable(*modules: str) -> bool:

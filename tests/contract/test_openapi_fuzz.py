@@ -72,9 +72,7 @@ def test_every_route_answers_as_the_document_says(document: Any, url: str, metho
 
     operation = document[path][method.upper()]
 
-    @settings(
-        max_examples=EXAMPLES, deadline=None, suppress_health_check=list(HealthCheck), database=None, derandomize=True
-    )
+    @settings(max_examples=EXAMPLES, suppress_health_check=list(HealthCheck), database=None, derandomize=True)
     @given(case=operation.as_strategy(generation_mode=GenerationMode(mode)))
     def ask(case: Any) -> None:
         if "site" in case.path_parameters and case.path_parameters["site"] != "":
@@ -94,7 +92,7 @@ def test_every_route_answers_as_the_document_says(document: Any, url: str, metho
 
 
 def test_the_webhook_takes_whatever_is_signed(document: Any, url: str) -> None:
-    @settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck), database=None, derandomize=True)
+    @settings(max_examples=60, suppress_health_check=list(HealthCheck), database=None, derandomize=True)
     @given(case=document["/v1/sites/{site}/webhooks/{connector}"]["POST"].as_strategy())
     def ask(case: Any) -> None:
         body = one_line(case.body) if isinstance(case.body, dict) else b""

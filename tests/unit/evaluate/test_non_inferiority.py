@@ -76,13 +76,13 @@ def test_paired_figures_say_what_they_compare() -> None:
     assert (told.state, told.needed > 4) == ("undecided", True)
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(DIFFERENCES, st.floats(0.01, 0.2), st.floats(0.01, 0.2))
 def test_a_wider_margin_is_easier(differences: list[float], one: float, other: float) -> None:
     assert chance(differences, -max(one, other)) <= chance(differences, -min(one, other))
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(DIFFERENCES, st.floats(-0.9, 0.9))
 def test_the_bound_and_the_chance_agree(differences: list[float], least: float) -> None:
     bound = lower_bound(differences)
@@ -91,7 +91,7 @@ def test_the_bound_and_the_chance_agree(differences: list[float], least: float) 
     assert -1 <= bound <= float(np.mean(differences)) <= -lower_bound(-np.array(differences)) <= 1
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(DIFFERENCES)
 def test_the_order_of_cases_does_not_matter(differences: list[float]) -> None:
     assert verdict(differences) == verdict(sorted(differences))

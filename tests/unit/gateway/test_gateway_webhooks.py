@@ -338,7 +338,7 @@ LINE = st.one_of(
 
 
 @given(lines=st.lists(LINE, max_size=6), end=st.sampled_from([b"", b"\n", b"\r\n"]))
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
 async def test_whatever_is_signed_every_line_is_accounted_for(
     settings_: Settings, lines: list[bytes], end: bytes
 ) -> None:

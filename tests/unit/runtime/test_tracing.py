@@ -7,7 +7,7 @@ import logging
 from collections.abc import Iterator
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from opentelemetry.sdk.trace import ReadableSpan
 from opentelemetry.trace import SpanKind, StatusCode, format_span_id, format_trace_id
@@ -137,7 +137,6 @@ def test_a_malformed_state_is_left_out_and_not_logged(
     assert not [line for line in caplog.records if line.name.startswith("opentelemetry")]
 
 
-@settings(deadline=None)
 @given(
     parent=st.none() | st.binary(max_size=80) | st.text(max_size=80).map(str.encode),
     state=st.none() | st.binary(max_size=80) | st.from_regex(r"\A[a-z]{1,3}=[a-z]{1,3}(,[a-z]=.)?\Z").map(str.encode),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from text.compounds import parts
@@ -39,7 +39,6 @@ def test_languages_that_do_not_join_words_are_left_alone() -> None:
     assert parts("personalausweisgebuhr", "en") == ("personalausweisgebuhr",)
 
 
-@settings(deadline=None)  # the first one loads a dictionary
 @given(st.text("abegilnorstu", max_size=80))
 def test_parts_stand_in_the_word_in_order(word: str) -> None:
     at = 0

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from text.words import count_words, indexed, readings, stems, stems_of_words, words
@@ -98,7 +98,6 @@ def test_korean_syllables_stay_whole() -> None:
     assert set(stems("서울시청")) & set(stems("서울대학교")) == {"서울"}
 
 
-@settings(deadline=None)  # the first one loads a dictionary
 @given(st.text())
 def test_stems_are_found_word_by_word(text: str) -> None:
     for lang in ("", "de", "ko", "ar"):

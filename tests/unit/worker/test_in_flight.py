@@ -7,7 +7,7 @@ from collections import defaultdict
 from contextlib import suppress
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pipelines.runtime.record import Record
@@ -66,7 +66,6 @@ def record(offset: int, key: bytes = b"k", partition: int = 0, size: int = 0) ->
 keys = st.sampled_from([b"a", b"b", b"c"])
 
 
-@settings(deadline=None)
 @given(
     st.lists(st.tuples(st.integers(0, 1), keys), max_size=30),
     st.integers(1, 5),

@@ -6,7 +6,7 @@ import asyncio
 from contextlib import suppress
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pipelines.ingest.documents.budget import Budget
@@ -141,7 +141,6 @@ async def test_who_gives_up_in_the_moment_it_gets_its_share_gives_it_back() -> N
 names = st.integers(0, 9)
 
 
-@settings(deadline=None)
 @given(st.lists(st.tuples(names, st.integers(1, 60), st.booleans()), max_size=30), st.lists(names))
 def test_never_more_than_there_is_and_all_get_their_turn(arrivals: list[tuple[int, int, bool]], up: list[int]) -> None:
     async def scenario() -> None:

@@ -219,7 +219,7 @@ ALWAYS = (changed("shown", 3), changed("deleted", 4, deleted=True))
 
 
 @given(st.lists(changes, max_size=20))
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 def test_what_was_applied_perfectly_is_clean(history: list[PageChange]) -> None:
     world = World.of(*history)
     drift = world.compared()
@@ -234,7 +234,7 @@ def test_what_was_applied_perfectly_is_clean(history: list[PageChange]) -> None:
 
 @pytest.mark.parametrize("harm", HARMS, ids=lambda harm: harm.__name__)
 @given(history=st.lists(changes, max_size=20), random=st.randoms(use_true_random=False))
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 def test_any_single_harm_is_found(harm: Harm, history: list[PageChange], random: Random) -> None:
     world = World.of(*history, *ALWAYS)
     kind = harm(world, random)

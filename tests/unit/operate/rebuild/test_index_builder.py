@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Iterable, Mapping, Sequence
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from adapters.embedders.fake import FakeEmbedder
@@ -301,7 +301,6 @@ histories = st.lists(
 )
 
 
-@settings(deadline=None)
 @given(history=histories, data=st.data())
 async def test_however_a_topic_is_cut_into_batches_and_repeated_its_highest_revision_stands(
     history: list[tuple[int, Op, int, int]], data: st.DataObject
