@@ -133,7 +133,8 @@ async def running(settings: Settings) -> AsyncIterator[System]:
             "PAGEWIRE_PORT": str(settings.port),
             "PAGEWIRE_LOG_LEVEL": settings.log_level,
         }
-        giving_way = environment | {"PAGEWIRE_NICE": str(NICEST)}
+        nice = settings.nice if "nice" in settings.model_fields_set else NICEST
+        giving_way = environment | {"PAGEWIRE_NICE": str(nice)}
         children = (
             Child("worker ingest", ("worker", "ingest", "--lane", "save"), environment),
             Child("worker bulk", ("worker", "ingest", "--lane", "bulk"), giving_way),

@@ -25,7 +25,7 @@ class PrioritySettings(SettingsGroup):
         ge=0,
         le=19,
         description="How far a worker's computing threads give way to others, as nice(1) counts; 19: to everybody, at "
-        "once. Linux only. `pagewire up` sets 19 for its bulk worker.",
+        "once. Linux only. `pagewire up` takes 19 for its bulk worker, unless this says otherwise.",
     )
 
 

@@ -44,6 +44,7 @@ class Instance:
             "PAGEWIRE_ADMIN_KEY": "acceptance-key",
             "PAGEWIRE_PORT": "0",
             "PAGEWIRE_LOG_LEVEL": "warning",
+            "PAGEWIRE_NICE": "0",  # whoever gives way to everybody does nothing beside other tests
             "PAGEWIRE_TOPIC_PREFIX": f"{self.site}-",
             **settings,
         }
