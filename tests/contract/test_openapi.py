@@ -17,6 +17,7 @@ LETTER = "/v1/admin/dlq/{topic}/{partition}/{offset}"
 ANSWER = "/v1/sites/{site}/answers/{request_id}"
 CONVERSATIONS = "/v1/sites/{site}/conversations"
 TEXT = "/v1/admin/sites/{site}/texts/{kind}/{name}"
+PRIVACY = "/v1/admin/sites/{site}/privacy"
 ROUTES = {
     ("put", PAGE),
     ("delete", PAGE),
@@ -84,6 +85,17 @@ ROUTES = {
     ("put", TEXT),
     ("delete", TEXT),
     ("post", f"{TEXT}/versions/{{version}}/restore"),
+    ("post", f"{TEXT}/candidates"),
+    ("post", f"{TEXT}/rollback"),
+    ("get", PRIVACY),
+    ("put", PRIVACY),
+    ("delete", PRIVACY),
+    ("post", f"{PRIVACY}/versions/{{version}}/restore"),
+    ("get", "/v1/admin/sites/{site}/judge-agreement"),
+    ("get", "/v1/admin/evaluations"),
+    ("post", "/v1/admin/evaluations"),
+    ("get", "/v1/admin/evaluations/{run}"),
+    ("delete", "/v1/admin/evaluations/{run}"),
     ("get", "/v1/admin/sites/{site}/trials"),
     ("post", "/v1/admin/sites/{site}/trials"),
     ("post", "/v1/admin/sites/{site}/cases"),

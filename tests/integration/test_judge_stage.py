@@ -96,6 +96,8 @@ async def read(settings: Settings, topic: Topic) -> list[Record]:
 async def work(stage: Stage, topic: Topic, sender: KafkaSender, settings: Settings) -> None:
     """All that stands in a topic, by a worker that has just been started."""
     assert stage.teardown
+    if stage.setup is not None:
+        await stage.setup()
     for record in await read(settings, topic):
         await stage.routes[topic](replace(record, attempt=1), sender)
     await stage.teardown()

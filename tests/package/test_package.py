@@ -76,6 +76,7 @@ def test_the_demo_answers_from_an_empty_home(wheel: Path, outside: Outside, tmp_
         PYTHONPATH=str(watched),
         WATCH_LOG=str(watched / "opened"),
         PAGEWIRE_PORT="0",
+        PAGEWIRE_NICE="0",  # else bulk work waits for the other tests
         PAGEWIRE_ENGINE_KAFKA_PORT=str(kafka),
         PAGEWIRE_ENGINE_ES_PORT=str(any_free({kafka})),
     )
