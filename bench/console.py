@@ -43,7 +43,7 @@ SCREENS: Mapping[str, str] = {
     "questions": "/console/questions",
     "question": "/console/questions/made-up-0000000",
     "labels": "/console/labels",
-    "next label": "/console/labels/next",
+    "label": "/console/labels/made-up-0000000",
     "evaluations": "/console/evaluations",
     "judge": "/console/evaluations/judge",
     "page": "/console/page",

@@ -19,6 +19,7 @@ from schemas.label import AnswerLabel
 from schemas.outcome import LoggedQuestion, Verdict
 
 BATCH = 500  # questions read at once
+FEW_FIELDS = 2_000  # ... of which only some fields are wanted
 TRIES = 5  # to write what others write at the same time
 LABELABLE = ("answered", "page", "refused")
 OF_CANDIDATES = ("request_id", "asked_in", "became", "rating", "labelled_by", "outcome.answer")
@@ -39,7 +40,7 @@ class ElasticLabels:
             {"terms": {"became": LABELABLE}},
             {"exists": {"field": "question"}},
         ]
-        found = await self._read(site, filters, most, source_includes=OF_CANDIDATES)
+        found = await self._read(site, filters, most, batch=FEW_FIELDS, source_includes=OF_CANDIDATES)
         return [
             Candidate(
                 request_id=source["request_id"],
@@ -62,7 +63,7 @@ class ElasticLabels:
         """Raises: ElasticsearchDown."""
         asked: dict[str, Any] = {"range": {"asked_at": {"gte": since.isoformat()}}}
         wanted = ("request_id", "asked_in", f"outcome.{VERDICT}")
-        found = await self._read(site, [asked], most, source_includes=wanted)
+        found = await self._read(site, [asked], most, batch=FEW_FIELDS, source_includes=wanted)
         return [
             JudgedAnswer.of(source["request_id"], source["asked_in"], Verdict.stored(verdict))
             for source in found
@@ -121,7 +122,9 @@ class ElasticLabels:
             return made
         raise ElasticsearchDown(f"the question {request_id} is written by others all the time; try again")
 
-    async def _read(self, site: str, filters: list[dict[str, Any]], most: int, **more: Any) -> list[dict[str, Any]]:
+    async def _read(
+        self, site: str, filters: list[dict[str, Any]], most: int, *, batch: int = BATCH, **more: Any
+    ) -> list[dict[str, Any]]:
         """The newest first; of what was asked and not erased."""
         query = {
             "bool": {
@@ -132,7 +135,7 @@ class ElasticLabels:
         read: list[dict[str, Any]] = []
         after: list[Any] | None = None
         while len(read) < most:
-            size = min(BATCH, most - len(read))
+            size = min(batch, most - len(read))
             with explained(f"reading the questions of site {site}"):
                 try:
                     answer = await self._es.search(
