@@ -21,6 +21,10 @@ class Masks:
         self._privacy = privacy or SitePrivacy(sites)
         self._own: dict[str, frozenset[str]] = {}
 
+    def knows(self, site: str) -> bool:
+        """Whether it is known here what the site keeps."""
+        return self._privacy.of(site) is not None
+
     def logs(self, site: str) -> bool:
         """Whether the site keeps what became of its questions."""
         rules = self._privacy.of(site)

@@ -19,13 +19,14 @@ Keeping = Callable[[], Masks]  # raises Retryable while nobody knows what was ch
 def log_handler(store: OutcomeStore, keeping: Keeping) -> Handler:
     """What became of a question, and what its visitor says of it, become one document, whose id is the request's.
 
-    What its site keeps by now counts, too: events may have waited here for days. What is to be forgotten is, always.
+    What its site keeps by now counts, too: events may have waited here for days. What is to be forgotten is, always. Of
+    a site that only whoever sent it knows, as a new one while workers are restarted in turn, it is kept as it was sent.
     """
 
     async def handle(record: Record, sender: Sender) -> None:
         event = OutcomeEvent.decode(record.value)
         masks = keeping()
-        if isinstance(event.event, Forgotten) or masks.logs_words(event.site):
+        if isinstance(event.event, Forgotten) or not masks.knows(event.site) or masks.logs_words(event.site):
             await store.put(event)
         elif masks.logs(event.site):
             await store.put(_wordless(event))

@@ -150,6 +150,14 @@ async def test_what_waited_is_kept_as_its_site_wants_it_by_now() -> None:
     assert await logged({"log_questions": "off"}, outcome("town"), rated) is None
 
 
+async def test_of_a_site_that_is_new_to_this_worker_nothing_is_lost() -> None:
+    store = FakeOutcomes()
+    await log_handler(store, lambda: Masks({}))(Record("query.outcomes", 0, 1, b"c", outcome("town").encode()), None)  # type: ignore[arg-type]
+    found = await store.get("town", "request-0001")
+    assert found is not None
+    assert found.outcome.question == "?"
+
+
 async def test_while_nobody_knows_what_is_kept_nothing_is_logged() -> None:
     def unknown() -> Masks:
         raise ElasticsearchDown("away")
