@@ -59,7 +59,7 @@ unit: setup
 # Every ring whose needs are there; the others are named with the command that installs them. File by file: what a file's
 # tests share is started once.
 test: setup
-	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile $(PYTEST)
+	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder $(PYTEST)
 
 # The image is built and docker-compose.yml started: asked, stopped, upgraded, lost and restored. Needs Docker, 6 GB of
 # memory and some ten minutes; no part of `test`. OVERRIDE names a file that goes over docker-compose.yml, with other

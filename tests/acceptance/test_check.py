@@ -15,7 +15,7 @@ from sites.content import load_site
 from tests.acceptance.conftest import System
 from tests.acceptance.system import PAGEWIRE
 
-pytestmark = [pytest.mark.engine, pytest.mark.timeout(600)]  # machines are shared
+pytestmark = pytest.mark.engine
 
 
 @pytest.fixture(scope="module")

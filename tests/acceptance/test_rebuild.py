@@ -25,7 +25,7 @@ from tests.acceptance.visiting import WAIT, Visit, document
 from tests.acceptance.word_embedder import WordEmbedder, word_embedder
 from tests.engine_fixture import Servers
 
-pytestmark = [pytest.mark.engine, pytest.mark.timeout(1_200)]  # machines are shared
+pytestmark = pytest.mark.engine
 
 KEPT = 16  # pages
 PATIENCE = 300.0  # seconds; a rebuild has more to do than a save

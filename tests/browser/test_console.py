@@ -84,7 +84,6 @@ def fakes(monkeypatch: pytest.MonkeyPatch) -> FakePorts:
 
 
 # Colours do not depend on words: each scheme in one language looks at all of both.
-@pytest.mark.timeout(600)  # thirty screens
 @pytest.mark.parametrize(("lang", "scheme"), list(zip(LANGUAGES, ("light", "dark"), strict=True)))
 async def test_every_screen_in_every_dress(
     browser: Browser, url: str, fakes: FakePorts, lang: str, scheme: Literal["light", "dark"]

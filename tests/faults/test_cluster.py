@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
-
 from tests.faults.cluster.faults import lanes, repair
 from tests.faults.cluster.servers import running_cluster
 from tests.faults.cluster.shape import shape, unclear
@@ -16,7 +14,6 @@ from tests.faults.storm.world import open_world
 SEED = "4"
 
 
-@pytest.mark.timeout(900)
 async def test_every_fault_of_a_cluster_once_and_nothing_is_lost(tmp_path: Path) -> None:
     async with (
         running_cluster(tmp_path / "cluster") as cluster,

@@ -48,7 +48,6 @@ def opened(engine: OwnEngine, tmp_path: Path) -> Open:
     return opening
 
 
-@pytest.mark.timeout(1_200)
 async def test_every_fault_once_and_nothing_is_lost(opened: Open) -> None:
     async with opened("storm", Shape(pages=40, rate=8)) as world:
         outcome = await storm(world)
@@ -116,7 +115,6 @@ async def judged(world: World) -> list[Finding]:
     return judge(world.history, await read_back(world))
 
 
-@pytest.mark.timeout(600)
 @pytest.mark.parametrize("defect", SCENARIOS)
 async def test_the_checker_sees_a_planted_defect(opened: Open, defect: str) -> None:
     play, kind = SCENARIOS[defect]
@@ -126,7 +124,6 @@ async def test_the_checker_sees_a_planted_defect(opened: Open, defect: str) -> N
         assert kind in {finding.kind for finding in await judged(world)}
 
 
-@pytest.mark.timeout(600)
 async def test_without_a_defect_the_same_scenes_end_well(opened: Open) -> None:
     async with opened("sound", Shape(workers=1, gateways=1, pages=SMALL)) as world:
         traffic = Traffic(world)

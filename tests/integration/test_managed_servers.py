@@ -216,7 +216,6 @@ async def test_elasticsearch_is_trusted_by_its_authority_and_asked_by_a_key(mana
         assert "hush" not in str(caught.value)
 
 
-@pytest.mark.timeout(600)  # several processes' starts: seconds each, minutes where many share the machine
 def test_a_page_is_found_and_a_question_answered_with_the_listed_rights_alone(managed: Managed, tmp_path: Path) -> None:
     for name, secret in (("kafka", PASSWORD), ("elastic", KEY)):
         (tmp_path / name).write_text(f"{secret}\n")

@@ -27,7 +27,7 @@ from wiring.clients import Clients
 from wiring.settings import Settings
 from wiring.settings_file import load
 
-pytestmark = [pytest.mark.engine, pytest.mark.timeout(600)]  # machines are shared
+pytestmark = pytest.mark.engine
 
 PAGES = 12
 PATIENCE = 120.0  # seconds

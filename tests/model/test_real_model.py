@@ -27,7 +27,7 @@ from tests.acceptance.system import PAGEWIRE, Instance, eventually, streamed
 from tests.acceptance.test_story import put
 from tests.engine_fixture import Servers
 
-pytestmark = [pytest.mark.model, pytest.mark.engine, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.model, pytest.mark.engine]
 
 START_TIMEOUT = 240.0  # seconds; CI machines are shared
 

@@ -15,7 +15,7 @@ from tests.package.contents import FOLDERS, ROOT, faults_of_source, faults_of_wh
 from tests.package.outside import PYTHON, UVX, Outside
 from tests.package.release import project_version
 
-pytestmark = [pytest.mark.package, pytest.mark.timeout(600)]
+pytestmark = pytest.mark.package
 
 WATCH = Path(__file__).with_name("watch.py")
 DEMO_TIMEOUT = 400.0  # seconds; 250 MB come from the registries

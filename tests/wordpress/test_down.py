@@ -8,7 +8,7 @@ from tests.engine_fixture import Servers
 from tests.wordpress.peer import WordPress
 from tests.wordpress.town import content, joined
 
-pytestmark = [pytest.mark.wordpress, pytest.mark.engine, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.wordpress, pytest.mark.engine]
 
 
 def test_nothing_is_lost_while_pagewire_is_down(

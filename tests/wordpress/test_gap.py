@@ -14,7 +14,7 @@ from tests.engine_fixture import Servers
 from tests.wordpress.peer import WordPress
 from tests.wordpress.town import Town, content, joined
 
-pytestmark = [pytest.mark.wordpress, pytest.mark.engine, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.wordpress, pytest.mark.engine]
 
 ASKED = "How much is a ferry ticket for adults?"
 

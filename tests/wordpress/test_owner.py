@@ -22,7 +22,7 @@ from tests.wordpress.town import MARK, Town, joined
 if TYPE_CHECKING:
     from playwright.async_api import Page
 
-pytestmark = [pytest.mark.wordpress, pytest.mark.browser, pytest.mark.engine, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.wordpress, pytest.mark.browser, pytest.mark.engine]
 
 UNINSTALLED = """require ABSPATH . 'wp-admin/includes/plugin.php'; require ABSPATH . 'wp-admin/includes/file.php';
 deactivate_plugins('pagewire/pagewire.php'); if (delete_plugins(array('pagewire/pagewire.php')) !== true) { exit(1); }
