@@ -25,3 +25,10 @@ def test_what_makes_spans_is_not_loaded_while_nothing_is_traced(module: str) -> 
     names = ("opentelemetry.sdk", "opentelemetry.exporter", "pipelines.runtime.spans")
     code = f"import sys, cli.main, {module}; print([m for m in sys.modules if m.startswith({names})])"
     assert loaded(code) == "[]"
+
+
+@pytest.mark.parametrize("arguments", [["--version"], ["engine", "--help"]], ids=" ".join)
+def test_a_command_loads_what_it_needs_and_no_other(arguments: list[str]) -> None:
+    run = f"from cli.main import app; app({arguments}, standalone_mode=False)"
+    code = f"import sys; {run}; print('elasticsearch' in sys.modules, 'wiring.clients' in sys.modules)"
+    assert loaded(code).splitlines()[-1] == "False False"
