@@ -27,7 +27,14 @@ async def show_coverage(
     """Pages for some groups only are in it for keys that have one of them, as in a search."""
     assert view.caller is not None
     made = await view.edge.ports.coverage.report(view.site, days, groups=view.caller.groups, wait=WAIT)
-    given: dict[str, Any] = {"days": days, "show": show, "kinds": KINDS, "periods": sorted({*DAYS, days})}
+    shows = {kind: view.say("topic-" + kind) for kind in KINDS}
+    given: dict[str, Any] = {
+        "days": days,
+        "show": show,
+        "shows": shows,
+        "kinds": KINDS,
+        "periods": sorted({*DAYS, days}),
+    }
     if isinstance(made, UnderWay):
         response = view.page("coverage.html", 202, made=None, began=made.began_at, **given)
         response.headers["Refresh"] = str(AGAIN)

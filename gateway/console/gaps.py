@@ -28,7 +28,8 @@ async def list_gaps(
 ) -> Response:
     """`show=asked`: what is asked most, whether it is answered or not."""
     made = await view.edge.ports.gaps.report(view.site, days, wait=WAIT)
-    given: dict[str, Any] = {"days": days, "show": show, "periods": sorted({*DAYS, days})}
+    shows = {which: view.say("show-" + which) for which in ("missed", "asked")}
+    given: dict[str, Any] = {"days": days, "show": show, "shows": shows, "periods": sorted({*DAYS, days})}
     if isinstance(made, UnderWay):
         response = view.page("gaps.html", 202, made=None, began=made.began_at, **given)
         response.headers["Refresh"] = str(AGAIN)

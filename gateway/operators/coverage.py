@@ -5,10 +5,9 @@ from __future__ import annotations
 from typing import Annotated
 
 from fastapi import APIRouter, Query, Response
-from pydantic import AwareDatetime
 
 from gateway.edge.edge import MayView, TheEdge
-from gateway.operators.gaps import MAX_DAYS, MAX_WAIT
+from gateway.operators.gaps import Days, Until, Wait
 from pipelines.query.log.coverage import KEPT, of_kind
 from pipelines.query.log.kept_reports import UnderWay
 from schemas.coverage import CoverageReport, CoverageUnderWay, TopicKind
@@ -21,11 +20,11 @@ async def show_coverage(
     site: str,
     caller: MayView,
     edge: TheEdge,
-    days: Annotated[float, Query(gt=0, le=MAX_DAYS, description="Length of the period.")] = 30,
-    until: Annotated[AwareDatetime | None, Query(alias="to", description="Its end; default: now.")] = None,
+    days: Days = 30,
+    until: Until = None,
     kind: Annotated[TopicKind | None, Query(description="Only topics of this kind; default: of all three.")] = None,
     limit: Annotated[int, Query(ge=1, le=KEPT, description="Topics of each kind, at most.")] = 50,
-    wait: Annotated[float, Query(ge=0, le=MAX_WAIT, description="Seconds to wait for it.")] = 25,
+    wait: Wait = 25,
 ) -> Response:
     """Pages and questions grouped into topics: asked and not covered, covered and not asked, both.
 

@@ -15,6 +15,11 @@ from schemas.gaps import GapReport, GapsUnderWay
 MAX_DAYS = 366
 MAX_WAIT = 60.0  # seconds
 
+# The period of a report, and how long its reader waits until it is made.
+Days = Annotated[float, Query(gt=0, le=MAX_DAYS, description="Length of the period.")]
+Until = Annotated[AwareDatetime | None, Query(alias="to", description="Its end; default: now.")]
+Wait = Annotated[float, Query(ge=0, le=MAX_WAIT, description="Seconds to wait for it.")]
+
 router = APIRouter(prefix="/v1/admin/sites/{site}", tags=["operations"])
 
 
@@ -23,11 +28,11 @@ async def list_gaps(
     site: str,
     caller: MayView,
     edge: TheEdge,
-    days: Annotated[float, Query(gt=0, le=MAX_DAYS, description="Length of the period.")] = 30,
-    until: Annotated[AwareDatetime | None, Query(alias="to", description="Its end; default: now.")] = None,
+    days: Days = 30,
+    until: Until = None,
     all: Annotated[bool, Query(description="What is asked most, whether it is answered or not.")] = False,
     limit: Annotated[int, Query(ge=1, le=KEPT, description="Groups, at most.")] = 50,
-    wait: Annotated[float, Query(ge=0, le=MAX_WAIT, description="Seconds to wait for it.")] = 25,
+    wait: Wait = 25,
 ) -> Response:
     """Questions that were refused, disliked or badly grounded, grouped by meaning, those missed most first.
 
