@@ -37,13 +37,12 @@ def worker(
 
     Example: pagewire worker chunk embed
     """
-    from wiring.stages import check_lanes, stage_names, work  # loads Faust, which only a worker needs
+    from wiring.stages import in_lanes, stage_names, work  # loads Faust, which only a worker needs
 
     with explained():
         settings = started(follow_parent)
-        names = stage_names(stages)
         lanes: tuple[Lane, ...] = LANES if lane == "both" else (lane,)
-        check_lanes(names, lanes)
+        names = in_lanes(stage_names(stages), lanes)
         with traced(settings, f"pagewire-{names[0]}" if len(names) == 1 else "pagewire-worker"):
             code = asyncio.run(work(names, settings, lambda: ready(*names), lanes))
     raise typer.Exit(code)

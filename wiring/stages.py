@@ -56,12 +56,18 @@ def stage_names(given: Sequence[str]) -> tuple[str, ...]:
     return tuple(name for name in GROUPS["all"] if name in wanted)
 
 
-def check_lanes(names: Sequence[str], lanes: Sequence[Lane]) -> None:
-    """Raises: SettingsError: naming a stage that has nothing to do in these lanes."""
+def in_lanes(names: Sequence[str], lanes: Sequence[Lane]) -> tuple[str, ...]:
+    """Those that have something to do in these lanes.
+
+    Raises:
+        SettingsError: naming a stage without a bulk lane where there is no other; or none has anything to do.
+    """
     if "save" not in lanes and (idle := [name for name in names if not STAGES[name].lanes]):
         raise SettingsError(f"stage {idle[0]} has no bulk lane; those that have one: {' '.join(GROUPS['ingest'])}")
-    if not any(set(STAGES[name].lanes or LANES) & set(lanes) for name in names):
+    busy = tuple(name for name in names if set(STAGES[name].lanes or LANES) & set(lanes))
+    if not busy:
         raise SettingsError(f"stage {names[0]} does bulk work alone: it has no save lane")
+    return busy
 
 
 async def work(
