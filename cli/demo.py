@@ -5,16 +5,18 @@ from __future__ import annotations
 import asyncio
 import signal
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from cli.content import import_documents
-from cli.output import NOT_SO, err, explained, out
+from cli.output import NOT_SO, complain, err, explained, out
 from cli.questions import ask_once
 from cli.up import System, running
 from gateway.edge.keys import admin_key
+from infra.supervise import ChildFailed
 from pipelines.runtime import logs
 from pipelines.runtime.errors import SettingsError
 from schemas.page import PageDocument
@@ -43,28 +45,44 @@ def demo(
         if "log_level" not in settings.model_fields_set:
             settings = settings.model_copy(update={"log_level": "warning"})  # a demo shows itself, not its workings
         logs.configure(settings)
-        cited = asyncio.run(_demo(settings, once))
+        try:
+            cited = asyncio.run(_demo(settings, once))
+        except ChildFailed as error:
+            complain(error)
+            raise typer.Exit(error.code) from None
     if not cited:
         raise typer.Exit(NOT_SO)
 
 
 async def _demo(settings: Settings, once: bool) -> bool:
+    """Whether the answer cites a page; not, when it is stopped before."""
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     async with running(settings) as system:
         # From here on Ctrl-C ends the demo in order; before, it interrupts the start.
         for signum in (signal.SIGINT, signal.SIGTERM):
             loop.add_signal_handler(signum, stop.set)
-        await import_documents(system.settings, SITE, list(sample_pages(system.url)))
-        question, lang = QUESTION
-        out.print(f"\n[bold]{question}[/]\n")
-        answer = await ask_once(system.settings, SITE, question, lang)
-        cited = answer is not None and any(source.cited for source in answer.sources)
-        if not once:
+        showing = asyncio.create_task(_show(system))
+        stopped = asyncio.create_task(stop.wait())
+        await asyncio.wait((showing, stopped), return_when=asyncio.FIRST_COMPLETED)
+        if showing.done() and not showing.exception() and not once:
             _print_urls(system)
-            await stop.wait()
+            await stopped
         err.print("stopping ...")
-    return cited
+        for task in (showing, stopped):
+            task.cancel()
+        with suppress(asyncio.CancelledError):
+            return await showing
+    return False
+
+
+async def _show(system: System) -> bool:
+    """Import and ask; whether the answer cites a page."""
+    await import_documents(system.settings, SITE, list(sample_pages(system.url)))
+    question, lang = QUESTION
+    out.print(f"\n[bold]{question}[/]\n")
+    answer = await ask_once(system.settings, SITE, question, lang)
+    return answer is not None and any(source.cited for source in answer.sources)
 
 
 def sample_pages(base_url: str) -> Iterator[PageDocument]:
