@@ -6,9 +6,7 @@ repairs; rebuilds are bulk work alone). So saves overtake bulk work at every sta
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import AsyncExitStack
 from datetime import UTC, datetime
 
@@ -17,7 +15,6 @@ from adapters.embedders.registry import Models
 from pipelines.operate.chat_switches import ChatSwitches
 from pipelines.query.spending import Spending
 from pipelines.runtime.errors import SettingsError
-from pipelines.runtime.niceness import thread_gives_way
 from pipelines.runtime.record import LANES, Lane
 from pipelines.runtime.stage import Stage
 from pipelines.runtime.stages import INGEST, QUERY, REBUILD, STAGES
@@ -81,9 +78,6 @@ async def work(
     """
     settings = addresses(settings)
     assert settings.elasticsearch
-    # For what `asyncio.to_thread` takes off the loop: converting and cutting pages.
-    threads = ThreadPoolExecutor(thread_name_prefix="worker", initializer=thread_gives_way, initargs=(settings.nice,))
-    asyncio.get_running_loop().set_default_executor(threads)
     async with AsyncExitStack() as stack:
         # Clients of its own for each lane: a save's write must not wait in a queue of bulk writes.
         elastic: dict[Lane, Elastic] = {}

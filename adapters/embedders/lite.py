@@ -169,8 +169,14 @@ class LiteEmbedder:
 
     def __init__(self, nice: int = 0) -> None:
         """`nice`: gives way to other processes by so much."""
-        # A child takes on the niceness of the thread that starts it.
-        self._threads = ModelThreads("embedder-lite", nice, AT_ONCE, begin=self._begin)
+        # The children give way, and not the threads that ask them: who holds Python's lock and has no processor lets
+        # all of this process wait.
+        self._threads = ModelThreads(
+            "embedder-lite",
+            count=AT_ONCE,
+            begin=partial(self._begin, nice),
+            relief=partial(self._begin, 0) if nice else None,
+        )
         self._own = threading.local()
         self._children: list[Kept] = []
 
@@ -209,9 +215,9 @@ class LiteEmbedder:
 
     # -- in one of the threads --
 
-    def _begin(self) -> None:
+    def _begin(self, nice: int) -> None:
         """Have this thread's child ready before the first call."""
-        self._own.child = Kept(CHILD, environment=_environment())
+        self._own.child = Kept(CHILD, (str(nice),), environment=_environment())
         self._children.append(self._own.child)
         with suppress(Retryable):  # whoever calls is told
             self._started()

@@ -2,7 +2,8 @@
 
     parent ─▶ {"call": "query" or "passage", "texts", "computing", "waiting"} ─▶ child ─▶ float32, 384 for each text
 
-It has no secrets in its environment and limited memory. `python -m adapters.embedders.lite_child` ends with its parent.
+It has no secrets in its environment and limited memory. `python -m adapters.embedders.lite_child NICE` ends with its
+parent, and gives way to others from when it is ready, by NICE.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from adapters.child_process import Limits, answers, block, put, within
+from pipelines.runtime.niceness import threads_give_way
 
 # It needs 20 MB beside its weights, 300 for the longest text of a page, and a stack for each processor's thread.
 MEMORY = 1024 * 2**20 + (os.cpu_count() or 1) * 16 * 2**20  # bytes
@@ -31,6 +33,7 @@ def main() -> None:
 
     engine = E5()
     engine.query(["ready"])
+    threads_give_way(int(sys.argv[1]))
     with suppress(BrokenPipeError, ConnectionResetError):  # our parent is gone
         put(out, b"")
         while (order := block(sys.stdin.buffer)) is not None:

@@ -7,33 +7,17 @@ import sys
 from contextlib import suppress
 from pathlib import Path
 
-from pydantic import Field
-
-from pipelines.runtime.settings import SettingsGroup
-
 # Linux may share the processors out among sessions first and among the threads of one session only then (sched(7),
 # "The autogroup feature"). So what gives way to each other must be of one session, or the session itself gives way.
 AUTOGROUP = Path("/proc/self/autogroup")
 NICEST = 19
 
 
-class PrioritySettings(SettingsGroup):
-    """How far this process goes behind others."""
-
-    nice: int = Field(
-        default=0,
-        ge=0,
-        le=19,
-        description="How far a worker's computing threads give way to others, as nice(1) counts; 19: to everybody, at "
-        "once. Linux only. `pagewire up` takes 19 for its bulk worker, unless this says otherwise.",
-    )
-
-
 def give_way(by: int) -> None:
     """Let other processes go before this one; call it before any thread is started.
 
     Not for a worker: one that misses its heartbeats while others are busy loses its partitions, and does the same work
-    again and again. There, the threads that compute give way.
+    again and again. There, what computes gives way, and nothing that holds Python's lock for long.
 
     Args:
         by: 0 (not at all) to 19 (to everybody), as for nice(1). On Linux only.
@@ -50,11 +34,24 @@ def thread_gives_way(by: int) -> None:
 
     At 19 it gets only what nobody else wants, and gives it back at once (SCHED_IDLE). A thread that is merely nice
     keeps its processor for some milliseconds when another one wakes up, and the threads of a model wake each other up
-    a hundred times in a call.
+    a hundred times in a call. On a machine whose processors are all taken it comes to nothing: see
+    adapters.embedders.model_threads.
     """
+    _gives_way(0, by)
+
+
+def threads_give_way(by: int) -> None:
+    """The same for all threads of this process that are there, and those that they start."""
+    if by and sys.platform == "linux":
+        for thread in Path("/proc/self/task").iterdir():
+            with suppress(ProcessLookupError):  # it has just ended
+                _gives_way(int(thread.name), by)
+
+
+def _gives_way(thread: int, by: int) -> None:
     if by and sys.platform == "linux":  # elsewhere niceness is the whole process's
         if by == NICEST:
             with suppress(PermissionError):  # some sandboxes
-                os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))
+                os.sched_setscheduler(thread, os.SCHED_IDLE, os.sched_param(0))
         # Never back: a process that was started with `nice` may not.
-        os.setpriority(os.PRIO_PROCESS, 0, max(by, os.getpriority(os.PRIO_PROCESS, 0)))
+        os.setpriority(os.PRIO_PROCESS, thread, max(by, os.getpriority(os.PRIO_PROCESS, thread)))

@@ -25,6 +25,7 @@ from adapters.embedders.lite import LiteEmbedder
 from adapters.embedders.openai_api import BATCH, EmbedderRefuses, OpenAIEmbedder
 from adapters.embedders.registry import make_embedder
 from pipelines.runtime.errors import PagewireError, Permanent, Retryable, SettingsError
+from pipelines.runtime.niceness import NICEST
 from wiring.settings import Settings
 
 POOL = "The swimming pool opens at nine in the morning."
@@ -190,8 +191,8 @@ async def test_a_caller_that_gives_up_harms_nobody_else() -> None:
 
 
 @asynccontextmanager
-async def bundled() -> AsyncIterator[LiteEmbedder]:
-    model = LiteEmbedder()
+async def bundled(nice: int = 0) -> AsyncIterator[LiteEmbedder]:
+    model = LiteEmbedder(nice)
     await model.start()
     try:
         yield model
@@ -209,6 +210,24 @@ async def test_killing_its_processes_costs_no_vector_and_no_question() -> None:
         asked = await lite.query("When does the pool open?")
         assert np.argmax(expected @ asked) == 0
         np.testing.assert_allclose(await pages, np.tile(expected, (40, 1)), atol=1e-4)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="niceness of threads")
+async def test_processes_that_give_way_and_get_no_processor_are_relieved() -> None:
+    """Stopped, as by a machine whose processors are all taken by others."""
+    async with bundled(NICEST) as lite:
+        expected = await lite.passages([POOL, TAX])
+        giving_way = lite.pids
+        assert {os.sched_getscheduler(pid) for pid in giving_way} == {os.SCHED_IDLE}
+        for pid in giving_way:
+            os.kill(pid, signal.SIGSTOP)
+        try:
+            np.testing.assert_allclose(await lite.passages([POOL, TAX] * 2), np.tile(expected, (2, 1)), atol=1e-4)
+            [relief] = set(lite.pids) - set(giving_way)
+            assert os.sched_getscheduler(relief) == os.sched_getscheduler(0)
+        finally:
+            for pid in giving_way:
+                os.kill(pid, signal.SIGCONT)
 
 
 async def test_a_text_that_ends_its_process_twice_is_a_bad_record_and_its_neighbours_are_embedded(

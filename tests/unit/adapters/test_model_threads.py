@@ -130,3 +130,43 @@ async def test_as_many_calls_run_at_once_as_there_are_threads() -> None:
 )
 def test_slices_hold_so_much_and_no_more(texts: list[str], expected: list[list[str]]) -> None:
     assert list(slices(texts, chars=10, count=3)) == expected
+
+
+async def test_who_is_starved_is_relieved() -> None:
+    """A thread that never gets a processor again, with one call in its hands and one that waits."""
+    starved, begun, names = threading.Event(), [], []
+
+    def call(name: str) -> str:
+        names.append(threading.current_thread().name)
+        if "relief" not in names[-1]:
+            starved.wait()
+        return name.upper()
+
+    threads = ModelThreads("test", relief=lambda: begun.append(threading.current_thread().name))
+    try:
+        assert await threads.each(call, ["at work", "waiting"], priority=BULK) == ["AT WORK", "WAITING"]
+        assert names == ["test-0", "test-relief", "test-relief"]
+        assert begun == ["test-relief"]
+    finally:
+        starved.set()
+        await threads.aclose()
+
+
+async def test_who_has_waited_for_nothing_is_not_starved(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("adapters.embedders.model_threads.PATIENCE", 0.2)
+    names = []
+    threads = ModelThreads("test", relief=lambda: None)
+    try:
+        for _ in range(2):
+            await threads.run(lambda: names.append(threading.current_thread().name), priority=BULK)
+            await asyncio.sleep(0.3)
+        assert names == ["test-0", "test-0"]
+    finally:
+        await threads.aclose()
+
+
+async def test_a_relief_that_was_never_needed_ends_too() -> None:
+    threads = ModelThreads("test", relief=lambda: None)
+    assert await threads.run(str, 1, priority=BULK) == "1"
+    await threads.aclose()
+    assert not [thread for thread in threading.enumerate() if thread.name.startswith("test-")]
