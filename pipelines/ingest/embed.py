@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 
 from cachetools import LRUCache
-from more_itertools import chunked
 
 from pipelines.ingest.embedding_plan import Planned, embed_hash, parts, plan
 from pipelines.ingest.ports import KnownPages
@@ -15,7 +14,9 @@ from pipelines.runtime.embedder import Embedder, SiteEmbedders
 from schemas.compact import compact
 from schemas.ingest import EmbeddedChunk, PageChunks, PageEmbeddings, Vector32
 
-SLICE = 64  # texts a call to the model
+# Texts a call to the model: most pages are one. So pages are done one after the other, in the order in which they came;
+# of pages that ask several times, all are half done before the first one is searchable.
+SLICE = 256
 CACHE_BYTES = 64 * 1024 * 1024  # vectors of this process's own recent work, not yet findable in the index
 UNIT_CACHE_BYTES = 16 * 1024 * 1024  # the same of units: 40,000 of 384 dimensions
 AT_ONCE = 10_000  # characters; the units of a larger page are cut in a thread
@@ -70,15 +71,14 @@ class Embedding:
         """The parts of the page's embeddings by this model."""
         planned = plan(page, model.fingerprint)
         vectors = await self._look_up(page.change.site, planned)
-        missing = {p.embed_hash: p.text for p in planned if p.embed_hash not in vectors}
-        for wanted in chunked(missing, SLICE):
-            made = await model.passages([missing[key] for key in wanted], urgent=self._urgent)
-            for key, vector in zip(wanted, made, strict=True):
-                vectors[key] = vector
-                # At once: when this page fails later on, the next try does not pay for it again.
-                self._cache.put(key, vector)
         units = await _units(page)
-        unit_vectors = await self._unit_vectors(model, page, units)
+        hashes = {u.sense: embed_hash(u.sense, "unit", model.fingerprint) for own in units for u in own}
+        unit_vectors = await self._look_up_units(model, page, hashes)
+        missing = {p.embed_hash: p.text for p in planned if p.embed_hash not in vectors}
+        unknown = {sense: key for sense, key in hashes.items() if sense not in unit_vectors}
+        async for made, made_units in self._make(model, missing, unknown):
+            vectors |= made
+            unit_vectors |= made_units
         chunks = [
             EmbeddedChunk(
                 field=p.chunk.field,
@@ -110,23 +110,38 @@ class Embedding:
         rest = list({p.embed_hash for p in planned} - found.keys())
         return found | dict(await self._known.vectors(site, rest))
 
-    async def _unit_vectors(
-        self, model: Embedder, page: PageChunks, planned: Sequence[Sequence[PlannedUnit]]
-    ) -> Mapping[str, bytes]:
-        """Compact vectors by what is embedded: from this process, from the page as it is in the index, or made."""
-        keys = {u.sense: embed_hash(u.sense, "unit", model.fingerprint) for own in planned for u in own}
-        found = {sense: vector for sense, key in keys.items() if (vector := self._units.get(key)) is not None}
-        if len(found) < len(keys):
+    async def _look_up_units(self, model: Embedder, page: PageChunks, hashes: Mapping[str, str]) -> dict[str, bytes]:
+        """Compact vectors by what is embedded: from this process, or from the page as it is in the index."""
+        found = {sense: vector for sense, key in hashes.items() if (vector := self._units.get(key)) is not None}
+        if len(found) < len(hashes):
             change = page.change
             known = known_vectors(await self._known.units(change.site, change.page_key, model.fingerprint))
-            found |= {sense: known[sense] for sense in keys.keys() - found.keys() if sense in known}
-        for wanted in chunked([sense for sense in keys if sense not in found], SLICE):
-            made = compact(await model.passages(wanted, urgent=self._urgent))
-            for sense, vector in zip(wanted, made, strict=True):
-                found[sense] = vector
-                if len(vector) <= UNIT_CACHE_BYTES:
-                    self._units[keys[sense]] = vector  # at once, as above
+            found |= {sense: known[sense] for sense in hashes.keys() - found.keys() if sense in known}
         return found
+
+    async def _make(
+        self, model: Embedder, missing: Mapping[str, str], unknown: Mapping[str, str]
+    ) -> AsyncGenerator[tuple[dict[str, Vector32], dict[str, bytes]], None]:
+        """Vectors, slice by slice: of chunks by their hash, compact ones of units by what is embedded.
+
+        Args:
+            missing: texts of chunks by their hash.
+            unknown: hashes of units by what is embedded.
+        """
+        texts = [*missing.values(), *unknown]
+        for place in range(0, len(texts), SLICE):
+            wanted = texts[place : place + SLICE]
+            rows = await model.passages(wanted, urgent=self._urgent)
+            of_chunks = min(max(len(missing) - place, 0), len(wanted))
+            made = dict(zip([*missing][place:], rows[:of_chunks], strict=False))
+            units = dict(zip(wanted[of_chunks:], compact(rows[of_chunks:]), strict=True))
+            # Kept at once: when this page fails later on, the next try does not pay for it again.
+            for key, vector in made.items():
+                self._cache.put(key, vector)
+            for sense, small in units.items():
+                if len(small) <= UNIT_CACHE_BYTES:
+                    self._units[unknown[sense]] = small
+            yield made, units
 
 
 async def _units(page: PageChunks) -> list[tuple[PlannedUnit, ...]]:

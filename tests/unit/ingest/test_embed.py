@@ -135,6 +135,21 @@ async def test_the_model_is_asked_in_slices(monkeypatch: pytest.MonkeyPatch) -> 
     assert Slices.sizes == [2, 2, 1]
 
 
+async def test_a_page_is_one_call_of_its_chunks_and_its_units() -> None:
+    """Else pages that come together are done together, at the end, and none before."""
+
+    class Counting(FakeEmbedder):
+        calls = 0
+
+        async def passages(self, texts: Sequence[str], *, urgent: bool = True) -> Vector32:
+            self.calls += 1
+            return await super().passages(texts, urgent=urgent)
+
+    bench = Bench(model=(model := Counting()))
+    await bench.embed(content(*SAID))
+    assert model.calls == 1
+
+
 async def test_what_was_paid_for_before_a_failure_is_not_paid_again(monkeypatch: pytest.MonkeyPatch) -> None:
     class Flaky(FakeEmbedder):
         calls = 0
