@@ -1,4 +1,5 @@
-"""Where spans go: by OTLP over HTTP to the collector that OpenTelemetry's own variables name (`OTEL_*`).
+"""Where spans go, and what is counted: by OTLP over HTTP to the collector that OpenTelemetry's own variables name
+(`OTEL_*`).
 
 The SDK is the extra `otel`, and is imported when tracing is switched on. Its provider stays ours: what other libraries
 would tell of by themselves (URLs, query strings, errors with visitors' words in them) goes to the global one, and that
@@ -8,12 +9,15 @@ is not set.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from importlib.metadata import version
 from threading import Thread
+from time import monotonic
 from typing import TYPE_CHECKING
+from uuid import uuid4
 
+from prometheus_client import REGISTRY
 from pydantic import Field
 
 from pipelines.runtime import tracing
@@ -21,11 +25,14 @@ from pipelines.runtime.errors import SettingsError
 from pipelines.runtime.settings import SettingsGroup
 
 if TYPE_CHECKING:
+    from opentelemetry.sdk.resources import Resource
     from opentelemetry.sdk.trace import TracerProvider
 
+    from adapters.otlp_metrics import SentMetrics
+
 PROTOCOL = "http/protobuf"
-PROTOCOLS = ("OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", "OTEL_EXPORTER_OTLP_PROTOCOL")  # the first that is set counts
-HEADERS = ("OTEL_EXPORTER_OTLP_HEADERS", "OTEL_EXPORTER_OTLP_TRACES_HEADERS")
+INTERVAL = "OTEL_METRIC_EXPORT_INTERVAL"  # milliseconds
+EVERY = 60_000  # milliseconds, as OpenTelemetry has it where the variable does not say
 LAST_SPANS = 5.0  # seconds for them to get out when the process ends; a collector that is away must not hold it up
 
 
@@ -36,6 +43,11 @@ class TracingSettings(SettingsGroup):
         default=False,
         description="Whether the gateway and the workers send traces by OpenTelemetry (docs/howto/traces.md); needs "
         "the extra `otel`. Where to, and how many, the usual `OTEL_*` variables say.",
+    )
+    tracing_metrics: bool = Field(
+        default=False,
+        description="With `tracing`: whether counters and histograms are sent to the collector, too, every minute. "
+        "Prometheus reads the same ones without it.",
     )
 
 
@@ -50,42 +62,84 @@ def traced(settings: TracingSettings, service: str) -> Iterator[None]:
         SettingsError: the extra is not installed, or the variables want what is not there.
     """
     if not settings.tracing:
+        if settings.tracing_metrics:
+            raise SettingsError("tracing_metrics (PAGEWIRE_TRACING_METRICS): needs tracing (PAGEWIRE_TRACING)")
         yield
         return
-    provider = _provider(service)
+    _check("TRACES")
+    if settings.tracing_metrics:
+        _check("METRICS")
+    try:
+        resource = _resource(service)
+        provider = _provider(resource)
+        metrics = _metrics(resource) if settings.tracing_metrics else None
+    except ImportError as err:
+        raise SettingsError(
+            "tracing (PAGEWIRE_TRACING): OpenTelemetry's SDK is not installed: `pip install 'pagewire[otel]'`"
+        ) from err
+    except (ValueError, OSError) as err:  # of a variable, or of a file that one names
+        raise SettingsError(f"OTEL_*: {err}") from err
     tracing.switch_on(provider)
     try:
         yield
     finally:
         tracing.switch_off()
-        # Its own limit is 30 seconds, after which whoever stops us has long lost patience.
-        ending = Thread(target=provider.shutdown, name="last spans", daemon=True)
-        ending.start()
-        ending.join(LAST_SPANS)
+        _end(provider.shutdown, *([metrics.shutdown] if metrics is not None else []))
 
 
-def _provider(service: str) -> TracerProvider:
-    wanted = next((value for name in PROTOCOLS if (value := os.environ.get(name))), PROTOCOL)
+def _end(*shutdowns: Callable[[], None]) -> None:
+    """Side by side. Their own limit is 30 seconds, after which whoever stops us has long lost patience."""
+    ending = [Thread(target=shutdown, name="last spans", daemon=True) for shutdown in shutdowns]
+    until = monotonic() + LAST_SPANS
+    for thread in ending:
+        thread.start()
+    for thread in ending:
+        thread.join(max(0.0, until - monotonic()))
+
+
+def _check(signal: str) -> None:
+    """What the libraries would pass over, or log with a key in it."""
+    protocols = (f"OTEL_EXPORTER_OTLP_{signal}_PROTOCOL", "OTEL_EXPORTER_OTLP_PROTOCOL")  # the first that is set counts
+    wanted = next((value for name in protocols if (value := os.environ.get(name))), PROTOCOL)
     if wanted != PROTOCOL:
         raise SettingsError(f"OTEL_EXPORTER_OTLP_PROTOCOL: must be {PROTOCOL}, not {wanted!r}")
-    try:
-        from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
-        from opentelemetry.sdk.resources import OTELResourceDetector, Resource
-        from opentelemetry.sdk.trace import TracerProvider
-        from opentelemetry.sdk.trace.export import BatchSpanProcessor
-    except ImportError as err:
-        raise SettingsError(
-            "tracing (PAGEWIRE_TRACING): OpenTelemetry's SDK is not installed: `pip install 'pagewire[otel]'`"
-        ) from err
-    for name in HEADERS:  # the library would log what it cannot read of them, the collector's key among it
+    for name in ("OTEL_EXPORTER_OTLP_HEADERS", f"OTEL_EXPORTER_OTLP_{signal}_HEADERS"):
         if any("=" not in one for one in os.environ.get(name, "").split(",") if one.strip()):
             raise SettingsError(f"{name}: must be NAME=VALUE, several with commas between them")
-    about = {"service.name": service, "service.namespace": "pagewire", "service.version": version("pagewire")}
-    try:
-        said = OTELResourceDetector().detect().attributes  # OTEL_SERVICE_NAME, OTEL_RESOURCE_ATTRIBUTES
-        resource = Resource.create({name: value for name, value in about.items() if name not in said})
-        provider = TracerProvider(resource=resource, shutdown_on_exit=False)
-        provider.add_span_processor(BatchSpanProcessor(OTLPSpanExporter()))
-    except (ValueError, OSError) as err:  # of a variable, or of a file that one names
-        raise SettingsError(f"OTEL_*: {err}") from err
+
+
+def _resource(service: str) -> Resource:
+    from opentelemetry.sdk.resources import OTELResourceDetector, Resource
+
+    about = {
+        "service.name": service,
+        "service.namespace": "pagewire",
+        "service.version": version("pagewire"),
+        "service.instance.id": str(uuid4()),  # of two workers of a stage, each has counts of its own
+    }
+    said = OTELResourceDetector().detect().attributes  # OTEL_SERVICE_NAME, OTEL_RESOURCE_ATTRIBUTES
+    return Resource.create({name: value for name, value in about.items() if name not in said})
+
+
+def _provider(resource: Resource) -> TracerProvider:
+    from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
+    from opentelemetry.sdk.trace import TracerProvider
+    from opentelemetry.sdk.trace.export import BatchSpanProcessor
+
+    provider = TracerProvider(resource=resource, shutdown_on_exit=False)
+    provider.add_span_processor(BatchSpanProcessor(OTLPSpanExporter()))
     return provider
+
+
+def _metrics(resource: Resource) -> SentMetrics | None:
+    """None: OTEL_SDK_DISABLED says that nothing is to be sent, as it does of spans."""
+    from opentelemetry.exporter.otlp.proto.http.metric_exporter import OTLPMetricExporter
+
+    from adapters.otlp_metrics import SentMetrics
+
+    if os.environ.get("OTEL_SDK_DISABLED", "").lower() == "true":
+        return None
+    every = os.environ.get(INTERVAL) or str(EVERY)
+    if not every.isdecimal() or int(every) == 0:
+        raise SettingsError(f"{INTERVAL}: must be milliseconds, not {every!r}")
+    return SentMetrics(OTLPMetricExporter(), REGISTRY, resource, int(every) / 1000)

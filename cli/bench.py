@@ -117,6 +117,22 @@ def transport(
 
 
 @app.command()
+def gateway(
+    streams: Annotated[int, typer.Option(min=1, help="Visitors who read at once.")] = 1000,
+    events: Annotated[int, typer.Option(min=1, help="Events of each answer.")] = 100,
+    interval: Annotated[float, typer.Option(min=0.001, help="Seconds between two of them.")] = 0.1,
+    profile: Annotated[bool, typer.Option(help="Say where the time goes; the figures hold without it.")] = False,
+) -> None:
+    """What an event costs the gateway's processor, and how late it comes.
+
+    Example: pagewire bench gateway --streams 100 --profile
+    """
+    from bench import gateway as bench
+
+    bench.main(streams, events, interval, profile)
+
+
+@app.command()
 def restart(
     answers: Annotated[int, typer.Option(min=1, help="Answers under way.")] = 64,
     events: Annotated[int, typer.Option(min=0, help="Events of others in the log, before and after.")] = 50_000,

@@ -16,13 +16,16 @@ INTRODUCTION = """# Metrics
 In Prometheus' text format, without a key, at `/metrics` of the port that `metrics_port` names. Without that setting a
 worker serves none, and a gateway does at its public port: keep them from visitors then
 ([how](../howto/deploy.md#a-reverse-proxy-with-tls)).
-`docker-compose.yml` brings Prometheus and a Grafana dashboard with them. Beside these there are the client's own
-`process_*` and `python_*`.
+Who asks for OpenMetrics, as Prometheus does, gets [traces as exemplars](../howto/traces.md#from-a-figure-to-its-trace)
+where these are switched on. `docker-compose.yml` brings Prometheus and a Grafana dashboard with them. Beside these
+there are the client's own `process_*` and `python_*`.
 
 | label | values |
 | --- | --- |
 | `stage` | `chunk`, `embed`, `index`, `rephrase`, `retrieve`, `answer`, `judge`, `log` |
 | `lane` | `save` or `bulk`; empty for stages with one lane for all |
+| `became` | what the visitor got: `answered`, `page`, `refused`, `courtesy`, `failed` |
+| `rating` | `up`, `down` |
 | `code` | why, as in [codes.md](codes.md); of a retry nobody foresaw, the Python exception's name |
 | `outcome` | `ok`, or `dead`: the message became a dead letter; of judged answers as told there |
 | `service` | `kafka`, `elasticsearch` |

@@ -17,6 +17,7 @@ import structlog
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
+from gateway.chat.late import Late
 from gateway.chat.steps import Shown, with_steps
 from gateway.edge.messages import Trouble, message
 from gateway.edge.metrics import OPEN_STREAMS
@@ -41,11 +42,19 @@ HEADERS = {
 
 
 class Patient:
-    """Takes events from a generator; giving up waiting leaves the generator as it is, ready for the next wait."""
+    """Takes events from a generator; giving up waiting leaves the generator as it is, ready for the next wait.
+
+    One task pulls them, each when somebody waits for it: a task and a timer for each event would cost the gateway
+    more than all else that it does with it.
+    """
 
     def __init__(self, events: AsyncGenerator[Followed, None]) -> None:
         self._events = events
-        self._next: asyncio.Task[Followed | None] | None = None
+        self._pulling: asyncio.Task[None] | None = None
+        self._pulled: Followed | None = None
+        self._waiting: asyncio.Future[None] | None = None  # for the next one
+        self._wanted: asyncio.Future[None] | None = None  # before the next is pulled
+        self._late = Late(self._arrived)
 
     async def begin(self, timeout: float) -> bool:
         """Wait up to `timeout` seconds for the first event, which stays; False when there is none at all.
@@ -53,40 +62,74 @@ class Patient:
         Raises: what the generator raises, while the answer can still be a status code.
         """
         try:
-            if not await self.ready(timeout):
+            if not await self.ready(timeout) or self._pulled is not None:
                 return True
-            assert self._next is not None  # ready() made it
-            return self._next.result() is not None
+            await self.take()  # raises, or there is none
+            return False
         except BaseException:
             await self.aclose()
             raise
 
     async def ready(self, timeout: float) -> bool:
         """Whether `take` will return (or raise) at once, waiting up to `timeout` seconds for it."""
-        if self._next is None:
-            self._next = asyncio.create_task(self._pull())
-        await asyncio.wait({self._next}, timeout=max(timeout, 0))
-        return self._next.done()
+        if self._here():
+            return True
+        self._late.set(max(timeout, 0))
+        try:
+            await self._wait()
+        finally:
+            self._late.clear()
+        return self._here()
 
     async def take(self) -> Followed | None:
         """The next event; None at the end. Raises what the generator raises."""
-        if self._next is None:
-            return await self._pull()
-        try:
-            return await self._next
-        finally:
-            self._next = None
+        while not self._here():
+            await self._wait()
+        if self._pulled is None:
+            assert self._pulling is not None  # it has ended
+            self._pulling.result()
+            return None
+        followed, self._pulled = self._pulled, None
+        return followed
 
     async def aclose(self) -> None:
         """Stop following."""
-        if self._next is not None:
-            self._next.cancel()
+        self._late.close()
+        if self._pulling is not None:
+            self._pulling.cancel()
             with suppress(asyncio.CancelledError, Exception):
-                await self._next
+                await self._pulling
         await self._events.aclose()
 
-    async def _pull(self) -> Followed | None:
-        return await anext(self._events, None)
+    def _here(self) -> bool:
+        return self._pulled is not None or (self._pulling is not None and self._pulling.done())
+
+    async def _wait(self) -> None:
+        """Until there is one, or no more of them, or it is late."""
+        self._waiting = asyncio.get_running_loop().create_future()
+        if self._pulling is None:
+            self._pulling = asyncio.create_task(self._pull())
+            self._pulling.add_done_callback(lambda _: self._arrived())
+        _wake(self._wanted)
+        try:
+            await self._waiting
+        finally:
+            self._waiting = None
+
+    async def _pull(self) -> None:
+        async for followed in self._events:
+            self._pulled = followed
+            self._arrived()
+            self._wanted = asyncio.get_running_loop().create_future()
+            await self._wanted
+
+    def _arrived(self) -> None:
+        _wake(self._waiting)
+
+
+def _wake(waiting: asyncio.Future[None] | None) -> None:
+    if waiting is not None and not waiting.done():
+        waiting.set_result(None)
 
 
 def frame(event: Event, id: str, *, steps: Shown = "all") -> bytes:
@@ -183,14 +226,29 @@ class EventStream(Response):
 
     async def _send(self, send: Send) -> None:
         await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
+        sending = asyncio.current_task()
+        assert sending is not None
+        stuck = False
+
+        def let_go() -> None:
+            nonlocal stuck
+            stuck = True
+            sending.cancel()
+
+        late = Late(let_go)
         try:
             async with aclosing(self._frames) as frames:
                 async for data in frames:
-                    async with asyncio.timeout(SEND_TIMEOUT):
-                        await send({"type": "http.response.body", "body": data, "more_body": True})
-        except TimeoutError:
+                    late.set(SEND_TIMEOUT)
+                    await send({"type": "http.response.body", "body": data, "more_body": True})
+                    late.clear()
+        except asyncio.CancelledError:
+            if not stuck or sending.uncancel() > 0:  # the visitor left
+                raise
             log.info("a reader who takes nothing is let go", seconds=SEND_TIMEOUT)
             return  # unfinished, so the server closes the connection
+        finally:
+            late.close()
         await send({"type": "http.response.body", "body": b"", "more_body": False})
 
 

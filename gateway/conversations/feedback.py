@@ -10,7 +10,9 @@ from fastapi import APIRouter, Path, Request, Response
 from gateway.chat.chat import ConversationOfAnswer
 from gateway.edge.bodies import parse, read_body
 from gateway.edge.edge import MayChat, TheEdge, owner_of
+from gateway.edge.metrics import FEEDBACK
 from gateway.edge.openapi import request_body
+from pipelines.runtime import tracing
 from schemas.conversation import Feedback, FeedbackOrder
 from schemas.query import RequestId
 
@@ -39,4 +41,5 @@ async def feedback(
     said = Feedback(rating=order.rating, comment=order.comment or None, at=datetime.now(UTC))
     rated = await edge.conversations.rate(owner_of(caller, site), request_id, said, conversation_id)
     await edge.ports.notes.rated(site, edge.pseudonyms.of(site, rated), request_id, said)
+    FEEDBACK.labels(site, order.rating).inc(exemplar=tracing.exemplar())
     return Response(status_code=204)

@@ -80,7 +80,7 @@ class Envelope:
 
 def _note(scope: Scope, status: int, seconds: float, request: tracing.Request | None) -> None:
     route = getattr(scope.get("route"), "path_format", "none")
-    REQUEST_SECONDS.labels(scope["method"], route, status).observe(seconds)
+    REQUEST_SECONDS.labels(scope["method"], route, status).observe(seconds, tracing.exemplar())
     if request is not None:
         # Of what we refuse, the path is a stranger's words.
         site = "" if 400 <= status < 500 else scope.get("path_params", {}).get("site", "")

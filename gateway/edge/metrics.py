@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from prometheus_client import Gauge, Histogram
+from prometheus_client import Counter, Gauge, Histogram
 
 REQUEST_SECONDS = Histogram(
     "pagewire_http_request_seconds",
     "Time until a response was complete; of a stream, until it began.",
     ("method", "route", "status"),
     buckets=(0.002, 0.005, 0.015, 0.04, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30),
+)
+FEEDBACK = Counter(
+    "pagewire_feedback_total", "What visitors said of answers: up or down, each time they said it.", ("site", "rating")
 )
 OPEN_STREAMS = Gauge("pagewire_answer_streams", "Answers being streamed to visitors.")

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from fastapi import APIRouter, Response
+from fastapi import APIRouter, Request, Response
 from fastapi.responses import JSONResponse
-from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
+from prometheus_client import REGISTRY
+from prometheus_client.exposition import choose_encoder
 from pydantic import BaseModel
 
 from gateway.edge.edge import MayAdmin, TheEdge
@@ -42,15 +43,17 @@ async def readyz(edge: TheEdge) -> Response:
 
 
 @router.get("/metrics", response_class=Response, responses={200: {"content": {"text/plain": {}}}})
-async def metrics(edge: TheEdge) -> Response:
-    """Counters of this process, and gauges of the whole pipeline, in Prometheus' text format.
+async def metrics(edge: TheEdge, request: Request) -> Response:
+    """Counters of this process, and gauges of the whole pipeline, in Prometheus' text format; in OpenMetrics, with
+    traces as exemplars, for who accepts `application/openmetrics-text`.
 
     With `metrics_port` they are there alone, and not here.
     """
     if edge.settings.metrics_port is not None:
         raise Problem(404, "not-found", "metrics are at the port of `metrics_port`")
     await edge.gauges.refresh()
-    return Response(generate_latest(), headers={"Content-Type": CONTENT_TYPE_LATEST})
+    encode, kind = choose_encoder(", ".join(request.headers.getlist("accept")))
+    return Response(encode(REGISTRY), headers={"Content-Type": kind})
 
 
 @router.get("/v1/admin/status")

@@ -38,6 +38,7 @@ from schemas.topics import REQUESTS, STOPS
 
 ID_BYTES = 16  # 128 bits: whoever holds a request id may read its answer, so nobody must guess one
 ID_TRIES = 10_000  # until one falls into our share: a hundred times as many as there may be gateways
+ENDS = (Answered, Failed)  # all of an answer, or that there is none
 BUFFERED = 250  # events kept for a slow reader, about as many KB; past that it goes on from the log
 
 
@@ -99,16 +100,13 @@ class Order:
         if event.attempt == self.attempt and not self._follows(event):
             return False
         self.attempt, self._next = event.attempt, event.seq + 1
-        self._ended = isinstance(event.event, Answered | Failed)
+        self._ended = isinstance(event.event, ENDS)
         return True
 
     def _follows(self, event: AnswerEvent) -> bool:
-        match event.event:
-            case Done():
-                return True
-            case Answered() | Failed():
-                return not self._ended
-        return not self._ended and self._next in (None, event.seq)
+        if isinstance(event.event, Done):
+            return True
+        return not self._ended and (isinstance(event.event, ENDS) or self._next in (None, event.seq))
 
 
 class _Listener:

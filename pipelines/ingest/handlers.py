@@ -19,6 +19,7 @@ from pipelines.ingest.embed import Embedding
 from pipelines.ingest.index import index_part
 from pipelines.ingest.ports import IndexReplaced, Sites
 from pipelines.ingest.requeue import Requeuer
+from pipelines.runtime import metrics, tracing
 from pipelines.runtime.bus import LogReader
 from pipelines.runtime.dead_letters import DeadLetter
 from pipelines.runtime.record import Lane, Record
@@ -126,6 +127,9 @@ def index_handler(sites: Sites[Any], log: LogReader) -> Handler:
             await requeuer.send_again(outcome.again, sender)
         if outcome.receipt:
             await sender.send(RECEIPTS, part.change.page_key, outcome.receipt)
+            if outcome.receipt.state == "searchable":
+                waited = (outcome.receipt.at - part.change.accepted_at).total_seconds()
+                metrics.SEARCHABLE_SECONDS.labels(record.lane).observe(max(0.0, waited), tracing.exemplar())
 
     return handle
 

@@ -10,12 +10,14 @@ events, and says the same outcome (pipelines.query.publish.begin). It may so be 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from datetime import datetime
+from datetime import UTC, datetime
 
 from pipelines.query.masks import Masks
 from pipelines.query.publish import Published
 from pipelines.query.settings import QuerySettings
 from pipelines.query.site_privacy import SitePrivacy
+from pipelines.runtime import tracing
+from pipelines.runtime.metrics import ANSWER_SECONDS, ANSWERS, FIRST_WORD_SECONDS
 from pipelines.runtime.stage import Sender
 from schemas.answer import Answered, Failed
 from schemas.outcome import Became, Hit, Outcome, OutcomeEvent
@@ -38,6 +40,7 @@ class Outcomes:
     async def say(self, known: Known, told: Published, sender: Sender) -> None:
         """Raises: Retryable: not confirmed."""
         request = question_of(known)
+        _count(known, told)
         if request.logged_as is None or told.end is None or not self._masks.logs(request.site):
             return
         said = outcome(known, told.end, told.first_word_at)
@@ -56,6 +59,20 @@ class Outcomes:
             event=said.model_copy(update={**words, "answer": answer, "vector": vector}),
         )
         await sender.send(OUTCOMES, event.key, event)
+
+
+def _count(known: Known, told: Published) -> None:
+    """For Prometheus: questions that are not logged as well, but not those of who tries something out."""
+    request = question_of(known)
+    if told.end is None or request.trial is not None:
+        return
+    # The clocks of two machines.
+    spent = max(0.0, (datetime.now(UTC) - request.asked_at).total_seconds())
+    trace, got = tracing.exemplar(), became(known if isinstance(known, Retrieved) else None, told.end)
+    ANSWERS.labels(request.site, got).inc(exemplar=trace)
+    ANSWER_SECONDS.labels(got).observe(spent, trace)
+    if told.first_word_at is not None:
+        FIRST_WORD_SECONDS.observe(max(0.0, (told.first_word_at - request.asked_at).total_seconds()), trace)
 
 
 def question_of(known: Known) -> Question:

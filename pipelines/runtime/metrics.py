@@ -26,6 +26,29 @@ SECONDS = Histogram(
     ("stage", "lane"),
     buckets=(0.005, 0.02, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300),
 )
+SEARCHABLE_SECONDS = Histogram(
+    "pagewire_searchable_seconds",
+    "Time from when a change was accepted until it can be found. The bulk lane brings old changes again, too: repairs.",
+    ("lane",),
+    buckets=(0.1, 0.25, 0.5, 1, 2, 3, 5, 10, 30, 60, 300, 3600),
+)
+ANSWERS = Counter(
+    "pagewire_answers_total",
+    "Questions that have ended, by what their visitor got: answered, page, refused, courtesy or failed. Trials are not "
+    "counted.",
+    ("site", "became"),
+)
+FIRST_WORD_SECONDS = Histogram(
+    "pagewire_first_word_seconds",
+    "Time from when a question was asked until the first words of its answer were in the log.",
+    buckets=(0.1, 0.25, 0.5, 0.75, 1, 1.5, 2, 3, 5, 10, 20, 60),
+)
+ANSWER_SECONDS = Histogram(
+    "pagewire_answer_seconds",
+    "Time from when a question was asked until all of its answer was in the log.",
+    ("became",),
+    buckets=(0.1, 0.25, 0.5, 1, 2, 3, 5, 10, 20, 30, 60, 120),
+)
 MODEL_TOKENS = Counter(
     "pagewire_model_tokens_total",
     "Tokens that models have read (`in`) and written (`out`), as their server counts them, else estimated.",
@@ -47,6 +70,27 @@ JUDGED_FIGURES = Histogram(
     "What a model finds of answers, from 0 to 1: faithfulness, context relevancy.",
     ("site", "figure"),
     buckets=(0.0, 0.25, 0.5, 0.75, 0.9, 1.0),
+)
+# Calls of models by OpenTelemetry's conventions, names and buckets; counted while tracing is on (spans.py beside this).
+# https://opentelemetry.io/docs/specs/semconv/gen-ai/gen-ai-metrics/
+_CALL = ("gen_ai_operation_name", "gen_ai_provider_name", "gen_ai_request_model")
+CALL_SECONDS = Histogram(
+    "gen_ai_client_operation_duration_seconds",
+    "With tracing on: time of a call of a model; `error_type`, where it failed, is the code or the exception's name.",
+    (*_CALL, "error_type"),
+    buckets=(0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92),
+)
+CALL_FIRST_CHUNK_SECONDS = Histogram(
+    "gen_ai_client_operation_time_to_first_chunk_seconds",
+    "With tracing on: time until a model's first words.",
+    _CALL,
+    buckets=(0.001, 0.005, 0.01, 0.02, 0.04, 0.06, 0.08, 0.1, 0.25, 0.5, 0.75, 1, 2.5, 5, 7.5, 10),
+)
+CALL_TOKENS = Histogram(
+    "gen_ai_client_token_usage",
+    "With tracing on: tokens of a call that its server has counted, `gen_ai_token_type` input or output.",
+    (*_CALL, "gen_ai_token_type"),
+    buckets=tuple(4**n for n in range(14)),
 )
 
 

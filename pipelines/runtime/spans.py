@@ -14,6 +14,7 @@ from urllib.parse import urlsplit
 
 from opentelemetry.context import Context, attach, create_key, detach, get_value, set_value
 from opentelemetry.trace import (
+    INVALID_SPAN,
     Link,
     Span,
     SpanContext,
@@ -21,6 +22,7 @@ from opentelemetry.trace import (
     Status,
     StatusCode,
     TracerProvider,
+    format_span_id,
     format_trace_id,
     get_current_span,
     set_span_in_context,
@@ -28,6 +30,7 @@ from opentelemetry.trace import (
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 from opentelemetry.util.types import AttributeValue
 
+from pipelines.runtime import metrics
 from pipelines.runtime.errors import PagewireError
 from pipelines.runtime.record import Headers, Lane, Record
 from pipelines.runtime.stages import StageGroup
@@ -97,27 +100,35 @@ class DatabaseSpan:
 
 
 class InferenceSpan:
-    def __init__(self, span: Span | None, headers: Mapping[str, str]) -> None:
+    """Counts the call as well, the same by the same names; `about`: operation, provider, requested model."""
+
+    def __init__(self, span: Span, headers: Mapping[str, str], about: tuple[str, str, str]) -> None:
         self._span = span
         self.headers = headers
+        self._about = about
         self._begun = monotonic()
         self._spoke = False
 
     def first_word(self) -> None:
-        if not self._spoke and self._span is not None:
+        if not self._spoke:
             self._spoke = True
-            self._span.set_attribute("gen_ai.response.time_to_first_chunk", monotonic() - self._begun)
+            waited = monotonic() - self._begun
+            self._span.set_attribute("gen_ai.response.time_to_first_chunk", waited)
+            metrics.CALL_FIRST_CHUNK_SECONDS.labels(*self._about).observe(waited, _exemplar(self._span))
 
     def answered(self, usage: Usage, finish: str) -> None:
-        if self._span is None:
-            return
         if usage.model:
             self._span.set_attribute("gen_ai.response.model", usage.model)
         if usage.prompt_tokens or usage.completion_tokens:
-            self._span.set_attribute("gen_ai.usage.input_tokens", usage.prompt_tokens)
-            self._span.set_attribute("gen_ai.usage.output_tokens", usage.completion_tokens)
+            for kind, tokens in (("input", usage.prompt_tokens), ("output", usage.completion_tokens)):
+                self._span.set_attribute(f"gen_ai.usage.{kind}_tokens", tokens)
+                metrics.CALL_TOKENS.labels(*self._about, kind).observe(tokens, _exemplar(self._span))
         if finish:
             self._span.set_attribute("gen_ai.response.finish_reasons", (finish,))
+
+    def ended(self, error: str) -> None:
+        """`error`: its code; empty where there was none."""
+        metrics.CALL_SECONDS.labels(*self._about, error).observe(monotonic() - self._begun, _exemplar(self._span))
 
 
 class Spans:
@@ -207,23 +218,26 @@ class Spans:
     def inference(
         self, operation: str, model: str, server: str, max_tokens: int | None, temperature: float | None
     ) -> Iterator[InferenceSpan]:
-        if not _in_a_trace():
-            yield InferenceSpan(None, {})
-            return
         about: dict[str, AttributeValue] = {
             "gen_ai.operation.name": operation,
             "gen_ai.request.model": model,
         }
+        provider = "openai" if server else ""  # its interface; whose it is, nobody knows
         if server:
-            about |= {"gen_ai.provider.name": "openai"} | _address(server)  # its interface; whose it is, nobody knows
+            about |= {"gen_ai.provider.name": provider} | _address(server)
         if max_tokens is not None:
             about["gen_ai.request.max_tokens"] = max_tokens
         if temperature is not None:
             about["gen_ai.request.temperature"] = temperature
-        span = self._start(f"{operation} {model}", SpanKind.CLIENT if server else SpanKind.INTERNAL, about)
+        kind = SpanKind.CLIENT if server else SpanKind.INTERNAL
+        span = self._start(f"{operation} {model}", kind, about) if _in_a_trace() else INVALID_SPAN
         # Never the current one: a generator between two words would leave it behind in its caller's context.
-        with _ended(span):
-            yield InferenceSpan(span, _headers(set_span_in_context(span, Context())))
+        call = InferenceSpan(span, _headers(set_span_in_context(span, Context())), (operation, provider, model))
+        with _ended(span, ended=call.ended):
+            yield call
+
+    def exemplar(self) -> dict[str, str] | None:
+        return _exemplar(get_current_span())
 
     def here(self) -> Context | None:
         return set_span_in_context(get_current_span(), Context()) if _in_a_trace() else None
@@ -305,18 +319,31 @@ def _current(span: Span, told: Callable[[], bool] = lambda: False) -> Iterator[N
 
 
 @contextmanager
-def _ended(span: Span, told: Callable[[], bool] = lambda: False) -> Iterator[None]:
-    """`told`: whether the span says already how it ended."""
+def _ended(
+    span: Span, told: Callable[[], bool] = lambda: False, ended: Callable[[str], None] = lambda error: None
+) -> Iterator[None]:
+    """`told`: whether the span says already how it ended. `ended` is given the error's code, or nothing."""
+    code = ""
     try:
         yield
     except GeneratorExit:  # nobody wants more of it
         raise
     except BaseException as err:
+        code = err.code if isinstance(err, PagewireError) else type(err).__name__
         if not told():
-            _failed(span, err.code if isinstance(err, PagewireError) else type(err).__name__)
+            _failed(span, code)
         raise
     finally:
         span.end()
+        ended(code)
+
+
+def _exemplar(span: Span) -> dict[str, str] | None:
+    """None where nobody would find the trace: there is none, or it is not sampled."""
+    known = span.get_span_context()
+    if not (known.is_valid and known.trace_flags.sampled):
+        return None
+    return {"trace_id": format_trace_id(known.trace_id), "span_id": format_span_id(known.span_id)}
 
 
 def _failed(span: Span, code: str) -> None:

@@ -163,6 +163,11 @@ def inference(
     return _Switch.spans.inference(operation, model, server, max_tokens, temperature)
 
 
+def exemplar() -> dict[str, str] | None:
+    """The trace at hand as an exemplar of what is counted, if its spans are kept: labels by OpenMetrics' custom."""
+    return None if _Switch.spans is None else _Switch.spans.exemplar()
+
+
 def here() -> object:
     """Who asks for a piece of work that several share; for `shared`."""
     return None if _Switch.spans is None else _Switch.spans.here()

@@ -1,4 +1,6 @@
-"""One trace id leads from the HTTP request through every stage's log to the citation, and to each process's spans."""
+"""One trace id leads from the HTTP request through every stage's log to the citation, to each process's spans,
+and from what is counted back to it.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +10,9 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
+import httpx
 import pytest
+from prometheus_client.openmetrics import parser as families
 
 from tests.acceptance.collector import Collector, collecting
 from tests.acceptance.system import Instance, Started
@@ -38,6 +42,7 @@ def test_a_question_can_be_followed_through_all_processes(engine: Servers, tmp_p
     with ExitStack() as stack:
         collector = stack.enter_context(collecting())
         tracing = {"PAGEWIRE_TRACING": "true", "OTEL_EXPORTER_OTLP_ENDPOINT": collector.url}
+        tracing["PAGEWIRE_TRACING_METRICS"] = "true"  # sent before each process ends
         logs = {"PAGEWIRE_LOG_LEVEL": "info", "PAGEWIRE_LOG_JSON": "true"}
         instance = Instance(tmp_path, engine, PAGEWIRE_GATE="false", **logs, **tracing)
         with ExitStack() as running:
@@ -53,6 +58,8 @@ def test_a_question_can_be_followed_through_all_processes(engine: Servers, tmp_p
             )
             assert answer.status_code == 200, answer.text
             assert answer.headers["x-trace-id"] == trace
+            accept = {"Accept": "application/openmetrics-text"}
+            scraped = httpx.get(f"{started['gateway'].url}/metrics", headers=accept)
             said = {name: logged(started[name], trace) for name in ("gateway", *STAGES)}
     assert [line["event"] for line in said["gateway"]] == ["request"]
     for name, event in zip(STAGES, ("rephrased", "retrieved", "answered"), strict=True):
@@ -73,4 +80,13 @@ def test_a_question_can_be_followed_through_all_processes(engine: Servers, tmp_p
     for topic in ("cms.changes", "ingest.chunks", "ingest.embeddings", "ingest.receipts"):
         assert kept["pagewire-worker", f"process {instance.site}-{topic}"] is not None
     assert any(step[1] == "bulk" for step in kept)
+    assert scraped.headers["content-type"].startswith("application/openmetrics-text")
+    list(families.text_string_to_metric_families(scraped.text))  # as a scraper reads it, strictly
+    asked_for = [line for line in scraped.text.splitlines() if 'route="/v1/sites/{site}/chat"' in line]
+    assert any(f',trace_id="{trace}"}}' in line for line in asked_for if "_bucket" in line)
+    for counted in ("pagewire_answers", "pagewire_first_word_seconds", "pagewire_answer_seconds"):
+        assert collector.counted["pagewire-answer", counted] == 1
+        assert collector.exemplars["pagewire-answer", counted] == {trace}
+    assert collector.exemplars["pagewire-worker", "pagewire_searchable_seconds"] == {saved}
+    assert trace in collector.exemplars["pagewire-retrieve", "gen_ai.client.operation.duration"]
     assert not [body for body in collector.bodies if b"zebra" in body or answer.json()["request_id"].encode() in body]

@@ -11,6 +11,7 @@ from pathlib import Path
 import httpx
 import pytest
 from fastapi import FastAPI
+from prometheus_client.openmetrics.parser import text_string_to_metric_families
 from pydantic import SecretStr
 from structlog.testing import capture_logs
 
@@ -33,6 +34,7 @@ from tests.edge import (
     bearer,
     edge_settings,
 )
+from tests.tracing import traced
 from wiring.settings import ChatSettings, Settings, SiteSettings
 
 INGEST = ("PUT", "/v1/sites/town/pages/fees")
@@ -138,6 +140,25 @@ async def test_open_doors(stranger: httpx.AsyncClient, fakes: FakePorts) -> None
     assert (response.status_code, response.json()["problems"]) == (503, {"kafka": "does not answer"})
     metrics = await stranger.get("/metrics")
     assert 'pagewire_http_request_seconds_count{method="GET",route="/readyz",status="503"}' in metrics.text
+    assert metrics.headers["content-type"].startswith("text/plain")
+
+
+async def test_a_scraper_that_asks_for_openmetrics_gets_traces_beside_what_is_counted(
+    stranger: httpx.AsyncClient,
+) -> None:
+    trace = "4bf92f3577b34da6a3ce929d0e0e4736"
+    with traced():
+        await stranger.get("/", headers={"traceparent": f"00-{trace}-00f067aa0ba902b7-01"})
+    accept = "application/openmetrics-text;version=1.0.0;q=0.5,text/plain;version=0.0.4;q=0.2"  # as Prometheus does
+    scraped = await stranger.get("/metrics", headers={"Accept": accept})
+    assert scraped.headers["content-type"].startswith("application/openmetrics-text; version=1.0.0")
+    exemplars = [
+        sample.exemplar.labels["trace_id"]
+        for family in text_string_to_metric_families(scraped.text)
+        for sample in family.samples
+        if sample.exemplar is not None and sample.name == "pagewire_http_request_seconds_bucket"
+    ]
+    assert trace in exemplars
 
 
 # Visitor tokens

@@ -12,6 +12,7 @@ from typing import Any
 import httpx
 import pytest
 from fastapi import FastAPI
+from prometheus_client import REGISTRY
 
 from gateway.conversations.erasure import LISTED_WITHIN
 from gateway.fakes import FakeAnswers, FakePorts, plain_answer
@@ -306,7 +307,13 @@ async def test_who_names_the_conversation_has_nothing_searched(
     assert_problem(await client.delete(place, params={"conversation_id": "short"}), 422, "invalid")
 
 
+def heard(rating: str) -> float:
+    """How often visitors said so, as Prometheus is told."""
+    return REGISTRY.get_sample_value("pagewire_feedback_total", {"site": "town", "rating": rating}) or 0
+
+
 async def test_feedback(client: httpx.AsyncClient, fakes: FakePorts) -> None:
+    before = heard("up"), heard("down")
     asked = await ask(client)
     place = f"{SITE}/answers/{asked['request_id']}/feedback"
     assert (await client.post(place, json={"rating": "up"})).status_code == 204
@@ -319,6 +326,7 @@ async def test_feedback(client: httpx.AsyncClient, fakes: FakePorts) -> None:
     assert_problem(await client.post(place, content=b"x" * 70_000), 413, "too-large")
     unknown = await client.post(f"{SITE}/answers/some-request-id/feedback", json={"rating": "up"})
     assert_problem(unknown, 404, "unknown-answer")
+    assert (heard("up"), heard("down")) == (before[0] + 1, before[1] + 1)
 
 
 async def test_without_elasticsearch_a_first_question_is_answered_and_a_further_one_waits(

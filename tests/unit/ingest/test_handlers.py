@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pytest
+from prometheus_client import REGISTRY
 
 from adapters.embedders.fake import FakeEmbedder
 from adapters.fakes import FakeIndex, FakePages, FakeSender
@@ -131,6 +132,20 @@ async def test_an_indexed_page_gets_its_receipt() -> None:
     assert sent.message.state == "searchable"
     head = (await pages.heads("town", [KEY]))[KEY]
     assert (head.origin.embeddings, head.last_part) == (2, 4)
+
+
+async def test_how_long_a_change_took_until_it_was_found_is_counted_once() -> None:
+    def counted() -> float:
+        return REGISTRY.get_sample_value("pagewire_searchable_seconds_count", {"lane": "save"}) or 0
+
+    before, pages = counted(), FakePages()
+    handle = handlers.index_handler(pages, NoLog())
+    for offset, part in enumerate(parts_of(change(5), {"content": ["a", "b"]}, per_part=1)):
+        assert counted() == before
+        await handle(record(part, offset=offset), FakeSender())
+    [gone] = parts_of(change(6, "delete"))
+    await handle(record(gone, offset=4), FakeSender())
+    assert counted() == before + 1
 
 
 async def test_another_worker_knows_where_the_first_part_stands() -> None:

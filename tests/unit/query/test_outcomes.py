@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 import pytest
+from prometheus_client import REGISTRY
 
 from adapters.elastic.client import ElasticsearchDown
 from adapters.embedders.fake import FakeEmbedder
@@ -26,11 +27,24 @@ from pipelines.runtime.settings import QuestionLogging
 from schemas.answer import Answered, AnswerEvent, Done, Failed, Token, Usage
 from schemas.base import Message
 from schemas.outcome import Outcome, OutcomeEvent
-from schemas.query import Evidence, Gate, Part, Question, QuestionVector, Rephrased, Retrieved, Source, Sure
+from schemas.query import (
+    Became,
+    Evidence,
+    Gate,
+    Part,
+    Question,
+    QuestionVector,
+    Rephrased,
+    Retrieved,
+    Source,
+    Sure,
+    Trial,
+)
 from schemas.topics import ANSWERS, OUTCOMES, Topic
 from tests.asking import NOON, question, retrieved, source
 from wiring.settings import Settings, SiteSettings
 
+BECAME = get_args(Became)
 LOGGED = question().model_copy(update={"logged_as": "hash"})
 CONTACT = {"en": "The town hall: 030 23125-100 or hall@town.example."}
 
@@ -72,6 +86,42 @@ async def said(known: Known, told: Published, wanted: QuestionLogging = "on") ->
     await Outcomes(settings(wanted)).say(known, told, sender)
     assert {(sent.topic, sent.key) for sent in sender.sent} <= {(OUTCOMES, "hash")}
     return next(iter(logged(sender)), None)
+
+
+def counted() -> dict[str, float]:
+    """What Prometheus is told of this site's answers."""
+    got = {one: REGISTRY.get_sample_value("pagewire_answers_total", {"site": "town", "became": one}) for one in BECAME}
+    took = {
+        f"{one} took": REGISTRY.get_sample_value("pagewire_answer_seconds_count", {"became": one}) for one in BECAME
+    }
+    words = {"words": REGISTRY.get_sample_value("pagewire_first_word_seconds_count")}
+    return {name: value or 0 for name, value in (got | took | words).items()}
+
+
+@pytest.mark.parametrize("wanted", ["on", "off"])
+async def test_what_became_of_a_question_is_counted_logged_or_not(wanted: QuestionLogging) -> None:
+    before = counted()
+    known = passages()
+    if wanted == "off":
+        known = known.model_copy(update={"request": known.request.model_copy(update={"logged_as": None})})
+    await said(known, Published(answered(cited()), NOON), wanted)
+    await said(known, Published(answered(), None), wanted)
+    assert {name: value - before[name] for name, value in counted().items() if value != before[name]} == {
+        "answered": 1,
+        "answered took": 1,
+        "refused": 1,
+        "refused took": 1,
+        "words": 1,
+    }
+
+
+async def test_a_trial_and_what_has_no_end_are_not_counted() -> None:
+    before = counted()
+    known = passages()
+    trial = known.model_copy(update={"request": known.request.model_copy(update={"trial": Trial()})})
+    await said(trial, Published(answered(cited()), NOON))
+    await said(known, Published(None, None))
+    assert counted() == before
 
 
 def test_an_outcome_says_how_the_question_was_answered() -> None:
