@@ -12,6 +12,7 @@ unit says to a search is its `sense`: the page's title and the headings above it
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
@@ -60,8 +61,8 @@ def units(text: str, lang: str = "") -> list[Unit]:
 
 def leans(sentence: str, lang: str) -> bool:
     """Whether a sentence can hardly be understood without the one before it: by how it begins."""
-    openers = _openers().get(lang.partition("-")[0].lower(), ())
-    return f"{' '.join(words(sentence[:80]))} ".startswith(openers) if openers else False
+    openers = _openers().get(lang.partition("-")[0].lower())
+    return openers is not None and openers.match(f"{' '.join(words(sentence[:80]))} ") is not None
 
 
 def _alone(text: str, lang: str) -> Iterator[Unit]:
@@ -145,9 +146,11 @@ def _joined(alone: Iterator[Unit], text: str, lang: str) -> Iterator[Unit]:
 
 
 @cache
-def _openers() -> dict[str, tuple[str, ...]]:
-    """By language: words that a sentence begins with which leans on the one before."""
-    return {
-        lang: tuple(f"{' '.join(words(opener))} " for opener in said.split(","))
-        for lang, said in table("leaning").items()
-    }
+def _openers() -> dict[str, re.Pattern[str]]:
+    """By language: how a sentence begins which leans on the one before."""
+    return {lang: re.compile("|".join(map(_opener, said.split(",")))) for lang, said in table("leaning").items()}
+
+
+def _opener(said: str) -> str:
+    """A `*` is any word."""
+    return " ".join(r"\S+" if part == "*" else re.escape(" ".join(words(part))) for part in said.split()) + " "

@@ -105,6 +105,12 @@ def test_what_has_no_word_is_none() -> None:
         ("Sie zahlen 12 Euro.", "de", False),
         ("Danach zahlen Sie.", "en", False),
         ("It is.", "xx", False),
+        ("Order it an hour ahead.", "en", True),
+        ("Please bring them along.", "en", True),
+        ("Bring your card.", "en", False),
+        ("Melden Sie ihn im Internet an.", "de", True),
+        ("Bitte bringen Sie es mit.", "de", True),
+        ("Bringen Sie Ihren Ausweis mit.", "de", False),
     ],
 )
 def test_whether_a_sentence_leans_is_told_by_its_beginning(sentence: str, lang: str, expected: bool) -> None:
