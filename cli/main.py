@@ -21,6 +21,7 @@ from cli import (
     demo,
     engine,
     evaluate,
+    evaluating,
     evaluations,
     examples,
     experiment,
@@ -80,6 +81,7 @@ app.command("rollback")(generations.rollback)
 app.command("discard")(generations.discard)
 app.command("backup")(backup.backup)
 app.command("restore")(backup.restore)
+app.add_typer(evaluating.app, name="eval")
 app.add_typer(datasets.app, name="datasets")
 app.add_typer(experiment.app, name="experiment")
 app.add_typer(evaluations.app, name="evaluations")

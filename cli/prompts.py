@@ -7,14 +7,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any, TypeVar, get_args
 
 import typer
 
 from cli.evaluate import key_for
-from cli.evaluation_print import print_evaluation
+from cli.evaluation_print import comparison_told, print_evaluation
 from cli.output import NOT_SO, explained, out, print_json, rows, table
 from cli.prompt_gate import Gate
 from cli.user import noted, user
@@ -198,8 +197,9 @@ def promote(
     told = _with_clients(site, lambda clients: _promote(clients, place, version, gate, note), settings)
     report, comparison = told.pop("evaluation"), told.pop("comparison")
     if json:
-        decided = comparison and {**asdict(comparison), "passed": comparison.passed}
-        print_json(told | {"evaluation": report and report.model_dump(mode="json"), "comparison": decided})
+        print_json(
+            told | {"evaluation": report and report.model_dump(mode="json"), "comparison": comparison_told(comparison)}
+        )
     elif report is not None:
         print_evaluation(report, comparison, ())
     promoted = told["promoted"]
