@@ -63,6 +63,7 @@ from schemas.query import (
     Sure,
     Table,
     Trial,
+    Tuned,
     Turn,
 )
 from schemas.rebuild import Rebuild, RebuildFailure
@@ -130,6 +131,17 @@ _QUESTION = Question(
         prompt_name="rephrase",
         hits=5,
         order=1,
+        think=True,
+        rerank=False,
+        gate_threshold=0.5,
+        sure_threshold=0.25,
+    ),
+    tuned=Tuned(
+        strategy="plain",
+        model="large",
+        temperature=0.5,
+        examples=2,
+        hits=5,
         think=True,
         rerank=False,
         gate_threshold=0.5,
