@@ -42,7 +42,7 @@ from schemas.ingest import (
     PageEmbeddings,
     ReceiptEvent,
 )
-from schemas.outcome import Forgotten, Hit, Outcome, OutcomeEvent, Rated, Verdict, VerdictEvent
+from schemas.outcome import Forgotten, Hit, Outcome, OutcomeEvent, Rated, SecondVerdict, Verdict, VerdictEvent
 from schemas.page import Attachment, AttachmentPlace, PageChange, PageDocument, PageMeta
 from schemas.page_order import PageBuilt, PageOrder
 from schemas.quality_gate import KeptGateReport, Measure, Rank
@@ -267,6 +267,7 @@ _VERDICT = Verdict(
     faithfulness=0.5,
     context_relevancy=1.0,
     unjudged="judge-unreadable",
+    again=SecondVerdict(faithfulness=0.25, context_relevancy=1.0),
 )
 MESSAGES: dict[str, Message] = {
     "save": PageChange(
