@@ -315,15 +315,16 @@ async def test_a_trial_leaves_the_reranker_out_or_wants_one_that_is_not_there(mo
     for rerank in (None, True, False):
         await asked_with(rerank, reads)
     assert given == [reads, reads, None]
-    for reranker in (reads, None):  # visitors of a worker without one are answered all the same
-        live = asked().model_copy(update={"tuned": Tuned(rerank=True)})
+    # Visitors of a worker without one are answered all the same.
+    for reranker, rerank in ((reads, True), (None, True), (reads, False)):
+        live = asked().model_copy(update={"tuned": Tuned(rerank=rerank)})
         handle = retrieve_handler(SETTINGS, None, None, reranker)  # type: ignore[arg-type]
         await handle(record(Rephrased(request=live, question="When?", mode="semantic")), FakeSender())
-    assert given[3:] == [reads, None]
+    assert given[3:] == [reads, None, None]
     failed, _ = [s.message.event for s in (await asked_with(True, None)).sent if isinstance(s.message, AnswerEvent)]
     assert isinstance(failed, Failed)
     assert failed.code == "reranker-not-tried"
-    assert len(given) == 5
+    assert len(given) == 6
 
 
 class FakeLog:

@@ -163,6 +163,10 @@ async def test_a_trial_says_how_sure_is_sure_enough(monkeypatch: pytest.MonkeyPa
         told = await tried(index, **trial)
         assert told.sure is not None
         assert (told.sure.of, told.grade < UNCLEAR) == (of, answered)
+        live = question().model_copy(update={"tuned": Tuned.model_validate(trial)})
+        told = await retrieve(asked().model_copy(update={"request": live}), searcher(index), index, SETTINGS)
+        assert told.sure is not None
+        assert (told.sure.of, told.grade < UNCLEAR) == (of, answered)
 
 
 async def test_what_was_searched_by_is_handed_on_for_the_log_alone() -> None:
