@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping
-from dataclasses import asdict
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Annotated, Any
@@ -15,7 +14,7 @@ from pydantic import SecretStr
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
 from adapters.http_site import HttpSite
-from cli.evaluation_print import print_evaluation
+from cli.evaluation_print import comparison_told, print_evaluation
 from cli.judging import CALLS, NO_JUDGE, PAIRWISE, TOKENS, Judging, hear, measures_of, print_heard
 from cli.output import NOT_SO, err, explained, out, print_json
 from gateway.edge.keys import admin_key
@@ -136,7 +135,7 @@ def evaluate_site(
     with explained():
         settings = load()
         logs.configure(settings)
-        measures = [_known(name) for name in measure or GATED]
+        measures = [known_measure(name) for name in measure or GATED]
         bars = dict(_least(text) for text in least or ())
         before = Run.read(live) if live else None
         wanted, model = measures_of(judge or (), before), judge_model or settings.judge_of_answers
@@ -165,10 +164,11 @@ def evaluate_site(
             junit(f"pagewire evaluate {site}: {cases.label}", lines(report, comparison, bars)), encoding="utf-8"
         )
     if json:
-        told: dict[str, Any] = {"file": str(made.path), "report": report.model_dump(mode="json"), "too_low": too_low}
-        decided = comparison and {**asdict(comparison), "passed": comparison.passed}
+        found: dict[str, Any] = {"file": str(made.path), "report": report.model_dump(mode="json"), "too_low": too_low}
         published = shown and {"published": shown.id}
-        print_json({**told, "comparison": decided, "judged": heard and heard.told(), **(published or {})})
+        print_json(
+            {**found, "comparison": comparison_told(comparison), "judged": heard and heard.told(), **(published or {})}
+        )
         if wanted and not heard:
             err.print(NO_JUDGE)
     else:
@@ -236,7 +236,8 @@ def key_for(settings: Settings, url: str | None, file: Path | None) -> SecretStr
     return admin_key(settings)[0]
 
 
-def _known(name: str) -> str:
+def known_measure(name: str) -> str:
+    """Raises: WrongUse."""
     if name not in NAMES:
         raise WrongUse(f"no measure {name!r}; there are {', '.join(NAMES)}")
     return name
@@ -250,7 +251,7 @@ def _least(text: str) -> tuple[str, float]:
         equals = ""
     if not equals:
         raise WrongUse(f"--least {text}: as `right=0.8`")
-    return _known(name), least
+    return known_measure(name), least
 
 
 def _warn(head: Head, margin: float | None) -> None:
@@ -271,13 +272,13 @@ def missed(report: Evaluation, bars: Mapping[str, float]) -> list[str]:
 def lines(report: Evaluation, comparison: Comparison | None, bars: Mapping[str, float]) -> list[Line]:
     """What decides, as a CI shows it; where nothing does, that all was asked."""
     figures = report.groups.get(WHOLE, {})
-    told = []
+    decided = []
     low = missed(report, bars)
     for name, bar in bars.items():
         is_ = f"{figures[name].mean:.3f}" if name in figures else "not measured"
-        told.append(Line(WHOLE, f"{name} is at least {bar:g}", f"it is {is_}" if name in low else ""))
+        decided.append(Line(WHOLE, f"{name} is at least {bar:g}", f"it is {is_}" if name in low else ""))
     for check in comparison.checks if comparison else ():
         found = check.figures
         why = f"{check.outcome}: {found.live:.3f} before, {found.candidate:.3f} now, {found.cases} cases"
-        told.append(Line(check.group, f"{check.measure} is not worse", why if check.stops else ""))
-    return told or [Line(WHOLE, f"{report.asked} cases are asked")]
+        decided.append(Line(check.group, f"{check.measure} is not worse", why if check.stops else ""))
+    return decided or [Line(WHOLE, f"{report.asked} cases are asked")]

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import asdict
+from typing import Any
 
 from cli.output import out, rows, table
 from pipelines.evaluate.comparison import GATED, WHOLE, Check, Comparison
@@ -38,6 +40,11 @@ def print_evaluation(report: Evaluation, comparison: Comparison | None, too_low:
         out.print(f"[red]too low[/]: {name}")
     if comparison:
         _print_comparison(comparison)
+
+
+def comparison_told(comparison: Comparison | None) -> dict[str, Any] | None:
+    """A comparison as JSON."""
+    return None if comparison is None else {**asdict(comparison), "passed": comparison.passed}
 
 
 def _others(report: Evaluation) -> list[str]:

@@ -115,6 +115,8 @@ def _print_judge(found: JudgeAgreement) -> None:
     out.print()
     shares = [(each.group, each.judged, _range(each.judged_right), _range(each.right)) for each in found.groups]
     out.print(rows(table("right, of", "judged#", "by the judge alone#", "by both#"), shares))
+    if found.constancy is not None:
+        out.print(f"\nsays the same of the same answer {found.constancy:.1%} of the time ({found.repeated:,} answers)")
     out.print(f"\nits figures: {found.groups[0].trust}", markup=False)
     if found.other_judges or found.undecided:
         out.print(f"set aside: {found.other_judges:,} verdicts of other judges, {found.undecided:,} without the figure")

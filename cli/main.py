@@ -27,6 +27,7 @@ COMMANDS = {
     "search": "cli.questions:search",
     "ask": "cli.questions:ask",
     "check": "cli.check:check",
+    "eval": "cli.evaluating:app",
     "evaluate": "cli.evaluate:evaluate_site",
     "judge-agreement": "cli.judge_agreement:judge_agreement",
     "questions": "cli.question_log:questions",

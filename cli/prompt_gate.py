@@ -1,4 +1,4 @@
-"""The gate of prompts: every case of a dataset is answered by the live prompt and by a candidate, and compared.
+"""The gate of prompts and settings: every case of a dataset is asked as it is and with a candidate, and compared.
 
 dataset ─▶ trials (adapters.http_trials) ─▶ a run of each ─▶ not worse by the margin? ─▶ promoted
 
@@ -7,7 +7,7 @@ Runs are kept in PAGEWIRE_HOME, beside those of `pagewire evaluate`: what was st
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from hashlib import sha256
@@ -24,7 +24,7 @@ from pipelines.evaluate.evaluation import Evaluation, against, evaluate
 from pipelines.evaluate.non_inferiority import fewest_cases
 from pipelines.evaluate.run import BadRun, Head, Run, askable
 from pipelines.runtime.errors import Permanent
-from schemas.trial import TrialPrompt, TrialSettings
+from schemas.trial import TrialSettings
 
 
 class TooFewCases(Permanent):
@@ -45,13 +45,13 @@ class Gate:
     margin: float
     measures: Sequence[str]
     at_once: int
-    prompt: TrialPrompt = "answer"
+    trial: Callable[[str | None], TrialSettings]  # of a candidate's text; None: as the site has it
 
     async def compare(self, live: str, candidate: str) -> tuple[Evaluation, Comparison, list[Path]]:
         """The candidate's figures, what the gate says, and the files of both runs.
 
         Args:
-            live: the text of the live prompt; it is asked as the site has it.
+            live: the text that is live; it is asked as the site has it.
 
         Raises:
             BadDataset, TooFewCases: nothing was asked. Retryable, WrongUse.
@@ -70,11 +70,11 @@ class Gate:
         comparison = against(self.cases, first, second, self.margin, self.measures)
         return evaluate(self.cases, second), comparison, [first.path, second.path]
 
-    async def _asked(self, path: Path, head: Head, prompt: str | None) -> Run:
+    async def _asked(self, path: Path, head: Head, text: str | None) -> Run:
         run = Run.begin(path, head)
-        err.print(f"asking {'as it is' if prompt is None else 'with the candidate'}", markup=False)
+        err.print(f"asking {'as it is' if text is None else 'with the candidate'}", markup=False)
         async with HttpTrials(head.url, head.site, self.key) as system:
-            asked = system.under(TrialSettings(prompt=prompt, prompt_name=self.prompt))
+            asked = system.under(self.trial(text))
             await asked_with_a_bar(self.cases, head, asked, run, self.at_once)
         return run
 

@@ -1,4 +1,4 @@
-"""`pagewire prompts`: texts of a site, proposed, put to use through the gate, taken back.
+"""`pagewire prompts`: texts and settings of a site, proposed, put to use through the gate, taken back.
 
 propose FILE ─▶ a candidate, not live ─▶ promote: asked beside what is live ─▶ not worse? ─▶ live ─▶ rollback
 """
@@ -7,14 +7,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any, TypeVar, get_args
 
 import typer
 
 from cli.evaluate import key_for
-from cli.evaluation_print import print_evaluation
+from cli.evaluation_print import comparison_told, print_evaluation
 from cli.output import NOT_SO, explained, out, print_json, rows, table
 from cli.prompt_gate import Gate
 from cli.user import noted, user
@@ -24,18 +23,20 @@ from pipelines.evaluate.measures import MEASURES
 from pipelines.evaluate.non_inferiority import MARGIN
 from pipelines.evaluate.run import AT_ONCE
 from pipelines.query.site_texts import site_texts
-from pipelines.query.text_changes import Place, UnknownText
+from pipelines.query.text_changes import BadText, Place, UnknownText
+from pipelines.query.tuning import ANSWERS, read_settings
 from pipelines.runtime import logs
 from pipelines.runtime.errors import WrongUse
+from prompts.loader import PromptError
 from schemas.text_version import EditedKind, NewText, TextChange, TextHistory, TextVersion
-from schemas.trial import TrialPrompt
+from schemas.trial import TrialPrompt, TrialSettings
 from wiring.clients import Clients
 from wiring.settings import Settings
 from wiring.settings_file import load
 
 app = typer.Typer(
     no_args_is_help=True,
-    help="Prompts, replies, contact and glossary of a site, changed while it runs, with a history.",
+    help="Prompts, settings, replies, contact and glossary of a site, changed while it runs, with a history.",
 )
 
 Value = TypeVar("Value")
@@ -43,12 +44,14 @@ Site = Annotated[str, typer.Argument(help="Site, as in pagewire.yaml.")]
 Text = Annotated[
     str,
     typer.Argument(
-        help="A prompt (`answer`), or `canned/NAME.LANG`, `errors/CODE.LANG`, `contact/LANG`, `glossary/terms`."
+        help="A prompt (`answer`), or `settings/answers`, `canned/NAME.LANG`, `errors/CODE.LANG`, `contact/LANG`, "
+        "`glossary/terms`."
     ),
 ]
 Note = Annotated[str, typer.Option(help="Why, for the history.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
-GATED: dict[str, TrialPrompt] = {f"prompts/{name}": name for name in get_args(TrialPrompt)}  # what trials can try
+PROMPTS: dict[str, TrialPrompt] = {f"prompts/{name}": name for name in get_args(TrialPrompt)}  # that trials can try
+SETTINGS = f"settings/{ANSWERS}"
 
 
 @app.command("list")
@@ -117,6 +120,8 @@ def propose(
 
     Example: pagewire prompts propose town answer.yaml --note "names the office"
 
+    Example: pagewire prompts propose town settings.yaml settings/answers --note "fewer hits"
+
     Example: pagewire prompts propose town glossary.yaml glossary/terms
     """
 
@@ -156,15 +161,18 @@ def promote(
     note: Note = "",
     json: Json = False,
 ) -> None:
-    """Put a version to use. A prompt that answers hang on goes through the gate: every case of the dataset is answered
-    as it is and with the candidate, in trials, and only a candidate that is shown not to be worse goes live. Exit code
-    1 when it is not, or when somebody else has changed the prompt meanwhile; other texts take --without-gate.
+    """Put a version to use. A prompt that answers hang on, and the settings, go through the gate: every case of the
+    dataset is answered as it is and with the candidate, in trials, and only a candidate that is shown not to be worse
+    goes live. Exit code 1 when it is not, or when somebody else has changed the text meanwhile; other texts take
+    --without-gate.
 
     Stopped or killed, the same command goes on where it was.
 
     Example: pagewire prompts promote town answer --dataset town.yaml
 
     Example: pagewire prompts promote town rephrase --dataset follow-ups.yaml
+
+    Example: pagewire prompts promote town settings/answers --dataset town.yaml
 
     Example: pagewire prompts promote town contact/en --without-gate
 
@@ -174,8 +182,8 @@ def promote(
         place = _place(site, text)
         if without_gate == (dataset is not None):
             raise WrongUse("name a --dataset for the gate, or say --without-gate: one of them")
-        if dataset is not None and str(place) not in GATED:
-            known = ", ".join(GATED.values())
+        if dataset is not None and str(place) not in (*PROMPTS, SETTINGS):
+            known = ", ".join((*PROMPTS.values(), SETTINGS))
             raise WrongUse(f"{place}: only {known} can be tried beside the live one; say --without-gate")
         if unknown := sorted(set(measure or ()) - {each.name for each in MEASURES}):
             raise WrongUse(f"no measure {unknown[0]!r}; there are {', '.join(each.name for each in MEASURES)}")
@@ -193,13 +201,14 @@ def promote(
                 margin,
                 measure or DECIDE,
                 at_once,
-                GATED[str(place)],
+                lambda text: _trial(place, text),
             )
     told = _with_clients(site, lambda clients: _promote(clients, place, version, gate, note), settings)
     report, comparison = told.pop("evaluation"), told.pop("comparison")
     if json:
-        decided = comparison and {**asdict(comparison), "passed": comparison.passed}
-        print_json(told | {"evaluation": report and report.model_dump(mode="json"), "comparison": decided})
+        print_json(
+            told | {"evaluation": report and report.model_dump(mode="json"), "comparison": comparison_told(comparison)}
+        )
     elif report is not None:
         print_evaluation(report, comparison, ())
     promoted = told["promoted"]
@@ -250,6 +259,19 @@ async def _promote(clients: Clients, place: Place, version: int | None, gate: Ga
         change = TextChange(note=note, over=found.live if gate is not None else None)
         made = await (await clients.text_changes()).restore(place, number, change, user())
     return told | {"promoted": made.model_dump(mode="json")}
+
+
+def _trial(place: Place, text: str | None) -> TrialSettings:
+    """How a candidate is asked; None: what is live. Raises: BadText: settings that no release since can read."""
+    if str(place) in PROMPTS:
+        return TrialSettings(prompt=text, prompt_name=PROMPTS[str(place)])
+    if text is None:
+        return TrialSettings()
+    try:
+        # What the candidate does not say is as pagewire.yaml has it, not as what it is to take the place of.
+        return TrialSettings(**read_settings(text).model_dump(), filed=True)
+    except PromptError as err:
+        raise BadText(str(err)) from None
 
 
 async def _history(clients: Clients, place: Place) -> TextHistory:

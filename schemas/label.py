@@ -148,6 +148,8 @@ class JudgeAgreement(Wire):
     undecided: int = Field(ge=0, description="Verdicts without this figure: they do not count.")
     constancy: float | None = Field(
         default=None,
-        description="How often it says the same of the same answer; null: what visitors get is judged once.",
+        description="How often it says the same of the same answer; null: no answer was judged twice "
+        "(`judging.again` of the site).",
     )
+    repeated: int = Field(default=0, ge=0, description="Answers that were judged twice.")
     groups: tuple[JudgeGroup, ...] = Field(description="`all` first, then the languages.")

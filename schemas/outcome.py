@@ -94,6 +94,13 @@ class OutcomeEvent(Message):
         return self.conversation
 
 
+class SecondVerdict(Wire):
+    """What the same model finds of the same answer when it is asked once more."""
+
+    faithfulness: float | None = Field(default=None, ge=0, le=1, description="As of the first time.")
+    context_relevancy: float | None = Field(default=None, ge=0, le=1, description="As of the first time.")
+
+
 class Verdict(Wire):
     """What a model finds of an answer that a visitor got. It has no words: what it read stands in the outcome."""
 
@@ -110,6 +117,9 @@ class Verdict(Wire):
         default=None, ge=0, le=1, description="Share of the sources that help to answer; .4 and more count as 1."
     )
     unjudged: str | None = Field(default=None, description="Why something was not judged, as a code.")
+    again: SecondVerdict | None = Field(
+        default=None, description="Of a share of the answers; null: it was asked once. It changes no figure."
+    )
 
 
 class VerdictEvent(Message):

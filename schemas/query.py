@@ -51,24 +51,14 @@ class Turn(Wire):
     pages: tuple[str, ...] = Field(default=(), description="Keys of the pages that the answer cites, in its order.")
 
 
-class Trial(Wire):
-    """What a question that is tried out changes of its site's settings; what is null is as the site has it."""
+class Tuned(Wire):
+    """What a question is answered by in place of what pagewire.yaml says; what is null is as it has it there."""
 
     strategy: str | None = Field(default=None, description="A strategy's name; `quote`: no model writes the answer.")
     model: str | None = Field(default=None, description="Asked by the steps of the answer.")
     temperature: float | None = Field(default=None, description="Of the same steps.")
     examples: int | None = Field(default=None, ge=0, description="Worked answers in the prompt, at most.")
-    index: str | None = Field(
-        default=None, description="Name of the site's index that is searched; null: the live one."
-    )
-    prompt: str | None = Field(
-        default=None, max_length=MAX_PROMPT, description="Takes the place of what a prompt of the site says."
-    )
-    prompt_name: str = Field(default="answer", description="Which prompt that is.")
     hits: int | None = Field(default=None, ge=1, le=MAX_HITS, description="Content hits that sources are made of.")
-    order: int | None = Field(
-        default=None, ge=0, description="Seed of the order of the worked answers; null: the nearest last."
-    )
     think: bool | None = Field(
         default=None, description="Whether the model thinks over the sources first; null: as its strategy does."
     )
@@ -78,6 +68,26 @@ class Trial(Wire):
     )
     sure_threshold: float | None = Field(
         default=None, gt=0, lt=1, description="Least chance of evidence that is shown where no model writes."
+    )
+
+    def over(self, other: Tuned) -> Tuned:
+        """These, and where they say nothing the other's."""
+        said = {name: value for name in Tuned.model_fields if (value := getattr(self, name)) is not None}
+        return other.model_copy(update=said)
+
+
+class Trial(Tuned):
+    """What a question that is tried out changes of its site's settings; what is null is as for a visitor."""
+
+    index: str | None = Field(
+        default=None, description="Name of the site's index that is searched; null: the live one."
+    )
+    prompt: str | None = Field(
+        default=None, max_length=MAX_PROMPT, description="Takes the place of what a prompt of the site says."
+    )
+    prompt_name: str = Field(default="answer", description="Which prompt that is.")
+    order: int | None = Field(
+        default=None, ge=0, description="Seed of the order of the worked answers; null: the nearest last."
     )
 
 
@@ -117,6 +127,11 @@ class Question(Message):
     trial: Trial | None = Field(
         default=None, description="Who runs the site tries something out; null: somebody wants to know it."
     )
+    tuned: Tuned | None = Field(
+        default=None,
+        description="What was made live of its site's settings; null: the first stage has not looked yet, or nothing "
+        "was.",
+    )
     ranked: int = Field(
         default=0,
         ge=0,
@@ -128,6 +143,12 @@ class Question(Message):
     )
     asked_at: AwareDatetime
     deadline: AwareDatetime = Field(description="After this nobody waits any more; stages stop working on it.")
+
+    @property
+    def under(self) -> Tuned:
+        """What its trial says, and where that says nothing, what was made live; the rest is as pagewire.yaml has it."""
+        live = self.tuned or Tuned()
+        return live if self.trial is None else self.trial.over(live)
 
 
 class Stop(Message):

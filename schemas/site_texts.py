@@ -8,6 +8,7 @@ from typing import Literal
 from pydantic import Field
 
 from schemas.base import SiteId, Wire
+from schemas.query import Tuned
 
 SentenceKind = Literal["canned", "errors"]
 _LIVE = "set while the system runs, by its number"
@@ -73,3 +74,9 @@ class SiteTexts(Wire):
         default=None, description=f"The version of it that was {_LIVE}; null: it is as pagewire.yaml has it."
     )
     prompts: tuple[SitePrompt, ...]
+    settings: Tuned = Field(
+        default=Tuned(), description="How its questions are answered, where it is not as pagewire.yaml has it."
+    )
+    settings_live: int | None = Field(
+        default=None, description=f"The version of it that was {_LIVE}; null: all is as pagewire.yaml has it."
+    )

@@ -13,8 +13,8 @@ MAX_SENTENCE = 2_000  # characters of what is said to visitors; the longest of o
 MAX_NOTE = 500  # characters
 
 # `canned` and `errors` are sentences, by name and language: `nothing-found.de`. `contact` has a text a language: `de`;
-# `glossary` has one, `terms`: YAML, as pagewire.yaml has it.
-EditedKind = Literal["prompts", "canned", "errors", "contact", "glossary"]
+# `glossary` has one, `terms`: YAML, as pagewire.yaml has it; so has `settings`, `answers`: how questions are answered.
+EditedKind = Literal["prompts", "canned", "errors", "contact", "glossary", "settings"]
 # `privacy` has one, `rules`, and is none for editors: what a site keeps of its visitors, as JSON.
 TextKind = Literal[EditedKind, "privacy"]
 TextName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9-]{0,63}(\.[A-Za-z0-9-]{2,35})?$")]
@@ -39,7 +39,8 @@ class NewText(TextChange):
 
     text: Annotated[str, StringConstraints(min_length=1, max_length=MAX_PROMPT, strip_whitespace=True)] = Field(
         description=f"Of a prompt the text of a file, as a site has it in its folder of prompts; of the glossary "
-        f"YAML, as pagewire.yaml has it; else what visitors read, {MAX_SENTENCE:,} characters at most."
+        f"YAML, as pagewire.yaml has it; of the settings YAML, a line for each; else what visitors read, "
+        f"{MAX_SENTENCE:,} characters at most."
     )
 
 

@@ -26,20 +26,12 @@ IndexChoice = Annotated[str, StringConstraints(pattern=r"^[a-z0-9][a-z0-9-]{0,99
 Temperature = Annotated[float, Field(ge=0, le=2), AfterValidator(lambda value: round(value, 1))]
 
 
-class TrialSettings(Wire):
-    """How a question is tried out; what is not given is as for a visitor of the site."""
+class AnswerSettings(Wire):
+    """How questions are answered, as far as it can be tried and then made live; what is not given is as pagewire.yaml
+    has it."""
 
     strategy: TrialStrategy | None = Field(
         default=None, description="How a model comes to the answer; `quote`: no model writes it."
-    )
-    lang: GivenLang | None = Field(
-        default=None, description="Language to answer in; default: the question's, else the site's first."
-    )
-    groups: tuple[Group, ...] | None = Field(
-        default=None, max_length=1_000, description="Access groups, of those of the key; default: all of these."
-    )
-    history: tuple[Turn, ...] = Field(
-        default=(), max_length=MAX_TURNS, description="What was said before, the oldest first."
     )
     model: str | None = Field(
         default=None, description="A model that `pagewire.yaml` names; asked by the steps of the answer."
@@ -48,28 +40,8 @@ class TrialSettings(Wire):
     examples: int | None = Field(
         default=None, ge=0, le=MAX_EXAMPLES, description="Worked answers in the prompt, at most."
     )
-    index: IndexChoice | None = Field(
-        default=None,
-        description="What is searched: `live`, which is the default, `candidate`, the newest rebuilt index that was "
-        "verified and is not live yet, or the name of one of the site's indexes.",
-    )
-    prompt: str | None = Field(
-        default=None,
-        min_length=1,
-        max_length=MAX_PROMPT,
-        description="Instead of a prompt: the text of a file as a site has it in its folder of prompts.",
-    )
-    prompt_name: TrialPrompt = Field(
-        default="answer", description="Which prompt `prompt` takes the place of: one that answers hang on."
-    )
     hits: int | None = Field(
         default=None, ge=1, le=MAX_HITS, description="Content hits that the sources are made of, at most."
-    )
-    order: int | None = Field(
-        default=None,
-        ge=0,
-        le=MAX_SEED,
-        description="Seed by which the worked answers are put in order; default: the one most like the question last.",
     )
     think: bool | None = Field(
         default=None,
@@ -88,6 +60,44 @@ class TrialSettings(Wire):
         lt=1,
         description="Least chance that the best sentence, or its page, answers, for it to be shown where no model "
         "writes; higher refuses more.",
+    )
+
+
+class TrialSettings(AnswerSettings):
+    """How a question is tried out; what is not given is as for a visitor of the site."""
+
+    filed: bool = Field(
+        default=False,
+        description="What is not given is as `pagewire.yaml` has it, not as the settings that were made live since.",
+    )
+    lang: GivenLang | None = Field(
+        default=None, description="Language to answer in; default: the question's, else the site's first."
+    )
+    groups: tuple[Group, ...] | None = Field(
+        default=None, max_length=1_000, description="Access groups, of those of the key; default: all of these."
+    )
+    history: tuple[Turn, ...] = Field(
+        default=(), max_length=MAX_TURNS, description="What was said before, the oldest first."
+    )
+    index: IndexChoice | None = Field(
+        default=None,
+        description="What is searched: `live`, which is the default, `candidate`, the newest rebuilt index that was "
+        "verified and is not live yet, or the name of one of the site's indexes.",
+    )
+    prompt: str | None = Field(
+        default=None,
+        min_length=1,
+        max_length=MAX_PROMPT,
+        description="Instead of a prompt: the text of a file as a site has it in its folder of prompts.",
+    )
+    prompt_name: TrialPrompt = Field(
+        default="answer", description="Which prompt `prompt` takes the place of: one that answers hang on."
+    )
+    order: int | None = Field(
+        default=None,
+        ge=0,
+        le=MAX_SEED,
+        description="Seed by which the worked answers are put in order; default: the one most like the question last.",
     )
 
 

@@ -42,6 +42,7 @@ from pipelines.query.site_privacy import SitePrivacy
 from pipelines.query.site_prompts import SitePrompts
 from pipelines.query.spending import Spending
 from pipelines.query.translate import Translator
+from pipelines.query.tuning import SiteTuning
 from pipelines.runtime.record import Record
 from pipelines.runtime.stage import Handler, Stage
 from prompts.loader import load
@@ -69,8 +70,8 @@ def chat_models(settings: Settings, spending: Spending) -> ChatRegistry | None:
 
 def rephrase_stage(settings: Settings, elastic: Elastic, models: Models, spending: Spending, switch: Switch) -> Stage:
     log, site_prompts = LogReader(settings, ANSWERS), SitePrompts.of_settings(settings)
-    privacy = SitePrivacy(settings.sites)
-    live_texts = LiveTexts(ElasticTexts(elastic.es, elastic.indexes), site_prompts, privacy)
+    privacy, tuning = SitePrivacy(settings.sites), SiteTuning(settings)
+    live_texts = LiveTexts(ElasticTexts(elastic.es, elastic.indexes), site_prompts, privacy, tuning)
     outcomes = Outcomes(settings, privacy)
     guard = _guard(settings, site_prompts, log, outcomes, switch)
     chat = chat_models(settings, spending)
@@ -78,7 +79,7 @@ def rephrase_stage(settings: Settings, elastic: Elastic, models: Models, spendin
     if chat is not None:
         store = ElasticExamples(elastic.es, elastic.indexes)
         rewriter = Rewriter(chat, Examples(site_prompts, store, models, settings.history_messages))
-    handler = rephrase_handler(settings, site_prompts, rewriter)
+    handler = rephrase_handler(settings, site_prompts, rewriter, tuning)
 
     async def setup() -> None:
         if rewriter is not None:  # without one there is nothing to compare

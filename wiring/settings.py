@@ -216,6 +216,18 @@ class Settings(
         """The model that judges answers; None: there is no model."""
         return self.judging_model or self.llm_model
 
+    def models(self, site: str) -> tuple[str, ...]:
+        """The models that are named for a site: what its trials may choose from. None: there is no server of them.
+
+        Raises:
+            UnknownSite.
+        """
+        if self.llm_model is None:
+            return ()
+        steps = (*self.steps.values(), *self.site(site).steps.values())
+        named = (self.llm_model, self.llm_small_model, self.llm_fallback_model, *(step.model for step in steps))
+        return tuple(dict.fromkeys(name for name in named if name is not None))
+
     @property
     def spoken(self) -> frozenset[str]:
         """The languages of all sites."""

@@ -25,8 +25,9 @@ from gateway.console.examples import form_page
 from gateway.console.view import ConsoleRoute, Editor, View, form_of
 from gateway.edge.problems import Problem, invalid
 from gateway.operators.texts import changes
-from gateway.operators.trials import compared, models
+from gateway.operators.trials import compared
 from pipelines.query.text_changes import Place
+from pipelines.query.tuning import SiteTuning
 from pipelines.runtime.errors import Retryable
 from schemas.answer import Citation
 from schemas.example import MAX_SOURCE, MAX_SOURCES, NewExample, WorkedExample
@@ -263,6 +264,17 @@ async def _others(view: View) -> dict[str, str]:
     return {each.index: each.state for each in reversed(generations) if each.state != "live"}
 
 
+async def _strategy(view: View) -> str:
+    """That answers the site's visitors; as pagewire.yaml has it where nobody can tell what was made live."""
+    tuning = SiteTuning(view.edge.settings)
+    try:
+        tuning.take(await view.edge.ports.texts.live(view.site))
+    except Retryable as err:
+        log.warning("what was made live of a site cannot be read", site=view.site, error=str(err))
+    live = tuning.of(view.site)
+    return (live and live.strategy) or view.edge.settings.site(view.site).strategy
+
+
 async def _page(
     view: View,
     question: str,
@@ -287,9 +299,9 @@ async def _page(
         refused=refused,
         kept=kept,
         strategies=STRATEGIES,
-        strategy=site.strategy,
+        strategy=await _strategy(view),
         languages_of_site=dict.fromkeys([*site.languages, *(each["lang"] for each in columns if each["lang"])]),
-        models=models(view.edge.settings, view.site),
+        models=view.edge.settings.models(view.site),
         indexes=await _others(view),
         groups=view.caller.groups,
         seconds=view.number(view.edge.settings.question_timeout),

@@ -3,7 +3,8 @@
 
     GET ─▶ form ─▶ POST ─▶ the form again, with what would change ─▶ POST, meant ─▶ a new version
 
-A glossary is shown with how questions are searched by it, those of its names and one that an editor types.
+A glossary is shown with how questions are searched by it, those of its names and one that an editor types; settings
+are shown with what is in force of each.
 """
 
 from __future__ import annotations
@@ -23,11 +24,11 @@ from pydantic import ValidationError
 from gateway.console.view import ConsoleRoute, Editor, OnSite, View, confirmed, form_of
 from gateway.edge.problems import Problem, field_problems
 from gateway.operators.texts import Kind, Name, changes
-from gateway.operators.trials import models
 from pipelines.query.glossary import Glossary, read_glossary, widened
 from pipelines.query.text_changes import BadText, Place, TextChanged
+from pipelines.query.tuning import SiteTuning
 from prompts.loader import PromptError
-from schemas.query import MAX_PROMPT
+from schemas.query import MAX_PROMPT, Tuned
 from schemas.text_version import MAX_NOTE, MAX_SENTENCE, NewText, TextChange, TextHistory, TextVersion
 from text.diff import text_diff
 
@@ -35,7 +36,7 @@ LISTED = 20  # versions at once
 MAX_FORM = 256 * 1024  # bytes: a prompt, percent-encoded
 MAX_ASKED = 300  # characters of a question that is tried
 TEXT = "/texts/{kind}/{name}"
-RAW = ("prompts", "glossary")  # YAML; the others are words in a language
+RAW = ("prompts", "glossary", "settings")  # YAML; the others are words in a language
 
 router = APIRouter(prefix="/console", include_in_schema=False, route_class=ConsoleRoute)
 
@@ -195,6 +196,7 @@ async def _page(
         note=(form or {}).get("note", ""),
         terms=[_term(glossary, term, names) for term, names in glossary.items()],
         asked=_asked(view, form or {}, glossary, text if compared else None),
+        tuned=_tuned(view, found),
         spoken=view.edge.settings.site(view.site).languages,
         wrong=wrong or [],
         compared=compared,
@@ -210,7 +212,7 @@ async def _page(
         raw=found.kind in RAW,
         lang="" if found.kind in RAW else found.name.rpartition(".")[2],
         may_edit=view.caller.may("edit"),
-        may_try=found.kind == "prompts" and found.name == "answer" and bool(models(view.edge.settings, view.site)),
+        may_try=found.kind == "prompts" and found.name == "answer" and bool(view.edge.settings.models(view.site)),
     )
 
 
@@ -223,6 +225,14 @@ def _glossary(view: View, found: TextHistory) -> Glossary:
         if found.live and found.text is not None:
             return read_glossary(found.text)
     return view.edge.settings.site(view.site).glossary
+
+
+def _tuned(view: View, found: TextHistory) -> Tuned:
+    """By which questions are answered now, where it is not by pagewire.yaml; of other texts nothing. What cannot be
+    followed any more is passed over, as workers do."""
+    tuning = SiteTuning(view.edge.settings)
+    tuning.take([one for one in found.versions if one.version == found.live])
+    return tuning.of(view.site) or Tuned()
 
 
 def _term(glossary: Glossary, term: str, names: Mapping[str, str | Sequence[str]]) -> _Term:

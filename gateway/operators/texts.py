@@ -27,14 +27,14 @@ Kind = Annotated[
     EditedKind,
     Path(
         description="`canned` and `errors`: sentences that are said to visitors; `contact`: how to reach somebody; "
-        "`glossary`: what things are called."
+        "`glossary`: what things are called; `settings`: how questions are answered."
     ),
 ]
 Name = Annotated[
     TextName,
     Path(
         description="Of a sentence its name and a language, `nothing-found.de`; of `contact` the language, `de`; "
-        "of `glossary` always `terms`."
+        "of `glossary` always `terms`, of `settings` always `answers`."
     ),
 ]
 Number = Annotated[int, Path(ge=1, le=999_999)]
@@ -46,7 +46,8 @@ Over = Annotated[
 
 @router.get("/texts")
 async def list_texts(site: str, caller: MayView, edge: TheEdge) -> SiteTexts:
-    """Our own replies to visitors, the site's contact and glossary, and the prompts, each with where it comes from.
+    """Our own replies to visitors, the site's contact and glossary, the prompts and settings, each with where it comes
+    from.
 
     Files are shown as this gateway finds them now; workers read them when they start. What was changed since goes
     before them.
@@ -57,7 +58,7 @@ async def list_texts(site: str, caller: MayView, edge: TheEdge) -> SiteTexts:
 
 @router.get(TEXT)
 async def get_text(site: str, kind: Kind, name: Name, caller: MayView, edge: TheEdge) -> TextHistory:
-    """A reply, contact, glossary or prompt: what is said now, what the files say, and its versions."""
+    """A reply, contact, glossary, prompt or settings: what is said now, what the files say, and its versions."""
     return await changes(edge).history(Place(site, kind, name))
 
 
@@ -102,9 +103,9 @@ async def restore_text(
 async def propose_text(
     site: str, kind: Kind, name: Name, caller: MayEdit, edge: TheEdge, request: Request
 ) -> TextVersion:
-    """Keep a version that is not live: to be tried, as a prompt is with `prompt` of a trial, and restored when it is
-    to be said. `pagewire prompts promote` holds one against what is live before. The newest candidate, proposed again,
-    is not kept twice."""
+    """Keep a version that is not live: to be tried, as a prompt is with `prompt` of a trial, and settings are by their
+    names and `filed`; and restored when it is to be said. `pagewire prompts promote` holds one against what is live
+    before. The newest candidate, proposed again, is not kept twice."""
     place, new = Place(site, kind, name), parse(NewText, await read_body(request, MAX_TEXT))
     async with edge.act(caller, "texts.propose", site, str(place)):
         return await changes(edge).propose(place, new, caller.name)

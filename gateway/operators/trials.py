@@ -32,10 +32,11 @@ from gateway.edge.problems import Problem, problem_of
 from gateway.ports import Followed
 from pipelines.query.settings import QuerySettings
 from pipelines.query.site_texts import site_texts
+from pipelines.query.tuning import NO_RERANKER
 from pipelines.runtime.errors import PagewireError
 from prompts.loader import PromptError, load, tried
 from schemas.answer import Answered, Token, TrialFindings
-from schemas.query import Question, Trial
+from schemas.query import Question, Trial, Tuned
 from schemas.rebuild import Rebuild
 from schemas.site_texts import SiteTexts
 from schemas.trial import TrialChoices, TrialError, TrialOrder, TrialReport, TrialResult, TrialSettings
@@ -46,7 +47,6 @@ log = structlog.get_logger(__name__)
 BODY_LIMIT = 2 * 1024 * 1024  # bytes, as of a question of a visitor; here its history and prompts come along
 MAX_DETAIL = 1_000  # characters of what is said of a prompt
 LIVE, CANDIDATE = "live", "candidate"
-NO_RERANKER = "none"
 FINGERPRINT = 12  # hexadecimal digits
 MODEL = {"openai_base_url", "llm_model", "llm_small_model", "llm_fallback_model", "llm_temperature"}
 # Settings of all sites that answers hang on. How long somebody waits for them is none.
@@ -76,21 +76,22 @@ async def try_out(site: str, caller: MayEdit, edge: TheEdge, request: Request) -
 async def list_choices(site: str, caller: MayEdit, edge: TheEdge) -> TrialChoices:
     """What a trial of the site may name, and a fingerprint of what its answers hang on besides.
 
-    Files are read as this gateway finds them now; workers read them when they start.
+    Files are read as this gateway finds them now; workers read them when they start. What was made live since goes
+    before them.
     """
     settings = edge.settings
-    texts = await asyncio.to_thread(site_texts, settings, site)
+    texts = await asyncio.to_thread(site_texts, settings, site, await edge.ports.texts.live(site))
     generations = (await edge.ports.rebuilds.list(site)).generations
     live = next((each for each in generations if each.state == "live"), None)
-    known = models(settings, site)
+    known = settings.models(site)
     return TrialChoices(
         site=site,
         models=known,
         reranker=settings.reranker != NO_RERANKER,
         live=live.index if live else None,
         indexes=tuple(each.index for each in generations),
-        hits=settings.content_hits,
-        strategy=settings.site(site).strategy if known else "quote",
+        hits=texts.settings.hits or settings.content_hits,
+        strategy=(texts.settings.strategy or settings.site(site).strategy) if known else "quote",
         system=_fingerprint(settings, site, texts, live),
     )
 
@@ -120,15 +121,6 @@ async def compared(edge: Edge, request: Request, caller: Caller, site: str, orde
     return TrialReport(site=site, question=order.question, trials=tuple(results))
 
 
-def models(settings: Settings, site: str) -> tuple[str, ...]:
-    """The models that the settings name for a site: what a trial may choose from."""
-    if settings.llm_model is None:
-        return ()
-    steps = (*settings.steps.values(), *settings.site(site).steps.values())
-    named = (settings.llm_model, settings.llm_small_model, settings.llm_fallback_model, *(step.model for step in steps))
-    return tuple(dict.fromkeys(name for name in named if name is not None))
-
-
 async def _indexes(edge: Edge, site: str, trials: Iterable[TrialSettings]) -> Mapping[str | None, str | None]:
     """What each index that trials name is called; None: the live one, whichever that is. Raises: Problem: 404."""
     names: dict[str | None, str | None] = {None: None, LIVE: None}
@@ -153,7 +145,7 @@ def _question(
 ) -> Question:
     if wanted.groups is not None and not set(wanted.groups) <= set(caller.groups):
         raise Problem(403, "forbidden", "groups: only those of the key can be tried out")
-    known = models(edge.settings, site)
+    known = edge.settings.models(site)
     if wanted.model is not None and wanted.model not in known:
         raise Problem(422, "invalid", f"model: none of those that pagewire.yaml names: {', '.join(known) or '(none)'}")
     if wanted.prompt is not None:
@@ -182,7 +174,8 @@ def _question(
     )
     groups = caller.groups if wanted.groups is None else wanted.groups
     question = new_question(edge, caller, site, text, wanted.lang)
-    return question.model_copy(update={"trial": trial, "groups": groups, "history": wanted.history})
+    changed = {"trial": trial, "groups": groups, "history": wanted.history, "tuned": Tuned() if wanted.filed else None}
+    return question.model_copy(update=changed)
 
 
 @dataclass

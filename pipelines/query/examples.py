@@ -132,8 +132,8 @@ class Examples:
 
     async def _chosen(self, kind: ExampleKind, request: Question, lang: str, question: str) -> Sequence[Example]:
         shots = KINDS[kind].shots
-        if kind == "answer" and request.trial is not None and request.trial.examples is not None:
-            shots = request.trial.examples
+        if kind == "answer" and (most := request.under.examples) is not None:
+            shots = most
         filed = self._prompts.asked(request, kind).examples_in(lang)
         try:
             async with asyncio.timeout(PATIENCE):

@@ -1,7 +1,8 @@
 """Texts that were changed while the system runs: known to every worker and gateway within seconds.
 
     change (text_changes.py) ─▶ store ◀── look, every REFRESH seconds ── SitePrompts ◀── every answer, without waiting
-                                                                      └─ SitePrivacy ◀── every question that is logged
+                                                                      ├─ SitePrivacy ◀── every question that is logged
+                                                                      └─ SiteTuning ◀── every question that comes in
 
 Where the store is away, what was known last is said on: an outage must not change what a site says. A process that
 starts meanwhile says what the files say until it has seen the store.
@@ -46,7 +47,7 @@ class TextStore(Protocol):
 
 
 class Taker(Protocol):
-    """Who goes by what is live: SitePrompts, SitePrivacy."""
+    """Who goes by what is live: SitePrompts, SitePrivacy, SiteTuning."""
 
     def take(self, live: Sequence[TextVersion]) -> None:
         """From now on these count. What is of no kind of its own is passed over."""

@@ -9,7 +9,7 @@ from pydantic import Field
 
 from pipelines.runtime.chunking import ChunkerSettings
 from pipelines.runtime.settings import JudgeName, Site, SitesSettings, StepName, Steps, StepSettings, ToolCalling
-from schemas.query import MAX_HITS, Trial
+from schemas.query import MAX_HITS, Tuned
 
 
 class QuerySettings(SitesSettings, ChunkerSettings):
@@ -92,9 +92,9 @@ class QuerySettings(SitesSettings, ChunkerSettings):
             found = found.over(StepSettings(max_tokens=own.answer_tokens, context_chars=own.context_chars))
         return found.over(shared)
 
-    def under(self, trial: Trial | None) -> Self:
-        """As a trial has the search."""
-        wanted = {} if trial is None else {"content_hits": trial.hits, "gate_threshold": trial.gate_threshold}
+    def under(self, tuned: Tuned) -> Self:
+        """As a question has the search."""
+        wanted = {"content_hits": tuned.hits, "gate_threshold": tuned.gate_threshold}
         changed = {name: value for name, value in wanted.items() if value is not None}
         return self.model_copy(update=changed) if changed else self
 

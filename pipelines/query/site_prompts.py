@@ -140,7 +140,7 @@ class SitePrompts:
         """
         taken: dict[str, PromptSet] = {}
         for version in live:
-            if version.text is None or version.kind == "privacy":
+            if version.text is None or version.kind in ("privacy", "settings"):
                 continue
             below = taken.get(version.site) or self.filed(version.site)
             try:

@@ -10,13 +10,14 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from pipelines.query.site_prompts import GLOSSARY, SENTENCES, SitePrompts
-from pipelines.runtime.settings import SitesSettings
+from pipelines.query.tuning import ANSWERS, Configured, SiteTuning
 from prompts.loader import Prompt, load, own_sentences
+from schemas.query import Tuned
 from schemas.site_texts import GlossaryTerm, PromptExamples, PromptPart, SitePrompt, SiteSentence, SiteTexts
 from schemas.text_version import TextVersion
 
 
-def site_texts(settings: SitesSettings, name: str, live: Iterable[TextVersion] = ()) -> SiteTexts:
+def site_texts(settings: Configured, name: str, live: Iterable[TextVersion] = ()) -> SiteTexts:
     """The files as they are now, and what was made live over them; workers have read the files when they started.
     Takes some 50 ms.
 
@@ -27,6 +28,9 @@ def site_texts(settings: SitesSettings, name: str, live: Iterable[TextVersion] =
     site_prompts = SitePrompts({name: site.prompts} if site.prompts else {})
     over = [one for one in live if one.site == name and one.text is not None]
     site_prompts.take(over)
+    tuning = SiteTuning(settings)
+    tuning.take(over)
+    tuned = tuning.of(name)
     numbers: dict[tuple[str, str], int] = {(one.kind, one.name): one.version for one in over}
     found = site_prompts.of(name)
     said = {"canned": found.phrases.canned, "errors": found.phrases.errors}
@@ -54,6 +58,8 @@ def site_texts(settings: SitesSettings, name: str, live: Iterable[TextVersion] =
             _shown(each, prompt, site.prompts, numbers.get(("prompts", each)))
             for each, prompt in sorted(found.prompts.items())
         ),
+        settings=tuned or Tuned(),
+        settings_live=None if tuned is None else numbers["settings", ANSWERS],
     )
 
 

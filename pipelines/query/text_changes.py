@@ -20,8 +20,9 @@ from pipelines.query.glossary import written_glossary
 from pipelines.query.live_texts import TextStore
 from pipelines.query.site_privacy import PRIVACY, filed_rules, read_rules, written_rules
 from pipelines.query.site_prompts import GLOSSARY, PromptSet, SitePrompts
+from pipelines.query.tuning import ANSWERS, Configured, can_be_followed, filed_settings, read_settings
 from pipelines.runtime.errors import Permanent, Retryable
-from pipelines.runtime.settings import Site, SitesSettings
+from pipelines.runtime.settings import Site
 from prompts.loader import PromptError, written
 from schemas.base import is_language_tag, problems
 from schemas.text_version import NewText, TextChange, TextHistory, TextKind, TextVersion
@@ -114,7 +115,7 @@ class _Known:
 class TextChanges:
     """Reads and changes texts. `now`: the time that all gateways go by."""
 
-    def __init__(self, store: TextStore, settings: SitesSettings, now: Callable[[], datetime]) -> None:
+    def __init__(self, store: TextStore, settings: Configured, now: Callable[[], datetime]) -> None:
         self._store = store
         self._settings = settings
         self._now = now
@@ -134,7 +135,7 @@ class TextChanges:
 
     async def check(self, place: Place, text: str) -> None:
         """Raises: BadText; as `history`."""
-        _fit(place, text, await self._known(place))
+        self._fit(place, text, await self._known(place))
 
     async def before(self, place: Place) -> int | None:
         """The version that a step back would bring back, 0: the files; None: there is none. Raises: as `history`."""
@@ -150,7 +151,7 @@ class TextChanges:
         def made(known: _Known) -> TextVersion:
             if known.live is not None and known.live.text == new.text:
                 return known.live
-            _fit(place, new.text, known)
+            self._fit(place, new.text, known)
             _as_seen(place, new, known)
             return self._next(place, known, by, new.note, text=new.text)
 
@@ -177,7 +178,7 @@ class TextChanges:
             if known.live is not None and known.live.of == version:
                 return known.live  # this request, repeated
             if found.text is not None:
-                _fit(place, found.text, known)
+                self._fit(place, found.text, known)
             _as_seen(place, change, known)
             return self._next(place, known, by, change.note, text=found.text, of=version)
 
@@ -193,7 +194,7 @@ class TextChanges:
             found = known.version(before)
             text = found.text if found is not None else None
             if text is not None:
-                _fit(place, text, known)
+                self._fit(place, text, known)
             _as_seen(place, change, known)
             return self._next(place, known, by, change.note, text=text, of=before, back=True)
 
@@ -206,10 +207,24 @@ class TextChanges:
             newest = known.versions[0] if known.versions else None
             if newest is not None and newest.candidate and newest.text == new.text:
                 return newest
-            _fit(place, new.text, known)
+            self._fit(place, new.text, known)
             return self._next(place, known, by, new.note, text=new.text, candidate=True)
 
         return await self._add(place, made)
+
+    def _fit(self, place: Place, text: str, known: _Known) -> None:
+        """Raises: BadText."""
+        try:
+            if place.kind == "privacy":
+                read_rules(text)
+            elif place.kind == "settings":
+                can_be_followed(read_settings(text), self._settings, place.site)
+            else:
+                known.files.changed(place.kind, place.name, text)
+        except PromptError as err:
+            raise BadText(str(err)) from None
+        except ValidationError as err:
+            raise BadText(problems(err)) from None
 
     async def _add(self, place: Place, made: Callable[[_Known], TextVersion]) -> TextVersion:
         for _ in range(TRIES):
@@ -228,7 +243,7 @@ class TextChanges:
         files = await asyncio.to_thread(_files, place, site)
         return _Known(
             files,
-            await asyncio.to_thread(_filed, place, site, files),
+            await asyncio.to_thread(_filed, place, self._settings, files),
             await self._store.versions(place.site, place.kind, place.name),
         )
 
@@ -260,13 +275,14 @@ class TextChanges:
 
 
 def _files(place: Place, site: Site) -> PromptSet:
-    """Raises: SettingsError; not of privacy, which no wrong file must keep from being changed."""
-    own = site.prompts if place.kind != "privacy" else None
+    """Raises: SettingsError; not of what no wrong file of prompts must keep from being changed."""
+    own = site.prompts if place.kind not in ("privacy", "settings") else None
     return SitePrompts({place.site: own} if own else {}).of(place.site)
 
 
-def _filed(place: Place, site: Site, files: PromptSet) -> str | None:
+def _filed(place: Place, settings: Configured, files: PromptSet) -> str | None:
     """What the site's files, or ours, say there. Raises: UnknownText."""
+    site = settings.site(place.site)
     name, _, lang = place.name.partition(".")
     spoken = place.name if place.kind == "contact" else lang
     wrong = UnknownText(f"no text {place} is said by site {place.site}")
@@ -278,6 +294,10 @@ def _filed(place: Place, site: Site, files: PromptSet) -> str | None:
         if place.name != PRIVACY:
             raise wrong
         return written_rules(filed_rules(site))
+    if place.kind == "settings":
+        if place.name != ANSWERS:
+            raise wrong
+        return filed_settings(settings, place.site)
     if place.kind == "glossary":
         if place.name != GLOSSARY:
             raise wrong
@@ -290,19 +310,6 @@ def _filed(place: Place, site: Site, files: PromptSet) -> str | None:
     if name not in said:
         raise wrong
     return said[name].get(spoken)
-
-
-def _fit(place: Place, text: str, known: _Known) -> None:
-    """Raises: BadText."""
-    try:
-        if place.kind == "privacy":
-            read_rules(text)
-            return
-        known.files.changed(place.kind, place.name, text)
-    except PromptError as err:
-        raise BadText(str(err)) from None
-    except ValidationError as err:
-        raise BadText(problems(err)) from None
 
 
 def _as_seen(place: Place, change: TextChange, known: _Known) -> None:

@@ -72,6 +72,13 @@ class SamplingSettings(SettingsGroup):
         description="Answers of a day (UTC, of the question) that are judged at most, the first ones of the share. "
         "Each is about three calls of the model.",
     )
+    again: float = Field(
+        default=0.1,
+        ge=0,
+        le=1,
+        description="Share of the judged answers that are judged twice, to see how often the judge agrees with itself. "
+        "Each counts twice in `daily`. `0`: none.",
+    )
 
 
 class StepSettings(SettingsGroup):

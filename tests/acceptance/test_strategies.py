@@ -206,3 +206,27 @@ def test_an_experiment_asks_each_arm_and_goes_on_where_it_stopped(
     first = report.read_bytes()
     assert experiment().returncode == 0
     assert (report.read_bytes(), len(model.seen)) == (first, 12)
+
+
+def test_a_strategy_that_is_made_live_counts_without_a_restart(town: tuple[Model, dict[str, httpx.Client]]) -> None:
+    model, sites = town
+    model.script = [Reply(["A boat costs 7 euros [1]."])]
+    site = sites["retrieval-gate"]
+    admin = str(site.base_url).replace("/v1/sites/", "/v1/admin/sites/").rstrip("/")
+    settings, question = f"{admin}/texts/settings/answers", "What does a rowing boat cost?"
+
+    def strategy() -> Any:
+        return ask(site, question)[-2][1]["strategy"]
+
+    assert strategy() == "retrieval-gate"
+    made = site.put(settings, json={"text": "strategy: quote", "note": "no model"})
+    assert made.status_code == 200, made.text
+    eventually(lambda: strategy() == "quote")
+    model.seen.clear()
+    assert strategy() == "quote"
+    assert model.seen == []
+    tried = site.post(f"{admin}/trials", json={"question": question, "trials": [{}, {"filed": True}]}).json()["trials"]
+    assert [each["answer"]["strategy"] for each in tried] == ["quote", "retrieval-gate"]
+    assert site.put(settings, json={"text": "strategy: oracle"}).json()["code"] == "bad-text"
+    assert site.post(f"{settings}/rollback").status_code == 200
+    eventually(lambda: strategy() == "retrieval-gate")

@@ -25,6 +25,7 @@ from tests.console import ACT, CARD, FAILED, KEY, SAUNA, console_ports, fill, tr
 from tests.edge import ADMIN
 from tests.making import NOON, letter
 from tests.published_runs import AFTER, run
+from wiring.settings import Settings
 
 if TYPE_CHECKING:
     from playwright.async_api import Page
@@ -57,6 +58,7 @@ SCREENS = {
     "text": "/console/texts/canned/nothing-found.en",
     "compared-text": "/console/texts/contact/en",
     "glossary": "/console/texts/glossary/terms",
+    "settings": "/console/texts/settings/answers",
     "indexes": "/console/indexes",
     "sites": "/console/sites?site=town&done=chat-off",
     "privacy": "/console/privacy?site=town",
@@ -77,7 +79,7 @@ def _script(question: Question) -> Sequence[Step]:
 
 @pytest.fixture
 def fakes(monkeypatch: pytest.MonkeyPatch) -> FakePorts:
-    monkeypatch.setattr("gateway.console.playground.models", lambda settings, site: ("large", "small"))
+    monkeypatch.setattr(Settings, "models", lambda settings, site: ("large", "small"))
     made = console_ports()
     made.answers.script = _script
     return made

@@ -42,7 +42,7 @@ from schemas.ingest import (
     PageEmbeddings,
     ReceiptEvent,
 )
-from schemas.outcome import Forgotten, Hit, Outcome, OutcomeEvent, Rated, Verdict, VerdictEvent
+from schemas.outcome import Forgotten, Hit, Outcome, OutcomeEvent, Rated, SecondVerdict, Verdict, VerdictEvent
 from schemas.page import Attachment, AttachmentPlace, PageChange, PageDocument, PageMeta
 from schemas.page_order import PageBuilt, PageOrder
 from schemas.quality_gate import KeptGateReport, Measure, Rank
@@ -63,6 +63,7 @@ from schemas.query import (
     Sure,
     Table,
     Trial,
+    Tuned,
     Turn,
 )
 from schemas.rebuild import Rebuild, RebuildFailure
@@ -130,6 +131,17 @@ _QUESTION = Question(
         prompt_name="rephrase",
         hits=5,
         order=1,
+        think=True,
+        rerank=False,
+        gate_threshold=0.5,
+        sure_threshold=0.25,
+    ),
+    tuned=Tuned(
+        strategy="plain",
+        model="large",
+        temperature=0.5,
+        examples=2,
+        hits=5,
         think=True,
         rerank=False,
         gate_threshold=0.5,
@@ -255,6 +267,7 @@ _VERDICT = Verdict(
     faithfulness=0.5,
     context_relevancy=1.0,
     unjudged="judge-unreadable",
+    again=SecondVerdict(faithfulness=0.25, context_relevancy=1.0),
 )
 MESSAGES: dict[str, Message] = {
     "save": PageChange(

@@ -36,7 +36,7 @@ pytestmark = pytest.mark.engine
 async def settings(engine: Servers) -> AsyncIterator[Settings]:
     """Topics and a site of its own, of which two answers a day are judged."""
     name = f"t{uuid4().hex[:10]}"
-    site = SiteSettings(judging=SamplingSettings(share=1.0, daily=2))
+    site = SiteSettings(judging=SamplingSettings(share=1.0, daily=2, again=0.0))
     made = Settings(
         kafka=engine.kafka,
         elasticsearch=engine.elasticsearch,

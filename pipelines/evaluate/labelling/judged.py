@@ -3,15 +3,15 @@
 log ─┬─ verdict and label ─▶ agreement: kappa, its two kinds of error ─┐
      └─ verdict alone ─────────────────────────────────────────────────┴▶ the share of right answers, by both together
 
-Only one judge counts, and only as it is asked now: the one of the newest verdict, by the same prompts. Each answer is
-judged once, so how constant the judge is cannot be told here; `pagewire evaluate --judge-repeats` does.
+Only one judge counts, and only as it is asked now: the one of the newest verdict, by the same prompts. A share of the
+answers it has judged twice (`judging.again`): that tells how constant it is. Of these the first verdict counts.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pipelines.evaluate.judged.agreement import Interval
+from pipelines.evaluate.judged.agreement import Interval, constancy
 from pipelines.evaluate.judged.trust import Agreement, agreement
 from pipelines.evaluate.labelling.labelled import counting, is_right
 from pipelines.evaluate.labelling.ports import JudgedAnswer, Labelled
@@ -36,6 +36,12 @@ def judge_agreement(
     same = [each for each in judged if (each.judge, each.prompts) == (newest.judge, newest.prompts)]
     values = {each.request_id: (each.lang, each.figures[figure]) for each in same if figure in each.figures}
     said = {id: value >= least for id, (_, value) in values.items()}
+    twice = [
+        (each.figures[figure] >= least, each.again[figure] >= least)
+        for each in same
+        if figure in each.figures and figure in each.again
+    ]
+    agreed = constancy(twice)
     people = {}
     for there in labelled:
         counts = counting(there)
@@ -51,6 +57,8 @@ def judge_agreement(
         judged=len(said),
         other_judges=len(judged) - len(same),
         undecided=len(same) - len(said),
+        constancy=agreed[0] if agreed else None,
+        repeated=len(twice),
         groups=tuple(_told(name, agreement(people, said, ids)) for name, ids in members.items()),
     )
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Protocol, Self
 
 from pipelines.runtime.errors import Permanent
 from schemas.label import AnswerLabel
-from schemas.outcome import Became, LoggedQuestion, Verdict
+from schemas.outcome import Became, LoggedQuestion, SecondVerdict, Verdict
 
 MAX_EARLIER = 10  # questions before one that are shown
 
@@ -53,13 +53,18 @@ class JudgedAnswer:
     judge: str
     prompts: str  # fingerprints
     figures: Mapping[str, float]  # by name, of those that it has decided
+    again: Mapping[str, float] = field(default_factory=dict)  # when it was asked once more
 
     @classmethod
     def of(cls, request_id: str, lang: str, verdict: Verdict) -> Self:
         """By its verdict."""
-        said = {"faithfulness": verdict.faithfulness, "context relevancy": verdict.context_relevancy}
-        figures = {name: figure for name, figure in said.items() if figure is not None}
-        return cls(request_id, lang, verdict.judge, verdict.prompts, figures)
+        again = _decided(verdict.again) if verdict.again is not None else {}
+        return cls(request_id, lang, verdict.judge, verdict.prompts, _decided(verdict), again)
+
+
+def _decided(verdict: Verdict | SecondVerdict) -> dict[str, float]:
+    said = {"faithfulness": verdict.faithfulness, "context relevancy": verdict.context_relevancy}
+    return {name: figure for name, figure in said.items() if figure is not None}
 
 
 class LabelStore(Protocol):

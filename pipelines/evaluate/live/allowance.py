@@ -1,7 +1,8 @@
 """Allowance: how many answers of a day may still be judged, out of the verdicts that were said.
 
 The topic of verdicts is the only book: it survives restarts, all processes read it, and an answer that has its verdict
-is not judged again. Processes that judge at the same moment may together go beyond the limit by an answer each.
+is not judged again. One that is judged twice counts twice. Processes that judge at the same moment may together go
+beyond the limit by an answer each.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from schemas.outcome import OutcomeEvent, VerdictEvent
 CLOCK_SKEW = timedelta(minutes=1)  # between the machines that write the topics
 DAYS = 1_000  # of sites, that are known to be spent
 
-Admission = Literal["open", "done", "over-budget"]
+Admission = Literal["once", "twice", "done", "over-budget"]
 SiteDay = tuple[str, date]
 
 
@@ -28,42 +29,48 @@ class Allowance:
 
     def __init__(self, verdicts: RecentLog) -> None:
         self._verdicts = verdicts
-        self._open: dict[SiteDay, set[str]] = {}  # answers that this process judges
+        self._open: dict[SiteDay, dict[str, int]] = {}  # answers that this process judges, and how often
         self._spent: LRUCache[SiteDay, int] = LRUCache(DAYS)  # the limit that was reached
 
-    async def admit(self, event: OutcomeEvent, asked_at: datetime, limit: int) -> Admission:
-        """Whether an answer may be judged; then it is counted until it is `left`. Raises: Retryable."""
+    async def admit(self, event: OutcomeEvent, asked_at: datetime, limit: int, *, twice: bool = False) -> Admission:
+        """Whether an answer may be judged, and as often as is wanted; then it is counted until it is `left`.
+
+        Raises:
+            Retryable.
+        """
         place = event.site, asked_at.astimezone(UTC).date()
         if self._spent.get(place, 0) >= limit:
             return "over-budget"
         # Of one that ends while the verdicts are read, neither they nor what is open afterwards may tell.
-        before = frozenset(self._open.get(place, ()))
+        before = dict(self._open.get(place, {}))
         done = await self._done(place)
         if event.request_id in done:
             return "done"
-        if len(done | before | self._open.get(place, set())) >= limit:
-            if len(done) >= limit:  # what is open may be given up yet, and its place be free again
+        spent = sum((before | self._open.get(place, {}) | done).values())
+        if spent >= limit:
+            if sum(done.values()) >= limit:  # what is open may be given up yet, and its place be free again
                 self._spent[place] = limit
             return "over-budget"
-        self._open.setdefault(place, set()).add(event.request_id)
-        return "open"
+        twice = twice and limit - spent > 1
+        self._open.setdefault(place, {})[event.request_id] = 1 + twice
+        return "twice" if twice else "once"
 
     def left(self, event: OutcomeEvent, asked_at: datetime) -> None:
         """It is judged, or will not be: from now on the verdicts say which."""
         place = event.site, asked_at.astimezone(UTC).date()
-        held = self._open.get(place, set())
-        held.discard(event.request_id)
+        held = self._open.get(place, {})
+        held.pop(event.request_id, None)
         if not held:
             self._open.pop(place, None)
 
-    async def _done(self, place: SiteDay) -> set[str]:
+    async def _done(self, place: SiteDay) -> dict[str, int]:
         begins = datetime.combine(place[1], time(), UTC) - CLOCK_SKEW  # nothing of the day was said before it
-        found: set[str] = set()
+        found: dict[str, int] = {}
         for record in await self._verdicts.since(_ms(begins)):
             with suppress(WireError):  # the log stage makes a dead letter of it
                 said = VerdictEvent.decode(record.value)
                 if (said.site, said.asked_at.astimezone(UTC).date()) == place:
-                    found.add(said.request_id)
+                    found[said.request_id] = 1 if said.verdict.again is None else 2
         return found
 
 

@@ -8,6 +8,8 @@ query.outcomes ─▶ chosen? ─▶ not forgotten? ─▶ within the day's budg
 Nobody waits for it, and nothing that a visitor gets hangs on it. A model that is away pauses the stage as any service
 does; where messages that ask nothing of it go through meanwhile, its own are tried again by themselves, for as long as
 it takes. What a model refuses to judge, or answers unreadably, gets a verdict that says so and is not tried again.
+
+Of a share it is asked twice, about the same words: how often it then agrees with itself is what its figures can tell.
 """
 
 from __future__ import annotations
@@ -28,7 +30,7 @@ from pipelines.evaluate.judged.ports import JudgeModel
 from pipelines.evaluate.judged.relevancy import ContextRelevancy
 from pipelines.evaluate.live.allowance import CLOCK_SKEW, Allowance
 from pipelines.evaluate.live.ports import AnswerLog, ForgottenQuestions
-from pipelines.evaluate.live.sampling import chosen, readable
+from pipelines.evaluate.live.sampling import chosen, chosen_again, readable
 from pipelines.evaluate.measures import Observed, Passage
 from pipelines.runtime.errors import Kind, PagewireError
 from pipelines.runtime.metrics import JUDGED_ANSWERS, JUDGED_FIGURES
@@ -38,7 +40,7 @@ from pipelines.runtime.stage import Handler, Sender
 from prompts.loader import fence
 from schemas.answer import Answered, AnswerEvent
 from schemas.base import WireError
-from schemas.outcome import Outcome, OutcomeEvent, Verdict, VerdictEvent
+from schemas.outcome import Outcome, OutcomeEvent, SecondVerdict, Verdict, VerdictEvent
 from schemas.query import MAX_QUESTION
 from schemas.topics import ANSWERS, VERDICTS
 
@@ -86,8 +88,9 @@ def judge_handler(
             return
         if await forgotten.forgotten(event.site, event.request_id):
             return
-        admitted = await allowance.admit(event, outcome.asked_at, site.judging.daily)
-        if admitted != "open":
+        twice = chosen_again(event, site.judging.again)
+        admitted = await allowance.admit(event, outcome.asked_at, site.judging.daily, twice=twice)
+        if admitted not in ("once", "twice"):
             if admitted == "over-budget":
                 JUDGED_ANSWERS.labels(event.site, "over-budget").inc()
             return
@@ -97,6 +100,10 @@ def judge_handler(
                 JUDGED_ANSWERS.labels(event.site, "gone").inc()
                 return
             verdict = await _judged(event, outcome, end, judge, now, pause)
+            if admitted == "twice":
+                with suppress(PagewireError):  # the first one stands, whatever became of the second
+                    second = await _judged(event, outcome, end, judge, now, pause)
+                    verdict = verdict.model_copy(update={"again": _second(second)})
             said = VerdictEvent(
                 site=event.site,
                 request_id=event.request_id,
@@ -159,6 +166,10 @@ async def _judged(
         context_relevancy=figures.get("context relevancy"),
         unjudged=unjudged,
     )
+
+
+def _second(verdict: Verdict) -> SecondVerdict:
+    return SecondVerdict(faithfulness=verdict.faithfulness, context_relevancy=verdict.context_relevancy)
 
 
 def material(event: OutcomeEvent, outcome: Outcome, end: Answered) -> tuple[Case, Observed]:

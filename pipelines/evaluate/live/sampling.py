@@ -13,8 +13,17 @@ JUDGED = frozenset({"answered", "page"})
 
 def chosen(event: OutcomeEvent, share: float) -> bool:
     """Whether an answer is one of the share: its id alone decides."""
-    digest = hashlib.sha256(f"judge {event.site} {event.request_id}".encode()).hexdigest()
-    return int(digest[:DIGITS], 16) < share * float(16**DIGITS)
+    return _place("judge", event) < share * float(16**DIGITS)
+
+
+def chosen_again(event: OutcomeEvent, share: float) -> bool:
+    """Whether one that is judged is judged twice: the same, and of all shares of the others alike."""
+    return _place("judge again", event) < share * float(16**DIGITS)
+
+
+def _place(what: str, event: OutcomeEvent) -> int:
+    digest = hashlib.sha256(f"{what} {event.site} {event.request_id}".encode()).hexdigest()
+    return int(digest[:DIGITS], 16)
 
 
 def readable(outcome: Outcome) -> bool:

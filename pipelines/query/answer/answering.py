@@ -195,7 +195,7 @@ class Answering:
             room=limits.max_tokens or self._settings.answer_tokens,
             tool_calls=site.tool_calls or self._settings.tool_calls,
             judge=site.judge or self._settings.judge,
-            thinks=request.trial.think if request.trial is not None else None,
+            thinks=request.under.think,
             terms=terms(self._prompts.of(request.site).glossary_of(site), request.lang, shown),
         )
 
@@ -206,8 +206,7 @@ class Answering:
         if task.retrieved.courtesy is not None:
             return await self._reply(task, task.retrieved.courtesy, made, to, stopped)
         retrieved, phrases = task.retrieved, self._phrases(task.retrieved.request)
-        trial = retrieved.request.trial
-        name: str = (trial and trial.strategy) or self._settings.site(retrieved.request.site).strategy
+        name: str = retrieved.request.under.strategy or self._settings.site(retrieved.request.site).strategy
         strategy = self._strategies.get(name)
         if strategy is not None and self._spending is not None and self._spending.over(retrieved.request.site):
             # As if there were no model, whatever the search hoped from one.

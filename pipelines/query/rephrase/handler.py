@@ -3,7 +3,9 @@
 query.requests ─▶ rephrase ─▶ query.rephrased
 
 A courtesy is handed on as one, in the language it was said in: nothing is searched for it. One or two words are looked
-up as they stand where they open a conversation, and are rewritten as any other question where they go on with one."""
+up as they stand where they open a conversation, and are rewritten as any other question where they go on with one.
+
+A question goes on with the settings that were made live of its site, so that all stages answer it by the same ones."""
 
 from __future__ import annotations
 
@@ -18,6 +20,7 @@ from pipelines.query.rephrase.follow_up import earlier
 from pipelines.query.rephrase.rewrite import Rewriter, rewrite, search_mode
 from pipelines.query.settings import QuerySettings
 from pipelines.query.site_prompts import SitePrompts
+from pipelines.query.tuning import SiteTuning
 from pipelines.runtime.record import Record
 from pipelines.runtime.stage import Handler, Sender
 from schemas.query import Question, Rephrased, Turn
@@ -26,14 +29,21 @@ from schemas.topics import REPHRASED
 logger = structlog.get_logger(__name__)
 
 
-def rephrase_handler(settings: QuerySettings, site_prompts: SitePrompts, rewriter: Rewriter | None) -> Handler:
+def rephrase_handler(
+    settings: QuerySettings, site_prompts: SitePrompts, rewriter: Rewriter | None, tuning: SiteTuning | None = None
+) -> Handler:
     """A question becomes one that needs no conversation.
 
     Without a rewriter, or when it fails, it is handed on with what it may lean on.
+
+    Args:
+        tuning: what was made live of the sites' settings; default: nothing was.
     """
 
     async def handle(record: Record, sender: Sender) -> None:
         request = Question.decode(record.value)
+        if tuning is not None and request.tuned is None:  # a trial may say that nothing of it counts
+            request = request.model_copy(update={"tuned": tuning.of(request.site)})
         began = perf_counter()
         understood = heard(request.question, request.lang, conversing=bool(request.history))
         question, mode = understood.question, search_mode(understood.question, settings.short_question_words)

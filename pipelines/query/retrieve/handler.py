@@ -38,10 +38,9 @@ def retrieve_handler(
 
     async def handle(record: Record, sender: Sender) -> None:
         asked = Rephrased.decode(record.value)
-        trial = asked.request.trial
-        quotes = trial is not None and trial.strategy == "quote"
-        writing = writes and not quotes
-        reader = reranker if trial is None or trial.rerank is not False else None
+        trial, tuned = asked.request.trial, asked.request.under
+        writing = writes and tuned.strategy != "quote"
+        reader = reranker if tuned.rerank is not False else None
         if trial is not None and trial.rerank and reader is None:
             raise RerankerNotTried("no reranker is configured here")
         glossary = site_prompts.of(asked.request.site).glossary if site_prompts is not None else None

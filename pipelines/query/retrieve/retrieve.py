@@ -114,8 +114,8 @@ async def retrieve(
             found=await _ranked(asked, searcher, laps),
             timings_ms=laps.ms,
         )
-    trial = asked.request.trial
-    settings = settings.under(trial)
+    trial, tuned = asked.request.trial, asked.request.under
+    settings = settings.under(tuned)
     laps = _Laps(asked.timings_ms)
     if glossary is None:
         glossary = settings.site(asked.request.site).glossary
@@ -131,7 +131,7 @@ async def retrieve(
         laps.lap("evidence")
         read = await reranked(look.asked.question, hits, reranker, len(hits))
         ranked = read if trial is not None else []
-        hits = read[: (trial and trial.hits) or KEPT]
+        hits = read[: tuned.hits or KEPT]
         findings = await findings.reread(look.asked.question, reranker)
         laps.lap("rerank")
     grade, gate, sure = await _graded(look, weighed, settings, writes=writes)
@@ -265,9 +265,9 @@ async def _graded(
     model, gate = look.found.model, None
     if model is None:
         return grade, None, None
-    profile, trial = model.profile.sureness, look.asked.request.trial
-    if profile is not None and trial is not None and trial.sure_threshold is not None:
-        profile = replace(profile, least_unit=trial.sure_threshold, least_page=trial.sure_threshold)
+    profile, least = model.profile.sureness, look.asked.request.under.sure_threshold
+    if profile is not None and least is not None:
+        profile = replace(profile, least_unit=least, least_page=least)
     sure = sureness(weighed.findings, profile) if look.followed is None else look.followed.sure(profile)
     if settings.gate and not look.keyword:
         grade, gate = await _judged(look.named, look.found, model, settings, weighed.findings.nearest)

@@ -47,7 +47,26 @@ def test_all_commands_of_the_contract_are_there() -> None:
     engine = {("engine", name) for name in ("start", "stop", "status", "reset")}
     single = {"up", "worker", "gateway", "topics", "import", "ask", "search", "status", "receipt", "demo"}
     letters = {("dlq", name) for name in ("list", "show", "edit", "redrive", "drop")}
-    assert engine | letters | {(name,) for name in single} <= set(COMMANDS)
+    evaluation = {("eval", name) for name in ("run", "compare", "sweep", "calibrate", "gaps")}
+    assert engine | letters | evaluation | {(name,) for name in single} <= set(COMMANDS)
+
+
+@pytest.mark.parametrize(
+    ("name", "known_as"),
+    [
+        ("run", ("evaluate",)),
+        ("sweep", ("experiment", "run")),
+        ("calibrate", ("judge-agreement",)),
+        ("gaps", ("gaps",)),
+    ],
+)
+def test_the_eval_group_has_no_copies(name: str, known_as: tuple[str, ...]) -> None:
+    whole: Any = typer.main.get_command(app)
+    grouped, command = whole.commands["eval"].commands[name], whole
+    for part in known_as:
+        command = command.commands[part]
+    assert grouped.callback.__wrapped__ is command.callback.__wrapped__
+    assert f"The same as `pagewire {' '.join(known_as)}`." in grouped.help
 
 
 @pytest.mark.parametrize("path", COMMANDS, ids=" ".join)

@@ -145,6 +145,36 @@ def test_against_an_earlier_run(town: type[Town]) -> None:
     assert (told["passed"], told["outcome"]) == (False, "worse")
 
 
+def test_two_runs_that_are_there_are_compared_without_a_system(town: type[Town]) -> None:
+    for name, answer in (("live", right), ("worse", forgetting(10))):
+        town.answer = staticmethod(answer)
+        run("eval", "run", "town", "--dataset", "town.yaml", "--run", f"{name}.ndjson")
+    asked = len(town.asked)
+    compared = ("eval", "compare", "live.ndjson", "worse.ndjson", "--dataset", "town.yaml", "--measure", "right")
+    worse = run(*compared, "--junit", "worse.xml")
+    assert (worse.exit_code, worse.stdout.splitlines()[-1]) == (1, "worse")
+    assert int(parse("worse.xml").getroot().get("failures", "")) > 0
+    told = json.loads(run(*compared, "--json").stdout)
+    assert (told["comparison"]["passed"], told["report"]["asked"]) == (False, 150)
+    same = run("eval", "compare", "live.ndjson", "live.ndjson", "--dataset", "town.yaml")
+    assert same.exit_code == 0
+    assert "not worse by more than a margin of 0.03" in same.stdout
+    assert len(town.asked) == asked
+
+
+def test_what_is_no_run_of_the_dataset_is_not_compared() -> None:
+    Path("few.yaml").write_text(dumped(dataset(30), ".yaml"), encoding="utf-8")
+    run("eval", "run", "town", "--dataset", "town.yaml", "--run", "live.ndjson")
+    for options, said in (
+        (("live.ndjson", "--dataset", "few.yaml"), "not of prices"),
+        (("town.yaml", "--dataset", "town.yaml"), "cannot be read as a run"),
+        (("live.ndjson", "--dataset", "town.yaml", "--measure", "luck"), "no measure 'luck'"),
+    ):
+        done = run("eval", "compare", "live.ndjson", *options)
+        assert done.exit_code == 2
+        assert said in " ".join(done.stderr.split())
+
+
 def test_too_few_cases_are_told_before_and_after() -> None:
     Path("few.yaml").write_text(dumped(dataset(30), ".yaml"), encoding="utf-8")
     run("evaluate", "town", "--dataset", "few.yaml", "--run", "live.ndjson")

@@ -62,18 +62,23 @@ class Kept:
 
 
 class Town:
-    """Stands where the running system would. `answers`: what is answered with a prompt; None: the live one."""
+    """Stands where the running system would. `answers`: what is answered with a prompt; None: the live one. `worse`:
+    with settings it knows nothing."""
 
     answers: Callable[[Case, str | None], Observed]
     asked: list[tuple[str, str | None]]
     named: set[str]
+    tried: list[TrialSettings]
+    worse: bool
 
     def __init__(self, url: str, site: str, key: Any) -> None:
         self.prompt: str | None = None
+        self.filed = False
 
     def under(self, settings: TrialSettings) -> Self:
-        self.prompt = settings.prompt
+        self.prompt, self.filed = settings.prompt, settings.filed
         Town.named.add(settings.prompt_name)
+        Town.tried.append(settings)
         return self
 
     async def __aenter__(self) -> Self:
@@ -83,6 +88,8 @@ class Town:
         pass
 
     async def ask(self, case: Case) -> Observed:
+        if Town.worse and self.filed:
+            return right(case).model_copy(update=WRONG)
         Town.asked.append((case.id, self.prompt))
         return Town.answers(case, self.prompt)
 
@@ -103,7 +110,7 @@ def town(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[type[Town]
     Path("contact.md").write_text("Call us.\n", encoding="utf-8")
     Kept.store, Kept.log = FakeTextStore(), FakeAuditLog()
     Town.asked, Town.answers = [], staticmethod(lambda case, prompt: right(case))
-    Town.named = set()
+    Town.named, Town.tried, Town.worse = set(), [], False
     with capture_logs():  # which a command sends to standard error
         yield Town
 
@@ -116,6 +123,36 @@ def run(*arguments: str, code: int = 0) -> Result:
 
 def kept(name: str = "answer") -> list[TextVersion]:
     return [one for one in Kept.store.kept.values() if one.name == name]
+
+
+def test_settings_go_live_through_the_gate_and_back(town: type[Town]) -> None:
+    Path("settings.yaml").write_text("strategy: retrieval-gate\nhits: 4\n", encoding="utf-8")
+    promote = ("promote", "town", "settings/answers", "--dataset", "town.yaml", "--json")
+    run("propose", "town", "settings.yaml", "settings/answers", "--note", "quicker")
+    assert json.loads(run(*promote).stdout)["promoted"]["version"] == 2
+    # What it does not say is as pagewire.yaml has it, whatever is live.
+    assert town.tried == [TrialSettings(), TrialSettings(strategy="retrieval-gate", hits=4, filed=True)]
+    assert len(town.asked) == 300
+    assert [(one.kind, one.text) for one in kept("answers") if not one.candidate] == [
+        ("settings", "strategy: retrieval-gate\nhits: 4")
+    ]
+    run("rollback", "town", "settings/answers")
+    assert "strategy: plain" in run("show", "town", "settings/answers").stdout
+    assert {(entry.action, entry.target) for entry in Kept.log.kept} == {
+        (f"texts.{act}", "settings/answers") for act in ("propose", "promote", "rollback")
+    }
+
+
+def test_settings_that_are_worse_or_none_stay_out(town: type[Town]) -> None:
+    Path("settings.yaml").write_text("hits: 1\n", encoding="utf-8")
+    run("propose", "town", "settings.yaml", "settings/answers")
+    town.worse = True
+    done = run("promote", "town", "settings/answers", "--dataset", "town.yaml", code=1)
+    assert "not promoted: what was live stays live" in done.stdout
+    assert [one.candidate for one in kept("answers")] == [True]
+    Path("settings.yaml").write_text("hits: many\n", encoding="utf-8")
+    done = run("propose", "town", "settings.yaml", "settings/answers", code=1)
+    assert "settings: hits: Input should be a valid integer" in " ".join(done.output.split())
 
 
 PROMOTE = ("promote", "town", "answer", "--dataset", "town.yaml")

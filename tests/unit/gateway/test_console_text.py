@@ -12,6 +12,7 @@ from prompts.loader import written
 from tests.console import EVIL, console_ports
 from tests.edge import EDIT_TOWN, VIEW_TOWN
 from tests.unit.gateway.test_console import OURS, one, page_of, said, sign_in
+from wiring.settings import Settings
 
 LEAD_IN = "/console/texts/canned/lead-in.en"
 ANSWER = "/console/texts/prompts/answer"
@@ -20,8 +21,7 @@ OURS_SAID = "The website says:"
 
 @pytest.fixture
 def fakes(monkeypatch: pytest.MonkeyPatch) -> FakePorts:
-    for place in ("playground", "text"):
-        monkeypatch.setattr(f"gateway.console.{place}.models", lambda settings, site: ("large",))
+    monkeypatch.setattr(Settings, "models", lambda settings, site: ("large",))
     return console_ports()
 
 
@@ -184,6 +184,28 @@ async def test_a_glossary_is_tried_changed_and_goes_back_to_the_file(
     assert listed.select("main a[href='/console/texts/glossary/terms?site=town']")
     done = await send(editor, f"{GLOSSARY}/remove", {"over": "1", "sure": "yes"})
     assert said(page_of(await editor.get(done.headers["location"])), "section .none") == ["There are no terms."]
+
+
+SETTINGS = "/console/texts/settings/answers"
+
+
+async def test_settings_are_changed_with_what_is_in_force_beside_them(
+    editor: httpx.AsyncClient, fakes: FakePorts
+) -> None:
+    page = page_of(await editor.get(f"{SETTINGS}?site=town"))
+    assert form_of(page)["text"].startswith("strategy: plain\nhits: ")
+    assert set(said(page, ".facts dd")) == {"as pagewire.yaml has it"}
+    page = page_of(await send(editor, SETTINGS, form_of(page) | {"text": f"hits: '{EVIL}'"}), 422)
+    assert "hits: Input should be a valid integer" in said(page, "[role=alert]")[0]
+    page = page_of(await send(editor, SETTINGS, form_of(page) | {"text": "hits: 4\nthink: false"}))
+    assert fakes.texts.kept == {}
+    done = await send(editor, SETTINGS, form_of(page))
+    assert done.status_code == 303, done.text
+    page = page_of(await editor.get(done.headers["location"]))
+    assert [each for each in said(page, ".facts dd") if each != "as pagewire.yaml has it"] == ["4", "false"]
+    listed = page_of(await editor.get("/console/texts?site=town&ui=de"))
+    assert listed.select("main a[href='/console/texts/settings/answers?site=town']")
+    assert said(listed, ".facts dd").count("wie in pagewire.yaml") == 7
 
 
 async def test_a_bad_glossary_is_refused_with_what_is_wrong(editor: httpx.AsyncClient, fakes: FakePorts) -> None:

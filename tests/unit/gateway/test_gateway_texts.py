@@ -89,6 +89,34 @@ async def test_a_glossary_is_a_text_like_the_others(client: httpx.AsyncClient) -
     assert (listed["glossary"], listed["glossary_live"]) == ([], None)
 
 
+async def test_settings_are_a_text_like_the_others(client: httpx.AsyncClient) -> None:
+    path = f"{TEXTS}/settings/answers"
+    assert (await history(client, path))["text"].startswith("strategy: plain\nhits: ")
+    made = await client.post(f"{path}/candidates", json={"text": "hits: 4", "note": "quicker"})
+    assert made.status_code == 201, made.text
+    assert (await client.get(TEXTS)).json()["settings_live"] is None
+    assert (await client.post(f"{path}/versions/1/restore")).status_code == 200
+    listed = (await client.get(TEXTS)).json()
+    assert (listed["settings"]["hits"], listed["settings"]["strategy"], listed["settings_live"]) == (4, None, 2)
+    choices = (await client.get("/v1/admin/sites/town/trials")).json()
+    assert choices["hits"] == 4
+    assert (await client.post(f"{path}/rollback")).json()["text"] is None
+    after = (await client.get("/v1/admin/sites/town/trials")).json()
+    assert (after["hits"], after["system"] != choices["system"]) == (10, True)
+
+
+async def test_no_visitor_says_how_they_are_answered(client: httpx.AsyncClient, fakes: FakePorts) -> None:
+    for field, value in (("tuned", {"hits": 100}), ("hits", 100), ("trial", {"hits": 100})):
+        refused = await client.post("/v1/sites/town/chat", json={"question": "Dogs?", field: value})
+        assert_problem(refused, 422, "invalid")
+    assert fakes.answers.asked == []
+    assert_problem(
+        await client.put(f"{TEXTS}/settings/answers", json={"text": "hits: 4"}, headers=bearer(VIEW_TOWN)),
+        403,
+        "forbidden",
+    )
+
+
 async def test_the_second_of_two_editors_gets_a_409(client: httpx.AsyncClient) -> None:
     await client.put(LEAD_IN, json={"text": "A", "over": 0})
     assert_problem(await client.put(LEAD_IN, json={"text": "B", "over": 0}), 409, "text-changed")
@@ -104,6 +132,9 @@ async def test_the_second_of_two_editors_gets_a_409(client: httpx.AsyncClient) -
         ("canned/lead-in", {"text": "x"}, 404, "unknown-text"),
         ("glossary/card", {"text": "x: {}"}, 404, "unknown-text"),
         ("glossary/terms", {"text": "Card: ticket"}, 422, "bad-text"),
+        ("settings/others", {"text": "hits: 4"}, 404, "unknown-text"),
+        ("settings/answers", {"text": "hits: 4000"}, 422, "bad-text"),
+        ("settings/answers", {"text": "model: huge"}, 422, "bad-text"),
         ("replies/card", {"text": "x"}, 422, "invalid"),
         ("canned/lead-in.en", {"text": " "}, 422, "invalid"),
         ("canned/lead-in.en", {"text": "x" * 2_001}, 422, "bad-text"),

@@ -16,7 +16,7 @@ from pipelines.runtime.errors import Retryable
 from pipelines.runtime.settings import StrategyName
 from prompts.loader import written
 from schemas.answer import Answered, Failed, PromptMessage, TrialFindings
-from schemas.query import Gate, Question, Trial
+from schemas.query import Gate, Question, Trial, Tuned
 from schemas.rebuild import RebuildOrder
 from schemas.trial import TrialStrategy
 from tests.edge import CHAT_ANYWHERE, EVERYTHING_TOWN, STAFF_TOWN, assert_problem, bearer
@@ -40,6 +40,15 @@ async def report(client: httpx.AsyncClient, **order: Any) -> dict[str, Any]:
     assert response.status_code == 200, response.text
     body: dict[str, Any] = response.json()
     return body
+
+
+async def test_a_trial_may_leave_out_what_was_made_live(client: httpx.AsyncClient, fakes: FakePorts) -> None:
+    fakes.answers.script = telling
+    await report(client, trials=[{"hits": 4}, {"hits": 4, "filed": True}])
+    assert [(question.trial, question.tuned) for question in fakes.answers.asked] == [
+        (Trial(hits=4), None),
+        (Trial(hits=4), Tuned()),
+    ]
 
 
 async def test_a_question_is_asked_under_each_of_the_settings(client: httpx.AsyncClient, fakes: FakePorts) -> None:

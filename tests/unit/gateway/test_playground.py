@@ -11,6 +11,7 @@ import pytest
 from bs4 import BeautifulSoup
 from fastapi import FastAPI
 
+from adapters.elastic.client import ElasticsearchDown
 from gateway.console.playground import marked
 from gateway.fakes import FakePorts, Step
 from pipelines.runtime.errors import Retryable
@@ -19,6 +20,8 @@ from schemas.answer import Citation, Failed
 from schemas.outcome import OutcomeEvent
 from schemas.query import Question, Trial
 from schemas.rebuild import RebuildList, RebuildOrder
+from schemas.text_version import TextVersion
+from tests.asking import NOON
 from tests.console import CARD, ERASED, EVIL, OUTCOMES, console_ports, fill, tried
 from tests.edge import ADMIN, EVERYTHING_TOWN
 from tests.unit.gateway.test_console import OURS, one, page_of, said, sign_in
@@ -59,6 +62,17 @@ async def token(client: httpx.AsyncClient) -> str:
 async def post(client: httpx.AsyncClient, status: int = 200, path: str = PLAYGROUND, **form: str) -> BeautifulSoup:
     sent = {"token": await token(client)} | form
     return page_of(await client.post(f"{path}?site=town", data=sent, headers=OURS), status)
+
+
+async def test_the_site_is_shown_as_it_is_now_or_as_its_file_has_it_where_nobody_can_tell(
+    webmaster: httpx.AsyncClient, fakes: FakePorts
+) -> None:
+    text = {"site": "town", "kind": "settings", "name": "answers", "version": 1, "by": "anna", "at": NOON}
+    await fakes.texts.add(TextVersion.model_validate(text | {"text": "strategy: react"}))
+    for error, strategy in ((None, "react"), (ElasticsearchDown("away"), "plain")):
+        fakes.texts.error = error
+        page = page_of(await webmaster.get(PLAYGROUND))
+        assert said(page, "#strategy1 option")[0] == f"as the site has it: {strategy}"
 
 
 async def test_one_question_in_one_column_is_asked_as_it_is_for_visitors(

@@ -19,7 +19,7 @@ from pipelines.runtime.embedder import Matrix32
 from pipelines.runtime.errors import Retryable
 from prompts.loader import Example, fence
 from schemas.example import ExampleKind, ExampleSource, NewExample, WorkedExample
-from schemas.query import Question, Trial, Turn
+from schemas.query import Question, Trial, Tuned, Turn
 from tests.asking import question
 
 SITE_PROMPTS = SitePrompts()
@@ -200,6 +200,8 @@ async def test_a_trial_says_how_many_answers_are_shown(wanted: int) -> None:
     examples = Examples(SITE_PROMPTS, Store(answered(DOGS, "It costs 90 euros [1].", FEE)), Models(), 15)
     request = question("And that?").model_copy(update={"trial": Trial(examples=wanted)})
     assert len(await examples.pick("answer", request, "en", DOGS)) == wanted
+    live = question("And that?").model_copy(update={"tuned": Tuned(examples=wanted)})
+    assert len(await examples.pick("answer", live, "en", DOGS)) == wanted
     assert len(await examples.pick("rephrase", request, "en")) == SHOTS
 
 

@@ -30,6 +30,7 @@ from pipelines.query.retrieve.handler import retrieve_handler
 from pipelines.query.retrieve.ports import Candidates, Hit
 from pipelines.query.retrieve.search import Retrieval
 from pipelines.query.site_prompts import SitePrompts
+from pipelines.query.tuning import SiteTuning
 from pipelines.runtime.dead_letters import DeadLetter
 from pipelines.runtime.errors import Retryable
 from pipelines.runtime.indexes import IndexGone
@@ -38,7 +39,7 @@ from pipelines.runtime.settings import StepSettings
 from schemas.answer import AnswerEvent, Done, Failed, Token, Usage
 from schemas.base import Message, WireError
 from schemas.example import WorkedExample
-from schemas.query import Earlier, Question, Rephrased, Retrieved, Trial, Turn
+from schemas.query import Earlier, Question, Rephrased, Retrieved, Trial, Tuned, Turn
 from schemas.text_version import TextVersion
 from schemas.topics import REPHRASED, RETRIEVED
 from tests.asking import NOON, question, retrieved, source
@@ -219,6 +220,25 @@ async def test_a_question_is_searched_by_the_glossary_that_was_changed_last(monk
     assert given == [None, {"Lido": {"en": ("pool",)}}]
 
 
+async def test_a_question_goes_on_with_the_settings_that_were_made_live_but_for_a_trial_without_them() -> None:
+    tuning, sender = SiteTuning(SETTINGS), FakeSender()
+    handle = rephrase_handler(SETTINGS, SITE_PROMPTS, None, tuning)
+    await handle(record(asked()), sender)
+    text = {"site": "town", "kind": "settings", "name": "answers", "version": 1, "by": "anna", "at": NOON}
+    tuning.take([TextVersion.model_validate(text | {"text": "hits: 4"})])
+    await handle(record(asked()), sender)
+    await handle(record(asked().model_copy(update={"trial": Trial(think=True)})), sender)
+    await handle(record(asked().model_copy(update={"trial": Trial(think=True), "tuned": Tuned()})), sender)
+    marked = [sent.message.request for sent in sender.sent if isinstance(sent.message, Rephrased)]
+    assert [request.tuned for request in marked] == [None, Tuned(hits=4), Tuned(hits=4), Tuned()]
+    assert [request.under for request in marked] == [
+        Tuned(),
+        Tuned(hits=4),
+        Tuned(hits=4, think=True),
+        Tuned(think=True),
+    ]
+
+
 class Searchers:
     """Finds nothing, in each index that there is."""
 
@@ -295,10 +315,16 @@ async def test_a_trial_leaves_the_reranker_out_or_wants_one_that_is_not_there(mo
     for rerank in (None, True, False):
         await asked_with(rerank, reads)
     assert given == [reads, reads, None]
+    # Visitors of a worker without one are answered all the same.
+    for reranker, rerank in ((reads, True), (None, True), (reads, False)):
+        live = asked().model_copy(update={"tuned": Tuned(rerank=rerank)})
+        handle = retrieve_handler(SETTINGS, None, None, reranker)  # type: ignore[arg-type]
+        await handle(record(Rephrased(request=live, question="When?", mode="semantic")), FakeSender())
+    assert given[3:] == [reads, None, None]
     failed, _ = [s.message.event for s in (await asked_with(True, None)).sent if isinstance(s.message, AnswerEvent)]
     assert isinstance(failed, Failed)
     assert failed.code == "reranker-not-tried"
-    assert len(given) == 3
+    assert len(given) == 6
 
 
 class FakeLog:

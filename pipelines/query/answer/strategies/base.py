@@ -125,8 +125,8 @@ class StrategyContext:
     def model(self, step: StepName, task: Task) -> ChatModel:
         """Whom a step of the task's site asks."""
         request = task.retrieved.request
-        trial = request.trial
-        own = StepSettings(model=trial.model, temperature=trial.temperature) if trial is not None else None
+        tuned = request.under
+        own = StepSettings(model=tuned.model, temperature=tuned.temperature)
         return self.models.of(request.site, step, request.request_id, own)
 
     def prompt(self, name: str, task: Task) -> Prompt:

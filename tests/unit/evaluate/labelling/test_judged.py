@@ -12,7 +12,7 @@ from adapters.fake_outcomes import FakeOutcomes
 from pipelines.evaluate.labelling.judged import judge_agreement
 from pipelines.evaluate.labelling.labelling import Labelling
 from schemas.label import JudgeAgreement, NewLabel
-from schemas.outcome import Outcome, OutcomeEvent, Verdict, VerdictEvent
+from schemas.outcome import Outcome, OutcomeEvent, SecondVerdict, Verdict, VerdictEvent
 from tests.asking import NOON
 
 
@@ -24,14 +24,25 @@ class Town:
         self.labelling = Labelling(FakeLabels(self.log), lambda: NOON + timedelta(days=1))
         self.asked = 0
 
-    async def answer(self, *, right: bool | None, judged: float | None, lang: str = "en", judge: str = "small") -> None:
-        """The newest answer: whether two raters call it right, if they labelled it, and its faithfulness."""
+    async def answer(
+        self,
+        *,
+        right: bool | None,
+        judged: float | None,
+        lang: str = "en",
+        judge: str = "small",
+        again: float | None = None,
+    ) -> None:
+        """The newest answer: whether two raters call it right, if they labelled it, and its faithfulness, once and
+        again."""
         self.asked += 1
         id, at = f"request-{self.asked:04}", NOON + timedelta(seconds=self.asked)
         said = Outcome(asked_at=at, asked_in=lang, lang=lang, question="When?", answer="At nine.", became="answered")
         await self.log.put(OutcomeEvent(site="town", request_id=id, conversation=id, event=said))
         if judge:
             verdict = Verdict(judged_at=at, judge=judge, prompts="a1", faithfulness=judged, context_relevancy=0.5)
+            if again is not None:
+                verdict = verdict.model_copy(update={"again": SecondVerdict(faithfulness=again)})
             told = VerdictEvent(site="town", request_id=id, conversation=id, asked_at=at, verdict=verdict)
             await self.log.put_verdict(told)
         if right is not None:
@@ -66,6 +77,14 @@ async def test_a_judge_is_held_against_the_labels_that_count() -> None:
     assert [each.group for each in found.groups] == ["all", "lang de", "lang en"]
     assert sum(each.questions for each in found.groups[1:]) == 20
     assert found.constancy is None
+
+
+async def test_how_often_a_judge_agrees_with_itself() -> None:
+    town = Town()
+    for first, second in ((1.0, 1.0), (1.0, 0.5), (0.2, 0.9), (0.5, 1.0), (1.0, None)):
+        await town.answer(right=None, judged=first, again=second)
+    found = await town.agreement()
+    assert (found.constancy, found.repeated, found.judged) == (0.5, 4, 5)  # .2 and .9 are both wrong
 
 
 async def test_without_a_verdict_there_is_no_judge() -> None:

@@ -26,7 +26,7 @@ from pipelines.runtime.try_limit import TryLimit
 from prompts.loader import ChatMessage, load
 from schemas.answer import Answered, AnswerEvent, Done, Failed, Restart, Token
 from schemas.conversation import Feedback
-from schemas.outcome import Forgotten, Hit, Outcome, OutcomeEvent, Rated, Verdict, VerdictEvent
+from schemas.outcome import Forgotten, Hit, Outcome, OutcomeEvent, Rated, SecondVerdict, Verdict, VerdictEvent
 from schemas.topics import VERDICTS
 from tests import skipping_time
 from tests.asking import NOON, source
@@ -93,8 +93,9 @@ class Answers:
 class Town:
     """A judge stage with all that it touches; `restart` leaves it nothing but what is durable."""
 
-    def __init__(self, model: Script, share: float = 1.0, daily: int = 100) -> None:
-        self.sites = {"town": Site(judging=SamplingSettings(share=share, daily=daily)), "village": Site()}
+    def __init__(self, model: Script, share: float = 1.0, daily: int = 100, again: float = 0.0) -> None:
+        sampling = SamplingSettings(share=share, daily=daily, again=again)
+        self.sites = {"town": Site(judging=sampling), "village": Site()}
         self.model, self.answers, self.log, self.sender = model, Answers(), FakeOutcomes(), FakeSender()
         self.now = NOON + MINUTE
         self.broken = 0  # messages among the verdicts that nobody can read
@@ -283,7 +284,7 @@ async def test_an_answer_that_is_judged_while_the_verdicts_are_read_counts() -> 
             return []
 
     allowance = Allowance(Empty())
-    assert await allowance.admit(asked(1), NOON, 1) == "open"
+    assert await allowance.admit(asked(1), NOON, 1) == "once"
     reading.clear()
     read.clear()
     second = asyncio.create_task(allowance.admit(asked(2), NOON, 1))
@@ -291,6 +292,56 @@ async def test_an_answer_that_is_judged_while_the_verdicts_are_read_counts() -> 
     allowance.left(asked(1), NOON)
     read.set()
     assert await second == "over-budget"
+
+
+class Changing(Script):
+    """Finds all claims borne out the second time; or fails then."""
+
+    def __init__(self, second: Any) -> None:
+        super().__init__(**GOOD)
+        self.second = second
+
+    async def complete(self, messages: Sequence[ChatMessage], *, max_tokens: int | None = None) -> Written:
+        if len(self.asked) == 3:
+            self.says = GOOD | self.second
+        return await super().complete(messages, max_tokens=max_tokens)
+
+
+async def test_a_share_is_judged_twice_and_the_first_verdict_counts() -> None:
+    town = Town(Changing({"faithfulness": verdicts("entailed", "entailed")}), again=1.0)
+    await town.judge(asked())
+    [said] = town.said
+    assert len(town.model.asked) == 6
+    assert (said.verdict.faithfulness, said.verdict.context_relevancy) == (0.5, 0.25)
+    assert said.verdict.again == SecondVerdict(faithfulness=1.0, context_relevancy=0.25)
+    event = asked()
+    await town.log.put(event)
+    await verdict_handler(town.log)(Record("query.verdicts", 0, 0, b"c1", said.encode()), town.sender)
+    kept = await town.log.get("town", "request-0001")
+    assert kept is not None
+    assert kept.verdict == said.verdict
+
+
+async def test_a_second_look_that_fails_loses_nothing() -> None:
+    town = Town(Changing({"claims": ModelDown("away")}), again=1.0)
+    await town.judge(asked())
+    [said] = town.said
+    assert (said.verdict.faithfulness, said.verdict.again, said.verdict.unjudged) == (0.5, None, None)
+
+
+async def test_what_is_judged_twice_counts_twice_and_never_goes_beyond_the_day() -> None:
+    town = Town(Script(**GOOD), daily=5, again=1.0)
+    await town.judge(asked(1), asked(2))
+    town.restart()
+    await town.judge(*(asked(n) for n in range(3, 6)))
+    assert [(said.request_id[-1], said.verdict.again is not None) for said in town.said] == [
+        ("1", True),
+        ("2", True),
+        ("3", False),
+    ]
+    beside = Town(Script(**GOOD), daily=3, again=1.0)
+    await asyncio.gather(*(beside.handle(record(asked(n)), beside.sender) for n in range(6)))
+    assert sorted(said.verdict.again is not None for said in beside.said) == [False, True]
 
 
 async def test_a_verdict_that_nobody_can_read_does_not_stop_the_budget() -> None:

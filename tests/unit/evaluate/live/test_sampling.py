@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from pipelines.evaluate.live.sampling import chosen, readable
+from pipelines.evaluate.live.sampling import chosen, chosen_again, readable
 from schemas.outcome import Outcome, OutcomeEvent
 from tests.asking import NOON
 
@@ -22,6 +22,13 @@ def test_about_the_share_is_chosen_and_the_same_ones_each_time() -> None:
         found = [n for n in range(4_000) if chosen(event(n), share)]
         assert abs(len(found) - 4_000 * share) < 4 * (4_000 * share * (1 - share)) ** 0.5  # four standard deviations
         assert found == [n for n in range(4_000) if chosen(event(n), share)]
+
+
+def test_those_that_are_judged_twice_are_of_all_that_are_judged_alike() -> None:
+    judged = [event(n) for n in range(4_000) if chosen(event(n), 0.2)]
+    again = sum(chosen_again(each, 0.1) for each in judged)
+    assert abs(again - len(judged) * 0.1) < 4 * (len(judged) * 0.09) ** 0.5  # four standard deviations
+    assert not any(chosen_again(each, 0.0) for each in judged)
 
 
 def test_all_or_none() -> None:

@@ -47,7 +47,7 @@ from prompts.loader import ChatMessage, Example, ToolCall, load, written
 from schemas.answer import Answered, AnswerEvent, Citation, Done, Event, Failed, Restart, Token, Usage
 from schemas.base import Message
 from schemas.example import ExampleKind
-from schemas.query import CourtesyKind, Evidence, Gate, Question, Retrieved, Source, Sure, Trial
+from schemas.query import CourtesyKind, Evidence, Gate, Question, Retrieved, Source, Sure, Trial, Tuned
 from schemas.topics import Topic
 from tests.asking import retrieved, source
 from wiring.settings import Settings, SiteSettings
@@ -787,7 +787,18 @@ async def test_a_trial_is_answered_as_it_says_and_tells_how() -> None:
 async def test_what_nobody_tries_out_tells_nothing_of_it() -> None:
     model = FakeChat("Closed [1].")
     assert answered(await answer(asked(POOL), model)).trial is None
-    assert model.own == [None]
+    assert model.own == [StepSettings()]
+
+
+async def test_what_was_made_live_counts_for_all_and_a_trial_goes_before_it() -> None:
+    live = Tuned(strategy="chain-of-thought", model="large", temperature=0.5)
+    for trial, own in ((None, StepSettings(model="large", temperature=0.5)), (Trial(model="small"), None)):
+        model = FakeChat("The pool closes on Sundays.", "Closed [1].")
+        found = asked(POOL, TICKETS)
+        request = found.request.model_copy(update={"tuned": live, "trial": trial})
+        final = answered(await answer(found.model_copy(update={"request": request}), model))
+        assert (final.text, final.strategy, final.trial is None) == ("Closed.", "chain-of-thought", trial is None)
+        assert model.own == [own or StepSettings(model="small", temperature=0.5)] * 2
 
 
 async def test_a_trial_may_do_without_the_model() -> None:

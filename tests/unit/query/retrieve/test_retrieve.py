@@ -25,7 +25,7 @@ from pipelines.query.retrieve.search import DEPTH, Searcher, in_language, langua
 from pipelines.query.retrieve.widen import passages
 from pipelines.runtime.errors import UnknownSite
 from schemas.page import FieldName
-from schemas.query import Earlier, Rephrased, Retrieved, Trial
+from schemas.query import Earlier, Rephrased, Retrieved, Trial, Tuned
 from tests.asking import question
 from wiring.settings import Settings, SiteSettings
 
@@ -145,6 +145,14 @@ async def test_a_trial_says_of_how_many_hits_sources_are_made_and_sees_all_pages
     assert (await found(FakeIndex(hits))).found == ()  # nobody wants to know
 
 
+async def test_what_was_made_live_counts_where_nobody_tries_out() -> None:
+    hits = [hit(0, "Open daily.", page=f"p{n}", cosine=0.9 - n / 10, score=0.9 - n / 10) for n in range(5)]
+    request = question().model_copy(update={"tuned": Tuned(hits=1)})
+    index = FakeIndex(hits)
+    told = await retrieve(asked().model_copy(update={"request": request}), searcher(index), index, SETTINGS)
+    assert ([source.page_id for source in told.sources], told.found) == (["p0"], ())
+
+
 async def test_a_trial_says_how_sure_is_sure_enough(monkeypatch: pytest.MonkeyPatch) -> None:
     half = Calibration(0.0, {})  # a chance of .5, whatever was found
     profile = replace(Models.model.profile, sureness=SurenessProfile(half, half, least_unit=0.4, least_page=0.4))
@@ -153,6 +161,10 @@ async def test_a_trial_says_how_sure_is_sure_enough(monkeypatch: pytest.MonkeyPa
     index = FakeIndex([hit(0, "Open daily.", cosine=0.9, score=0.9, units=(unit,))])
     for trial, of, answered in (({}, "unit", True), ({"sure_threshold": 0.6}, "nothing", False)):
         told = await tried(index, **trial)
+        assert told.sure is not None
+        assert (told.sure.of, told.grade < UNCLEAR) == (of, answered)
+        live = question().model_copy(update={"tuned": Tuned.model_validate(trial)})
+        told = await retrieve(asked().model_copy(update={"request": live}), searcher(index), index, SETTINGS)
         assert told.sure is not None
         assert (told.sure.of, told.grade < UNCLEAR) == (of, answered)
 
