@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from time import perf_counter
@@ -28,6 +28,7 @@ from wiring.settings_file import load
 SAMPLE_EVERY = 0.1  # seconds between two looks at a child's memory
 CLEAR_AT_ONCE = 1_000  # documents
 TOLD = 2_000  # characters of what a child that failed wrote
+READY_TIMEOUT = 240.0  # seconds
 
 
 @asynccontextmanager
@@ -139,4 +140,35 @@ async def start(*arguments: str) -> asyncio.subprocess.Process:
         *arguments,
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.PIPE,
+    )
+
+
+@asynccontextmanager
+async def workers(*arguments: str, environments: Sequence[Mapping[str, str]] = ({},)) -> AsyncIterator[None]:
+    """`pagewire worker ARGUMENTS`, a process for each environment; all are ready, and each has its partitions."""
+    children = [await _worker(arguments, environment) for environment in environments]
+    try:
+        async with asyncio.timeout(READY_TIMEOUT):
+            for child in children:
+                assert child.stdout is not None
+                while not (line := await child.stdout.readline()).startswith(b"ready"):
+                    assert line, "a worker ended before it was ready"
+        yield
+    finally:
+        for child in children:
+            if child.returncode is None:
+                child.terminate()
+        await asyncio.gather(*(child.wait() for child in children))
+
+
+async def _worker(arguments: Sequence[str], environment: Mapping[str, str]) -> asyncio.subprocess.Process:
+    return await asyncio.create_subprocess_exec(
+        sys.executable,
+        "-m",
+        "cli.main",
+        "worker",
+        *arguments,
+        env=os.environ | environment,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.DEVNULL,
     )

@@ -176,6 +176,21 @@ def rebuild_by_workers(
 
 
 @app.command()
+def shares(
+    pages: Annotated[int, typer.Option(min=100, help="Pages of the large site.")] = 1_000,
+    rounds: Annotated[int, typer.Option(min=1, help="Small sites, one after the other.")] = 3,
+    milliseconds: Annotated[float, typer.Option(min=0, help="That the simulated model takes for a text.")] = 4.0,
+) -> None:
+    """A small site's 20 pages beside the import of a large one, over the same alone.
+
+    Example: pagewire bench shares --pages 2000
+    """
+    from bench import shares as bench
+
+    bench.main(pages, rounds, milliseconds)
+
+
+@app.command()
 def edits(
     data: Annotated[Path | None, typer.Option(help="Folder with xquad.LANG.json, for texts beside our own.")] = None,
     sizes: Annotated[str, typer.Option(help="Comma-separated chunk sizes.")] = "512,1000",

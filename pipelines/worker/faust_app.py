@@ -122,6 +122,28 @@ class SafeConsumer(driver.Consumer):  # type: ignore[misc]
         """The effects of a record are there: it may be committed."""
         self.book.finished(TP(record.topic, record.partition), record.offset)
 
+    def read_to(self, topic: str, partition: int) -> int | None:
+        """Where the next fetch begins; None: nothing was fetched of it yet."""
+        return self.book.read_to(TP(topic, partition))
+
+    def goes_on(self, topic: str, partition: int) -> bool:
+        """Whether there is more in the log, as of the last fetch."""
+        tp = TP(topic, partition)
+        try:
+            end = self.highwater(tp)
+        except (AssertionError, AttributeError):  # given away just now, on the client's own thread
+            return False
+        read = self.book.read_to(tp)
+        return read is not None and end is not None and end > read
+
+    def early(self, record: Record) -> bool:
+        """It is put to work before it is fetched (shares.py), and passed over then; False: that was done before."""
+        tp = TP(record.topic, record.partition)
+        if self.book.is_early(tp, record.offset):
+            return False
+        self.book.early(tp, record.offset)
+        return True
+
     def fresh(self, topic: str, partition: int, offset: int) -> bool:
         """Whether no earlier owner of the partition can have seen this message."""
         end = self._assigned_ends.get(TP(topic, partition))
@@ -144,7 +166,7 @@ class SafeConsumer(driver.Consumer):  # type: ignore[misc]
         return {tp: own for tp, fetched in (records or {}).items() if (own := self._own(tp, fetched))}
 
     def _own(self, partition: TP, fetched: Sequence[Any]) -> Sequence[Any]:
-        """Take note of what was fetched; returns the records of our lane.
+        """Take note of what was fetched; returns the records of our lane that are not at work yet.
 
         The other lane's are finished here and now, before Faust and its streams: an import's records must pass the
         stage that handles saves as fast as they are written.
@@ -157,16 +179,16 @@ class SafeConsumer(driver.Consumer):  # type: ignore[misc]
             log.warning("a partition is read again", topic=tp.topic, partition=tp.partition, offset=fetched[0].offset)
             self.book.forget([tp])
             self._read_offset[tp] = None
-        self.book.fetched(tp, (record.offset for record in fetched))
+        early = self.book.fetched(tp, (record.offset for record in fetched))
         lane = self.app.stage.lane
         if lane is None:
             return fetched
         own = []
         for record in fetched:
-            if lane_of(record.headers) == lane:
-                own.append(record)
-            else:
+            if lane_of(record.headers) != lane:
                 self.book.finished(tp, record.offset)
+            elif record.offset not in early:
+                own.append(record)
         return own
 
     def _filter_tps_with_pending_acks(self, topics: Any = None) -> Iterator[TP]:

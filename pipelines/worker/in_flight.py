@@ -9,6 +9,9 @@ All partitions together hold at most `records` records and `bytes` bytes that ar
 Only the first `window` records from the head may be started. So a crash replays at most `window` finished
 records per partition behind a slow one, and a message stuck in retries holds back its own partition only.
 
+Records that are put `early` (shares.py) were not fetched yet, and wait for nothing that was: they have a second queue
+in their partition, with a window of its own. As long as there are some, few of those that were fetched are begun.
+
 With `at_once` it is not the place that counts but what runs: so many of all partitions together, the partition with the
 fewest first. A slow record then holds back nobody until `AHEAD` others have ended behind it.
 """
@@ -34,6 +37,12 @@ Partition = tuple[str, int]  # topic, number
 WINDOWS_AHEAD = 2
 # ... or this many bytes: messages may be 8 MiB each.
 BYTES_AHEAD = 32 * 1024 * 1024
+# What early records may hold besides, of what all together may: a part in so many.
+EARLY_PART = 4
+# Fetched records of a partition that run while there are early ones: a part in so many of the window.
+BESIDE_EARLY = 4
+# ... and for a while after: on its way to the next stage and its turn there, a site waits for what runs meanwhile.
+LINGER = 10.0  # seconds
 # Records that one may be ahead of the head of its queue where what runs is counted: what a crash replays at most. A
 # visitor's question ends within a minute or two, in which a partition gets fewer.
 AHEAD = 1024
@@ -60,6 +69,7 @@ class _Queue:
     works: deque[Work] = field(default_factory=deque)
     bytes: int = 0
     running: int = 0  # started and not done
+    early: bool = False
 
 
 class InFlight:
@@ -74,6 +84,7 @@ class InFlight:
         finished: Callable[[Record], None],
         failed: Callable[[BaseException], None],
         opened: Callable[[], None] = lambda: None,
+        early_anywhere: Callable[[], bool] | None = None,
         records: int = 512,
         bytes: int = 64 * 1024 * 1024,
         at_once: int | None = None,
@@ -85,6 +96,8 @@ class InFlight:
         finished: called once per record that came to its end, in any order.
         failed: called with such a defect; the process should end.
         opened: called when partitions were assigned, before their first record.
+        early_anywhere: whether early records are under way in any stage of the process, with which this one shares its
+            processors: else what others have chunked meanwhile is what a small site waits for in the next stage.
         """
         self._window = AHEAD if at_once else window
         self._full = AHEAD if at_once else WINDOWS_AHEAD * window  # records of a queue
@@ -94,9 +107,11 @@ class InFlight:
         self._finished = finished
         self._failed = failed
         self._opened = opened
+        self._early_anywhere = early_anywhere or (lambda: self.early_runs)
+        self._early_until = 0.0  # monotonic seconds
         self._limits = records, bytes
-        self._held = self._held_bytes = 0  # what is not done, of all partitions
-        self._queues: dict[Partition, _Queue] = {}
+        self._held, self._held_bytes = [0, 0], [0, 0]  # what is not done, of all partitions: fetched, and early
+        self._queues: dict[tuple[Partition, bool], _Queue] = {}
         self._running: set[asyncio.Task[None]] = set()
         self._deaf: set[asyncio.Task[None]] = set()
         self._open = True
@@ -104,32 +119,45 @@ class InFlight:
         self.epoch = 0  # counts up when everything in flight was forgotten
         self.room = asyncio.Event()  # set when a full queue may have room again
 
-    def put(self, record: Record) -> None:
+    def put(self, record: Record, *, early: bool = False) -> None:
         """Take a record; it starts as soon as window and order allow. Ignored while closed (it will come again)."""
         if not self._open:
             return
-        queue = self._queues.setdefault((record.topic, record.partition), _Queue())
+        queue = self._queues.setdefault(((record.topic, record.partition), early), _Queue(early=early))
         work = Work(record, self._key_of(record), size=_size(record))
         queue.works.append(work)
         queue.bytes += work.size
-        self._held += 1
-        self._held_bytes += work.size
+        self._held[early] += 1
+        self._held_bytes[early] += work.size
         self._start(queue)
 
     def full(self, partition: Partition) -> bool:
         """Whether to stop fetching this partition for now."""
         if self._all_held():
             return True
-        queue = self._queues.get(partition)
+        queue = self._queues.get((partition, False))
         return queue is not None and (len(queue.works) >= self._full or queue.bytes >= BYTES_AHEAD)
+
+    def room_early(self, partition: Partition) -> int:
+        """Records of the partition that may be put early now."""
+        records, held_bytes = (limit // EARLY_PART for limit in self._limits)
+        if not self._open or self._held[True] >= records or self._held_bytes[True] >= held_bytes:
+            return 0
+        queue = self._queues.get((partition, True))
+        return self._window - sum(not work.done for work in queue.works) if queue else self._window
+
+    def at_work(self, partition: Partition) -> list[Record]:
+        """Fetched records of the partition that are begun and not done."""
+        queue = self._queues.get((partition, False))
+        return [work.record for work in queue.works if work.task is not None and not work.done] if queue else []
 
     def busy(self, partition: Partition) -> bool:
         """Whether a record is being worked on within its time on which the partition waits: one of its own, or, when
         no more is held or may run, of any.
         """
         now = monotonic()
-        own = self._queues.get(partition)
-        waited_for = self._queues.values() if self._all_held() or self._all_run() else (own,) if own else ()
+        own = [queue for (where, _), queue in self._queues.items() if where == partition]
+        waited_for = self._queues.values() if self._all_held() or self._all_run() else own
         return any(
             work.task is not None and not work.done and work.busy_until >= now
             for queue in waited_for
@@ -137,7 +165,7 @@ class InFlight:
         )
 
     def _all_held(self) -> bool:
-        return self._held >= self._limits[0] or self._held_bytes >= self._limits[1]
+        return self._held[False] >= self._limits[0] or self._held_bytes[False] >= self._limits[1]
 
     def _all_run(self) -> bool:
         return self._at_once is not None and sum(queue.running for queue in self._queues.values()) >= self._at_once
@@ -209,31 +237,41 @@ class InFlight:
             queue.works.popleft()
         if not self._open:
             return
+        few = max(1, self._window // BESIDE_EARLY) if not queue.early and self._early_anywhere() else self._window
         taken: set[bytes] = set()
         for work in islice(queue.works, self._window):
             if work.done:
                 continue
-            if work.task is None and work.key not in taken and not self._all_run():
+            if work.task is None and work.key not in taken and queue.running < few and not self._all_run():
                 queue.running += 1
                 work.task = asyncio.create_task(self._run(queue, work), name=f"work {work.record}")
                 self._running.add(work.task)
                 work.task.add_done_callback(self._gone)
             taken.add(work.key)
 
+    @property
+    def early_runs(self) -> bool:
+        """Whether any early record is under way, or has just ended; one that waits for its next try may do so for a
+        quarter of an hour."""
+        early = (queue for queue in self._queues.values() if queue.early) if self._held[True] else ()
+        return any(not work.done and not work.idle for queue in early for work in queue.works) or (
+            monotonic() < self._early_until
+        )
+
     def _count(self) -> None:
         """Anew, after queues were cut."""
-        self._held = self._held_bytes = 0
+        self._held, self._held_bytes = [0, 0], [0, 0]
         for queue in self._queues.values():
             held = [work.size for work in queue.works if not work.done]
             queue.running = sum(work.task is not None and not work.done for work in queue.works)
             queue.bytes = sum(held)
-            self._held += len(held)
-            self._held_bytes += queue.bytes
+            self._held[queue.early] += len(held)
+            self._held_bytes[queue.early] += queue.bytes
 
     def _let_go(self, queue: _Queue, work: Work) -> None:
         """It stays in its queue until those before it are done, but its bytes need not."""
-        self._held -= 1
-        self._held_bytes -= work.size
+        self._held[queue.early] -= 1
+        self._held_bytes[queue.early] -= work.size
         queue.running -= 1
         queue.bytes -= work.size
         work.record = replace(work.record, value=None, headers=())
@@ -256,9 +294,11 @@ class InFlight:
         if work.abandoned:
             return
         work.done = True
+        if queue.early:
+            self._early_until = monotonic() + LINGER
         self._finished(work.record)
         self._let_go(queue, work)
-        if self._at_once is None:
+        if self._at_once is None and not (queue.early and not self._held[True]):
             self._start(queue)
         else:
             self._start_others()

@@ -41,6 +41,7 @@ from pipelines.worker.pause import Pause as StagePause
 from pipelines.worker.pause import Trouble
 from pipelines.worker.pause_notes import tell
 from pipelines.worker.settings import WorkerSettings
+from pipelines.worker.shares import Shares
 from pipelines.worker.watchdog import watch
 
 log = structlog.get_logger(__name__)
@@ -152,6 +153,7 @@ class _Process:
             asyncio.create_task(self._tell_pauses(), name="pauses"),
             asyncio.create_task(watch_loop(max(LEAST, self._settings.stall_timeout)), name="watch of the loop"),
             *(asyncio.create_task(self._attend(app), name=f"parking of {app.conf.id}") for app in self._apps),
+            *(asyncio.create_task(self._share(app), name=f"shares of {app.conf.id}") for app in self._apps),
             *(asyncio.create_task(_crash(app), name=f"crash of {app.conf.id}") for app in self._apps),
         ]
         asked = asyncio.create_task(stop.wait(), name="signal")
@@ -213,6 +215,9 @@ class _Process:
             finished=lambda record: app.consumer.finished(record),
             failed=self._fail,
             opened=self._attempts.adopt,
+            early_anywhere=(lambda: any(app.in_flight.early_runs for app in self._apps))
+            if stage.lane == "bulk"
+            else None,
             records=max(self._settings.in_flight_records, 2 * (app.stage.at_once or 0)),
             bytes=self._settings.in_flight_bytes,
         )
@@ -256,6 +261,11 @@ class _Process:
         await self._started.wait()
         if (parking := self._parkings.get((app.stage.name, app.stage.lane))) is not None:
             await parking.attend(app.in_flight)
+
+    async def _share(self, app: SafeApp) -> None:
+        await self._started.wait()
+        if app.stage.lane == "bulk":
+            await Shares(app.stage, self._bus, lambda: _partitions(app), lambda: app.consumer).attend(app.in_flight)
 
     async def _tell_pauses(self) -> None:
         await self._started.wait()

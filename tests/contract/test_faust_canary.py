@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 from collections.abc import AsyncIterator, Callable, Mapping
+from functools import partial
 from importlib.metadata import version
 from types import SimpleNamespace
 from typing import Any
@@ -17,6 +18,7 @@ from typing import Any
 import pytest
 from aiokafka import AIOKafkaConsumer
 from aiokafka.consumer import fetcher
+from aiokafka.consumer.subscription_state import SubscriptionState
 from aiokafka.producer.producer import AIOKafkaProducer
 from faust.app.base import App
 from faust.streams import Stream
@@ -279,6 +281,9 @@ class FakeThread:
     def assignment(self) -> set[TP]:
         return self.owned
 
+    def highwater(self, tp: TP) -> int | None:
+        return self.ends.get(tp)
+
     async def highwaters(self, *partitions: TP) -> dict[TP, int]:
         return {tp: self.ends[tp] for tp in partitions}
 
@@ -488,6 +493,37 @@ async def test_the_other_lane_is_finished_before_faust_sees_it(
         app.consumer.finished(_record(offset))
     await app.consumer.commit()
     assert thread.commits[-1] == {A: 10}
+
+
+@pytest.mark.parametrize("app", ["bulk"], indirect=True)
+async def test_what_is_at_work_early_is_passed_over_and_holds_the_commit(app: SafeApp, thread: FakeThread) -> None:
+    for offset in (4, 5):
+        assert app.consumer.early(_record(offset))
+        assert not app.consumer.early(_record(offset))
+    app.consumer.finished(_record(4))
+    thread.fetched, thread.bulk = {A: [3, 4, 5, 6]}, {3, 4, 5, 6}
+    records = await app.consumer._getmany(active_partitions={A}, timeout=1.0)
+    assert [record.offset for record in records[A]] == [3, 6]
+    assert app.consumer.read_to("cms.changes", 0) == 7
+    for offset, commits in ((3, {A: 5}), (6, {A: 5}), (5, {A: 7})):
+        app.consumer.finished(_record(offset))
+        await app.consumer.commit()
+        assert thread.commits[-1] == commits
+
+
+async def test_whether_the_log_goes_on_is_known_by_the_last_fetch(
+    app: SafeApp, thread: FakeThread, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert not app.consumer.goes_on("cms.changes", 0)  # nothing was fetched of it
+    thread.fetched = {A: [3]}
+    await app.consumer._getmany(active_partitions={A}, timeout=1.0)
+    thread.ends = {A: 4}
+    assert not app.consumer.goes_on("cms.changes", 0)
+    thread.ends = {A: 5}
+    assert app.consumer.goes_on("cms.changes", 0)
+    client = SimpleNamespace(_subscription=SubscriptionState())
+    monkeypatch.setattr(thread, "highwater", partial(AIOKafkaConsumer.highwater, client))
+    assert not app.consumer.goes_on("cms.changes", 0)  # as the client says of what it was not assigned
 
 
 @pytest.mark.parametrize("app", ["save"], indirect=True)

@@ -332,3 +332,92 @@ async def test_all_partitions_together_hold_no_more_than_the_limits() -> None:
         assert not flight.full(("t", 99))  # one is done, and its bytes are given back
         await flight.drain(0.0)
         assert not flight.full(("t", 0))
+
+
+async def test_early_records_have_a_window_of_their_own_and_few_others_are_begun_beside_them(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(module, "LINGER", 0.0)
+    shop = Workshop(window=8)
+    for offset in range(12):
+        shop.in_flight.put(record(offset, key=str(offset).encode()))
+    await shop.settle()
+    assert len(shop.running) == 8
+    assert shop.in_flight.room_early(("t", 0)) == 8
+    for offset in range(100, 110):
+        shop.in_flight.put(record(offset, key=str(offset).encode()), early=True)
+    await shop.settle()
+    assert [offset for _, offset in sorted(shop.running) if offset >= 100] == list(range(100, 108))
+    assert shop.in_flight.room_early(("t", 0)) < 1
+    assert {r.offset for r in shop.in_flight.at_work(("t", 0))} == set(range(8))
+    for offset in range(7):
+        shop.gates[0, offset].set()
+    await shop.settle()
+    assert {offset for _, offset in shop.running if offset < 100} == {7, 8}  # of eight, a quarter
+    for offset in range(100, 110):
+        shop.gates[0, offset].set()
+        await shop.settle()
+    assert {offset for _, offset in shop.running} == {7, 8, 9, 10, 11}  # nobody is beside them any more
+    assert not shop.failures
+    await shop.in_flight.drain(0)
+
+
+async def test_an_early_record_that_waits_for_its_next_try_holds_back_nobody() -> None:
+    shop = Workshop(window=8)
+    shop.in_flight.put(record(100), early=True)
+    await shop.settle()
+    (queue,) = shop.in_flight._queues.values()
+    queue.works[0].idle = True
+    for offset in range(8):
+        shop.in_flight.put(record(offset, key=str(offset).encode()))
+    await shop.settle()
+    assert len(shop.running) == 9
+    await shop.in_flight.drain(0)
+
+
+async def test_early_records_are_bounded_and_leave_room_for_what_is_fetched() -> None:
+    shop = Workshop(window=64)
+    shop.in_flight._limits = 40, 10**9
+    for offset in range(100, 110):
+        assert shop.in_flight.room_early(("t", 1)) > 0
+        shop.in_flight.put(record(offset, partition=1), early=True)
+    assert shop.in_flight.room_early(("t", 0)) == 0
+    assert not shop.in_flight.full(("t", 1))
+    await shop.settle()
+    for work in next(iter(shop.in_flight._queues.values())).works:
+        work.busy_until = float("inf")
+    assert shop.in_flight.busy(("t", 1))  # the commit of its partition may wait for them
+    await shop.in_flight.drain(0)
+    assert shop.in_flight.room_early(("t", 0)) == 0  # closed
+    shop.in_flight.open()
+    assert shop.in_flight.room_early(("t", 0)) == 64
+
+
+async def test_few_are_begun_beside_early_records_of_another_stage_of_the_process() -> None:
+    shop, early = Workshop(window=8), True
+    shop.in_flight._early_anywhere = lambda: early
+    for offset in range(8):
+        shop.in_flight.put(record(offset, key=str(offset).encode()))
+    await shop.settle()
+    assert set(shop.running) == {(0, 0), (0, 1)}
+    early = False
+    shop.gates[0, 0].set()
+    await shop.settle()
+    assert len(shop.running) == 7
+    await shop.in_flight.drain(0)
+
+
+async def test_for_a_while_after_early_records_few_are_begun() -> None:
+    shop = Workshop(window=8)
+    shop.in_flight.put(record(100), early=True)
+    shop.gates[0, 100].set()
+    await shop.settle()
+    for offset in range(8):
+        shop.in_flight.put(record(offset, key=str(offset).encode()))
+    await shop.settle()
+    assert set(shop.running) == {(0, 0), (0, 1)}
+    shop.in_flight._early_until = 0.0
+    shop.gates[0, 0].set()
+    await shop.settle()
+    assert len(shop.running) == 7
+    await shop.in_flight.drain(0)

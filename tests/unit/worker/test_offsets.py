@@ -70,3 +70,49 @@ def test_late_news_of_a_lost_partition_are_ignored() -> None:
     book.finished("p", 1)
     assert book.committable("p") is None
     assert book.partitions() == ()
+
+
+@given(st.data())
+def test_what_was_early_is_passed_over_and_awaited_all_the_same(data: st.DataObject) -> None:
+    book: OffsetBook[str] = OffsetBook()
+    offsets = sorted(data.draw(st.sets(st.integers(0, 60), min_size=1)))
+    early = data.draw(st.sets(st.sampled_from(offsets)))
+    done = data.draw(st.sets(st.sampled_from(sorted(early)))) if early else set()
+    for offset in early:
+        assert not book.is_early("p", offset)
+        book.early("p", offset)
+    for offset in done:  # before it is fetched
+        book.finished("p", offset)
+    assert book.committable("p") is None
+    assert book.fetched("p", offsets) == early
+    assert book.read_to("p") == offsets[-1] + 1
+    open_work = [offset for offset in offsets if offset not in done]
+    for offset in data.draw(st.permutations(open_work)):
+        assert (book.committable("p") or 0) <= min(set(open_work) - done)
+        book.finished("p", offset)
+        done.add(offset)
+    assert book.committable("p") == offsets[-1] + 1
+    assert not book._early["p"] if early else not book._early
+
+
+def test_what_was_early_and_is_compacted_away_is_not_awaited() -> None:
+    book: OffsetBook[str] = OffsetBook()
+    book.fetched("p", [1])
+    for offset in (3, 4):
+        book.early("p", offset)
+    book.finished("p", 3)
+    book.fetched("p", [2, 6])
+    assert not book._early["p"]
+    assert not book._finished["p"]
+    for offset in (1, 2, 6):
+        book.finished("p", offset)
+    assert book.committable("p") == 7
+
+
+def test_what_was_early_is_forgotten_with_the_partition() -> None:
+    book: OffsetBook[str] = OffsetBook()
+    book.fetched("p", [1])
+    book.early("p", 2)
+    book.forget(["p"])
+    assert not book.is_early("p", 2)
+    assert book.read_to("p") is None

@@ -1,0 +1,122 @@
+"""One site's import beside another's: how long do 20 pages of a small site take beside a large one, over alone?
+
+    alone:  20 pages of one site ─▶ cms.changes, bulk lane ─▶ until all are searchable
+    beside: many pages of a large site, which are being embedded, then 20 of a small one ─▶ until those are searchable,
+            and again with as many pages more of the large site and another small one
+
+One worker of the bulk lane, with a simulated model that makes one call at a time, so long for each text. Whatever waits
+in the log before the small site's pages is the large one's; the ratio says how much of it they waited for.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Collection
+from contextlib import AsyncExitStack
+from time import perf_counter, time
+
+from more_itertools import chunked
+from rich.progress import track
+
+from adapters.elastic.bundle import Elastic
+from adapters.kafka import KafkaSender
+from adapters.kafka.sender import Outgoing
+from bench.report import report
+from bench.servers import servers, workers
+from bench.simulated_embedder import MODEL, models
+from bench.synthetic import LINGER_MS, change
+from bench.system import home
+from schemas.topics import CHANGES
+from wiring.settings import Settings
+
+LARGE, WARM = "bench-large", "bench-warm"
+PAGES = 20  # of a small site
+PARAGRAPHS = 4  # of a page: with its title five chunks, and some twenty units
+AT_ONCE = 200  # pages sent together
+BEGUN = 40  # pages of the large site that are searchable before the small one comes
+LOOK_EVERY = 0.1  # seconds
+PATIENCE = 1_800.0  # seconds for anything to become searchable
+TARGET = 8.0  # times alone
+
+
+def main(pages: int, rounds: int, milliseconds: float) -> None:
+    """Seconds of a small site's pages, alone and beside the import of so many pages, and their ratio."""
+    sites = [f"bench-{kind}-{number}" for kind in ("alone", "beside") for number in range(rounds)]
+    with models(milliseconds / 1000) as url, home([LARGE, WARM, *sites]) as settings:
+        os.environ |= {
+            "PAGEWIRE_EMBEDDER": f"openai:{MODEL}",
+            "OPENAI_BASE_URL": f"{url}/0/v1",
+            "OPENAI_API_KEY": "none",
+        }
+        asyncio.run(_run(settings, pages, rounds, milliseconds))
+
+
+async def _run(settings: Settings, pages: int, rounds: int, milliseconds: float) -> None:
+    async with AsyncExitStack() as stack:
+        configured = await stack.enter_async_context(servers(settings))
+        elastic = await stack.enter_async_context(Elastic(str(configured.elasticsearch), configured))
+        sender = await stack.enter_async_context(KafkaSender(configured, linger_ms=LINGER_MS))
+        await stack.enter_async_context(workers("ingest", "--lane", "bulk"))
+        await _searchable(elastic, await _send(sender, WARM, range(PAGES)))
+        alone = [await _took(sender, elastic, f"bench-alone-{number}") for number in track(range(rounds), "alone")]
+        beside: list[float] = []
+        began, large = perf_counter(), list[str]()
+        for number in track(range(rounds), "beside"):
+            sent = await _send(sender, LARGE, range(number * pages, (number + 1) * pages))
+            large += sent
+            await _searchable(elastic, sent[:BEGUN] if number == 0 else ())
+            beside.append(await _took(sender, elastic, f"bench-beside-{number}"))
+        left = await _waiting(elastic, large)
+        rate = (len(large) - len(left)) / (perf_counter() - began)
+    mean = [sum(times) / rounds for times in (alone, beside)]
+    lines = [
+        ("alone", *(round(value, 2) for value in (mean[0], min(alone), max(alone))), 1.0),
+        (f"beside {pages:,}", *(round(value, 2) for value in (mean[1], min(beside), max(beside))), mean[1] / mean[0]),
+    ]
+    report(
+        "shares",
+        f"{PAGES} pages of a small site, {milliseconds:g} ms a text; the large one got on with {rate:.2f} pages/s",
+        ("", "seconds", "least", "most", "times alone"),
+        lines,
+        alone=alone,
+        beside=beside,
+        large_rate=rate,
+        left=len(left),
+        load=os.getloadavg(),
+        target=TARGET,
+    )
+
+
+async def _took(sender: KafkaSender, elastic: Elastic, site: str) -> float:
+    """Seconds until a small site is searchable, all of it."""
+    began = perf_counter()
+    await _searchable(elastic, await _send(sender, site, range(PAGES)))
+    return perf_counter() - began
+
+
+async def _send(sender: KafkaSender, site: str, numbers: range) -> list[str]:
+    """Keys of the pages, in the order in which they were sent."""
+    keys: list[str] = []
+    # Other texts for each site: what one has embedded would be known of the next. Newer than what a run before has
+    # deleted: Elasticsearch remembers for a minute what that was.
+    first, revision = sum(site.encode()) * 1_000_000, round(time() * 1000)
+    for some in chunked(numbers, AT_ONCE):
+        pages = (change(site, first + number, PARAGRAPHS) for number in some)
+        changes = [page.model_copy(update={"revision": revision}) for page in pages]
+        await sender.send_many([Outgoing(CHANGES, each.page_key, each, lane="bulk") for each in changes])
+        keys += [each.page_key for each in changes]
+    return keys
+
+
+async def _searchable(elastic: Elastic, keys: Collection[str]) -> None:
+    async with asyncio.timeout(PATIENCE):
+        while True:
+            if not (keys := await _waiting(elastic, keys)):
+                return
+            await asyncio.sleep(LOOK_EVERY)
+
+
+async def _waiting(elastic: Elastic, keys: Collection[str]) -> list[str]:
+    known = await elastic.pages.receipts(keys)
+    return [key for key in keys if key not in known or known[key].state != "searchable"]
