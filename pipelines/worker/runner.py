@@ -264,7 +264,8 @@ class _Process:
 
     async def _share(self, app: SafeApp) -> None:
         await self._started.wait()
-        if app.stage.lane == "bulk":
+        # One site has nobody to share with, and to look ahead is to read the log once more.
+        if app.stage.lane == "bulk" and len(self._settings.sites) > 1:
             await Shares(app.stage, self._bus, lambda: _partitions(app), lambda: app.consumer).attend(app.in_flight)
 
     async def _tell_pauses(self) -> None:

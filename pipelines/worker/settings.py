@@ -5,10 +5,10 @@ from __future__ import annotations
 from pydantic import Field
 
 from adapters.kafka.settings import KafkaSettings
-from pipelines.runtime.settings import HomeSettings, ListenSettings, RetrySettings
+from pipelines.runtime.settings import HomeSettings, ListenSettings, RetrySettings, SitesSettings
 
 
-class WorkerSettings(KafkaSettings, HomeSettings, RetrySettings, ListenSettings):
+class WorkerSettings(KafkaSettings, HomeSettings, RetrySettings, ListenSettings, SitesSettings):
     """The stream worker."""
 
     window: int = Field(default=16, ge=1, le=64, description="Messages of a partition that a stage works on at once.")
