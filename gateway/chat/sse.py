@@ -54,6 +54,7 @@ class Patient:
         self._pulled: Followed | None = None
         self._waiting: asyncio.Future[None] | None = None  # for the next one
         self._wanted: asyncio.Future[None] | None = None  # before the next is pulled
+        self._closed = False
         self._late = Late(self._arrived)
 
     async def begin(self, timeout: float) -> bool:
@@ -94,6 +95,7 @@ class Patient:
 
     async def aclose(self) -> None:
         """Stop following."""
+        self._closed = True
         self._late.close()
         if self._pulling is not None:
             self._pulling.cancel()
@@ -120,6 +122,8 @@ class Patient:
         async for followed in self._events:
             self._pulled = followed
             self._arrived()
+            if self._closed:  # a generator may lose a cancellation that comes with its next event (asyncio.wait_for)
+                return
             self._wanted = asyncio.get_running_loop().create_future()
             await self._wanted
 

@@ -142,3 +142,18 @@ async def test_who_gives_up_waiting_misses_nothing() -> None:
     with pytest.raises(Retryable):
         await events.take()
     await events.aclose()
+
+
+async def test_following_ends_where_the_source_loses_its_cancellation() -> None:
+    """As asyncio.wait_for does when what it waits for is there at the same moment."""
+
+    async def events() -> AsyncGenerator[Followed, None]:
+        try:
+            await asyncio.Event().wait()
+        except asyncio.CancelledError:
+            yield event(0)
+
+    patient = Patient(events())
+    assert not await patient.ready(0.01)
+    async with asyncio.timeout(20):
+        await patient.aclose()
