@@ -155,5 +155,6 @@ async def test_following_ends_where_the_source_loses_its_cancellation() -> None:
 
     patient = Patient(events())
     assert not await patient.ready(0.01)
-    async with asyncio.timeout(20):
-        await patient.aclose()
+    closing = asyncio.create_task(patient.aclose())
+    ended, _ = await asyncio.wait({closing}, timeout=20)
+    assert ended
