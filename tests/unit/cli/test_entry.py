@@ -13,7 +13,8 @@ import pytest
 from packaging.requirements import Requirement
 from typer.testing import CliRunner
 
-from cli import bench, entry
+from cli import entry
+from cli.bench import ingest
 from cli.main import app
 from infra.platforms import SUPPORTED, refusal
 
@@ -85,7 +86,7 @@ def test_what_is_compiled_is_installed_where_it_runs(system: str, machine: str) 
 
 
 def test_the_one_benchmark_that_needs_a_checkout_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(bench, "find_spec", lambda name: None)
+    monkeypatch.setattr(ingest, "find_spec", lambda name: None)
     done = CliRunner().invoke(app, ["bench", "wordpress", "--data", "xquad"])
     assert done.exit_code == 1
     assert "from a checkout of Pagewire only" in done.stderr
