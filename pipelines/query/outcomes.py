@@ -37,10 +37,17 @@ class Outcomes:
     def __init__(self, settings: QuerySettings, privacy: SitePrivacy | None = None) -> None:
         self._masks = Masks(settings.sites, privacy)
 
-    async def say(self, known: Known, told: Published, sender: Sender) -> None:
-        """Raises: Retryable: not confirmed."""
+    async def say(self, known: Known, told: Published, sender: Sender, *, again: bool = False) -> None:
+        """
+        Args:
+            again: the answer had ended before this try, and was counted by whoever ended it.
+
+        Raises:
+            Retryable: not confirmed.
+        """
         request = question_of(known)
-        _count(known, told)
+        if not again:
+            _count(known, told)
         if request.logged_as is None or told.end is None or not self._masks.logs(request.site):
             return
         said = outcome(known, told.end, told.first_word_at)

@@ -30,7 +30,7 @@ def answer_handler(
         retrieved = Retrieved.decode(record.value)
         publication = await begin(record, retrieved.request, sender, log)
         if isinstance(publication, Published):  # its writer may have died before it said the outcome
-            await outcomes.say(retrieved, publication, sender)
+            await outcomes.say(retrieved, publication, sender, again=True)
             return
         async with stops.watch(retrieved.request) as stopped:
             embedder = await models.for_site(retrieved.request.site)

@@ -124,6 +124,15 @@ async def test_a_trial_and_what_has_no_end_are_not_counted() -> None:
     assert counted() == before
 
 
+async def test_an_answer_whose_outcome_is_said_again_is_counted_once() -> None:
+    """By whoever ended it: that time has passed meanwhile says nothing of the answer."""
+    before = counted()
+    told = Published(answered(cited()), NOON)
+    await Outcomes(settings()).say(passages(), told, (sender := FakeSender()), again=True)
+    assert logged(sender)
+    assert counted() == before
+
+
 def test_an_outcome_says_how_the_question_was_answered() -> None:
     usage = Usage(model="m", prompt_tokens=100, completion_tokens=20)
     end = answered(
