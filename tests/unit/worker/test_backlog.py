@@ -48,6 +48,14 @@ def test_a_site_that_comes_later_is_next_and_does_not_catch_up_on_what_others_ha
     assert [stretch.site for stretch in turns(backlog, "a", most=4)] == ["c", "b", "c", "b"]
 
 
+def test_so_many_of_a_site_are_early_until_they_are_fetched(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "EARLY", 3)
+    backlog = noted("a" + "b" * 9)
+    assert [stretch.start for stretch in turns(backlog, "a")] == [1, 2, 3]
+    backlog.known_to("p", 3)  # two of them
+    assert [stretch.start for stretch in turns(backlog, "a")] == [4, 5]
+
+
 def test_what_was_fetched_meanwhile_does_not_wait_any_more() -> None:
     backlog = noted("aabbbcba")
     assert backlog.known_to("p", 4) == 8

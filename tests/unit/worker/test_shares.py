@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import random
 from collections import Counter
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
 from typing import Any, cast
@@ -36,6 +36,7 @@ class Log:
         bulk(self, *sites)
         self.fails = False
         self.open = 0
+        self.meanwhile: Callable[[], Awaitable[None]] = settled  # while a stretch is read
 
     def name(self, topic: Topic) -> str:
         return topic.name
@@ -60,7 +61,7 @@ class Log:
         yield self.records[(since or {})[0] : until[0]]
 
     async def pick(self, partition: int, start: int, end: int) -> AsyncGenerator[list[Record], None]:
-        await asyncio.sleep(0)
+        await self.meanwhile()
         yield self.records[start:end]
 
 
@@ -191,6 +192,24 @@ async def test_what_was_early_is_worked_on_once_and_committed_in_its_turn() -> N
     await worker.finish(21)
     assert worker.committed == 23
     assert set(worker.begun.values()) == {1}
+
+
+async def test_what_is_fetched_while_it_is_read_is_worked_on_once() -> None:
+    log = Log(["town"] * 12 + ["museum"] * 2 + ["town"] * 12)
+    worker = await full(log)
+
+    async def fetched_meanwhile() -> None:
+        while worker.position < 14:
+            await worker.finish(worker.at_work[0])
+            await worker.fetch()
+
+    log.meanwhile = fetched_meanwhile
+    await worker.look()
+    while len(worker.done) < len(log.records):
+        await worker.finish(worker.at_work[0])
+        await worker.fetch()
+    assert set(worker.begun.values()) == {1}
+    assert worker.committed == len(log.records)
 
 
 async def test_sites_take_turns_behind_an_import() -> None:
