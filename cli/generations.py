@@ -51,7 +51,18 @@ def rebuilds(site: Site, json: Json = False) -> None:
     if json:
         print_json([generation.model_dump(mode="json") for generation in found])
     else:
-        columns = ("generation#", "state", "from", "model", "chunker", "documents#", "size#", "begun", "promoted")
+        columns = (
+            "generation#",
+            "state",
+            "from",
+            "model",
+            "chunker",
+            "index",
+            "documents#",
+            "size#",
+            "begun",
+            "promoted",
+        )
         out.print(rows(table(*columns), [_line(generation) for generation in found]))
 
 
@@ -71,6 +82,7 @@ def _line(one: Generation) -> tuple[object, ...]:
         one.source,
         one.model,
         one.chunker,
+        "shared" if one.shared else "own",
         *size,
         f"{one.created_at:%Y-%m-%d %H:%M}",
         promoted,

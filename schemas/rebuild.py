@@ -36,6 +36,11 @@ class Rebuild(Wire):
     model: str
     dims: int
     chunker: str
+    shared: bool = Field(
+        default=False,
+        exclude_if=lambda shared: not shared,  # so versions that do not know it read the others as before
+        description="It is a part of an index that small sites share.",
+    )
     state: RebuildState = "building"
     offsets: dict[int, int] = Field(default_factory=dict, description="By partition of that topic: where to go on.")
     done: int = Field(default=0, description="Records of the topic read, those of other sites included, ...")

@@ -10,7 +10,7 @@ from typing import Annotated, Self
 
 from pydantic import Field, SecretStr, StringConstraints, field_validator, model_validator
 
-from adapters.elastic.settings import ElasticSettings
+from adapters.elastic.settings import ElasticSettings, Placement, SiteIndex
 from adapters.embedders.settings import EmbedderSettings
 from adapters.llm.settings import ModelSettings
 from adapters.telemetry import TracingSettings
@@ -72,6 +72,14 @@ class SiteSettings(ConnectedSite):
     )
     chat: ChatSettings = Field(
         default=ChatSettings(), description="Whether and how often visitors are answered, see below."
+    )
+    index: SiteIndex | None = Field(
+        default=None,
+        description="`shared`: new indexes of this small site are parts of those of many; `own`: they are its own. "
+        "Default: as PAGEWIRE_SITE_INDEX says. `pagewire rebuild SITE --from embeddings --promote` moves it.",
+    )
+    shards: int | None = Field(
+        default=None, ge=1, description="Primary shards of new indexes of its own. Default: as PAGEWIRE_SHARDS says."
     )
 
 
@@ -210,6 +218,14 @@ class Settings(
                         f"{place}.{name}.model: there is no model without llm_model, on whose server it is"
                     )
         return self
+
+    def placement(self, site: str) -> Placement:
+        """Where new generations of the site's index go; of one that is not configured, where most go."""
+        general = super().placement(site)
+        if (own := self.sites.get(site)) is None:
+            return general
+        shared = general.shared if own.index is None else own.index == "shared"
+        return Placement(shared, own.shards or general.shards)
 
     @property
     def judge_of_answers(self) -> str | None:

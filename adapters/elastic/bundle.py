@@ -15,6 +15,7 @@ from adapters.elastic.rebuilds import Rebuilds
 from adapters.elastic.search import SiteSearch
 from adapters.elastic.settings import ElasticSettings
 from adapters.elastic.site_statuses import SiteStatuses
+from adapters.elastic.tenancy import Tenancy
 from adapters.elastic.writer import Writer
 from pipelines.runtime.record import Lane
 from schemas.http import SiteStatus
@@ -27,8 +28,9 @@ class Elastic:
 
     def __init__(self, url: str, settings: ElasticSettings, lane: Lane = "save") -> None:
         self.es = connect(url, settings)
-        self.indexes = Indexes(self.es, shards=settings.shards, replicas=settings.replicas)
         self.writer = Writer(self.es, lane)
+        tenancy = Tenancy(self.es, self.writer, settings.shared_indexes)
+        self.indexes = Indexes(self.es, settings.placement, tenancy, shards=settings.shards, replicas=settings.replicas)
         self.pages = Pages(self.es, self.indexes, self.writer)
         self.rebuilds = Rebuilds(self.es, self.indexes)
         self.places = ElasticPlaces(self.es, self.indexes, self.writer)

@@ -5,7 +5,8 @@
     pagewire-town-000002 ◀───────┘            pagewire-town-000002.write ◀── all writes to generation 2
 
 Writes name the generation they were made for and go through its own alias: they can neither land in another index
-when a rebuild is promoted, nor bring back an index that was deleted.
+when a rebuild is promoted, nor bring back an index that was deleted. Small sites can share an index (tenancy.py): then
+the generation's name is an alias, too, and everybody goes on using it as if it were an index.
 """
 
 from __future__ import annotations
@@ -13,8 +14,8 @@ from __future__ import annotations
 import json
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from functools import cache, partial
 from math import inf
@@ -25,7 +26,9 @@ from cachetools import TTLCache
 from elasticsearch import AsyncElasticsearch, BadRequestError, NotFoundError
 
 from adapters.elastic.client import explained
+from adapters.elastic.settings import Placement
 from adapters.elastic.sharing import Shared
+from adapters.elastic.tenancy import PREFIX, PROPERTIES, Tenancy, held_until, is_shared, only
 from pipelines.runtime.indexes import WRITE_SUFFIX, IndexGone, IndexInfo, IndexUnfit, alias, index_name
 from text.words import ANALYSIS
 
@@ -44,12 +47,14 @@ ADDED_TO_OUTCOMES = ("labelled_by",)  # fields that came after the index
 PLACES = "pagewire.places"
 STATES = "pagewire.states"
 INFO_TTL = 2.0  # seconds until a reader notices by itself that another index was promoted
-FORMAT = 2  # of what is in an index; counts up when older software must not touch it
+# Of what is in an index; counts up when older software must not touch it. Of one site's, and of shared ones.
+OWN_FORMAT, FORMAT = 2, 3
 NO_AUTO_CREATE = "pagewire-no-auto-create"  # the index template that says so
+GENERATION = re.compile(r"-\d{6}$")
 SWAP_TIMEOUT = "5s"
 ALLOCATED = "10s"  # until an index that somebody else is making can be asked
-# Of all indexes at once: not their mappings, which are long.
-SURVEY = ["*.aliases", "*.mappings._meta", "*.mappings.properties.units.type"]
+# What is read of an index: not its mapping, which is long. An identity each has, also one that is not of our making.
+WHAT_IT_IS = ["*.mappings._meta", "*.mappings.properties.units.type", "*.settings.index.uuid"]
 REFRESH = "1s"  # of an index that is searched; one that is being built refreshes when asked
 
 
@@ -74,11 +79,35 @@ def mapping(file: str) -> dict[str, Any]:
     return loaded
 
 
+@dataclass
+class _Found:
+    """What stands behind the names of one site."""
+
+    live: list[str] = field(default_factory=list)  # indexes, as Elasticsearch calls them
+    generations: dict[str, str] = field(default_factory=dict)  # the index that each is in; of its own or shared
+    held: dict[str, datetime] = field(default_factory=dict)  # of those in shared ones
+
+
 class Indexes:
     """Creates indexes and knows which one is live. One per process."""
 
-    def __init__(self, es: AsyncElasticsearch, *, shards: int = 1, replicas: int = 0) -> None:
+    def __init__(
+        self,
+        es: AsyncElasticsearch,
+        placement: Callable[[str], Placement],
+        tenancy: Tenancy,
+        *,
+        shards: int,
+        replicas: int,
+    ) -> None:
+        """
+        Args:
+            placement: of a site.
+            shards: of indexes that are of all sites, such as the one of receipts.
+        """
         self._es = es
+        self._placement = placement
+        self._tenancy = tenancy
         self._size = {"number_of_shards": shards, "number_of_replicas": replicas}
         self._known: TTLCache[str, IndexInfo] = TTLCache(inf, INFO_TTL)
         self._looks: dict[str, Shared[IndexInfo | None]] = {}
@@ -108,36 +137,41 @@ class Indexes:
             self._known[site] = info
         return info
 
+    def shares(self, site: str) -> bool:
+        """Whether new generations of the site go into an index of many sites."""
+        return self._placement(site).shared
+
     async def _read(self, site: str) -> IndexInfo | None:
         with explained(f"looking up the index of site {site}"):
             try:
-                answer = await self._es.indices.get_mapping(index=alias(site))
+                bodies = await self._get(alias(site), f"{alias(site)}*")
             except NotFoundError:
                 return None
-        return _only(site, answer.body)
+        return _live(site, _by_site(bodies)[alias(site)], bodies)
+
+    async def _get(self, names: str, aliases: str = "*") -> dict[str, Any]:
+        """What there is of these indexes, by what Elasticsearch calls them, with so many of their aliases."""
+        answer = await self._es.indices.get(
+            index=names,
+            features=["aliases", "mappings", "settings"],
+            filter_path=[*WHAT_IT_IS, f"*.aliases.{aliases}"],
+            allow_no_indices=True,
+        )
+        return dict(answer.body)
 
     async def survey(self, sites: Iterable[str]) -> dict[str, LiveIndex]:
         """The indexes of each of these sites, by one request for all. Raises: ElasticsearchDown."""
         with explained("looking up the indexes of all sites"):
-            answer = await self._es.indices.get(
-                index=alias("*"), features=["aliases", "mappings"], filter_path=SURVEY, allow_no_indices=True
-            )
-        behind: dict[str, dict[str, Any]] = defaultdict(dict)
-        without: dict[str, list[str]] = defaultdict(list)
-        for name, body in sorted(answer.body.items()):
-            named = [known for known in body.get("aliases", {}) if known != name + WRITE_SUFFIX]
-            for known in named:
-                behind[known][name] = body
-            if not named:
-                without[name[: -len("-000001")]].append(name)
-        return {site: _live(site, behind[alias(site)], without[alias(site)]) for site in sites}
+            bodies = await self._get(alias("*"))
+        found = _by_site(bodies)
+        return {site: _surveyed(site, found[alias(site)], bodies) for site in sites}
 
     async def generations(self, site: str) -> list[IndexInfo]:
         """All indexes of a site, the oldest first. Raises: IndexUnfit, ElasticsearchDown."""
         with explained(f"listing the indexes of site {site}"):
-            answer = await self._es.indices.get_mapping(index=f"{alias(site)}-*", allow_no_indices=True)
-        ours = re.compile(re.escape(alias(site)) + r"-\d{6}")  # `town` is not `town-hall`
-        return [_info(site, name, body) for name, body in sorted(answer.body.items()) if ours.fullmatch(name)]
+            bodies = await self._get(f"{alias(site)}-*", f"{alias(site)}-*")
+        found = _by_site(bodies)[alias(site)]
+        return [_info(site, name, found, bodies) for name in sorted(found.generations)]
 
     async def ensure(self, site: str, *, embedder: str, model: str, dims: int, chunker: str) -> IndexInfo:
         """The live index, created with this model when the site never had one. Safe to race.
@@ -148,7 +182,7 @@ class Indexes:
         if info := await self.live(site):
             return info
         await self.explain_absence(site)
-        await self.create(site, 1, embedder, model, dims, chunker, live=True)
+        await self.create(site, 1, embedder, model, dims, chunker, live=True, shared=self.shares(site))
         info = await self.now(site)
         if info is None:
             raise IndexUnfit(f"index {index_name(site, 1)} was created and has gone again")
@@ -187,10 +221,19 @@ class Indexes:
         *,
         source: str = "cms.changes",
         live: bool = False,
+        shared: bool = False,
     ) -> None:
-        """Create one index; nothing happens when it is there."""
+        """Create one index, or let it into one that is shared; nothing happens when it is there."""
         name = index_name(site, generation)
         base = mapping("001_site.json")
+        making = {
+            "format": FORMAT if shared else OWN_FORMAT,
+            "embedder": embedder,
+            "model": model,
+            "dims": dims,
+            "chunker": chunker,
+            "analysis": ANALYSIS,
+        }
         properties = base["mappings"]["properties"] | {
             # Stated because the default changes between versions.
             "embedding": {
@@ -201,33 +244,43 @@ class Indexes:
                 "index_options": {"type": "int8_hnsw"},
             }
         }
-        meta = {
-            "format": FORMAT,
-            "embedder": embedder,
-            "model": model,
-            "dims": dims,
-            "chunker": chunker,
-            "analysis": ANALYSIS,
-            "created": datetime.now(UTC).isoformat(timespec="seconds"),
-            "source": source,
-        }
-        refresh = {"refresh_interval": REFRESH if live else "-1"}
+        settings = base["settings"]["index"] | self._size
+        meta = making | {"created": datetime.now(UTC).isoformat(timespec="seconds")}
+        if shared:
+            there = {info.name: info.concrete for info in await self.generations(site)}
+            if name in there:
+                return
+            concrete = self._tenancy.index_for(site, making, there.values())
+            await self._create(
+                concrete,
+                settings={"index": settings | {"number_of_shards": 1}},
+                mappings=base["mappings"] | {"properties": properties | PROPERTIES, "_meta": meta},
+                aliases={},
+            )
+            await self._tenancy.admit(site, name, concrete, live=live)
+            return
         aliases: dict[str, Any] = {name + WRITE_SUFFIX: {}} | ({alias(site): {}} if live else {})
+        refresh = {"refresh_interval": REFRESH if live else "-1", "number_of_shards": self._placement(site).shards}
         await self._create(
             name,
-            settings={"index": base["settings"]["index"] | self._size | refresh},
-            mappings=base["mappings"] | {"properties": properties, "_meta": meta},
+            settings={"index": settings | refresh},
+            mappings=base["mappings"] | {"properties": properties, "_meta": meta | {"source": source}},
             aliases=aliases,
         )
 
     async def hold(self, info: IndexInfo, seconds: float) -> None:
         """Keep the index stage from giving receipts for this index, for so long at most: it is about to be replaced."""
-        until = datetime.now(UTC) + timedelta(seconds=seconds)
-        await self._update_meta(info, {"held_until": until.isoformat()})
+        await self._hold(info, datetime.now(UTC) + timedelta(seconds=seconds))
 
     async def release(self, info: IndexInfo) -> None:
         """End a `hold`."""
-        await self._update_meta(info, {"held_until": None})
+        await self._hold(info, None)
+
+    async def _hold(self, info: IndexInfo, until: datetime | None) -> None:
+        if info.shared:
+            await self._tenancy.hold(info, until)
+        else:
+            await self._update_meta(info, {"held_until": until and until.isoformat()})
 
     async def _update_meta(self, info: IndexInfo, values: Mapping[str, Any]) -> None:
         with explained(f"marking index {info.name}"):
@@ -238,17 +291,19 @@ class Indexes:
     async def searchable(self, info: IndexInfo) -> None:
         """Let an index that was built be searched: refreshed now, and by itself from now on."""
         with explained(f"refreshing {info.name}"):
-            await self._es.indices.put_settings(index=info.name, settings={"index": {"refresh_interval": REFRESH}})
-            await self._es.indices.refresh(index=info.name)
+            await self._es.indices.put_settings(index=info.concrete, settings={"index": {"refresh_interval": REFRESH}})
+            await self._es.indices.refresh(index=info.concrete)
 
     async def swap(self, site: str, new: IndexInfo) -> None:
         """Point the alias at `new` alone, in one step."""
+        filtered = {"filter": only(new.name)}
         with explained(f"promoting {new.name}"):
             await self._es.indices.update_aliases(
                 master_timeout=SWAP_TIMEOUT,  # late is worse than not at all: see pipelines/operate/rebuild/rebuild.py
                 actions=[
-                    {"remove": {"index": f"{alias(site)}-*", "alias": alias(site), "must_exist": False}},
-                    {"add": {"index": new.name, "alias": alias(site)}},
+                    # Of its own ones and of shared ones: a pattern must name at least one that is there.
+                    {"remove": {"index": "pagewire*", "alias": alias(site), "must_exist": False}},
+                    {"add": {"index": new.concrete, "alias": alias(site)} | (filtered if new.shared else {})},
                 ],
             )
         self._known.pop(site, None)
@@ -262,6 +317,9 @@ class Indexes:
         live = await self.now(info.site)
         if live is not None and live.name == info.name:
             raise IndexUnfit(f"{info.name} is live; it is not deleted")
+        if info.shared:
+            await self._tenancy.put_out(info)
+            return
         with explained(f"deleting {info.name}"):
             await self._es.indices.delete(index=info.name, ignore_unavailable=True)
 
@@ -324,7 +382,7 @@ class Indexes:
         with explained("forbidding indexes without a mapping"):
             await self._es.indices.put_index_template(
                 name=NO_AUTO_CREATE,
-                index_patterns=["pagewire-*", RECEIPTS, PARTS, PLACES],
+                index_patterns=["pagewire-*", f"{PREFIX}*", RECEIPTS, PARTS, PLACES],
                 allow_auto_create=False,
                 priority=500,
             )
@@ -368,23 +426,58 @@ def is_gone(site: str, searchable: int) -> IndexGone:
     )
 
 
-def _live(site: str, behind: Mapping[str, Any], others: Sequence[str]) -> LiveIndex:
+def _by_site(bodies: Mapping[str, Any]) -> defaultdict[str, _Found]:
+    """What stands where, by the sites' aliases."""
+    by_site: defaultdict[str, _Found] = defaultdict(_Found)
+    for concrete, body in sorted(bodies.items()):
+        shared = is_shared(concrete)
+        if not shared and GENERATION.search(concrete):
+            by_site[_site_alias(concrete)].generations[concrete] = concrete
+        elif not shared:  # not of our making, under a site's name
+            by_site[concrete].generations[concrete] = concrete
+            by_site[concrete].live.append(concrete)
+        for name in body.get("aliases", {}):
+            if name.endswith(WRITE_SUFFIX):
+                continue
+            if shared and (held := held_until(name)):
+                generation, until = held
+                by_site[_site_alias(generation)].held[generation] = until
+            elif shared and GENERATION.search(name):
+                by_site[_site_alias(name)].generations[name] = concrete
+            else:
+                by_site[name].live.append(concrete)
+    return by_site
+
+
+def _site_alias(generation: str) -> str:
+    return generation[: -len("-000001")]
+
+
+def _surveyed(site: str, found: _Found, bodies: Mapping[str, Any]) -> LiveIndex:
+    others = tuple(name for name, concrete in sorted(found.generations.items()) if concrete not in found.live)
     try:
-        return LiveIndex(_only(site, behind) if behind else None, tuple(others))
+        return LiveIndex(_live(site, found, bodies), others)
     except IndexUnfit as err:
-        return LiveIndex(err, tuple(others))
+        return LiveIndex(err, others)
 
 
-def _only(site: str, behind: Mapping[str, Any]) -> IndexInfo:
-    """Of what stands behind the site's alias. Raises: IndexUnfit."""
-    if len(behind) > 1:
-        raise IndexUnfit(f"alias {alias(site)} points to {len(behind)} indexes: {', '.join(sorted(behind))}")
-    [(name, body)] = behind.items()
-    return _info(site, name, body)
+def _live(site: str, found: _Found, bodies: Mapping[str, Any]) -> IndexInfo | None:
+    """What stands behind the site's alias. Raises: IndexUnfit."""
+    if not found.live:
+        return None
+    if len(found.live) > 1:
+        raise IndexUnfit(f"alias {alias(site)} points to {len(found.live)} indexes: {', '.join(found.live)}")
+    names = [name for name, concrete in found.generations.items() if concrete in found.live]
+    if not names:
+        raise IndexUnfit(f"alias {alias(site)} points to {found.live[0]}, where no generation of the site is")
+    return _info(site, names[0], found, bodies)
 
 
-def _info(site: str, name: str, body: Mapping[str, Any]) -> IndexInfo:
-    meta = body["mappings"].get("_meta", {})
+def _info(site: str, name: str, found: _Found, bodies: Mapping[str, Any]) -> IndexInfo:
+    concrete = found.generations[name]
+    shared = concrete if concrete != name else None
+    body = bodies[concrete]
+    meta = body.get("mappings", {}).get("_meta", {})
     if meta.get("format", FORMAT) > FORMAT:
         raise IndexUnfit(
             f"index {name} was written by a newer version (format {meta['format']}, this one knows {FORMAT}); "
@@ -399,10 +492,12 @@ def _info(site: str, name: str, body: Mapping[str, Any]) -> IndexInfo:
             model=meta["model"],
             dims=meta["dims"],
             chunker=meta["chunker"],
-            held_until=datetime.fromisoformat(until) if until else None,
-            created_at=datetime.fromisoformat(created) if (created := meta.get("created")) else None,
+            held_until=datetime.fromisoformat(until) if until else found.held.get(name),
+            # Of a shared index it says when the first site came.
+            created_at=datetime.fromisoformat(created) if (created := meta.get("created")) and not shared else None,
             units="units" in body["mappings"].get("properties", {}),
             analysis=meta.get("analysis", ""),
+            shared=shared,
         )
     except KeyError as err:
         raise IndexUnfit(f"index {name} does not say what it holds (no {err} in _meta): not made by Pagewire") from err

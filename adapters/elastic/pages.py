@@ -170,7 +170,7 @@ class PageIndex:
 
     async def refresh(self) -> None:
         """Return when everything written so far can be found."""
-        await self._writer.refresh(self.info.name)
+        await self._writer.refresh(self.info.concrete)
 
     async def _write(self, writes: Sequence[Write]) -> list[Written]:
         try:
@@ -215,6 +215,7 @@ class PageIndex:
             document["units"] = chunk_units.stored(chunk)
         if meta and meta.groups is not None:
             document["groups"] = meta.groups or NOBODY
+        document |= self.info.mark
         return Write(self.info.write_alias, chunk_id(key, chunk.field, chunk.ord), change.revision, document)
 
     def _head(self, head: Head) -> Write:
@@ -227,7 +228,7 @@ class PageIndex:
             "revision": change.revision,
             "state": head.state,
             "head": head.dumped(),
-        }
+        } | self.info.mark
         replaces: Token | Literal["nothing"] = head.token or "nothing"
         return Write(self.info.write_alias, head_id(change.page_key), change.revision, document, replaces)
 

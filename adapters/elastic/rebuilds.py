@@ -18,6 +18,7 @@ from elasticsearch import AsyncElasticsearch, ConflictError, NotFoundError
 from adapters.elastic.client import explained
 from adapters.elastic.indexes import REBUILDS, Indexes
 from pipelines.runtime.errors import Permanent, Retryable
+from pipelines.runtime.indexes import alias
 from schemas.rebuild import Rebuild
 
 log = structlog.get_logger(__name__)
@@ -67,13 +68,25 @@ class Rebuilds:
         return [(hit["_id"], hit["_source"]) for hit in answer["hits"]["hits"]]
 
     async def sizes(self, site: str) -> dict[str, tuple[int, int]]:
-        """Documents that can be found and bytes on disk, by index. Raises: ElasticsearchDown."""
+        """Documents that can be found and bytes on disk, by index. Of one that is shared, the site's part of the bytes
+        by its part of the documents.
+
+        Raises:
+            ElasticsearchDown.
+        """
         with explained(f"measuring the indexes of site {site}"):
-            answer = await self._es.indices.stats(index=f"pagewire-{site}-*", metric=["docs", "store"])
-        return {
-            name: (stats["primaries"]["docs"]["count"], stats["total"]["store"]["size_in_bytes"])
+            answer = await self._es.indices.stats(index=f"{alias(site)}-*", metric=["docs", "store"])
+        sizes = {
+            name: (int(stats["primaries"]["docs"]["count"]), int(stats["total"]["store"]["size_in_bytes"]))
             for name, stats in answer["indices"].items()
         }
+        for info in await self._indexes.generations(site):
+            if info.shared in sizes:
+                documents, size = sizes[info.shared]
+                with explained(f"counting the documents of {info.name}"):
+                    own = int((await self._es.count(index=info.name))["count"])
+                sizes[info.name] = own, size * own // max(1, documents)
+        return sizes
 
     async def contents(self, site: str, names: Sequence[str]) -> dict[str, tuple[int, int]]:
         """Pages that are not deleted and chunks that can be found, by index. Raises: ElasticsearchDown."""
@@ -81,16 +94,18 @@ class Rebuilds:
             return {}
         kinds = {"pages": {"term": {"state": "live"}}, "chunks": {"term": {"kind": "chunk"}}}
         counted = {"kinds": {"filters": {"filters": kinds}}}
-        by_index = {"terms": {"field": "_index", "size": len(names)}, "aggs": counted}
+        by_name = {
+            field: {"terms": {"field": field, "size": len(names)}, "aggs": counted}
+            for field in ("_index", "generation")
+        }
         with explained(f"counting what the indexes of site {site} hold"):
-            answer = await self._es.search(
-                index=list(names), ignore_unavailable=True, size=0, aggs={"indexes": by_index}
-            )
+            answer = await self._es.search(index=list(names), ignore_unavailable=True, size=0, aggs=by_name)
         if "aggregations" not in answer:  # all of them are gone
             return {}
         return {
             one["key"]: (one["kinds"]["buckets"]["pages"]["doc_count"], one["kinds"]["buckets"]["chunks"]["doc_count"])
-            for one in answer["aggregations"]["indexes"]["buckets"]
+            for found in answer["aggregations"].values()
+            for one in found["buckets"]
         }
 
     async def put(self, rebuild: Rebuild) -> None:

@@ -160,9 +160,9 @@ class SiteSearch:
         found = bool(vectors.get("hits", {}).get("hits"))
         indexes = {hit["_index"] for response in responses for hit in response.get("hits", {}).get("hits", ())}
         live = await self._indexes.live(site)
-        if live is None or live.model != model or indexes != {live.name} or not found:
+        if live is None or live.model != model or indexes != {live.concrete} or not found:
             live = await self._indexes.now(site)
-            if live is None or live.model != model or indexes - {live.name}:
+            if live is None or live.model != model or indexes - {live.concrete}:
                 raise QueryModelOutdated(f"another index of site {site} is live than a moment ago")
         return _hits(vectors)
 

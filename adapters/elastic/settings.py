@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Self
+from typing import Literal, Self
 
 from pydantic import Field, SecretStr, model_validator
 
@@ -11,6 +12,17 @@ from adapters.tls import TlsFiles
 from pipelines.runtime.settings import SettingsGroup
 
 _NODE = r"https?://[^/@,\s]+:\d+(/[^,\s]*)?"
+
+
+SiteIndex = Literal["own", "shared"]
+
+
+@dataclass(frozen=True)
+class Placement:
+    """Where new generations of a site go."""
+
+    shared: bool  # with other sites
+    shards: int  # of an index of its own
 
 
 class ElasticSettings(SettingsGroup):
@@ -31,12 +43,27 @@ class ElasticSettings(SettingsGroup):
         default=True, description="Whether a node's certificate must be for the name it is reached by."
     )
     shards: int = Field(default=1, ge=1, description="Primary shards of new indexes.")
+    site_index: SiteIndex = Field(
+        default="own",
+        description="Whether new indexes are of one site (`own`) or small sites share some (`shared`); a site's own "
+        "`index` wins. Elasticsearch takes some 1,000 shards a node.",
+    )
+    shared_indexes: int = Field(
+        default=8,
+        ge=4,  # one more than a site has generations: live, previous, candidate
+        le=100,
+        description="So many there are of each embedder and chunker, of one shard each; more are for new sites only.",
+    )
     replicas: int = Field(default=0, ge=0, description="Replicas of new indexes (1 or more in production).")
     elasticsearch_api_key: SecretStr | None = Field(
         default=None, description="API key of Elasticsearch; wins over user and password."
     )
     elasticsearch_user: str | None = Field(default=None, description="User of Elasticsearch; needs the password too.")
     elasticsearch_password: SecretStr | None = Field(default=None, description="Password of that user.")
+
+    def placement(self, site: str) -> Placement:
+        """Where new generations of the site's index go."""
+        return Placement(self.site_index == "shared", self.shards)
 
     @property
     def elasticsearch_nodes(self) -> list[str]:

@@ -46,23 +46,30 @@ class SiteStatuses:
         """Live pages and chunks by index; one that does not answer is missing."""
         counts: dict[str, Mapping[str, Any]] = {}
         for some in chunked(indexes, AT_ONCE):
+            # A site's own index by its name, a part of a shared one by what its documents say.
+            names = {
+                "_index": [info.name for info in some if not info.shared],
+                "generation": [info.name for info in some if info.shared],
+            }
             with explained("counting the pages of all sites"):
                 answer = await self._es.search(
                     # By a pattern: a thousand names are too long for an address.
                     index=alias("*"),
-                    query={"terms": {"_index": [info.name for info in some]}},
+                    query={"bool": {"should": [{"terms": {name: own}} for name, own in names.items()]}},
                     size=0,
                     aggs={
-                        "indexes": {
-                            "terms": {"field": "_index", "size": len(some)},
+                        name: {
+                            "terms": {"field": name, "size": len(some)},
                             "aggs": {"kinds": {"filters": {"filters": KINDS}}},
                         }
+                        for name in names
                     },
                 )
             silent = {failure["index"] for failure in answer["_shards"].get("failures", ())}
             empty = {kind: {"doc_count": 0} for kind in KINDS}
-            filled = {one["key"]: one["kinds"]["buckets"] for one in answer["aggregations"]["indexes"]["buckets"]}
-            counts |= {info.name: filled.get(info.name, empty) for info in some if info.name not in silent}
+            found = (one for aggregation in answer["aggregations"].values() for one in aggregation["buckets"])
+            filled = {one["key"]: one["kinds"]["buckets"] for one in found}
+            counts |= {info.name: filled.get(info.name, empty) for info in some if info.concrete not in silent}
         return counts
 
     async def _refresh_receipts(self) -> None:

@@ -39,10 +39,21 @@ class IndexInfo:
     created_at: datetime | None = None
     units: bool = True  # its mapping knows them; those of before do not until a chunk with units comes
     analysis: str = ""  # text.words.ANALYSIS of the software that made it; empty before there was one
+    shared: str | None = None  # the index of many sites that it is a part of
 
     @property
     def generation(self) -> int:
         return int(self.name[-6:])
+
+    @property
+    def concrete(self) -> str:
+        """What Elasticsearch calls the index in its answers."""
+        return self.shared or self.name
+
+    @property
+    def mark(self) -> dict[str, str]:
+        """What each document of it says, to be told from those of other sites in the same index."""
+        return {"generation": self.name} if self.shared else {}
 
     @property
     def write_alias(self) -> str:

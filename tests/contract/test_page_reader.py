@@ -15,18 +15,18 @@ from adapters.elastic.page_vectors import ElasticPageVectors
 from adapters.fake_page_vectors import FakePageVectors
 from pipelines.query.log.ports import PageReader, SitePage
 from pipelines.runtime.embedder import Matrix32
-from pipelines.runtime.indexes import alias
 from schemas.head import Head
 from schemas.ingest import EmbeddedChunk, PageEmbeddings
 from schemas.page import PageMeta
 from tests.engine_fixture import Servers
 from tests.making import NOON, change
-from wiring.settings import Settings, SiteSettings
+from tests.site_indexes import KINDS, forget
+from wiring.settings import Settings
 
 DIMS = 256
 MADE_FOR = {"embedder": "fake", "model": "fake", "dims": DIMS, "chunker": "c"}
 # The sibling keeps what it is given, and knows one model.
-REAL = pytest.mark.parametrize("site", [pytest.param("real", marks=pytest.mark.engine)], indirect=True)
+REAL = pytest.mark.parametrize("site", [pytest.param(kind, marks=pytest.mark.engine) for kind in KINDS], indirect=True)
 Save = Callable[[str, Matrix32, Sequence[str] | None], Awaitable[None]]
 
 
@@ -45,7 +45,7 @@ def chunks(seed: int, count: int) -> Matrix32:
     return unit
 
 
-@pytest.fixture(params=["fake", pytest.param("real", marks=pytest.mark.engine)])
+@pytest.fixture(params=["fake", *(pytest.param(kind, marks=pytest.mark.engine) for kind in KINDS)])
 async def site(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Site]:
     name = f"t{uuid4().hex[:12]}"
     if request.param == "fake":
@@ -58,7 +58,7 @@ async def site(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) 
         return
     monkeypatch.setattr(page_vectors, "BATCH", 3)  # pages lie over the ends of batches
     engine: Servers = request.getfixturevalue("engine")
-    async with Elastic(engine.elasticsearch, Settings(sites={"town": SiteSettings()})) as elastic:
+    async with Elastic(engine.elasticsearch, Settings(site_index=request.param)) as elastic:
 
         async def write(id: str, vectors: Matrix32, groups: Sequence[str] | None) -> None:
             ref = change(1, page_id=id, site=name)
@@ -84,7 +84,7 @@ async def site(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) 
             await index.refresh()
 
         yield Site(name, ElasticPageVectors(elastic.es), write)
-        await elastic.es.indices.delete(index=f"{alias(name)}-000001", ignore_unavailable=True)
+        await forget(elastic, name)
 
 
 async def read(site: Site, groups: Sequence[str] | None = (), most: int = 100) -> tuple[list[str], int, bool]:

@@ -15,12 +15,12 @@ from adapters.elastic.indexes import PARTS, RECEIPTS
 from adapters.elastic.parts import WaitingParts
 from adapters.fakes import FakeIndex, FakePages
 from pipelines.ingest.ports import HeadConflict, PartGone, Place
-from pipelines.runtime.indexes import alias
 from schemas.head import Head
 from schemas.ingest import ChunkUnit, PageEmbeddings, ReceiptEvent
 from schemas.page import ChangeRef, Op
 from tests.engine_fixture import Servers
 from tests.making import DIMS, NOON, change, parts_of
+from tests.site_indexes import KINDS, forget
 from wiring.settings import Settings, SiteSettings
 
 MADE_FOR = {"embedder": "fake", "model": "fake-4", "dims": DIMS, "chunker": "content-1000-20"}
@@ -63,7 +63,7 @@ class Bench:
         return {name.removesuffix("/fake-4") for name in known}
 
 
-@pytest.fixture(params=["fake", pytest.param("real", marks=pytest.mark.engine)])
+@pytest.fixture(params=["fake", *(pytest.param(kind, marks=pytest.mark.engine) for kind in KINDS)])
 async def bench(request: pytest.FixtureRequest) -> AsyncIterator[Bench]:
     site = f"t{uuid4().hex[:12]}"
     if request.param == "fake":
@@ -71,11 +71,11 @@ async def bench(request: pytest.FixtureRequest) -> AsyncIterator[Bench]:
         yield Bench(site, pages, await pages.live(site, embedder="fake", model="fake-4", dims=DIMS, chunker="c"))
         return
     engine: Servers = request.getfixturevalue("engine")
-    settings = Settings(sites={site: SiteSettings()}, elasticsearch=engine.elasticsearch)
+    settings = Settings(sites={site: SiteSettings(index=request.param)}, elasticsearch=engine.elasticsearch)
     async with Elastic(engine.elasticsearch, settings) as elastic:
         await elastic.indexes.ensure_receipts()
         yield Bench(site, elastic.pages, await elastic.pages.live(site, **MADE_FOR))  # type: ignore[arg-type]
-        await elastic.es.indices.delete(index=f"{alias(site)}-000001")
+        await forget(elastic, site)
 
 
 def with_units(part: PageEmbeddings) -> PageEmbeddings:

@@ -35,6 +35,7 @@ from schemas.topics import CHANGES, all_topics
 from tests.edge import until
 from tests.engine_fixture import Servers
 from tests.making import DIMS, NOON, parts_of
+from tests.site_indexes import KINDS, delete, forget
 from wiring.settings import Settings, SiteSettings
 
 pytestmark = pytest.mark.engine
@@ -127,9 +128,10 @@ class Town:
 
     async def plant(self, id: str, **fields: object) -> None:
         """Change a document behind the pipeline's back; an id that is not there yet becomes one."""
-        index = (await self.info()).write_alias
+        info = await self.info()
+        index = info.write_alias
         found = await self.elastic.es.options(ignore_status=404).get(index=index, id=id, source_exclude_vectors=False)
-        document = (found.body.get("_source") or {"kind": "chunk", "text": "x"}) | fields
+        document = (found.body.get("_source") or {"kind": "chunk", "text": "x"} | info.mark) | fields
         revision = document.get("revision", 1)
         assert isinstance(revision, int)
         version = max(found.body.get("_version", 1), revision)
@@ -143,23 +145,22 @@ class Town:
         return await self.auditor.audit(self.site, settle=0)
 
 
-@pytest.fixture
-async def town(engine: Servers) -> AsyncIterator[Town]:
+@pytest.fixture(params=KINDS)
+async def town(request: pytest.FixtureRequest, engine: Servers) -> AsyncIterator[Town]:
     site = f"t{uuid4().hex[:12]}"
     settings = Settings(
         kafka=engine.kafka,
         elasticsearch=engine.elasticsearch,
         topic_prefix=f"{site}.",
         partitions=3,
-        sites={site: SiteSettings()},
+        sites={site: SiteSettings(index=request.param)},
     )
     await ensure_topics(engine.kafka, settings)
     async with Elastic(engine.elasticsearch, settings) as elastic, KafkaSender(settings) as sender:
         await elastic.indexes.ensure_receipts()
         await elastic.indexes.ensure(site, embedder="fake", model=MODEL, dims=DIMS, chunker=CHUNKER)
         yield Town(settings, site, elastic, sender)
-        for info in await elastic.indexes.generations(site):
-            await elastic.es.indices.delete(index=info.name)
+        await forget(elastic, site)
     admin = AIOKafkaAdminClient(bootstrap_servers=engine.kafka)
     await admin.start()
     try:
@@ -326,7 +327,7 @@ async def test_indexes_that_are_not_there(town: Town) -> None:
     other = Inventories(town.elastic.es, town.elastic.indexes, town.elastic.writer)
     inventory = await other.of(town.site)
     assert inventory is not None
-    await town.elastic.es.indices.delete(index=(await town.info()).name)
+    await delete(town.elastic, await town.info())
     with pytest.raises(IndexGone, match="was deleted"):
         await anext(inventory.read())
     with pytest.raises(IndexGone):
@@ -366,17 +367,18 @@ async def test_memory_does_not_grow_with_chunks(town: Town) -> None:
 async def _peak(town: Town, pages: Sequence[int]) -> list[int]:
     """Fill the index further, 100 chunks a page; chunks, clean, peak memory of an audit by a process of its own."""
     await town.save(*(town.change(f"p{i}", 1, chunks=1) for i in pages))
-    index = (await town.info()).write_alias
+    info = await town.info()
+    index = info.write_alias
     for i in pages:
         key = town.key(f"p{i}")
-        shared = {"page_key": key, "page_id": f"p{i}", "lang": "en", "revision": 1, "text": "x"}
+        shared = {"page_key": key, "page_id": f"p{i}", "lang": "en", "revision": 1, "text": "x"} | info.mark
         shared |= {"model": MODEL, "chunker": CHUNKER, "embedding": [0.1] * DIMS}
         chunks = [
             Write(index, chunk_id(key, "content", ord), 1, shared | {"kind": "chunk", "field": "content", "ord": ord})
             for ord in range(100)
         ]
         head = {"counts": {"content": 100}, "model": MODEL, "chunker": CHUNKER}
-        document = {"kind": "head", "page_key": key, "revision": 1, "state": "live", "head": head}
+        document = {"kind": "head", "page_key": key, "revision": 1, "state": "live", "head": head} | info.mark
         await town.elastic.writer.write([*chunks, Write(index, head_id(key), 1, document)])
     settings = town.settings.model_dump_json(exclude_defaults=True)
     process = await asyncio.create_subprocess_exec(

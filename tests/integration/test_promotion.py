@@ -24,6 +24,7 @@ from schemas.query import Rephrased
 from tests.asking import question
 from tests.engine_fixture import Servers
 from tests.making import NOON, change
+from tests.site_indexes import KINDS, forget
 from wiring.index_search import SiteIndexes
 from wiring.settings import Settings, SiteSettings
 
@@ -54,7 +55,8 @@ class Bench:
     async def generation(self, number: int, model: FakeEmbedder, word: str) -> IndexInfo:
         """An index whose one page says `word` in each of its chunks."""
         indexes = self.operator.indexes
-        await indexes.create(self.site, number, "fake", model.fingerprint, model.dims, CHUNKER, live=number == 1)
+        made = ("fake", model.fingerprint, model.dims, CHUNKER)
+        await indexes.create(self.site, number, *made, live=number == 1, shared=indexes.shares(self.site))
         info = next(info for info in await indexes.generations(self.site) if info.generation == number)
         texts = [f"{word} pool hours {n}. " for n in range(4)]
         chunks = [
@@ -105,13 +107,12 @@ class Named:
         return self._model
 
 
-@pytest.fixture
-async def bench(engine: Servers) -> AsyncIterator[Bench]:
-    settings, site = Settings(), f"t{uuid4().hex[:12]}"
+@pytest.fixture(params=KINDS)
+async def bench(request: pytest.FixtureRequest, engine: Servers) -> AsyncIterator[Bench]:
+    settings, site = Settings(site_index=request.param), f"t{uuid4().hex[:12]}"
     async with Elastic(engine.elasticsearch, settings) as elastic, Elastic(engine.elasticsearch, settings) as operator:
         yield Bench(elastic, operator, site)
-        names = [info.name for info in await operator.indexes.generations(site)]
-        await operator.es.indices.delete(index=",".join(names), ignore_unavailable=True)
+        await forget(operator, site)
 
 
 @pytest.fixture(params=[SAME_LENGTH, OTHER_LENGTH, OLD], ids=["same length", "other length", "same model"])
@@ -240,4 +241,4 @@ async def test_searches_while_indexes_are_promoted_and_rolled_back_mix_nothing(
             seen |= words
         assert await bench.words("hybrid") == {"new" if live.generation == 2 else "old"}
     assert seen == {"old", "new"}
-    assert (await bench.operator.es.indices.get_alias(name=alias(bench.site))).body.keys() == {generations[0].name}
+    assert (await bench.operator.es.indices.get_alias(name=alias(bench.site))).body.keys() == {generations[0].concrete}

@@ -23,6 +23,7 @@ from tests.acceptance.system import Instance
 from tests.acceptance.word_embedder import WordEmbedder, word_embedder
 from tests.engine_fixture import Servers
 from tests.making import NOON
+from tests.site_indexes import forget
 from wiring.clients import Clients
 from wiring.settings import Settings
 from wiring.settings_file import load
@@ -52,8 +53,7 @@ async def settings(instance: Instance) -> AsyncIterator[Settings]:
     await ensure_topics(str(made.kafka), made)
     yield made
     async with Elastic(str(made.elasticsearch), made) as elastic:
-        for info in await elastic.indexes.generations(instance.site):
-            await elastic.es.indices.delete(index=info.name)
+        await forget(elastic, instance.site)
 
 
 class Town:

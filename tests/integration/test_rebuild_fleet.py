@@ -9,6 +9,7 @@ import pytest
 from aiokafka.admin import AIOKafkaAdminClient
 
 from adapters.elastic.bundle import Elastic
+from adapters.elastic.settings import SiteIndex
 from adapters.kafka import KafkaSender, ensure_topics, prefixed
 from adapters.kafka.scan import LogScan
 from adapters.kafka.sender import Outgoing
@@ -19,6 +20,7 @@ from schemas.topics import CHANGES, all_topics
 from tests.acceptance.word_embedder import word_embedder
 from tests.engine_fixture import Servers
 from tests.making import NOON
+from tests.site_indexes import KINDS, forget
 from wiring.settings import Settings, SiteSettings
 
 pytestmark = pytest.mark.engine
@@ -35,8 +37,8 @@ def saved(site: str, page: str) -> PageChange:
     )
 
 
-@pytest.fixture
-async def settings(engine: Servers) -> AsyncIterator[Settings]:
+@pytest.fixture(params=KINDS)
+async def settings(request: pytest.FixtureRequest, engine: Servers) -> AsyncIterator[Settings]:
     name = f"t{uuid4().hex[:10]}"
     with word_embedder() as embedder:
         made = Settings(
@@ -45,14 +47,13 @@ async def settings(engine: Servers) -> AsyncIterator[Settings]:
             embedder="openai:words-64",
             openai_base_url=embedder.url,
             topic_prefix=f"{name}.",
+            site_index=request.param,
             sites={f"{name}-{site}": SiteSettings() for site in ("a", "b", "c")},
         )
         await ensure_topics(engine.kafka, made)
         yield made
     async with Elastic(engine.elasticsearch, made) as elastic:
-        for site in made.sites:
-            for info in await elastic.indexes.generations(site):
-                await elastic.es.indices.delete(index=info.name)
+        await forget(elastic, *made.sites)
     admin = AIOKafkaAdminClient(bootstrap_servers=engine.kafka)
     await admin.start()
     try:
@@ -83,3 +84,22 @@ async def test_each_gets_a_new_index_of_its_own_pages_and_is_passed_over_by_the_
             assert known.ends == await scan.ends(), "the first to read it all has noted it for all"
         again = await rebuild_fleet(settings, Fleet("t*", 2, again=False), WANTED)
     assert [one.outcome for one in again] == ["as wanted", "as wanted", "no index"]
+
+
+async def test_who_is_to_share_an_index_from_now_on_is_moved_and_not_passed_over(settings: Settings) -> None:
+    site = next(iter(settings.sites))
+    other: SiteIndex = "own" if settings.site_index == "shared" else "shared"
+    moving = settings.model_copy(update={"sites": settings.sites | {site: SiteSettings(index=other)}})
+    async with KafkaSender(settings) as sender:
+        await sender.send_many([Outgoing(CHANGES, (change := saved(site, "pool")).page_key, change)])
+    async with Elastic(str(settings.elasticsearch), settings) as elastic:
+        await elastic.indexes.ensure(site, embedder="fake", model="fake-4", dims=4, chunker="content-512-20")
+        assert [one.outcome for one in await rebuild_fleet(settings, Fleet(site, 1, again=False), WANTED)] == ["live"]
+        assert [one.outcome for one in await rebuild_fleet(moving, Fleet(site, 1, again=False), WANTED)] == ["live"]
+        live = await elastic.indexes.now(site)
+        assert live is not None
+        assert (live.generation, live.shared is not None) == (3, other == "shared")
+        [status] = await elastic.site_statuses([site])
+        assert (status.pages, status.problem) == (1, None)
+        previous = next(info for info in await elastic.indexes.generations(site) if info.generation == 2)
+        assert (previous.shared is not None) == (other == "own"), "it is kept for a rollback"

@@ -21,6 +21,7 @@ from schemas.keys import chunk_id, page_key
 from schemas.page import FieldName, PageMeta
 from tests.engine_fixture import Servers
 from tests.making import NOON, change
+from tests.site_indexes import KINDS, forget
 from wiring.settings import Settings, SiteSettings
 
 pytestmark = pytest.mark.engine
@@ -87,17 +88,17 @@ class Bench:
             chunks=chunks,
         )
         index = await self.elastic.pages.live(self.site, embedder="fake", model="fake", dims=DIMS, chunker="c")
-        self.index = index.info.name
+        self.index = index.info.concrete
         assert await index.write(part, Head(change=ref, state="live", settled_at=NOON))
         await index.refresh()
 
 
-@pytest.fixture
-async def bench(engine: Servers) -> AsyncIterator[Bench]:
-    async with Elastic(engine.elasticsearch, Settings(sites={"town": SiteSettings()})) as elastic:
+@pytest.fixture(params=KINDS)
+async def bench(request: pytest.FixtureRequest, engine: Servers) -> AsyncIterator[Bench]:
+    async with Elastic(engine.elasticsearch, Settings(site_index=request.param)) as elastic:
         made = Bench(elastic)
         yield made
-        await elastic.es.indices.delete(index=f"{alias(made.site)}-000001", ignore_unavailable=True)
+        await forget(elastic, made.site)
 
 
 def page_of(found: Candidate) -> str:

@@ -61,6 +61,7 @@ def unnoted(info: IndexInfo) -> Rebuild:
         model=info.model,
         dims=info.dims,
         chunker=info.chunker,
+        shared=info.shared is not None,
         state="previous",
         created_at=info.created_at or now,
         updated_at=info.created_at or now,

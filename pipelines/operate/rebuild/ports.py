@@ -33,8 +33,13 @@ class Indexes(Protocol):
         *,
         source: str = "cms.changes",
         live: bool = False,
+        shared: bool = False,
     ) -> None:
-        """Create one index; nothing happens when it is there."""
+        """Create one index, or let it into one that is shared; nothing happens when it is there."""
+        ...
+
+    def shares(self, site: str) -> bool:
+        """Whether new indexes of the site are to be parts of those of many sites."""
         ...
 
     async def hold(self, info: IndexInfo, seconds: float) -> None:

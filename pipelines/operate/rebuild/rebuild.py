@@ -162,12 +162,17 @@ class Rebuilder:
     async def is_as_wanted(
         self, source: RebuildSource, *, embedder: str | None = None, chunker: Chunker | None = None
     ) -> bool:
-        """Whether what is live is of the model and the cut that `begin` would make it. Raises: SettingsError."""
+        """Whether what is live is of the model, the cut and the kind of index that `begin` would make it.
+
+        Raises:
+            SettingsError.
+        """
         known = await history(self._store, self._site)
         wanted = await self._wanted(known, source, embedder, chunker)
         if known.live is None or known.half_promoted is not None:
             return False
-        return (known.live.model, known.live.chunker) == (wanted.model, wanted.chunker)
+        there = (known.live.model, known.live.chunker, known.live.shared is not None)
+        return there == (wanted.model, wanted.chunker, wanted.shared)
 
     async def fill(self, rebuild: Rebuild) -> Rebuild:
         """Fill the candidate up to the end of its topic.
@@ -379,6 +384,7 @@ class Rebuilder:
             model=model,
             dims=dims,
             chunker=(chunker or self._defaults.chunker).fingerprint,
+            shared=self._store.indexes.shares(self._site),
             created_at=now,
             updated_at=now,
         )
@@ -397,6 +403,7 @@ class Rebuilder:
             rebuild.dims,
             rebuild.chunker,
             source=TOPIC[rebuild.source].name,
+            shared=rebuild.shared,
         )
         return rebuild
 
@@ -437,4 +444,4 @@ class Rebuilder:
 
 
 def _alike(a: Rebuild, b: Rebuild) -> bool:
-    return (a.source, a.model, a.chunker) == (b.source, b.model, b.chunker)
+    return (a.source, a.model, a.chunker, a.shared) == (b.source, b.model, b.chunker, b.shared)

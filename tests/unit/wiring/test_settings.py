@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from adapters.elastic.settings import Placement
 from pipelines.runtime.errors import SettingsError, UnknownSite
 from pipelines.runtime.settings import StepSettings
 from schemas.ingest import Chunker
@@ -298,3 +299,19 @@ def test_a_step_is_set_for_a_site_then_for_all() -> None:
     assert settings.step("village", "answer") == answer.model_copy(update={"model": None, "max_tokens": 300})
     assert settings.step("village", "think") == StepSettings(max_tokens=50)
     assert settings.step("village", "tools") == StepSettings()
+
+
+def test_a_site_says_where_its_index_is_to_be_else_all_do(file: Path) -> None:
+    file.write_text(
+        "site_index: shared\nshards: 2\n"
+        "sites: {shop: {}, club: {shards: 5}, portal: {index: own, shards: 3}, own: {index: own}}"
+    )
+    settings = load({})
+    assert {site: settings.placement(site) for site in [*settings.sites, "not yet"]} == {
+        "shop": Placement(shared=True, shards=2),
+        "club": Placement(shared=True, shards=5),
+        "portal": Placement(shared=False, shards=3),
+        "own": Placement(shared=False, shards=2),
+        "not yet": Placement(shared=True, shards=2),
+    }
+    assert load({"PAGEWIRE_SITE_INDEX": "own"}).placement("shop") == Placement(shared=False, shards=2)

@@ -54,6 +54,7 @@ class Town:
         self.ends_are_there = asyncio.Event()
         self.ends_are_there.set()
         self.fails: str | None = None
+        self.sharing = False
 
     def save(self) -> None:
         """As the ingest stages do it: into the log, into the live index, and a receipt unless the index is held."""
@@ -73,6 +74,9 @@ class Town:
 
     async def generations(self, site: str) -> list[IndexInfo]:
         return [index for index in (OLD, NEW) if index.name in self.indexes]
+
+    def shares(self, site: str) -> bool:
+        return self.sharing
 
     async def hold(self, index: IndexInfo, seconds: float) -> None:
         self.save()
@@ -189,21 +193,23 @@ async def test_whoever_is_told_of_a_save_can_find_it_while_an_index_is_promoted(
 
 
 @pytest.mark.parametrize(
-    ("source", "chunker", "is_it"),
+    ("source", "chunker", "sharing", "is_it"),
     [
-        ("embeddings", None, True),
-        ("chunks", None, False),  # the model that is configured is another one
-        ("changes", Chunker.of("content-1000-20"), False),
+        ("embeddings", None, False, True),
+        ("embeddings", None, True, False),  # it has an index of its own
+        ("chunks", None, False, False),  # the model that is configured is another one
+        ("changes", Chunker.of("content-1000-20"), False, False),
     ],
 )
 async def test_what_is_live_may_be_as_wanted_already(
-    town: Town, rebuilder: Rebuilder, source: RebuildSource, chunker: Chunker | None, is_it: bool
+    town: Town, rebuilder: Rebuilder, source: RebuildSource, chunker: Chunker | None, sharing: bool, is_it: bool
 ) -> None:
     class Configured:
         async def by_name(self, spec: str) -> SimpleNamespace:
             return SimpleNamespace(spec=spec, fingerprint="fake-8", dims=8)
 
     rebuilder._embedders = cast(NamedEmbedders, Configured())
+    town.sharing = sharing
     town.notes = {OLD.name: unnoted(OLD).model_copy(update={"state": "live"})}
     assert await rebuilder.is_as_wanted(source, chunker=chunker) is is_it
 
