@@ -137,7 +137,7 @@ def test_addresses_of_elasticsearch_that_its_client_takes(file: Path, url: str) 
         ("prot: 8000", "prot (pagewire.yaml): no such setting; did you mean port?"),
         ("window: [1]", "window (PAGEWIRE_WINDOW or pagewire.yaml): "),
         ("- a list", "pagewire.yaml: must be a mapping such as `sites: {town: {languages: [en]}}`"),
-        ("a: {b", "pagewire.yaml: not YAML at line 1, column "),
+        ("a: {b\n", "pagewire.yaml: not YAML at line 2, column 1"),
         ("sites:\n  town: {}\n  town: {}\n", "pagewire.yaml: a key that stands twice at line 3, column 3"),
     ],
 )
