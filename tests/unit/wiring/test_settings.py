@@ -192,6 +192,19 @@ def test_an_unknown_site_is_told_with_the_known_ones() -> None:
         settings.site("village")
 
 
+def test_of_many_sites_a_few_are_told() -> None:
+    settings = Settings.model_validate({"sites": {f"site-{number:05}": {} for number in range(2_000)}})
+    with pytest.raises(UnknownSite) as refused:
+        settings.site("village")
+    assert str(refused.value).endswith("site-00018, site-00019 and 1,980 more")
+
+
+@pytest.mark.parametrize(("told_apart", "label"), [(2, "town"), (1, "")])
+def test_metrics_name_a_site_where_there_are_few(told_apart: int, label: str) -> None:
+    settings = Settings.model_validate({"sites": {"town": {}, "harbour": {}}, "metrics_sites": told_apart})
+    assert settings.label("town") == label
+
+
 def test_secrets_are_not_printed(file: Path) -> None:
     settings = load(
         {f"PAGEWIRE_{name.upper()}": value for name, value in SECRETS.items()}
