@@ -42,8 +42,8 @@ from wiring.settings import Settings
 CONTENT = "<p>The town hall is open from nine to five.</p>"
 QUESTION = "When is the town hall open?"
 AT_ONCE = 16  # sites that get their page and their question
-NEW = 10  # sites that are new after each step; their first saves are timed one by one
-LOOKS = 5  # at each thing whose time is told
+NEW = 5  # sites that are new after each step; their first saves are timed one by one
+LOOKS = 3  # at each thing whose time is told
 SAVE_TIMEOUT = 120  # seconds until a page must be searchable
 MIB = 2**20
 
