@@ -17,14 +17,21 @@ RESULTS = Path(".bench")
 RESAMPLES = 2_000
 
 
-def report(name: str, about: str, columns: Sequence[str], lines: Sequence[Sequence[object]], **more: Any) -> None:
-    """Print the table, and write it with everything else to `.bench/NAME.json`."""
+def report(
+    name: str,
+    about: str,
+    columns: Sequence[str],
+    lines: Sequence[Sequence[object]],
+    *,
+    as_json: bool = False,
+    **more: Any,
+) -> None:
+    """Print the table, and write it with everything else to `.bench/NAME.json`; `as_json`: print that."""
     table = Table(title=about, title_justify="left", box=None, pad_edge=False)
     for number, column in enumerate(columns):
         table.add_column(column, justify="right" if number else "left")
     for line in lines:
         table.add_row(*(f"{cell:.3f}" if isinstance(cell, float) else str(cell) for cell in line))
-    Console(width=140).print(table)
     RESULTS.mkdir(exist_ok=True)
     file = RESULTS / f"{name}.json"
     document = {
@@ -34,8 +41,13 @@ def report(name: str, about: str, columns: Sequence[str], lines: Sequence[Sequen
         "rows": [dict(zip(columns, line, strict=True)) for line in lines],
         **more,
     }
-    file.write_text(json.dumps(document, indent=2, default=float) + "\n")
-    print(f"\n{file}")
+    written = json.dumps(document, indent=2, default=float) + "\n"
+    file.write_text(written)
+    if as_json:
+        print(written, end="")
+    else:
+        Console(width=140).print(table)
+        print(f"\n{file}")
 
 
 def percentile(values: Sequence[float], q: float) -> float:

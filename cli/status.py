@@ -15,7 +15,7 @@ from rich.text import Text
 from cli.output import NO_SERVICE, NOT_SO, explained, out, print_json, rows, table
 from schemas.http import SystemStatus
 from schemas.ingest import ReceiptEvent
-from wiring.clients import Clients
+from wiring.looking import looking
 from wiring.settings import Settings
 from wiring.settings_file import load
 
@@ -45,8 +45,7 @@ def status(
 
 
 async def _status(settings: Settings, json: bool, watch: bool) -> SystemStatus:
-    async with Clients(settings) as clients:
-        reader = clients.status()
+    async with looking(settings) as (reader, elastic):
         if not watch:
             found = await reader.status()
             if json:
@@ -61,7 +60,7 @@ async def _status(settings: Settings, json: bool, watch: bool) -> SystemStatus:
                 if json:
                     print_json(found)
                 else:
-                    newest = await clients.elastic.pages.newest_receipts(NEWEST) if found.elasticsearch else []
+                    newest = await elastic.pages.newest_receipts(NEWEST) if found.elasticsearch else []
                     live.update(view.of(found, newest), refresh=True)
                 await asyncio.sleep(LOOK_EVERY)
 

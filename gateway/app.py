@@ -117,7 +117,7 @@ def create_app(settings: Settings, ports: Ports) -> FastAPI:
         budgets=DailyBudgets(
             {name: site.chat.daily_questions for name, site in settings.sites.items()}, ports.counts(BUDGETS, DAY)
         ),
-        gauges=StatusGauges(ports.status, ports.letters),
+        gauges=StatusGauges(ports.status, ports.letters, settings.label),
         conversations=Conversations(
             ports.conversations, ports.answers, settings.history_messages, ports.now, ports.titles
         ),

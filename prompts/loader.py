@@ -22,6 +22,11 @@ from typing import Annotated, Any, Literal, TypeVar
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, RootModel, ValidationError
 
+try:  # libyaml reads a pagewire.yaml of 10,000 sites in a tenth of the time
+    from yaml import CSafeLoader as SafeLoader
+except ImportError:  # PyYAML was built without it
+    from yaml import SafeLoader  # type: ignore[assignment]
+
 HERE = Path(__file__).parent
 MAX_DEPTH = 8  # levels of lists and mappings in a prompt that is tried out; ours have three
 Role = Literal["system", "user", "assistant", "tool"]
@@ -62,7 +67,7 @@ class DoubledKey(yaml.MarkedYAMLError):
     """A key stands twice in a mapping."""
 
 
-class UniqueKeys(yaml.SafeLoader):
+class UniqueKeys(SafeLoader):
     """YAML's safe loader, which refuses a key that stands twice: the second would silently take the first one's place.
 
     Raises:

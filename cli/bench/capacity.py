@@ -134,3 +134,26 @@ def site_bytes(
     from bench import site_bytes as bench
 
     bench.main(sites)
+
+
+@app.command()
+def sites(
+    sites: Annotated[str, typer.Option(help="Comma-separated numbers of sites, at each of which is looked.")] = (
+        "100,1000,3000,10000"
+    ),
+    configured: Annotated[int, typer.Option(help="Sites that pagewire.yaml has at least.")] = 0,
+    settle: Annotated[float, typer.Option(min=1, help="Seconds of quiet before each look.")] = 60.0,
+    patience: Annotated[
+        float, typer.Option(min=1, help="Seconds for a step's pages and questions; what has come until then is told.")
+    ] = 3_600.0,
+    json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """A fleet of small sites, with a page and a question each: memory, `status`, the first save of one more.
+
+    Beyond some hundred sites Elasticsearch needs more heap: set PAGEWIRE_ENGINE_ES_HEAP.
+
+    Example: PAGEWIRE_ENGINE_ES_HEAP=4g pagewire bench sites --sites 100,1000
+    """
+    from bench import sites as bench
+
+    bench.main(numbers(sites), configured, settle, patience, json)

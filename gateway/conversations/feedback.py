@@ -41,5 +41,5 @@ async def feedback(
     said = Feedback(rating=order.rating, comment=order.comment or None, at=datetime.now(UTC))
     rated = await edge.conversations.rate(owner_of(caller, site), request_id, said, conversation_id)
     await edge.ports.notes.rated(site, edge.pseudonyms.of(site, rated), request_id, said)
-    FEEDBACK.labels(site, order.rating).inc(exemplar=tracing.exemplar())
+    FEEDBACK.labels(edge.settings.label(site), order.rating).inc(exemplar=tracing.exemplar())
     return Response(status_code=204)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from time import monotonic
 
 import structlog
@@ -26,16 +26,23 @@ DEAD_LETTERS = Gauge("pagewire_dead_letters_open", "Dead letters nobody has sett
 PARKED = Gauge("pagewire_parked", "Messages of sites in trouble, which come back by themselves.", ("stage", "code"))
 PAGES = Gauge("pagewire_pages", "Live pages of a site.", ("site",))
 FRESHNESS = Gauge(
-    "pagewire_freshness_seconds", "Accepted to searchable, changes of the last 24 hours.", ("site", "quantile")
+    "pagewire_freshness_seconds",
+    "Accepted to searchable, changes of the last 24 hours; of all sites together, the slowest one's.",
+    ("site", "quantile"),
 )
 
 
 class StatusGauges:
-    """Keeps the gauges as fresh as the last look at `/metrics`. One per process."""
+    """Keeps the gauges as fresh as the last look at `/metrics`. One per process.
 
-    def __init__(self, status: Status, letters: Letters) -> None:
+    Args:
+        label: what metrics call a site.
+    """
+
+    def __init__(self, status: Status, letters: Letters, label: Callable[[str], str]) -> None:
         self._status = status
         self._letters = letters
+        self._label = label
         self._lock = asyncio.Lock()
         self._good_until = 0.0  # monotonic
 
@@ -52,11 +59,11 @@ class StatusGauges:
                 log.warning("no status for the gauges", seconds=TIMEOUT, error=repr(err))
                 _clear()
             else:
-                show(found, letters)
+                show(found, letters, self._label)
             self._good_until = monotonic() + TTL
 
 
-def show(found: SystemStatus, letters: Iterable[OpenLetterCount]) -> None:
+def show(found: SystemStatus, letters: Iterable[OpenLetterCount], label: Callable[[str], str]) -> None:
     """Set every gauge from one look."""
     _clear()
     SERVICE_UP.labels("kafka").set(found.kafka)
@@ -66,11 +73,15 @@ def show(found: SystemStatus, letters: Iterable[OpenLetterCount]) -> None:
         WORKERS.labels(stage.stage, stage.lane or "").set(stage.members)
     for letter in letters:
         (PARKED if letter.parked else DEAD_LETTERS).labels(letter.stage or "", letter.code).inc(letter.count)
+    slowest: dict[tuple[str, str], float] = {}
     for site in found.sites:
-        PAGES.labels(site.site).set(site.pages)
+        name = label(site.site)
+        PAGES.labels(name).inc(site.pages)
         for quantile, ms in (("0.5", site.freshness_p50_ms), ("0.95", site.freshness_p95_ms)):
             if ms is not None:
-                FRESHNESS.labels(site.site, quantile).set(ms / 1000)
+                slowest[name, quantile] = max(ms / 1000, slowest.get((name, quantile), 0.0))
+    for labels, seconds in slowest.items():
+        FRESHNESS.labels(*labels).set(seconds)
 
 
 def _clear() -> None:

@@ -10,9 +10,9 @@ back: without it nothing can be found to answer with.
 from __future__ import annotations
 
 import asyncio
-from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
+from weakref import WeakValueDictionary
 
 import structlog
 from pydantic import ValidationError
@@ -47,7 +47,8 @@ class ChatSwitches:
         self._enabled = enabled
         self._now = now
         self._known: dict[str, ChatSwitch] = {}
-        self._off: defaultdict[str, asyncio.Event] = defaultdict(asyncio.Event)
+        # Of sites with answers under way, which hold them: one of each site that was ever asked would be thousands.
+        self._off: WeakValueDictionary[str, asyncio.Event] = WeakValueDictionary()
         self._keeping = Regularly("chat switches", REFRESH, self.look)
 
     def off(self, site: str) -> bool:
@@ -56,7 +57,12 @@ class ChatSwitches:
 
     def went_off(self, site: str) -> asyncio.Event:
         """Set while it is switched off. The file's word is none that could change."""
-        return self._off[site]
+        event = self._off.get(site)
+        if event is None:
+            event = self._off[site] = asyncio.Event()
+            if (switch := self._known.get(site)) is not None and not switch.on:
+                event.set()
+        return event
 
     def state(self, site: str) -> ChatState:
         """As far as is known here; waits for nothing."""
@@ -106,7 +112,8 @@ class ChatSwitches:
             if before is None or before.on != switch.on:
                 log.info("chat switched", site=switch.site, on=switch.on)
             self._known[switch.site] = switch
-            self._off[switch.site].clear() if switch.on else self._off[switch.site].set()
+            if (event := self._off.get(switch.site)) is not None:
+                event.clear() if switch.on else event.set()
 
 
 def _read(states: Sequence[State]) -> Iterable[ChatSwitch]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections import deque
+from collections import defaultdict, deque
 from collections.abc import Iterable, Sequence
 from contextlib import AsyncExitStack, suppress
 from datetime import UTC, datetime, timedelta
@@ -24,7 +24,7 @@ from schemas.worker import CUTS_KEY, PAUSES_KEY, PauseNote
 RATE_SECONDS = 60.0  # over which a rate is taken
 NOTE_TTL = 75.0  # seconds; a worker that waits says so every 30, one that died says nothing more
 CUT_TTL = timedelta(days=1)  # as long as the topic keeps it; time enough for somebody to read it
-FIRST_LOOK = 1.0  # seconds between the two looks a first rate needs
+FIRST_LOOK = 0.5  # seconds between the two looks a first rate needs: as often workers say how far they are
 
 
 class StatusIndex(Protocol):
@@ -173,11 +173,13 @@ class StatusReader:
 
     def _with_parked(self, sites: Iterable[SiteStatus]) -> tuple[SiteStatus, ...]:
         """With what is parked of each, as of the look that `_stages` took, and why."""
-        counts = [letters for letters in self._letters.counts() if letters.parked]
+        counts: defaultdict[str | None, list[OpenLetterCount]] = defaultdict(list)
+        for letters in self._letters.counts():
+            if letters.parked:
+                counts[letters.site].append(letters)
         found = []
         for site in sites:
-            own = [letters for letters in counts if letters.site == site.site]
-            if own:
+            if own := counts.get(site.site):
                 why = ", ".join(sorted({f"{letters.stage}: {letters.code}" for letters in own}))
                 said = f"{sum(letters.count for letters in own):,} messages are parked ({why}); see `pagewire dlq list`"
                 problem = f"{site.problem}; {said}" if site.problem else f"site {site.site}: {said}"

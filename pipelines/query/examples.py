@@ -38,6 +38,7 @@ REFRESH = 10.0  # seconds until an operator's new example is used
 PATIENCE = 3.0  # seconds that choosing may take
 COMPARE_PATIENCE = 10.0  # seconds that an operator waits to be told what is like a new one
 KEPT_VECTORS = 4_000  # of examples; 6 MB with the bundled embedder
+SITES = 1_000  # whose examples are kept in mind
 BATCH = 16  # examples embedded at a time
 READ = 1_000  # characters of an example, and of a question, that are compared
 
@@ -115,7 +116,7 @@ class Examples:
         self._models = models
         self._history_messages = history_messages
         # Site -> when read, what. No TTLCache: where reading fails, what was read before is used on.
-        self._live: dict[str, tuple[float, list[WorkedExample]]] = {}
+        self._live: LRUCache[str, tuple[float, list[WorkedExample]]] = LRUCache(SITES)
         self._vectors = ExampleVectors()
 
     async def pick(self, kind: ExampleKind, request: Question, lang: str, question: str = "") -> Sequence[Example]:

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
+from cachetools import LRUCache
+
 from pipelines.query.site_privacy import SitePrivacy
 from pipelines.runtime.settings import Site
 from text.masking import masked, published, regions_of
+
+KNOWN = 1_000  # sites whose own numbers and addresses are kept in mind
 
 
 class Masks:
@@ -19,7 +23,7 @@ class Masks:
     def __init__(self, sites: Mapping[str, Site], privacy: SitePrivacy | None = None) -> None:
         self._sites = sites
         self._privacy = privacy or SitePrivacy(sites)
-        self._own: dict[str, frozenset[str]] = {}
+        self._own: LRUCache[str, frozenset[str]] = LRUCache(KNOWN)
 
     def knows(self, site: str) -> bool:
         """Whether it is known here what the site keeps."""
@@ -45,8 +49,9 @@ class Masks:
         if text is None or known is None or not self.logs_words(site):
             return None
         regions = regions_of(known.timezone, known.languages)
-        if site not in self._own:
-            self._own[site] = published(known.contact.values(), regions)
-        kept = masked(text, regions, self._own[site])
+        own = self._own.get(site)
+        if own is None:
+            own = self._own[site] = published(known.contact.values(), regions)
+        kept = masked(text, regions, own)
         # To look for numbers in whole passages takes milliseconds: only where something of the text was taken out.
-        return kept if kept == text else masked(text, regions, self._own[site] | published(public, regions))
+        return kept if kept == text else masked(text, regions, own | published(public, regions))

@@ -9,7 +9,7 @@ events, and says the same outcome (pipelines.query.publish.begin). It may so be 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
 
 from pipelines.query.masks import Masks
@@ -35,6 +35,7 @@ class Outcomes:
     """Says what became of questions, where their site wants that kept. One per stage."""
 
     def __init__(self, settings: QuerySettings, privacy: SitePrivacy | None = None) -> None:
+        self._label = settings.label
         self._masks = Masks(settings.sites, privacy)
 
     async def say(self, known: Known, told: Published, sender: Sender, *, again: bool = False) -> None:
@@ -47,7 +48,7 @@ class Outcomes:
         """
         request = question_of(known)
         if not again:
-            _count(known, told)
+            _count(known, told, self._label)
         if request.logged_as is None or told.end is None or not self._masks.logs(request.site):
             return
         said = outcome(known, told.end, told.first_word_at)
@@ -68,7 +69,7 @@ class Outcomes:
         await sender.send(OUTCOMES, event.key, event)
 
 
-def _count(known: Known, told: Published) -> None:
+def _count(known: Known, told: Published, label: Callable[[str], str]) -> None:
     """For Prometheus: questions that are not logged as well, but not those of who tries something out."""
     request = question_of(known)
     if told.end is None or request.trial is not None:
@@ -76,7 +77,7 @@ def _count(known: Known, told: Published) -> None:
     # The clocks of two machines.
     spent = max(0.0, (datetime.now(UTC) - request.asked_at).total_seconds())
     trace, got = tracing.exemplar(), became(known if isinstance(known, Retrieved) else None, told.end)
-    ANSWERS.labels(request.site, got).inc(exemplar=trace)
+    ANSWERS.labels(label(request.site), got).inc(exemplar=trace)
     ANSWER_SECONDS.labels(got).observe(spent, trace)
     if told.first_word_at is not None:
         FIRST_WORD_SECONDS.observe(max(0.0, (told.first_word_at - request.asked_at).total_seconds()), trace)

@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
+from functools import partial
 
 import structlog
 from cachetools import LRUCache
@@ -71,7 +72,7 @@ class Spending:
         self._questions: LRUCache[str, int] = LRUCache(QUESTIONS)
         for site, its in settings.sites.items():
             if its.daily_tokens is not None:
-                TOKENS_SPENT.labels(site).set(0)
+                TOKENS_SPENT.labels(settings.label(site)).set(0)
 
     def over(self, site: str) -> bool:
         """Whether this day's tokens of the site are spent."""
@@ -99,7 +100,7 @@ class Spending:
         if daily is not None and (today.over or tokens + reading + LEAST > daily):
             if not today.over:
                 log.warning("the tokens of the day are spent, quoting from now on", site=site, tokens=tokens)
-                TOKENS_SPENT.labels(site).set(1)
+                TOKENS_SPENT.labels(self._settings.label(site)).inc()
             today.over = True
             raise TokensSpent(f"site {site}: its {daily:,} tokens of {today.day} are spent (daily_tokens)")
         if each is not None:
@@ -119,16 +120,20 @@ class Spending:
             self._counts.add(_name(site), total)
         if question:
             self._questions[question] = self._questions.get(question, 0) + total
-        MODEL_TOKENS.labels(site, step, "in").inc(used.prompt_tokens)
-        MODEL_TOKENS.labels(site, step, "out").inc(used.completion_tokens)
+        counted = partial(MODEL_TOKENS.labels, self._settings.label(site), step)
+        counted("in").inc(used.prompt_tokens)
+        counted("out").inc(used.completion_tokens)
 
     def _today(self, site: str) -> _Day:
         day = self._now().astimezone(UTC).date()
         known = self._days.get(site)
         if known is None or known.day != day:
             if known is not None and known.over:
-                TOKENS_SPENT.labels(site).set(0)
-            known = self._days[site] = _Day(day)
+                TOKENS_SPENT.labels(self._settings.label(site)).dec()
+            known = _Day(day)
+            its = self._settings.sites.get(site)
+            if its is not None and its.daily_tokens is not None:  # of the others nothing is looked up again
+                self._days[site] = known
         return known
 
 

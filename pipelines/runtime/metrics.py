@@ -1,4 +1,5 @@
-"""What a worker counts, for Prometheus and for the console. A stage without lanes leaves that label empty."""
+"""What a worker counts, for Prometheus and for the console. A stage without lanes leaves that label empty, and so do
+many sites theirs (`metrics_sites`)."""
 
 from __future__ import annotations
 
@@ -56,7 +57,8 @@ MODEL_TOKENS = Counter(
 )
 TOKENS_SPENT = Gauge(
     "pagewire_tokens_spent",
-    "1 where the site's `daily_tokens` are spent and its answers quote the pages until the next day (UTC).",
+    "1 where the site's `daily_tokens` are spent and its answers quote the pages until the next day (UTC); of all "
+    "sites together, how many these are.",
     ("site",),
 )
 JUDGED_ANSWERS = Counter(

@@ -6,7 +6,8 @@ in one, flat: so a setting has one name wherever it is read, in pagewire.yaml an
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
+from heapq import nsmallest
 from pathlib import Path
 from typing import Annotated, Literal, Self
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
@@ -25,6 +26,8 @@ StepName = Literal[
 ROOMY: frozenset[StepName] = frozenset({"answer", "courtesy"})
 READERS: Mapping[StepName, str] = {"rephrase": "the conversation", "answer": "the sources"}  # what they may read of
 StrategyName = Literal["plain", "retrieval-gate", "self-ask", "react", "chain-of-thought", "tools"]
+
+NAMED = 20  # sites in a message at most
 
 # Whether a model is asked with the tools of its server's API: tried and remembered, always, or never.
 ToolCalling = Literal["auto", "native", "text"]
@@ -214,14 +217,30 @@ class SitesSettings(SettingsGroup):
     """The websites."""
 
     sites: Mapping[SiteId, Site] = Field(default_factory=dict)
+    metrics_sites: int = Field(
+        default=500,
+        ge=0,
+        description="Sites that metrics tell apart by the label `site`. Where pagewire.yaml has more, the label is "
+        "empty, and a figure is of all sites together: each site costs some ten series, in Prometheus and in every "
+        "process.",
+    )
 
     def site(self, name: str) -> Site:
         """Raises: UnknownSite."""
         try:
             return self.sites[name]
         except KeyError:
-            known = ", ".join(sorted(self.sites))
-            raise UnknownSite(f"unknown site {name!r}; pagewire.yaml has: {known}") from None
+            raise UnknownSite(f"unknown site {name!r}; pagewire.yaml has: {some_of(self.sites)}") from None
+
+    def label(self, site: str) -> str:
+        """What metrics call a site."""
+        return site if len(self.sites) <= self.metrics_sites else ""
+
+
+def some_of(sites: Collection[str]) -> str:
+    """Names of sites for a message: all of a few."""
+    named = ", ".join(nsmallest(NAMED, sites))
+    return named if len(sites) <= NAMED else f"{named} and {len(sites) - NAMED:,} more"
 
 
 class HomeSettings(SettingsGroup):

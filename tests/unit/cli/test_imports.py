@@ -32,3 +32,8 @@ def test_a_command_loads_what_it_needs_and_no_other(arguments: list[str]) -> Non
     run = f"from cli.main import app; app({arguments}, standalone_mode=False)"
     code = f"import sys; {run}; print('elasticsearch' in sys.modules, 'wiring.clients' in sys.modules)"
     assert loaded(code).splitlines()[-1] == "False False"
+
+
+def test_status_loads_little_beside_what_it_looks_at() -> None:
+    names = ("wiring.clients", "pipelines.ingest.handlers", "pipelines.evaluate.run", "fastapi")
+    assert loaded(f"import sys, cli.main, cli.status; print([m for m in sys.modules if m.startswith({names})])") == "[]"

@@ -15,6 +15,7 @@ from gateway.fakes import FakeLetters
 from pipelines.runtime.errors import Retryable
 from schemas.http import SiteStatus, StageStatus, SystemStatus
 from tests.making import letter
+from wiring.settings import Settings, SiteSettings
 
 NOW = datetime(2026, 5, 4, 12, tzinfo=UTC)
 FINE = SystemStatus(
@@ -74,7 +75,7 @@ def value(name: str, **labels: str) -> float | None:
 
 
 async def test_shows_lag_workers_dead_letters_and_freshness_in_seconds() -> None:
-    await StatusGauges(ScriptedStatus(FINE), LETTERS).refresh()
+    await StatusGauges(ScriptedStatus(FINE), LETTERS, str).refresh()
     assert value("pagewire_service_up", service="kafka") == 1
     lags = {lane: value("pagewire_lag_messages", stage="chunk", lane=lane) for lane in ("save", "bulk")}
     assert lags == {"save": 7, "bulk": 900}
@@ -88,29 +89,40 @@ async def test_shows_lag_workers_dead_letters_and_freshness_in_seconds() -> None
     assert value("pagewire_freshness_seconds", site="new", quantile="0.5") is None
 
 
+async def test_of_too_many_sites_to_tell_apart_it_shows_all_pages_and_the_slowest() -> None:
+    slow = FINE.sites[0].model_copy(update={"site": "village", "pages": 2, "freshness_p95_ms": 4000})
+    many = FINE.model_copy(update={"sites": (slow, *FINE.sites)})
+    label = Settings(sites={site.site: SiteSettings() for site in many.sites}, metrics_sites=2).label
+    await StatusGauges(ScriptedStatus(many), LETTERS, label).refresh()
+    assert value("pagewire_pages", site="") == 42
+    assert value("pagewire_freshness_seconds", site="", quantile="0.5") == 0.25
+    assert value("pagewire_freshness_seconds", site="", quantile="0.95") == 4
+    assert value("pagewire_pages", site="town") is None
+
+
 async def test_what_is_not_known_any_more_shows_no_old_figure() -> None:
-    gauges.show(FINE, await LETTERS.open_counts())
-    gauges.show(AWAY, ())
+    gauges.show(FINE, await LETTERS.open_counts(), str)
+    gauges.show(AWAY, (), str)
     assert value("pagewire_service_up", service="kafka") == 0
     assert value("pagewire_lag_messages", stage="chunk", lane="save") is None
     assert value("pagewire_pages", site="town") is None
 
 
 async def test_kafka_gone_between_two_looks_shows_nothing_and_is_no_error() -> None:
-    await StatusGauges(ScriptedStatus(FINE), FakeLetters(error=Retryable("gone"))).refresh()
+    await StatusGauges(ScriptedStatus(FINE), FakeLetters(error=Retryable("gone")), str).refresh()
     assert value("pagewire_service_up", service="kafka") is None
 
 
 async def test_servers_are_asked_once_however_many_look() -> None:
     status = ScriptedStatus(FINE)
-    shown = StatusGauges(status, LETTERS)
+    shown = StatusGauges(status, LETTERS, str)
     await asyncio.gather(*(shown.refresh() for _ in range(5)))
     assert status.asked == 1
 
 
 async def test_no_answer_in_time_is_no_figure_and_no_error(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(gauges, "TIMEOUT", 0.01)
-    gauges.show(FINE, await LETTERS.open_counts())
-    await StatusGauges(ScriptedStatus(None), LETTERS).refresh()
+    gauges.show(FINE, await LETTERS.open_counts(), str)
+    await StatusGauges(ScriptedStatus(None), LETTERS, str).refresh()
     assert value("pagewire_service_up", service="kafka") is None
     assert value("pagewire_lag_messages", stage="chunk", lane="save") is None

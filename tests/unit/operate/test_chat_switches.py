@@ -106,3 +106,15 @@ async def test_the_file_has_the_last_word(world: World) -> None:
     assert world.store.kept == {}
     await process.throw("town", on=False, by="admin")
     assert process.state("town").by == "file"
+
+
+async def test_a_site_is_forgotten_when_nothing_of_it_is_under_way(world: World) -> None:
+    here = world.process()
+    under_way = here.went_off("town")
+    for number in range(100):
+        here.went_off(f"site-{number}")
+    assert list(here._off) == ["town"]
+    await here.throw("town", on=False, by="admin")
+    await here.throw("village", on=False, by="admin")
+    assert under_way.is_set()
+    assert here.went_off("village").is_set()  # it was off before anybody asked

@@ -5,8 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+import yaml
 
-from prompts.loader import PromptError, fence, load, sentences, tried, written
+from prompts.loader import PromptError, UniqueKeys, fence, load, sentences, tried, written
 
 FRONT = """\
 id: answer
@@ -207,3 +208,7 @@ def test_a_prompt_that_is_tried_keeps_the_examples_it_takes_the_place_of(tmp_pat
 def test_what_is_no_prompt_is_not_tried(text: str, complaint: str) -> None:
     with pytest.raises(PromptError, match=complaint):
         tried(text, load("answer"))
+
+
+def test_libyaml_reads_files_where_it_is_there() -> None:
+    assert yaml.__with_libyaml__ is issubclass(UniqueKeys, yaml.CSafeLoader)

@@ -310,3 +310,11 @@ async def test_without_a_model_only_the_same_words_are_told() -> None:
     told = await ExampleComparison(Store(live(1, DOGS), live(2, DOGS + " And a cat?")), models).like(live(9, DOGS))
     assert [(one.example.id, one.cosine, one.same) for one in told.like] == [("example-1", None, True)]
     assert told.least is None
+
+
+async def test_only_so_many_sites_are_kept_in_mind(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pipelines.query.examples.SITES", 2)
+    examples = Examples(SITE_PROMPTS, Store(), Models(), 15)
+    for site in ("town", "village", "harbour"):
+        await examples.pick("rephrase", question(DOGS).model_copy(update={"site": site}), "en")
+    assert list(examples._live) == ["village", "harbour"]

@@ -115,6 +115,18 @@ async def test_what_became_of_a_question_is_counted_logged_or_not(wanted: Questi
     }
 
 
+async def test_of_too_many_sites_to_tell_apart_answers_are_counted_together() -> None:
+    def together() -> float:
+        labels = {"site": "", "became": "answered"}
+        return REGISTRY.get_sample_value("pagewire_answers_total", labels) or 0
+
+    before, apart = together(), counted()
+    many = settings().model_copy(update={"metrics_sites": 0})
+    await Outcomes(many).say(passages(), Published(answered(cited()), NOON), FakeSender())
+    assert together() == before + 1
+    assert counted()["answered"] == apart["answered"]
+
+
 async def test_a_trial_and_what_has_no_end_are_not_counted() -> None:
     before = counted()
     known = passages()

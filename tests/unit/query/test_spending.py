@@ -105,3 +105,29 @@ def test_a_prompt_is_estimated_from_its_letters_and_its_tools() -> None:
     tool = ToolSpec("search", "Looks for pages.", {"type": "object"})
     assert estimated(asked) == 4 + 3 + 4 + 3
     assert estimated(asked, (tool,)) > estimated(asked)
+
+
+def test_of_sites_without_a_limit_nothing_is_kept() -> None:
+    spent = spending(daily=1_000)
+    for site in ("town", "village", "nowhere"):
+        assert not spent.over(site)
+        spent.open(site, "q", 1, 1)
+        spent.close(site, "answer", "q", 1, used(1, 1))
+    assert list(spent._days) == ["town"]
+
+
+def test_of_too_many_sites_to_tell_apart_metrics_count_together() -> None:
+    clock = Clock()
+    sites = {name: SiteSettings(daily_tokens=100) for name in ("harbour", "market", "mill")}
+    spent = Spending(Settings(sites=sites, metrics_sites=2), clock)
+    tokens = counted("pagewire_model_tokens_total", site="", step="answer", direction="in")
+    for site in ("harbour", "mill"):
+        spent.close(site, "answer", "", 0, used(100, 0))
+        with pytest.raises(TokensSpent):
+            spent.open(site, "q", 1, 1)
+    assert counted("pagewire_tokens_spent", site="") == 2
+    assert counted("pagewire_model_tokens_total", site="", step="answer", direction="in") == tokens + 200
+    assert counted("pagewire_tokens_spent", site="harbour") == 0
+    clock.now += timedelta(days=1)
+    assert not spent.over("mill")
+    assert counted("pagewire_tokens_spent", site="") == 1

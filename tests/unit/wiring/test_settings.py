@@ -138,7 +138,7 @@ def test_addresses_of_elasticsearch_that_its_client_takes(file: Path, url: str) 
         ("prot: 8000", "prot (pagewire.yaml): no such setting; did you mean port?"),
         ("window: [1]", "window (PAGEWIRE_WINDOW or pagewire.yaml): "),
         ("- a list", "pagewire.yaml: must be a mapping such as `sites: {town: {languages: [en]}}`"),
-        ("a: {b", "pagewire.yaml: not YAML at line 1, column "),
+        ("a: {b\n", "pagewire.yaml: not YAML at line 2, column 1"),
         ("sites:\n  town: {}\n  town: {}\n", "pagewire.yaml: a key that stands twice at line 3, column 3"),
     ],
 )
@@ -191,6 +191,19 @@ def test_an_unknown_site_is_told_with_the_known_ones() -> None:
     settings = Settings.model_validate({"sites": {"town": {}, "harbour": {}}})
     with pytest.raises(UnknownSite, match=r"unknown site 'village'; pagewire\.yaml has: harbour, town"):
         settings.site("village")
+
+
+def test_of_many_sites_a_few_are_told() -> None:
+    settings = Settings.model_validate({"sites": {f"site-{number:05}": {} for number in range(2_000)}})
+    with pytest.raises(UnknownSite) as refused:
+        settings.site("village")
+    assert str(refused.value).endswith("site-00018, site-00019 and 1,980 more")
+
+
+@pytest.mark.parametrize(("told_apart", "label"), [(2, "town"), (1, "")])
+def test_metrics_name_a_site_where_there_are_few(told_apart: int, label: str) -> None:
+    settings = Settings.model_validate({"sites": {"town": {}, "harbour": {}}, "metrics_sites": told_apart})
+    assert settings.label("town") == label
 
 
 def test_secrets_are_not_printed(file: Path) -> None:
