@@ -21,6 +21,7 @@ from functools import cache, partial
 from math import inf
 from pathlib import Path
 from typing import Any
+from weakref import WeakValueDictionary
 
 from cachetools import TTLCache
 from elasticsearch import AsyncElasticsearch, BadRequestError, NotFoundError
@@ -110,7 +111,7 @@ class Indexes:
         self._tenancy = tenancy
         self._size = {"number_of_shards": shards, "number_of_replicas": replicas}
         self._known: TTLCache[str, IndexInfo] = TTLCache(inf, INFO_TTL)
-        self._looks: dict[str, Shared[IndexInfo | None]] = {}
+        self._looks: WeakValueDictionary[str, Shared[IndexInfo | None]] = WeakValueDictionary()  # those under way
 
     def target(self, site: str) -> str:
         """What a search of the live index names."""

@@ -13,6 +13,7 @@ import asyncio
 from collections.abc import Callable, Coroutine, Iterable
 from functools import partial
 from typing import Any, Generic, TypeVar
+from weakref import WeakValueDictionary
 
 from elasticsearch import AsyncElasticsearch
 
@@ -57,7 +58,7 @@ class Documents:
         self._es = es
         self._source = source
         self._wanted: dict[str, set[str]] = {}
-        self._reads: dict[str, Shared[dict[str, dict[str, Any]]]] = {}
+        self._reads: WeakValueDictionary[str, Shared[dict[str, dict[str, Any]]]] = WeakValueDictionary()  # under way
 
     async def read(self, index: str, ids: Iterable[str]) -> dict[str, dict[str, Any]]:
         """As Elasticsearch returns them, by id; those that are not there, or whose index is not, say so themselves.

@@ -166,7 +166,12 @@ class Writer:
         It may wait for company (`PACES`).
         """
         refresh = self._refreshing.setdefault(index, _Refresh(self._es, index, PACES[self._lane]))
-        await refresh.wait()
+        try:
+            await refresh.wait()
+        finally:
+            # A fleet has an index for each of thousands of sites: one is kept in mind while it is refreshed.
+            for name in [name for name, one in self._refreshing.items() if one.idle]:
+                del self._refreshing[name]
 
     async def aclose(self) -> None:
         for refresh in self._refreshing.values():
@@ -253,6 +258,11 @@ class _Refresh:
         self._came = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
         self._next = 0.0
+
+    @property
+    def idle(self) -> bool:
+        """Nobody waits, and the next one need not."""
+        return not self._waiting and (self._task is None or self._task.done()) and monotonic() >= self._next
 
     async def wait(self) -> None:
         done: asyncio.Future[None] = asyncio.get_running_loop().create_future()

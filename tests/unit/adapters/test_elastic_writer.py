@@ -231,3 +231,18 @@ async def test_bulk_work_waits_while_company_comes(monkeypatch: pytest.MonkeyPat
     await asyncio.gather(*waiting)
     assert refreshes.made == 2
     await writer.aclose()
+
+
+async def test_an_index_is_kept_in_mind_while_it_is_refreshed() -> None:
+    class Refreshes:
+        def __init__(self) -> None:
+            self.indices = self
+
+        async def refresh(self, *, index: str) -> None:
+            await asyncio.sleep(0)
+
+    writer = Writer(cast(AsyncElasticsearch, Refreshes()))
+    for number in range(50):
+        await writer.refresh(f"index-{number}")
+    assert len(writer._refreshing) <= 1
+    await writer.aclose()

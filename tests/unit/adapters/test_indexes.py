@@ -51,3 +51,10 @@ async def test_that_there_is_none_is_not_remembered() -> None:
     indexes.info = None
     assert await indexes.now("town") is None
     assert await indexes.live("town") is None
+
+
+async def test_a_site_that_was_looked_up_leaves_nothing_behind() -> None:
+    indexes = Looked(INFO)
+    for number in range(50):
+        await indexes.now(f"site-{number}")
+    assert not indexes._looks

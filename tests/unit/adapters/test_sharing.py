@@ -122,3 +122,14 @@ async def test_a_document_that_cannot_be_read_is_not_taken_for_one_that_is_not_t
             await read
     else:
         assert set(await read) == {"a", "b"}
+
+
+async def test_an_index_that_was_read_leaves_nothing_behind() -> None:
+    class Reads:
+        async def mget(self, *, index: str, ids: Sequence[str], source_includes: Sequence[str]) -> dict[str, Any]:
+            return {"docs": [{"_id": id} for id in ids]}
+
+    documents = Documents(cast(AsyncElasticsearch, Reads()), "part")
+    for number in range(50):
+        assert await documents.read(f"index-{number}", ["a"]) == {"a": {"_id": "a"}}
+    assert not documents._reads
