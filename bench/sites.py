@@ -83,18 +83,13 @@ class Step:
 def main(sizes: Sequence[int], configured: int, settle: float, patience: float, as_json: bool) -> None:
     """Figures at each of these numbers of sites, of those that pagewire.yaml has."""
     names = _names(max(configured, max(sizes) + NEW * (len(sizes) + 1)))
-    with models(0) as url, home(names, site=every_site()) as settings:
+    with models(0) as url, home(names) as settings:
         os.environ |= {
             "PAGEWIRE_EMBEDDER": f"openai:{MODEL}",
             "OPENAI_BASE_URL": f"{url}/0/v1",
             "OPENAI_API_KEY": "none",
         }
         asyncio.run(_run(settings, names, sorted(sizes), settle, patience, as_json))
-
-
-def every_site() -> Mapping[str, object]:
-    """What pagewire.yaml says of each site of the fleet, beside its languages."""
-    return {}
 
 
 def _names(count: int) -> list[str]:

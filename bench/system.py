@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 
@@ -21,16 +21,11 @@ CLOCK = "clock"  # of the folder: the time that answers take for now
 
 
 @contextmanager
-def home(
-    sites: Sequence[str], languages: Sequence[str] = ("en",), site: Mapping[str, object] = {}
-) -> Iterator[Settings]:
-    """Settings of a fresh instance with these sites; an engine that is configured in the environment is used.
-
-    `site`: what else pagewire.yaml says of each.
-    """
+def home(sites: Sequence[str], languages: Sequence[str] = ("en",)) -> Iterator[Settings]:
+    """Settings of a fresh instance with these sites; an engine that is configured in the environment is used."""
     with tempfile.TemporaryDirectory(prefix="pagewire-bench-") as folder:
         config = Path(folder) / "pagewire.yaml"
-        config.write_text(yaml.safe_dump({"sites": {name: {"languages": list(languages), **site} for name in sites}}))
+        config.write_text(yaml.safe_dump({"sites": {site: {"languages": list(languages)} for site in sites}}))
         clock = Path(folder) / CLOCK
         clock.touch()  # empty: the machine's
         os.environ |= {

@@ -150,7 +150,8 @@ def sites(
 ) -> None:
     """A fleet of small sites, with a page and a question each: memory, `status`, the first save of one more.
 
-    Beyond some hundred sites Elasticsearch needs more heap: set PAGEWIRE_ENGINE_ES_HEAP.
+    Beyond some hundred sites Elasticsearch needs more heap: set PAGEWIRE_ENGINE_ES_HEAP. PAGEWIRE_SITE_INDEX=shared
+    puts them into shared indexes.
 
     Example: PAGEWIRE_ENGINE_ES_HEAP=4g pagewire bench sites --sites 100,1000
     """

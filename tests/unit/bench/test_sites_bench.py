@@ -43,7 +43,7 @@ async def test_what_came_in_time_is_told() -> None:
 def test_each_name_is_one_of_a_site() -> None:
     names = sites._names(1_000)
     assert len(set(names)) == 1_000
-    Settings.model_validate({"sites": {name: dict(sites.every_site()) for name in names}})
+    Settings.model_validate({"sites": {name: {} for name in names}})
 
 
 def test_memory_is_told_for_each_thousand_sites_from_the_first_step_with_sites() -> None:
