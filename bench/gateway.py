@@ -18,11 +18,12 @@ import re
 import signal
 import sys
 import tempfile
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from time import perf_counter
+from typing import Any
 from urllib.parse import urlsplit
 
 import psutil
@@ -81,7 +82,7 @@ class Reader(asyncio.Protocol):
             if not end:
                 return
             found = _ACCEPTED.search(whole)
-            assert whole.startswith(b"HTTP/1.1 200 ") and found is not None, whole
+            assert found is not None, whole
             self.request_id = found[1].decode()
             self.asked.set_result(None)
         self.delays += [(now - float(sent)) * 1000 for sent in _PIECE.findall(whole)]
@@ -209,6 +210,9 @@ async def _asked(stack: AsyncExitStack, settings: Settings, url: str, streams: i
     """Readers who all wait for the events of their answer."""
     key, _ = admin_key(settings)
     address = urlsplit(url)
+    assert address.hostname
+    assert address.port
+    there = address.hostname, address.port
     at_once = asyncio.Semaphore(ASKING)
 
     async def ask(number: int) -> Reader:
@@ -218,9 +222,7 @@ async def _asked(stack: AsyncExitStack, settings: Settings, url: str, streams: i
             f"Authorization: Bearer {key.get_secret_value()}\r\nContent-Length: {len(body)}\r\n\r\n{body}"
         ).encode()
         async with at_once:
-            _, reader = await asyncio.get_running_loop().create_connection(
-                lambda: Reader(request), address.hostname, address.port
-            )
+            _, reader = await asyncio.get_running_loop().create_connection(lambda: Reader(request), *there)
             stack.callback(reader.close)
             await reader.asked
         return reader
@@ -238,9 +240,8 @@ class Writer:
     def __init__(self, producer: AIOKafkaProducer, topic: str, partitions: int, readers: Sequence[Reader]) -> None:
         self._producer = producer
         self._topic = topic
-        self._readers = [
-            (reader, key := reader.request_id.encode(), partition_of(key, partitions)) for reader in readers
-        ]
+        self._partitions = partitions
+        self._readers = readers
 
     async def write(self, first: int, events: int, interval: float) -> None:
         """So many events of each, the `first` of them on, one every `interval` seconds, or as fast as it goes."""
@@ -249,28 +250,28 @@ class Writer:
         for number in range(events * turns):
             await asyncio.sleep(max(0.0, began + number * interval / turns - perf_counter()))
             seq, turn = divmod(number, turns)
-            sent += await self._send(
-                self._readers[turn::turns], lambda _, seq=seq: (first + seq, Token(text=f"{perf_counter():.6f} {TEXT}"))
-            )
+            tokens = [
+                (reader, first + seq, Token(text=f"{perf_counter():.6f} {TEXT}"))
+                for reader in self._readers[turn::turns]
+            ]
+            sent += await self._send(tokens)
         await asyncio.gather(*sent)
 
     async def finish(self) -> None:
-        await asyncio.gather(*await self._send(self._readers, lambda reader: (len(reader.delays), Done())))
+        await asyncio.gather(*await self._send([(reader, len(reader.delays), Done()) for reader in self._readers]))
 
-    async def _send(
-        self, readers: Sequence[tuple[Reader, bytes, int]], said: Callable[[Reader], tuple[int, Event]]
-    ) -> list[asyncio.Future[object]]:
-        """What confirms them."""
-        batches = {partition: self._producer.create_batch() for _, _, partition in readers}
-        for reader, key, partition in readers:
-            seq, event = said(reader)
+    async def _send(self, events: Sequence[tuple[Reader, int, Event]]) -> list[asyncio.Future[object]]:
+        """What confirms them. `events`: whose, their number, and what they say."""
+        batches: dict[int, Any] = {}
+        for reader, seq, event in events:
+            key = reader.request_id.encode()
+            partition = partition_of(key, self._partitions)
+            if partition not in batches:
+                batches[partition] = self._producer.create_batch()
             message = AnswerEvent(request_id=reader.request_id, site=SITE, seq=seq, event=event)
             added = batches[partition].append(key=key, value=message.encode(), timestamp=None)
             assert added is not None, "a batch is full"
-        return [
-            await self._producer.send_batch(batch, self._topic, partition=partition)
-            for partition, batch in batches.items()
-        ]
+        return [await self._producer.send_batch(batch, self._topic, partition=n) for n, batch in batches.items()]
 
 
 async def _seen(readers: Sequence[Reader], events: int) -> None:

@@ -209,5 +209,5 @@ def read_event(value: bytes | None) -> AnswerEvent | WrittenToken:
         except UnicodeDecodeError:
             pass
         else:
-            return WrittenToken(site and site.decode(), int(attempt), int(seq), f"{{{text}}}")
+            return WrittenToken(None if site is None else site.decode(), int(attempt), int(seq), f"{{{text}}}")
     return AnswerEvent.decode(value)

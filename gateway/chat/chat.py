@@ -222,7 +222,10 @@ async def whole(events: Patient, question: Question, deadline: float) -> ChatRes
     rephrased, sources, answer = None, None, None
     try:
         async with asyncio.timeout_at(deadline):
+            now = asyncio.get_running_loop().time
             while (followed := await events.take()) is not None:
+                if now() > deadline:  # a generator may lose the cancellation that comes with its next event
+                    raise TimeoutError
                 match followed.event.event:
                     case QuestionRephrased() as event:
                         rephrased = event

@@ -126,17 +126,17 @@ class _Listener:
             self._records.clear()
             self.overrun = True
         self._records.append(record)
-        if self._waiting is not None and not self._waiting.done():  # done: others have come, or it waits no more
+        if self._waiting is not None and not self._waiting.done():
             self._waiting.set_result(None)
 
-    async def take(self) -> list[Record]:
-        """All there are, as soon as there is one."""
+    async def ready(self) -> None:
+        """Returns when there is one to take."""
         if not self._records:
-            waiting = self._waiting = asyncio.get_running_loop().create_future()
-            try:
-                await waiting
-            finally:
-                self._waiting = None
+            self._waiting = asyncio.get_running_loop().create_future()
+            await self._waiting
+
+    def take(self) -> list[Record]:
+        """All there are."""
         taken, self._records = self._records, []
         return taken
 
@@ -252,10 +252,11 @@ class Asker:
                 async with aclosing(self._backlog(request_id, start)) as backlog:
                     async for records in backlog:
                         yield records
-            taken, new = await listener.take(), []
-            if listener.overrun:  # while we waited: these are not the next, but they are in the log as well
+            await listener.ready()
+            if listener.overrun:  # while we waited: what is there is not the next
                 continue
-            for record in taken:
+            new: list[Record] = []
+            for record in listener.take():
                 if record.offset >= start.get(record.partition, 0):
                     start[record.partition] = record.offset + 1
                     new.append(record)

@@ -206,6 +206,20 @@ async def test_events_that_come_together_say_so_up_to_the_end_which_is_kept_firs
     assert together == [("a", True), ("b", True), ("c", False), ("answer", True), ("done", False)]
 
 
+async def test_a_reader_who_leaves_as_the_next_event_comes_harms_nobody() -> None:
+    bench = Bench()
+    leaving, staying = bench.ask(), bench.ask()
+    await take(leaving, 1)
+    await take(staying, 1)
+    waiting = asyncio.create_task(take(leaving, 1))
+    await asyncio.sleep(0)
+    waiting.cancel()
+    bench.log.say("a")
+    assert await take(staying, 1) == ["a"]
+    with pytest.raises(asyncio.CancelledError):
+        await waiting
+
+
 async def test_an_answer_that_is_quicker_than_the_confirmation_of_its_question_is_not_missed() -> None:
     class Quick(FakeSender):
         async def send(self, topic: Topic, key: str, message: Message, *, partition_key: str | None = None) -> None:

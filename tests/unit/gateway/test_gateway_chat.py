@@ -457,9 +457,7 @@ async def test_a_reader_who_takes_nothing_is_let_go(
         assert (wire.status, fakes.answers.pulled, fakes.answers.following) == (200, 1, 0)
 
 
-async def test_silence_is_filled_with_comments(
-    app: FastAPI, fakes: FakePorts, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_silence_is_filled_with_comments(app: FastAPI, fakes: FakePorts, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sse, "HEARTBEAT", 0.01)
     fakes.answers.script = lambda question: [0.1, *plain_answer(question)]
     async with Wire().call(app, *asking({"question": "When?"})) as wire:
@@ -470,4 +468,3 @@ async def test_silence_is_filled_with_comments(
     assert comments
     assert set(comments) == {b": still here\n\n"}
     assert [e.event for e in parse_sse(b"".join(pieces).decode())][-1] == "done"
-

@@ -6,12 +6,16 @@ import asyncio
 from collections.abc import AsyncGenerator, Callable
 
 import pytest
+from starlette.types import Message
 
 from gateway.chat import sse
+from gateway.chat.chat import whole
 from gateway.chat.sse import EventStream, Frames, Patient, frame
+from gateway.edge.problems import Problem
 from pipelines.conversations.ask import Followed
 from pipelines.runtime.errors import Retryable
 from schemas.answer import AnswerEvent, Done, Event, Token, read_event
+from tests.asking import question
 
 EVENTS = 200
 Events = AsyncGenerator[Followed, None]
@@ -36,11 +40,11 @@ class Told:
             await self.stream({}, self._receive, self._send)
         return self.pieces
 
-    async def _receive(self) -> dict[str, object]:
+    async def _receive(self) -> Message:
         await self.gone.wait()
         return {"type": "http.disconnect"}
 
-    async def _send(self, message: dict[str, bytes]) -> None:  # type: ignore[override]
+    async def _send(self, message: Message) -> None:
         if piece := message.get("body"):
             self.pieces.append(piece)
 
@@ -116,6 +120,20 @@ async def test_after_the_deadline_nothing_is_waited_for_where_the_source_does_no
     assert b"timeout" in end
 
 
+async def test_a_whole_answer_is_not_waited_for_after_its_deadline_either() -> None:
+    async def words() -> Events:
+        try:
+            await asyncio.Event().wait()
+        except asyncio.CancelledError:
+            yield event(0)
+        await asyncio.Event().wait()
+
+    with pytest.raises(Problem) as told:
+        async with asyncio.timeout(20):
+            await whole(Patient(words()), question(), asyncio.get_running_loop().time() + 0.01)
+    assert told.value.status == 504
+
+
 async def test_a_stream_ends_where_the_source_does_not_hear_that_its_reader_has_left() -> None:
     async def words() -> Events:
         try:
@@ -137,7 +155,7 @@ async def test_a_reader_who_takes_no_comment_is_let_go(monkeypatch: pytest.Monke
     monkeypatch.setattr(sse, "SEND_TIMEOUT", 0.01)
 
     class Stuck(Told):
-        async def _send(self, message: dict[str, bytes]) -> None:  # type: ignore[override]
+        async def _send(self, message: Message) -> None:
             if message.get("body"):
                 await asyncio.Event().wait()
 
@@ -175,8 +193,8 @@ async def test_the_first_event_may_be_waited_for_and_taken_later() -> None:
 
 async def test_where_there_is_no_event_it_is_known_at_once() -> None:
     async def nothing() -> Events:
-        for none in ():
-            yield none
+        for seq in range(0):
+            yield event(seq)
 
     assert not await Patient(nothing()).begin(60)
 
