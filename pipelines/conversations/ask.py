@@ -95,18 +95,14 @@ class Order:
 
     def takes(self, event: AnswerEvent | WrittenToken) -> bool:
         """Whether `event` is the next one; if so, what follows it is expected from now on."""
-        if event.attempt < self.attempt:
+        ends = _ends(event)
+        if event.attempt < self.attempt or (event.attempt == self.attempt and not self._follows(event, ends)):
             return False
-        if event.attempt == self.attempt and not self._follows(event):
-            return False
-        self.attempt, self._next = event.attempt, event.seq + 1
-        self._ended = _ends(event)
+        self.attempt, self._next, self._ended = event.attempt, event.seq + 1, ends
         return True
 
-    def _follows(self, event: AnswerEvent | WrittenToken) -> bool:
-        if event.final:
-            return True
-        return not self._ended and (_ends(event) or self._next in (None, event.seq))
+    def _follows(self, event: AnswerEvent | WrittenToken, ends: bool) -> bool:
+        return event.final or (not self._ended and (ends or self._next in (None, event.seq)))
 
 
 def _ends(event: AnswerEvent | WrittenToken) -> bool:
