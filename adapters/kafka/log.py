@@ -89,15 +89,7 @@ async def _partitions(consumer: AIOKafkaConsumer, topic: str) -> list[int]:
 
 
 def record_of(m: Any) -> Record:
-    return Record(
-        topic=m.topic,
-        partition=m.partition,
-        offset=m.offset,
-        key=m.key,
-        value=m.value,
-        headers=tuple(m.headers),
-        timestamp_ms=m.timestamp,
-    )
+    return Record(m.topic, m.partition, m.offset, m.key, m.value, tuple(m.headers), m.timestamp)
 
 
 class LogTail:

@@ -7,13 +7,12 @@ import re
 import secrets
 from contextlib import suppress
 from datetime import timedelta
-from functools import partial
 from typing import Annotated
 
 from fastapi import APIRouter, Header, Path, Query, Request, Response
 from fastapi.responses import JSONResponse
 
-from gateway.chat.sse import EventStream, Patient, frames
+from gateway.chat.sse import EventStream, Frames, Patient
 from gateway.chat.steps import steps_for, with_steps
 from gateway.edge.auth import Caller
 from gateway.edge.bodies import parse, read_body
@@ -125,8 +124,8 @@ async def _told(edge: Edge, request: Request, caller: Caller, question: Question
         answer, hidden = with_steps(answer, steps)
         return JSONResponse(answer.model_dump(mode="json", exclude=hidden))
     await events.begin(FIRST_EVENT_WAIT)
-    event_id = partial(edge.event_ids.sign, owner_of(caller, question.site), question.request_id)
-    return EventStream(events, frames(events, event_id, question.lang, deadline, steps=steps))
+    ids = edge.event_ids.of(owner_of(caller, question.site), question.request_id)
+    return EventStream(events, Frames(ids.sign, question.lang, steps=steps), deadline)
 
 
 def wants_stream(accept: str) -> bool:
@@ -179,10 +178,9 @@ async def resume(
         return Response(status_code=204)
     deadline = asyncio.get_running_loop().time() + edge.settings.question_timeout
     lang = edge.settings.site(site).languages[0]
-    event_id = partial(edge.event_ids.sign, owner, request_id)
+    ids = edge.event_ids.of(owner, request_id)
     steps = steps_for(caller, edge.settings, site)
-    told = frames(events, event_id, lang, deadline, position, accepted, steps=steps)
-    return EventStream(events, told)
+    return EventStream(events, Frames(ids.sign, lang, position, accepted, steps=steps), deadline)
 
 
 @router.delete("/answers/{request_id}", status_code=202, response_class=Response)
@@ -224,7 +222,10 @@ async def whole(events: Patient, question: Question, deadline: float) -> ChatRes
     rephrased, sources, answer = None, None, None
     try:
         async with asyncio.timeout_at(deadline):
+            now = asyncio.get_running_loop().time
             while (followed := await events.take()) is not None:
+                if now() > deadline:  # a generator may lose the cancellation that comes with its next event
+                    raise TimeoutError
                 match followed.event.event:
                     case QuestionRephrased() as event:
                         rephrased = event

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncGenerator, Callable, Coroutine
+from collections.abc import Callable, Coroutine
 from itertools import pairwise
 from typing import Annotated, Any
 
@@ -21,13 +21,14 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.routing import APIRoute
 
 from gateway.chat.chat import BODY_LIMIT, FIRST_EVENT_WAIT, new_question, whole
-from gateway.chat.sse import HEARTBEAT, EventStream, Patient
+from gateway.chat.sse import EventStream, Patient
 from gateway.edge.auth import Caller
 from gateway.edge.bodies import parse, read_body
 from gateway.edge.edge import Asked, Edge, MayChatSomewhere, TheEdge
-from gateway.edge.messages import message
+from gateway.edge.messages import Trouble, message
 from gateway.edge.openapi import request_body
 from gateway.edge.problems import Problem, invalid, problem_of
+from gateway.ports import Followed
 from pipelines.conversations.turns import newest
 from pipelines.query.ports import ContentFiltered
 from pipelines.runtime.errors import PagewireError, Retryable
@@ -156,7 +157,7 @@ async def _completed(order: CompletionRequest, caller: Caller, edge: Edge) -> Re
     if order.stream:
         await events.begin(FIRST_EVENT_WAIT)
         usage = order.stream_options is not None and order.stream_options.include_usage
-        return EventStream(events, _chunks(edge, question, events, deadline, usage=usage))
+        return EventStream(events, _Chunks(edge, question, usage=usage), deadline)
     answer = await whole(events, question, deadline)
     said = CompletionMessage(content=answer.answer, sources=answer.sources, citations=answer.citations)
     completion = Completion(
@@ -193,63 +194,46 @@ def asked(messages: tuple[ChatMessage, ...], kept: int, *, answers: bool) -> tup
     return text, newest(turns, kept)
 
 
-async def _chunks(
-    edge: Edge, question: Question, events: Patient, deadline: float, *, usage: bool
-) -> AsyncGenerator[bytes, None]:
-    """The stream's bytes, to `[DONE]`."""
-    stream = _Stream(question, int(time.time()))
-    ended = False
-    try:
-        yield stream.chunk(Delta(role="assistant", content=""))
-        while not ended:
-            remaining = deadline - asyncio.get_running_loop().time()
-            if not await events.ready(min(HEARTBEAT, remaining)):
-                if remaining > HEARTBEAT:
-                    yield b": still here\n\n"
-                    continue
-                yield stream.trouble("timeout", message("timeout", question.lang))
-                break
-            followed = await events.take()
-            ended = followed is None or followed.event.final
-            match followed.event.event if followed is not None else None:
-                case Token(text=text):
-                    yield stream.text(text)
-                case Restart() if stream.written:
-                    yield stream.again()
-                case Answered() as answer:
-                    for piece in stream.end(answer, usage=usage):
-                        yield piece
-                case Failed(code=code, message=text):
-                    yield stream.trouble(code, text)
-                case Done():
-                    yield b"data: [DONE]\n\n"
-    except Retryable as err:
-        log.warning("a completion broke off", error=str(err))
-        yield stream.trouble("unavailable", message("unavailable", question.lang))
-    except Exception:
-        log.exception("a completion broke off")
-        yield stream.trouble("internal", message("internal", question.lang))
-    finally:
-        if not ended:
-            await _stop(edge, question)
+class _Chunks:
+    """An answer as OpenAI's clients read it, to `[DONE]`.
 
+    Text that was sent cannot be taken back: a new attempt begins below it. Who hangs up has stopped the answer.
+    """
 
-async def _stop(edge: Edge, question: Question) -> None:
-    try:
-        async with asyncio.timeout(STOP_TIMEOUT):
-            await edge.ports.answers.stop(question.site, question.request_id)
-    except (Retryable, TimeoutError) as err:
-        log.warning("an answer nobody reads goes on", error=str(err))
-
-
-class _Stream:
-    """Makes the chunks of one answer. Text that was sent cannot be taken back: a new attempt begins below it."""
-
-    def __init__(self, question: Question, created: int) -> None:
+    def __init__(self, edge: Edge, question: Question, *, usage: bool) -> None:
+        self._edge = edge
         self._question = question
-        self._created = created
+        self._usage = usage
+        self._created = int(time.time())
         self._before = 0  # characters of attempts that broke off
         self.written = 0  # characters sent
+
+    def begin(self) -> bytes:
+        return self.chunk(Delta(role="assistant", content=""))
+
+    def event(self, followed: Followed) -> bytes:
+        match followed.event.event:
+            case Token(text=text):
+                return self.text(text)
+            case Restart() if self.written:
+                return self.again()
+            case Answered() as answer:
+                return b"".join(self.end(answer))
+            case Failed(code=code, message=text):
+                return self.failed(code, text)
+            case Done():
+                return b"data: [DONE]\n\n"
+        return b""
+
+    def trouble(self, trouble: Trouble) -> bytes:
+        return self.failed(trouble, message(trouble, self._question.lang))
+
+    async def left(self) -> None:
+        try:
+            async with asyncio.timeout(STOP_TIMEOUT):
+                await self._edge.ports.answers.stop(self._question.site, self._question.request_id)
+        except (Retryable, TimeoutError) as err:
+            log.warning("an answer nobody reads goes on", error=str(err))
 
     def chunk(self, delta: Delta, **more: Any) -> bytes:
         choices = (ChunkChoice(delta=delta, **more),)
@@ -264,18 +248,18 @@ class _Stream:
         self._before = self.written
         return piece
 
-    def end(self, answer: Answered, *, usage: bool) -> list[bytes]:
+    def end(self, answer: Answered) -> list[bytes]:
         citations = tuple(
             c.model_copy(update={"start": c.start + self._before, "end": c.end + self._before})
             for c in answer.citations
         )
         delta = Delta(sources=answer.sources, citations=citations)
         last = [self.chunk(delta, finish_reason=_finish_reason(answer))]
-        if usage:
+        if self._usage:
             last.append(self._data(self._chunk((), usage=_usage(answer.usage))))
         return last
 
-    def trouble(self, code: str, text: str) -> bytes:
+    def failed(self, code: str, text: str) -> bytes:
         return self._data(_error(*_theirs(500, code), text))
 
     def _chunk(self, choices: tuple[ChunkChoice, ...], usage: CompletionUsage | None = None) -> CompletionChunk:

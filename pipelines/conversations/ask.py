@@ -21,7 +21,6 @@ from __future__ import annotations
 import asyncio
 import re
 import secrets
-from collections import deque
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import AbstractAsyncContextManager, aclosing, asynccontextmanager
 from dataclasses import dataclass
@@ -32,7 +31,7 @@ from pipelines.runtime.bus import LogReader, MakeSharedTail
 from pipelines.runtime.errors import Permanent
 from pipelines.runtime.record import Record
 from pipelines.runtime.stage import Sender
-from schemas.answer import Accepted, Answered, AnswerEvent, Done, Failed
+from schemas.answer import Accepted, Answered, AnswerEvent, Failed, WrittenToken, read_event
 from schemas.query import LogPlace, Question, Stop
 from schemas.topics import REQUESTS, STOPS
 
@@ -62,7 +61,7 @@ class Position(NamedTuple):
     attempt: int
 
     def __str__(self) -> str:
-        return ".".join(map(str, self))
+        return f"{self.partition}.{self.offset}.{self.attempt}"
 
     @classmethod
     def parse(cls, text: str) -> Position:
@@ -73,12 +72,13 @@ class Position(NamedTuple):
         return cls(*map(int, match.groups()))
 
 
-@dataclass(frozen=True)
+@dataclass(slots=True)
 class Followed:
     """An answer event and where the reader stands after it (opaque, goes into the SSE id)."""
 
     position: str
-    event: AnswerEvent
+    event: AnswerEvent | WrittenToken
+    more: bool = False  # the next one is here as well, and nothing will be waited for before it
 
 
 class Order:
@@ -93,28 +93,28 @@ class Order:
         self._next: int | None = None  # None: the first that comes
         self._ended = False
 
-    def takes(self, event: AnswerEvent) -> bool:
+    def takes(self, event: AnswerEvent | WrittenToken) -> bool:
         """Whether `event` is the next one; if so, what follows it is expected from now on."""
-        if event.attempt < self.attempt:
+        ends = _ends(event)
+        if event.attempt < self.attempt or (event.attempt == self.attempt and not self._follows(event, ends)):
             return False
-        if event.attempt == self.attempt and not self._follows(event):
-            return False
-        self.attempt, self._next = event.attempt, event.seq + 1
-        self._ended = isinstance(event.event, ENDS)
+        self.attempt, self._next, self._ended = event.attempt, event.seq + 1, ends
         return True
 
-    def _follows(self, event: AnswerEvent) -> bool:
-        if isinstance(event.event, Done):
-            return True
-        return not self._ended and (isinstance(event.event, ENDS) or self._next in (None, event.seq))
+    def _follows(self, event: AnswerEvent | WrittenToken, ends: bool) -> bool:
+        return event.final or (not self._ended and (ends or self._next in (None, event.seq)))
+
+
+def _ends(event: AnswerEvent | WrittenToken) -> bool:
+    return isinstance(event, AnswerEvent) and isinstance(event.event, ENDS)
 
 
 class _Listener:
     """What the tail has delivered for one request and its reader has not taken yet."""
 
     def __init__(self) -> None:
-        self._records: deque[Record] = deque()
-        self._arrived = asyncio.Event()
+        self._records: list[Record] = []
+        self._waiting: asyncio.Future[None] | None = None
         self.overrun = False
 
     def deliver(self, record: Record) -> None:
@@ -122,13 +122,19 @@ class _Listener:
             self._records.clear()
             self.overrun = True
         self._records.append(record)
-        self._arrived.set()
+        if self._waiting is not None and not self._waiting.done():
+            self._waiting.set_result(None)
 
-    async def take(self) -> Record:
-        while not self._records:
-            self._arrived.clear()
-            await self._arrived.wait()
-        return self._records.popleft()
+    async def ready(self) -> None:
+        """Returns when there is one to take."""
+        if not self._records:
+            self._waiting = asyncio.get_running_loop().create_future()
+            await self._waiting
+
+    def take(self) -> list[Record]:
+        """All there are."""
+        taken, self._records = self._records, []
+        return taken
 
 
 class Asker:
@@ -190,7 +196,8 @@ class Asker:
             await self._sender.send(REQUESTS, question.conversation_id, question)
             accepted = Accepted(request_id=request_id, conversation_id=question.conversation_id)
             yield Followed(str(start), AnswerEvent(request_id=request_id, site=question.site, seq=0, event=accepted))
-            async with aclosing(self._follow(question.site, request_id, start, listener)) as events:
+            records = self._records(request_id, _from(start), listener)
+            async with aclosing(_in_order(question.site, records, start)) as events:
                 async for followed in events:
                     yield followed
 
@@ -205,7 +212,8 @@ class Asker:
         start = self._place(request_id, position)
         async with self._listening(request_id, start.partition) as listener:
             listener.overrun = True  # what came before is in the log only
-            async with aclosing(self._follow(site, request_id, start, listener)) as events:
+            records = self._records(request_id, _from(start), listener)
+            async with aclosing(_in_order(site, records, start)) as events:
                 async for followed in events:
                     yield followed
 
@@ -213,8 +221,8 @@ class Asker:
         """What the log holds after `position` now, without waiting for more. Raises: as `resume`."""
         start = self._place(request_id, position)
         async with self._following(request_id, start.partition):
-            backlog = self._backlog(request_id, _from(start))
-            async with aclosing(backlog) as records, aclosing(_in_order(site, records, start)) as events:
+            records = self._backlog(request_id, _from(start))
+            async with aclosing(_in_order(site, records, start)) as events:
                 async for followed in events:
                     yield followed
 
@@ -227,41 +235,38 @@ class Asker:
         """Where the answer began, and where its events would go now."""
         return self._tail.following({partition, self._tail.partition_of(request_id)})
 
-    async def _follow(
-        self, site: str, request_id: str, seen: Position, listener: _Listener
-    ) -> AsyncGenerator[Followed, None]:
-        following = self._records(request_id, _from(seen), listener)
-        async with aclosing(following) as records, aclosing(_in_order(site, records, seen)) as events:
-            async for followed in events:
-                yield followed
-
     async def _records(
         self, request_id: str, start: dict[int, int], listener: _Listener
-    ) -> AsyncGenerator[Record, None]:
+    ) -> AsyncGenerator[list[Record], None]:
         """Records of the request from `start` (by partition) on, each once: what the listener missed from the log, the
-        rest as it comes.
+        rest as it comes, those together that are there together.
         """
         while True:
             if listener.overrun:
                 listener.overrun = False
                 # Everything from here on reaches the listener, so log and tail meet without a gap.
                 async with aclosing(self._backlog(request_id, start)) as backlog:
-                    async for record in backlog:
-                        yield record
-            record = await listener.take()
-            # Overrun while we waited: this one is not the next, but it is in the log as well.
-            if not listener.overrun and record.offset >= start.get(record.partition, 0):
-                start[record.partition] = record.offset + 1
-                yield record
+                    async for records in backlog:
+                        yield records
+            await listener.ready()
+            if listener.overrun:  # while we waited: what is there is not the next
+                continue
+            new: list[Record] = []
+            for record in listener.take():
+                if record.offset >= start.get(record.partition, 0):
+                    start[record.partition] = record.offset + 1
+                    new.append(record)
+            if new:
+                yield new
 
-    async def _backlog(self, request_id: str, start: dict[int, int]) -> AsyncGenerator[Record, None]:
+    async def _backlog(self, request_id: str, start: dict[int, int]) -> AsyncGenerator[list[Record], None]:
         """Records of the request in the log, from `start` on, which is moved on; its present partition comes last."""
         start.setdefault(self._tail.partition_of(request_id), 0)
         for partition in list(start):
             async with aclosing(self._replay.of_key(request_id.encode(), partition, start[partition])) as backlog:
                 async for record in backlog:
                     start[partition] = record.offset + 1
-                    yield record
+                    yield [record]
 
     @asynccontextmanager
     async def _listening(self, request_id: str, partition: int) -> AsyncIterator[_Listener]:
@@ -287,16 +292,28 @@ def _from(seen: Position) -> dict[int, int]:
     return {seen.partition: max(0, seen.offset)}
 
 
-async def _in_order(site: str, records: AsyncGenerator[Record, None], seen: Position) -> AsyncGenerator[Followed, None]:
+async def _in_order(
+    site: str, batches: AsyncGenerator[list[Record], None], seen: Position
+) -> AsyncGenerator[Followed, None]:
     """The events after the one that was seen, to the final one. Raises: UnknownAnswer: they are not the site's."""
     order = Order(seen.attempt)
-    async for record in records:
-        event = AnswerEvent.decode(record.value)
-        if event.site not in (None, site):
-            raise UnknownAnswer("no such answer on this site")
-        if not order.takes(event):
-            continue
-        if record.partition != seen.partition or record.offset > seen.offset:
-            yield Followed(str(Position(record.partition, record.offset, event.attempt)), event)
-        if event.final:
-            return
+    async with aclosing(batches):
+        async for records in batches:
+            told: list[Followed] = []
+            over = False
+            for record in records:
+                event = read_event(record.value)
+                if event.site not in (None, site):
+                    raise UnknownAnswer("no such answer on this site")
+                if not order.takes(event):
+                    continue
+                if record.partition != seen.partition or record.offset > seen.offset:
+                    if told:
+                        told[-1].more = not _ends(event)  # an answer's end is kept before it is handed on
+                    told.append(Followed(str(Position(record.partition, record.offset, event.attempt)), event))
+                if over := event.final:
+                    break
+            for followed in told:
+                yield followed
+            if over:
+                return

@@ -42,7 +42,7 @@ from pipelines.conversations.turns import (
     wants_title,
 )
 from pipelines.runtime.errors import Permanent, Retryable
-from schemas.answer import Accepted, Failed
+from schemas.answer import Accepted, AnswerEvent, Failed
 from schemas.conversation import (
     Conversation,
     ConversationDetail,
@@ -219,11 +219,12 @@ class Conversations:
             try:
                 async for followed in events:
                     heard = True
-                    before, outcome = outcome, outcome.after(followed.event.event)
-                    if outcome.end is not None and outcome.end is not before.end:
-                        kept = await self._note(owner, question, partial(completed, outcome=outcome))
-                        if titled and kept is not None and not outcome.courteous:
-                            self._entitle(owner, kept, question.request_id)
+                    if isinstance(followed.event, AnswerEvent):  # else it is one token of many
+                        before, outcome = outcome, outcome.after(followed.event.event)
+                        if outcome.end is not None and outcome.end is not before.end:
+                            kept = await self._note(owner, question, partial(completed, outcome=outcome))
+                            if titled and kept is not None and not outcome.courteous:
+                                self._entitle(owner, kept, question.request_id)
                     yield followed
             except Retryable:
                 if not heard:

@@ -192,6 +192,34 @@ async def test_the_events_come_as_they_are_written_and_end_with_the_final_one() 
     assert bench.asker._listeners == {}
 
 
+async def test_events_that_come_together_say_so_up_to_the_end_which_is_kept_first() -> None:
+    bench = Bench()
+    events = bench.ask()
+    bench.log.write(Token(text="before"), request=OTHER)
+    await take(events, 1)
+    bench.log.write(Token(text="a"), Token(text="b"), Token(text="c"), seq=0)
+    bench.log.write(Token(text="not ours"), request=OTHER)
+    bench.log.write(Token(text="a zombie's"), seq=1)
+    bench.log.write(WHOLE, Done(), seq=3)
+    bench.log.deliver()
+    together = [(short(each.event.event), each.more) async for each in events]
+    assert together == [("a", True), ("b", True), ("c", False), ("answer", True), ("done", False)]
+
+
+async def test_a_reader_who_leaves_as_the_next_event_comes_harms_nobody() -> None:
+    bench = Bench()
+    leaving, staying = bench.ask(), bench.ask()
+    await take(leaving, 1)
+    await take(staying, 1)
+    waiting = asyncio.create_task(take(leaving, 1))
+    await asyncio.sleep(0)
+    waiting.cancel()
+    bench.log.say("a")
+    assert await take(staying, 1) == ["a"]
+    with pytest.raises(asyncio.CancelledError):
+        await waiting
+
+
 async def test_an_answer_that_is_quicker_than_the_confirmation_of_its_question_is_not_missed() -> None:
     class Quick(FakeSender):
         async def send(self, topic: Topic, key: str, message: Message, *, partition_key: str | None = None) -> None:

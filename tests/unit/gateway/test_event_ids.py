@@ -25,9 +25,10 @@ def earlier(place: str) -> str:
 
 def test_ids_of_earlier_releases_are_read() -> None:
     ids = EventIds(SecretStr(SECRET))
+    answer = ids.of(OWNER, "request-1")
     for offset in range(3):  # signing one changes nothing for the next
         place = f"request-1:0.{offset}.1"
-        assert ids.sign(OWNER, "request-1", f"0.{offset}.1") == f"{place}.{earlier(place)}"
+        assert answer.sign(f"0.{offset}.1") == f"{place}.{earlier(place)}"
         assert ids.position(OWNER, "request-1", f"{place}.{earlier(place)}") == f"0.{offset}.1"
     with pytest.raises(Problem):
         ids.position(OWNER, "request-1", f"request-1:0.9.1.{earlier('request-1:0.1.1')}")

@@ -12,7 +12,6 @@ from fastapi import FastAPI
 
 from gateway.app import create_app
 from gateway.chat import chat, sse
-from gateway.chat.sse import Patient, frames
 from gateway.edge.messages import message
 from gateway.fakes import FakeAnswers, FakePages, FakePorts, plain_answer
 from pipelines.conversations.ask import UnknownAnswer
@@ -458,22 +457,13 @@ async def test_a_reader_who_takes_nothing_is_let_go(
         assert (wire.status, fakes.answers.pulled, fakes.answers.following) == (200, 1, 0)
 
 
-async def test_silence_is_filled_with_comments() -> None:
-    answers = FakeAnswers(lambda _: [0.1, *plain_answer(question)])
-    question = Question.model_validate(
-        {
-            "request_id": "request-1",
-            "conversation_id": "conversation-1",
-            "site": "town",
-            "lang": "en",
-            "question": "When?",
-            "asked_at": "2026-05-04T12:00:00Z",
-            "deadline": "2026-05-04T12:01:00Z",
-        }
-    )
-    deadline = asyncio.get_running_loop().time() + 60
-    events = Patient(answers.ask(question))
-    pieces = [p async for p in frames(events, str, "en", deadline, heartbeat=0.01)]
+async def test_silence_is_filled_with_comments(app: FastAPI, fakes: FakePorts, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sse, "HEARTBEAT", 0.01)
+    fakes.answers.script = lambda question: [0.1, *plain_answer(question)]
+    async with Wire().call(app, *asking({"question": "When?"})) as wire:
+        pieces = []
+        while (piece := await wire.piece()) is not None:
+            pieces.append(piece)
     comments = [p for p in pieces if p.startswith(b":")]
     assert comments
     assert set(comments) == {b": still here\n\n"}
