@@ -10,7 +10,7 @@ from typing import Any, Self
 
 import structlog
 from aiokafka import AIOKafkaProducer
-from aiokafka.errors import KafkaError, MessageSizeTooLargeError, RecordTooLargeError
+from aiokafka.errors import KafkaError, KafkaTimeoutError, MessageSizeTooLargeError, RecordTooLargeError
 
 from adapters.kafka.access import KafkaDenied, connection, forbidden, started
 from adapters.kafka.client import (
@@ -32,6 +32,9 @@ from schemas.topics import MAX_MESSAGE_BYTES, RECORD_OVERHEAD_BYTES, Topic
 log = structlog.get_logger(__name__)
 
 SEND_TIMEOUT = 30.0  # seconds until a message counts as not confirmed; the idempotent producer itself never gives up
+# Seconds instead, from a message that Kafka left unconfirmed for so long until it confirms one: who saves while it is
+# away is told soon, and waits for as long as ever while it is there, slow, or one broker of several restarts.
+AWAY_TIMEOUT = 3.0
 BATCH_BYTES = 256 * 1024  # small messages of one partition travel together up to this size
 MAX_RECORD_BYTES = MAX_MESSAGE_BYTES + RECORD_OVERHEAD_BYTES
 
@@ -77,6 +80,7 @@ class KafkaSender:
         self._settings = settings
         self._linger_ms = linger_ms
         self._producer: Any = None
+        self._away = False
         self._replacing = asyncio.Lock()
         self._retired: set[asyncio.Task[None]] = set()
 
@@ -196,7 +200,7 @@ class KafkaSender:
         name = prefixed(self._settings, topic)
         producer = self._running()
         try:
-            async with asyncio.timeout(SEND_TIMEOUT):
+            async with asyncio.timeout(self._patience()):
                 # Who names a partition has heard of it; the producer need not have.
                 if partition is not None and partition not in await producer.partitions_for(name):
                     await producer.client.force_metadata_update()
@@ -206,20 +210,32 @@ class KafkaSender:
                 f"message for {name} has {len(value or b'')} bytes; the bus takes {MAX_MESSAGE_BYTES}"
             ) from err
         except (KafkaError, TimeoutError) as err:
+            # Full of what is not confirmed: aiokafka has its own word for it.
+            self._away |= isinstance(err, KafkaTimeoutError | TimeoutError)
             raise self._refused(err, f"Kafka takes no message for {name}") from err
+        future.add_done_callback(self._heard)
         return _Queued(producer, name, future)
 
     async def _confirmed(self, queued: _Queued) -> Sent:
         try:
-            async with asyncio.timeout(SEND_TIMEOUT):
-                confirmed = await queued.future
+            async with asyncio.timeout(self._patience()):
+                # The producer never gives up: that it is confirmed after all is what tells that Kafka is back.
+                confirmed = await asyncio.shield(queued.future)
         except (KafkaError, TimeoutError) as err:
+            self._away |= isinstance(err, TimeoutError)
             if isinstance(err, KafkaError) and not err.retriable:
                 await self._replace(queued.producer)
             if isinstance(err, MessageSizeTooLargeError | RecordTooLargeError):
                 raise TooLarge(f"Kafka refuses a message for {queued.topic} as too large") from err
             raise self._refused(err, f"Kafka did not confirm a message for {queued.topic}") from err
         return Sent(confirmed.partition, confirmed.offset)
+
+    def _patience(self) -> float:
+        return AWAY_TIMEOUT if self._away else SEND_TIMEOUT
+
+    def _heard(self, message: asyncio.Future[Any]) -> None:
+        if not message.cancelled() and message.exception() is None:
+            self._away = False
 
     def _refused(self, err: Exception, what: str) -> Retryable:
         if (said := forbidden(err)) is not None:

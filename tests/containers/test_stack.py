@@ -112,7 +112,7 @@ def test_everything_is_lost_and_comes_back(stack: Stack) -> None:
     volumes = f"docker volume ls --quiet --filter label=com.docker.compose.project={stack.name}"
     assert stack.run(volumes) == ""
     stack.run(documented("backup.md", "With `docker compose`:"))
-    eventually(lambda: stack.pages() == pages, timeout=600, every=2)
+    stack.wait_for(pages)
     with stack.client(token) as visitor:
         eventually(lambda: visitor.get(path).json() == conversation)
     stack.run("docker compose exec gateway pagewire audit demo")  # exit code 0: clean

@@ -9,7 +9,7 @@ import pytest
 from aiokafka.admin import AIOKafkaAdminClient
 from aiokafka.admin.config_resource import ConfigResource, ConfigResourceType
 
-from adapters.kafka import Outgoing, broker, ensure_topics, prefixed
+from adapters.kafka import Outgoing, broker, ensure_topics, prefixed, sender
 from adapters.kafka.bus import KafkaBus
 from pipelines.operate.dead_letters.open_letters import OpenLetters
 from pipelines.runtime.errors import Retryable, TooLarge, TopicMismatch
@@ -71,6 +71,35 @@ async def test_a_worker_can_be_stopped_while_the_broker_is_away(rig: Rig, kafka:
     rig.worker()
     await rig.settled()
     assert rig.lost() == set()
+
+
+async def test_while_the_broker_is_away_only_the_first_waits(
+    rig: Rig, kafka: OwnKafka, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def taken() -> bool:
+        try:
+            await rig.sender.send_bytes(CHANGES, b"k", b"3", ())
+        except Retryable:
+            return False
+        return True
+
+    await rig.sender.send_bytes(CHANGES, b"k", b"0", ())
+    kafka.kill()
+    try:
+        monkeypatch.setattr(sender, "SEND_TIMEOUT", 1.0)
+        with pytest.raises(Retryable):
+            await rig.sender.send_bytes(CHANGES, b"k", b"1", ())
+        monkeypatch.setattr(sender, "SEND_TIMEOUT", 600.0)
+        monkeypatch.setattr(sender, "AWAY_TIMEOUT", 0.0)
+        async with asyncio.timeout(60):
+            with pytest.raises(Retryable):
+                await rig.sender.send_bytes(CHANGES, b"k", b"2", ())
+    finally:
+        kafka.start()
+        await kafka.serves()
+    # Without patience nothing would ever be taken again: what was refused is confirmed late, and brings it back.
+    await until("messages are taken again", taken)
+    assert [m.value for m in await rig.messages(CHANGES)][:2] == [b"0", b"1"]
 
 
 async def test_a_refused_message_does_not_break_the_sender(rig: Rig) -> None:

@@ -18,7 +18,10 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import combinations
+from statistics import NormalDist
 from typing import Literal
+
+from pipelines.evaluate.judged.student import student_t
 
 SURE = 0.95
 HALF = 0.5  # added to each cell: few labels without an error do not say that there is none
@@ -72,12 +75,12 @@ class Counts:
 
 def share(count: int, of: int) -> Interval | None:
     """With Wilson's interval (1927). None of nothing."""
-    from scipy.stats import binomtest  # here: it takes a second to load, which other commands do not need
-
     if not of:
         return None
-    interval = binomtest(count, of).proportion_ci(SURE, method="wilson")
-    return Interval(count / of, float(interval.low), float(interval.high))
+    rate, spread = count / of, NormalDist().inv_cdf((1 + SURE) / 2) ** 2 / of
+    middle = (rate + spread / 2) / (1 + spread)
+    half = math.sqrt(spread * (rate * (1 - rate) + spread / 4)) / (1 + spread)
+    return Interval(rate, _share(middle - half), _share(middle + half))
 
 
 def true_positives(counts: Counts) -> Interval | None:
@@ -184,9 +187,7 @@ def trust(counts: Counts, agreement: Interval | None) -> Trust:
 
 def _t(size: float) -> float:
     """Quantile of Student's t for a mean of so many."""
-    from scipy.special import stdtrit
-
-    return float(stdtrit(size - 1, (1 + SURE) / 2))
+    return student_t(round(size) - 1, SURE)
 
 
 def _share(value: float) -> float:

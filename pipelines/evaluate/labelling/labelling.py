@@ -74,7 +74,7 @@ class Labelling:
     async def agreement(self, site: str, named: Callable[[str], str] = str) -> LabelAgreement:
         """`named`: what a rater is called."""
         found = await self.of_site(site)
-        pairs = await asyncio.to_thread(agreement, found)  # scipy takes a second to load when it is first wanted
+        pairs = await asyncio.to_thread(agreement, found)
         return LabelAgreement(
             pairs=tuple(each.model_copy(update={"one": named(each.one), "other": named(each.other)}) for each in pairs)
         )

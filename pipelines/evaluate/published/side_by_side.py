@@ -55,7 +55,7 @@ def failures_first(results: Sequence[CaseResult]) -> list[CaseResult]:
 
 
 def side_by_side(before: PublishedRun, after: PublishedRun, margin: float) -> PairedRuns:
-    """The cases that both have. Takes a moment: scipy, and some thousand comparisons."""
+    """The cases that both have. Takes a moment: some thousand comparisons."""
     known = {each.case: each for each in before.results}
     pairs = [
         PairedCase(known[each.case], each, _change(known[each.case], each))

@@ -4,8 +4,8 @@ vectors ─▶ less the middle of all and that of their language ─▶ average 
 
 Vectors of questions lie in a narrow cone, those of one language in a narrower one. Without the middle of each, distance
 means the same for every model and site, and a question meets its translation: on the tuned half of `bench gaps` the
-adjusted Rand index is at best .74 without that, .86 with. Average linkage is scipy's. It gives the same groups each
-time, needs no number of groups, and does not chain; what else was tried: docs/decisions/021-gaps.md.
+adjusted Rand index is at best .74 without that, .86 with. Average linkage gives the same groups each time, needs no
+number of groups, and does not chain; what else was tried: docs/decisions/021-gaps.md.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from pipelines.query.log.linkage import linked
 from pipelines.runtime.embedder import Matrix32
 from schemas.compact import expand
 
@@ -48,11 +49,11 @@ def grouped(
         return np.zeros(len(vectors), dtype=np.int64)
     moved = centred(vectors, langs, common)
     order = np.argsort(-np.asarray(asked), kind="stable")
-    linked, rest = np.sort(order[:MOST_LINKED]), np.sort(order[MOST_LINKED:])
+    most_asked, rest = np.sort(order[:MOST_LINKED]), np.sort(order[MOST_LINKED:])
     numbers = np.empty(len(vectors), dtype=np.int64)
-    numbers[linked] = _linked(moved[linked], apart)
+    numbers[most_asked] = linked(1 - moved[most_asked] @ moved[most_asked].T, apart)
     if len(rest):
-        numbers[rest] = _joined(moved[rest], moved[linked], numbers[linked], apart)
+        numbers[rest] = _joined(moved[rest], moved[most_asked], numbers[most_asked], apart)
     first, place = np.unique(numbers, return_index=True)
     by_appearance = np.empty(len(first), dtype=np.int64)
     by_appearance[np.argsort(place, kind="stable")] = np.arange(len(first))
@@ -82,19 +83,6 @@ def centred(vectors: Matrix32, langs: Sequence[str], common: bytes = b"") -> Mat
     lengths = np.linalg.norm(moved, axis=1, keepdims=True)
     np.divide(moved, lengths, out=moved, where=lengths > 1e-6)
     return moved
-
-
-def _linked(vectors: Matrix32, apart: float) -> Numbers:
-    # Not on top: half a second and 60 MB, which only who groups questions needs.
-    from scipy.cluster.hierarchy import fcluster, linkage
-
-    if len(vectors) < 2:
-        return np.ones(len(vectors), dtype=np.int64)
-    above = np.triu_indices(len(vectors), 1)
-    distances = np.clip(1 - (vectors @ vectors.T)[above], 0, None).astype(np.float64)
-    del above
-    numbers: Numbers = fcluster(linkage(distances, "average"), apart, "distance").astype(np.int64)
-    return numbers
 
 
 def _joined(vectors: Matrix32, linked: Matrix32, numbers: Numbers, apart: float) -> Numbers:

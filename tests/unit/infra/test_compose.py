@@ -24,6 +24,7 @@ from pipelines.runtime import metrics as worker_metrics
 from pipelines.worker.faust_app import COMMIT_TIMEOUT
 from pipelines.worker.runner import STOP_TIMEOUT, TEARDOWN_TIMEOUT
 from schemas.topics import MAX_MESSAGE_BYTES, RECORD_OVERHEAD_BYTES
+from text.compounds import _RULES
 from wiring.settings import Settings
 from wiring.settings_file import load
 from wiring.stages import GROUPS
@@ -275,12 +276,17 @@ def test_nobody_is_killed_while_stopping_in_order() -> None:
 def test_dockerfile_installs_by_hash_and_runs_as_nobody_special() -> None:
     build, final = re.split(r"^FROM .*$", DOCKERFILE, flags=re.MULTILINE)[1:]
     assert "pip wheel --require-hashes --requirement requirements-server.lock" in build
-    assert "pip install --no-index --no-deps /wheels/*.whl" in build
+    assert "pip install --no-compile --no-index --no-deps /wheels/*.whl" in build
     assert build.count("pip install") == build.count("--no-index") + build.count("--require-hashes --no-deps")
     assert re.search(r"^USER 10001:10001$", final, re.MULTILINE)
     assert re.search(r'^ENTRYPOINT \["pagewire"\]$', final, re.MULTILINE)
     assert "HEALTHCHECK" in final
     assert "apt-get" not in final
+
+
+def test_the_image_keeps_the_dictionaries_by_which_compounds_are_split() -> None:
+    kept = re.findall(r"! -name (\w+)\.plzma", DOCKERFILE)
+    assert kept == [rules.dictionary for rules in _RULES.values()]
 
 
 def locked(lock: str) -> dict[str, set[str]]:
