@@ -256,6 +256,7 @@ async def test_what_units_say_is_not_searched(bench: Bench) -> None:
     assert found.keyword == []
 
 
+@pytest.mark.parametrize("bench", ["own"], indirect=True)  # shared ones came after units
 async def test_an_index_made_before_there_were_units_gives_none_and_takes_them(bench: Bench) -> None:
     before = {**units_mapping()}
     site_mapping = mapping("001_site.json")["mappings"]["properties"]
