@@ -1,6 +1,6 @@
 """What each part of the search is worth: everyday questions with that part taken away.
 
-tuned part of sites/demo/visitors ─▶ retrieve, without a part ─▶ the best unit, judged ─▶ a line of the table
+tuned part of a site's visitors ─▶ retrieve, without a part ─▶ the best unit, judged ─▶ a line of the table
 
 Each line is fitted anew (bench.sureness): a part that only moves the figures that say how sure an answer is costs
 nothing. Follow-ups, dates and courtesies are what `pagewire bench visitors` has beside this.
@@ -58,20 +58,21 @@ WITHOUT: Mapping[str, Callable[[], AbstractContextManager[Any]]] = {
 }
 
 
-def main(parts: Sequence[str]) -> None:
+def main(site: str, parts: Sequence[str]) -> None:
     """Print what is left without each of the parts. Raises: KeyError."""
     wanted = {part: WITHOUT[part] for part in ("nothing", *parts)}
-    about = "everyday questions (tune) on the sample site, no model; always shown, and where it is sure enough"
-    lines = asyncio.run(_lines(wanted))
+    about = f"everyday questions (tune) on {site}, no model; always shown, and where it is sure enough"
+    lines = asyncio.run(_lines(site, wanted))
     columns = ("without", "page first", "best unit useful", "useful", "wrong material", "false refusals")
     report("ablation", about, columns, lines)
 
 
 async def _lines(
+    site: str,
     wanted: Mapping[str, Callable[[], AbstractContextManager[Any]]],
 ) -> list[tuple[object, ...]]:
     lines: list[tuple[object, ...]] = []
-    async with asking() as (questions, look):
+    async with asking(site) as (questions, look):
         for part, without in wanted.items():
             with without():
                 found = samples([(case, await look(case)) for case in track(questions, part)])

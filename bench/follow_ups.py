@@ -87,7 +87,7 @@ def pairs() -> Iterator[Pair]:
 
 async def _signals(every: Sequence[Pair]) -> list[dict[str, float]]:
     async with system([SITE], languages=LANGUAGES) as (started, client):
-        await fill(started.url, client)
+        await fill(SITE, started.url, client)
         async with Clients(started.settings) as clients:
             return [await _look(pair, clients.searcher(), started.settings) for pair in track(every, "asking")]
 

@@ -1,9 +1,9 @@
 """How sure is the best unit of a search? Fits an embedder's `SurenessProfile` on the everyday questions.
 
-tuned part of sites/demo/visitors ─▶ retrieve ─▶ signals; what would be quoted ─ judged ─▶ two logistic regressions
+tuned parts of the sites' visitors ─▶ retrieve ─▶ signals; what would be quoted ─ judged ─▶ two logistic regressions
 
 Printed are weights to paste, and for thresholds what would come of them: each question judged by weights that were
-fitted on the others (five folds).
+fitted on the others (five folds); of two sites also what the weights of one are worth on the other.
 """
 
 from __future__ import annotations
@@ -51,17 +51,32 @@ class Sample:
     page_right: bool
 
 
-def main() -> None:
+def main(sites: Sequence[str]) -> None:
     """Print weights for pipelines.query.retrieve.ports.SurenessProfile, and what thresholds would give."""
-    found = asyncio.run(_samples())
+    by_site = {site: asyncio.run(_samples(site)) for site in sites}
+    found = [each for own in by_site.values() for each in own]
     names, values, good, right = _table(found)
     for said, label in (("unit", good), ("page", right)):
         fitted = logistic(values, label.astype(float), names)
         print(f"{said}={rounded(fitted)}")
     unit, page = across(values, good, names), across(values, right, names)
+    columns = ("unit", "page", "useful", "wrong material", "false refusals", "pages")
     lines = [(u, p, *_outcome(found, unit >= u, page >= p)) for u, p in product(THRESHOLDS, THRESHOLDS)]
-    about = f"{len(found)} everyday questions (tune), each judged by weights fitted on others"
-    report("sureness", about, ("unit", "page", "useful", "wrong material", "false refusals", "pages"), lines)
+    about = f"{len(found)} everyday questions (tune) on {', '.join(sites)}, each judged by weights fitted on others"
+    report("sureness", about, columns, lines)
+    for site, own in by_site.items():
+        if elsewhere := [each for other in sites if other != site for each in by_site[other]]:
+            unit, page = elsewhere_fitted(elsewhere, own)
+            lines = [(u, p, *_outcome(own, unit >= u, page >= p)) for u, p in product(THRESHOLDS, THRESHOLDS)]
+            report(f"sureness-{site}", f"{len(own)} on {site}, by weights fitted elsewhere alone", columns, lines)
+
+
+def elsewhere_fitted(fitted_on: Sequence[Sample], judged_on: Sequence[Sample]) -> tuple[Floats, Floats]:
+    """Of one site's questions, the chances of unit and page by weights that were fitted on other sites'."""
+    names, values, good, right = _table(fitted_on)
+    fitted = [logistic(values, label.astype(float), names) for label in (good, right)]
+    unit, page = (np.array([each.score(sample.signals) for sample in judged_on]) for each in fitted)
+    return unit, page
 
 
 def outcome(found: Sequence[Sample], least_unit: float, least_page: float) -> tuple[float, float, float, float]:
@@ -80,22 +95,22 @@ def _table(found: Sequence[Sample]) -> tuple[list[str], Floats, NDArray[np.bool_
     return names, values, good, answers & np.array([each.page_right for each in found])
 
 
-async def _samples() -> list[Sample]:
-    async with asking() as (wanted, look):
+async def _samples(site: str) -> list[Sample]:
+    async with asking(site) as (wanted, look):
         return samples([(case, await look(case)) for case in track(wanted, "asking")])
 
 
 @asynccontextmanager
-async def asking() -> AsyncIterator[tuple[list[Case], Look]]:
-    """The tuned questions that need no clock, and the retrieve stage on the sample site."""
-    wanted = [case for case in part_of(cases(), "tune") if case.now is None and case.expect != "courtesy"]
-    async with system([SITE], languages=LANGUAGES) as (started, client):
-        await fill(started.url, client)
+async def asking(site: str) -> AsyncIterator[tuple[list[Case], Look]]:
+    """The tuned questions that need no clock, and the retrieve stage on their site."""
+    wanted = [case for case in part_of(cases(site), "tune") if case.now is None and case.expect != "courtesy"]
+    async with system([site], languages=LANGUAGES) as (started, client):
+        await fill(site, started.url, client)
         async with Clients(started.settings) as clients:
             searcher = clients.searcher()
 
             async def look(case: Case) -> Retrieved:
-                asked = rephrased(case, started.settings.short_question_words)
+                asked = rephrased(case, started.settings.short_question_words, site)
                 return await retrieve(asked, searcher, searcher.chunks, started.settings)
 
             yield wanted, look

@@ -1,9 +1,10 @@
 """Everyday questions: what visitors ask in their own words, and whether what they were shown would do.
 
-sites/demo/visitors/*.yaml ─▶ asked over HTTP, turn by turn ─▶ judged by facts, pages and what must not be said ─▶ table
+sites/SITE/visitors/*.yaml ─▶ asked over HTTP, turn by turn ─▶ judged by facts, pages and what must not be said ─▶ table
 
-The set is split by a seed into a part to tune on and a hold-out: of the hold-out only sums are shown, so that nobody
-chooses anything by it. Nothing here asks a model to judge.
+Two invented sites: the town that `pagewire demo` shows, and a bicycle shop (`radhaus`) whose pages and questions were
+written by people who had not seen this code. Each set is split by a seed into a part to tune on and a hold-out: of the
+hold-out only sums are shown, so that nobody chooses anything by it. Nothing here asks a model to judge.
 """
 
 from __future__ import annotations
@@ -21,13 +22,14 @@ from rich.progress import track
 
 from bench.report import interval, report
 from bench.system import CLOCK, system
-from cli.demo import sample_pages
 from pipelines.evaluate import dataset
 from pipelines.evaluate.wording import says
+from schemas.page import PageDocument
+from sites.content import DEMO, page_documents
 
 SITE = "demo"
-CASES = Path(__file__).resolve().parents[1] / "sites" / SITE / "visitors"
-LANGUAGES = ["de", "en"]  # of the sample site
+ROOTS: Mapping[str, Path] = {SITE: DEMO, "radhaus": DEMO.parent / "radhaus"}
+LANGUAGES = ["de", "en"]  # of both sites
 HOLD_OUT = 1 / 3
 SEED = 20_261_123  # of the split; another one would let tuned questions into the hold-out
 LONGEST = 600  # characters of a useful answer
@@ -68,9 +70,9 @@ class Verdict:
     length: int
 
 
-def cases(folder: Path = CASES) -> list[Case]:
-    """All of them, in a stable order. Raises: ValidationError."""
-    files = sorted(folder.glob("*.yaml"))
+def cases(site: str = SITE) -> list[Case]:
+    """All that are asked of one site, in a stable order. Raises: ValidationError."""
+    files = sorted((ROOTS[site] / "visitors").glob("*.yaml"))
     return [Case.model_validate(each) for file in files for each in yaml.safe_load(file.read_text(encoding="utf-8"))]
 
 
@@ -109,16 +111,14 @@ def judged(case: Case, shown: Shown) -> Verdict:
     return Verdict(case, useful, wrong, refused, page_first, len(shown.answer))
 
 
-def main(part: Part, show: bool) -> None:
-    """Ask every case of a part, print what came of it."""
-    every = cases()
-    wanted = part_of(every, part)
-    verdicts = asyncio.run(_asked(wanted))
+def main(site: str, part: Part, show: bool) -> None:
+    """Ask a site every case of a part, print what came of it."""
+    wanted = part_of(cases(site), part)
+    verdicts = asyncio.run(_asked(site, wanted))
     clocked = sum(case.now is not None for case in wanted)
-    about = (
-        f"{len(verdicts)} everyday questions on the sample site ({part}), no model; {clocked} at a time of their own"
-    )
-    report("visitors", about, COLUMNS, _lines(verdicts), part=part, seed=SEED, verdicts=_kept(verdicts, part))
+    about = f"{len(verdicts)} everyday questions on {site} ({part}), no model; {clocked} at a time of their own"
+    kept = _kept(verdicts, part)
+    report("visitors", about, COLUMNS, _lines(verdicts), site=site, part=part, seed=SEED, verdicts=kept)
     if show and part != "hold-out":
         for verdict in verdicts:
             if not verdict.useful:
@@ -170,33 +170,34 @@ def _kept(verdicts: Iterable[Verdict], part: Part) -> list[Mapping[str, Any]]:
     ]
 
 
-async def _asked(wanted: Sequence[Case]) -> list[Verdict]:
-    async with system([SITE], languages=LANGUAGES) as (started, client):
-        await fill(started.url, client)
+async def _asked(site: str, wanted: Sequence[Case]) -> list[Verdict]:
+    async with system([site], languages=LANGUAGES) as (started, client):
+        await fill(site, started.url, client)
         clock = started.settings.home / CLOCK
         verdicts = []
         for case in track(wanted, "asking"):
             clock.write_text(case.now.isoformat() if case.now else "", encoding="utf-8")
-            verdicts.append(judged(case, await _shown(client, case)))
+            verdicts.append(judged(case, await _shown(client, site, case)))
         return verdicts
 
 
-async def fill(url: str, client: httpx.AsyncClient) -> None:
-    """The sample site's pages, all searchable."""
-    for page in sample_pages(url):
+async def fill(site: str, url: str, client: httpx.AsyncClient) -> None:
+    """The site's pages, all searchable."""
+    for document in page_documents(ROOTS[site], f"{url}/site"):
+        page = PageDocument.model_validate(document)
         answer = await client.put(
-            f"/sites/{SITE}/pages/{page.id}?wait=searchable&timeout=120",
+            f"/sites/{site}/pages/{page.id}?wait=searchable&timeout=120",
             content=page.model_dump_json(exclude_none=True),
             headers={"Content-Type": "application/json"},
         )
         assert answer.status_code == 200, answer.text
 
 
-async def _shown(client: httpx.AsyncClient, case: Case) -> Shown:
+async def _shown(client: httpx.AsyncClient, site: str, case: Case) -> Shown:
     """The answer to the case's question, after the visitor's earlier ones in the same conversation."""
     conversation: dict[str, str] = {}
     for question in (*case.history, case.question):
-        response = await client.post(f"/sites/{SITE}/chat", json={"question": question, **conversation})
+        response = await client.post(f"/sites/{site}/chat", json={"question": question, **conversation})
         response.raise_for_status()
         told = response.json()
         conversation = {"conversation_id": told["conversation_id"]}

@@ -64,23 +64,25 @@ def visitors(
     without: Annotated[
         str, typer.Option(help="Instead: what is left without a part of the search, or without `each`.")
     ] = "",
+    site: Annotated[str, typer.Option(help="`demo`, the sample site, or `radhaus`, a bicycle shop.")] = "demo",
 ) -> None:
-    """Everyday questions on the sample site: useful answers, wrong material, false refusals, per kind and language.
+    """Everyday questions on an invented site: useful answers, wrong material, false refusals, per kind and language.
 
     Example: pagewire bench visitors --part hold-out
     """
     from bench import ablation, visitors
 
+    _known_site(site, "--site")
     if without:
         known = [each for each in ablation.WITHOUT if each != "nothing"]
         if without not in (*known, "each"):
             raise typer.BadParameter(f"must be each, or one of: {', '.join(known)}", param_hint="--without")
-        ablation.main(known if without == "each" else [without])
+        ablation.main(site, known if without == "each" else [without])
         return
 
     if part not in ("tune", "hold-out", "all"):
         raise typer.BadParameter("must be tune, hold-out or all", param_hint="--part")
-    visitors.main(part, show)  # type: ignore[arg-type]
+    visitors.main(site, part, show)  # type: ignore[arg-type]
 
 
 @app.command(name="small-sites")
@@ -135,14 +137,18 @@ def retrieval(
 
 
 @app.command()
-def sureness() -> None:
-    """Fit how sure an embedder's best sentence is, on the tuned part of the everyday questions.
+def sureness(
+    sites: Annotated[str, typer.Option(help="Comma-separated: whose questions it is fitted on.")] = "demo,radhaus",
+) -> None:
+    """Fit how sure an embedder's best sentence is, on the tuned parts of the everyday questions.
 
     Example: pagewire bench sureness
     """
     from bench import sureness as bench
 
-    bench.main()
+    for site in names(sites):
+        _known_site(site, "--sites")
+    bench.main(names(sites))
 
 
 @app.command(name="follow-ups")
@@ -222,3 +228,11 @@ def widget(
     from bench import widget as bench
 
     bench.main(rounds)
+
+
+def _known_site(site: str, option: str) -> None:
+    """Raises: typer.BadParameter."""
+    from bench.visitors import ROOTS
+
+    if site not in ROOTS:
+        raise typer.BadParameter(f"must be of {', '.join(ROOTS)}: {site}", param_hint=option)

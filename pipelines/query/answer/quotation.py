@@ -22,6 +22,7 @@ from text.sentences import cut
 
 ROOM = 300  # characters quoted where the unit is sure, unless the best unit alone is longer
 PASSAGE = 420  # ... where only the page is
+WHOLE = 560  # ... and together with our own words before it, which name the page and its address
 LONGEST = 600  # characters of one unit
 CLOSE = 2.0  # of the score: a unit that is less far behind the best fits as well
 SIBLINGS = 4.0  # ... of the same list or table
@@ -96,7 +97,8 @@ def describing(evidence: Sequence[Evidence], lead_in: str, tables: Sequence[Tabl
     """What fits best on the page of the best unit."""
     best = evidence[0]
     there = [each for each in evidence if each.n == best.n]
-    return Quotation(tuple(_written(_fitting(there, PASSAGE, above=True), lead_in, tables)))
+    room = min(PASSAGE, WHOLE - len(lead_in))
+    return Quotation(tuple(_written(_fitting(there, room, above=True), lead_in, tables)))
 
 
 def unsaid(evidence: Sequence[Evidence], told: str) -> list[Evidence]:

@@ -102,6 +102,13 @@ def test_a_page_is_described_by_what_fits_best_on_it_alone() -> None:
     assert text == "This page comes closest: [Pool](</pool>)\n\n> Open daily.\n>\n> Bring a towel."
 
 
+def test_our_own_words_before_a_page_take_room_from_what_is_quoted_of_it() -> None:
+    evidence = [said("Open daily.")] + [said(f"Towel {n}. " * 14, 9.0 - n, start=200 * n) for n in range(1, 4)]
+    short, long = (describing(evidence, f"This page comes closest: [{'x' * n}](</pool>)") for n in (4, 200))
+    assert (len(short.citations), len(long.citations)) == (4, 3)
+    assert len(whole(long)) <= 600
+
+
 def test_of_opening_hours_the_row_of_the_day_that_was_asked_about_comes_first() -> None:
     row = {"kind": "row", "header": "| Day | Hours |", "block": 5, "of": 7}
     evidence = [said("| Sunday | 9–18 |", 10, start=40, **row), said("| Mon–Fri | 6–18 |", 8, start=20, **row)]

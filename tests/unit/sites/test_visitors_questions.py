@@ -1,0 +1,59 @@
+"""The everyday questions are fair: their facts stand on the pages that they name, and the second site is as sound."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable
+
+import pytest
+
+from bench.visitors import LANGUAGES, ROOTS, Case, cases
+from pipelines.evaluate.wording import says
+from sites.content import load_site
+from tests.unit.sites.test_sample_site_content import dates, emails, phones, visible_text
+
+SITES = {site: load_site(root) for site, root in ROOTS.items()}
+TEXT = {(site, page.lang, page.id): visible_text(page) for site, read in SITES.items() for page in read.pages}
+ASKED = [pytest.param(site, case, id=f"{site}-{case.id}") for site in ROOTS for case in cases(site)]
+RADHAUS = "radhaus"
+
+
+def texts(site: str, page_id: str, lang: str | None) -> list[str]:
+    """The page in the question's language; where the site does not have it so, in those that it is in."""
+    found = {lang: TEXT[site, lang, page_id] for lang in LANGUAGES if (site, lang, page_id) in TEXT}
+    return [found[lang]] if lang in found else list(found.values())
+
+
+@pytest.mark.parametrize(("site", "case"), ASKED)
+def test_what_must_be_said_stands_on_a_page_that_is_right(site: str, case: Case) -> None:
+    assert (case.expect == "answer") == bool(case.pages and case.facts)
+    right = [text for page_id in case.pages for text in texts(site, page_id, case.lang)]
+    for fact in case.facts:
+        assert any(says(text, fact) for text in right), fact
+
+
+@pytest.mark.parametrize(("site", "case"), ASKED)
+def test_nothing_must_be_said_and_not_said(site: str, case: Case) -> None:
+    assert not [wrong for wrong in case.never for fact in case.facts if all(says(each, [wrong]) for each in fact)]
+
+
+@pytest.mark.parametrize("facts", [dates, emails, phones])
+@pytest.mark.parametrize("page_id", sorted({page.id for page in SITES[RADHAUS].pages}))
+def test_the_shop_tells_the_same_in_both_languages(page_id: str, facts: Callable[[str, str], Counter[object]]) -> None:
+    assert facts(TEXT[RADHAUS, "de", page_id], "de") == facts(TEXT[RADHAUS, "en", page_id], "en")
+
+
+def test_the_shop_cannot_be_called_or_written_to() -> None:
+    everything = " ".join(text for (site, _, _), text in TEXT.items() if site == RADHAUS)
+    # 030 23125-xxx is set aside by the German regulator for films and books, .example by RFC 2606.
+    assert all(re.fullmatch(r"030 23125-\d{3}", phone) for phone in phones(everything, ""))
+    assert all(email.endswith(".example") for email in emails(everything, ""))
+    assert sum(phones(everything, "").values()) > 20
+
+
+def test_the_shop_is_asked_as_many_questions_in_either_language() -> None:
+    asked = Counter((case.lang, case.kind) for case in cases(RADHAUS))
+    assert sum(asked.values()) >= 340
+    assert {kind for lang, kind in asked if lang == "de"} == {kind for lang, kind in asked if lang == "en"}
+    assert not {case.id for case in cases(RADHAUS)} & {case.id for case in cases()}
