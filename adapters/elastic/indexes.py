@@ -298,12 +298,13 @@ class Indexes:
     async def swap(self, site: str, new: IndexInfo) -> None:
         """Point the alias at `new` alone, in one step."""
         filtered = {"filter": only(new.name)}
+        # A pattern must name at least one that is there.
+        others = {f"{PREFIX}*" if info.shared else f"{alias(site)}-*" for info in await self.generations(site)}
         with explained(f"promoting {new.name}"):
             await self._es.indices.update_aliases(
                 master_timeout=SWAP_TIMEOUT,  # late is worse than not at all: see pipelines/operate/rebuild/rebuild.py
                 actions=[
-                    # Of its own ones and of shared ones: a pattern must name at least one that is there.
-                    {"remove": {"index": "pagewire*", "alias": alias(site), "must_exist": False}},
+                    *({"remove": {"index": each, "alias": alias(site), "must_exist": False}} for each in others),
                     {"add": {"index": new.concrete, "alias": alias(site)} | (filtered if new.shared else {})},
                 ],
             )
