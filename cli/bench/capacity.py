@@ -153,7 +153,7 @@ def sites(
     Beyond some hundred sites Elasticsearch needs more heap: set PAGEWIRE_ENGINE_ES_HEAP. PAGEWIRE_SITE_INDEX=shared
     puts them into shared indexes.
 
-    Example: PAGEWIRE_ENGINE_ES_HEAP=4g pagewire bench sites --sites 100,1000
+    Example: pagewire bench sites --sites 100,1000
     """
     from bench import sites as bench
 

@@ -531,6 +531,7 @@ STORED: dict[str, Wire] = {
     "generation of an index": _GENERATION,
     "generation that the gate has judged": _GENERATION.model_copy(
         update={
+            "shared": True,
             "gate": KeptGateReport(
                 questions=99,
                 margin=0.03,

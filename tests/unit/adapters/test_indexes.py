@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import cast
+from typing import Any, cast
 
 import pytest
 from elasticsearch import AsyncElasticsearch
@@ -17,7 +17,8 @@ class Looked(Indexes):
     """Finds what it is told, and counts the looks."""
 
     def __init__(self, info: IndexInfo | None) -> None:
-        super().__init__(cast(AsyncElasticsearch, None))
+        none: Any = None  # nothing is made here
+        super().__init__(cast(AsyncElasticsearch, None), none, none, shards=1, replicas=0)
         self.info = info
         self.looks = 0
 
