@@ -541,7 +541,7 @@ STORED: dict[str, Wire] = {
                 passed=False,
                 against="pagewire-town-1",
                 at=NOON,
-            )
+            ),
         }
     ),
     "example of a rewriting": WorkedExample(
