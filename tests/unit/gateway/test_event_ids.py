@@ -17,7 +17,7 @@ OWNER = ConversationOwner("town", "visitor:abc")
 
 
 def earlier(place: str) -> str:
-    """The signature by RFC 2104, written out."""
+    """The signature by RFC 2104, in one piece."""
     key = hmac.digest(SECRET.encode(), b"event-id", "sha256")
     signed = "\n".join((OWNER.site, OWNER.name, place)).encode()
     return base64.urlsafe_b64encode(hmac.digest(key, signed, "sha256")[:12]).decode()
