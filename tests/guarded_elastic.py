@@ -40,6 +40,7 @@ INDICES = {
     re.compile(r"DELETE /([^/_][^/]*)/_doc/.*"): "write",
     re.compile(r"(?:PUT|POST) /_bulk()"): "write",
     re.compile(r"(?:GET|PUT|POST) /([^/_][^/]*)/(?:_mapping|_settings|_refresh|_stats|_alias)(?:/.*)?"): "manage",
+    re.compile(r"DELETE /([^/_][^/]*)/_alias/.*"): "manage",
     re.compile(r"GET /_alias/([^/]*)"): "manage",
     re.compile(r"(?:PUT|DELETE|HEAD|GET) /([^/_][^/]*)"): "manage",
     re.compile(r"POST /_aliases()"): "manage",

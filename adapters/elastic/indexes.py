@@ -251,7 +251,7 @@ class Indexes:
             there = {info.name: info.concrete for info in await self.generations(site)}
             if name in there:
                 return
-            concrete = self._tenancy.index_for(site, making, there.values())
+            concrete = self._tenancy.index_for(site, generation, making, there.values())
             await self._create(
                 concrete,
                 settings={"index": settings | {"number_of_shards": 1}},

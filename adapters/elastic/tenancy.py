@@ -4,9 +4,9 @@
     pagewire-town-000001 ───────▶┼─▶ pagewire.shared-3f9a1c02-04 ◀── pagewire-club, pagewire-club-000003, ...
     pagewire-town-000001.write ─▶┘
 
-An index takes what is of one model and one cut. Where a site goes follows from its name, so that two workers that see
-its first save come to the same; no two of its generations are in one index, since documents are named after pages.
-Elasticsearch takes some 1,000 indexes a node, and a site of thirty pages fills none.
+An index takes what is of one model and one cut. Where a generation goes follows from its site's name and its number, so
+that two workers that see the first save come to the same; no two of a site are in one index, since documents are named
+after pages. Elasticsearch takes some 1,000 indexes a node, and a site of thirty pages fills none.
 """
 
 from __future__ import annotations
@@ -40,8 +40,11 @@ class Tenancy:
         self._writer = writer
         self._number = shared_indexes
 
-    def index_for(self, site: str, making: Mapping[str, Any], taken: Collection[str]) -> str:
+    def index_for(self, site: str, generation: int, making: Mapping[str, Any], taken: Collection[str]) -> str:
         """The shared index, there yet or not, for a new generation.
+
+        Two that are made at the same moment, a first save's and a rebuild's, do not see each other: they begin to look
+        at different ones.
 
         Args:
             making: what all that is in the index must have in common.
@@ -53,7 +56,7 @@ class Tenancy:
         kind = blake2b(json.dumps(making, sort_keys=True).encode(), digest_size=4).hexdigest()
         first = int.from_bytes(blake2b(site.encode(), digest_size=8).digest(), "big")
         for number in range(self._number):
-            name = f"{PREFIX}{kind}-{(first + number) % self._number:02d}"
+            name = f"{PREFIX}{kind}-{(first + generation + number) % self._number:02d}"
             if name not in taken:
                 return name
         raise IndexUnfit(f"site {site} has a generation in each of {self._number} shared indexes; delete some of them")

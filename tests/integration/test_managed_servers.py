@@ -252,6 +252,15 @@ def test_a_page_is_found_and_a_question_answered_with_the_listed_rights_alone(ma
             ):
                 done = instance.run(*command)
                 assert done.returncode == 0, f"{command}: {done.stdout}{done.stderr}"
+            # Into a shared index and out again, its former place given up.
+            for kind, former in (("shared", 2), ("own", 3)):
+                instance.environment["PAGEWIRE_SITE_INDEX"] = kind
+                for command in (
+                    ("rebuild", instance.site, "--from", "embeddings", "--promote"),
+                    ("discard", instance.site, str(former)),
+                ):
+                    done = instance.run(*command)
+                    assert done.returncode == 0, f"{kind}, {command}: {done.stdout}{done.stderr}"
             managed.elastic.key = "hush-new"  # and a save is taken meanwhile
             try:
                 saved = client.put(
