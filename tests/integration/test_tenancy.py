@@ -185,6 +185,14 @@ async def test_what_was_written_late_to_one_that_was_put_out_is_in_nobodys_way(f
     assert {info.name for info in await fleet.indexes.generations(fleet.town)} > {index.info.name}
 
 
+async def test_who_is_let_in_clears_nothing_away_of_a_site_whose_name_begins_alike(fleet: Fleet) -> None:
+    hall = await fleet.save(fleet.hall, "opera", "The opera in the hall is open.", 0.99)
+    number = 1
+    while (await fleet.generation(fleet.town, number)).info.concrete != hall.info.concrete:
+        number += 1
+    assert hall.info.name in await fleet.documents(hall.info.concrete)
+
+
 async def test_a_putting_out_that_was_killed_is_gone_on_with(fleet: Fleet) -> None:
     await fleet.save(fleet.town, "pool", "live", 0.5)
     spare = await fleet.generation(fleet.town, 2)
