@@ -10,30 +10,28 @@ page@1 .938 with Snowball's stems of whole words, .961 of their parts (first fiv
 
 from __future__ import annotations
 
-from array import array
-from bisect import bisect_left
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache, lru_cache
-
-import numpy as np
-from simplemma.strategies.dictionaries.stream_dictionary_factory import StreamDictionaryFactory
+from importlib.metadata import version
 
 from text.folding import fold
+from text.vocabulary import Vocabulary, kept
 
 SHORTEST = 4  # letters of a part; of the last one less after a long one: "Bürgeramt", but not "Freitag"
 SHORTEST_LAST, LONG_BEFORE = 3, 5
 LONGEST = 14  # letters of a part that is looked up: longer words are compounds themselves, or derived
 LONGEST_SPLIT = 60  # letters: nobody asks for more, and the work grows with the square
+_OTHER = "-"  # before words that are no nouns
+_COMPILED = 1  # counts up when `_marked` or `fold` changes: vocabularies outlive what made them
 
 
 @dataclass(frozen=True)
 class _Rules:
     """How a language joins words."""
 
-    dictionary: str  # of simplemma
+    dictionary: str  # of simplemma, in which nouns are told by their capitals
     links: tuple[str, ...]  # letters between two parts, "" first
-    capitals: bool = False  # nouns are written with a capital, so that the dictionary tells them from other words
     linked: tuple[str, ...] = ()  # endings after which there is always an "s": Ordnungs|amt, not Ordnung|samt
     suffixes: tuple[str, ...] = ()  # words of their own that are endings more often: Wirt|schaft
     infinitives: tuple[str, ...] = ()  # endings of verbs, whose stem may come first: Schwimm|bad
@@ -43,29 +41,11 @@ _RULES: Mapping[str, _Rules] = {
     "de": _Rules(
         "de",
         ("", "s", "n", "es", "en", "er", "e"),
-        capitals=True,
         linked=("ung", "heit", "keit", "schaft", "ion", "tat", "ling", "tum"),
         suffixes=("schaft", "tum", "heit", "keit", "mals", "teil", "teils"),
         infinitives=("en", "n"),
     ),
 }
-
-
-@dataclass(frozen=True)
-class _Vocabulary:
-    """Words by their hashes, sorted: a tenth of the memory of the words themselves."""
-
-    hashes: array[int]
-
-    @classmethod
-    def of(cls, words: Iterable[str]) -> _Vocabulary:
-        hashes = np.unique(np.fromiter(map(hash, words), dtype=np.int64))
-        return cls(array("q", hashes.tobytes()))
-
-    def __contains__(self, word: str) -> bool:
-        wanted = hash(word)
-        at = bisect_left(self.hashes, wanted)
-        return at < len(self.hashes) and self.hashes[at] == wanted
 
 
 def parts(word: str, lang: str) -> tuple[str, ...]:
@@ -80,22 +60,22 @@ def parts(word: str, lang: str) -> tuple[str, ...]:
 def _parts(word: str, lang: str) -> tuple[str, ...]:
     """Empty if it is no compound."""
     rules = _RULES[lang]
-    nouns, others = _vocabularies(lang)
+    words = _vocabulary(lang)
     found: list[tuple[str, str]] = []
     for at in range(SHORTEST, len(word) - SHORTEST_LAST + 1):
         before, last = word[:at], word[at:]
         if len(last) < SHORTEST and at < LONG_BEFORE:
             break
-        if len(last) > LONGEST or last in rules.suffixes or last not in nouns:
+        if len(last) > LONGEST or last in rules.suffixes or last not in words:
             continue
-        first = _first(before, lang, nouns, others)
+        first = _first(before, lang, words)
         if first:
             found.append((first, last))
     splits = [tuple(leaf for part in both for leaf in _parts(part, lang) or (part,)) for both in found]
     return min(splits, key=lambda split: (len(split), -min(map(len, split))), default=())
 
 
-def _first(before: str, lang: str, nouns: _Vocabulary, others: _Vocabulary) -> str:
+def _first(before: str, lang: str, words: Vocabulary) -> str:
     """The word that `before` is as the first part of a compound, without the letters that join; else empty."""
     rules = _RULES[lang]
     if before.endswith(rules.linked):
@@ -104,23 +84,26 @@ def _first(before: str, lang: str, nouns: _Vocabulary, others: _Vocabulary) -> s
         base = before.removesuffix(link)
         if len(base) < SHORTEST or not before.endswith(link):
             continue
-        if (len(base) <= LONGEST and base in nouns) or _parts(base, lang):
+        if (len(base) <= LONGEST and base in words) or _parts(base, lang):
             return base
-    verbs = (before + ending for ending in rules.infinitives)
-    return before if before in others or any(verb in others for verb in verbs) else ""
+    verbs = (before, *(before + ending for ending in rules.infinitives))
+    return before if any(_OTHER + verb in words for verb in verbs) else ""
 
 
 @cache
-def _vocabularies(lang: str) -> tuple[_Vocabulary, _Vocabulary]:
-    """Nouns, and other words; where the dictionary does not tell them apart all are both. Takes a second or two."""
-    rules = _RULES[lang]
-    forms = [
-        word
-        for word in StreamDictionaryFactory(cache_max_size=0).get_dictionary(rules.dictionary)
-        if SHORTEST_LAST <= len(word) <= LONGEST and word.isalpha()
-    ]
-    if not rules.capitals:
-        both = _Vocabulary.of(map(fold, forms))
-        return both, both
-    nouns = (fold(word) for word in forms if word[0].isupper() and word[1:].islower())
-    return _Vocabulary.of(nouns), _Vocabulary.of(fold(word) for word in forms if word.islower())
+def _vocabulary(lang: str) -> Vocabulary:
+    """Nouns, and other words behind a sign. Takes seconds where this user has never needed it before."""
+    dictionary = _RULES[lang].dictionary
+    return kept(f"{lang}-{_COMPILED}-{version('simplemma')}", lambda: _marked(dictionary))
+
+
+def _marked(dictionary: str) -> Iterator[str]:
+    # Not on top: most processes find all of this compiled.
+    from simplemma.strategies.dictionaries.stream_dictionary_factory import StreamDictionaryFactory
+
+    for word in StreamDictionaryFactory(cache_max_size=0).get_dictionary(dictionary):
+        if SHORTEST_LAST <= len(word) <= LONGEST and word.isalpha():
+            if word[0].isupper() and word[1:].islower():
+                yield fold(word)
+            elif word.islower():
+                yield _OTHER + fold(word)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import re
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from infra.engine.errors import InvalidEngineSetting
 from infra.running import engine_root
+from text.user_cache import user_cache
 
 DEFAULT_KAFKA_PORT = 19092
 DEFAULT_ES_PORT = 19200
@@ -21,10 +21,8 @@ SEPARATORS = ",:"  # in Kafka's and Elasticsearch's lists of folders, in Java's 
 
 
 def default_cache() -> Path:
-    """The user's cache folder for downloaded jars, after the XDG base directory specification."""
-    base = os.environ.get("XDG_CACHE_HOME", "")
-    # The specification says: relative paths are to be ignored.
-    return (Path(base) if os.path.isabs(base) else Path.home() / ".cache") / "pagewire" / "engine"
+    """The user's cache folder for downloaded jars."""
+    return user_cache() / "engine"
 
 
 @dataclass(frozen=True)
