@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Mapping
 from datetime import datetime
 
 from pipelines.evaluate.published.ports import MAX_RUNS
@@ -28,8 +30,8 @@ class FakeRuns:
     async def remove(self, site: str, id: str) -> bool:
         return self.kept.pop((site, id), None) is not None
 
-    async def expire(self, site: str, before: datetime) -> int:
-        old = [place for place, run in self.kept.items() if place[0] == site and run.begun < before]
+    async def expire(self, before: Mapping[str, datetime]) -> Mapping[str, int]:
+        old = [(site, id) for (site, id), run in self.kept.items() if site in before and run.begun < before[site]]
         for place in old:
             del self.kept[place]
-        return len(old)
+        return Counter(site for site, _ in old)

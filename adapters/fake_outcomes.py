@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
@@ -74,16 +75,16 @@ class FakeOutcomes:
         kept = self.kept.get((site, request_id))
         return kept is not None and kept.forgotten
 
-    async def expire(self, site: str, before: datetime) -> int:
+    async def expire(self, before: Mapping[str, datetime]) -> Mapping[str, int]:
         self._fail()
         old = [
             place
             for place, kept in self.kept.items()
-            if kept.site == site and (kept.outcome.asked_at if kept.outcome else kept.noted_at) < before
+            if kept.site in before and (kept.outcome.asked_at if kept.outcome else kept.noted_at) < before[kept.site]
         ]
         for place in old:
             del self.kept[place]
-        return len(old)
+        return Counter(site for site, _ in old)
 
     async def find(self, site: str, wanted: QuestionFilter, limit: int, after: str | None = None) -> QuestionList:
         self._fail()

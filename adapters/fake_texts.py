@@ -27,6 +27,10 @@ class FakeTextStore:
                 newest[of, kind, name] = one
         return list(newest.values())
 
+    async def changed(self, kind: TextKind, name: str) -> set[str]:
+        self._there()
+        return {of for of, *text, _ in self.kept if text == [kind, name]}
+
     async def versions(self, site: str, kind: TextKind, name: str) -> list[TextVersion]:
         self._there()
         found = [one for key, one in self.kept.items() if key[:3] == (site, kind, name)]

@@ -138,7 +138,7 @@ async def _run(outcomes: int, rounds: int) -> None:
                     lines.append(await _timed(browser, f"filter: {name}", path, rounds, MOST_FILTER_MS))
                 grouped = {what: await _grouped(browser, path) for what, path in GROUPED.items()}
         finally:
-            await clients.questions().expire(SITE, datetime.now(UTC) + timedelta(days=1))
+            await clients.questions().expire({SITE: datetime.now(UTC) + timedelta(days=1)})
     for what, taken in grouped.items():
         many = f"{what} of {min(NEWEST, outcomes):,} questions"
         lines.append((many, taken * 1000, taken * 1000, MOST_GROUPED_S * 1000.0, _word(taken, MOST_GROUPED_S)))

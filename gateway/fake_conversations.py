@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
@@ -56,16 +58,16 @@ class FakeConversations:
         mine = [summary(kept.conversation) for (whose, _), kept in self.kept.items() if whose == owner]
         return sorted(mine, key=lambda one: one.updated_at, reverse=True)[:limit]
 
-    async def expire(self, site: str, before: datetime) -> int:
+    async def expire(self, before: Mapping[str, datetime]) -> Mapping[str, int]:
         self._fail()
         old = [
             place
             for place, kept in self.kept.items()
-            if place[0].site == site and kept.conversation.updated_at < before
+            if place[0].site in before and kept.conversation.updated_at < before[place[0].site]
         ]
         for place in old:
             del self.kept[place]
-        return len(old)
+        return Counter(owner.site for owner, _ in old)
 
     def _fail(self) -> None:
         if self.error is not None:

@@ -49,7 +49,7 @@ class ElasticAuditLog:
 
     async def expire(self, before: datetime) -> int:
         """Delete what is older. Returns: how many. Raises: ElasticsearchDown."""
-        return await expire(self._es, AUDIT_LOG, {"range": {"at": {"lt": before.isoformat()}}})
+        return (await expire(self._es, AUDIT_LOG, {"range": {"at": {"lt": before.isoformat()}}})).total()
 
 
 def _query(wanted: AuditFilter) -> dict[str, Any]:

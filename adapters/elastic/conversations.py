@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from datetime import datetime
 from hashlib import blake2b
 from typing import Any
@@ -10,7 +11,7 @@ from typing import Any
 from elasticsearch import AsyncElasticsearch, ConflictError, NotFoundError
 
 from adapters.elastic.client import explained
-from adapters.elastic.expiry import expire
+from adapters.elastic.expiry import expire, older
 from adapters.elastic.indexes import CONVERSATIONS, Indexes
 from pipelines.conversations.conversations import ConversationChanged, VersionedConversation
 from pipelines.conversations.turns import ConversationOwner, summary
@@ -103,10 +104,9 @@ class ElasticConversations:
                 return []
         return [ConversationSummary.stored(hit["_source"]["summary"]) for hit in answer["hits"]["hits"]]
 
-    async def expire(self, site: str, before: datetime) -> int:
-        """Delete those whose last question was before. Returns: how many. Raises: ElasticsearchDown."""
-        old = {"range": {"updated": {"lt": before.isoformat()}}}
-        return await expire(self._es, CONVERSATIONS, {"bool": {"filter": [{"term": {"site": site}}, old]}})
+    async def expire(self, before: Mapping[str, datetime]) -> Mapping[str, int]:
+        """Delete those whose last question was before. Returns: how many, by site. Raises: ElasticsearchDown."""
+        return await expire(self._es, CONVERSATIONS, older("updated", before))
 
 
 def _id(owner: ConversationOwner, conversation_id: str) -> str:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
 from elasticsearch import AsyncElasticsearch, NotFoundError
 
 from adapters.elastic.client import explained
-from adapters.elastic.expiry import expire
+from adapters.elastic.expiry import expire, older
 from adapters.elastic.indexes import EVALUATIONS, Indexes
 from pipelines.evaluate.published.ports import MAX_RUNS
 from schemas.evaluation import ListedRun, PublishedRun
@@ -66,10 +67,9 @@ class ElasticRuns:
                 return False
         return True
 
-    async def expire(self, site: str, before: datetime) -> int:
+    async def expire(self, before: Mapping[str, datetime]) -> Mapping[str, int]:
         """Raises: ElasticsearchDown."""
-        old = [{"term": {"site": site}}, {"range": {"begun": {"lt": before.isoformat()}}}]
-        return await expire(self._es, EVALUATIONS, {"bool": {"filter": old}})
+        return await expire(self._es, EVALUATIONS, older("begun", before))
 
 
 def _id(site: str, id: str) -> str:

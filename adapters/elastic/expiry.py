@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter, defaultdict
+from collections.abc import Mapping
+from datetime import datetime
 from typing import Any
 
 from elasticsearch import AsyncElasticsearch, NotFoundError
@@ -12,14 +15,33 @@ BATCH = 1_000  # documents in a request
 PASSED = (404, 409)  # gone already, or written again since it was looked at: then it is not old
 
 
-async def expire(es: AsyncElasticsearch, index: str, query: dict[str, Any]) -> int:
-    """Delete the documents that fit. Returns: how many. Raises: ElasticsearchDown."""
-    deleted = 0
+def older(field: str, before: Mapping[str, datetime]) -> dict[str, Any]:
+    """What fits the documents of each site whose time is before its own: a request for all sites, however many.
+
+    Args:
+        field: has the time.
+        before: by site. Most sites keep things for as long as others do, so the times are few.
+    """
+    sites = defaultdict(list)
+    for site, at in before.items():
+        sites[at].append(site)
+    each = [
+        {"bool": {"filter": [{"terms": {"site": names}}, {"range": {field: {"lt": at.isoformat()}}}]}}
+        for at, names in sites.items()
+    ]
+    return {"bool": {"should": each, "minimum_should_match": 1}} if each else {"match_none": {}}
+
+
+async def expire(es: AsyncElasticsearch, index: str, query: dict[str, Any]) -> Counter[str]:
+    """Delete the documents that fit. Returns: how many, by site; "": of none. Raises: ElasticsearchDown."""
+    deleted: Counter[str] = Counter()
     while True:
         with explained(f"looking for what is too old in {index}"):
             try:
                 await es.indices.refresh(index=index)
-                found = await es.search(index=index, query=query, size=BATCH, source=False, seq_no_primary_term=True)
+                found = await es.search(
+                    index=index, query=query, size=BATCH, source_includes=["site"], seq_no_primary_term=True
+                )
             except NotFoundError:
                 return deleted
         hits = found["hits"]["hits"]
@@ -33,7 +55,9 @@ async def expire(es: AsyncElasticsearch, index: str, query: dict[str, Any]) -> i
             answer = await es.bulk(index=index, operations=operations, refresh=True)
         done = [item["delete"] for item in answer["items"]]
         check(done)
-        deleted += len([item for item in done if item["status"] == 200])
+        deleted.update(
+            hit["_source"].get("site") or "" for hit, item in zip(hits, done, strict=True) if item["status"] == 200
+        )
         if len(hits) < BATCH:
             return deleted
 

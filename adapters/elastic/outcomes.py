@@ -10,14 +10,14 @@ from __future__ import annotations
 import base64
 import binascii
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import Any
 
 from elasticsearch import AsyncElasticsearch, NotFoundError
 
 from adapters.elastic.client import explained
-from adapters.elastic.expiry import check, expire
+from adapters.elastic.expiry import check, expire, older
 from adapters.elastic.indexes import OUTCOMES, Indexes
 from pipelines.query.log.ports import Asked, AskedHit, BadCursor
 from schemas.conversation import Feedback
@@ -146,17 +146,11 @@ class ElasticOutcomes:
                 answer = await self._es.bulk(index=OUTCOMES, operations=operations)
             check([item["update"] for item in answer["items"]])
 
-    async def expire(self, site: str, before: datetime) -> int:
+    async def expire(self, before: Mapping[str, datetime]) -> Mapping[str, int]:
         """Raises: ElasticsearchDown."""
-        old = {"range": {"asked_at": {"lt": before.isoformat()}}}
         # Feedback or an erasure, whose outcome never came.
-        stray = {
-            "bool": {
-                "filter": [{"range": {"noted_at": {"lt": before.isoformat()}}}],
-                "must_not": [{"exists": {"field": "asked_at"}}],
-            }
-        }
-        query = {"bool": {"filter": [{"term": {"site": site}}], "should": [old, stray], "minimum_should_match": 1}}
+        stray = {"bool": {"filter": [older("noted_at", before)], "must_not": [{"exists": {"field": "asked_at"}}]}}
+        query = {"bool": {"should": [older("asked_at", before), stray], "minimum_should_match": 1}}
         return await expire(self._es, OUTCOMES, query)
 
     async def find(self, site: str, wanted: QuestionFilter, limit: int, after: str | None = None) -> QuestionList:

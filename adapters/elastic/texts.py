@@ -20,6 +20,7 @@ from schemas.text_version import TextKind, TextVersion
 log = structlog.get_logger(__name__)
 
 MOST = 10_000  # texts that are live, of all sites: as many as one search gives
+MOST_SITES = 60_000  # that have versions of one text; Elasticsearch gives some more in one answer
 MOST_VERSIONS = 200  # of a text that are read
 
 
@@ -58,6 +59,20 @@ class ElasticTexts:
             except NotFoundError:
                 return []
         return _read(answer["hits"]["hits"])
+
+    async def changed(self, kind: TextKind, name: str) -> set[str]:
+        """The sites that have versions of it. Raises: ElasticsearchDown."""
+        with explained(f"looking for sites that have versions of {kind}/{name}"):
+            try:
+                answer = await self._es.search(
+                    index=TEXTS,
+                    size=0,
+                    query={"wildcard": {"text": {"value": f"*:{kind}/{name}"}}},
+                    aggs={"sites": {"terms": {"field": "site", "size": MOST_SITES}}},
+                )
+            except NotFoundError:
+                return set()
+        return {bucket["key"] for bucket in answer["aggregations"]["sites"]["buckets"]}
 
     async def versions(self, site: str, kind: TextKind, name: str) -> list[TextVersion]:
         """The newest first, at most two hundred. Raises: ElasticsearchDown."""

@@ -11,7 +11,7 @@ starts meanwhile says what the files say until it has seen the store.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from typing import Protocol
 
 import structlog
@@ -35,6 +35,10 @@ class TextStore(Protocol):
 
     async def live(self, site: str | None = None) -> Sequence[TextVersion]:
         """The newest version of each text that is no candidate; of all sites, or of one."""
+        ...
+
+    async def changed(self, kind: TextKind, name: str) -> Set[str]:
+        """The sites that have versions of it."""
         ...
 
     async def versions(self, site: str, kind: TextKind, name: str) -> Sequence[TextVersion]:

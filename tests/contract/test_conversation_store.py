@@ -155,7 +155,7 @@ async def test_what_was_not_gone_on_with_for_long_expires(store: ConversationSto
     for minutes, name in ((0, "conversation-1"), (10, "conversation-2")):
         await store.put(VersionedConversation(begun(owner, asked(f"request-{minutes:04}", name, minutes), "3.4.1")))
     limit = NOON + timedelta(minutes=5)
-    assert await store.expire(f"{owner.site}x", limit) == 0
-    assert await store.expire(owner.site, limit) == 1
+    assert await store.expire({f"{owner.site}x": limit}) == {}
+    assert await store.expire({owner.site: limit, "another": NOON}) == {owner.site: 1}
     assert await store.get(owner, "conversation-1") is None
     assert await store.get(owner, "conversation-2") is not None

@@ -175,7 +175,7 @@ async def test_an_erased_conversation_takes_its_labels_along_and_takes_no_more(s
 async def test_what_is_too_old_takes_its_labels_along(stores: Stores, site: str) -> None:
     await stores.log.put(asked(site, 1))
     await stores.labels.change(site, "request-0001", given(label("ada")))
-    assert await stores.log.expire(site, NOON + timedelta(hours=1)) == 1
+    assert await stores.log.expire({site: NOON + timedelta(hours=1)}) == {site: 1}
     with pytest.raises(UnknownQuestion):
         await stores.labels.change(site, "request-0001", given(label("bo")))
     assert await stores.labels.get(site, "request-0001") is None

@@ -272,14 +272,24 @@ async def test_questions_are_read_with_vectors_until_they_are_forgotten(store: S
     assert len(forgotten.hits) == 2
 
 
+async def test_each_site_has_a_time_of_its_own(store: Store, site: str) -> None:
+    later = f"{site}x"
+    for each in (site, later):
+        await store.put(happened(each, 1, outcome(-1)))
+        await store.put(happened(each, 2, rated()))  # its outcome never came
+    assert await store.expire({site: NOON - timedelta(days=2), later: NOON}) == {later: 1}
+    assert await store.expire({site: NOON + timedelta(days=1), later: NOON}) == {site: 2}
+    assert await store.expire({later: NOON + timedelta(days=1)}) == {later: 1}
+
+
 async def test_what_is_too_old_goes_with_its_feedback(store: Store, site: str) -> None:
     await store.put(happened(site, 1, outcome(-1)))
     await store.put(happened(site, 1, rated()))  # later than the limit; its question counts
     await store.put(happened(site, 2, outcome()))
     await store.put(happened(site, 3, rated()))  # its outcome never came
-    assert await store.expire(f"{site}x", NOON) == 0
-    assert await store.expire(site, NOON) == 1
-    assert await store.expire(site, NOON) == 0
+    assert await store.expire({f"{site}x": NOON}) == await store.expire({}) == {}
+    assert await store.expire({site: NOON, f"{site}x": NOON + timedelta(1)}) == {site: 1}
+    assert await store.expire({site: NOON}) == {}
     assert await store.get(site, "request-0001") is None
     assert await store.get(site, "request-0002") is not None
-    assert await store.expire(site, NOON + timedelta(seconds=1)) == 2
+    assert await store.expire({site: NOON + timedelta(seconds=1)}) == {site: 2}

@@ -60,5 +60,5 @@ async def test_a_run_is_taken_away_or_goes_when_it_is_too_old(store: RunStore, s
         await store.put(each)
     assert await store.remove(site, runs[2].id)
     assert not await store.remove(site, runs[2].id)
-    assert await store.expire(site, NOON + timedelta(days=1.5)) == 1
+    assert await store.expire({site: NOON + timedelta(days=1.5), "another": NOON}) == {site: 1}
     assert [each.id for each in await store.of_site(site)] == [runs[1].id]

@@ -132,4 +132,4 @@ async def test_a_sample_of_the_answers_is_judged_once_within_its_budget(engine: 
         assert left is not None
         assert left.verdict is None
         await elastic.es.indices.refresh(index="pagewire.outcomes")
-        assert await log.expire(site, at + timedelta(seconds=1)) == 3  # nothing is left behind
+        assert await log.expire({site: at + timedelta(seconds=1)}) == {site: 3}  # nothing is left behind

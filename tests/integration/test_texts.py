@@ -80,6 +80,10 @@ async def test_versions_are_kept_found_and_never_overwritten(store: TextStore) -
         (2, "B", False),
         (1, "A", False),
     ]
+    changed = await store.changed("canned", "lead-in.en")
+    assert {site, other} <= changed
+    assert site in (contacts := await store.changed("contact", "en"))
+    assert other not in contacts
     assert not await store.add(history.versions[1].model_copy(update={"text": "overwritten"}))
     await changes.remove(lead_in, TextChange(over=2), "ben")
     assert await live.look()

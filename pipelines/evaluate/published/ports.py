@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Protocol
 
@@ -35,6 +35,6 @@ class RunStore(Protocol):
         """False: there is none."""
         ...
 
-    async def expire(self, site: str, before: datetime) -> int:
-        """Delete those that began earlier. Returns: how many."""
+    async def expire(self, before: Mapping[str, datetime]) -> Mapping[str, int]:
+        """Delete those that began earlier than their site's time. Returns: how many, by site."""
         ...

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal, Protocol
@@ -22,8 +22,8 @@ class BadCursor(WrongUse):
 class Expiring(Protocol):
     """Something kept of visitors, that goes after a time."""
 
-    async def expire(self, site: str, before: datetime) -> int:
-        """Delete what is older. Returns: how many. Raises: Retryable."""
+    async def expire(self, before: Mapping[str, datetime]) -> Mapping[str, int]:
+        """Delete what is older than its site's time. Returns: how many, by site. Raises: Retryable."""
         ...
 
 

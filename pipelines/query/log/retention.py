@@ -77,20 +77,31 @@ class Retention:
     async def sweep(self) -> None:
         """Delete what is too old now. Raises: Retryable."""
         now = await self._now()
+        said, talked = await self._limits(now)
+        gone = {
+            "outcomes": await self._outcomes.expire(said),
+            "conversations": await self._conversations.expire(talked),
+            # Cases may be visitors' questions, too, and a run has their words.
+            "evaluations": await self._runs.expire(said),
+        }
+        for site in sorted({site for counts in gone.values() for site in counts}):
+            logger.info("expired", site=site, **{what: counts.get(site, 0) for what, counts in gone.items()})
+        if acts := await self._audit_log.expire(now - timedelta(days=self._audit_log_days)):
+            logger.info("expired", audit_log=acts)
+
+    async def _limits(self, now: datetime) -> tuple[Mapping[str, datetime], Mapping[str, datetime]]:
+        """Of each site, before when outcomes and conversations are too old."""
+        said, talked = {}, {}
+        changed = await self._texts.changed("privacy", PRIVACY)
         for name, site in self._sites.items():
-            kept = deleted_by(await self._texts.versions(name, "privacy", PRIVACY), filed_rules(site), now)
+            versions = await self._texts.versions(name, "privacy", PRIVACY) if name in changed else ()
+            kept = deleted_by(versions, filed_rules(site), now)
             if kept is None:
                 logger.warning("what a site keeps cannot be read here: nothing of it is deleted", site=name)
                 continue
-            outcomes = await self._outcomes.expire(name, now - timedelta(days=kept.outcomes))
-            conversations = await self._conversations.expire(name, now - timedelta(days=kept.conversations))
-            # Cases may be visitors' questions, too, and a run has their words.
-            runs = await self._runs.expire(name, now - timedelta(days=kept.outcomes))
-            if outcomes or conversations or runs:
-                logger.info("expired", site=name, outcomes=outcomes, conversations=conversations, evaluations=runs)
-
-        if acts := await self._audit_log.expire(now - timedelta(days=self._audit_log_days)):
-            logger.info("expired", audit_log=acts)
+            said[name] = now - timedelta(days=kept.outcomes)
+            talked[name] = now - timedelta(days=kept.conversations)
+        return said, talked
 
     async def _run(self) -> None:
         while True:

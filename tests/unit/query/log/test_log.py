@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
+from collections.abc import Mapping
 from datetime import datetime, timedelta
 
 import pytest
@@ -25,7 +27,7 @@ from pipelines.runtime.settings import RetentionSettings
 from schemas.conversation import Feedback
 from schemas.outcome import LoggedQuestion, Outcome, OutcomeEvent, Rated
 from schemas.privacy import PrivacyRules
-from schemas.text_version import TextVersion
+from schemas.text_version import TextKind, TextVersion
 from tests.asking import NOON, question
 from tests.published_runs import run
 from wiring.settings import Settings, SiteSettings
@@ -78,6 +80,29 @@ async def test_each_site_keeps_what_was_said_for_its_own_days(
     assert sorted(site for site, _ in outcomes.kept) == questions
     assert sorted(site for site, _ in runs.kept) == questions
     assert sorted(owner.site for owner, _ in conversations.kept) == talks
+
+
+async def test_a_thousand_sites_are_looked_through_at_once() -> None:
+    asked: Counter[str] = Counter()
+
+    class Counted(FakeTextStore):
+        async def versions(self, site: str, kind: TextKind, name: str) -> list[TextVersion]:
+            asked[f"versions of {site}"] += 1
+            return await super().versions(site, kind, name)
+
+    class CountedOutcomes(FakeOutcomes):
+        async def expire(self, before: Mapping[str, datetime]) -> Mapping[str, int]:
+            asked[f"outcomes of {len(before)}"] += 1
+            return await super().expire(before)
+
+    async def moved() -> datetime:
+        return NOON
+
+    sites, texts = {f"site-{i}": SITES["town"] for i in range(999)} | {"town": SITES["town"]}, Counted()
+    await texts.add(changed(1, {}))
+    retention = Retention(sites, CountedOutcomes(), FakeConversations(), FakeRuns(), moved, FakeAuditLog(), 365, texts)
+    await retention.sweep()
+    assert asked == {"versions of town": 1, "outcomes of 1000": 1}
 
 
 async def test_the_audit_log_is_kept_for_its_own_days() -> None:
