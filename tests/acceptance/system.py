@@ -19,6 +19,7 @@ from uuid import uuid4
 import httpx
 import yaml
 
+from schemas.page import PageDocument
 from tests.engine_fixture import Servers
 from wiring.settings import sample_site
 
@@ -131,6 +132,16 @@ def eventually(look: object, timeout: float = 60.0, every: float = 0.1) -> None:
     while not (last := look()):
         assert monotonic() < end, f"not within {timeout} s: {last!r}"
         sleep(every)
+
+
+def save(site: httpx.Client, page: PageDocument) -> None:
+    """Save a page, and wait until it is searchable."""
+    saved = site.put(
+        f"/pages/{page.id}?wait=searchable&timeout=120",
+        content=page.model_dump_json(exclude_none=True),
+        headers={"Content-Type": "application/json"},
+    )
+    assert saved.status_code == 200, saved.text
 
 
 def events(response: httpx.Response) -> Iterator[tuple[str, str, dict[str, Any]]]:

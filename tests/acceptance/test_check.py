@@ -13,7 +13,7 @@ from bench.visitors import cases as visitors
 from cli.demo import sample_pages
 from sites.content import load_site
 from tests.acceptance.conftest import System
-from tests.acceptance.system import PAGEWIRE
+from tests.acceptance.system import PAGEWIRE, save
 
 pytestmark = pytest.mark.engine
 
@@ -24,12 +24,7 @@ def site(system: System) -> str:
     site = system.instance.sites[2]
     with system.instance.client(system.url, site) as client:
         for page in sample_pages(system.url):
-            saved = client.put(
-                f"/pages/{page.id}?wait=searchable&timeout=120",
-                content=page.model_dump_json(exclude_none=True),
-                headers={"Content-Type": "application/json"},
-            )
-            assert saved.status_code == 200, saved.text
+            save(client, page)
     return site
 
 

@@ -1,7 +1,7 @@
 """Screenshots of the widget on the sample site, and of the console: the running demo and its real answers.
 
-`make pictures` puts them into docs/pictures; a test run throws them away, and looks at no pixel: fonts differ from
-machine to machine.
+`make pictures` puts them into docs/pictures, of the whole site. A test run imports what they are about, throws
+them away, and looks at no pixel: fonts differ from machine to machine.
 """
 
 from __future__ import annotations
@@ -17,8 +17,9 @@ import httpx
 import pytest
 from aiokafka import AIOKafkaProducer
 
+from cli.demo import sample_pages
 from sites.content import DEMO, page_documents
-from tests.acceptance.system import Instance
+from tests.acceptance.system import Instance, save
 from tests.chromium import Browser
 from tests.console_pictures import PICTURE_OF
 from tests.edge import bearer
@@ -58,17 +59,26 @@ PICTURES = {
 
 @pytest.fixture(scope="module")
 def instance(engine: Servers, tmp_path_factory: pytest.TempPathFactory) -> Instance:
-    """Where `pagewire demo` runs, without a model: answers quote the pages."""
+    """Where the sample site is served, without a model: answers quote the pages."""
     return Instance(tmp_path_factory.mktemp("demo"), engine, PAGEWIRE_CONFIG="")
 
 
 @pytest.fixture(scope="module")
 def demo(instance: Instance) -> Iterator[str]:
     """Where it serves its site."""
-    with instance.started("demo") as started:
+    if os.environ.get("PICTURES"):
+        with instance.started("demo") as started:
+            yield started.url
+        return
+    with instance.started("up") as started:
+        with instance.client(started.url, "demo") as client:
+            for page in sample_pages(started.url):
+                if page.id in ABOUT:
+                    save(client, page)
         yield started.url
 
 
+ABOUT = ("dog-tax", "library", "wedding")
 ASKED = {
     CARD: {"rating": "up"},
     SATURDAY: None,

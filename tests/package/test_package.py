@@ -18,7 +18,7 @@ from tests.package.release import project_version
 pytestmark = pytest.mark.package
 
 WATCH = Path(__file__).with_name("watch.py")
-DEMO_TIMEOUT = 400.0  # seconds; 250 MB come from the registries
+DEMO_TIMEOUT = 900.0  # seconds; 250 MB come from the registries, and 45 pages are embedded beside other tests
 INSTALL_TIMEOUT = 300.0  # seconds
 PIPX = "pipx@1.18.4"  # in an environment of its own: it cannot share ours (filelock)
 
