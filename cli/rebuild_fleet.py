@@ -14,17 +14,17 @@ from collections import Counter, deque
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from fnmatch import fnmatchcase
 from typing import Literal
 
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
 from cli.output import NO_SERVICE, NOT_SO, err, out, print_json, rows, table
 from cli.rebuild_steps import Wanted, rebuild_site
+from cli.site_names import sites_called
 from cli.user import noted
 from pipelines.operate.audit import audit as audits
 from pipelines.operate.rebuild.generations import history
-from pipelines.runtime.errors import PagewireError, Retryable, WrongUse
+from pipelines.runtime.errors import PagewireError, Retryable
 from pipelines.runtime.indexes import IndexGone
 from schemas.rebuild import Rebuild
 from wiring.clients import Clients
@@ -33,12 +33,6 @@ from wiring.settings import Settings
 AT_ONCE = 2  # a rebuild waits for the embedder most of the time; each holds some 100 MiB
 
 Outcome = Literal["live", "verified", "as wanted", "no index", "failed", "not begun"]
-
-
-class NoSuchSites(WrongUse):
-    """No site of pagewire.yaml has such a name."""
-
-    code = "no-such-sites"
 
 
 @dataclass(frozen=True)
@@ -51,10 +45,7 @@ class Fleet:
 
     def names(self, settings: Settings) -> list[str]:
         """In the order of the alphabet. Raises: NoSuchSites."""
-        found = sorted(site for site in settings.sites if fnmatchcase(site, self.glob))
-        if not found:
-            raise NoSuchSites(f"no site of pagewire.yaml is called like {self.glob!r}")
-        return found
+        return sorted(sites_called(self.glob, settings))
 
 
 @dataclass(frozen=True)

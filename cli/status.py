@@ -13,6 +13,7 @@ from rich.live import Live
 from rich.text import Text
 
 from cli.output import NO_SERVICE, NOT_SO, explained, out, print_json, rows, table
+from cli.site_names import sites_called
 from schemas.http import SystemStatus
 from schemas.ingest import ReceiptEvent
 from wiring.looking import looking
@@ -21,6 +22,7 @@ from wiring.settings_file import load
 
 LOOK_EVERY = 2.0  # seconds
 NEWEST = 12  # changes shown
+SHOWN = 50  # sites, and problems of sites
 WIDTH = 60  # looks that a sparkline goes back
 BARS = "▁▂▃▄▅▆▇█"
 COLOURS = {"searchable": "green", "deleted": "cyan", "failed": "red", "queued": "yellow", "superseded": "dim"}
@@ -31,23 +33,29 @@ def status(
     watch: Annotated[
         bool, typer.Option("--watch", help="Look again every two seconds until Ctrl-C; shows the newest changes too.")
     ] = False,
+    glob: Annotated[
+        str | None,
+        typer.Option("--sites", metavar="GLOB", help="Of the sites those whose names match, for example `shop-*`."),
+    ] = None,
 ) -> None:
     """Lag, rate, freshness and dead letters. Exit code 3 when Kafka or Elasticsearch is away.
 
     Example: pagewire status --watch
     """
     with explained():
-        found = asyncio.run(_status(load(), json, watch))
+        settings = load()
+        names = None if glob is None else sites_called(glob, settings)
+        found = asyncio.run(_status(settings, names, json, watch))
     if not (found.kafka and found.elasticsearch):
         raise typer.Exit(NO_SERVICE)
     if found.problems or any(site.problem for site in found.sites):
         raise typer.Exit(NOT_SO)
 
 
-async def _status(settings: Settings, json: bool, watch: bool) -> SystemStatus:
+async def _status(settings: Settings, names: Sequence[str] | None, json: bool, watch: bool) -> SystemStatus:
     async with looking(settings) as (reader, elastic):
         if not watch:
-            found = await reader.status()
+            found = await reader.status(names)
             if json:
                 print_json(found)
             else:
@@ -56,7 +64,7 @@ async def _status(settings: Settings, json: bool, watch: bool) -> SystemStatus:
         with Live(console=out, auto_refresh=False, screen=out.is_terminal and not json) as live:
             view = View()
             while True:
-                found = await reader.status()
+                found = await reader.status(names)
                 if json:
                     print_json(found)
                 else:
@@ -89,7 +97,8 @@ def stages(found: SystemStatus) -> RenderableType:
 
 
 def sites(found: SystemStatus) -> RenderableType:
-    """One line per site."""
+    """One line per site; of more than can be looked at the first, those that have a problem before all."""
+    shown = sorted(found.sites, key=lambda site: site.problem is None)[:SHOWN]
     lines = [
         (
             s.site,
@@ -99,9 +108,14 @@ def sites(found: SystemStatus) -> RenderableType:
             duration(s.freshness_p95_ms),
             s.embedder,
         )
-        for s in found.sites
+        for s in shown
     ]
-    return rows(table("site", "pages#", "chunks#", "fresh p50#", "fresh p95#", "embedder"), lines)
+    listed = rows(table("site", "pages#", "chunks#", "fresh p50#", "fresh p95#", "embedder"), lines)
+    if len(shown) == len(found.sites):
+        return listed
+    others = f"{len(shown)} of {len(found.sites):,} sites; `--sites 'NAME*'` shows others, `--json` all."
+    pages, chunks = sum(site.pages for site in found.sites), sum(site.chunks for site in found.sites)
+    return Group(listed, Text(f"{others} Together they have {pages:,} pages, {chunks:,} chunks.", style="dim"))
 
 
 def changes(newest: Sequence[ReceiptEvent]) -> RenderableType:
@@ -140,7 +154,11 @@ def away(found: SystemStatus) -> list[RenderableType]:
     """One line per service that does not answer, and per other thing that is wrong."""
     services = (("Kafka", found.kafka), ("Elasticsearch", found.elasticsearch))
     lines = [f"{name} does not answer" for name, there in services if not there]
-    lines += [*found.problems, *(site.problem for site in found.sites if site.problem)]
+    lines += found.problems
+    of_sites = [site.problem for site in found.sites if site.problem]
+    lines += of_sites[:SHOWN]
+    if len(of_sites) > SHOWN:
+        lines.append(f"{len(of_sites) - SHOWN:,} more sites have problems; `--json` shows them")
     return [Text(line, style="red") for line in lines]
 
 

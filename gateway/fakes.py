@@ -251,8 +251,11 @@ class FakeStatus:
         default_factory=lambda: SystemStatus(at=EPOCH, kafka=True, elasticsearch=True, stages=(), sites=())
     )
 
-    async def status(self) -> SystemStatus:
-        return self.found
+    async def status(self, sites: Sequence[str] | None = None) -> SystemStatus:
+        if sites is None:
+            return self.found
+        of = {each.site: each for each in self.found.sites}
+        return self.found.model_copy(update={"sites": tuple(of[site] for site in sites if site in of)})
 
     async def ready(self) -> tuple[bool, dict[str, str]]:
         return not self.problems, dict(self.problems)

@@ -136,7 +136,9 @@ class Search(Protocol):
 class Status(Protocol):
     """How the whole system is."""
 
-    async def status(self) -> SystemStatus: ...
+    async def status(self, sites: Sequence[str] | None = None) -> SystemStatus:
+        """Of these sites, by default of all."""
+        ...
 
     async def ready(self) -> tuple[bool, dict[str, str]]:
         """Whether Kafka, Elasticsearch and the stages can be worked with, and what is wrong per part."""

@@ -24,7 +24,7 @@ async def overview(view: OnSite) -> Response:
     """Stages are those of all sites: whoever does not operate them sees what is wrong with the site."""
     assert view.caller is not None
     everything = view.caller.operates
-    status, days = await asyncio.gather(view.edge.ports.status.status(), _days(view))
+    status, days = await asyncio.gather(view.edge.ports.status.status([view.site]), _days(view))
     mine = next((site for site in status.sites if site.site == view.site), None)
     away = [name for name, there in (("Kafka", status.kafka), ("Elasticsearch", status.elasticsearch)) if not there]
     problems = [*(status.problems if everything else ()), *([mine.problem] if mine and mine.problem else [])]

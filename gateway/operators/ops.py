@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from fastapi import APIRouter, Request, Response
+from typing import Annotated
+
+from fastapi import APIRouter, Query, Request, Response
 from fastapi.responses import JSONResponse
 from prometheus_client import REGISTRY
 from prometheus_client.exposition import choose_encoder
@@ -57,6 +59,10 @@ async def metrics(edge: TheEdge, request: Request) -> Response:
 
 
 @router.get("/v1/admin/status")
-async def status(caller: MayAdmin, edge: TheEdge) -> SystemStatus:
+async def status(
+    caller: MayAdmin, edge: TheEdge, site: Annotated[str | None, Query(description="Of the sites, this alone.")] = None
+) -> SystemStatus:
     """Lag, rate, freshness and dead letters, per stage and site."""
-    return await edge.ports.status.status()
+    if site is not None:
+        edge.settings.site(site)
+    return await edge.ports.status.status(None if site is None else [site])

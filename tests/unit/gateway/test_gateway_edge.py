@@ -24,7 +24,7 @@ from gateway.fakes import FakePorts
 from gateway.site.pages import preferred
 from gateway.site.widget_pages import ATTRIBUTES, EVENTS, EXAMPLES
 from pipelines.runtime.errors import Retryable
-from schemas.http import SearchHit
+from schemas.http import SearchHit, SiteStatus
 from tests.edge import ADMIN, assert_problem, bearer, edge_settings
 from tests.tracing import traced
 from wiring.settings import SiteSettings
@@ -156,6 +156,15 @@ async def test_search_without_elasticsearch(client: httpx.AsyncClient, fakes: Fa
 
 async def test_status(client: httpx.AsyncClient) -> None:
     assert (await client.get("/v1/admin/status")).json()["kafka"] is True
+
+
+async def test_status_of_one_site(client: httpx.AsyncClient, fakes: FakePorts) -> None:
+    holds = {"pages": 1, "chunks": 2, "freshness_p50_ms": None, "freshness_p95_ms": None, "embedder": None}
+    sites = tuple(SiteStatus(site=name, **holds) for name in ("hall", "town"))
+    fakes.status.found = fakes.status.found.model_copy(update={"sites": sites})
+    assert len((await client.get("/v1/admin/status")).json()["sites"]) == 2
+    assert [one["site"] for one in (await client.get("/v1/admin/status?site=town")).json()["sites"]] == ["town"]
+    assert_problem(await client.get("/v1/admin/status?site=nowhere"), 404, "unknown-site")
 
 
 # Pages

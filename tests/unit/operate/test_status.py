@@ -93,11 +93,11 @@ class Index:
         ]
 
 
-def status(index: Index, kafka: Kafka | None = None) -> SystemStatus:
+def status(index: Index, kafka: Kafka | None = None, sites: Sequence[str] | None = None) -> SystemStatus:
     reader = StatusReader(
         ("town", "city"), cast(Bus, kafka or Kafka()), cast(StatusIndex, index), cast(OpenLetters, KnownLetters())
     )
-    return skipping_time.run(reader.status())
+    return skipping_time.run(reader.status(sites))
 
 
 def test_what_is_parked_is_told_with_its_site_and_is_not_dead() -> None:
@@ -108,6 +108,11 @@ def test_what_is_parked_is_told_with_its_site_and_is_not_dead() -> None:
     assert (town.parked, city.parked, city.problem) == (7, 0, None)
     assert town.problem is not None
     assert "7 messages are parked (embed: model-mismatch, index: index-gone)" in town.problem
+
+
+def test_only_the_sites_that_are_asked_for_are_looked_at() -> None:
+    assert [site.site for site in status(Index(), sites=["city"]).sites] == ["city"]
+    assert status(Index(), sites=["city"]).stages == status(Index()).stages
 
 
 def test_a_service_that_refuses_our_key_is_told_by_its_name() -> None:
