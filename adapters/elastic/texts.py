@@ -19,7 +19,7 @@ from schemas.text_version import TextKind, TextVersion
 
 log = structlog.get_logger(__name__)
 
-MOST = 10_000  # texts that are live, of all sites: as many as one search gives
+AT_ONCE = 1_000  # texts that are live in an answer
 MOST_SITES = 60_000  # that have versions of one text; Elasticsearch gives some more in one answer
 MOST_VERSIONS = 200  # of a text that are read
 
@@ -47,18 +47,30 @@ class ElasticTexts:
         filters: list[dict[str, Any]] = [{"term": {"candidate": False}}]
         if site is not None:
             filters.append({"term": {"site": site}})
-        with explained("reading the texts that are live"):
-            try:
-                answer = await self._es.search(
-                    index=TEXTS,
-                    query={"bool": {"filter": filters}},
-                    collapse={"field": "text"},
-                    sort=[{"version": "desc"}],
-                    size=MOST,
-                )
-            except NotFoundError:
-                return []
-        return _read(answer["hits"]["hits"])
+        newest: list[Any] = []
+        after: dict[str, Any] = {}
+        while True:
+            by_text = {"size": AT_ONCE, "sources": [{"text": {"terms": {"field": "text"}}}], **after}
+            with explained("reading the texts that are live"):
+                try:
+                    answer = await self._es.search(
+                        index=TEXTS,
+                        query={"bool": {"filter": filters}},
+                        size=0,
+                        aggs={
+                            "texts": {
+                                "composite": by_text,
+                                "aggs": {"newest": {"top_hits": {"size": 1, "sort": [{"version": "desc"}]}}},
+                            }
+                        },
+                    )
+                except NotFoundError:
+                    return []
+            found = answer["aggregations"]["texts"]
+            newest += [hit for bucket in found["buckets"] for hit in bucket["newest"]["hits"]["hits"]]
+            if len(found["buckets"]) < AT_ONCE:
+                return _read(newest)
+            after = {"after": found["after_key"]}
 
     async def changed(self, kind: TextKind, name: str) -> set[str]:
         """The sites that have versions of it. Raises: ElasticsearchDown."""

@@ -52,6 +52,18 @@ async def test_what_a_site_keeps_stands_beside_its_texts(store: TextStore) -> No
     assert (state.rules, [one.version for one in state.versions]) == (state.filed, [2, 1])
 
 
+async def test_more_texts_are_live_than_an_answer_has(store: TextStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("adapters.elastic.texts.AT_ONCE", 2)
+    site = f"t{uuid4().hex[:10]}"
+    changes = TextChanges(store, Settings(sites={site: SiteSettings()}), lambda: datetime.now(UTC))
+    langs = ("ar", "de", "en", "fr", "he")
+    for said in ("old", "new"):
+        for lang in langs:
+            await changes.put(Place(site, "contact", lang), NewText(text=f"{said} {lang}"), "anna")
+    assert sorted(one.text or "" for one in await store.live(site)) == [f"new {lang}" for lang in langs]
+    assert {f"new {lang}" for lang in langs} <= {one.text for one in await store.live()}
+
+
 async def test_versions_are_kept_found_and_never_overwritten(store: TextStore) -> None:
     site, other = (f"t{uuid4().hex[:10]}" for _ in range(2))
     changes = TextChanges(
