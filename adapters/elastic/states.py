@@ -8,8 +8,10 @@ from elasticsearch import AsyncElasticsearch, ConflictError, NotFoundError
 
 from adapters.elastic.client import explained
 from adapters.elastic.indexes import STATES, Indexes
-from pipelines.operate.states import MOST, Kind, State
+from pipelines.operate.states import Kind, State
 from schemas.base import Wire
+
+AT_ONCE = 1_000  # states in an answer
 
 
 class ElasticStates:
@@ -22,14 +24,24 @@ class ElasticStates:
 
     async def all(self, kind: Kind) -> list[State]:
         """Raises: ElasticsearchDown."""
-        with explained(f"reading what is kept of {kind}"):
-            try:
-                answer = await self._es.search(
-                    index=STATES, query={"term": {"kind": kind}}, size=MOST, seq_no_primary_term=True
-                )
-            except NotFoundError:  # nothing was ever kept
-                return []
-        return [_state(hit) for hit in answer["hits"]["hits"]]
+        found: list[State] = []
+        while True:
+            with explained(f"reading what is kept of {kind}"):
+                try:
+                    answer = await self._es.search(
+                        index=STATES,
+                        query={"term": {"kind": kind}},
+                        sort=["name"],
+                        search_after=[found[-1].name] if found else None,
+                        size=AT_ONCE,
+                        seq_no_primary_term=True,
+                    )
+                except NotFoundError:  # nothing was ever kept
+                    return []
+            hits = answer["hits"]["hits"]
+            found += map(_state, hits)
+            if len(hits) < AT_ONCE:
+                return found
 
     async def get(self, kind: Kind, name: str) -> State | None:
         """Raises: ElasticsearchDown."""

@@ -15,7 +15,6 @@ from typing import Any, Literal, Protocol
 from schemas.base import Wire
 
 Kind = Literal["chat", "connector-run", "last-use", "audit-run"]
-MOST = 10_000  # of a kind that are read
 
 
 @dataclass(frozen=True)

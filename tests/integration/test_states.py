@@ -47,6 +47,14 @@ async def test_what_was_put_is_found_by_kind_and_name_and_the_faster_one_stays(s
     assert await states.replace("chat", site, off, replaced) is not None
 
 
+async def test_more_is_kept_of_a_kind_than_an_answer_has(states: States, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("adapters.elastic.states.AT_ONCE", 2)
+    sites = [f"s{uuid4().hex[:10]}" for _ in range(5)]
+    for site in sites:
+        await states.put("chat", site, ChatSwitch(site=site, on=False, changed_at=NOON))
+    assert set(sites) <= {each.name for each in await states.all("chat")}
+
+
 def test_the_command_switches_a_chat_off_and_on(engine: Servers, tmp_path: Path) -> None:
     instance = Instance(tmp_path, engine)
     assert instance.run("chat", "off", instance.site).returncode == 0
