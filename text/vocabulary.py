@@ -1,12 +1,11 @@
-"""Sets of words that all processes of a machine share: compiled once, mapped into memory from then on.
+"""Sets of words that take seconds to read: compiled once for each user, read in milliseconds from then on.
 
-<user cache>/words/NAME ─┬─ there ─▶ mapped
+<user cache>/words/NAME ─┬─ there ─▶ read
                          └─ not, or not whole ─▶ compiled ─▶ written beside it ─▶ renamed
 """
 
 from __future__ import annotations
 
-import mmap
 import os
 from bisect import bisect_left
 from collections.abc import Callable, Iterable
@@ -26,8 +25,8 @@ _CHECK = 16  # bytes before the hashes, which are of them: a file that is cut sh
 class Vocabulary:
     """Words by their hashes, sorted: a tenth of the memory of the words themselves."""
 
-    def __init__(self, hashes: bytes | mmap.mmap, start: int = 0) -> None:
-        self._hashes = memoryview(hashes)[start:].cast("Q")
+    def __init__(self, hashes: bytes | memoryview) -> None:
+        self._hashes = memoryview(hashes).cast("Q")
 
     def __contains__(self, word: str) -> bool:
         wanted = _hash(word)
@@ -49,20 +48,20 @@ def kept(name: str, words: Callable[[], Iterable[str]]) -> Vocabulary:
     except RuntimeError:
         return Vocabulary(_compiled(words()))
     with suppress(OSError, ValueError):
-        return _mapped(path)
+        return Vocabulary(_read(path))
     compiled = _compiled(words())
     with suppress(OSError):  # a read-only home, a full disk: every process compiles for itself
         _write(path, compiled)
     return Vocabulary(compiled)
 
 
-def _mapped(path: Path) -> Vocabulary:
+def _read(path: Path) -> memoryview:
     """Raises: OSError, it is not there; ValueError, it is not whole."""
-    with path.open("rb") as file:
-        mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
-    if mapped[:_CHECK] != _check(memoryview(mapped)[_CHECK:]):
+    # Not mapped: who cuts a mapped file short ends every process that has it.
+    found = memoryview(path.read_bytes())
+    if found[:_CHECK] != _check(found[_CHECK:]):
         raise ValueError(f"{path} is not whole")
-    return Vocabulary(mapped, _CHECK)
+    return found[_CHECK:]
 
 
 def _write(path: Path, compiled: bytes) -> None:

@@ -19,8 +19,7 @@ from schemas.text_version import TextKind, TextVersion
 
 log = structlog.get_logger(__name__)
 
-AT_ONCE = 1_000  # texts that are live in an answer
-MOST_SITES = 60_000  # that have versions of one text; Elasticsearch gives some more in one answer
+AT_ONCE = 1_000  # texts, or sites, in an answer
 MOST_VERSIONS = 200  # of a text that are read
 
 
@@ -47,44 +46,34 @@ class ElasticTexts:
         filters: list[dict[str, Any]] = [{"term": {"candidate": False}}]
         if site is not None:
             filters.append({"term": {"site": site}})
-        newest: list[Any] = []
-        after: dict[str, Any] = {}
-        while True:
-            by_text = {"size": AT_ONCE, "sources": [{"text": {"terms": {"field": "text"}}}], **after}
-            with explained("reading the texts that are live"):
-                try:
-                    answer = await self._es.search(
-                        index=TEXTS,
-                        query={"bool": {"filter": filters}},
-                        size=0,
-                        aggs={
-                            "texts": {
-                                "composite": by_text,
-                                "aggs": {"newest": {"top_hits": {"size": 1, "sort": [{"version": "desc"}]}}},
-                            }
-                        },
-                    )
-                except NotFoundError:
-                    return []
-            found = answer["aggregations"]["texts"]
-            newest += [hit for bucket in found["buckets"] for hit in bucket["newest"]["hits"]["hits"]]
-            if len(found["buckets"]) < AT_ONCE:
-                return _read(newest)
-            after = {"after": found["after_key"]}
+        newest = {"newest": {"top_hits": {"size": 1, "sort": [{"version": "desc"}]}}}
+        with explained("reading the texts that are live"):
+            buckets = await self._buckets("text", {"bool": {"filter": filters}}, newest)
+        return _read([hit for bucket in buckets for hit in bucket["newest"]["hits"]["hits"]])
 
     async def changed(self, kind: TextKind, name: str) -> set[str]:
         """The sites that have versions of it. Raises: ElasticsearchDown."""
         with explained(f"looking for sites that have versions of {kind}/{name}"):
+            buckets = await self._buckets("site", {"wildcard": {"text": {"value": f"*:{kind}/{name}"}}}, {})
+        return {bucket["key"]["site"] for bucket in buckets}
+
+    async def _buckets(self, field: str, query: dict[str, Any], aggs: dict[str, Any]) -> list[Any]:
+        """One for each value of the field in what fits, however many there are."""
+        buckets: list[Any] = []
+        after: dict[str, Any] = {}
+        while True:
+            pages = {"size": AT_ONCE, "sources": [{field: {"terms": {"field": field}}}], **after}
             try:
                 answer = await self._es.search(
-                    index=TEXTS,
-                    size=0,
-                    query={"wildcard": {"text": {"value": f"*:{kind}/{name}"}}},
-                    aggs={"sites": {"terms": {"field": "site", "size": MOST_SITES}}},
+                    index=TEXTS, query=query, size=0, aggs={"by": {"composite": pages, "aggs": aggs}}
                 )
             except NotFoundError:
-                return set()
-        return {bucket["key"] for bucket in answer["aggregations"]["sites"]["buckets"]}
+                return []
+            found = answer["aggregations"]["by"]
+            buckets += found["buckets"]
+            if len(found["buckets"]) < AT_ONCE:
+                return buckets
+            after = {"after": found["after_key"]}
 
     async def versions(self, site: str, kind: TextKind, name: str) -> list[TextVersion]:
         """The newest first, at most two hundred. Raises: ElasticsearchDown."""

@@ -64,6 +64,18 @@ async def test_more_texts_are_live_than_an_answer_has(store: TextStore, monkeypa
     assert {f"new {lang}" for lang in langs} <= {one.text for one in await store.live()}
 
 
+async def test_more_sites_have_changed_a_text_than_an_answer_has(
+    store: TextStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("adapters.elastic.texts.AT_ONCE", 2)
+    sites = {f"t{uuid4().hex[:10]}" for _ in range(5)}
+    changes = TextChanges(store, Settings(sites={site: SiteSettings() for site in sites}), lambda: datetime.now(UTC))
+    for site in sites:
+        await changes.put(Place(site, "contact", "en"), NewText(text="Call."), "anna")
+    assert sites <= await store.changed("contact", "en")
+    assert not sites & await store.changed("contact", "de")
+
+
 async def test_versions_are_kept_found_and_never_overwritten(store: TextStore) -> None:
     site, other = (f"t{uuid4().hex[:10]}" for _ in range(2))
     changes = TextChanges(
