@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
@@ -63,13 +63,25 @@ class Broker:
 
     async def ends(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
         """Offsets the next messages will get. Raises: Retryable."""
-        wanted = list(partitions)
-        return await from_broker(self._reader.end_offsets(wanted), "read end offsets") if wanted else {}
+        return await self._offsets(self._reader.end_offsets, partitions, "read end offsets")
 
     async def begins(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
         """Offsets of the oldest messages kept. Raises: Retryable."""
+        return await self._offsets(self._reader.beginning_offsets, partitions, "read begin offsets")
+
+    async def _offsets(
+        self,
+        ask: Callable[[list[TopicPartition]], Awaitable[dict[TopicPartition, int]]],
+        partitions: Iterable[TopicPartition],
+        what: str,
+    ) -> dict[TopicPartition, int]:
         wanted = list(partitions)
-        return await from_broker(self._reader.beginning_offsets(wanted), "read begin offsets") if wanted else {}
+        if not wanted:
+            return {}
+        # The client asks for the leaders of one new topic after the other, and sleeps a tenth of a second after each.
+        heard = [self._reader._client.add_topic(topic) for topic in {tp.topic for tp in wanted}]
+        await from_broker(asyncio.gather(*heard), what)
+        return await from_broker(ask(wanted), what)
 
     async def committed(self, group: str) -> dict[TopicPartition, int]:
         """Where the group would go on; partitions without a commit are absent. Raises: Retryable."""

@@ -105,12 +105,10 @@ class StatusReader:
 
     async def _stages(self) -> tuple[StageStatus, ...]:
         client = await self._connected()
-        if not self._looks:
-            await self._look(client)
-            await asyncio.sleep(FIRST_LOOK)
-        await self._look(client)
+        looks = await asyncio.gather(self._moved(client), self._letters.look(), return_exceptions=True)
+        if error := next((error for error in looks if error is not None), None):
+            raise error
         behind = await client.lags([group for group, _ in all_groups()])
-        await self._letters.look()
         dead = self._letters.counts()
         (then, before), (now, after) = self._looks[0], self._looks[-1]
         stages = []
@@ -190,6 +188,13 @@ class StatusReader:
                 site = site.model_copy(update={"parked": sum(letters.count for letters in own), "problem": problem})
             found.append(site)
         return tuple(found)
+
+    async def _moved(self, client: BrokerView) -> None:
+        """Look, so that there are two looks at least."""
+        if not self._looks:
+            await self._look(client)
+            await asyncio.sleep(FIRST_LOOK)
+        await self._look(client)
 
     async def _look(self, client: BrokerView) -> None:
         """Remember how far every stage is."""
