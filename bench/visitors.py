@@ -10,9 +10,11 @@ hold-out only sums are shown, so that nobody chooses anything by it. Nothing her
 from __future__ import annotations
 
 import asyncio
+import os
 import random
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import count
 from pathlib import Path
 from typing import Any, Literal
 
@@ -20,12 +22,14 @@ import httpx
 import yaml
 from rich.progress import track
 
+from adapters.elastic.tenancy import place
 from bench.report import interval, report
 from bench.system import CLOCK, system
 from pipelines.evaluate import dataset
 from pipelines.evaluate.wording import says
 from schemas.page import PageDocument
 from sites.content import DEMO, page_documents
+from wiring.settings import Settings
 
 SITE = "demo"
 ROOTS: Mapping[str, Path] = {SITE: DEMO, "radhaus": DEMO.parent / "radhaus"}
@@ -111,12 +115,13 @@ def judged(case: Case, shown: Shown) -> Verdict:
     return Verdict(case, useful, wrong, refused, page_first, len(shown.answer))
 
 
-def main(site: str, part: Part, show: bool) -> None:
-    """Ask a site every case of a part, print what came of it."""
+def main(site: str, part: Part, show: bool, shared: bool) -> None:
+    """Ask a site every case of a part, print what came of it. `shared`: its index is that of the other sites, too."""
     wanted = part_of(cases(site), part)
-    verdicts = asyncio.run(_asked(site, wanted))
+    verdicts = asyncio.run(_asked(site, wanted, shared))
     clocked = sum(case.now is not None for case in wanted)
     about = f"{len(verdicts)} everyday questions on {site} ({part}), no model; {clocked} at a time of their own"
+    about += f"; in one index with {', '.join(_others(site))}" if shared else ""
     kept = _kept(verdicts, part)
     report("visitors", about, COLUMNS, _lines(verdicts), site=site, part=part, seed=SEED, verdicts=kept)
     if show and part != "hold-out":
@@ -170,9 +175,14 @@ def _kept(verdicts: Iterable[Verdict], part: Part) -> list[Mapping[str, Any]]:
     ]
 
 
-async def _asked(site: str, wanted: Sequence[Case]) -> list[Verdict]:
-    async with system([site], languages=LANGUAGES) as (started, client):
-        await fill(site, started.url, client)
+async def _asked(site: str, wanted: Sequence[Case], shared: bool) -> list[Verdict]:
+    beside = {}
+    if shared:
+        os.environ["PAGEWIRE_SITE_INDEX"] = "shared"
+        beside = {_neighbour(site, other): other for other in _others(site)}
+    async with system([site, *beside], languages=LANGUAGES) as (started, client):
+        for name, pages in {site: site, **beside}.items():
+            await fill(name, started.url, client, pages)
         clock = started.settings.home / CLOCK
         verdicts = []
         for case in track(wanted, "asking"):
@@ -181,9 +191,20 @@ async def _asked(site: str, wanted: Sequence[Case]) -> list[Verdict]:
         return verdicts
 
 
-async def fill(site: str, url: str, client: httpx.AsyncClient) -> None:
-    """The site's pages, all searchable."""
-    for document in page_documents(ROOTS[site], f"{url}/site"):
+def _others(site: str) -> list[str]:
+    return [other for other in ROOTS if other != site]
+
+
+def _neighbour(site: str, other: str) -> str:
+    """What to call the other site, so that it comes into the same shared index."""
+    indexes = Settings().shared_indexes
+    names = (f"{other}-{number}" for number in count())
+    return next(name for name in names if place(name, 1, indexes) == place(site, 1, indexes))
+
+
+async def fill(site: str, url: str, client: httpx.AsyncClient, pages: str | None = None) -> None:
+    """The site's pages, all searchable. `pages`: whose, if the site is called otherwise here."""
+    for document in page_documents(ROOTS[pages or site], f"{url}/site"):
         page = PageDocument.model_validate(document)
         answer = await client.put(
             f"/sites/{site}/pages/{page.id}?wait=searchable&timeout=120",

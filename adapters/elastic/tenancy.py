@@ -54,9 +54,9 @@ class Tenancy:
             IndexUnfit: the site has one in each of them.
         """
         kind = blake2b(json.dumps(making, sort_keys=True).encode(), digest_size=4).hexdigest()
-        first = int.from_bytes(blake2b(site.encode(), digest_size=8).digest(), "big")
+        first = place(site, generation, self._number)
         for number in range(self._number):
-            name = f"{PREFIX}{kind}-{(first + generation + number) % self._number:02d}"
+            name = f"{PREFIX}{kind}-{(first + number) % self._number:02d}"
             if name not in taken:
                 return name
         raise IndexUnfit(f"site {site} has a generation in each of {self._number} shared indexes; delete some of them")
@@ -113,6 +113,11 @@ class Tenancy:
             )
             if len(found) < DELETED_AT_ONCE:
                 return
+
+
+def place(site: str, generation: int, indexes: int) -> int:
+    """The number of the shared index, of so many of a kind, where a site's generation goes if it can."""
+    return (int.from_bytes(blake2b(site.encode(), digest_size=8).digest(), "big") + generation) % indexes
 
 
 def only(name: str) -> dict[str, Any]:

@@ -65,6 +65,7 @@ def visitors(
         str, typer.Option(help="Instead: what is left without a part of the search, or without `each`.")
     ] = "",
     site: Annotated[str, typer.Option(help="`demo`, the sample site, or `radhaus`, a bicycle shop.")] = "demo",
+    shared: Annotated[bool, typer.Option("--shared", help="The site shares its index with the other one.")] = False,
 ) -> None:
     """Everyday questions on an invented site: useful answers, wrong material, false refusals, per kind and language.
 
@@ -82,7 +83,7 @@ def visitors(
 
     if part not in ("tune", "hold-out", "all"):
         raise typer.BadParameter("must be tune, hold-out or all", param_hint="--part")
-    visitors.main(site, part, show)  # type: ignore[arg-type]
+    visitors.main(site, part, show, shared)  # type: ignore[arg-type]
 
 
 @app.command(name="small-sites")
