@@ -5,22 +5,21 @@ Read from a point in time in the order of the shards, which costs Elasticsearch 
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping, Sequence
-from contextlib import asynccontextmanager, contextmanager, suppress
-from dataclasses import dataclass
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from contextlib import aclosing
 from typing import Any
 
 from elasticsearch import AsyncElasticsearch, NotFoundError
 
-from adapters.elastic.client import ElasticsearchDown, explained
+from adapters.elastic.client import explained
 from adapters.elastic.indexes import Indexes
+from adapters.elastic.reading import Hit, PointInTime, batches, point_in_time
 from adapters.elastic.writer import Write, Writer
 from pipelines.operate.audit.index_diff import ChunkDocument, Document, HeadDocument
 from pipelines.runtime.errors import WrongUse
 from pipelines.runtime.indexes import IndexGone, IndexInfo
 
 BATCH = 2_500  # documents; about 1 MB of answer, parsed on the loop in 15 ms
-KEEP_ALIVE = "2m"  # between two batches
 REQUEST_TIMEOUT = 60.0  # seconds; the first batch after a large import waits for its refresh
 FIELDS = [{"field": name} for name in ("page_key", "field", "ord", "revision", "model", "chunker", "state")]
 HEAD_SOURCE = {"includes": ["head.counts", "head.model", "head.chunker"]}
@@ -82,8 +81,11 @@ class Inventory:
 
     async def count(self) -> int:
         """Documents that can be found. Raises: IndexGone, ElasticsearchDown."""
-        with self._explained("counting documents of"):
-            return int((await self._es.count(index=self.name))["count"])
+        with explained(f"counting documents of {self.name}"):
+            try:
+                return int((await self._es.count(index=self.name))["count"])
+            except NotFoundError:
+                raise self._gone from None
 
     async def read(
         self, page_keys: Sequence[str] | None = None
@@ -97,71 +99,41 @@ class Inventory:
             IndexGone, ElasticsearchDown.
         """
         pages = [] if page_keys is None else [{"terms": {"page_key": list(page_keys)}}]
-        async with self._point() as point:
-            heads = {"bool": {"filter": [HEADS, *pages]}}
-            async for hits in self._scan(point, heads, HEAD_SOURCE):
-                yield [_head(hit) for hit in hits], []
-            others = {"bool": {"must_not": [HEADS], "filter": pages}}
-            async for hits in self._scan(point, others, False):
-                yield [], [_chunk(hit) for hit in hits]
+        heads = {"bool": {"filter": [HEADS, *pages]}}
+        others = {"bool": {"must_not": [HEADS], "filter": pages}}
+        async with point_in_time(self._es, self.name, absent=self._gone) as point:
+            async with aclosing(self._scan(point, heads, HEAD_SOURCE)) as batches_of_heads:
+                async for hits in batches_of_heads:
+                    yield [_head(hit) for hit in hits], []
+            async with aclosing(self._scan(point, others, False)) as batches_of_chunks:
+                async for hits in batches_of_chunks:
+                    yield [], [_chunk(hit) for hit in hits]
 
     async def delete(self, documents: Sequence[Document]) -> None:
         """Delete documents, in this order, but none that was written again since. Raises: ElasticsearchDown."""
         await self._writer.write([Write(self._info.write_alias, one.id, one.version, None) for one in documents])
 
-    @asynccontextmanager
-    async def _point(self) -> AsyncIterator[_Point]:
-        with self._explained("opening"):
-            await self._es.indices.refresh(index=self.name)
-            opened = await self._es.open_point_in_time(index=self.name, keep_alive=KEEP_ALIVE)
-        point = _Point(opened["id"])
-        try:
-            yield point
-        finally:
-            with suppress(ElasticsearchDown), self._explained("closing"):  # it ends by itself, too
-                await self._es.options(ignore_status=404).close_point_in_time(id=point.id)
+    def _scan(
+        self, point: PointInTime, query: Mapping[str, Any], source: Mapping[str, Any] | bool
+    ) -> AsyncGenerator[list[Hit], None]:
+        return batches(
+            self._es,
+            f"reading {self.name}",
+            BATCH,
+            absent=self._gone,
+            point=point,
+            query=query,
+            source=source,
+            docvalue_fields=FIELDS,
+            version=True,
+            track_total_hits=False,
+            allow_partial_search_results=False,
+            filter_path=ANSWER,
+        )
 
-    async def _scan(
-        self, point: _Point, query: Mapping[str, Any], source: Mapping[str, Any] | bool
-    ) -> AsyncIterator[list[dict[str, Any]]]:
-        after: list[Any] | None = None
-        while True:
-            with self._explained("reading"):
-                answer = await self._es.search(
-                    pit={"id": point.id, "keep_alive": KEEP_ALIVE},
-                    query=query,
-                    sort=[{"_shard_doc": "asc"}],
-                    search_after=after,
-                    size=BATCH,
-                    source=source,
-                    docvalue_fields=FIELDS,
-                    version=True,
-                    track_total_hits=False,
-                    allow_partial_search_results=False,
-                    filter_path=ANSWER,
-                )
-            point.id = answer.get("pit_id", point.id)
-            hits: list[dict[str, Any]] = answer.get("hits", {}).get("hits", [])
-            if hits:
-                yield hits
-            if len(hits) < BATCH:
-                return
-            after = hits[-1]["sort"]
-
-    @contextmanager
-    def _explained(self, doing: str) -> Iterator[None]:
-        with explained(f"{doing} {self.name}"):
-            try:
-                yield
-            except NotFoundError as err:
-                raise IndexGone(f"index {self.name} was deleted while it was read") from err
-
-
-@dataclass
-class _Point:
-    """A point in time; each answer may name it anew."""
-
-    id: str
+    @property
+    def _gone(self) -> IndexGone:
+        return IndexGone(f"index {self.name} was deleted while it was read")
 
 
 def _head(hit: dict[str, Any]) -> HeadDocument:

@@ -7,9 +7,8 @@ of a text that is there, which nothing overwrites.
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Collection, Mapping, Sequence
-from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass
+from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Mapping, Sequence
+from contextlib import aclosing
 from datetime import UTC, datetime
 from typing import Any
 
@@ -18,11 +17,11 @@ from elasticsearch import AsyncElasticsearch, NotFoundError
 from adapters.elastic.client import DocumentRefused, ElasticsearchDown, explained, refusal
 from adapters.elastic.indexes import CONVERSATIONS, EXAMPLES, OUTCOMES, TEXTS, Indexes
 from adapters.elastic.outcomes import ERASED, LABELS
+from adapters.elastic.reading import batches, point_in_time
 from pipelines.operate.backup.manifest import PartName
 from pipelines.operate.backup.ports import Document, PutBack
 
 BATCH = 100  # documents read at once: a conversation of a hundred questions is some 200 kB
-KEEP_ALIVE = "2m"  # between two batches
 REQUEST_TIMEOUT = 60.0  # seconds
 TRIES = 5  # to write what others write at the same time
 
@@ -105,42 +104,26 @@ class KeptIndex:
 
     async def read(self, sites: Collection[str] | None) -> AsyncGenerator[Sequence[Document], None]:
         """Raises: ElasticsearchDown."""
-        async with self._point() as point:
-            after: list[Any] | None = None
-            while point is not None:
-                with explained(f"reading {self._index}"):
-                    answer = await self._es.search(
-                        pit={"id": point.id, "keep_alive": KEEP_ALIVE},
-                        query=_of(sites),
-                        sort=[{"_shard_doc": "asc"}],
-                        search_after=after,
-                        size=BATCH,
-                        track_total_hits=False,
-                        allow_partial_search_results=False,
-                    )
-                point.id = answer.get("pit_id", point.id)
-                hits = answer["hits"]["hits"]
-                if hits:
-                    yield [Document(hit["_id"], hit["_source"]) for hit in hits]
-                if len(hits) < BATCH:
-                    return
-                after = hits[-1]["sort"]
-
-    @asynccontextmanager
-    async def _point(self) -> AsyncIterator[_Point | None]:
-        with explained(f"opening {self._index}"):
+        with explained(f"looking for {self._index}"):
             try:
                 await self._es.indices.refresh(index=self._index)
-                opened = await self._es.open_point_in_time(index=self._index, keep_alive=KEEP_ALIVE)
-            except NotFoundError:
-                yield None
+            except NotFoundError:  # nothing was ever put into it
                 return
-        point = _Point(opened["id"])
-        try:
-            yield point
-        finally:
-            with suppress(ElasticsearchDown), explained(f"closing {self._index}"):  # it ends by itself, too
-                await self._es.options(ignore_status=404).close_point_in_time(id=point.id)
+        gone = ElasticsearchDown(f"{self._index} was deleted while it was read, or nobody read on for long")
+        async with point_in_time(self._es, self._index, absent=gone) as point:
+            found = batches(
+                self._es,
+                f"reading {self._index}",
+                BATCH,
+                absent=gone,
+                point=point,
+                query=_of(sites),
+                track_total_hits=False,
+                allow_partial_search_results=False,
+            )
+            async with aclosing(found):
+                async for hits in found:
+                    yield [Document(hit["_id"], hit["_source"]) for hit in hits]
 
     async def put_back(self, documents: Sequence[Document]) -> PutBack:
         """Raises: DocumentRefused, ElasticsearchDown."""
@@ -190,13 +173,6 @@ class KeptIndex:
                 kind = refusal(done["status"], said) or DocumentRefused
                 raise kind(f"Elasticsearch takes no document {one.id} of {self._index} ({done['status']}): {said}")
         return again
-
-
-@dataclass
-class _Point:
-    """A point in time; each answer may name it anew."""
-
-    id: str
 
 
 async def _found(

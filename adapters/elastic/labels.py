@@ -13,7 +13,8 @@ from elasticsearch import AsyncElasticsearch, ConflictError, NotFoundError
 
 from adapters.elastic.client import ElasticsearchDown, explained
 from adapters.elastic.indexes import OUTCOMES, Indexes
-from adapters.elastic.outcomes import LABELS, VERDICT, document_id, logged
+from adapters.elastic.outcomes import LABELS, NEWEST, VERDICT, document_id, logged
+from adapters.elastic.reading import batches, sources
 from pipelines.evaluate.labelling.ports import MAX_EARLIER, Candidate, JudgedAnswer, Labelled, UnknownQuestion
 from schemas.label import AnswerLabel
 from schemas.outcome import LoggedQuestion, Verdict
@@ -132,29 +133,19 @@ class ElasticLabels:
                 "must_not": [{"term": {"forgotten": True}}],
             }
         }
-        read: list[dict[str, Any]] = []
-        after: list[Any] | None = None
-        while len(read) < most:
-            size = min(batch, most - len(read))
-            with explained(f"reading the questions of site {site}"):
-                try:
-                    answer = await self._es.search(
-                        index=OUTCOMES,
-                        query=query,
-                        sort=[{"asked_at": {"order": "desc", "format": "epoch_millis"}}, {"request_id": "asc"}],
-                        size=size,
-                        search_after=after,
-                        track_total_hits=False,
-                        **more,
-                    )
-                except NotFoundError:  # nobody has asked anything
-                    return []
-            hits = answer["hits"]["hits"]
-            read += [hit["_source"] for hit in hits]
-            if len(hits) < size:
-                break
-            after = hits[-1]["sort"]
-        return read
+        questions = batches(
+            self._es,
+            f"reading the questions of site {site}",
+            batch,
+            absent=None,  # nobody has asked anything
+            most=most,
+            index=OUTCOMES,
+            query=query,
+            sort=NEWEST,
+            track_total_hits=False,
+            **more,
+        )
+        return [source async for source in sources(questions)]
 
 
 def _labelled(source: dict[str, Any]) -> Labelled:

@@ -19,6 +19,7 @@ from elasticsearch import AsyncElasticsearch, NotFoundError
 from adapters.elastic.client import explained
 from adapters.elastic.expiry import check, expire, older
 from adapters.elastic.indexes import OUTCOMES, Indexes
+from adapters.elastic.reading import batches, sources
 from pipelines.query.log.ports import Asked, AskedHit, BadCursor
 from schemas.conversation import Feedback
 from schemas.outcome import (
@@ -37,6 +38,7 @@ from schemas.outcome import (
 )
 from schemas.query import QuestionVector
 
+NEWEST: list[dict[str, Any]] = [{"asked_at": {"order": "desc", "format": "epoch_millis"}}, {"request_id": "asc"}]
 WORDS = ("question", "rephrased", "comment")
 LABELS = "labels"  # what people say of the answer, within `outcome` (labels.py beside this file)
 # An update merges objects: what else is in `outcome` stays. Words can be read from a vector, and labels repeat them.
@@ -160,7 +162,7 @@ class ElasticOutcomes:
                 answer = await self._es.search(
                     index=OUTCOMES,
                     query=_query(site, wanted),
-                    sort=[{"asked_at": {"order": "desc", "format": "epoch_millis"}}, {"request_id": "asc"}],
+                    sort=NEWEST,
                     size=limit + 1,  # one more tells whether there are more
                     search_after=_place(after) if after else None,
                     track_total_hits=True,
@@ -199,28 +201,19 @@ class ElasticOutcomes:
         """Raises: ElasticsearchDown."""
         query = _query(site, QuestionFilter(since=since, until=until))
         query["bool"]["must_not"] = [{"term": {"became": "courtesy"}}]
-        read: list[Asked] = []
-        after: list[Any] | None = None
-        while len(read) < most:
-            with explained(f"reading the questions of site {site}"):
-                try:
-                    answer = await self._es.search(
-                        index=OUTCOMES,
-                        query=query,
-                        sort=[{"asked_at": {"order": "desc", "format": "epoch_millis"}}, {"request_id": "asc"}],
-                        size=min(GROUPED_BATCH, most - len(read)),
-                        search_after=after,
-                        track_total_hits=False,
-                        source_includes=GROUPED,
-                    )
-                except NotFoundError:  # nobody has asked anything
-                    return []
-            hits = answer["hits"]["hits"]
-            if not hits:
-                break
-            read += [_asked(hit["_source"]) for hit in hits]
-            after = hits[-1]["sort"]
-        return read
+        questions = batches(
+            self._es,
+            f"reading the questions of site {site}",
+            GROUPED_BATCH,
+            absent=None,  # nobody has asked anything
+            most=most,
+            index=OUTCOMES,
+            query=query,
+            sort=NEWEST,
+            track_total_hits=False,
+            source_includes=GROUPED,
+        )
+        return [_asked(source) async for source in sources(questions)]
 
     async def _source(self, site: str, request_id: str) -> dict[str, Any]:
         with explained("reading a logged question"):

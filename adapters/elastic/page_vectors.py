@@ -6,13 +6,15 @@ batch and of a vector a page: 10 MB and, with 384 dimensions, 1.5 KB a page.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterable, Sequence
+from collections.abc import AsyncGenerator, Iterable, Sequence
+from contextlib import aclosing
 from typing import Any
 
 import numpy as np
 from elasticsearch import AsyncElasticsearch, NotFoundError
 
 from adapters.elastic.client import explained
+from adapters.elastic.reading import batches, sources
 from adapters.elastic.search import visible_to
 from pipelines.query.log.ports import SitePage, SitePages
 from pipelines.runtime.embedder import Matrix32
@@ -42,17 +44,18 @@ class ElasticPageVectors:
         pages: list[SitePage] = []
         rows: list[Vector32] = []
         cut = False
-        async for chunks in self._pages(site, model, visible):
-            if len(pages) == most:
-                cut = True
-                break
-            pages.append(_page(chunks))
-            rows.append(_middle(chunks))
+        async with aclosing(self._pages(site, model, visible)) as every:
+            async for chunks in every:
+                if len(pages) == most:
+                    cut = True
+                    break
+                pages.append(_page(chunks))
+                rows.append(_middle(chunks))
         vectors: Matrix32 = np.stack(rows) if rows else np.empty((0, dims), dtype=np.float32)
         hidden = 0 if visible is None else await self._hidden(site, visible)
         return SitePages(tuple(pages), vectors, hidden, cut)
 
-    async def _pages(self, site: str, model: str, visible: dict[str, Any] | None) -> AsyncIterator[list[Chunk]]:
+    async def _pages(self, site: str, model: str, visible: dict[str, Any] | None) -> AsyncGenerator[list[Chunk], None]:
         """The chunks of one page after the other."""
         own: list[Chunk] = []
         async for chunk in self._chunks(site, model, visible):
@@ -63,34 +66,25 @@ class ElasticPageVectors:
         if own:
             yield own
 
-    async def _chunks(self, site: str, model: str, visible: dict[str, Any] | None) -> AsyncIterator[Chunk]:
+    def _chunks(self, site: str, model: str, visible: dict[str, Any] | None) -> AsyncGenerator[Chunk, None]:
         first: list[dict[str, Any]] = [
             {"term": {"kind": "chunk"}},
             {"term": {"model": model}},
             {"range": {"ord": {"lt": FIRST_CHUNKS}}},
         ]
         first += [visible] if visible else []
-        after: list[Any] | None = None
-        while True:
-            with explained(f"reading vectors of site {site}"):
-                try:
-                    answer = await self._es.search(
-                        index=alias(site),
-                        query={"bool": {"filter": first}},
-                        sort=ORDER,
-                        search_after=after,
-                        size=BATCH,
-                        source={"includes": SOURCE, "exclude_vectors": False},
-                        track_total_hits=False,
-                    )
-                except NotFoundError:  # the site has no page yet
-                    return
-            hits = answer["hits"]["hits"]
-            for hit in hits:
-                yield hit["_source"]
-            if len(hits) < BATCH:
-                return
-            after = hits[-1]["sort"]
+        chunks = batches(
+            self._es,
+            f"reading vectors of site {site}",
+            BATCH,
+            absent=None,  # the site has no page yet
+            index=alias(site),
+            query={"bool": {"filter": first}},
+            sort=ORDER,
+            source={"includes": SOURCE, "exclude_vectors": False},
+            track_total_hits=False,
+        )
+        return sources(chunks)
 
     async def _hidden(self, site: str, visible: dict[str, Any]) -> int:
         with explained(f"counting pages of site {site}"):

@@ -13,6 +13,7 @@ from adapters.elastic import chunk_units
 from adapters.elastic.client import explained
 from adapters.elastic.indexes import RECEIPTS, Indexes, units_mapping
 from adapters.elastic.parts import WaitingParts
+from adapters.elastic.reading import batches, sources
 from adapters.elastic.sharing import MISSING, Documents
 from adapters.elastic.writer import IndexMissing, Write, Writer, Written
 from pipelines.ingest.ports import HeadConflict, Place
@@ -303,26 +304,21 @@ class Pages:
         """What the page's chunks hold of units, in any index of the site with this model."""
         found: list[KnownUnits] = []
         for name in [info.name for info in await self._indexes.generations(site) if info.model == model]:
-            last: dict[str, Any] = {}
-            while True:
-                with explained(f"looking up known units of {page_key}"):
-                    answer = await self._es.search(
-                        index=name,
-                        ignore_unavailable=True,
-                        query={"bool": {"filter": [{"term": {"page_key": page_key}}, {"term": {"field": "content"}}]}},
-                        source_includes=["title", "units"],
-                        sort=["ord"],
-                        size=UNITS_LOOKUP,
-                        **last,
-                    )
-                hits = answer["hits"]["hits"]
-                for source in (hit["_source"] for hit in hits):
-                    said, vectors = chunk_units.read(source)
-                    units = [ChunkUnit.model_construct(**unit) for unit in said]  # of our own making
-                    found.append(KnownUnits(source["title"], units, vectors))
-                if len(hits) < UNITS_LOOKUP:
-                    break
-                last = {"search_after": hits[-1]["sort"]}
+            chunks = batches(
+                self._es,
+                f"looking up known units of {page_key}",
+                UNITS_LOOKUP,
+                absent=None,
+                index=name,
+                ignore_unavailable=True,
+                query={"bool": {"filter": [{"term": {"page_key": page_key}}, {"term": {"field": "content"}}]}},
+                source_includes=["title", "units"],
+                sort=["ord"],
+            )
+            async for source in sources(chunks):
+                said, vectors = chunk_units.read(source)
+                units = [ChunkUnit.model_construct(**unit) for unit in said]  # of our own making
+                found.append(KnownUnits(source["title"], units, vectors))
         return found
 
     async def put_receipt(self, event: ReceiptEvent, lane: Lane = "save") -> None:

@@ -11,12 +11,13 @@ and of two notes of one stretch the longer one stays.
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Mapping, Sequence
-from typing import Any
+from contextlib import aclosing
 
 from elasticsearch import AsyncElasticsearch, NotFoundError
 
 from adapters.elastic.client import explained
 from adapters.elastic.indexes import PLACES, Indexes
+from adapters.elastic.reading import batches, sources
 from adapters.elastic.writer import Write, Writer
 from pipelines.operate.places.ports import Covered, Stretch
 from pipelines.operate.places.site_log import PlacesWrong
@@ -45,29 +46,22 @@ class ElasticPlaces:
     async def of_site(self, topic: str, site: str, partition: int) -> AsyncGenerator[Stretch, None]:
         """Raises: PlacesWrong: the index was deleted. ElasticsearchDown."""
         wanted = [{"term": {"topic": topic}}, {"term": {"site": site}}, {"term": {"partition": partition}}]
-        after: list[Any] | None = None
-        while True:
-            with explained(f"looking up where records of site {site} stand"):
-                try:
-                    answer = await self._es.search(
-                        index=PLACES,
-                        query={"bool": {"filter": wanted}},
-                        sort=["start"],
-                        search_after=after,
-                        size=AT_ONCE,
-                        source_includes=["start", "end", "runs"],
-                        filter_path=["hits.hits._source", "hits.hits.sort"],
-                        allow_partial_search_results=False,
-                    )
-                except NotFoundError:
-                    raise PlacesWrong(f"{PLACES} was deleted") from None
-            hits = answer.get("hits", {}).get("hits", [])
-            for source in (hit["_source"] for hit in hits):
+        found = batches(
+            self._es,
+            f"looking up where records of site {site} stand",
+            AT_ONCE,
+            absent=PlacesWrong(f"{PLACES} was deleted"),
+            index=PLACES,
+            query={"bool": {"filter": wanted}},
+            sort=["start"],
+            source_includes=["start", "end", "runs"],
+            filter_path=["hits.hits._source", "hits.hits.sort"],
+            allow_partial_search_results=False,
+        )
+        async with aclosing(sources(found)) as stretches:
+            async for source in stretches:
                 runs = [(first, last) for first, last in source["runs"]["of"]]
                 yield Stretch(site, partition, source["start"], source["end"], runs)
-            if len(hits) < AT_ONCE:
-                return
-            after = hits[-1]["sort"]
 
     async def add(
         self, topic: str, stretches: Sequence[Stretch], covered: Covered, ends: Mapping[int, int]

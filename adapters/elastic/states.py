@@ -8,6 +8,7 @@ from elasticsearch import AsyncElasticsearch, ConflictError, NotFoundError
 
 from adapters.elastic.client import explained
 from adapters.elastic.indexes import STATES, Indexes
+from adapters.elastic.reading import batches
 from pipelines.operate.states import Kind, State
 from schemas.base import Wire
 
@@ -24,24 +25,17 @@ class ElasticStates:
 
     async def all(self, kind: Kind) -> list[State]:
         """Raises: ElasticsearchDown."""
-        found: list[State] = []
-        while True:
-            with explained(f"reading what is kept of {kind}"):
-                try:
-                    answer = await self._es.search(
-                        index=STATES,
-                        query={"term": {"kind": kind}},
-                        sort=["name"],
-                        search_after=[found[-1].name] if found else None,
-                        size=AT_ONCE,
-                        seq_no_primary_term=True,
-                    )
-                except NotFoundError:  # nothing was ever kept
-                    return []
-            hits = answer["hits"]["hits"]
-            found += map(_state, hits)
-            if len(hits) < AT_ONCE:
-                return found
+        every = batches(
+            self._es,
+            f"reading what is kept of {kind}",
+            AT_ONCE,
+            absent=None,  # nothing was ever kept
+            index=STATES,
+            query={"term": {"kind": kind}},
+            sort=["name"],
+            seq_no_primary_term=True,
+        )
+        return [_state(hit) async for hits in every for hit in hits]
 
     async def get(self, kind: Kind, name: str) -> State | None:
         """Raises: ElasticsearchDown."""

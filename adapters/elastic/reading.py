@@ -1,0 +1,97 @@
+"""Reading more than one answer should hold: batch after batch, each from behind the last hit of the one before."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import aclosing, asynccontextmanager, suppress
+from dataclasses import dataclass
+from typing import Any
+
+from elasticsearch import AsyncElasticsearch, NotFoundError
+
+from adapters.elastic.client import ElasticsearchDown, explained
+
+KEEP_ALIVE = "2m"  # of a point in time, between two batches
+
+Hit = dict[str, Any]
+
+
+@dataclass
+class PointInTime:
+    """An index as of one moment; each answer may name it anew."""
+
+    id: str
+
+
+async def batches(
+    es: AsyncElasticsearch,
+    doing: str,
+    size: int,
+    *,
+    absent: Exception | None,
+    most: int | None = None,
+    point: PointInTime | None = None,
+    **search: Any,
+) -> AsyncGenerator[list[Hit], None]:
+    """The hits of a search, `size` at once; none of the batches is empty.
+
+    Args:
+        doing: what, for an error.
+        absent: is raised when what is read is not there, or not any more; None: then it has no hits.
+        most: hits, after which nothing is asked.
+        point: read as of this moment, in the order of the shards, which costs no sorting; in place of `index`, `sort`.
+        search: as of `AsyncElasticsearch.search`. No two hits may be equal by its `sort`.
+
+    Raises:
+        absent. ElasticsearchDown.
+    """
+    read = 0
+    after: list[Any] | None = None
+    while most is None or read < most:
+        wanted = size if most is None else min(size, most - read)
+        if point is not None:
+            search |= {"pit": {"id": point.id, "keep_alive": KEEP_ALIVE}, "sort": [{"_shard_doc": "asc"}]}
+        with explained(doing):
+            try:
+                answer = await es.search(search_after=after, size=wanted, **search)
+            except NotFoundError:
+                if absent is None:
+                    return
+                raise absent from None
+        if point is not None:
+            point.id = answer.get("pit_id", point.id)
+        hits: list[Hit] = answer.get("hits", {}).get("hits", [])
+        if hits:
+            yield hits
+        if len(hits) < wanted:
+            return
+        read, after = read + len(hits), hits[-1]["sort"]
+
+
+async def sources(batches: AsyncGenerator[list[Hit], None]) -> AsyncGenerator[Any, None]:
+    """The documents of all hits."""
+    async with aclosing(batches):
+        async for hits in batches:
+            for hit in hits:
+                yield hit["_source"]
+
+
+@asynccontextmanager
+async def point_in_time(es: AsyncElasticsearch, index: str, *, absent: Exception) -> AsyncIterator[PointInTime]:
+    """With everything that was written until now.
+
+    Raises:
+        absent: there is no such index. ElasticsearchDown.
+    """
+    with explained(f"opening {index}"):
+        try:
+            await es.indices.refresh(index=index)
+            opened = await es.open_point_in_time(index=index, keep_alive=KEEP_ALIVE)
+        except NotFoundError:
+            raise absent from None
+    point = PointInTime(opened["id"])
+    try:
+        yield point
+    finally:
+        with suppress(ElasticsearchDown), explained(f"closing {index}"):  # it ends by itself, too
+            await es.options(ignore_status=404).close_point_in_time(id=point.id)
