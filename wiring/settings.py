@@ -43,7 +43,7 @@ class ChatSettings(SettingsGroup):
     daily_questions: int | None = Field(
         default=None,
         ge=1,
-        description="Questions that all visitors together may ask in a day (UTC) through one gateway process; after "
+        description="Questions that all visitors together may ask in a day (UTC), through whichever gateway; after "
         "them 429 `daily-budget`. Programs with a key are not counted. Default: no limit.",
     )
     examples: dict[Lang, tuple[ExampleQuestion, ...]] = Field(

@@ -14,14 +14,14 @@ from pydantic import ValidationError
 from gateway.console.view import Administrator, ConsoleRoute, View, confirmed
 from gateway.operators.rebuild_runs import RebuildRefused
 from schemas.audit_log import Action
-from schemas.rebuild import Generation, RebuildOrder, RebuildSource
+from schemas.rebuild import Generation, RebuildBy, RebuildOrder, RebuildSource
 
 AGAIN = 5  # seconds until the page looks again while somebody is at work
 BADGES = {"live": "good", "verified": "calm", "building": "fair"}
 
 Done = Literal["", "begun", "stopped", "promoted", "rolled-back", "discarded", "going-on"]
 # Fields of the form that begins a rebuild; what is left empty is as it is set.
-FIELDS = ("from", "embedder", "chunk_size", "chunk_mode")
+FIELDS = ("from", "embedder", "chunk_size", "chunk_mode", "by")
 TICKS = ("promote", "fresh")
 NO_ORDER: Mapping[str, str] = {"from": "changes"}
 Number = Annotated[int, Path(ge=1)]
@@ -57,6 +57,7 @@ async def _page(
         badges=BADGES,
         done=done,
         sources=get_args(RebuildSource),
+        makers=get_args(RebuildBy),
         given=given,
         wrong=tuple(dict.fromkeys(wrong)),
         refused=refused,
@@ -71,7 +72,7 @@ async def start_rebuild(view: Administrator) -> Response:
     """Begin one, or go on with one that was stopped. What cannot be is said, and nothing that was typed is lost."""
     form = await confirmed(view, "to begin a rebuild")
     given = {name: form.get(name, "").strip() for name in FIELDS} | {name: form.get(name, "") for name in TICKS}
-    wanted: dict[str, Any] = {name: given[name] or None for name in FIELDS}
+    wanted: dict[str, Any] = {name: given[name] for name in FIELDS if given[name]}
     try:
         order = RebuildOrder.model_validate(wanted | {name: given[name] == "yes" for name in TICKS})
     except ValidationError as err:

@@ -14,6 +14,9 @@ import pytest
 from adapters.elastic.bundle import Elastic
 from adapters.kafka import ensure_topics
 from adapters.kafka.sender import Outgoing
+from cli.rebuild_fleet import Fleet, rebuild_fleet
+from cli.rebuild_steps import Wanted
+from pipelines.evaluate.non_inferiority import MARGIN
 from schemas.ingest import ReceiptEvent
 from schemas.keys import page_key
 from schemas.page import Op, PageChange, PageDocument
@@ -31,6 +34,7 @@ from wiring.settings_file import load
 pytestmark = pytest.mark.engine
 
 PAGES = 12
+BY_WORKERS = Wanted("changes", "openai:words-32", None, None, None, MARGIN, True, False, False, "workers")
 PATIENCE = 120.0  # seconds
 
 
@@ -155,8 +159,11 @@ async def test_an_index_by_workers_of_whom_one_is_killed_is_the_one_that_a_singl
                 first.cancel()  # and so is whoever ordered them
                 await asyncio.gather(first, return_exceptions=True)
             receipts = await town.receipts([page_key(town.site, "en", f"page{n}") for n in range(PAGES)])
-            by_workers = await town.rebuild("openai:words-32", "workers")
-            assert (by_workers.state, by_workers.generation, by_workers.failures) == ("live", 2, 0)
+            # Who goes on is the command `pagewire rebuild --sites SITE --by workers`.
+            came = await rebuild_fleet(settings, Fleet(town.site, 1, again=True), BY_WORKERS)
+            assert [(one.outcome, one.why) for one in came] == [("live", "")]
+            by_workers = next(one for one in await clients.elastic.rebuilds.of_site(town.site) if one.generation == 2)
+            assert (by_workers.state, by_workers.failures) == ("live", 0)
             assert await town.receipts(list(receipts)) == receipts, "a rebuild is no save"
             by_one = await town.rebuild("openai:words-16", "self")
             assert by_one.generation == 3

@@ -131,13 +131,20 @@ async def test_a_site_without_an_index_says_how_one_comes_about(webmaster: httpx
 
 
 async def test_a_rebuild_is_begun_and_stopped_when_it_is_meant(webmaster: httpx.AsyncClient, fakes: FakePorts) -> None:
-    order = {"from": "changes", "embedder": "", "chunk_size": "800", "chunk_mode": "fixed", "promote": "yes"}
+    order = {
+        "from": "changes",
+        "embedder": "",
+        "chunk_size": "800",
+        "chunk_mode": "fixed",
+        "promote": "yes",
+        "by": "workers",
+    }
     page_of(await send(webmaster, "rebuild", **order), 422)
     assert fakes.rebuilds.orders == []
     assert (await send(webmaster, "rebuild", sure="yes", **order)).headers["location"].endswith("done=begun")
     [asked] = fakes.rebuilds.orders
     assert (asked.source, asked.embedder, asked.chunk_size, asked.chunk_mode) == ("changes", None, 800, "fixed")
-    assert (asked.promote, asked.fresh) == (True, False)
+    assert (asked.promote, asked.fresh, asked.by) == (True, False, "workers")
     page_of(await send(webmaster, "stop", sure="yes"), 404)
     fakes.rebuilds.running = "process 7 on worker-1"
     page_of(await send(webmaster, "stop"), 422)

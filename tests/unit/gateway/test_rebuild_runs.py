@@ -100,6 +100,12 @@ async def test_while_a_command_has_not_ended_it_is_at_work_with_or_without_the_l
     await bench.runs.promote(SITE, 2)
 
 
+async def test_the_command_has_what_the_order_says(bench: Bench) -> None:
+    said = {"from": "changes", "chunk_size": 800, "by": "workers", "promote": True}
+    await bench.runs.start(SITE, RebuildOrder.model_validate(said))
+    assert await bench.running() == "`pagewire rebuild town --from changes --chunk-size=800 --by workers --promote`"
+
+
 async def test_of_two_that_come_together_one_begins(bench: Bench) -> None:
     came = await asyncio.gather(*(bench.runs.start(SITE, ORDER) for _ in range(2)), return_exceptions=True)
     assert {type(one) for one in came} == {Generation, RebuildRunning}
