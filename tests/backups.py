@@ -20,7 +20,7 @@ from schemas.page import PageChange
 from schemas.topics import RECEIPTS, Topic
 from tests.making import NOON
 
-NAMES: tuple[PartName, ...] = ("conversations", "questions", "examples", "texts")
+NAMES: tuple[PartName, ...] = ("conversations", "questions", "examples", "texts", "switches")
 
 
 @dataclass

@@ -13,7 +13,9 @@ from pipelines.operate.backup import restore as restoring
 from pipelines.operate.backup.backup import About, Report, Stock, back_up
 from pipelines.operate.backup.folder import BackupFolder
 from pipelines.operate.backup.manifest import IndexFacts, Manifest, PartName
+from pipelines.operate.backup.ports import Documents
 from pipelines.operate.backup.restore import Restored, Target
+from pipelines.operate.backup.switches import KeptSwitches
 from pipelines.runtime.indexes import IndexUnfit
 from pipelines.runtime.stages import StageGroup
 from wiring.clients import Clients
@@ -30,8 +32,7 @@ async def backup(clients: Clients, path: Path, sites: Collection[str] | None, re
         async with clients.bus.view() as view:
             return (await view.lags([LOG]))[LOG].lag
 
-    elastic = clients.elastic
-    stock = Stock(clients.changes, kept_indexes(elastic.es, elastic.indexes), unlogged)
+    stock = Stock(clients.changes, _documents(clients), unlogged)
     indexes = {site: facts for site in clients.settings.sites if (facts := await _facts(clients, site)) is not None}
     about = About(version("pagewire"), indexes, token_mark(clients.settings))
     return await back_up(path, stock, about, await clients.clock(), sites=sites, report=report)
@@ -41,9 +42,14 @@ async def restore(
     clients: Clients, folder: BackupFolder, sites: Collection[str], report: Report
 ) -> dict[PartName, Restored]:
     """Raises: as `pipelines.operate.backup.restore.restore`."""
-    elastic = clients.elastic
-    target = Target(clients.changes, kept_indexes(elastic.es, elastic.indexes), await clients.sender())
+    target = Target(clients.changes, _documents(clients), await clients.sender())
     return await restoring.restore(folder, target, sites, report)
+
+
+def _documents(clients: Clients) -> dict[PartName, Documents]:
+    """Everything that only Elasticsearch has, by its part of a backup."""
+    elastic = clients.elastic
+    return {**kept_indexes(elastic.es, elastic.indexes), "switches": KeptSwitches(clients.states())}
 
 
 async def differences(clients: Clients, manifest: Manifest, sites: Collection[str]) -> list[str]:

@@ -191,7 +191,7 @@ def _of(sites: Collection[str] | None) -> dict[str, Any]:
 
 
 def kept_indexes(es: AsyncElasticsearch, indexes: Indexes) -> dict[PartName, KeptIndex]:
-    """Everything that only Elasticsearch has, by its part of a backup."""
+    """Indexes of what cannot be made again, by their part of a backup."""
 
     async def deleted(conversations: Sequence[Document]) -> set[str]:
         """Those that their visitors have deleted: the question log has their questions erased."""

@@ -17,7 +17,7 @@ import yaml
 
 from adapters.elastic.bundle import Elastic
 from adapters.elastic.expiry import expire
-from adapters.elastic.indexes import CONVERSATIONS, EXAMPLES, OUTCOMES, REBUILDS, RECEIPTS, TEXTS
+from adapters.elastic.indexes import CONVERSATIONS, EXAMPLES, OUTCOMES, REBUILDS, RECEIPTS, STATES, TEXTS
 from tests.acceptance.system import Instance, eventually
 from tests.acceptance.test_story import found, put
 from tests.engine_fixture import Servers
@@ -36,6 +36,7 @@ async def lose_indexes(servers: Servers, site: str) -> None:
             await elastic.es.indices.delete(index=info.name)
         for index in (RECEIPTS, REBUILDS, CONVERSATIONS, OUTCOMES, EXAMPLES, TEXTS):
             await expire(elastic.es, index, {"term": {"site": site}})
+        await expire(elastic.es, STATES, {"term": {"name": site}})
 
 
 def receipts(site: httpx.Client) -> dict[str, dict[str, Any]]:
@@ -89,6 +90,7 @@ def test_pages_conversations_questions_and_examples_come_back(engine: Servers, t
         assert site.post(f"{url}/v1/admin/sites/{name}/examples", json=example).is_success
         text = f"{url}/v1/admin/sites/{name}/texts/contact/en"
         assert site.put(text, json={"text": "Call us."}).is_success
+        assert site.put(f"{url}/v1/admin/sites/{name}/chat", json={"on": False}).is_success
         conversation = visitor.get(f"/conversations/{asked['conversation_id']}").json()
         known = receipts(site)
         made = before.run("backup", str(folder), "--site", name, "--json")
@@ -103,6 +105,7 @@ def test_pages_conversations_questions_and_examples_come_back(engine: Servers, t
         "questions": 1,
         "examples": 1,
         "texts": 1,
+        "switches": 1,
     }
 
     asyncio.run(lose_indexes(engine, name))
@@ -114,7 +117,7 @@ def test_pages_conversations_questions_and_examples_come_back(engine: Servers, t
         assert done.returncode == 0, done.stderr
         told = json.loads(done.stdout)
         assert ({part: counts["restored"] for part, counts in told["parts"].items()}, told["notes"]) == (
-            {"texts": 1, "examples": 1, "questions": 1, "conversations": 1, "changes": 4},
+            {"switches": 1, "texts": 1, "examples": 1, "questions": 1, "conversations": 1, "changes": 4},
             [],
         )
         eventually(lambda: receipts(site) == known)
@@ -133,4 +136,8 @@ def test_pages_conversations_questions_and_examples_come_back(engine: Servers, t
         [kept] = site.get(f"{url}/v1/admin/sites/{name}/examples").json()["examples"]
         assert kept["question"] == "And with a dog?"
         assert site.get(f"{url}/v1/admin/sites/{name}/texts/contact/en").json()["text"] == "Call us."
+        eventually(lambda: site.get(f"{url}/v1/admin/sites/{name}/chat").json()["on"] is False)
+        asking = {"question": "What does a ferry ticket cost?", "lang": "en"}
+        refused = visitor.post("/chat", json=asking)
+        assert (refused.status_code, refused.json()["code"]) == (403, "chat-off")
     asyncio.run(lose_indexes(engine, name))

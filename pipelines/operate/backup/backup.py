@@ -26,7 +26,7 @@ POLL = 0.2  # seconds
 
 # Conversations before questions: of one that its visitor deletes in between, the question log knows it, and a restore
 # leaves it deleted.
-ORDER: tuple[PartName, ...] = ("conversations", "questions", "examples", "texts")
+ORDER: tuple[PartName, ...] = ("conversations", "questions", "examples", "texts", "switches")
 
 Report = Callable[[Progress], None]
 OpenLog = Callable[[], AbstractAsyncContextManager[LogScan]]

@@ -8,10 +8,10 @@ from pydantic import AwareDatetime, Field
 
 from schemas.base import Wire
 
-FORMAT = 1  # counts up when older software must not read it
+FORMAT = 2  # counts up when older software must not read it
 CHANGES: Final = "changes"
 
-PartName = Literal["changes", "conversations", "questions", "examples", "texts"]
+PartName = Literal["changes", "conversations", "questions", "examples", "texts", "switches"]
 
 
 class Part(Wire):

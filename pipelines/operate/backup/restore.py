@@ -1,7 +1,8 @@
 """Restoring: first every file is checked, then all of it goes the way that everything goes.
 
 Changes are sent into the log in the bulk lane, with the revisions they had, unless the log knows them or newer ones;
-the stages do the rest. Documents are put where nothing newer is. The question log comes before the conversations: of a
+the stages do the rest. Documents are put where nothing newer is; the switches first, for a chat that was off must not
+answer from what is coming back. The question log comes before the conversations: of a
 conversation that its visitor has deleted since, it knows that it must not come back.
 """
 
@@ -33,7 +34,7 @@ from schemas.topics import RECEIPTS
 
 T = TypeVar("T")
 
-ORDER: tuple[PartName, ...] = ("texts", "examples", "questions", "conversations")
+ORDER: tuple[PartName, ...] = ("switches", "texts", "examples", "questions", "conversations")
 BATCH = 200  # records
 BATCH_BYTES = 16 * 1024 * 1024  # of lines, after which a batch ends
 

@@ -139,6 +139,7 @@ async def test_one_site_is_kept_or_restored_alone(tmp_path: Path) -> None:
         ("questions", {"lake": 1}),
         ("examples", {}),
         ("texts", {}),
+        ("switches", {}),
     ]
     await town.back_up(tmp_path / "all")
     fresh = Town()
@@ -168,7 +169,7 @@ async def test_what_is_no_change_is_left_out_and_told(tmp_path: Path) -> None:
     town.put(b"town:en:pool", changed("mill", 9).encode(), (), 1)
     town.put(None, None, (), 1)
     made = await town.back_up(tmp_path / "b")
-    assert [part.unreadable for part in made.parts] == [3, 0, 0, 0, 0]
+    assert [part.unreadable for part in made.parts] == [3, 0, 0, 0, 0, 0]
     assert made.notes == ("3 records of the change log are no changes (dead letters): left out",)
     assert [line["key"] for line in lines(tmp_path / "b", CHANGES)] == ["town:en:ferry"]
 
@@ -271,7 +272,7 @@ async def test_of_a_damaged_backup_nothing_is_restored(tmp_path: Path, harm: str
     [
         (None, "a backup that was cut has none"),
         ("{", "is no JSON"),
-        ('{"format": 2, "pagewire": "9.0"}', "written by Pagewire 9.0 in format 2"),
+        ('{"format": 9, "pagewire": "9.0"}', "written by Pagewire 9.0 in format 9"),
         ('{"format": 1}', "no manifest of a backup"),
     ],
 )
@@ -298,7 +299,7 @@ async def test_progress_ends_where_it_is_whole(tmp_path: Path) -> None:
     assert (told[CHANGES].done, told[CHANGES].total) == (5, 5)
     told.clear()
     await Town().restore(tmp_path / "b", report=lambda one: told.update({one.step: one}))
-    assert set(told) == {"checking", "texts", "examples", "questions", "conversations", CHANGES}
+    assert set(told) == {"checking", "switches", "texts", "examples", "questions", "conversations", CHANGES}
     assert all(one.done == one.total for one in told.values())
 
 

@@ -1,0 +1,55 @@
+"""Kill switches, kept in a backup and put back: a chat that was switched off does not answer because it was restored.
+
+Where there is one already, the one that was thrown last stays.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Collection, Sequence
+
+from pipelines.operate.backup.ports import Document, PutBack
+from pipelines.operate.states import States
+from pipelines.runtime.errors import Retryable
+from schemas.chat_switch import ChatSwitch
+
+TRIES = 5  # to write what others write at the same time
+
+
+class SwitchesChanged(Retryable):
+    """Somebody throws the switch all the time."""
+
+    code = "switch-changed"
+
+
+class KeptSwitches:
+    """One document a site: pipelines.operate.backup.ports.Documents."""
+
+    def __init__(self, states: States) -> None:
+        self._states = states
+
+    async def count(self, sites: Collection[str] | None) -> int:
+        """Raises: Retryable."""
+        return len(await self._of(sites))
+
+    async def read(self, sites: Collection[str] | None) -> AsyncGenerator[Sequence[Document], None]:
+        """Raises: Retryable."""
+        if found := await self._of(sites):
+            yield found
+
+    async def put_back(self, documents: Sequence[Document]) -> PutBack:
+        """Raises: Retryable."""
+        restored = sum([await self._put_back(ChatSwitch.stored(one.source)) for one in documents])
+        return PutBack(restored, len(documents) - restored)
+
+    async def _put_back(self, switch: ChatSwitch) -> bool:
+        for _ in range(TRIES):
+            there = await self._states.get("chat", switch.site)
+            if there is not None and ChatSwitch.stored(there.value).changed_at >= switch.changed_at:
+                return False
+            if await self._states.replace("chat", switch.site, switch, there) is not None:
+                return True
+        raise SwitchesChanged(f"the chat of site {switch.site} is switched by others all the time; try again")
+
+    async def _of(self, sites: Collection[str] | None) -> list[Document]:
+        switches = [ChatSwitch.stored(state.value) for state in await self._states.all("chat")]
+        return [Document(one.site, one.dumped()) for one in switches if sites is None or one.site in sites]
