@@ -32,6 +32,8 @@ from schemas.topics import MAX_MESSAGE_BYTES, RECORD_OVERHEAD_BYTES, Topic
 log = structlog.get_logger(__name__)
 
 SEND_TIMEOUT = 30.0  # seconds until a message counts as not confirmed; the idempotent producer itself never gives up
+# Seconds instead while no broker answers at all: long enough for one that restarts alone, and who saves learns of it.
+NOBODY_TIMEOUT = 10.0
 # Seconds instead, from a message that Kafka left unconfirmed for so long until it confirms one: who saves while it is
 # away is told soon, and waits for as long as ever while it is there, slow, or one broker of several restarts.
 AWAY_TIMEOUT = 3.0
@@ -218,9 +220,7 @@ class KafkaSender:
 
     async def _confirmed(self, queued: _Queued) -> Sent:
         try:
-            async with asyncio.timeout(self._patience()):
-                # The producer never gives up: that it is confirmed after all is what tells that Kafka is back.
-                confirmed = await asyncio.shield(queued.future)
+            confirmed = await self._confirmation(queued)
         except (KafkaError, TimeoutError) as err:
             self._away |= isinstance(err, TimeoutError)
             if isinstance(err, KafkaError) and not err.retriable:
@@ -229,6 +229,20 @@ class KafkaSender:
                 raise TooLarge(f"Kafka refuses a message for {queued.topic} as too large") from err
             raise self._refused(err, f"Kafka did not confirm a message for {queued.topic}") from err
         return Sent(confirmed.partition, confirmed.offset)
+
+    async def _confirmation(self, queued: _Queued) -> Any:
+        """Raises: KafkaError. TimeoutError: it did not come."""
+        # The producer never gives up: that it is confirmed after all is what tells that Kafka is back.
+        try:
+            async with asyncio.timeout(min(self._patience(), NOBODY_TIMEOUT)):
+                return await asyncio.shield(queued.future)
+        except TimeoutError:
+            if self._away:
+                raise
+        async with asyncio.timeout(SEND_TIMEOUT - NOBODY_TIMEOUT):
+            if not await queued.producer.client.force_metadata_update():
+                raise TimeoutError("no broker answers")
+            return await asyncio.shield(queued.future)
 
     def _patience(self) -> float:
         return AWAY_TIMEOUT if self._away else SEND_TIMEOUT

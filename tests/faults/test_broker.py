@@ -87,10 +87,12 @@ async def test_while_the_broker_is_away_only_the_first_waits(
     await rig.sender.send_bytes(CHANGES, b"k", b"0", ())
     kafka.kill()
     try:
-        monkeypatch.setattr(sender, "SEND_TIMEOUT", 1.0)
-        with pytest.raises(Retryable):
-            await rig.sender.send_bytes(CHANGES, b"k", b"1", ())
         monkeypatch.setattr(sender, "SEND_TIMEOUT", 600.0)
+        monkeypatch.setattr(sender, "NOBODY_TIMEOUT", 1.0)
+        async with asyncio.timeout(60):
+            with pytest.raises(Retryable):
+                await rig.sender.send_bytes(CHANGES, b"k", b"1", ())
+        monkeypatch.setattr(sender, "NOBODY_TIMEOUT", 600.0)
         monkeypatch.setattr(sender, "AWAY_TIMEOUT", 0.0)
         async with asyncio.timeout(60):
             with pytest.raises(Retryable):
