@@ -17,6 +17,7 @@ from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 
 from adapters.elastic.client import ElasticsearchDenied
@@ -37,6 +38,10 @@ from wiring.settings import Settings
 pytestmark = pytest.mark.engine
 
 PREFIX = "town-"
+OF_SITE = (
+    *("questions", "labels", "labels/agreement", "labels/queue", "judge-agreement", "evaluations", "gaps", "coverage"),
+    *("pages", "trials", "audit-run", "rebuilds", "chat", "privacy", "examples", "texts"),
+)
 PAGE = {
     "id": "pool",
     "lang": "en",
@@ -216,6 +221,31 @@ async def test_elasticsearch_is_trusted_by_its_authority_and_asked_by_a_key(mana
         assert "hush" not in str(caught.value)
 
 
+def operate(client: httpx.Client, url: str, site: str, answer: dict[str, Any]) -> None:
+    """What operators look at and change while the system runs, all but what commands do."""
+    asked, admin, of_site = answer["request_id"], f"{url}/v1/admin", f"{url}/v1/admin/sites/{site}"
+    eventually(lambda: client.get(f"{of_site}/questions/{asked}").status_code == 200)
+    for write in (
+        client.post(f"/answers/{asked}/feedback", json={"rating": "up"}),
+        client.put(f"{of_site}/questions/{asked}/label", json={"mark": "right"}),
+        client.put(f"{of_site}/chat", json={"on": True}),
+        client.put(f"{of_site}/privacy", json={"conversations": 400}),
+        client.post(f"{of_site}/examples", json={"question": "And with a dog?", "output": "May I bring a dog?"}),
+        client.put(f"{of_site}/texts/contact/en", json={"text": "Call us."}),
+        client.post(f"{of_site}/audit-run", json={}),
+        client.post(f"{admin}/keys", json={"name": site, "scopes": ["view"], "site": site}),
+    ):
+        assert write.is_success, f"{write.url}: {write.text}"
+    for name in OF_SITE:
+        assert (read := client.get(f"{of_site}/{name}")).is_success, f"{name}: {read.text}"
+    for name in ("dlq", "evaluations", "audit-log", "keys"):
+        assert (read := client.get(f"{admin}/{name}")).is_success, f"{name}: {read.text}"
+    [made] = [key["id"] for key in client.get(f"{admin}/keys").json()["keys"] if key["name"] == site]
+    assert client.delete(f"{admin}/keys/{made}").is_success
+    assert client.get("/conversations").json()["today"]
+    assert client.delete(f"{of_site}/questions/{asked}/conversation").is_success
+
+
 def test_a_page_is_found_and_a_question_answered_with_the_listed_rights_alone(managed: Managed, tmp_path: Path) -> None:
     for name, secret in (("kafka", PASSWORD), ("elastic", KEY)):
         (tmp_path / name).write_text(f"{secret}\n")
@@ -244,11 +274,14 @@ def test_a_page_is_found_and_a_question_answered_with_the_listed_rights_alone(ma
             answer = client.post("/chat", json={"question": "What does a swim in the harbour pool cost?"}).json()
             assert "4 euros" in answer["answer"], answer
             assert client.get(f"/answers/{answer['request_id']}/events").status_code == 200
+            operate(client, gateway.url, instance.site, answer)
             status = client.get(f"{gateway.url}/v1/admin/status").json()
             assert (status["kafka"], status["elasticsearch"]) == (True, True), status
             for command in (
                 ("audit", instance.site),
                 ("rebuild", instance.site, "--from", "changes", "--promote"),
+                ("backup", str(tmp_path / "monday"), "--site", instance.site),
+                ("restore", str(tmp_path / "monday")),
             ):
                 done = instance.run(*command)
                 assert done.returncode == 0, f"{command}: {done.stdout}{done.stderr}"
