@@ -3,8 +3,9 @@
     evidence, best first ─ sure of the unit ─▶ it, with its list's neighbours that fit as well: "The website says:"
                          └ sure of the page ─▶ what fits best on it, as far as there is room: "This page is about it:"
 
-Of a table the rows that fit, below its header; a row of … stands for those that are left out. The decisive words come
-first, and one page is quoted, unless a question asks for two things: who wants more follows the citation.
+Of a table the rows that fit, below its header; a row of … stands for those that are left out, and … for steps of a
+numbered list between two. The decisive words come first, and one page is quoted, unless a question asks for two things:
+who wants more follows the citation.
 """
 
 from __future__ import annotations
@@ -31,6 +32,7 @@ SEVERAL = 3  # rows: of a table of which so many fit as well, none is left out .
 SHORT_TABLE = 450  # ... unless its rows have more characters
 THAT_DAY = 4.0  # of the score: what is about the day that was asked about fits so much better
 
+_STEP = re.compile(r"[ \t]*(\d{1,3})[.)][ \t]")  # of a numbered list
 _MARK = re.compile(r"[ \t]*(?::|[-*+•]|\d{1,3}[.)])[ \t]+")  # of a definition, or of an item in one
 
 
@@ -155,8 +157,12 @@ def _chosen(evidence: Sequence[Evidence], room: int) -> list[Evidence]:
 
 
 def _whole(taken: list[Evidence], evidence: Sequence[Evidence]) -> list[Evidence]:
-    """With all rows of a short table of which several are quoted: some days of seven read as if they were all."""
+    """With all rows of a short table of which several are quoted: some days of seven read as if they were all; and
+    with the steps between two of a numbered list, which are no use without them.
+    """
     best = taken[0]
+    if _step(best):
+        return _with_steps_between(taken, evidence)
     rows = {each.start: each for each in evidence if each.kind == "row" and _together(each, best)}
     quoted = sum(_together(each, best) for each in taken)
     short = sum(len(each.text) for each in rows.values()) <= SHORT_TABLE
@@ -165,6 +171,23 @@ def _whole(taken: list[Evidence], evidence: Sequence[Evidence]) -> list[Evidence
     return [best, *(each for each in rows.values() if each.start != best.start), *(
         each for each in taken if not _together(each, best)
     )]  # fmt: skip
+
+
+def _with_steps_between(taken: list[Evidence], evidence: Sequence[Evidence]) -> list[Evidence]:
+    """Those of the best one's list, if they are found and there is room for them."""
+    places = [each.start for each in taken if _together(each, taken[0])]
+    between = [
+        each
+        for each in evidence
+        if _together(each, taken[0]) and min(places) < each.start < max(places) and each.start not in places
+    ]
+    return taken + between if sum(len(each.text) for each in [*taken, *between]) <= LONGEST else taken
+
+
+def _step(unit: Evidence) -> int:
+    """Its number in a numbered list; 0: it is in none."""
+    found = _STEP.match(unit.text) if unit.kind == "item" and not unit.header else None
+    return int(found[1]) if found else 0
 
 
 def _fitting(evidence: Sequence[Evidence], room: int, most: int = MOST, *, above: bool = False) -> list[Evidence]:
@@ -222,6 +245,8 @@ def _written(
         for last, unit in zip([None, *ordered], ordered, strict=False):
             defines = unit.kind == "item" and unit.header
             joint = _above(unit) if last is None else "\n>\n> " if defines and last.header != unit.header else "\n> "
+            if last is not None and _step(unit) > _step(last) + 1:
+                joint = "\n>\n> …\n>\n> "  # a list of its own, that goes on with this number
             joint += _term(unit, last) if defines else ""
             text = _quoted(unit).replace("\n", "\n> ")
             yield Token(text=joint + text)

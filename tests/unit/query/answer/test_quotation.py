@@ -81,6 +81,34 @@ def test_items_come_after_what_introduces_them() -> None:
     )
 
 
+def steps(*scores: float, words: str = "") -> list[Evidence]:
+    """A numbered list, best first."""
+    item: dict[str, Any] = {"kind": "item", "intro": "To move in:", "block": 5, "of": len(scores)}
+    listed = [said(f"{n}. Step{words}", score, start=20 * n, **item) for n, score in enumerate(scores, 1)]
+    return sorted(listed, key=lambda each: -each.score)
+
+
+def test_no_step_is_left_out_between_two_of_a_numbered_list() -> None:
+    assert whole(answering(steps(9, 8, 2, 10, 1), LEAD_IN)).splitlines()[2:] == [
+        "> To move in:", ">", "> 1. Step", "> 2. Step", "> 3. Step", "> 4. Step",
+    ]  # fmt: skip
+
+
+def test_where_steps_are_not_found_or_have_no_room_it_is_seen_that_there_are_more() -> None:
+    unknown = [each for each in steps(9, 8, 2, 10, 1) if each.score != 2]
+    assert whole(answering(unknown, LEAD_IN)).splitlines()[4:] == [
+        "> 1. Step", "> 2. Step", ">", "> …", ">", "> 4. Step",
+    ]  # fmt: skip
+    long = whole(answering(steps(9, 1, 1, 1, 10, words=" by step" * 16), LEAD_IN)).splitlines()
+    assert [line[:7] for line in long[4:]] == ["> 1. St", ">", "> …", ">", "> 5. St"]
+
+
+def test_years_and_amounts_are_no_steps() -> None:
+    item: dict[str, Any] = {"kind": "item", "block": 5, "of": 3}
+    dates = [said("- 3. May: fair", 10, start=10, **item), said("- 9. May: market", 9, start=50, **item)]
+    assert "…" not in whole(answering(dates, LEAD_IN))
+
+
 def test_a_sentence_is_not_quoted_again_with_the_one_that_leans_on_it() -> None:
     evidence = [said("It rains. Then it stops."), said("It rains.", 9.9)]
     assert whole(answering(evidence, LEAD_IN)).count("It rains.") == 1
