@@ -48,6 +48,7 @@ SERIES = {"counter": ("_total",), "gauge": ("",), "histogram": ("_bucket", "_sum
 VARIABLE = re.compile(r"(?<!\$)\$\{(?P<name>\w+)(?P<kind>:[-?])?(?P<rest>[^}]*)\}")
 
 TEXT = (ROOT / "docker-compose.yml").read_text(encoding="utf-8")
+MANAGED_TEXT = (ROOT / "docker-compose.managed.yml").read_text(encoding="utf-8")
 COMPOSE: dict[str, Any] = yaml.safe_load(TEXT)
 SERVICES: dict[str, dict[str, Any]] = COMPOSE["services"]
 DOCKERFILE = (ROOT / "infra/docker/Dockerfile").read_text(encoding="utf-8")
@@ -148,9 +149,11 @@ def test_env_example_explains_every_variable_and_holds_no_value() -> None:
     used = {found["name"]: found["kind"] for found in VARIABLE.finditer(TEXT)}
     used |= {name: None for service in SERVICES.values() for name in _handed_on(service.get("environment", {}))}
     assert {name for name, _ in required} == {n for n, kind in used.items() if kind == ":?"} == set(SECRETS)
-    assert {name for name, _ in optional} == {n for n, kind in used.items() if kind != ":?"}
+    managed = set(re.findall(r"^    (\w+):", MANAGED_TEXT, re.MULTILINE))
+    managed |= {found["name"] for found in VARIABLE.finditer(MANAGED_TEXT)} | {"COMPOSE_FILE"}
+    assert {name for name, _ in optional} - managed == {n for n, kind in used.items() if kind != ":?"} - managed
     assert [pair for pair in required if pair[1]] == []
-    assert [pair for pair in optional if pair[1] and pair[0] != "PAGEWIRE_YAML"] == []
+    assert [pair for pair in optional if pair[1] and pair[0] not in ("PAGEWIRE_YAML", "COMPOSE_FILE")] == []
 
 
 def test_images_are_pinned_and_the_servers_are_those_the_tests_run_against() -> None:
