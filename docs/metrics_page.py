@@ -10,6 +10,7 @@ from prometheus_client.metrics import MetricWrapperBase
 from gateway.edge import gauges
 from gateway.edge import metrics as edge
 from pipelines.runtime import metrics as worker
+from pipelines.runtime.stages import STAGES
 
 INTRODUCTION = """# Metrics
 
@@ -22,12 +23,12 @@ there are the client's own `process_*` and `python_*`.
 
 | label | values |
 | --- | --- |
-| `stage` | `chunk`, `embed`, `index`, `rephrase`, `retrieve`, `answer`, `judge`, `log` |
+| `stage` | {stages} |
 | `lane` | `save` or `bulk`; empty for stages with one lane for all |
 | `became` | what the visitor got: `answered`, `page`, `refused`, `courtesy`, `failed` |
 | `rating` | `up`, `down` |
 | `code` | why, as in [codes.md](codes.md); of a retry nobody foresaw, the Python exception's name |
-| `outcome` | `ok`, or `dead`: the message became a dead letter; of judged answers as told there |
+| `outcome` | `ok`; `dead`, a dead letter; `parked`, one that waits for its cause; of judged answers as told there |
 | `service` | `kafka`, `elasticsearch` |
 | `site` | as in pagewire.yaml |
 | `quantile` | `0.5`, `0.95` |
@@ -46,7 +47,7 @@ PARTS = (
 
 
 def page() -> str:
-    lines = [INTRODUCTION]
+    lines = [INTRODUCTION.format(stages=", ".join(f"`{name}`" for name in STAGES))]
     for title, module, about in PARTS:
         lines += [f"## {title}\n\n{about}\n", "| name | kind | labels | |", "| --- | --- | --- | --- |"]
         lines += [*_rows(module), ""]

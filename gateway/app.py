@@ -11,7 +11,7 @@ from gateway.chat import chat, search, visitors
 from gateway.console import console
 from gateway.content import content, webhooks
 from gateway.conversations import conversations, erasure, feedback
-from gateway.edge import openapi, problems
+from gateway.edge import metrics, openapi, problems
 from gateway.edge.auth import Keys
 from gateway.edge.edge import Edge
 from gateway.edge.envelope import Envelope
@@ -104,6 +104,7 @@ def create_app(settings: Settings, ports: Ports) -> FastAPI:
             "auto_configure": False,
         },
     )
+    metrics.begin(settings.labels)
     secret = token_secret(settings)
     tokens = VisitorTokens(secret, settings.token_ttl, settings.visitor_days * DAY)
     bootstrap, _ = admin_key(settings)

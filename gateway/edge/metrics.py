@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from prometheus_client import Counter, Gauge, Histogram
 
 REQUEST_SECONDS = Histogram(
@@ -13,4 +15,16 @@ REQUEST_SECONDS = Histogram(
 FEEDBACK = Counter(
     "pagewire_feedback_total", "What visitors said of answers: up or down, each time they said it.", ("site", "rating")
 )
+RATINGS = ("up", "down")
 OPEN_STREAMS = Gauge("pagewire_answer_streams", "Answers being streamed to visitors.")
+
+
+def begin(sites: Iterable[str]) -> None:
+    """Say 0 of what has not happened yet: the first rating is an increase only where there was a 0 before it.
+
+    Args:
+        sites: what metrics call them.
+    """
+    for site in sites:
+        for rating in RATINGS:
+            FEEDBACK.labels(site, rating)

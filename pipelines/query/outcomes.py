@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
+from typing import get_args
 
 from pipelines.query.masks import Masks
 from pipelines.query.publish import Published
@@ -36,6 +37,10 @@ class Outcomes:
 
     def __init__(self, settings: QuerySettings, privacy: SitePrivacy | None = None) -> None:
         self._label = settings.label
+        # The first answer that fails is an increase only where there was a 0 before it.
+        for site in settings.labels:
+            for became in get_args(Became):
+                ANSWERS.labels(site, became)
         self._masks = Masks(settings.sites, privacy)
 
     async def say(self, known: Known, told: Published, sender: Sender, *, again: bool = False) -> None:

@@ -236,6 +236,11 @@ class SitesSettings(SettingsGroup):
         """What metrics call a site."""
         return site if len(self.sites) <= self.metrics_sites else ""
 
+    @property
+    def labels(self) -> frozenset[str]:
+        """Of all sites."""
+        return frozenset(map(self.label, self.sites))
+
 
 def some_of(sites: Collection[str]) -> str:
     """Names of sites for a message: all of a few."""

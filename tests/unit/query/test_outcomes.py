@@ -354,3 +354,16 @@ async def test_what_was_answered_is_not_logged_as_failed() -> None:
     handle = impatient(away, giving_up.retrieved, settings(), SitePrompts(), Log(*written), Outcomes(settings()))
     await handle(Record("any", 0, 1, b"c", retrieved().model_copy(update={"request": LOGGED}).encode()), sender)
     assert [event.event.became for event in logged(sender) if isinstance(event.event, Outcome)] == ["answered"]
+
+
+@pytest.mark.parametrize("most", [2, 1])
+def test_answers_that_have_not_been_given_yet_are_a_zero(most: int) -> None:
+    names = [f"quiet-{most}", f"still-{most}"]
+    Outcomes(Settings(sites=dict.fromkeys(names, SiteSettings()), metrics_sites=most))
+    assert [site for site in names if has_figures(site)] == (names if most == 2 else [])
+    assert has_figures("") or most == 2
+
+
+def has_figures(site: str) -> bool:
+    labels = [{"site": site, "became": got} for got in BECAME]
+    return all(REGISTRY.get_sample_value("pagewire_answers_total", each) is not None for each in labels)
