@@ -15,6 +15,7 @@ from cli.output import err, explained, out, print_json, rows, table
 from pipelines.operate.backup.folder import BackupFolder
 from pipelines.operate.backup.manifest import CHANGES, Manifest, PartName
 from pipelines.operate.backup.off_loop import off_loop
+from pipelines.operate.backup.older import delete_older
 from pipelines.operate.backup.ports import Progress
 from pipelines.operate.backup.restore import Restored, check, wanted
 from pipelines.runtime import logs
@@ -30,6 +31,10 @@ LEFT_OUT = "not in it: `admin.key` and `token.secret` of PAGEWIRE_HOME, pagewire
 def backup(
     folder: Annotated[Path, typer.Argument(help="New folder for it; nothing may be there.")],
     site: Annotated[list[str] | None, typer.Option(help="Only this site; may be repeated. Default: all.")] = None,
+    keep: Annotated[
+        int | None,
+        typer.Option(min=1, metavar="N", help="Then delete all but the N newest of the backups in the same place."),
+    ] = None,
     json: Json = False,
 ) -> None:
     """Write what cannot be made again into a folder, while saves and questions go on: the newest state of every page,
@@ -39,6 +44,8 @@ def backup(
     Example: pagewire backup backups/monday
 
     Example: pagewire backup backups/town-monday --site town
+
+    Example: pagewire backup "backups/$(date +%F)" --keep 14
     """
     with explained():
         settings = load()
@@ -46,10 +53,13 @@ def backup(
         for name in site or ():
             settings.site(name)
         made = asyncio.run(_backup(settings, folder, site or None))
+        older = [] if keep is None else delete_older(folder.resolve().parent, keep)
     if json:
         print_json(made)
     else:
         _print_manifest(folder, made)
+        for one in older:
+            out.print(f"deleted: {one.name}", markup=False, soft_wrap=True)
         out.print(LEFT_OUT, markup=False, soft_wrap=True)
 
 

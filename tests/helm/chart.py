@@ -88,6 +88,7 @@ ALL: Mapping[str, Any] = {
     "monitoring": {"enabled": True, "labels": {"release": "prometheus"}},
     "keda": {"enabled": True},
     "rebuild": {"sites": ["town"]},
+    "backup": {"enabled": True, "storageClass": "fast", "restore": "pagewire-backup-29000000-x7k2p"},
 }
 
 
@@ -121,8 +122,9 @@ def of_kind(manifests: Iterable[Manifest], kind: str) -> dict[str, Manifest]:
 def pods(manifests: Iterable[Manifest]) -> Iterator[tuple[str, Manifest]]:
     """Component and template of everything that runs."""
     for one in manifests:
-        if one["kind"] in ("Deployment", "Job"):
-            template = one["spec"]["template"]
+        if one["kind"] in ("Deployment", "Job", "CronJob"):
+            spec = one["spec"]["jobTemplate"]["spec"] if one["kind"] == "CronJob" else one["spec"]
+            template = spec["template"]
             yield template["metadata"]["labels"]["app.kubernetes.io/component"], template
 
 
@@ -133,7 +135,7 @@ def container(template: Manifest) -> Manifest:
 
 
 def environment(template: Manifest) -> dict[str, str]:
-    return {one["name"]: one["value"] for one in container(template)["env"]}
+    return {one["name"]: one["value"] for one in container(template)["env"] if "value" in one}
 
 
 def files(template: Manifest) -> dict[str, tuple[str, str]]:

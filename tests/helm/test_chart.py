@@ -53,6 +53,7 @@ OPERATORS = {
     "ServiceMonitor": "monitoring.coreos.com/v1",
     "TriggerAuthentication": "keda.sh/v1alpha1",
 }
+NOT_IN_COMPOSE = {"rebuild", "backup", "restore"}
 # Which the Prometheus Operator puts on everything that a ServiceMonitor finds.
 OPERATORS_LABELS = {"namespace", "service", "pod", "container", "endpoint", "job", "instance", "node"}
 
@@ -69,7 +70,7 @@ def everything() -> list[Manifest]:
 
 def running(manifests: list[Manifest]) -> dict[str, Manifest]:
     """Templates of the processes that docker-compose.yml has, too."""
-    return {name: template for name, template in pods(manifests) if name != "rebuild"}
+    return {name: template for name, template in pods(manifests) if name not in NOT_IN_COMPOSE}
 
 
 @pytest.mark.parametrize("values", [LEAST, ALL], ids=["least", "all"])
@@ -290,7 +291,8 @@ def test_pods_have_no_more_rights_than_they_need(values: Mapping[str, Any]) -> N
         # PAGEWIRE_PORT=tcp://... of a Service called pagewire would be taken for our setting.
         assert spec["enableServiceLinks"] is False
         mounted = {one["mountPath"] for one in own["volumeMounts"] if not one.get("readOnly")}
-        assert mounted == {"/tmp", "/var/lib/pagewire"}
+        kept = {"/backups"} if own["name"] in ("backup", "restore") else set()
+        assert mounted == {"/tmp", "/var/lib/pagewire"} | kept
 
 
 def test_the_networks_of_compose_are_policies(everything: list[Manifest]) -> None:
@@ -455,6 +457,34 @@ def test_a_rebuild_runs_once_for_each_version_site_and_source() -> None:
     other_version = rebuild_jobs(rebuild={"sites": ["town", "county"]}, image={"tag": "0.3.0"})
     assert len(first.keys() | other_source.keys() | other_version.keys()) == 6
     assert rebuild_jobs() == {}
+
+
+def test_a_rebuild_by_workers_is_of_changes() -> None:
+    (args,) = rebuild_jobs(rebuild={"sites": ["town"], "from": "changes", "by": "workers"}).values()
+    assert args == ["rebuild", "town", "--from", "changes", "--promote", "--by", "workers"]
+    done = helm("template", str(CHART), values={**LEAST, "rebuild": {"sites": ["town"], "by": "workers"}})
+    assert done.returncode != 0
+    assert "rebuild.by" in done.stderr
+
+
+def test_backups_are_written_into_a_volume_that_stays_and_put_back_from_it(everything: list[Manifest]) -> None:
+    claim = of_kind(everything, "PersistentVolumeClaim")["backups"]
+    assert claim["metadata"]["annotations"]["helm.sh/resource-policy"] == "keep"
+    assert claim["spec"]["storageClassName"] == "fast"
+    cron = of_kind(everything, "CronJob")["backup"]["spec"]
+    assert (cron["schedule"], cron["concurrencyPolicy"]) == ("17 2 * * *", "Forbid")
+    templates = dict(pods(everything))
+    assert container(templates["backup"])["args"] == ["backup", "/backups/$(POD)", "--keep", "14"]
+    assert {"name": "POD", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}} in container(templates["backup"])[
+        "env"
+    ]
+    assert container(templates["restore"])["args"] == ["restore", "/backups/pagewire-backup-29000000-x7k2p"]
+    for name in ("backup", "restore"):
+        volumes = {one["name"]: one for one in templates[name]["spec"]["volumes"]}
+        assert volumes["backups"]["persistentVolumeClaim"]["claimName"] == claim["metadata"]["name"]
+    own = rendered({**LEAST, "backup": {"enabled": True, "claim": "nightly"}})
+    assert of_kind(own, "PersistentVolumeClaim") == {}
+    assert of_kind(rendered(LEAST), "CronJob") == {}
 
 
 def test_a_changed_configuration_is_taken_up(least: list[Manifest]) -> None:

@@ -69,7 +69,7 @@ def test_a_backup_says_what_is_in_it_and_what_must_be_kept_beside_it(town: Town,
     assert "as of 2026-05-04 12:00:00 UTC, by Pagewire 1.2.3" in said.stdout
     assert "token.secret" in said.stdout
     told = json.loads(run("backup", tmp_path / "c", "--json").stdout)
-    assert (told["format"], told["parts"][0]["sites"]) == (1, {"town": 1})
+    assert (told["format"], told["parts"][0]["sites"]) == (2, {"town": 1})
 
 
 def test_a_second_backup_in_the_same_place_and_an_unknown_site_are_wrong_use(town: Town, tmp_path: Path) -> None:
@@ -129,3 +129,12 @@ async def test_another_secret_and_another_embedder_are_told(tmp_path: Path) -> N
     assert "come back as strangers" in secret
     assert f"with embedder {settings.embedder}" in index
     assert "onnx:m" in index
+
+
+def test_of_older_backups_so_many_are_kept(town: Town, tmp_path: Path) -> None:
+    for name in ("monday", "tuesday", "wednesday"):
+        done = run("backup", str(tmp_path / "backups" / name), "--keep", "2")
+        assert done.exit_code == 0, done.output
+    assert "deleted: monday" in done.stdout
+    assert sorted(path.name for path in (tmp_path / "backups").iterdir()) == ["tuesday", "wednesday"]
+    assert run("backup", str(tmp_path / "backups" / "thursday"), "--keep", "0").exit_code == 2

@@ -129,6 +129,7 @@ What is inside every pod.
   model      asks a model
   gateway    takes requests, so it gets the keys
   account    name of the service account
+  claim      a volume for backups
   more       further fields of the container
 */}}
 {{- define "pagewire.pod" -}}
@@ -185,6 +186,9 @@ containers:
       {{- range $name, $value := $settings }}
       - {name: {{ $name }}, value: {{ $value | quote }}}
       {{- end }}
+      {{- if .claim }}
+      - {name: POD, valueFrom: {fieldRef: {fieldPath: metadata.name}}}
+      {{- end }}
     {{- with .more }}
     {{- toYaml . | nindent 4 }}
     {{- end }}
@@ -196,6 +200,9 @@ containers:
     volumeMounts:
       - {name: tmp, mountPath: /tmp}
       - {name: home, mountPath: /var/lib/pagewire}
+      {{- if .claim }}
+      - {name: backups, mountPath: /backups}
+      {{- end }}
       {{- if .config }}
       - {name: config, mountPath: /etc/pagewire, readOnly: true}
       {{- end }}
@@ -212,6 +219,10 @@ volumes:
   # Outlives a container's end: a message that kills its process is counted here.
   - name: home
     emptyDir: {}
+  {{- with .claim }}
+  - name: backups
+    persistentVolumeClaim: {claimName: {{ . }}}
+  {{- end }}
   {{- if .config }}
   - name: config
     configMap: {name: {{ include "pagewire.config" .root }}}
