@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
+import re
 from typing import Any
 
 import pytest
 import yaml
 
-from tests.unit.infra.test_compose import ENV_EXAMPLE, MANAGED_TEXT, OURS, SERVICES, VARIABLE
+from adapters.elastic.rights import ROLE
+from tests.unit.infra.test_compose import ENV_EXAMPLE, MANAGED_TEXT, OURS, ROOT, SERVICES, VARIABLE
 from wiring.secret_files import SECRETS
 from wiring.settings import Settings
 
@@ -54,3 +57,13 @@ def test_env_example_explains_every_variable() -> None:
     filled_in = {found["name"] for found in VARIABLE.finditer(MANAGED_TEXT)}
     for name in {*handed_on, *filled_in}:
         assert f"#{name}=" in ENV_EXAMPLE, name
+
+
+def test_the_key_that_is_made_by_hand_has_the_rights_that_the_command_lists() -> None:
+    text = (ROOT / "docs/howto/deploy.md").read_text(encoding="utf-8")
+    (data,) = re.findall(r'--data "(\{.*?\})"\'', text, re.DOTALL)
+    role = json.loads(data.replace('\\"', '"'))["role_descriptors"]["pagewire"]
+    assert sorted(role["cluster"]) == sorted(ROLE["cluster"])
+    assert [{name: sorted(given) for name, given in one.items()} for one in role["indices"]] == [
+        {name: sorted(given) for name, given in one.items()} for one in ROLE["indices"]
+    ]
