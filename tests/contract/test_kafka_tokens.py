@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import ssl
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import pytest
+import trustme
 from aiohttp import BasicAuth, web
 from aiohttp.test_utils import TestServer
 
@@ -95,3 +98,26 @@ async def test_an_endpoint_that_is_away_is_named(endpoint: Endpoint) -> None:
     endpoint.url = "http://127.0.0.1:9/token"
     with pytest.raises(TokenMissing, match=r"PAGEWIRE_KAFKA_OAUTH_URL\) does not answer"):
         await provider(endpoint).token()
+
+
+async def test_an_authority_of_ones_own_is_trusted_by_the_file_of_the_environment(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As docs/howto/deploy.md says of SSL_CERT_FILE."""
+    authority, made = trustme.CA(), Endpoint()
+    authority.cert_pem.write_to_path(tmp_path / "ca.pem")
+    tls = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    authority.issue_cert("127.0.0.1").configure_cert(tls)
+    app = web.Application()
+    app.router.add_post("/token", made.take)
+    server = TestServer(app)
+    await server.start_server(ssl=tls)
+    made.url = str(server.make_url("/token"))
+    try:
+        monkeypatch.delenv("SSL_CERT_FILE", raising=False)
+        with pytest.raises(TokenMissing, match="CERTIFICATE_VERIFY_FAILED"):
+            await provider(made).token()
+        monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "ca.pem"))
+        assert await provider(made).token() == "t1"
+    finally:
+        await server.close()
