@@ -6,7 +6,9 @@ DATA ?= ../shared/data
 .PHONY: setup setup-bge setup-onnx setup-model setup-attachments setup-helm setup-wagtail setup-widget demo unit test containers faults mutants check fix docs docs-serve bench figures dist sbom release-check lock wordpress-plugin widget pictures
 
 # By uv, in a fifth of pip's time; pip brings uv. What is locked is checked by its hashes.
-UV := UV_HTTP_TIMEOUT=180 $(BIN)/uv pip install --quiet --python
+# An index of one's own that pip was told of holds for uv, too.
+INDEX := $${UV_DEFAULT_INDEX:-$${PIP_INDEX_URL:-$$($(PYTHON) -m pip config get global.index-url 2>/dev/null)}}
+UV := UV_DEFAULT_INDEX="$(INDEX)" UV_HTTP_TIMEOUT=180 $(BIN)/uv pip install --quiet --python
 LOCKED := $(UV) $(BIN)/python --require-hashes -r
 
 setup: .venv/.installed
