@@ -485,7 +485,10 @@ def test_a_rebuild_runs_once_for_each_version_site_and_source() -> None:
 
 
 def test_a_rebuild_by_workers_is_of_changes() -> None:
-    (args,) = rebuild_jobs(rebuild={"sites": ["town"], "from": "changes", "by": "workers"}).values()
+    by_workers = rebuild_jobs(rebuild={"sites": ["town"], "from": "changes", "by": "workers"})
+    # A Job cannot be changed: by whom it is made makes it another one.
+    assert not by_workers.keys() & rebuild_jobs(rebuild={"sites": ["town"], "from": "changes"}).keys()
+    (args,) = by_workers.values()
     assert args == ["rebuild", "town", "--from", "changes", "--promote", "--by", "workers"]
     done = helm("template", str(CHART), values={**LEAST, "rebuild": {"sites": ["town"], "by": "workers"}})
     assert done.returncode != 0
