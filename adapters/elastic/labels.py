@@ -13,8 +13,7 @@ from elasticsearch import AsyncElasticsearch, ConflictError, NotFoundError
 
 from adapters.elastic.client import ElasticsearchDown, explained
 from adapters.elastic.indexes import OUTCOMES, Indexes
-from adapters.elastic.outcomes import LABELS, NEWEST, VERDICT, document_id, logged
-from adapters.elastic.reading import batches, sources
+from adapters.elastic.outcomes import LABELS, VERDICT, document_id, logged, newest
 from pipelines.evaluate.labelling.ports import MAX_EARLIER, Candidate, JudgedAnswer, Labelled, UnknownQuestion
 from schemas.label import AnswerLabel
 from schemas.outcome import LoggedQuestion, Verdict
@@ -133,19 +132,7 @@ class ElasticLabels:
                 "must_not": [{"term": {"forgotten": True}}],
             }
         }
-        questions = batches(
-            self._es,
-            f"reading the questions of site {site}",
-            batch,
-            absent=None,  # nobody has asked anything
-            most=most,
-            index=OUTCOMES,
-            query=query,
-            sort=NEWEST,
-            track_total_hits=False,
-            **more,
-        )
-        return [source async for source in sources(questions)]
+        return [source async for source in newest(self._es, site, query, most, batch, **more)]
 
 
 def _labelled(source: dict[str, Any]) -> Labelled:

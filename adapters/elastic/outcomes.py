@@ -10,7 +10,7 @@ from __future__ import annotations
 import base64
 import binascii
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import AsyncGenerator, Iterable, Mapping
 from datetime import datetime
 from typing import Any
 
@@ -201,19 +201,8 @@ class ElasticOutcomes:
         """Raises: ElasticsearchDown."""
         query = _query(site, QuestionFilter(since=since, until=until))
         query["bool"]["must_not"] = [{"term": {"became": "courtesy"}}]
-        questions = batches(
-            self._es,
-            f"reading the questions of site {site}",
-            GROUPED_BATCH,
-            absent=None,  # nobody has asked anything
-            most=most,
-            index=OUTCOMES,
-            query=query,
-            sort=NEWEST,
-            track_total_hits=False,
-            source_includes=GROUPED,
-        )
-        return [_asked(source) async for source in sources(questions)]
+        questions = newest(self._es, site, query, most, GROUPED_BATCH, source_includes=GROUPED)
+        return [_asked(source) async for source in questions]
 
     async def _source(self, site: str, request_id: str) -> dict[str, Any]:
         with explained("reading a logged question"):
@@ -223,6 +212,26 @@ class ElasticOutcomes:
                 return {}
         source: dict[str, Any] = found["_source"]
         return source
+
+
+def newest(
+    es: AsyncElasticsearch, site: str, query: Mapping[str, Any], most: int, batch: int, **more: Any
+) -> AsyncGenerator[Any, None]:
+    """Documents of a site's questions, the newest first, `batch` read at once. Raises: ElasticsearchDown."""
+    return sources(
+        batches(
+            es,
+            f"reading the questions of site {site}",
+            batch,
+            absent=None,  # nobody has asked anything
+            most=most,
+            index=OUTCOMES,
+            query=query,
+            sort=NEWEST,
+            track_total_hits=False,
+            **more,
+        )
+    )
 
 
 def document_id(site: str, request_id: str) -> str:
