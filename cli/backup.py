@@ -33,7 +33,11 @@ def backup(
     site: Annotated[list[str] | None, typer.Option(help="Only this site; may be repeated. Default: all.")] = None,
     keep: Annotated[
         int | None,
-        typer.Option(min=1, metavar="N", help="Then delete all but the N newest of the backups in the same place."),
+        typer.Option(
+            min=1,
+            metavar="N",
+            help="Then delete all but the N newest backups in the same place, of the same sites or fewer.",
+        ),
     ] = None,
     json: Json = False,
 ) -> None:
@@ -53,7 +57,7 @@ def backup(
         for name in site or ():
             settings.site(name)
         made = asyncio.run(_backup(settings, folder, site or None))
-        older = [] if keep is None else delete_older(folder.resolve().parent, keep)
+        older = [] if keep is None else delete_older(folder.resolve(), keep)
     if json:
         print_json(made)
     else:

@@ -1,4 +1,4 @@
-"""Older backups: of the whole ones in a folder the newest are kept, the others deleted."""
+"""Older backups: of the whole ones beside a new one the newest are kept, the others deleted."""
 
 from __future__ import annotations
 
@@ -14,15 +14,19 @@ from pipelines.operate.backup.folder import BackupFolder, NoBackup
 _GOING = re.compile(r"\.deleted-[0-9a-f]{4}$")
 
 
-def delete_older(folder: Path, keep: int) -> list[Path]:
-    """Delete all but the `keep` newest of the backups that stand in a folder; what is no whole backup stays.
+def delete_older(made: Path, keep: int) -> list[Path]:
+    """Of the backups beside one that was made, and it, leave the `keep` newest.
 
-    Blocks: who calls does so off the loop.
+    What is no whole backup stays, and so does one of a site that the new one does not hold. Blocks: who calls does so
+    off the loop.
 
     Returns:
-        Those that were there, the oldest first.
+        Those that were deleted, the oldest first.
     """
-    ended = sorted((backup.manifest.ended_at, path) for path, backup in _backups(folder))
+    sites = BackupFolder(made).manifest.sites
+    ended = sorted(
+        (backup.manifest.ended_at, path) for path, backup in _backups(made.parent) if backup.manifest.sites <= sites
+    )
     older = [path for _, path in ended[: max(0, len(ended) - keep)]]
     for path in older:
         # Cut in the middle, what is left must not be taken for a backup.

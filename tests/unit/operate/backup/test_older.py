@@ -9,16 +9,18 @@ import pytest
 
 from pipelines.operate.backup import older
 from pipelines.operate.backup.folder import MANIFEST
-from pipelines.operate.backup.manifest import Manifest
+from pipelines.operate.backup.manifest import Manifest, Part
 from pipelines.operate.backup.older import delete_older
 from tests.making import NOON
 
 
-def backup(folder: Path, name: str, day: int) -> Path:
+def backup(folder: Path, name: str, day: int, *sites: str) -> Path:
     path = folder / name
     path.mkdir()
     at = NOON + timedelta(days=day)
-    manifest = Manifest(pagewire="1.2.3", began_at=at, ended_at=at, parts=())
+    held = dict.fromkeys(sites or ("town",), 1)
+    part = Part(name="changes", file="changes.ndjson.gz", records=1, bytes=1, sha256="0" * 64, sites=held)
+    manifest = Manifest(pagewire="1.2.3", began_at=at, ended_at=at, parts=(part,))
     (path / MANIFEST).write_text(manifest.model_dump_json())
     return path
 
@@ -29,11 +31,20 @@ def names(folder: Path) -> list[str]:
 
 def test_the_newest_stay_whatever_they_are_called(tmp_path: Path) -> None:
     made = [backup(tmp_path, name, day) for name, day in (("z", 1), ("a", 3), ("m", 2), ("b", 0))]
-    assert delete_older(tmp_path, 2) == [made[3], made[0]]
+    assert delete_older(made[1], 2) == [made[3], made[0]]
     assert names(tmp_path) == ["a", "m"]
-    assert delete_older(tmp_path, 2) == []
-    assert delete_older(tmp_path, 9) == []
+    assert delete_older(made[1], 2) == []
+    assert delete_older(made[1], 9) == []
     assert names(tmp_path) == ["a", "m"]
+
+
+def test_what_holds_a_site_that_the_new_one_does_not_stays(tmp_path: Path) -> None:
+    backup(tmp_path, "all", 0, "town", "lake")
+    backup(tmp_path, "lake", 1, "lake")
+    town = backup(tmp_path, "town", 2, "town")
+    assert delete_older(town, 1) == []
+    every = backup(tmp_path, "all-again", 3, "town", "lake")
+    assert [path.name for path in delete_older(every, 1)] == ["all", "lake", "town"]
 
 
 def test_what_is_no_whole_backup_stays(tmp_path: Path) -> None:
@@ -43,7 +54,7 @@ def test_what_is_no_whole_backup_stays(tmp_path: Path) -> None:
     (tmp_path / "notes.txt").write_text("mine")
     (tmp_path / "photos").mkdir()
     (tmp_path / "photos.deleted-by-me").mkdir()
-    delete_older(tmp_path, 1)
+    delete_older(tmp_path / "day-2", 1)
     assert names(tmp_path) == ["day-2", "monday.unfinished-3f2a", "notes.txt", "photos", "photos.deleted-by-me"]
 
 
@@ -59,7 +70,7 @@ def test_one_that_was_half_deleted_is_no_backup_and_goes_the_next_time(
     with monkeypatch.context() as broken:
         broken.setattr(older.shutil, "rmtree", cut)
         with pytest.raises(OSError, match="disk"):
-            delete_older(tmp_path, 1)
+            delete_older(tmp_path / "day-1", 1)
     assert [name.split(".")[0] for name in names(tmp_path)] == ["day-0", "day-1"]
-    assert delete_older(tmp_path, 1) == []
+    assert delete_older(tmp_path / "day-1", 1) == []
     assert names(tmp_path) == ["day-1"]
