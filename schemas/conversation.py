@@ -30,10 +30,13 @@ class CitedSource(Wire):
     ord: int = Field(ge=0)
 
 
+Rating = Literal["up", "down"]
+
+
 class FeedbackOrder(Wire):
     """What a visitor says of an answer. The newest counts."""
 
-    rating: Literal["up", "down"]
+    rating: Rating
     comment: Annotated[str, StringConstraints(strip_whitespace=True, max_length=MAX_COMMENT)] | None = None
 
 

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import get_args
 
 from prometheus_client import Counter, Gauge, Histogram
+
+from schemas.conversation import Rating
 
 REQUEST_SECONDS = Histogram(
     "pagewire_http_request_seconds",
@@ -15,7 +18,6 @@ REQUEST_SECONDS = Histogram(
 FEEDBACK = Counter(
     "pagewire_feedback_total", "What visitors said of answers: up or down, each time they said it.", ("site", "rating")
 )
-RATINGS = ("up", "down")
 OPEN_STREAMS = Gauge("pagewire_answer_streams", "Answers being streamed to visitors.")
 
 
@@ -26,5 +28,5 @@ def begin(sites: Iterable[str]) -> None:
         sites: what metrics call them.
     """
     for site in sites:
-        for rating in RATINGS:
+        for rating in get_args(Rating):
             FEEDBACK.labels(site, rating)

@@ -39,8 +39,8 @@ class Outcomes:
         self._label = settings.label
         # The first answer that fails is an increase only where there was a 0 before it.
         for site in settings.labels:
-            for became in get_args(Became):
-                ANSWERS.labels(site, became)
+            for got in get_args(Became):
+                ANSWERS.labels(site, got)
         self._masks = Masks(settings.sites, privacy)
 
     async def say(self, known: Known, told: Published, sender: Sender, *, again: bool = False) -> None:

@@ -15,6 +15,7 @@ from fastapi import FastAPI
 from prometheus_client import REGISTRY
 
 from gateway.conversations.erasure import LISTED_WITHIN
+from gateway.edge import metrics
 from gateway.fakes import FakeAnswers, FakePorts, plain_answer
 from pipelines.runtime.errors import Retryable
 from schemas.answer import Answered, Done, Token
@@ -310,6 +311,19 @@ async def test_who_names_the_conversation_has_nothing_searched(
 def heard(rating: str) -> float:
     """How often visitors said so, as Prometheus is told."""
     return REGISTRY.get_sample_value("pagewire_feedback_total", {"site": "town", "rating": rating}) or 0
+
+
+def test_what_nobody_has_said_yet_is_a_zero() -> None:
+    metrics.begin(["unheard"])
+    for rating in ("up", "down"):
+        labels = {"site": "unheard", "rating": rating}
+        assert REGISTRY.get_sample_value("pagewire_feedback_total", labels) == 0
+
+
+async def test_of_every_site_feedback_is_told_from_the_start(client: httpx.AsyncClient) -> None:
+    told = (await client.get("/metrics")).text
+    for site in ("town", "other"):
+        assert f'pagewire_feedback_total{{rating="up",site="{site}"}}' in told
 
 
 async def test_feedback(client: httpx.AsyncClient, fakes: FakePorts) -> None:
