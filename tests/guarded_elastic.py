@@ -51,10 +51,11 @@ INDEX_FIELDS = {"_index", "index"}
 class GuardedElastic:
     """The guard; what it refused stands in `refused`."""
 
-    def __init__(self, behind: str, role: Mapping[str, Any], certificate: Path) -> None:
+    def __init__(self, behind: str, role: Mapping[str, Any], certificate: Path, host: str) -> None:
         self._behind = behind
         self._role = role
         self._certificate = certificate
+        self._host = host
         self.key = KEY
         self.refused: list[str] = []
         self.url = ""
@@ -67,7 +68,7 @@ class GuardedElastic:
         runner = web.AppRunner(app)
         async with ClientSession(auto_decompress=False) as self._session:
             await runner.setup()
-            site = web.TCPSite(runner, HOST, 0, ssl_context=context)
+            site = web.TCPSite(runner, self._host, 0, ssl_context=context)
             await site.start()
             self.url = "https://{}:{}".format(*runner.addresses[0][:2])
             ready.set()
@@ -132,9 +133,11 @@ def _no(status: int, reason: str) -> web.Response:
 
 
 @contextmanager
-def guarded_elastic(behind: str, role: Mapping[str, Any], certificate: Path) -> Iterator[GuardedElastic]:
-    """It serves, on a loop and in a thread of its own, as long as the context lasts."""
-    guard = GuardedElastic(behind, role, certificate)
+def guarded_elastic(
+    behind: str, role: Mapping[str, Any], certificate: Path, host: str = HOST
+) -> Iterator[GuardedElastic]:
+    """It serves at `host`, on a loop and in a thread of its own, as long as the context lasts."""
+    guard = GuardedElastic(behind, role, certificate, host)
     loop, over, ready = asyncio.new_event_loop(), asyncio.Event(), threading.Event()
 
     def run() -> None:

@@ -57,12 +57,12 @@ ALLOW = 3
 class Certificates:
     """An authority, another one that nobody trusts, and what they have signed; PEM files in a folder."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, host: str) -> None:
         ca, stranger = trustme.CA(), trustme.CA()
         self.ca, self.strange_ca = folder / "ca.pem", folder / "strange-ca.pem"
         ca.cert_pem.write_to_path(self.ca)
         stranger.cert_pem.write_to_path(self.strange_ca)
-        self.broker = self._put(folder / "broker.pem", ca.issue_cert(HOST))
+        self.broker = self._put(folder / "broker.pem", ca.issue_cert(host))
         self.misnamed = self._put(folder / "misnamed.pem", ca.issue_cert("other.example.org"))
         own = ca.issue_cert(MEMBER, common_name=MEMBER)
         self.own = self._put(folder / "own.pem", own)
@@ -81,22 +81,21 @@ class Certificates:
 class SecureKafka:
     """The broker, its addresses and certificates."""
 
-    def __init__(self, home: Path) -> None:
-        self.certificates = Certificates(home)
+    def __init__(self, home: Path, host: str) -> None:
+        self.certificates = Certificates(home, host)
         taken: set[int] = set()
         for _ in range(5):
             taken.add(any_free(taken))
         plain, login, mutual, misnamed, controller = sorted(taken)
-        self.plain, self.login, self.mutual, self.misnamed = (
-            f"{HOST}:{port}" for port in (plain, login, mutual, misnamed)
-        )
-        names = {"PLAIN": plain, "LOGIN": login, "MUTUAL": mutual, "MISNAMED": misnamed}
+        self.plain = f"{HOST}:{plain}"
+        self.login, self.mutual, self.misnamed = (f"{host}:{port}" for port in (login, mutual, misnamed))
+        listeners = {"PLAIN": self.plain, "LOGIN": self.login, "MUTUAL": self.mutual, "MISNAMED": self.misnamed}
         engine = EngineSettings(home=home)
         asyncio.run(jars.fetch(engine.cache, SilentProgress()))
         server = kafka_server(engine.root)
         prepare_kafka(server, engine, plain, controller)
         with (server.folder / "server.properties").open("a", encoding="ascii") as properties:
-            properties.writelines(f"{k}={v}\n" for k, v in self._properties(names, controller))
+            properties.writelines(f"{k}={v}\n" for k, v in self._properties(listeners, controller))
         run = json.loads(server.run_file.read_text(encoding="utf-8"))
         run["settings"]["scram"] = "\n".join(
             f"{mechanism}=[name={user},password={PASSWORD},iterations=4096]"
@@ -108,10 +107,10 @@ class SecureKafka:
         self.log = server.log
         self._server = OwnServer(server, self.plain, partial(kafka_serves, plain))
 
-    def _properties(self, names: dict[str, int], controller: int) -> Iterator[tuple[str, str]]:
-        listeners = ",".join(f"{name}://{HOST}:{port}" for name, port in names.items())
-        yield "listeners", f"{listeners},CONTROLLER://{HOST}:{controller}"
-        yield "advertised.listeners", listeners
+    def _properties(self, listeners: dict[str, str], controller: int) -> Iterator[tuple[str, str]]:
+        clients = ",".join(f"{name}://{address}" for name, address in listeners.items())
+        yield "listeners", f"{clients},CONTROLLER://{HOST}:{controller}"
+        yield "advertised.listeners", clients
         yield (
             "listener.security.protocol.map",
             "PLAIN:PLAINTEXT,LOGIN:SASL_SSL,MUTUAL:SSL,MISNAMED:SASL_SSL,CONTROLLER:PLAINTEXT",
@@ -176,9 +175,9 @@ class SecureKafka:
 
 
 @contextmanager
-def secure_kafka(home: Path) -> Iterator[SecureKafka]:
-    """It serves, as long as the context lasts."""
-    broker = SecureKafka(home)
+def secure_kafka(home: Path, host: str = HOST) -> Iterator[SecureKafka]:
+    """It serves at `host`, and its administrator on loopback, as long as the context lasts."""
+    broker = SecureKafka(home, host)
     try:
         broker.start()
         yield broker

