@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from time import monotonic
+from typing import Any, Self
 
 import httpx
 import pytest
@@ -83,19 +86,71 @@ def test_what_is_stopped_stops_in_order_and_goes_on(stack: Stack) -> None:
     assert_answers(stack)
 
 
-def test_an_upgrade_replaces_ours_alone_and_loses_nothing(stack: Stack) -> None:
+@pytest.mark.parametrize("way", ["all at once", "one after the other"])
+def test_an_upgrade_replaces_ours_alone_and_loses_nothing(
+    stack: Stack, way: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     before = stack.containers()
     with stack.client() as site:
         page = {"id": "ferry", "lang": "en", "url": "/ferry", "content": "<p>A ferry ticket costs 4 euros.</p>"}
         assert site.put("/pages/ferry", json=page).status_code in (200, 202)
-        stack.set(PAGEWIRE_VERSION=f"{stack.name}.2")
-        stack.up()
+        number = int(stack.settings["PAGEWIRE_VERSION"].rpartition(".")[2])
+        stack.set(PAGEWIRE_VERSION=f"{stack.name}.{number + 1}")
+        with Visitors(stack) as visitors:
+            if way == "all at once":
+                stack.up()
+            else:
+                stack.run(documented("deploy.md", "In place of the last line, one after the other:"))
         after = stack.containers()
         assert {one["Config"]["Image"] for name, one in after.items() if name in OURS} == {stack.image}
         assert {name for name in after if after[name]["Id"] == before[name]["Id"]} == THEIRS
         eventually(lambda: found(site, "ferry") == ["ferry"], timeout=180, every=1)
         site.delete("/pages/ferry", params={"lang": "en", "wait": "searchable", "timeout": 60})
     assert_answers(stack)
+    with capsys.disabled():
+        print(f"\nupgrade, {way}: {visitors}")
+
+
+class Visitors:
+    """Ask all the time, until the context ends; whoever gets through to the gateway gets an answer."""
+
+    def __init__(self, stack: Stack) -> None:
+        self._stack = stack
+        self._over = threading.Event()
+        self._asking = ThreadPoolExecutor(64)
+
+    def __enter__(self) -> Self:
+        self._coming = threading.Thread(target=self._come)
+        self._coming.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._over.set()
+        self._coming.join()
+        asked = [one.result() for one in self._asked]
+        waits = [wait for _, wait in asked if wait is not None]
+        assert waits
+        refused = [at for at, wait in asked if wait is None]
+        self._away = max(refused) - min(refused) if refused else 0.0
+        self._longest = max(waits)
+
+    def _come(self) -> None:
+        self._asked = []
+        while not self._over.wait(0.5):
+            self._asked.append(self._asking.submit(self._ask))
+
+    def _ask(self) -> tuple[float, float | None]:
+        """When it was asked, and how long it took; None: no gateway was there."""
+        since = monotonic()
+        try:
+            with self._stack.client() as site:
+                assert_answered(site)
+        except httpx.TransportError:
+            return since, None
+        return since, monotonic() - since
+
+    def __str__(self) -> str:
+        return f"no gateway for {self._away:.0f} s, an answer took at most {self._longest:.0f} s"
 
 
 def test_a_second_gateway_answers_what_the_first_was_asked(stack: Stack) -> None:
