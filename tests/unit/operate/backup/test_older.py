@@ -31,6 +31,7 @@ def names(folder: Path) -> list[str]:
 
 def test_the_newest_stay_whatever_they_are_called(tmp_path: Path) -> None:
     made = [backup(tmp_path, name, day) for name, day in (("z", 1), ("a", 3), ("m", 2), ("b", 0))]
+    assert delete_older(made[1], 5) == []
     assert delete_older(made[1], 2) == [made[3], made[0]]
     assert names(tmp_path) == ["a", "m"]
     assert delete_older(made[1], 2) == []
