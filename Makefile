@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 DATA ?= ../shared/data
 
-.PHONY: setup setup-bge setup-onnx setup-model setup-attachments setup-helm setup-wagtail setup-widget demo unit test containers faults mutants check fix docs docs-serve bench figures dist sbom release-check lock wordpress-plugin widget pictures
+.PHONY: setup setup-bge setup-onnx setup-model setup-attachments setup-helm setup-wagtail setup-widget demo unit test containers kubernetes faults mutants check fix docs docs-serve bench figures dist sbom release-check lock wordpress-plugin widget pictures
 
 # By uv, in a fifth of pip's time; pip brings uv. What is locked is checked by its hashes.
 # An index of one's own that pip was told of holds for uv, too.
@@ -72,6 +72,13 @@ test: setup
 # images for the servers; tests/containers/stand_ins/compose.yml where no registry can be reached.
 containers: setup
 	OVERRIDE=$(OVERRIDE) $(BIN)/python -m pytest tests/containers -p no:cacheprovider $(PYTEST)
+
+# The chart in the cluster that KUBECONFIG names: asked, upgraded, rebuilt, lost and restored, in a namespace of its own.
+# Needs kubectl, nodes that have IMAGE, a default StorageClass and a network that knows NetworkPolicies; Kafka and
+# Elasticsearch run on this machine, which pods reach at HOST. Some ten minutes; no part of `test`.
+IMAGE ?= pagewire:0.2.0
+kubernetes: setup-helm
+	HOST=$(HOST) IMAGE=$(IMAGE) $(BIN)/python -m pytest tests/kubernetes -p no:cacheprovider $(PYTEST)
 
 # A storm of faults over real saves, and everything read back: MINUTES long, by a SEED (default: a new one, printed).
 # CLUSTER=1: over three brokers and two Elasticsearch nodes, which fail one after the other.

@@ -37,6 +37,13 @@ def _docker() -> bool:
     return all(subprocess.run(one, capture_output=True, timeout=60, check=False).returncode == 0 for one in asked)
 
 
+def _cluster() -> bool:
+    """Whether the one that KUBECONFIG names answers."""
+    if shutil.which("kubectl") is None or not os.environ.get("HOST"):
+        return False
+    return subprocess.run(["kubectl", "get", "nodes"], capture_output=True, timeout=60, check=False).returncode == 0
+
+
 # Marker -> whether its needs are there, and the command that installs them.
 RINGS: dict[str, tuple[Callable[[], bool], str]] = {
     # Before the browser's: a test with both needs both.
@@ -67,6 +74,7 @@ RINGS: dict[str, tuple[Callable[[], bool], str]] = {
         "make setup-helm",
     ),
     "containers": (_docker, "https://docs.docker.com/engine/install/"),
+    "kubernetes": (_cluster, "make kubernetes HOST=this machine, as pods reach it; KUBECONFIG names the cluster"),
     "wordpress": (
         wordpress_installed,
         "apt-get install --no-install-recommends "

@@ -5,27 +5,21 @@ from __future__ import annotations
 import json
 import subprocess
 from collections.abc import Iterator
-from contextlib import ExitStack
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
-from adapters.elastic.rights import ROLE
-from adapters.kafka.rights import kafka_rights
 from tests.containers.stack import ROOT, Stack, documented
 from tests.containers.test_stack import assert_answers
+from tests.elsewhere import PREFIX, Elsewhere, elsewhere_at
 from tests.engine_fixture import Servers
-from tests.guarded_elastic import GuardedElastic, guarded_elastic
-from tests.secure_kafka import PASSWORD, USER, SecureKafka, secure_kafka
+from tests.secure_kafka import PASSWORD, USER
 from tests.unit.infra.test_compose import OURS
-from wiring.settings import Settings
 
 pytestmark = [pytest.mark.containers, pytest.mark.timeout(1800)]
 
 KAFKA, ELASTICSEARCH = "b1.example.com:9093,b2.example.com:9093", "https://e1.example.com:9200"
 THEIRS = {"prometheus", "grafana"}
-PREFIX = "town-"
 
 
 @pytest.fixture
@@ -54,25 +48,12 @@ def test_nothing_is_made_of_an_env_file_that_names_no_kafka(managed: Stack) -> N
         managed.run("docker compose config --quiet")
 
 
-@dataclass(frozen=True)
-class Elsewhere:
-    """Both servers as a provider runs them, on this machine, where containers reach it."""
-
-    kafka: SecureKafka
-    elastic: GuardedElastic
-
-
 @pytest.fixture
 def elsewhere(engine: Servers, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Elsewhere]:
     look = ["docker", "network", "inspect", "bridge", "--format", "{{(index .IPAM.Config 0).Gateway}}"]
     host = subprocess.run(look, check=True, capture_output=True, text=True, timeout=60).stdout.strip()
-    with ExitStack() as stack:
-        kafka = stack.enter_context(secure_kafka(tmp_path_factory.mktemp("elsewhere"), host))
-        # All that is listed but what `repair` takes: `topics` makes them here.
-        listed = kafka_rights(Settings(topic_prefix=PREFIX))
-        kafka.allow(USER, [right for right in listed if right.use in ("run", "create")])
-        certificate = kafka.certificates.broker
-        yield Elsewhere(kafka, stack.enter_context(guarded_elastic(engine.elasticsearch, ROLE, certificate, host)))
+    with elsewhere_at(host, engine, tmp_path_factory.mktemp("elsewhere")) as servers:
+        yield servers
 
 
 def test_all_of_it_works_over_servers_elsewhere(

@@ -300,7 +300,7 @@ def test_the_networks_of_compose_are_policies(everything: list[Manifest]) -> Non
     compose = {name for name in OURS if "outside" in SERVICES[name]["networks"]}
     assert outside == compose | {"rebuild"}
     policies = of_kind(everything, "NetworkPolicy")
-    assert set(policies) == {"", "gateway", "outside"}
+    assert set(policies) == {"", "gateway", "outside", "topics"}
     everybody = policies[""]["spec"]
     assert everybody["policyTypes"] == ["Ingress", "Egress"]
     for _, template in pods(everything):
@@ -433,6 +433,17 @@ def test_topics_come_before_everything_and_need_nothing_of_the_chart(least: list
     assert "PAGEWIRE_CONFIG" not in environment(job["spec"]["template"])
     assert job["spec"]["template"]["spec"]["serviceAccountName"] not in of_kind(least, "ServiceAccount")
     assert {one["name"] for one in job["spec"]["template"]["spec"]["volumes"]} == {"tmp", "home"}
+
+
+def test_topics_get_at_a_new_kafka_before_the_policies_are_changed(everything: list[Manifest]) -> None:
+    job, policy = of_kind(everything, "Job")["topics"], of_kind(everything, "NetworkPolicy")["topics"]
+    hook, before = job["metadata"]["annotations"], policy["metadata"]["annotations"]
+    assert before["helm.sh/hook"] == hook["helm.sh/hook"]
+    assert int(before["helm.sh/hook-weight"]) < int(hook.get("helm.sh/hook-weight", 0))
+    labels = job["spec"]["template"]["metadata"]["labels"]
+    assert policy["spec"]["podSelector"]["matchLabels"].items() <= labels.items()
+    assert policy["spec"]["egress"] == of_kind(everything, "NetworkPolicy")[""]["spec"]["egress"]
+    assert "topics" not in of_kind(rendered({**LEAST, "topics": {"enabled": False}}), "NetworkPolicy")
 
 
 def test_topics_wait_for_an_external_secret(everything: list[Manifest]) -> None:

@@ -265,6 +265,32 @@ labels:
   {{- end }}
 {{- end }}
 
+{{/* When topics are made: before everything else. What an ExternalSecret fills is not there before the chart is. */}}
+{{- define "pagewire.topicsHook" -}}
+{{ ternary "post-install" "pre-install" .Values.externalSecret.enabled }},pre-upgrade
+{{- end }}
+
+{{/* Egress of a NetworkPolicy to what everybody needs: names, Kafka, Elasticsearch, Kafka's tokens. */}}
+{{- define "pagewire.servers" -}}
+{{- $policy := .Values.networkPolicy -}}
+- ports: [{protocol: UDP, port: 53}, {protocol: TCP, port: 53}]
+  {{- with $policy.dnsTo }}
+  to: {{- toYaml . | nindent 4 }}
+  {{- end }}
+- ports: {{- include "pagewire.ports" (dict "given" $policy.kafkaPorts "addresses" .Values.kafka.bootstrapServers) | trim | nindent 4 }}
+  {{- with $policy.kafkaTo }}
+  to: {{- toYaml . | nindent 4 }}
+  {{- end }}
+- ports: {{- include "pagewire.ports" (dict "given" $policy.elasticsearchPorts "addresses" .Values.elasticsearch.url) | trim | nindent 4 }}
+  {{- with $policy.elasticsearchTo }}
+  to: {{- toYaml . | nindent 4 }}
+  {{- end }}
+{{- with .Values.kafka.oauth.url }}
+# Everybody fetches a token.
+- ports: [{protocol: TCP, port: {{ regexFind ":[0-9]+" . | default (ternary ":443" ":80" (hasPrefix "https:" .)) | trimPrefix ":" }}}]
+{{- end }}
+{{- end }}
+
 {{/* Ports in a list of addresses, each once. `given`: said otherwise by the values. */}}
 {{- define "pagewire.ports" -}}
 {{- range .given }}
