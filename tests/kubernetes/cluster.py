@@ -120,12 +120,12 @@ class Cluster:
         return found
 
     def pods(self) -> dict[str, str]:
-        """Component -> name of a pod that runs."""
+        """Component -> name of a pod that runs and is not on its way out."""
         listed = json.loads(self.kubectl("get", "pods", "--field-selector", "status.phase=Running", "--output", "json"))
         return {
             one["metadata"]["labels"]["app.kubernetes.io/component"]: one["metadata"]["name"]
             for one in listed["items"]
-            if "app.kubernetes.io/component" in one["metadata"]["labels"]
+            if "app.kubernetes.io/component" in one["metadata"]["labels"] and "deletionTimestamp" not in one["metadata"]
         }
 
     def address(self) -> str:
