@@ -119,14 +119,11 @@ class Cluster:
         found: list[dict[str, Any]] = json.loads(listed)["pages"]
         return found
 
-    def pods(self) -> dict[str, str]:
-        """Component -> name of a pod that runs and is not on its way out."""
-        listed = json.loads(self.kubectl("get", "pods", "--field-selector", "status.phase=Running", "--output", "json"))
-        return {
-            one["metadata"]["labels"]["app.kubernetes.io/component"]: one["metadata"]["name"]
-            for one in listed["items"]
-            if "app.kubernetes.io/component" in one["metadata"]["labels"] and "deletionTimestamp" not in one["metadata"]
-        }
+    def pods(self) -> set[str]:
+        """Names of the release's pods that run and are not on their way out."""
+        running = ("--field-selector", "status.phase=Running", "--selector", f"app.kubernetes.io/instance={RELEASE}")
+        listed = json.loads(self.kubectl("get", "pods", *running, "--output", "json"))
+        return {one["metadata"]["name"] for one in listed["items"] if "deletionTimestamp" not in one["metadata"]}
 
     def address(self) -> str:
         """The gateways' Service."""
