@@ -56,6 +56,9 @@ if TYPE_CHECKING:
     from adapters.llm.registry import ChatRegistry
 
 LAST_WORDS = 15.0  # seconds to quote after the deadline struck, and to be confirmed by the broker
+# Seconds of processor time between two awaits. All visitors of the process wait for it; nothing that a question needs
+# takes a tenth of it.
+STEP_LIMIT = 2.0
 
 
 def chat_models(settings: Settings, spending: Spending) -> ChatRegistry | None:
@@ -91,6 +94,7 @@ def rephrase_stage(settings: Settings, elastic: Elastic, models: Models, spendin
         name="rephrase",
         routes={REQUESTS: guard(handler, asked)},
         patient=False,
+        step_limit=STEP_LIMIT,
         on_dead=apology(asked, site_prompts, log, outcomes),
         setup=setup,
         teardown=partial(_close, log, live_texts, chat),
@@ -125,6 +129,7 @@ def retrieve_stage(settings: Settings, elastic: Elastic, models: Models, switch:
         name="retrieve",
         routes={REPHRASED: guard(handler, rephrased)},
         patient=False,
+        step_limit=STEP_LIMIT,
         on_dead=apology(rephrased, site_prompts, log, outcomes),
         setup=setup,
         teardown=teardown,
@@ -179,6 +184,7 @@ def answer_stage(settings: Settings, elastic: Elastic, models: Models, spending:
         name="answer",
         routes={RETRIEVED: guard(handler, retrieved)},
         patient=False,
+        step_limit=STEP_LIMIT,
         at_once=settings.answers_at_once,
         # An answer ends itself at the question's deadline; what is cut off begins again from the start.
         try_timeout=settings.question_timeout + LAST_WORDS,

@@ -27,6 +27,22 @@ from schemas.query import Question, Rephrased, Retrieved
 logger = structlog.get_logger(__name__)
 
 
+class TooLate(Retryable):
+    """The question's deadline has passed: nobody waits for the answer any more."""
+
+    code = "timeout"
+
+
+def in_time(request: Question) -> None:
+    """Before work is put into a question: it may have waited, or have been redelivered.
+
+    Raises:
+        TooLate: `impatient` gives it up.
+    """
+    if datetime.now(UTC) > request.deadline:
+        raise TooLate("the deadline of the question has passed")
+
+
 def impatient(
     handler: Handler,
     read: Callable[[Record], Known],

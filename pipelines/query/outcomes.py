@@ -52,6 +52,8 @@ class Outcomes:
             Retryable: not confirmed.
         """
         request = question_of(known)
+        if isinstance(told.end, Answered) and not isinstance(known, Retrieved):
+            return  # another worker has answered it; the answer stage knows how, and says so
         if not again:
             _count(known, told, self._label)
         if request.logged_as is None or told.end is None or not self._masks.logs(request.site):

@@ -25,9 +25,14 @@ _current: ContextVar[TryLimit | None] = ContextVar("try_limit", default=None)
 class TryLimit:
     """The time of one try; a context manager around it that raises TimeoutError."""
 
-    def __init__(self, seconds: float, got_on: Callable[[], None] = lambda: None) -> None:
-        """`got_on` is called when it begins, and whenever its time starts anew."""
+    def __init__(self, seconds: float, got_on: Callable[[], None] = lambda: None, *, step: float | None = None) -> None:
+        """
+        Args:
+            got_on: called when it begins, and whenever its time starts anew.
+            step: seconds of processor time that it may keep the event loop to itself; None: any.
+        """
         self._seconds = seconds
+        self.step = step
         self._got_on = got_on
         self._timeout = asyncio.timeout(seconds)
         self._open = False
@@ -45,6 +50,11 @@ class TryLimit:
         self._open = False
         _current.reset(self._token)
         await self._timeout.__aexit__(kind, err, trace)
+
+    @property
+    def open(self) -> bool:
+        """Whether the try is under way: tasks that it has started may outlive it."""
+        return self._open
 
     def expired(self) -> bool:
         """Whether it has cut the try off."""
@@ -90,3 +100,9 @@ def progressed() -> None:
     """Tell the try in which this is called that it has got on; outside of one (a rebuild, a command) nothing."""
     if (limit := _current.get()) is not None:
         limit.progressed()
+
+
+def step_limit() -> float | None:
+    """Seconds of processor time that one step of the try in which this is called may take; None: any, or no try."""
+    limit = _current.get()
+    return limit.step if limit is not None and limit.open else None

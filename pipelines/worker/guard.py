@@ -244,7 +244,7 @@ class Guard:
 
         sender = RecordSender(self._bus, record)
         with metrics.SECONDS.labels(self._stage.name, self._lane).time():
-            limit = TryLimit(self._try_timeout, got_on)
+            limit = TryLimit(self._try_timeout, got_on, step=self._stage.step_limit)
             try:
                 trying = self._attempts.trying(record) if self._attempts is not None else nullcontext()
                 async with trying, limit:

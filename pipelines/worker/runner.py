@@ -42,6 +42,7 @@ from pipelines.worker.pause import Trouble
 from pipelines.worker.pause_notes import tell
 from pipelines.worker.settings import WorkerSettings
 from pipelines.worker.shares import Shares
+from pipelines.worker.step_limit import step_limits
 from pipelines.worker.watchdog import watch
 
 log = structlog.get_logger(__name__)
@@ -112,7 +113,8 @@ async def _run_stages(
         return EXIT_NO_SERVICE
     process = _Process(stages, settings, sender, pauses)
     try:
-        return await process.run(on_ready)
+        with step_limits():
+            return await process.run(on_ready)
     finally:
         await sender.stop()
 
@@ -151,7 +153,7 @@ class _Process:
             asyncio.create_task(self._start(on_ready), name="start"),
             asyncio.create_task(self._watch(), name="watchdog"),
             asyncio.create_task(self._tell_pauses(), name="pauses"),
-            asyncio.create_task(watch_loop(max(LEAST, self._settings.stall_timeout)), name="watch of the loop"),
+            asyncio.create_task(watch_loop(self._standstill()), name="watch of the loop"),
             *(asyncio.create_task(self._attend(app), name=f"parking of {app.conf.id}") for app in self._apps),
             *(asyncio.create_task(self._share(app), name=f"shares of {app.conf.id}") for app in self._apps),
             *(asyncio.create_task(_crash(app), name=f"crash of {app.conf.id}") for app in self._apps),
@@ -181,6 +183,11 @@ class _Process:
             sys.stderr.flush()
             os._exit(EXIT_CRASHED)
         return code
+
+    def _standstill(self) -> float:
+        """Seconds after which a loop that stands still ends the process: soon where visitors wait."""
+        visitors_wait = not all(stage.patient for stage in self._stages)
+        return LEAST if visitors_wait else max(LEAST, self._settings.stall_timeout)
 
     def _in_flight(self, app: SafeApp) -> InFlight:
         stage, wait = app.stage, self._policy.wait

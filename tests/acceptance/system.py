@@ -9,7 +9,7 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from time import monotonic, sleep
@@ -59,11 +59,11 @@ class Instance:
         )
 
     @contextmanager
-    def started(self, *arguments: str) -> Iterator[Started]:
+    def started(self, *arguments: str, program: Sequence[str | Path] = (PAGEWIRE,)) -> Iterator[Started]:
         """A command that serves until it is stopped; ready when it says so."""
         log = (self.home / f"{'-'.join(arguments)}-{uuid4().hex[:4]}.log").open("w+b")
         process = subprocess.Popen(
-            [PAGEWIRE, *arguments], env=self.environment, stdout=subprocess.PIPE, stderr=log, start_new_session=True
+            [*program, *arguments], env=self.environment, stdout=subprocess.PIPE, stderr=log, start_new_session=True
         )
         started = Started(process, Path(log.name))
         try:

@@ -94,6 +94,17 @@ async def test_a_message_that_kills_its_worker_is_buried_after_three_deaths(rig:
     assert (letter.key, letter.letter.code) == (b"key-2", "ends-worker")
 
 
+async def test_a_message_that_spins_is_buried_and_its_worker_goes_on(rig: Rig) -> None:
+    await rig.order((1, "ok"), (2, "spins"), *((number, "ok") for number in range(3, 20)))
+    worker = rig.worker()
+    await rig.settled()
+    (letter,) = await rig.buried()
+    assert (letter.key, letter.letter.code, letter.letter.attempts) == (b"key-2", "step-too-long", 1)
+    assert rig.lost(but=(2,)) == set()
+    assert worker.poll() is None  # the same process has done it all
+    assert {effect["pid"] for effect in rig.lines("effect")} == {worker.pid}
+
+
 async def test_two_stages_in_one_process_hand_on_with_the_trace(rig: Rig) -> None:
     order = json.dumps({"id": 1, "do": "ok"}).encode()
     await rig.sender.send_bytes(CHANGES, b"k", order, (("pagewire-trace", b"trace-7"),))

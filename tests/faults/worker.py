@@ -7,6 +7,7 @@ A message's value says what its handling does, as JSON `{"id": 7, "do": "..."}`:
   permanent       is refused
   gate            takes effect once the file `EFFECTS.gate` exists
   swallow         waits for ever, and eats its cancellation
+  spins           never lets go of the event loop
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import re
 import signal
 import sys
 from pathlib import Path
@@ -69,6 +71,8 @@ async def main(path: Path) -> int:
                 raise IndexGone("the site's index is gone")
             if do == "kills":
                 os.kill(os.getpid(), signal.SIGKILL)
+            if do == "spins":
+                re.match(r"(a+)+$", "a" * 60 + "b")
             if do == "permanent":
                 raise Permanent("never")
             if do == "gate":
@@ -97,7 +101,9 @@ async def main(path: Path) -> int:
         log.write(what)
 
     stages = [
-        Stage("faulty", {CHANGES: handle}, setup=lambda: tell("setup"), teardown=lambda: tell("teardown")),
+        Stage(
+            "faulty", {CHANGES: handle}, step_limit=1.0, setup=lambda: tell("setup"), teardown=lambda: tell("teardown")
+        ),
         Stage("downstream", {CHUNKS: arrive, REQUESTS: arrive}),
     ]
     return await run_stages(stages, load(), on_ready=lambda: log.write("ready"))

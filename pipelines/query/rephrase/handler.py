@@ -10,11 +10,11 @@ A question goes on with the settings that were made live of its site, so that al
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import UTC, datetime
 from time import perf_counter
 
 import structlog
 
+from pipelines.query.giving_up import in_time
 from pipelines.query.rephrase.courtesy import heard
 from pipelines.query.rephrase.follow_up import earlier
 from pipelines.query.rephrase.rewrite import Rewriter, rewrite, search_mode
@@ -42,16 +42,16 @@ def rephrase_handler(
 
     async def handle(record: Record, sender: Sender) -> None:
         request = Question.decode(record.value)
+        in_time(request)
         if tuning is not None and request.tuned is None:  # a trial may say that nothing of it counts
             request = request.model_copy(update={"tuned": tuning.of(request.site)})
         began = perf_counter()
         understood = heard(request.question, request.lang, conversing=bool(request.history))
         question, mode = understood.question, search_mode(understood.question, settings.short_question_words)
         before = None
-        awaited = datetime.now(UTC) < request.deadline  # after it, the answer stage says so
         if understood.kind is not None:
             mode, request = "courtesy", request.model_copy(update={"lang": understood.lang})
-        elif awaited:
+        else:
             asked = request.model_copy(update={"question": question, "history": _questions(request.history)})
             rewritten = None
             if mode == "semantic" or asked.history:

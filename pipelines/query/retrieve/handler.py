@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import structlog
 
+from pipelines.query.giving_up import in_time
 from pipelines.query.ports import IndexNotTried, RerankerNotTried
 from pipelines.query.retrieve.ports import Chunks, Reranker
 from pipelines.query.retrieve.retrieve import retrieve
@@ -38,6 +39,7 @@ def retrieve_handler(
 
     async def handle(record: Record, sender: Sender) -> None:
         asked = Rephrased.decode(record.value)
+        in_time(asked.request)
         trial, tuned = asked.request.trial, asked.request.under
         writing = writes and tuned.strategy != "quote"
         reader = reranker if tuned.rerank is not False else None

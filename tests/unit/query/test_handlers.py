@@ -160,12 +160,28 @@ async def test_only_what_is_asked_after_a_greeting_is_searched() -> None:
     assert (await rephrased(asked("Hi! When is the pool open?"), None)).question == "When is the pool open?"
 
 
-@pytest.mark.parametrize("request_", [asked("pool hours"), asked(seconds_left=-1)], ids=["short", "too late"])
-async def test_no_model_is_paid_for_short_questions_or_ones_nobody_waits_for(request_: Question) -> None:
+async def test_no_model_is_paid_for_short_questions() -> None:
     model = FakeChat("An expensive question?")
-    made = await rephrased(request_, model)
-    assert made.question == request_.question
+    made = await rephrased(asked("pool hours"), model)
+    assert made.question == "pool hours"
     assert model.asked == []
+
+
+async def test_a_question_whose_deadline_has_passed_is_given_up_before_any_work() -> None:
+    late = asked(seconds_left=-1)
+    never = rephrase_handler(SETTINGS, SITE_PROMPTS, None), giving_up.asked, late
+    neither = (
+        retrieve_handler(SETTINGS, None, None),  # type: ignore[arg-type]
+        giving_up.rephrased,
+        Rephrased(request=late, question="When?", mode="semantic"),
+    )
+    for handler, read, message in (never, neither):
+        sender = FakeSender()
+        await impatient(handler, read, SETTINGS, SITE_PROMPTS, FakeLog(), OUTCOMES)(record(message), sender)
+        failed, done = [sent.message.event for sent in sender.sent if isinstance(sent.message, AnswerEvent)]
+        assert failed == Failed(code="timeout", message=PHRASES.error("timeout", late.lang))
+        assert done == Done()
+        assert not any(isinstance(sent.message, Rephrased | Retrieved) for sent in sender.sent)
 
 
 async def test_a_question_gets_its_sources() -> None:

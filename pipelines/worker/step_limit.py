@@ -1,0 +1,73 @@
+"""Interrupts a handler that does not let go of the event loop: everything else in the process waits for it.
+
+```
+ SIGPROF, after every TICK of processor time ─▶ the same step as at the last tick? ─▶ at its limit ─▶ StepTooLong
+                                                                                       raised inside the handler
+```
+A step is what a task runs between two awaits. Python runs a signal's handler between two bytecodes of the main thread,
+and inside a regular expression that backtracks, too; an exception from there comes out of the code that spins. So the
+record becomes a dead letter like any other that can never be worked on, and the process goes on.
+
+Processor time is counted, not the clock: a busy machine, or a process that was frozen, interrupts nobody. Native code
+that keeps the interpreter's lock without asking for signals cannot be interrupted: loop_watch.py ends its process.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+from time import thread_time
+from types import FrameType
+
+from pipelines.runtime import try_limit
+from pipelines.runtime.errors import Permanent
+
+TICK = 0.2  # seconds of processor time of the process
+_STEP = asyncio.Handle._run.__code__  # every step of a task is one call of it
+
+
+class StepTooLong(Permanent):
+    """Working on the message kept the event loop busy for too long, and would do so again."""
+
+    code = "step-too-long"
+
+
+@contextmanager
+def step_limits() -> Iterator[None]:
+    """While it is entered, tries are held to the limit of their stage. For the main thread."""
+    before = signal.signal(signal.SIGPROF, _Ticks())
+    signal.siginterrupt(signal.SIGPROF, False)  # native code in other threads must not see its calls interrupted
+    signal.setitimer(signal.ITIMER_PROF, TICK, TICK)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_PROF, 0)
+        signal.signal(signal.SIGPROF, before)
+
+
+class _Ticks:
+    """The signal's handler; it knows the step that it has seen last."""
+
+    def __init__(self) -> None:
+        self._step: FrameType | None = None
+        self._since = 0.0  # of the main thread's processor time
+
+    def __call__(self, _signum: int, frame: FrameType | None) -> None:
+        limit = try_limit.step_limit()
+        step = _step_of(frame) if limit is not None else None
+        now = thread_time()
+        if step is None or step is not self._step:
+            self._step, self._since = step, now
+            return
+        assert limit is not None
+        if now - self._since >= limit:
+            self._since = now  # a handler that catches this, and spins on, is interrupted again
+            raise StepTooLong(f"{limit:g} s of processor time without letting others work")
+
+
+def _step_of(frame: FrameType | None) -> FrameType | None:
+    while frame is not None and frame.f_code is not _STEP:
+        frame = frame.f_back
+    return frame
