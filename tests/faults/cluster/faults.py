@@ -161,6 +161,14 @@ class BrokersRestarted(ClusterFault):
             await _in_sync(world)
 
 
+class BrokersRestartedTwice(BrokersRestarted):
+    """Clients are still finding their coordinators when these go again."""
+
+    async def strike(self, world: World) -> None:
+        await super().strike(world)
+        await super().strike(world)
+
+
 class Reassigned(ClusterFault):
     """Every partition of ours moves to two or three brokers of a new order, again and again, and back to three."""
 
@@ -431,6 +439,7 @@ def lanes(cluster: Cluster, *, long: bool) -> Lanes:
             TooFewInSyncForLong,
             TwoBrokersKilled,
             BrokersRestarted,
+            BrokersRestartedTwice,
             Reassigned,
             PartitionsAddedToTheLog,
             BrokerCutOff,
