@@ -159,6 +159,7 @@ def _asked(id: str, outcome: Outcome, feedback: Feedback | None) -> Asked:
         left_out=outcome.left_out,
         rating=feedback.rating if feedback else None,
         hits=tuple(AskedHit(hit.page_id, hit.lang, hit.title, hit.url, hit.cosine, hit.cited) for hit in outcome.hits),
+        restricted=outcome.restricted,
         vector=outcome.vector,
     )
 

@@ -26,6 +26,7 @@ from adapters.embedders.registry import make_embedder
 from adapters.fake_outcomes import FakeOutcomes
 from adapters.own_process import in_own_process
 from bench.report import report
+from gateway.fakes import FakeIndexedPages
 from pipelines.query.log.gap_reports import GapReports
 from pipelines.query.log.grouping import Numbers, grouped
 from pipelines.query.log.kept_reports import UnderWay
@@ -138,11 +139,11 @@ async def _speed(count: int) -> None:
     beat.cancel()
     lines: list[tuple[object, ...]] = [("not at all", 0.0, 0.0, await beat * 1000, 0)]
     for name, group in (("in a process of its own", partial(in_own_process, grouped)), ("in a thread", _in_a_thread)):
-        reports = GapReports(Logged(made), Models(), group)
+        reports = GapReports(Logged(made), FakeIndexedPages(), Models(), group)
         beat = asyncio.create_task(longest_pause())
         await asyncio.sleep(0)
         began, computed = perf_counter(), computed_seconds()
-        found = await reports.report("town", 30, NOW)
+        found = await reports.report("town", 30, NOW, groups=None)
         seconds, computing = perf_counter() - began, computed_seconds() - computed
         beat.cancel()
         assert not isinstance(found, UnderWay)

@@ -55,7 +55,7 @@ async def _report(site: str, days: float, until: datetime | None) -> GapReport:
     logs.configure(settings)
     settings.site(site)
     async with Clients(settings) as clients:
-        made = await (await clients.gaps()).report(site, days, until)
+        made = await (await clients.gaps()).report(site, days, until, groups=None)
     assert not isinstance(made, UnderWay)
     return made
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import secrets
 from collections import Counter, defaultdict, deque
-from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -43,6 +43,7 @@ from pipelines.query.log.gap_reports import GapReports
 from pipelines.query.log.grouping import Numbers, grouped
 from pipelines.query.log.notes import Notes
 from pipelines.query.log.placing import Placed, placed
+from pipelines.query.log.readable import PageName
 from pipelines.runtime.counts import SharedCounts
 from pipelines.runtime.embedder import Matrix32
 from pipelines.runtime.errors import PagewireError
@@ -470,6 +471,10 @@ class FakeIndexedPages:
         shown = listed[:limit]
         return PageList(pages=tuple(page for _, page in shown), next=shown[-1][0] if len(listed) > limit else None)
 
+    async def readable(self, site: str, page_ids: Collection[str], groups: Iterable[str]) -> frozenset[PageName]:
+        pages = (await self.pages(site, groups=groups)).pages
+        return frozenset((page.page_id, page.lang) for page in pages if page.page_id in page_ids)
+
     async def at(self, site: str, address: str, *, groups: Iterable[str] | None = ()) -> list[ListedPage]:
         return [page for page in (await self.pages(site, groups=groups)).pages if same_address(page.url, address)]
 
@@ -564,7 +569,7 @@ class FakePorts:
             audit_log=AuditLog(self.audit_log, self.now),
             questions=self.outcomes,
             indexed=self.indexed,
-            gaps=GapReports(self.outcomes, FakeModels(), _grouped, self.now),
+            gaps=GapReports(self.outcomes, self.indexed, FakeModels(), _grouped, self.now),
             coverage=CoverageReports(self.outcomes, self.page_vectors, FakeModels(), _placed, self.now),
             evaluations=self.runs,
             labelling=Labelling(FakeLabels(self.outcomes), self.now),

@@ -19,6 +19,7 @@ from pipelines.operate.audit_log import AuditLog
 from pipelines.query.live_texts import TextStore
 from pipelines.query.log.kept_reports import UnderWay
 from pipelines.query.log.ports import QuestionReader
+from pipelines.query.log.readable import PageRights
 from pipelines.runtime.counts import SharedCounts
 from pipelines.runtime.record import Lane
 from schemas.access_key import CreatedKey, KeptKey, ListedKey, NewKey
@@ -169,7 +170,7 @@ class Letters(Protocol):
     async def open_counts(self) -> Sequence[OpenLetterCount]: ...
 
 
-class IndexedPages(Protocol):
+class IndexedPages(PageRights, Protocol):
     """Pages as they stand in the live indexes."""
 
     async def page(self, site: str, page_key: str, groups: Iterable[str] = ()) -> IndexedPage:
@@ -327,9 +328,16 @@ class Gaps(Protocol):
     """What is asked and not answered (pipelines.query.log.gap_reports)."""
 
     async def report(
-        self, site: str, days: float, until: datetime | None = None, *, wait: float | None = None
+        self,
+        site: str,
+        days: float,
+        until: datetime | None = None,
+        *,
+        groups: Iterable[str] | None = (),
+        wait: float | None = None,
     ) -> GapReport | UnderWay:
-        """Of the `days` before `until` (now), beside as many before these; UnderWay after `wait` seconds.
+        """Of the `days` before `until` (now), beside as many before these, with the pages that these groups may read;
+        UnderWay after `wait` seconds.
 
         Raises:
             Retryable. Permanent: of the embedder.

@@ -29,7 +29,8 @@ class Hit(Wire):
 
 
 class Outcome(Wire):
-    """What became of a question. No visitor's name, number or access groups; of the text, what is left when masked."""
+    """What became of a question. No visitor's name or number, nor which access groups they have; of the text, what is
+    left when masked."""
 
     type: Literal["outcome"] = "outcome"
     asked_at: AwareDatetime
@@ -44,6 +45,11 @@ class Outcome(Wire):
     gate: Gate | None = Field(default=None, description="How the gate came to its grade.")
     sure: Sure | None = Field(default=None, description="How sure the search was of its best evidence.")
     hits: tuple[Hit, ...] = ()
+    restricted: bool | None = Field(
+        default=None,
+        description="Whether who asked has access groups, so that pages of `hits` may be for some only; null: an "
+        "earlier version logged it, which did not say.",
+    )
     strategy: str = Field(default="", description="A strategy's name, or `quote`; empty: it failed before.")
     extractive: bool = Field(default=False, description="True when no model wrote the answer.")
     model: str | None = None
@@ -172,7 +178,8 @@ class QuestionRow(Wire):
     rephrased: str | None = None
     became: Became
     grade: Grade | None = None
-    pages: tuple[PageId, ...] = Field(default=(), description="Those that the answer cites.")
+    pages: tuple[PageId, ...] = Field(default=(), description="Those that the answer cites, and the reader may read.")
+    restricted: bool | None = Field(default=None, description="As of its outcome.")
     strategy: str = ""
     model: str | None = None
     tokens: int = Field(default=0, ge=0, description="Read and written.")
@@ -198,6 +205,7 @@ class QuestionRow(Wire):
             became=outcome.became,
             grade=outcome.grade,
             pages=cited_pages(outcome),
+            restricted=outcome.restricted,
             strategy=outcome.strategy,
             model=outcome.model,
             tokens=outcome.prompt_tokens + outcome.completion_tokens,

@@ -60,6 +60,7 @@ def _hit(page: str, title: str, score: float, *, cosine: float | None = 0.8, cit
 
 OUTCOMES = {
     CARD: Outcome(
+        restricted=False,
         asked_at=NOON,
         asked_in="en",
         lang="en",
@@ -93,6 +94,7 @@ OUTCOMES = {
         left_out=1,
     ),
     SAUNA: Outcome(
+        restricted=False,
         asked_at=NOON + timedelta(minutes=4),
         asked_in="en",
         lang="en",
@@ -111,6 +113,7 @@ OUTCOMES = {
         first_token_ms=101.0,
     ),
     DOG: Outcome(
+        restricted=False,
         asked_at=NOON + timedelta(days=1),
         asked_in="de",
         lang="de",
@@ -124,6 +127,7 @@ OUTCOMES = {
         first_token_ms=12_345.0,
     ),
     FAILED: Outcome(
+        restricted=False,
         asked_at=NOON + timedelta(days=2),
         asked_in="en",
         lang="en",
@@ -132,6 +136,7 @@ OUTCOMES = {
         failed="model-down",
     ),
     HELLO: Outcome(
+        restricted=False,
         asked_at=NOON + timedelta(days=2, minutes=1),
         asked_in="en",
         lang="de",
@@ -144,7 +149,13 @@ OUTCOMES = {
         cut=True,
     ),
     ERASED: Outcome(
-        asked_at=NOON + timedelta(days=3), asked_in="en", lang="en", question=None, became="answered", grade=0
+        restricted=False,
+        asked_at=NOON + timedelta(days=3),
+        asked_in="en",
+        lang="en",
+        question=None,
+        became="answered",
+        grade=0,
     ),
 }
 

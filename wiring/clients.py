@@ -204,7 +204,8 @@ class Clients:
 
     async def gaps(self) -> GapReports:
         group = partial(in_own_process, grouped)
-        reports = GapReports(self.questions(), self.models, group, await self.clock(), self._one_report)
+        questions, pages = self.questions(), self.page_view()
+        reports = GapReports(questions, pages, self.models, group, await self.clock(), self._one_report)
         self._stack.push_async_callback(reports.aclose)
         return reports
 

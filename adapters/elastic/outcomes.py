@@ -301,6 +301,7 @@ def _asked(source: dict[str, Any]) -> Asked:
             AskedHit(hit["page_id"], hit["lang"], hit["title"], hit["url"], hit.get("cosine"), hit["cited"])
             for hit in outcome.get("hits", ())
         ),
+        restricted=outcome.get("restricted"),
         vector=QuestionVector.stored(vector) if vector else None,
     )
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from itertools import groupby
 from typing import Any
 
@@ -11,12 +11,16 @@ from elasticsearch import AsyncElasticsearch, NotFoundError
 from adapters.elastic.client import explained
 from adapters.elastic.search import visible_to
 from pipelines.operate.addresses import same_address
+from pipelines.query.log.readable import PageName
 from pipelines.runtime.indexes import alias
 from schemas.http import IndexedChunk, IndexedPage, ListedPage, PageList
+from schemas.keys import parse_page_key
 from schemas.page import FIELDS
 
 MAX_CHUNKS = 500  # that are read; a page of 300 KB has some 150
 LISTED = 1_000  # pages that are looked through at once for an address
+IDS = 500  # pages that are looked up at once, ...
+MAX_KEYS = 10_000  # ... in twenty languages each
 
 
 class ElasticPageView:
@@ -83,6 +87,27 @@ class ElasticPageView:
             pages=tuple(_listed(found) for _, found in shown),
             next=shown[-1][0] if len(grouped) > limit else None,
         )
+
+    async def readable(self, site: str, page_ids: Collection[str], groups: Iterable[str]) -> frozenset[PageName]:
+        """Those of the pages that these groups can find, with their languages. Raises: ElasticsearchDown."""
+        found: set[PageName] = set()
+        ids, visible = sorted(page_ids), visible_to(groups)
+        for some in (ids[at : at + IDS] for at in range(0, len(ids), IDS)):
+            with explained(f"looking up pages of site {site}"):
+                try:
+                    answer = await self._es.search(
+                        index=alias(site),
+                        query={
+                            "bool": {"filter": [{"term": {"kind": "chunk"}}, {"terms": {"page_id": some}}, visible]}
+                        },
+                        size=0,
+                        aggregations={"keys": {"terms": {"field": "page_key", "size": MAX_KEYS}}},
+                    )
+                except NotFoundError:  # the site has no page yet
+                    return frozenset()
+            keys = (parse_page_key(bucket["key"]) for bucket in answer["aggregations"]["keys"]["buckets"])
+            found |= {(key.page_id, key.lang) for key in keys}
+        return frozenset(found)
 
     async def at(self, site: str, address: str, *, groups: Iterable[str] | None = ()) -> list[ListedPage]:
         """The pages of this address, in all their languages: as a rule one. All pages are looked through.

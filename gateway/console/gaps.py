@@ -27,7 +27,8 @@ async def list_gaps(
     show: Literal["missed", "asked"] = "missed",
 ) -> Response:
     """`show=asked`: what is asked most, whether it is answered or not."""
-    made = await view.edge.ports.gaps.report(view.site, days, wait=WAIT)
+    assert view.caller is not None
+    made = await view.edge.ports.gaps.report(view.site, days, groups=view.caller.groups, wait=WAIT)
     shows = {which: view.say("show-" + which) for which in ("missed", "asked")}
     given: dict[str, Any] = {"days": days, "show": show, "shows": shows, "periods": sorted({*DAYS, days})}
     if isinstance(made, UnderWay):

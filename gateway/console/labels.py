@@ -143,7 +143,7 @@ async def _page(
     found = await labelling.get(view.site, request_id)
     own, both = found.of(caller.name), len(found.labels) >= RATERS
     may = caller.may("edit") and labelable(found)
-    listed = pages_of(found.question.outcome.hits)
+    listed = pages_of(found.question.outcome.hits) if labelable(found) else []
     before = form if form is not None else _form(found.settled or own if both else own)
     return view.page(
         "label.html",

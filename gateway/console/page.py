@@ -52,6 +52,8 @@ async def show_page(
         raise invalid(err.errors(include_input=False, include_url=False)) from None
     receipt = await view.edge.ports.receipts.receipt(view.site, given["of"], id)
     indexed = await indexes.page(view.site, key, view.caller.groups)
+    if receipt and indexed.hidden and not indexed.chunks:
+        receipt = receipt.model_copy(update={"error": None, "notes": ()})  # they name attachments and their addresses
     return view.page(
         "page.html",
         200 if receipt or indexed.total else 404,

@@ -41,6 +41,8 @@ async def list_questions(
     format: Field = "",
 ) -> Response:
     """The list, a page at a time; `format=csv`: all of it."""
+    assert view.caller is not None
+    questions = view.edge.questions(view.caller)
     settings = view.edge.settings.site(view.site)
     given = {
         "from": since,
@@ -72,8 +74,8 @@ async def list_questions(
     found = None
     if not wrong:
         if format == "csv":
-            return await file_of(view.edge.ports.questions, view.site, wanted)
-        found = await view.edge.ports.questions.find(view.site, wanted, SHOWN, after or None)
+            return await file_of(questions, view.site, wanted, bom=True)
+        found = await questions.find(view.site, wanted, SHOWN, after or None)
     return view.page(
         "questions.html",
         200 if found else 422,
@@ -90,7 +92,8 @@ async def list_questions(
 
 @router.get("/questions/{request_id}")
 async def show_question(view: OnSite, request_id: Annotated[RequestId, Path()]) -> Response:
-    found = await view.edge.ports.questions.get(view.site, request_id)
+    assert view.caller is not None
+    found = await view.edge.questions(view.caller).get(view.site, request_id)
     if found is None:
         raise Problem(404, "unknown-question", f"the log of site {view.site} has no question {request_id}")
     outcome = found.outcome

@@ -25,6 +25,7 @@ from pipelines.conversations.conversations import Conversations
 from pipelines.conversations.turns import ConversationOwner
 from pipelines.operate.audit_log import Act
 from pipelines.operate.last_uses import of_key
+from pipelines.query.log.readable import ReadableQuestions
 from schemas.access_key import Scope
 from schemas.audit_log import Action, Via
 from schemas.query import Question
@@ -89,6 +90,10 @@ class Edge:
     ) -> AbstractAsyncContextManager[Act]:
         """What is done in the context is noted in the audit log, whatever comes of it."""
         return self.ports.audit_log.act("visitor" if caller.visitor else caller.name, via, action, site, target)
+
+    def questions(self, caller: Caller) -> ReadableQuestions:
+        """The question log, without pages that the caller may not read."""
+        return ReadableQuestions(self.ports.questions, self.ports.indexed, frozenset(caller.groups))
 
     def logged(self, question: Question) -> Question:
         """The question as it is sent: the log knows its conversation under another name."""

@@ -39,7 +39,7 @@ async def list_gaps(
     Made in the background, and kept for five minutes: 202 while it is being made, then ask again. 10,000 questions take
     some seconds, more where their vectors are not in the log.
     """
-    made = await edge.ports.gaps.report(site, days, until, wait=wait)
+    made = await edge.ports.gaps.report(site, days, until, groups=caller.groups, wait=wait)
     if isinstance(made, UnderWay):
         under_way = GapsUnderWay(site=site, began_at=made.began_at)
         return Response(under_way.model_dump_json(), status_code=202, media_type="application/json")

@@ -16,6 +16,7 @@ from pipelines.query.log.listing import csv_lines, ndjson_lines, pages
 from pipelines.query.log.ports import QuestionReader
 from schemas.outcome import Became, LoggedQuestion, QuestionFilter, QuestionList
 from schemas.query import RequestId
+from text.spreadsheets import BOM
 
 MAX_LISTED = 1_000
 NDJSON = "application/x-ndjson"
@@ -71,8 +72,8 @@ async def list_questions(
     """
     kind = None if format == "json" else format or ACCEPTED.get(accept.split(";")[0].strip().lower())
     if kind is not None:
-        return await file_of(edge.ports.questions, site, wanted, kind)
-    found = await edge.ports.questions.find(site, wanted, limit, after)
+        return await file_of(edge.questions(caller), site, wanted, kind)
+    found = await edge.questions(caller).find(site, wanted, limit, after)
     return Response(found.model_dump_json(), media_type="application/json")
 
 
@@ -81,26 +82,35 @@ async def show_question(
     site: str, request_id: Annotated[RequestId, Path()], caller: MayView, edge: TheEdge
 ) -> LoggedQuestion:
     """One question: what was found for it, how sure that was, what it cost, and what its visitor thought."""
-    found = await edge.ports.questions.get(site, request_id)
+    found = await edge.questions(caller).get(site, request_id)
     if found is None:
         raise Problem(404, "unknown-question", f"the log of site {site} has no question {request_id}")
     return found
 
 
-async def file_of(reader: QuestionReader, site: str, wanted: QuestionFilter, kind: Format = "csv") -> Response:
-    """All questions that fit, as a file to keep. Raises: Retryable."""
+async def file_of(
+    reader: QuestionReader, site: str, wanted: QuestionFilter, kind: Format = "csv", *, bom: bool = False
+) -> Response:
+    """All questions that fit, as a file to keep.
+
+    Args:
+        bom: of CSV, for Excel.
+
+    Raises:
+        Retryable.
+    """
     lists = pages(reader, site, wanted)
     first = await anext(lists)  # what is wrong is told before the first line
     return StreamingResponse(
-        _csv(first, lists) if kind == "csv" else _ndjson(first, lists),
+        _csv(first, lists, BOM if bom else "") if kind == "csv" else _ndjson(first, lists),
         media_type="text/csv; charset=utf-8" if kind == "csv" else NDJSON,
         headers={"Content-Disposition": f'attachment; filename="questions-{site}.{kind}"'},
     )
 
 
-async def _csv(first: QuestionList, rest: AsyncGenerator[QuestionList, None]) -> AsyncGenerator[str, None]:
+async def _csv(first: QuestionList, rest: AsyncGenerator[QuestionList, None], begin: str) -> AsyncGenerator[str, None]:
     async with aclosing(rest):
-        yield csv_lines(first.questions, header=True)
+        yield begin + csv_lines(first.questions, header=True)
         async for page in rest:
             yield csv_lines(page.questions, header=False)
 

@@ -60,6 +60,8 @@ class Outcomes:
             return
         said = outcome(known, told.end, told.first_word_at)
         words = {name: self._masks.kept(request.site, getattr(said, name)) for name in ("question", "rephrased")}
+        if request.groups and request.history:
+            words["rephrased"] = None  # it may say what earlier answers did, which not everybody may read
         # Words can be read from a vector (Morris et al. 2023, "Text Embeddings Reveal (Almost) As Much As Text"): of
         # what was masked, or is not kept, there is none.
         vector = said.vector if said.rephrased is not None and words["rephrased"] == said.rephrased else None
@@ -116,6 +118,7 @@ def outcome(known: Known, end: Answered | Failed, first_word_at: datetime | None
         gate=retrieved.gate if retrieved else None,
         sure=retrieved.sure if retrieved else None,
         hits=_hits(sources),
+        restricted=bool(request.groups),
         strategy=answered.strategy if answered else "",
         extractive=answered.extractive if answered else False,
         model=answered.usage.model if answered else None,

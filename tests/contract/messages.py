@@ -243,6 +243,7 @@ _OUTCOMES = (
                 cited=True,
             ),
         ),
+        restricted=True,
         strategy="direct",
         extractive=True,
         model="small",

@@ -334,3 +334,6 @@ async def test_pages_are_listed_and_found_by_their_address_by_those_who_may(benc
     assert [page.page_id for page in await view.at(bench.site, "https://www.town.example/pool/")] == ["pool"]
     assert await view.at(bench.site, "/secret") == []
     assert [page.page_id for page in await view.at(bench.site, "/secret", groups=None)] == ["secret"]
+    asked = ("pool", "secret", "gone")
+    assert await view.readable(bench.site, asked, ("board",)) == {("pool", "en")}
+    assert await view.readable(bench.site, asked, ("staff",)) == {("pool", "en"), ("secret", "en")}

@@ -19,9 +19,9 @@ from pipelines.evaluate.judged.material import asked
 from pipelines.evaluate.measures import Observed
 from pipelines.runtime.errors import WrongUse
 from schemas.base import problems
+from text.spreadsheets import guarded, unguarded
 
 SEED = 7  # of a sheet: the same answers every time
-FORMULA = ("=", "+", "-", "@", "\t", "\r")  # what programs that edit sheets take for one, where a cell begins with it
 COLUMNS = ("case", "lang", "question", "reference", "answer", "right")
 
 
@@ -36,12 +36,12 @@ def _nothing(value: Any) -> Any:
     return None if isinstance(value, str) and not value.strip() else value
 
 
-def _uncovered(value: Any) -> Any:
-    """Without the apostrophe that a sheet puts before what looks like a formula."""
-    return value[1:] if isinstance(value, str) and value.startswith(tuple(f"'{sign}" for sign in FORMULA)) else value
+def _as_written(value: Any) -> Any:
+    """The value of a cell of a sheet."""
+    return unguarded(value) if isinstance(value, str) else value
 
 
-Cell = Annotated[str, BeforeValidator(_uncovered)]
+Cell = Annotated[str, BeforeValidator(_as_written)]
 
 
 class Label(BaseModel):
@@ -86,7 +86,7 @@ def load_labels(path: Path) -> list[Label]:
 def sheet(cases: Sequence[Case], observed: Mapping[str, Observed], size: int) -> str:
     """A CSV file of so many answers by chance, to be labelled in its last column.
 
-    What a judge says is not in it. A cell that would be a formula begins with an apostrophe.
+    What a judge says is not in it. Before what would be a formula stands an apostrophe.
     """
     drawn = random.Random(SEED).sample(list(cases), min(size, len(cases)))  # noqa: S311 - draws a sample
     written = io.StringIO()
@@ -94,7 +94,7 @@ def sheet(cases: Sequence[Case], observed: Mapping[str, Observed], size: int) ->
     lines.writerow(COLUMNS)
     for case in drawn:
         cells = (case.id, case.lang or "", asked(case), " | ".join(case.answers), observed[case.id].answer, "")
-        lines.writerow(f"'{cell}" if cell.startswith(FORMULA) else cell for cell in cells)
+        lines.writerow(map(guarded, cells))
     return written.getvalue()
 
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
 
 from pipelines.evaluate.labelling.judged import judge_agreement
-from pipelines.evaluate.labelling.labelled import given, settled, shown, state
+from pipelines.evaluate.labelling.labelled import given, labelable, settled, shown, state
 from pipelines.evaluate.labelling.ports import Labelled, LabelStore, UnknownQuestion
 from pipelines.evaluate.labelling.queue import RATERS, left, sample
 from pipelines.evaluate.labelling.raters import agreement
@@ -106,7 +106,7 @@ def told(
         question=outcome.question,
         answer=outcome.answer,
         became=outcome.became,
-        cited=cited_pages(outcome),
+        cited=cited_pages(outcome) if labelable(there) else (),  # an answer from pages for some only is not kept
         state=state(there),
         labels=tuple(map(under, visible)),
         hidden=len(there.labels) - len(visible),

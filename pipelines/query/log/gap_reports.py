@@ -6,7 +6,7 @@ question log ─▶ vectors: kept with the questions, else made now ─▶ group
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from datetime import UTC, datetime
 from time import monotonic
 
@@ -17,6 +17,7 @@ from pipelines.query.log.grouping import Numbers
 from pipelines.query.log.kept_reports import KeptReports, UnderWay
 from pipelines.query.log.ports import QuestionReader
 from pipelines.query.log.question_vectors import vectors_of
+from pipelines.query.log.readable import PageRights, ReadableQuestions
 from pipelines.query.retrieve.ports import SearchEmbedders
 from pipelines.runtime.embedder import Matrix32
 from schemas.gaps import GapReport
@@ -33,6 +34,7 @@ class GapReports:
     """One per process; close it last.
 
     Args:
+        rights: tell which pages found for a question may be named.
         group: groups vectors, in another process.
         now: the time that questions are logged by.
         one_at_a_time: shared with whoever else makes reports.
@@ -41,38 +43,49 @@ class GapReports:
     def __init__(
         self,
         questions: QuestionReader,
+        rights: PageRights,
         models: SearchEmbedders,
         group: Group,
         now: Callable[[], datetime] = lambda: datetime.now(UTC),
         one_at_a_time: asyncio.Lock | None = None,
     ) -> None:
         self._questions = questions
+        self._rights = rights
         self._models = models
         self._group = group
         self._now = now
         self._kept = KeptReports[GapReport](one_at_a_time or asyncio.Lock(), now)
 
     async def report(
-        self, site: str, days: float, until: datetime | None = None, *, wait: float | None = None
+        self,
+        site: str,
+        days: float,
+        until: datetime | None = None,
+        *,
+        groups: Iterable[str] | None = (),
+        wait: float | None = None,
     ) -> GapReport | UnderWay:
         """What was asked and missed in the `days` before `until` (now) and in as many before these.
 
         Args:
+            groups: whose pages are named beside those for everybody; None: all pages.
             wait: seconds, after which it goes on being made and the caller asks again; None: to its end.
 
         Raises:
             Retryable. Permanent: of the embedder.
         """
-        key = (site, days, until)
-        return await self._kept.report(key, f"gaps of {site}", lambda: self._make(site, days, until), wait)
+        mine = None if groups is None else frozenset(groups)
+        key = (site, days, until, mine)
+        return await self._kept.report(key, f"gaps of {site}", lambda: self._make(site, days, until, mine), wait)
 
     async def aclose(self) -> None:
         await self._kept.aclose()
 
-    async def _make(self, site: str, days: float, until: datetime | None) -> GapReport:
+    async def _make(self, site: str, days: float, until: datetime | None, groups: frozenset[str] | None) -> GapReport:
         period = Period.of_days(days, until or self._now())
         began = monotonic()
-        asked = await self._questions.asked(site, period.before, period.until, MOST_READ)
+        readable = ReadableQuestions(self._questions, self._rights, groups) if groups is not None else self._questions
+        asked = await readable.asked(site, period.before, period.until, MOST_READ)
         grouped = await asyncio.to_thread(wordings, asked)
         model = await self._models.for_site(site)
         vectors, made = await vectors_of(model, grouped)

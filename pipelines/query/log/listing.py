@@ -9,11 +9,10 @@ from typing import Any
 
 from pipelines.query.log.ports import QuestionReader
 from schemas.outcome import QuestionFilter, QuestionList, QuestionRow
+from text.spreadsheets import guarded
 
 COLUMNS = tuple(QuestionRow.model_fields)
 PAGE = 1_000  # questions read at once
-# What spreadsheets take for the beginning of a formula (OWASP, CSV injection); visitors write these cells.
-_FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
 
 async def pages(
@@ -34,7 +33,7 @@ async def pages(
 
 
 def csv_lines(rows: Iterable[QuestionRow], *, header: bool) -> str:
-    """RFC 4180, times in ISO 8601. A cell that would be a formula begins with an apostrophe."""
+    """RFC 4180, times in ISO 8601. Before what would be a formula stands an apostrophe."""
     written = StringIO()
     writer = csv.writer(written)
     if header:
@@ -53,6 +52,4 @@ def ndjson_lines(rows: Iterable[QuestionRow]) -> str:
 def _cell(value: Any) -> Any:
     if isinstance(value, list):
         value = " ".join(value)
-    if isinstance(value, str) and value.startswith(_FORMULA):
-        return f"'{value}"
-    return value
+    return guarded(value) if isinstance(value, str) else value

@@ -75,6 +75,7 @@ class Asked:
     left_out: int = 0
     rating: Literal["up", "down"] | None = None
     hits: tuple[AskedHit, ...] = ()
+    restricted: bool | None = None  # as in schemas.outcome
     vector: QuestionVector | None = None  # of `text`
 
 

@@ -58,7 +58,9 @@ async def test_what_is_missed_most_comes_first_and_what_is_answered_is_no_gap(
 class Slow:
     """Is still making its report."""
 
-    async def report(self, site: str, days: float, until: object = None, *, wait: float | None = None) -> UnderWay:
+    async def report(
+        self, site: str, days: float, until: object = None, *, groups: object = (), wait: float | None = None
+    ) -> UnderWay:
         assert wait is not None
         await asyncio.sleep(0)
         return UnderWay(NOON)

@@ -15,7 +15,9 @@ from gateway.edge.keys import token_secret
 from gateway.edge.pseudonyms import Pseudonyms
 from gateway.fakes import FakePorts
 from pipelines.runtime.settings import Site
+from schemas.access_key import NewKey
 from schemas.conversation import Feedback
+from schemas.http import IndexedChunk, IndexedPage
 from schemas.outcome import Hit, Outcome, OutcomeEvent, QuestionRow, Rated
 from tests.asking import NOON
 from tests.edge import ADMIN, CHAT_ANYWHERE, EVERYTHING_TOWN, assert_problem, bearer
@@ -27,6 +29,7 @@ SITE = "/v1/sites/town"
 
 def outcome(minutes: int = 0, **changes: Any) -> Outcome:
     said = Outcome(
+        restricted=False,
         asked_at=NOON + timedelta(minutes=minutes),
         asked_in="en",
         lang="en",
@@ -191,3 +194,38 @@ async def test_a_deleted_conversation_takes_its_words_along(client: httpx.AsyncC
     shown = (await client.get(f"{QUESTIONS}/{body['request_id']}")).json()
     assert (shown["outcome"]["question"], shown["erased"]) == (None, True)
     assert (await client.get(f"{QUESTIONS}/request-0001")).json()["outcome"]["question"] == "When?"
+
+
+async def test_pages_of_a_group_are_named_to_keys_with_the_group_alone(
+    app: FastAPI, stranger: httpx.AsyncClient, fakes: FakePorts
+) -> None:
+    shown = {"pool": "Pool", "leave": "Leave of the staff", "unknown": ""}
+    for page_id in ("pool", "leave"):
+        chunk = IndexedChunk(field="content", ord=0, text="text", title=shown[page_id], url=f"/{page_id}")
+        fakes.indexed.kept[f"town:en:{page_id}"] = IndexedPage(chunks=(chunk,), total=1)
+    fakes.indexed.groups["town:en:leave"] = frozenset({"staff"})
+    hits = tuple(
+        Hit(page_id=page_id, lang="en", title=title, url=f"/{page_id}", field="content", ord=0, score=1.0, cited=True)
+        for page_id, title in {**shown, "gone": "A page that is gone"}.items()
+    )
+    # By somebody with groups, by an earlier version, and by everybody.
+    for n, restricted in enumerate((True, None, False)):
+        await logged(fakes, n, outcome(n, hits=hits, became="refused", restricted=restricted))
+    everything = ["pool", "leave", "unknown", "gone"]
+    keys = app.state.edge.ports.keys
+    staff = (await keys.create(NewKey(name="staff", scopes=("view",), site="town", groups=("staff",)), "admin")).key
+    nobody = (await keys.create(NewKey(name="nobody", scopes=("view",), site="town"), "admin")).key
+    for key, allowed in ((staff, ["pool", "leave"]), (nobody, ["pool"]), (ADMIN, ["pool"])):
+        headers = bearer(key)
+        rows = (await stranger.get(QUESTIONS, headers=headers)).json()["questions"]
+        assert [row["pages"] for row in rows] == [everything, allowed, allowed]
+        lines = list(csv.DictReader(StringIO((await stranger.get(f"{QUESTIONS}?format=csv", headers=headers)).text)))
+        assert [line["pages"].split() for line in lines] == [everything, allowed, allowed]
+        one = (await stranger.get(f"{QUESTIONS}/request-0000", headers=headers)).json()
+        assert [hit["page_id"] for hit in one["outcome"]["hits"]] == allowed
+        told = (await stranger.get(f"{QUESTIONS}/request-0000/labels", headers=headers)).json()
+        assert told["cited"] == []  # nothing to label without an answer
+        tomorrow = {"to": (NOON + timedelta(days=1)).isoformat()}
+        gaps = (await stranger.get("/v1/admin/sites/town/gaps", params=tomorrow, headers=headers)).json()
+        (group,) = gaps["groups"]
+        assert {page["page_id"]: page["found"] for page in group["pages"]}["leave"] == (3 if "leave" in allowed else 1)

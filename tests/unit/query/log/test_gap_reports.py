@@ -12,6 +12,7 @@ import pytest
 from adapters.elastic.client import ElasticsearchDown
 from adapters.embedders.fake import FakeEmbedder
 from adapters.fake_outcomes import FakeOutcomes
+from gateway.fakes import FakeIndexedPages
 from pipelines.query.log import gap_reports, kept_reports
 from pipelines.query.log.gap_reports import GapReports
 from pipelines.query.log.grouping import Numbers, grouped
@@ -52,7 +53,7 @@ class Town:
 
     def __init__(self) -> None:
         self.log, self.models, self.group = FakeOutcomes(), Models(), Grouping()
-        self.reports = GapReports(self.log, self.models, self.group, now=lambda: NOON)
+        self.reports = GapReports(self.log, FakeIndexedPages(), self.models, self.group, now=lambda: NOON)
 
     async def asked(self, n: int, text: str | None, vector: QuestionVector | None = None, days: float = 1) -> None:
         at = NOON - timedelta(days=days)
