@@ -101,7 +101,7 @@ class FakePages:
     async def receipt(self, site: str, lang: str, page_id: str) -> Receipt | None:
         return self._receipts.get(page_key(site, lang, page_id))
 
-    async def settled(self, page_key: str, revision: int, timeout: float) -> Receipt | None:
+    async def settled(self, page_key: str, change: tuple[int, datetime], timeout: float) -> Receipt | None:
         return self._receipts[page_key] if self.settles else None
 
     def _accept(self, site: str, change: Change) -> Acceptance:
@@ -110,7 +110,7 @@ class FakePages:
         last = known.accepted_revision if known else 0
         revision = last + 1 if change.page.revision is None else change.page.revision
         if revision < last:
-            return Acceptance(key, revision, superseded=True)
+            return Acceptance(key, revision, EPOCH, superseded=True)
         self.changes.setdefault(key, []).append(change)
         state: ReceiptState = ("deleted" if change.op == "delete" else "searchable") if self.settles else "queued"
         self._receipts[key] = Receipt(
@@ -123,7 +123,7 @@ class FakePages:
             searchable_at=EPOCH if state == "searchable" else None,
             lag_ms=0 if self.settles else None,
         )
-        return Acceptance(key, revision)
+        return Acceptance(key, revision, EPOCH)
 
 
 Step = Event | float | BaseException

@@ -81,8 +81,9 @@ class Receipts(Protocol):
         """None: no change of this page was ever accepted. Raises: Retryable."""
         ...
 
-    async def settled(self, page_key: str, revision: int, timeout: float) -> Receipt | None:
-        """The receipt once this revision (or a newer) is searchable, deleted or failed; None after `timeout` s."""
+    async def settled(self, page_key: str, change: tuple[int, datetime], timeout: float) -> Receipt | None:
+        """The receipt once this change (revision, when it was accepted) or a newer one is searchable, deleted or
+        failed; None after `timeout` s."""
         ...
 
 

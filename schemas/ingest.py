@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import re
+from datetime import datetime
 from hashlib import blake2b
 from typing import Annotated, Any, ClassVar, Literal, Self
 
@@ -236,9 +237,17 @@ class ReceiptEvent(Message):
 
     @property
     def version(self) -> int:
-        """Orders a page's receipts: by revision, then by how final the event is."""
-        rank = {"queued": 0, "superseded": 0, "failed": 1, "deleted": 2, "searchable": 2}
-        return (self.change.revision << 2) | rank[self.state]
+        """Orders a page's receipts for a store that compares numbers: by revision, then by how final the event is."""
+        return (self.change.revision << 2) | self._rank
+
+    @property
+    def order(self) -> tuple[int, datetime, int]:
+        """Orders a page's receipts: by revision, then by when it was accepted, then by how final they are."""
+        return self.change.revision, self.change.accepted_at, self._rank
+
+    @property
+    def _rank(self) -> int:
+        return {"queued": 0, "superseded": 0, "failed": 1, "deleted": 2, "searchable": 2}[self.state]
 
 
 class Receipt(Wire):

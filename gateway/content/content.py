@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from typing import Annotated, Any, ClassVar, Literal
 
 from fastapi import APIRouter, Query, Request, Response
@@ -128,7 +129,9 @@ async def _accepted(acceptance: Acceptance, edge: Edge, wait: str | None, timeou
     detail = None
     if wait is not None:
         seconds = edge.settings.receipt_timeout if timeout is None else timeout
-        receipt = await edge.ports.receipts.settled(acceptance.page_key, acceptance.revision, seconds)
+        # A change that lost has no receipt of its own: that of the winner tells what became of the page.
+        accepted_at = datetime.min.replace(tzinfo=UTC) if acceptance.superseded else acceptance.accepted_at
+        receipt = await edge.ports.receipts.settled(acceptance.page_key, (acceptance.revision, accepted_at), seconds)
         if receipt is not None:
             return JSONResponse(receipt.model_dump(mode="json"), headers=headers)
         detail = f"accepted, but not settled within {seconds:g} s; see its receipt, and `pagewire status`"

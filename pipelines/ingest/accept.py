@@ -44,10 +44,14 @@ class Change:
 
 @dataclass(frozen=True)
 class Acceptance:
-    """A change that is durable (`revision` is its own), or one that lost to a newer revision (`superseded`)."""
+    """A change that is durable (`revision` is its own), or one that lost to a newer revision (`superseded`).
+
+    `accepted_at` tells a change from an earlier one of the same revision.
+    """
 
     page_key: str
     revision: int
+    accepted_at: datetime
     superseded: bool = False
 
 
@@ -106,7 +110,7 @@ class Intake:
             winner = known.get(key)
             numbered = self._numbered(draft, winner.revision if winner else -1, given.page.revision)
             superseded = winner is not None and newer(winner, numbered)
-            accepted.append(Acceptance(key, numbered.revision, superseded))
+            accepted.append(Acceptance(key, numbered.revision, at, superseded))
             if not superseded:
                 known[key] = numbered
                 sends.append(numbered)

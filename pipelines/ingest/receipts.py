@@ -9,6 +9,7 @@ import asyncio
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
+from datetime import datetime
 
 from cachetools import FIFOCache
 
@@ -20,6 +21,7 @@ from schemas.base import WireError
 from schemas.head import Head
 from schemas.ingest import ChunkCounts, Receipt, ReceiptEvent, ReceiptState
 from schemas.keys import page_key, parse_page_key
+from schemas.page import ChangeRef
 
 RECENT = 10_000  # receipts kept in mind
 CATCH_UP = 1.0  # seconds that a look waits for the topic before a page is called unknown
@@ -45,7 +47,7 @@ def receipt(event: ReceiptEvent | None, head: Head | None) -> Receipt | None:
             accepted_at=head.change.accepted_at,
             searchable_at=head.settled_at,
             lag_ms=_lag(head),
-            notes=event.notes if event and event.change.revision == head.change.revision else (),
+            notes=event.notes if event and _same(event.change, head.change) else (),
         )
     live = head is not None and head.state == "live"
     # A head is written before the refresh: in between either revision may be what is found, so none is named.
@@ -76,6 +78,11 @@ def _shown(event: ReceiptEvent, head: Head) -> bool:
     if event.change.revision == head.change.revision:
         return event.state not in ("queued", "failed")
     return event.change.revision < head.change.revision
+
+
+def _same(a: ChangeRef, b: ChangeRef) -> bool:
+    """Whether it is one change: a CMS may send a revision again, with other content."""
+    return (a.revision, a.accepted_at) == (b.revision, b.accepted_at)
 
 
 def _lag(head: Head) -> int:
@@ -130,8 +137,11 @@ class ReceiptReader:
         finally:
             self._hearing = [other for other in self._hearing if other is not heard]
 
-    async def settled(self, page_key: str, revision: int, timeout: float) -> Receipt | None:
-        """The receipt once this revision or a newer one can be found, is deleted or has failed.
+    async def settled(self, page_key: str, change: tuple[int, datetime], timeout: float) -> Receipt | None:
+        """The receipt once this change or a newer one can be found, is deleted or has failed.
+
+        Args:
+            change: its revision, and when it was accepted: of two changes with one revision the later one is newer.
 
         Returns:
             None when that takes longer than `timeout` seconds, or Elasticsearch was away for so long.
@@ -140,7 +150,7 @@ class ReceiptReader:
         self._waiting[page_key].add(arrived)
         try:
             async with asyncio.timeout(timeout):
-                return await self._settled(page_key, revision, arrived)
+                return await self._settled(page_key, change, arrived)
         except TimeoutError:
             return None
         finally:
@@ -148,13 +158,13 @@ class ReceiptReader:
             if not self._waiting[page_key]:
                 del self._waiting[page_key]
 
-    async def _settled(self, key: str, revision: int, arrived: asyncio.Event) -> Receipt:
+    async def _settled(self, key: str, change: tuple[int, datetime], arrived: asyncio.Event) -> Receipt:
         site = parse_page_key(key).site
         while True:
             arrived.clear()  # before the look: what comes during it asks for another one
             with suppress(Retryable):
                 now = (await self.receipts(site, [key])).get(key)
-                if now and now.accepted_revision >= revision and now.state != "queued":
+                if now and (now.accepted_revision, now.accepted_at) >= change and now.state != "queued":
                     return now
             with suppress(TimeoutError):
                 async with asyncio.timeout(LOOK_AGAIN):
@@ -175,4 +185,4 @@ class ReceiptReader:
 
 
 def _newer(known: ReceiptEvent | None, other: ReceiptEvent) -> ReceiptEvent:
-    return known if known is not None and known.version > other.version else other
+    return known if known is not None and known.order > other.order else other

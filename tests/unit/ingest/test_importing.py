@@ -38,7 +38,7 @@ class FakeIntake:
         if len(self.batches) + 1 == self._fails_at:
             raise Retryable("no broker")
         self.batches.append([c.page.id for c in changes])
-        return [Acceptance(f"town:en:{c.page.id}", 7, c.page.id in self._superseded) for c in changes]
+        return [Acceptance(f"town:en:{c.page.id}", 7, NOON, c.page.id in self._superseded) for c in changes]
 
 
 def pages(ids: str) -> list[PageDocument]:

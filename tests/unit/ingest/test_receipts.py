@@ -266,7 +266,7 @@ async def test_who_listens_hears_of_all_that_is_settled_until_it_stops() -> None
 async def test_waiting_ends_at_once_when_it_is_there_already() -> None:
     bench = Bench()
     bench.deliver(await bench.index(5))
-    settled = await bench.reader.settled(KEY, 5, timeout=60)
+    settled = await bench.reader.settled(KEY, (5, NOON), timeout=60)
     assert settled is not None
     assert (settled.state, settled.searchable_revision) == ("searchable", 5)
 
@@ -277,7 +277,7 @@ async def test_waiting_ends_at_once_when_it_is_there_already() -> None:
 )
 async def test_waiting_ends_with_the_event(told: ReceiptEvent | None, state: str) -> None:
     bench = Bench()
-    waiting = asyncio.create_task(bench.reader.settled(KEY, 5, timeout=60))
+    waiting = asyncio.create_task(bench.reader.settled(KEY, (5, NOON), timeout=60))
     await bench.pages.looks.acquire()
     bench.deliver(event(5, "queued"))
     bench.deliver(event(4, "failed"))  # of an older one: says nothing
@@ -294,7 +294,7 @@ async def test_what_was_written_but_not_refreshed_is_waited_for() -> None:
     bench = Bench()
     bench.deliver(event(5, "queued"))
     told = await bench.index(5)
-    waiting = asyncio.create_task(bench.reader.settled(KEY, 5, timeout=60))
+    waiting = asyncio.create_task(bench.reader.settled(KEY, (5, NOON), timeout=60))
     assert await goes_on(waiting)
     bench.deliver(told)
     settled = await waiting
@@ -305,9 +305,28 @@ async def test_what_was_written_but_not_refreshed_is_waited_for() -> None:
 async def test_a_superseded_change_is_settled_by_what_superseded_it() -> None:
     bench = Bench()
     bench.deliver(await bench.index(7, "delete"))
-    settled = await bench.reader.settled(KEY, 5, timeout=60)
+    settled = await bench.reader.settled(KEY, (5, NOON), timeout=60)
     assert settled is not None
     assert (settled.state, settled.accepted_revision) == ("deleted", 7)
+
+
+async def test_a_revision_that_is_sent_again_with_other_content_has_a_receipt_of_its_own() -> None:
+    bench = Bench()
+    bench.deliver(await bench.index(5))
+    later = NOON + timedelta(seconds=1)
+    again = change(5).model_copy(update={"accepted_at": later, "offset": 99})
+    bench.deliver(ReceiptEvent(change=again, state="queued", at=later))
+    assert (found := await bench.receipt()) is not None
+    assert (found.state, found.accepted_at) == ("queued", later)
+    waiting = asyncio.create_task(bench.reader.settled(KEY, (5, later), timeout=60))
+    assert await goes_on(waiting)
+    for part in parts_of(again):
+        outcome = await index_part(part, bench.pages, lambda: later)
+    assert outcome.receipt is not None
+    bench.deliver(outcome.receipt)
+    settled = await waiting
+    assert settled is not None
+    assert (settled.state, settled.accepted_at) == ("searchable", later)
 
 
 async def test_an_event_during_the_look_is_not_missed() -> None:
@@ -324,7 +343,7 @@ async def test_an_event_during_the_look_is_not_missed() -> None:
             return found
 
     bench = Bench(Racing())
-    settled = await bench.reader.settled(KEY, 5, timeout=60)
+    settled = await bench.reader.settled(KEY, (5, NOON), timeout=60)
     assert settled is not None
     assert settled.state == "searchable"
 
@@ -332,13 +351,13 @@ async def test_an_event_during_the_look_is_not_missed() -> None:
 async def test_waiting_gives_up_and_leaves_nothing_behind() -> None:
     bench = Bench()
     bench.deliver(event(5, "queued"))
-    assert await bench.reader.settled(KEY, 5, timeout=0.01) is None
+    assert await bench.reader.settled(KEY, (5, NOON), timeout=0.01) is None
     assert bench.reader._waiting == {}
 
 
 async def test_several_may_wait_for_the_same_page() -> None:
     bench = Bench()
-    waiting = [asyncio.create_task(bench.reader.settled(KEY, revision, timeout=60)) for revision in (5, 5, 4)]
+    waiting = [asyncio.create_task(bench.reader.settled(KEY, (revision, NOON), timeout=60)) for revision in (5, 5, 4)]
     for _ in waiting:
         await bench.pages.looks.acquire()
     bench.deliver(await bench.index(5))
@@ -355,7 +374,7 @@ async def test_who_waits_looks_again_after_a_look_at_the_index_that_was_live_bef
     monkeypatch.setattr(module, "LOOK_AGAIN", 0.01)
     bench = Bench(Outdated())
     bench.deliver(await bench.index(5))  # the one event; none comes after the first look
-    settled = await bench.reader.settled(KEY, 5, timeout=60)
+    settled = await bench.reader.settled(KEY, (5, NOON), timeout=60)
     assert settled is not None
     assert settled.state == "searchable"
 
@@ -372,12 +391,12 @@ async def test_elasticsearch_may_be_away_for_a_while(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(module, "LOOK_AGAIN", 0.01)
     pages = Away()
     bench = Bench(pages)
-    assert await bench.reader.settled(KEY, 5, timeout=0.05) is None
+    assert await bench.reader.settled(KEY, (5, NOON), timeout=0.05) is None
     assert bench.reader._waiting == {}
     pages.away = False
     bench.deliver(await bench.index(5))
     pages.away = True
-    waiting = asyncio.create_task(bench.reader.settled(KEY, 5, timeout=60))
+    waiting = asyncio.create_task(bench.reader.settled(KEY, (5, NOON), timeout=60))
     assert await goes_on(waiting)
     pages.away = False
     settled = await waiting
