@@ -38,7 +38,7 @@ async def sign_in(view: AnyView) -> Response:
         return RedirectResponse(to, 303)
     cookie = view.edge.sessions.begin(form.get("key", "").strip())
     if cookie is None:
-        log.warning("console: wrong key", address=address)
+        log.warning("console: wrong key")  # no addresses in logs: docs/privacy.md
         await asyncio.sleep(WRONG_KEY_PAUSE)
         return view.page("sign_in.html", 403, to=to, wrong=True)
     response = RedirectResponse(to, 303)

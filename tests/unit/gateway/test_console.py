@@ -14,6 +14,7 @@ import pytest
 from bs4 import BeautifulSoup, Tag
 from fastapi import FastAPI
 from pydantic import SecretStr
+from structlog.testing import capture_logs
 
 import gateway.console
 from gateway.console.chart import bars
@@ -155,6 +156,15 @@ async def test_another_website_sends_no_forms(stranger: httpx.AsyncClient, heade
     token = str(one(page, ".who input[name=token]")["value"])
     page_of(await stranger.post("/console/sign-out", data={"token": token}, headers=headers), 403)
     assert (await stranger.get("/console/questions")).status_code == 200
+
+
+async def test_a_failed_sign_in_is_logged_without_an_address(app: FastAPI) -> None:
+    transport = httpx.ASGITransport(app, client=("203.0.113.77", 50_000))
+    async with httpx.AsyncClient(transport=transport, base_url="http://gateway.test") as stranger:
+        with capture_logs() as logs:
+            page_of(await sign_in(stranger, "wrong"), 403)
+    assert any(line["event"] == "console: wrong key" for line in logs)
+    assert "203.0.113.77" not in str(logs)
 
 
 async def test_a_form_needs_the_token_of_its_session(operator: httpx.AsyncClient) -> None:

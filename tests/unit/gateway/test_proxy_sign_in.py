@@ -12,6 +12,7 @@ from bs4 import BeautifulSoup
 from fastapi import FastAPI
 from pydantic import ValidationError
 from starlette.routing import BaseRoute
+from structlog.testing import capture_logs
 from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware
 
 from gateway.app import create_app
@@ -69,6 +70,13 @@ def test_the_proxy_is_believed(peer: str) -> None:
 def test_nobody_else_is(peer: str | None) -> None:
     assert ProxyUsers(SETTINGS).user(peer, said()) is None
     assert ProxyUsers(SETTINGS).user(peer, [*said(), *said()]) is None
+
+
+@pytest.mark.parametrize(("peer", "named"), [("10.0.3.8", True), ("1.1.1.1", False), ("unknown", False)])
+def test_the_log_names_a_proxy_that_was_forgotten_and_no_person(peer: str, named: bool) -> None:
+    with capture_logs() as logs:
+        ProxyUsers(SETTINGS).user(peer, said())
+    assert (peer in str(logs)) is named
 
 
 def test_nobody_is_unless_it_is_set() -> None:
