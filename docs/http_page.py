@@ -29,7 +29,8 @@ TITLES = {
     "openai": (
         "OpenAI's routes",
         "A site is a model, so OpenAI's clients work unchanged; refusals have OpenAI's shape, `error.code` instead of "
-        "`code`. How to use them: [conversations.md](../howto/conversations.md#openais-clients).",
+        "`code`, also on paths of OpenAI's that are not here. How to use them: "
+        "[conversations.md](../howto/conversations.md#openais-clients).",
     ),
     "operations": ("Operations", "For those who run it: state, dead letters, rebuilds, audit."),
 }

@@ -24,7 +24,7 @@ from gateway.edge.pseudonyms import Pseudonyms
 from gateway.edge.rates import DailyBudgets, Rates, window
 from gateway.edge.sessions import Sessions
 from gateway.edge.tokens import VisitorTokens
-from gateway.openai import completions
+from gateway.openai import completions, refusals
 from gateway.operators import (
     all_evaluations,
     audit,
@@ -127,7 +127,7 @@ def create_app(settings: Settings, ports: Ports) -> FastAPI:
         sessions=Sessions(secret, keys),
         proxy_users=ProxyUsers(settings.proxy_sign_in),
     )
-    problems.install(app)
+    problems.install(app, refusals.respond)
     talking = (chat, conversations, erasure, feedback, visitors, completions)
     for module in (content, webhooks, *talking, search, *OPERATORS):
         app.include_router(module.router)

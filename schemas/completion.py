@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
 
 from schemas.answer import Citation
 from schemas.base import GivenLang, SiteId
 from schemas.query import Source
 
 MAX_MESSAGES = 1_000
+PARTS = {"type": "array", "items": {"type": "object", "properties": {"type": {"type": "string"}}}}
+CONTENT = {"anyOf": [{"type": "string"}, PARTS, {"type": "null"}]}
 
 
 class _Theirs(BaseModel):
@@ -19,38 +21,55 @@ class _Theirs(BaseModel):
     model_config = ConfigDict(frozen=True, extra="ignore")
 
 
-class Part(_Theirs):
-    """A piece of a message. Only text can be asked about."""
-
-    type: Literal["text"]
-    text: str
+def _text(content: Any) -> Any:
+    """The text of a message's content. Pictures, recordings and files beside it are passed over."""
+    if content is None:
+        return ""
+    if not isinstance(content, list):
+        return content
+    parts = [part.get("text") or part.get("refusal") for part in content if isinstance(part, dict)]
+    return "\n".join(part for part in parts if isinstance(part, str))
 
 
 class ChatMessage(_Theirs):
     role: Literal["system", "developer", "user", "assistant", "tool", "function"]
-    content: str | tuple[Part, ...] | None = None
+    content: Annotated[str, BeforeValidator(_text), WithJsonSchema(CONTENT)] = Field(
+        default="", description="Of an array of parts the text is read, or what an assistant refused with."
+    )
+    refusal: str | None = None
 
     @property
     def text(self) -> str:
-        if isinstance(self.content, tuple):
-            return "\n".join(part.text for part in self.content)
-        return self.content or ""
+        return self.content or self.refusal or ""
 
 
 class StreamOptions(_Theirs):
-    include_usage: bool = False
+    include_usage: bool | None = None
+
+
+class ResponseFormat(_Theirs):
+    type: str = "text"
 
 
 class CompletionRequest(_Theirs):
-    """The last message of the user is the question, what was said before it its history."""
+    """The last message of the user is the question, what was said before it its history.
 
-    model: SiteId
-    messages: Annotated[tuple[ChatMessage, ...], Field(min_length=1, max_length=MAX_MESSAGES)] = Field(
-        description="Of the history the newest that is read is taken; from visitors only what they asked."
+    What OpenAI's API has besides is ignored. `null` is the default of every field.
+    """
+
+    model: str
+    # A list, no tuple: at its limit pydantic stops reading, and a body may have 70,000 of them.
+    messages: list[ChatMessage] = Field(
+        min_length=1,
+        max_length=MAX_MESSAGES,
+        description="Of the history the newest that is read is taken; from visitors only what they asked.",
     )
-    stream: bool = False
+    stream: bool | None = None
     stream_options: StreamOptions | None = None
-    n: Literal[1] | None = Field(default=None, description="There is one answer.")
+    n: int | None = Field(default=None, description="There is one answer; more are refused.")
+    response_format: ResponseFormat | None = Field(default=None, description="`text`; others are refused.")
+    tool_choice: Any = Field(default=None, description="`auto` or `none`: no tool is called; others are refused.")
+    function_call: Any = Field(default=None, description="As `tool_choice`.")
     lang: GivenLang | None = Field(default=None, description="Ours: language to answer in; default: as in chat.")
 
 
@@ -88,13 +107,17 @@ class Completion(BaseModel):
     usage: CompletionUsage
 
 
+def _absent(value: Any) -> bool:
+    return value is None
+
+
 class Delta(BaseModel):
     """A piece of the message; the last one carries `sources` and `citations`."""
 
-    role: Literal["assistant"] | None = None
-    content: str | None = None
-    sources: tuple[Source, ...] | None = None
-    citations: tuple[Citation, ...] | None = None
+    role: Literal["assistant"] | None = Field(default=None, exclude_if=_absent)
+    content: str | None = Field(default=None, exclude_if=_absent)
+    sources: tuple[Source, ...] | None = Field(default=None, exclude_if=_absent)
+    citations: tuple[Citation, ...] | None = Field(default=None, exclude_if=_absent)
 
 
 class ChunkChoice(BaseModel):
@@ -112,7 +135,7 @@ class CompletionChunk(BaseModel):
     created: int
     model: SiteId
     choices: tuple[ChunkChoice, ...]
-    usage: CompletionUsage | None = None
+    usage: CompletionUsage | None = Field(default=None, exclude_if=_absent)
 
 
 class Model(BaseModel):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from http import HTTPStatus
 from typing import Any
 
@@ -149,26 +149,26 @@ def problem_of(error: PagewireError) -> Problem:
     return Problem(STATUS_OF_CODE.get(error.code, 422), error.code, str(error))
 
 
-def install(app: FastAPI) -> None:
-    """Make every error of `app` a problem document."""
+def install(app: FastAPI, respond: Callable[[Request, Problem], Response]) -> None:
+    """Answer every error of `app` with what `respond` makes of its problem."""
 
-    async def refused(_: Request, error: Exception) -> Response:
+    async def refused(request: Request, error: Exception) -> Response:
         assert isinstance(error, Problem)
-        return error.response()
+        return respond(request, error)
 
-    async def explained(_: Request, error: Exception) -> Response:
+    async def explained(request: Request, error: Exception) -> Response:
         assert isinstance(error, PagewireError)
-        return problem_of(error).response()
+        return respond(request, problem_of(error))
 
-    async def misfit(_: Request, error: Exception) -> Response:
+    async def misfit(request: Request, error: Exception) -> Response:
         assert isinstance(error, RequestValidationError)
         # The first part of each place is "path" or "query": noise to a reader.
-        return invalid({**e, "loc": e["loc"][1:]} for e in error.errors()).response()
+        return respond(request, invalid({**e, "loc": e["loc"][1:]} for e in error.errors()))
 
-    async def plain(_: Request, error: Exception) -> Response:
+    async def plain(request: Request, error: Exception) -> Response:
         assert isinstance(error, HTTPException)
         code = HTTPStatus(error.status_code).phrase.lower().replace(" ", "-")
-        return Problem(error.status_code, code, error.detail, headers=error.headers).response()
+        return respond(request, Problem(error.status_code, code, error.detail, headers=error.headers))
 
     app.add_exception_handler(Problem, refused)
     app.add_exception_handler(PagewireError, explained)

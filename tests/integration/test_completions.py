@@ -11,6 +11,7 @@ import openai
 import pytest
 
 from gateway.app import create_app
+from gateway.chat import sse
 from gateway.fakes import FakePages, FakePorts, Step
 from schemas.answer import Answered, Citation, Done, Failed, Restart, SourcesFound, Token, Usage
 from schemas.query import MAX_QUESTION, Question, Turn
@@ -129,8 +130,8 @@ async def test_the_models_are_the_sites(client: openai.AsyncOpenAI) -> None:
         ({"messages": [{"role": "system", "content": "x"}]}, 400, "question-empty"),
         ({"messages": [user(" ")]}, 400, "question-empty"),
         ({"messages": [user("x" * (MAX_QUESTION + 1))]}, 400, "question-too-long"),
-        ({"messages": [user([{"type": "image_url", "image_url": {"url": "x"}}])]}, 400, "invalid"),
-        ({"n": 2}, 400, "invalid"),
+        ({"messages": [user([{"type": "image_url", "image_url": {"url": "x"}}])]}, 400, "question-empty"),
+        ({"n": 2}, 400, "unsupported_value"),
     ],
     ids=str,
 )
@@ -180,6 +181,16 @@ async def test_an_answer_that_starts_again_goes_on_below_and_its_citations_with_
         citations += (chunk.choices[0].delta.model_extra or {}).get("citations", [])
     assert text == "Half an\n\nAt nine."
     assert text[citations[0]["start"] : citations[0]["end"]] == "At nine."
+
+
+async def test_silence_is_filled_with_comments_that_the_client_passes_over(
+    client: openai.AsyncOpenAI, fakes: FakePorts, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sse, "HEARTBEAT", 0.05)
+    fakes.answers.script = lambda _: [0.2, *at_nine(_)[1:3], 0.2, *at_nine(_)[3:]]
+    async with client.chat.completions.stream(model="town", messages=[user("When?")]) as stream:
+        final = await stream.get_final_completion()
+    assert final.choices[0].message.content == "At nine."
 
 
 async def test_who_hangs_up_has_stopped_the_answer(client: openai.AsyncOpenAI, fakes: FakePorts) -> None:
