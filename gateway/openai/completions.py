@@ -1,6 +1,7 @@
 """OpenAI's chat completions over a site's pages, so that its clients and chat programs work unchanged.
 
     messages ─▶ last of the user = question, before it = history ─▶ the same log, stages and events as any question
+             └▶ what a program asks for itself (templates) ─▶ answered at once: no search, no log, no budget
 
 Nothing is kept here: the client holds the conversation. A program with a key is trusted with what we said in it; a
 visitor, who could have us say anything, only with what they asked. A client cannot come back to a broken stream
@@ -24,7 +25,7 @@ from gateway.edge.edge import Asked, Edge, MayChatSomewhere, TheEdge
 from gateway.edge.messages import Trouble, message
 from gateway.edge.openapi import request_body
 from gateway.edge.problems import MAX_NAME
-from gateway.openai import refusals
+from gateway.openai import refusals, templates
 from gateway.openai.chunks import DONE, Chunks, completion, event
 from gateway.ports import Followed
 from pipelines.conversations.turns import newest
@@ -75,27 +76,44 @@ async def complete(caller: MayChatSomewhere, edge: TheEdge, request: Request) ->
     limit = BODY_LIMIT if caller.visitor else PICTURES_LIMIT
     order = parse(CompletionRequest, await read_body(request, limit))
     _known(edge, caller, order.model)
-    _supported(order)
+    errand = templates.errand(order.messages, as_json=_wants_json(order))
+    _supported(order, as_json=errand is not None)
+    if errand is not None:
+        return _at_once(edge.ports.answers.new_id(), order, errand)
     with edge.admit(order.model, request, caller, Asked(_last(order.messages), order.lang)):
         return await _completed(order, caller, edge)
 
 
 def _last(messages: Sequence[ChatMessage]) -> str:
     """What the user said last; empty: nothing."""
-    return next((each.text for each in reversed(messages) if each.role == "user"), "").strip()
+    return templates.asked(next((each.text for each in reversed(messages) if each.role == "user"), "").strip())
 
 
-def _supported(order: CompletionRequest) -> None:
-    """Raises: Problem: 400, when the answer would lack what its reader counts on."""
+def _wants_json(order: CompletionRequest) -> bool:
+    return order.response_format is not None and order.response_format.type != "text"
+
+
+def _supported(order: CompletionRequest, *, as_json: bool) -> None:
+    """Raises: Problem: 400, when the answer would lack what its reader counts on. `as_json`: it is JSON."""
     lacking = {
         "n": order.n not in (None, 1),
-        "response_format": order.response_format is not None and order.response_format.type != "text",
+        "response_format": _wants_json(order) and not as_json,
         "tool_choice": order.tool_choice not in (None, "auto", "none"),
         "function_call": order.function_call not in (None, "auto", "none"),
     }
     for param, lacks in lacking.items():
         if lacks:
             raise refusals.unsupported(param)
+
+
+def _at_once(request_id: str, order: CompletionRequest, text: str) -> Response:
+    """An answer in which no stage has a part."""
+    answer = Answered(text=text, citations=(), sources=(), extractive=False)
+    if not order.stream:
+        return _json(completion(request_id, order.model, answer))
+    chunks = _chunks(request_id, order)
+    data = chunks.begin() + chunks.text(text) + chunks.end(answer) + DONE
+    return Response(data, media_type="text/event-stream")
 
 
 async def _completed(order: CompletionRequest, caller: Caller, edge: Edge) -> Response:

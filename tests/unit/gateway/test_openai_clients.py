@@ -1,8 +1,8 @@
 """What real clients of OpenAI's API send, and how each is answered.
 
 `openai_requests.jsonl`: bodies with a version were recorded from the client itself, those with `(source, YEAR)` are
-written after what its public source sends. Each says what is asked of the site (`asked`) or how it is refused
-(`error`: status, code, parameter).
+written after what its public source sends, in our words but for how a prompt begins. Each says what is asked of the
+site (`asked`), answered at once (`answer`) or refused (`error`: status, code, parameter).
 """
 
 from __future__ import annotations
@@ -15,11 +15,15 @@ import pytest
 from fastapi import FastAPI
 from openai.types.chat import ChatCompletion, ChatCompletionChunk
 
+from gateway.app import create_app
 from gateway.chat.chat import BODY_LIMIT
 from gateway.fakes import FakePorts
 from gateway.openai.refusals import is_openai
+from gateway.openai.templates import errand
 from schemas.answer import Answered, Done, Token, Usage
-from tests.edge import ADMIN, assert_problem, bearer
+from schemas.completion import ChatMessage
+from tests.edge import ADMIN, assert_problem, bearer, edge_settings
+from wiring.settings import ChatSettings, SiteSettings
 
 REQUESTS = [json.loads(line) for line in Path(__file__).with_name("openai_requests.jsonl").read_text().splitlines()]
 COMPLETE = "/v1/chat/completions"
@@ -81,7 +85,7 @@ async def test_what_real_clients_send_is_answered(client: httpx.AsyncClient, fak
         else:
             options = sent["body"].get("stream_options") or {}
             text = said_in(response, usage=options.get("include_usage", False))
-            assert text == "At nine.", name
+            assert text == sent.get("answer", "At nine."), name
         asked = [question.question for question in fakes.answers.asked]
         assert asked == ([sent["asked"]] if "asked" in sent else []), name
         fakes.answers.asked.clear()
@@ -154,6 +158,38 @@ async def test_our_own_routes_keep_their_own_shape(client: httpx.AsyncClient, ap
         assert {is_openai(path)} == {"openai" in each["tags"] for each in operations.values()}, path
     assert_problem(await client.post("/v1/sites/town/responses"), 404, "not-found")
     assert_problem(await client.get("/v1/sites/town/chat"), 405, "method-not-allowed")
+
+
+async def test_errands_cost_a_visitor_nothing(tmp_path: Path, fakes: FakePorts) -> None:
+    town = SiteSettings(chat=ChatSettings(daily_questions=1))
+    app = create_app(edge_settings(tmp_path, sites={"town": town}, visitor_rate="1/day"), fakes.ports)
+    headers = bearer(app.state.edge.tokens.issue("town").token)
+    async with httpx.AsyncClient(
+        transport=httpx.ASGITransport(app), base_url="http://gateway.test", headers=headers
+    ) as visitor:
+        for sent in REQUESTS:
+            if "answer" in sent:
+                said_in(await visitor.post(COMPLETE, json=sent["body"]), usage=False)
+        assert fakes.answers.asked == []
+        order = {"model": "town", "messages": [QUESTION]}
+        assert said_in(await visitor.post(COMPLETE, json=order), usage=False) == "At nine."
+        assert error_in(await visitor.post(COMPLETE, json=order)) == (429, "too-many-requests", None)
+
+
+def message(role: str, text: str) -> ChatMessage:
+    return ChatMessage.model_validate({"role": role, "content": text})
+
+
+def test_words_of_a_template_are_no_errand_where_they_stand_by_chance() -> None:
+    for messages in (
+        # An earlier message of the person, not of the program.
+        [message("user", "Analyze this conversation and provide: nothing"), message("user", "When?")],
+        [message("user", "What does <chat_history> mean?")],
+        [message("user", "### Task: when is the pool open?")],
+        [message("user", "Can you give this conversation a name?")],
+        [message("system", "You are the town's assistant."), message("user", "Available tools: which are there?")],
+    ):
+        assert errand(messages, as_json=False) is None
 
 
 async def test_pictures_fit_into_a_programs_body(stranger: httpx.AsyncClient, app: FastAPI) -> None:
