@@ -15,7 +15,7 @@ from bench.synthetic import document
 from bench.system import home
 from cli.content import import_documents
 from cli.up import running
-from connectors.cms.documents import documents
+from connectors.cms.documents import Left, documents
 from schemas.ingest import ChunkCounts
 from schemas.keys import page_key
 from wiring.clients import Clients
@@ -49,7 +49,7 @@ async def _run(settings: Settings, pages: int, chunks: int) -> None:
 async def _import(settings: Settings, file: Path, pages: int) -> tuple[float, ChunkCounts]:
     """Seconds until all is searchable, and what the receipts count."""
     began = perf_counter()
-    result = await import_documents(settings, SITE, documents(file), total=pages)
+    result = await import_documents(settings, SITE, documents(file, Left()), total=pages)
     seconds = perf_counter() - began
     assert (result["sent"], result["failed"]) == (pages, {}), result
     return seconds, await _costs(settings, [page_key(SITE, "en", f"page-{number}") for number in range(pages)])

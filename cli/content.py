@@ -22,9 +22,9 @@ from rich.table import Column
 
 from cli.output import NOT_SO, err, explained, out, print_json, rows, table
 from cli.user import user
-from connectors.cms.documents import count, documents
+from connectors.cms.documents import Left, count, documents
 from connectors.cms.sources import opened
-from connectors.cms.sync import Progress, sync
+from connectors.cms.sync import TOLD, Progress, sync
 from pipelines.ingest.accept import Change
 from pipelines.ingest.importing import Cursor, send, settle
 from pipelines.ingest.receipts import ReceiptReader
@@ -67,8 +67,9 @@ def import_pages(
         else:
             path = Path(source)
             total = count(path)
-            cursor = Cursor(settings.home, site, path)
-            result = asyncio.run(import_documents(settings, site, documents(path), total, cursor, wait))
+            cursor, left = Cursor(settings.home, site, path), Left()
+            pages = documents(path, left)
+            result = asyncio.run(import_documents(settings, site, pages, total, cursor, wait, left))
     if json:
         print_json(result)
     else:
@@ -84,10 +85,15 @@ async def import_documents(
     total: int | None = None,
     cursor: Cursor | None = None,
     wait: bool = True,
+    left: Left | None = None,
 ) -> dict[str, object]:
     """Import with progress bars; returns how many pages were sent and are still queued, the errors by page key, and
     notes on pages that are searchable without all that belongs to them.
+
+    Args:
+        left: what reading `pages` leaves out; errors and omissions by file, or by line.
     """
+    left = left or Left()
     async with Clients(settings) as clients:
         receipts = await clients.receipts(waiting=wait)
         with receipts.hearing() as heard, _bars() as bars:
@@ -98,9 +104,10 @@ async def import_documents(
                 await clients.intake(),
                 cursor,
                 lambda p: bars.update(sending, completed=p.sent),
+                left.failed,
             )
             told = await _settle(clients, receipts, heard, site, revisions, bars) if wait and revisions else {}
-    return _result(site, revisions, wait, told)
+    return _result(site, revisions, wait, told, left.failed) | {"omitted": left.omitted}
 
 
 async def import_connector(settings: Settings, site: str, name: str, wait: bool = True) -> dict[str, object]:
@@ -137,13 +144,13 @@ def _result(
     revisions: Mapping[str, int],
     wait: bool,
     told: Mapping[str, Receipt],
-    unread: Mapping[str, str | None] | None = None,
+    unread: Mapping[str, str | None],
 ) -> dict[str, object]:
     return {
         "site": site,
         "sent": len(revisions),
         "queued": 0 if wait else len(revisions),
-        "failed": dict(unread or {}) | {key: one.error for key, one in told.items() if one.state == "failed"},
+        "failed": dict(unread) | {key: one.error for key, one in told.items() if one.state == "failed"},
         "notes": {key: list(one.notes) for key, one in told.items() if one.state != "failed"},
     }
 
@@ -207,8 +214,10 @@ def _print_import(result: Mapping[str, object]) -> None:
         err.print(f"... and {len(omitted) - SHOWN:,} more left out; --json names them all")
     for key, lacking in notes.items():
         err.print(f"[yellow]not whole[/] {key}: {escape('; '.join(lacking))}", soft_wrap=True)
-    for key, error in failed.items():
-        err.print(f"[red]failed[/] {key}: {escape(str(error))}", soft_wrap=True)
+    for key, error in list(failed.items())[:TOLD]:
+        err.print(f"[red]failed[/] {escape(key)}: {escape(str(error))}", soft_wrap=True)
+    if len(failed) > TOLD:
+        err.print(f"... and {len(failed) - TOLD:,} more failed; --json names them all")
     if result["queued"]:
         rest = f"{result['queued']} queued; `pagewire status` shows how many are left in the lane `bulk`"
     else:

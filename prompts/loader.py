@@ -22,13 +22,9 @@ from typing import Annotated, Any, Literal, TypeVar
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, RootModel, ValidationError
 
-try:  # libyaml reads a pagewire.yaml of 10,000 sites in a tenth of the time
-    from yaml import CSafeLoader as SafeLoader
-except ImportError:  # PyYAML was built without it
-    from yaml import SafeLoader  # type: ignore[assignment]
+from prompts.strict_yaml import NotPlain, UniqueKeys, check_plain
 
 HERE = Path(__file__).parent
-MAX_DEPTH = 8  # levels of lists and mappings in a prompt that is tried out; ours have three
 Role = Literal["system", "user", "assistant", "tool"]
 
 Model = TypeVar("Model", bound=BaseModel)
@@ -61,27 +57,6 @@ class ChatMessage:
     content: str
     calls: tuple[ToolCall, ...] = ()
     answers: str = ""
-
-
-class DoubledKey(yaml.MarkedYAMLError):
-    """A key stands twice in a mapping."""
-
-
-class UniqueKeys(SafeLoader):
-    """YAML's safe loader, which refuses a key that stands twice: the second would silently take the first one's place.
-
-    Raises:
-        DoubledKey: names it, and where it stands.
-    """
-
-    def construct_mapping(self, node: Any, deep: bool = False) -> dict[Any, Any]:
-        seen: set[Any] = set()
-        for key, _ in node.value:
-            name = key.value if isinstance(key, yaml.ScalarNode) and not key.tag.endswith(":merge") else None
-            if name is not None and name in seen:
-                raise DoubledKey(problem=f"the key {name!r} stands twice", problem_mark=key.start_mark)
-            seen.add(name)
-        return super().construct_mapping(node, deep)
 
 
 class _Strict(BaseModel):
@@ -309,16 +284,10 @@ def _checked(path: Path, documents: Sequence[Any]) -> tuple[Prompt, bool]:
 
 def _plain(path: Path, text: str) -> None:
     """Raises: PromptError: it has what no text needs that is changed over HTTP."""
-    depth = 0
     try:
-        for event in yaml.parse(text, yaml.SafeLoader):
-            if isinstance(event, yaml.NodeEvent) and (event.anchor or getattr(event, "tag", None)):
-                raise PromptError(f"{path}: anchors, aliases and tags cannot be used")
-            depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
-            if depth > MAX_DEPTH:
-                raise PromptError(f"{path}: more than {MAX_DEPTH} levels")
-    except yaml.YAMLError as err:
-        raise PromptError(f"{path}: cannot be read: {err}") from err
+        check_plain(text)
+    except NotPlain as err:
+        raise PromptError(f"{path}: {err}") from err
 
 
 def _examples(folder: Path, name: str, variables: set[str]) -> dict[str, tuple[Example, ...]]:

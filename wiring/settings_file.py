@@ -13,7 +13,7 @@ from pydantic import ValidationError
 
 from connectors.cms.settings import KINDS, variables
 from pipelines.runtime.errors import SettingsError
-from prompts.loader import DoubledKey, UniqueKeys
+from prompts.strict_yaml import DoubledKey, UniqueKeys
 from wiring import secret_files
 from wiring.secret_files import FILE_SETTINGS, SUFFIX
 from wiring.settings import Settings

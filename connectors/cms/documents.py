@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import os
 import re
 from base64 import b64encode
 from collections.abc import Iterator
+from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, time
 from pathlib import Path
 from typing import Any
 
-import yaml
 from pydantic import ValidationError
 
 from connectors.cms.titles import title_in
 from pipelines.runtime.errors import WrongUse
+from pipelines.runtime.folder import Folder, Found, reason
+from prompts.strict_yaml import load_plain
 from schemas.base import problems
 from schemas.page import Attachment, PageDocument
 from text.markdown import to_html
@@ -30,104 +33,138 @@ OFFICE = {
     ".txt": "text/plain",
 }
 LARGEST_FILE = 5 * 1024 * 1024  # bytes: the change with the file in it must fit into one message
-FRONT_MATTER = re.compile(r"\A---\s*\n(.*?)\n---\s*(?:\n|\Z)", re.DOTALL)
+LARGEST_TEXT = 32 * 1024 * 1024  # bytes of a file of text; the intake's own limit is lower
+LONGEST_MATTER = 64 * 1024  # characters in which front matter ends
+_FENCE = re.compile(r"^---[ \t]*(?:\n|\Z)", re.MULTILINE)
 
 
 class BadSource(WrongUse):
-    """The source cannot be read as pages; names file and line."""
+    """The source cannot be read as pages."""
 
     code = "bad-source"
 
 
-def documents(source: Path) -> Iterator[PageDocument]:
+@dataclass
+class Left:
+    """What was no page, by the name of its file or its line, and why."""
+
+    failed: dict[str, str] = field(default_factory=dict)
+    omitted: dict[str, str] = field(default_factory=dict)  # links that lead out of the folder
+
+
+def documents(source: Path, left: Left) -> Iterator[PageDocument]:
     """Pages of an NDJSON file (one PageDocument per line) or of a folder, in a stable order.
 
+    Args:
+        left: gets what cannot be read; the rest goes on.
+
     Raises:
-        BadSource: naming the file, the line and what is wrong.
+        BadSource: there is no such source, or it cannot be opened.
     """
-    if source.is_dir():
-        yield from _folder(source)
-    elif source.is_file():
-        yield from _ndjson(source)
-    else:
-        raise _missing(source)
+    try:
+        if source.is_dir():
+            yield from _folder(Folder(source), left)
+        elif source.is_file():
+            yield from _ndjson(source, left)
+        else:
+            raise _missing(source)
+    except OSError as err:
+        raise BadSource(f"{source}: {reason(err)}") from err
 
 
 def count(source: Path) -> int:
-    """How many pages `documents` will give, for a progress bar. Raises: BadSource: there is no such source."""
-    if source.is_dir():
-        return sum(1 for _ in _files(source))
-    if not source.is_file():
-        raise _missing(source)
-    with source.open("rb") as file:
-        return sum(1 for line in file if line.strip())
+    """How many pages `documents` will give at most, for a progress bar. Raises: BadSource: there is no such source."""
+    try:
+        if source.is_dir():
+            return sum(not found.problem for found in page_files(Folder(source)))
+        if not source.is_file():
+            raise _missing(source)
+        with source.open("rb") as file:
+            return sum(1 for line in file if line.strip())
+    except OSError as err:
+        raise BadSource(f"{source}: {reason(err)}") from err
 
 
 def _missing(source: Path) -> BadSource:
     return BadSource(f"{source}: no such file or folder")
 
 
-def _ndjson(path: Path) -> Iterator[PageDocument]:
+def _ndjson(path: Path, left: Left) -> Iterator[PageDocument]:
     with path.open("rb") as file:
         for number, line in enumerate(file, 1):
             if line.strip():
                 try:
                     yield PageDocument.model_validate_json(line)
                 except ValidationError as err:
-                    raise BadSource(f"{path}:{number}: {problems(err)}") from None
+                    left.failed[f"{path}:{number}"] = problems(err)
 
 
-def _files(folder: Path) -> Iterator[Path]:
-    return (p for p in sorted(folder.rglob("*")) if p.suffix.lower() in SUFFIXES | OFFICE.keys() and p.is_file())
+def page_files(folder: Folder) -> Iterator[Found]:
+    """Files that are pages by their names, and what cannot be looked into."""
+    return (one for one in folder.walk() if one.kind == "folder" or one.path.suffix.lower() in SUFFIXES | OFFICE.keys())
 
 
-def _folder(folder: Path) -> Iterator[PageDocument]:
-    for path in _files(folder):
+def _folder(folder: Folder, left: Left) -> Iterator[PageDocument]:
+    for found in page_files(folder):
+        name = folder.relative(found.path)
+        if found.problem or found.stat is None:
+            (left.omitted if found.kind == "link" else left.failed)[name] = found.problem
+            continue
         try:
-            yield _office(folder, path) if path.suffix.lower() in OFFICE else _text(folder, path)
-        except ValidationError as err:
-            raise BadSource(f"{path}: {problems(err)}") from None
-        except (OSError, ValueError, yaml.YAMLError) as err:
-            raise BadSource(f"{path}: {err}") from err
+            page = (_office if found.path.suffix.lower() in OFFICE else _text)(folder, found.path, found.stat)
+        except FileNotFoundError:  # gone since it was listed
+            continue
+        except Exception as err:  # noqa: BLE001 - whatever one file raises is no matter of the others
+            left.failed[name] = reason(err)
+        else:
+            yield page
 
 
-def _text(folder: Path, path: Path) -> PageDocument:
-    relative = path.relative_to(folder).with_suffix("")
-    fields, body = split(path.read_text(encoding="utf-8-sig"))  # editors on Windows put a mark at the start
+def _text(folder: Folder, path: Path, stat: os.stat_result) -> PageDocument:
+    relative = path.relative_to(folder.path).with_suffix("")
+    fields, body = split(text_of(folder, path))
     content = html(path, body)
-    said = {"id": relative.as_posix(), "revision": _changed(path)} | fields
+    said = {"id": relative.as_posix(), "revision": _changed(stat)} | fields
     if "title" not in fields:
         said["title"] = title_in(content) or relative.name
     return PageDocument.model_validate(said | {"content": content})
 
 
-def _office(folder: Path, path: Path) -> PageDocument:
-    if path.stat().st_size > LARGEST_FILE:
+def _office(folder: Folder, path: Path, stat: os.stat_result) -> PageDocument:
+    if stat.st_size > LARGEST_FILE:
         raise ValueError(
             f"larger than {LARGEST_FILE:,} bytes: make the folder a connector, which hands large files on by their path"
         )
-    attached = Attachment(
-        data_base64=b64encode(path.read_bytes()).decode(), media_type=OFFICE[path.suffix.lower()], title=path.name
-    )
-    page_id = path.relative_to(folder).as_posix()
-    return PageDocument(id=page_id, title=path.name, revision=_changed(path), attachments=(attached,))
+    data = b64encode(folder.read(path, LARGEST_FILE)).decode()
+    attached = Attachment(data_base64=data, media_type=OFFICE[path.suffix.lower()], title=path.name)
+    page_id = path.relative_to(folder.path).as_posix()
+    return PageDocument(id=page_id, title=path.name, revision=_changed(stat), attachments=(attached,))
 
 
-def _changed(path: Path) -> int:
+def _changed(stat: os.stat_result) -> int:
     """Milliseconds of the last change: importing the same file twice is the same revision."""
-    return round(path.stat().st_mtime * 1000)
+    return round(stat.st_mtime * 1000)
+
+
+def text_of(folder: Folder, path: Path) -> str:
+    """What a file of text holds, with line ends as `\n`. Raises: as `Folder.read`."""
+    text = folder.read(path, LARGEST_TEXT).decode("utf-8-sig")  # editors on Windows put a mark at the start
+    return text.replace("\r\n", "\n").replace("\r", "\n")
 
 
 def split(text: str) -> tuple[dict[str, Any], str]:
     """What the front matter of a file says, as a page document says it, and the rest.
 
     Raises:
-        ValueError, yaml.YAMLError: it is not front matter.
+        ValueError, OverflowError: it is not front matter.
     """
-    matter = FRONT_MATTER.match(text)
-    if matter is None:
+    first, _, rest = text.partition("\n")
+    end = _FENCE.search(rest) if first.rstrip() == "---" else None
+    if end is None:
         return {}, text
-    return _front_matter(matter.group(1)), text[matter.end() :]
+    if end.start() > LONGEST_MATTER:
+        raise ValueError(f"front matter: longer than {LONGEST_MATTER:,} characters")
+    return _front_matter(rest[: end.start()]), rest[end.end() :]
 
 
 def html(path: Path, body: str) -> str:
@@ -139,14 +176,18 @@ def html(path: Path, body: str) -> str:
 
 def _front_matter(text: str) -> dict[str, Any]:
     """What front matter commonly says, as a page document says it."""
-    said = yaml.safe_load(text) or {}
+    said = load_plain(text) or {}
     if not isinstance(said, dict):
         raise ValueError("front matter: must be `name: value` lines")
     if "path" in said:
         said.setdefault("url", said.pop("path"))
-    changed = said.get("changed_at")
-    if isinstance(changed, datetime) and changed.tzinfo is None:
-        said["changed_at"] = changed.replace(tzinfo=UTC)
-    elif isinstance(changed, date) and not isinstance(changed, datetime):
-        said["changed_at"] = datetime.combine(changed, time(), UTC)
+    if "changed_at" in said:
+        said["changed_at"] = with_zone(said["changed_at"])
     return said
+
+
+def with_zone(value: Any) -> Any:
+    """A date or time of front matter, which is UTC where it does not say; anything else as it is."""
+    if isinstance(value, datetime):
+        return value if value.tzinfo else value.replace(tzinfo=UTC)
+    return datetime.combine(value, time(), UTC) if isinstance(value, date) else value

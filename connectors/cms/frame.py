@@ -24,7 +24,9 @@ class Listed:
 
 @dataclass(frozen=True)
 class Unreadable:
-    """A page that is listed but could not be read; the others go on."""
+    """A page that is listed but could not be read; the others go on. In an inventory: a part of it that cannot be
+    listed, so that nobody knows which pages are there, and none is deleted.
+    """
 
     listed: Listed
     reason: str
@@ -41,7 +43,7 @@ class Omitted:
 class Source(Protocol):
     """A CMS that can be asked. All raise Retryable (it is away) or Permanent (it refuses, or is not what we think)."""
 
-    def inventory(self) -> AsyncGenerator[Listed | Omitted, None]:
+    def inventory(self) -> AsyncGenerator[Listed | Omitted | Unreadable, None]:
         """Every page that is public now. Raises rather than ends early: what is not listed gets deleted."""
         ...
 

@@ -6,7 +6,7 @@
 
 Each step looks at the CMS after the clock was read, so whatever an editor does meanwhile carries a higher revision and
 wins. A page counts as gone when two inventories in a row do not list it: one that is read page by page while others are
-deleted may skip some. Nothing is deleted unless both came to their end.
+deleted may skip some. Nothing is deleted unless both came to their end, and listed every part.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class Reconciled:
     newer: int  # in the log with an older revision
     revived: int  # listed, but deleted in the log by this connector
     gone: int  # in the log, but not listed
-    refused: bool  # so many were gone that nothing was deleted
+    refused: bool  # nothing was deleted: so many were gone, or a part could not be listed
     dry_run: bool
     sent: int
     deleted: int
@@ -73,7 +73,7 @@ async def reconcile(
 
     Args:
         home: settings.home.
-        force: delete even more than half of the connector's pages.
+        force: delete even more than half of the connector's pages, and though a part of them cannot be listed.
         dry_run: only look.
 
     Raises:
@@ -86,13 +86,14 @@ async def reconcile(
             before = await source.now()
             async with open_log() as log:
                 await _read_log(log, own, site, name, report)
-            omitted = await take_inventory(source, own, report)
+            inventory = await take_inventory(source, own, report)
             if await own.do(ledger.count_gone, before):
-                omitted = await take_inventory(source, own, report)
+                inventory = await take_inventory(source, own, report)
+            courier.outcome.take_inventory(inventory)
             gone = await own.do(ledger.count_gone, before)
             known = await own.do(ledger.count_ours)
             wanted: dict[Why, int] = await own.do(ledger.count_wanted, before)
-            refused = gone > known * MOST and not force
+            refused = (gone > known * MOST or bool(gone and inventory.unlisted)) and not force
             if not dry_run:
                 todo = sum(wanted.values()) + (0 if refused else gone)
                 await _send(courier, own, before, todo, report)
@@ -116,7 +117,7 @@ async def reconcile(
                 left_out=outcome.left_out,
                 failed=outcome.failed,
                 failures=outcome.failures,
-                omitted=omitted,
+                omitted=outcome.omitted,
             )
 
 

@@ -20,7 +20,7 @@ from connectors.cms.frame import Listed, Omitted, Source, Unreadable
 from connectors.cms.ledger import Ledger, Wanted
 from connectors.cms.own_thread import OwnThread
 from pipelines.ingest.accept import Acceptance, Change
-from pipelines.ingest.importing import BATCH, BATCH_BYTES, FOLDER, Accepts, weight
+from pipelines.ingest.importing import BATCH, BATCH_BYTES, FOLDER, Accepts, accept_each, weight
 from pipelines.runtime.errors import Permanent, Retryable
 from pipelines.runtime.record import Lane
 from pipelines.runtime.retry import patiently
@@ -69,6 +69,14 @@ async def _nothing(_: Sequence[Listed]) -> None:
 
 
 @dataclass
+class Inventory:
+    """What an inventory told besides the pages."""
+
+    omitted: dict[str, str] = field(default_factory=dict)  # addresses that are no pages for the search, and why
+    unlisted: list[Unreadable] = field(default_factory=list)  # parts of which nobody knows what is there
+
+
+@dataclass
 class Outcome:
     """What became of the pages that were asked for."""
 
@@ -86,6 +94,11 @@ class Outcome:
         self.failed += 1
         if len(self.failures) < TOLD:
             self.failures.append(Failure(listed.page_id, listed.lang, reason))
+
+    def take_inventory(self, found: Inventory) -> None:
+        self.omitted = found.omitted
+        for one in found.unlisted:
+            self.fail(one.listed, one.reason)
 
     def take(self, acceptances: Sequence[Acceptance]) -> None:
         for one in acceptances:
@@ -122,7 +135,7 @@ async def sync(source: Source, site: str, name: str, intake: Accepts, home: Path
     with alone(home, site, name):
         async with OwnThread(lambda: Ledger(site, journal)) as own:
             ledger = own.thing
-            courier.outcome.omitted = await take_inventory(source, own, report)
+            courier.outcome.take_inventory(await take_inventory(source, own, report))
             total = await own.do(ledger.count_listed)
             done = total - sum((await own.do(ledger.count_wanted)).values())
             report(Progress("pages", done, total))
@@ -142,23 +155,27 @@ async def sync(source: Source, site: str, name: str, intake: Accepts, home: Path
     return courier.outcome
 
 
-async def take_inventory(source: Source, own: OwnThread[Ledger], report: Report) -> dict[str, str]:
-    """Put the whole inventory into the ledger. Returns: the addresses that it left out, and why.
+async def take_inventory(source: Source, own: OwnThread[Ledger], report: Report) -> Inventory:
+    """Put the whole inventory into the ledger. Returns: what it left out.
 
     Raises:
         Retryable, Permanent: it did not come to its end.
     """
 
-    omitted: dict[str, str] = {}
+    found = Inventory()
 
     async def once() -> None:
-        omitted.clear()
+        found.omitted.clear()
+        found.unlisted.clear()
         count = 0
         batch: list[Listed] = []
         async with aclosing(source.inventory()) as inventory:
             async for listed in inventory:
                 if isinstance(listed, Omitted):
-                    omitted[listed.address] = listed.reason
+                    found.omitted[listed.address] = listed.reason
+                    continue
+                if isinstance(listed, Unreadable):
+                    found.unlisted.append(listed)
                     continue
                 batch.append(listed)
                 if len(batch) == LISTED:
@@ -170,7 +187,7 @@ async def take_inventory(source: Source, own: OwnThread[Ledger], report: Report)
         report(Progress("inventory", count + len(batch), count + len(batch)))
 
     await patiently(once, _pause)
-    return omitted
+    return found
 
 
 class Courier:
@@ -232,15 +249,10 @@ class Courier:
         await patiently(once, _pause)
 
     async def _accept(self, pages: Sequence[PageDocument]) -> list[Acceptance]:
-        changes = [Change("upsert", page) for page in pages]
-        try:
-            taken = await self._intake.accept(self._site, changes, self._name, self._lane)
-        except Permanent as err:
-            if len(pages) == 1:
-                self.outcome.fail(Listed(pages[0].id, pages[0].lang or "", pages[0].revision or 0), str(err))
-                return []
-            # One of them was refused for all.
-            return [one for page in pages for one in await self._accept([page])]
+        def refused(page: PageDocument, why: str) -> None:
+            self.outcome.fail(Listed(page.id, page.lang or "", page.revision or 0), why)
+
+        taken = await accept_each(self._intake, self._site, pages, self._name, self._lane, refused)
         self.outcome.take(taken)
         return taken
 

@@ -10,7 +10,7 @@ import yaml
 from babel import Locale
 from pydantic import TypeAdapter
 
-from prompts.loader import UniqueKeys
+from prompts.strict_yaml import UniqueKeys
 
 # The languages, each with the locale of its dates and numbers and with its own name.
 LANGUAGES = {"en": ("en_GB", "English"), "de": ("de_DE", "Deutsch")}

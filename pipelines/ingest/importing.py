@@ -22,6 +22,8 @@ from typing import Protocol
 from more_itertools import chunked
 
 from pipelines.ingest.accept import Acceptance, Change
+from pipelines.runtime.errors import Kind, Permanent
+from pipelines.runtime.folder import Folder
 from pipelines.runtime.record import Lane
 from schemas.ingest import Receipt
 from schemas.page import PageDocument
@@ -59,11 +61,11 @@ class Cursor:
 
     def __init__(self, home: Path, site: str, source: Path) -> None:
         # Another content of the same file, or of any in the same folder, begins at the start again.
-        root = source.resolve()
+        folder = Folder(source)
         name = blake2b(site.encode(), digest_size=12)
-        for path in (root, *sorted(root.rglob("*"))):
-            stat = path.lstat()
-            name.update(os.fsencode(path) + f"|{stat.st_size}|{stat.st_mtime_ns}\n".encode())
+        files = ((one.path, one.stat) for one in folder.walk()) if folder.path.is_dir() else ()
+        for path, stat in ((folder.path, folder.path.stat()), *files):
+            name.update(os.fsencode(path) + (f"|{stat.st_size}|{stat.st_mtime_ns}" if stat else "").encode() + b"\n")
         self._file = home / FOLDER / f"{name.hexdigest()}.json"
 
     def read(self) -> int:
@@ -112,8 +114,12 @@ async def send(
     intake: Accepts,
     cursor: Cursor | None,
     report: Callable[[Progress], None],
+    failed: dict[str, str],
 ) -> dict[str, int]:
     """Put the pages into the log.
+
+    Args:
+        failed: gets the ids of pages that the intake refuses, and why; the others go on.
 
     Returns:
         The revision by page key of what was sent.
@@ -122,9 +128,12 @@ async def send(
     skip = cursor.read() if cursor else 0
     progress.sent = skip
     revisions: dict[str, int] = {}
+
+    def refused(page: PageDocument, why: str) -> None:
+        failed[page.id] = why
+
     for batch in _batches(islice(pages, skip, None)):
-        accepted = await intake.accept(site, [Change("upsert", page) for page in batch], "import", "bulk")
-        for one in accepted:
+        for one in await accept_each(intake, site, batch, "import", "bulk", refused):
             if one.superseded:
                 progress.superseded += 1
             else:
@@ -136,6 +145,31 @@ async def send(
     if cursor:
         cursor.forget()
     return revisions
+
+
+async def accept_each(
+    intake: Accepts,
+    site: str,
+    pages: Sequence[PageDocument],
+    source: str,
+    lane: Lane,
+    refused: Callable[[PageDocument, str], None],
+) -> list[Acceptance]:
+    """Put the pages into the log; one that the intake refuses stops no other.
+
+    Raises:
+        Retryable: the broker does not take them. Permanent: for a reason that no page has given.
+    """
+    try:
+        return await intake.accept(site, [Change("upsert", page) for page in pages], source, lane)
+    except Permanent as err:
+        if err.kind is not Kind.RECORD:
+            raise
+        if len(pages) == 1:
+            refused(pages[0], str(err))
+            return []
+        # One of them was refused for all.
+        return [one for page in pages for one in await accept_each(intake, site, [page], source, lane, refused)]
 
 
 async def settle(

@@ -8,21 +8,20 @@ are not public.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from datetime import UTC, date, datetime, time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import yaml
+from pydantic import ValidationError
 
-from connectors.cms.documents import OFFICE, SUFFIXES, split
-from connectors.cms.frame import Listed
+from connectors.cms.documents import LONGEST_MATTER, OFFICE, SUFFIXES, page_files, split, with_zone
+from connectors.cms.frame import Listed, Omitted, Unreadable
 from pipelines.runtime.errors import Retryable
-from schemas.base import language_tag
+from pipelines.runtime.folder import Folder, reason
+from schemas.base import GivenLang, PageId, Revision, Wire
 from schemas.page import PageDocument
 
-HEAD = 64 * 1024  # bytes in which front matter ends
 FIELDS = frozenset(PageDocument.model_fields) - {"content", "attachments"}
 # What Hugo, Jekyll and Eleventy call them.
 OTHER_NAMES = {"tags": "keywords", "summary": "description", "lastmod": "changed_at", "date": "changed_at"}
@@ -62,92 +61,111 @@ class _Head:
     problem: str | None = None
 
 
+class _Said(Wire):
+    """What front matter says of the page's address; where it is not there or wrong, what the file's name says."""
+
+    id: PageId
+    lang: GivenLang
+    revision: Revision | None = None
+
+
+@dataclass(frozen=True)
+class Scan:
+    """One look at the folder."""
+
+    pages: dict[Page, Entry]
+    omitted: tuple[Omitted, ...] = ()  # links that lead out of it
+    unlisted: Mapping[Path, Unreadable] = field(default_factory=dict)  # what in it nobody may look into
+
+
 class Scanner:
     """Scans one folder again and again; files that did not change are not opened twice. Not for two threads at once."""
 
     def __init__(self, folder: Path, languages: tuple[str, ...]) -> None:
-        self._folder = folder.resolve()
+        self.folder = Folder(folder)
         self._languages = languages
         self._heads: dict[Path, tuple[tuple[int, int], _Head]] = {}
 
-    def scan(self) -> dict[Page, Entry]:
+    def scan(self) -> Scan:
         """All public pages. Raises: FolderGone."""
-        if not self._folder.is_dir():
-            raise FolderGone(f"{self._folder}: no such folder")
-        found: dict[Page, Entry] = {}
+        files: dict[Path, os.stat_result] = {}
+        pages: dict[Page, Entry] = {}
+        omitted: list[Omitted] = []
+        unlisted: dict[Path, Unreadable] = {}
+        try:
+            for found in page_files(self.folder):
+                path = found.path
+                if found.kind == "link":
+                    omitted.append(Omitted(self.relative(path), found.problem))
+                elif found.stat is None:
+                    unlisted[path] = Unreadable(Listed(self.relative(path), self._languages[0], 0), found.problem)
+                elif found.problem:
+                    pages[Page(*self.address(path))] = Entry(path, _changed(found.stat), problem=found.problem)
+                else:
+                    files[path] = found.stat
+        except OSError as err:
+            raise FolderGone(f"{self.folder.path}: {reason(err)}") from err
+        self._read_heads(files)
+        return Scan(self._pages(files, pages), tuple(omitted), unlisted)
+
+    def _read_heads(self, files: Mapping[Path, os.stat_result]) -> None:
         heads: dict[Path, tuple[tuple[int, int], _Head]] = {}
-        times = dict(self._files())
-        for path, stat in times.items():
+        for path, stat in files.items():
             if path.suffix.lower() in SUFFIXES:
                 stamp = (stat.st_ctime_ns, stat.st_size)
                 known = self._heads.get(path)
-                heads[path] = known if known and known[0] == stamp else (stamp, _read_head(path))
+                heads[path] = known if known and known[0] == stamp else (stamp, _read_head(self.folder, path))
         self._heads = heads
+
+    def _pages(self, files: Mapping[Path, os.stat_result], found: dict[Page, Entry]) -> dict[Page, Entry]:
         attached: set[Path] = set()
-        for path, (_, head) in heads.items():
+        for path, (_, head) in self._heads.items():
             if head.fields.get("draft") is True or head.fields.get("published") is False:
                 continue
-            page, entry = self._page(path, head, times)
+            page, entry = self._page(path, head, files)
             attached.update(entry.attachments)
             other = found.get(page)
             if other is not None:
                 both = f"two files are this page: {self.relative(other.path)} and {self.relative(path)}"
                 entry = Entry(path, max(entry.revision, other.revision), problem=both)
             found[page] = entry
-        for path in times:
+        for path in files:
             if path.suffix.lower() in OFFICE and path not in attached:
-                page = Page(self.relative(path), self._languages[0])
-                found[page] = Entry(path, _changed(times[path]), (path,))
+                page = Page(*self.address(path))
+                found[page] = Entry(path, _changed(files[path]), (path,))
         return found
 
     def relative(self, path: Path) -> str:
-        return path.relative_to(self._folder).as_posix()
+        return self.folder.relative(path)
 
     def address(self, path: Path) -> tuple[str, str]:
-        """Page id and language that the name of a Markdown or HTML file says."""
+        """Page id and language that the name of a file says."""
+        if path.suffix.lower() not in SUFFIXES:
+            return self.relative(path), self._languages[0]
         stem = self.relative(path)[: -len(path.suffix)]
         name, _, lang = stem.rpartition(".")
         if lang in self._languages and name and not name.endswith("/"):
             return name, lang
         return stem, self._languages[0]
 
-    def _page(self, path: Path, head: _Head, times: Mapping[Path, os.stat_result]) -> tuple[Page, Entry]:
-        page_id, lang = self.address(path)
-        said_id, said_lang = head.fields.get("id", page_id), head.fields.get("lang", lang)
-        problem = head.problem
+    def _page(self, path: Path, head: _Head, files: Mapping[Path, os.stat_result]) -> tuple[Page, Entry]:
+        page = Page(*self.address(path))
+        changed, problem = _changed(files[path]), head.problem
         attachments: list[Path] = []
         for name in _names(head.fields.get("attachments")):
-            place = (path.parent / name).resolve()
-            if place in times:
+            place = Path(os.path.normpath(path.parent / name))
+            if place in files:
                 attachments.append(place)
+                changed = max(changed, _changed(files[place]))
             else:
                 problem = problem or f"attachments: {name!r} is no file in this folder"
-        own = head.fields.get("revision")
-        revision = max(_changed(times[one]) for one in (path, *attachments))
-        if isinstance(own, int) and own >= 0:
-            revision = own
-        return Page(str(said_id), language_tag(str(said_lang))), Entry(path, revision, tuple(attachments), problem)
-
-    def _files(self) -> Iterator[tuple[Path, os.stat_result]]:
-        """Files in a stable order. Raises: FolderGone: a part of it cannot be listed, so nobody knows what is there."""
-
-        def give_up(err: OSError) -> None:
-            if isinstance(err, FileNotFoundError) and err.filename != str(self._folder):
-                return  # gone since it was listed
-            raise FolderGone(f"{err.filename}: cannot be listed: {err.strerror}") from err
-
-        for place, folders, files in os.walk(str(self._folder), onerror=give_up):
-            folders[:] = sorted(name for name in folders if not name.startswith("."))
-            for name in sorted(files):
-                path = Path(place, name)
-                if name.startswith(".") or path.suffix.lower() not in SUFFIXES | OFFICE.keys():
-                    continue
-                try:
-                    if path.is_symlink() and not path.resolve().is_relative_to(self._folder):
-                        continue
-                    yield path, path.stat()
-                except OSError:  # gone since it was listed
-                    continue
+        try:
+            own = {name: head.fields[name] for name in _Said.model_fields if name in head.fields}
+            said = _Said.model_validate({"id": page.page_id, "lang": page.lang} | own)
+        except ValidationError as err:
+            return page, Entry(path, changed, tuple(attachments), problem or reason(err))
+        revision = changed if said.revision is None else said.revision
+        return Page(said.id, said.lang), Entry(path, revision, tuple(attachments), problem)
 
 
 def _changed(stat: os.stat_result) -> int:
@@ -155,15 +173,12 @@ def _changed(stat: os.stat_result) -> int:
     return stat.st_ctime_ns // 1_000_000
 
 
-def _read_head(path: Path) -> _Head:
+def _read_head(folder: Folder, path: Path) -> _Head:
     try:
-        with path.open("rb") as file:
-            text = file.read(HEAD).decode("utf-8-sig", errors="ignore")
+        text = folder.head(path, LONGEST_MATTER).decode("utf-8-sig", errors="ignore")
         return _Head(known_fields(split(text.replace("\r\n", "\n"))[0]))
-    except OSError as err:
-        return _Head({}, f"{err.strerror}")
-    except (ValueError, yaml.YAMLError) as err:
-        return _Head({}, " ".join(str(err).split()))
+    except Exception as err:  # noqa: BLE001 - whatever one file raises is no matter of the others
+        return _Head({}, reason(err))
 
 
 def known_fields(said: Mapping[str, Any]) -> dict[str, Any]:
@@ -179,11 +194,8 @@ def known_fields(said: Mapping[str, Any]) -> dict[str, Any]:
     keywords = fields.get("keywords")
     if isinstance(keywords, str):
         fields["keywords"] = [part.strip() for part in keywords.split(",") if part.strip()]
-    changed = fields.get("changed_at")
-    if isinstance(changed, datetime) and changed.tzinfo is None:
-        fields["changed_at"] = changed.replace(tzinfo=UTC)
-    elif isinstance(changed, date) and not isinstance(changed, datetime):
-        fields["changed_at"] = datetime.combine(changed, time(), UTC)
+    if "changed_at" in fields:
+        fields["changed_at"] = with_zone(fields["changed_at"])
     return fields
 
 

@@ -4,23 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-import yaml
-from pydantic import ValidationError
-
-from connectors.cms.documents import OFFICE, html, split
-from connectors.cms.folder.scan import FIELDS, Entry, Page, Scanner, known_fields
-from connectors.cms.frame import Listed, Unreadable
+from connectors.cms.documents import OFFICE, html, split, text_of
+from connectors.cms.folder.scan import FIELDS, Entry, Page, Scan, Scanner, known_fields
+from connectors.cms.frame import Listed, Omitted, Unreadable
 from connectors.cms.settings import FolderConnector
 from connectors.cms.titles import title_in
-from schemas.base import problems
+from pipelines.runtime.folder import reason
 from schemas.page import Attachment, PageDocument
 
-LARGEST = 32 * 1024 * 1024  # bytes of a file of text; the intake's own limit is lower
 # File systems stamp changes with a clock that ticks every 4 to 10 ms, behind the one that is asked here.
 TICK = 20  # milliseconds
 
@@ -31,32 +27,37 @@ class FolderSource:
     def __init__(self, connector: FolderConnector, languages: tuple[str, ...]) -> None:
         self._connector = connector
         self._scanner = Scanner(connector.path, languages)
-        self._entries: dict[Page, Entry] | None = None
+        self._seen: Scan | None = None
 
     @property
     def folder(self) -> Path:
         return self._connector.path
 
     @property
-    def seen(self) -> Mapping[Page, Entry] | None:
+    def seen(self) -> Scan | None:
         """What the last scan found."""
-        return self._entries
+        return self._seen
 
-    async def scan(self) -> dict[Page, Entry]:
+    async def scan(self) -> Scan:
         """All public pages, from a fresh look. Raises: FolderGone."""
-        self._entries = await asyncio.to_thread(self._scanner.scan)
-        return self._entries
+        self._seen = await asyncio.to_thread(self._scanner.scan)
+        return self._seen
 
-    async def inventory(self) -> AsyncGenerator[Listed, None]:
+    async def inventory(self) -> AsyncGenerator[Listed | Omitted | Unreadable, None]:
         """Raises: FolderGone."""
-        for page, entry in (await self.scan()).items():
+        found = await self.scan()
+        for page, entry in found.pages.items():
             yield entry.listed(page)
+        for omitted in found.omitted:
+            yield omitted
+        for unlisted in found.unlisted.values():
+            yield unlisted
 
     async def fetch(self, wanted: Sequence[Listed]) -> AsyncGenerator[PageDocument | Unreadable, None]:
         """Raises: FolderGone."""
-        entries = self._entries if self._entries is not None else await self.scan()
+        seen = self._seen or await self.scan()
         for listed in wanted:
-            entry = entries.get(Page(listed.page_id, listed.lang))
+            entry = seen.pages.get(Page(listed.page_id, listed.lang))
             if entry is None:
                 continue
             found = await asyncio.to_thread(self._read, listed, entry)
@@ -73,20 +74,15 @@ class FolderSource:
             return self._document(listed, entry)
         except FileNotFoundError:
             return None
-        except ValidationError as err:
-            return Unreadable(listed, problems(err))
-        except (OSError, ValueError, yaml.YAMLError) as err:
-            return Unreadable(listed, " ".join(str(err).split()))
+        except Exception as err:  # noqa: BLE001 - whatever one file raises is no matter of the others
+            return Unreadable(listed, reason(err))
 
     def _document(self, listed: Listed, entry: Entry) -> PageDocument:
         path = entry.path
         values: dict[str, Any] = {"title": path.name}
         values["url"] = self._url(path)
         if path.suffix.lower() not in OFFICE:
-            if path.stat().st_size > LARGEST:
-                raise ValueError(f"larger than {LARGEST:,} bytes")
-            text = path.read_text(encoding="utf-8-sig")
-            said, body = split(text)
+            said, body = split(text_of(self._scanner.folder, path))
             values["content"] = html(path, body)
             values |= {name: value for name, value in known_fields(said).items() if name in FIELDS}
             if "title" not in known_fields(said):

@@ -9,12 +9,12 @@ is the difference of two scans. So nothing is kept that could be lost; whoever s
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
 
 from watchfiles import awatch
 
-from connectors.cms.folder.scan import Entry, Page
+from connectors.cms.folder.scan import Entry, Page, Scan
 from connectors.cms.folder.source import FolderSource
 from connectors.cms.frame import Listed
 from connectors.cms.ledger import Wanted
@@ -37,14 +37,13 @@ Told = Callable[[Outcome], None]
 class Watch:
     """Follows a folder from the state in which `seen` found it. For one task."""
 
-    def __init__(
-        self, source: FolderSource, site: str, name: str, intake: Accepts, seen: Mapping[Page, Entry], told: Told
-    ) -> None:
+    def __init__(self, source: FolderSource, site: str, name: str, intake: Accepts, seen: Scan, told: Told) -> None:
         self._source = source
         self._site = site
         self._name = name
         self._intake = intake
-        self._seen = dict(seen)
+        self._seen = dict(seen.pages)
+        self._unlisted = seen.unlisted
         self._told = told
         self._held_back = 0
         self._fresh: set[Page] = set()
@@ -61,9 +60,16 @@ class Watch:
     async def look(self) -> None:
         """Send what is different since the last look. Raises: Retryable: and then the next look does it."""
         before = await self._source.now()
-        now = await self._source.scan()
+        scan = await self._source.scan()
+        self._tell_unlisted(scan)
+        now = scan.pages
         changed = [(page, entry) for page, entry in now.items() if self._seen.get(page) != entry or page in self._fresh]
-        gone = [(page, entry) for page, entry in self._seen.items() if page not in now]
+        # What nobody may look into may be there still.
+        gone = [
+            (page, entry)
+            for page, entry in self._seen.items()
+            if page not in now and scan.unlisted.keys().isdisjoint((entry.path, *entry.path.parents))
+        ]
         held_back = len(gone) > FEW and len(gone) > MOST * len(self._seen)
         if held_back and len(gone) != self._held_back:
             log.warning(
@@ -90,6 +96,13 @@ class Watch:
         # What was written while it was read may be written once more with the same time: read again in any case.
         self._fresh = {page for page, entry in changed if entry.revision >= before}
         self._told(courier.outcome)
+
+    def _tell_unlisted(self, scan: Scan) -> None:
+        """Once for each folder, while it is so."""
+        for place in scan.unlisted.keys() - self._unlisted.keys():
+            one = scan.unlisted[place]
+            log.warning("%s: %s; its pages stay as they are", one.listed.page_id, one.reason)
+        self._unlisted = scan.unlisted
 
     def _wanted(self, page: Page, entry: Entry, before: int) -> Wanted:
         key = page_key(self._site, page.lang, page.page_id)

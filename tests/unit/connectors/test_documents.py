@@ -10,8 +10,9 @@ from pathlib import Path
 import pytest
 
 from connectors.cms import documents as module
-from connectors.cms.documents import BadSource, count, documents
+from connectors.cms.documents import BadSource, Left, count, documents
 from schemas.page import PageDocument
+from tests import hostile_files
 
 MTIME_MS = 1_777_000_000_123
 
@@ -30,15 +31,19 @@ def put(path: Path, content: str | bytes) -> Path:
     return path
 
 
+def read(source: Path) -> tuple[list[PageDocument], Left]:
+    left = Left()
+    return list(documents(source, left)), left
+
+
 def only(source: Path) -> PageDocument:
-    [page] = documents(source)
+    [page], left = read(source)
+    assert left == Left()
     return page
 
 
-def refused(source: Path) -> str:
-    with pytest.raises(BadSource) as caught:
-        list(documents(source))
-    return str(caught.value)
+def failed(source: Path) -> dict[str, str]:
+    return read(source)[1].failed
 
 
 def test_a_file_of_html_is_a_page_that_is_called_what_it_calls_itself(folder: Path) -> None:
@@ -121,7 +126,7 @@ def test_a_file_without_front_matter_is_all_content(folder: Path, content: str) 
 def test_a_folder_is_read_in_a_stable_order_and_only_its_pages(folder: Path) -> None:
     for name in ("b.md", "a/z.htm", "a/b.MARKDOWN", "c.html", "image.png", "style.css", "d.md/a-page-too.txt"):
         put(folder / name, "x")
-    assert [page.id for page in documents(folder)] == ["a/b", "a/z", "b", "c", "d.md/a-page-too.txt"]
+    assert [page.id for page in read(folder)[0]] == ["a/b", "a/z", "b", "c", "d.md/a-page-too.txt"]
     assert count(folder) == 5
 
 
@@ -133,7 +138,7 @@ def test_an_office_file_is_a_page_with_the_file_attached(folder: Path, monkeypat
     assert (attached.media_type, attached.title) == ("application/pdf", "Plan.PDF")
     assert b64decode(attached.data_base64 or "") == b"%PDF"
     monkeypatch.setattr(module, "LARGEST_FILE", 3)
-    assert "Plan.PDF: larger than 3 bytes: make the folder a connector" in refused(folder)
+    assert failed(folder)["town/Plan.PDF"].startswith("larger than 3 bytes: make the folder a connector")
 
 
 @pytest.mark.parametrize(
@@ -142,6 +147,7 @@ def test_an_office_file_is_a_page_with_the_file_attached(folder: Path, monkeypat
         ("---\n- a\n- list\n---\n", "front matter: must be `name: value` lines"),
         ("---\njust a sentence\n---\n", "front matter: must be `name: value` lines"),
         ("---\ntitle: [\n---\n", "while parsing"),
+        (f"---\ntitle: {'x' * 70_000}\n---\n", "front matter: longer than 65,536 characters"),
         ("---\ntitle: [private]\n---\n", "title: Input should be a valid string"),
         ("---\nauthor: somebody\n---\n", "author: Extra inputs"),
         ("---\nlang: German\n---\n", "lang: "),
@@ -151,29 +157,35 @@ def test_an_office_file_is_a_page_with_the_file_attached(folder: Path, monkeypat
     ],
 )
 def test_a_bad_file_is_named_with_what_is_wrong(folder: Path, content: str | bytes, said: str) -> None:
-    path = put(folder / "bad.md", content)
-    message = refused(folder)
-    assert message.startswith(f"{path}: ")
-    assert said in message
+    put(folder / "bad.md", content)
+    assert said in failed(folder)["bad.md"]
 
 
-def test_good_pages_before_a_bad_one_are_given(folder: Path) -> None:
+def test_good_pages_beside_a_bad_one_are_given(folder: Path) -> None:
     put(folder / "a.md", "fine")
     put(folder / "b.md", "---\nlang: German\n---\n")
-    pages = documents(folder)
-    assert next(pages).id == "a"
-    with pytest.raises(BadSource, match=r"b\.md"):
-        next(pages)
+    put(folder / "c.md", "fine")
+    pages, left = read(folder)
+    assert [page.id for page in pages] == ["a", "c"]
+    assert list(left.failed) == ["b.md"]
 
 
-def test_a_link_to_nowhere_is_no_page(folder: Path) -> None:
-    (folder / "a.md").symlink_to(folder / "gone.md")
-    assert list(documents(folder)) == []
+def test_what_one_file_raises_is_named_and_stops_no_other(folder: Path) -> None:
+    put(folder / "good.md", "fine")
+    with hostile_files.put(folder):
+        pages, left = read(folder)
+    assert [page.id for page in pages] == ["good"]
+    assert left.omitted == {name: said for name, (_, said) in hostile_files.OMITTED.items()}
+    assert len(left.failed) == len(hostile_files.FAILED) + len(hostile_files.ATTACHMENTS)
+    for name, (_, said) in hostile_files.FAILED.items():
+        file = name.replace("\udce9", "\\xe9")
+        [reason] = [reason for each, reason in left.failed.items() if each == file or each.startswith(f"{file}/")]
+        assert said in reason
 
 
 def test_each_line_of_a_file_is_a_page(tmp_path: Path) -> None:
     source = put(tmp_path / "pages.ndjson", '{"id": "a", "title": "\u00fc"}\n\n  \n{"id": "b", "revision": 3}')
-    assert list(documents(source)) == [PageDocument(id="a", title="ü"), PageDocument(id="b", revision=3)]
+    assert read(source)[0] == [PageDocument(id="a", title="ü"), PageDocument(id="b", revision=3)]
     assert count(source) == 2
 
 
@@ -191,12 +203,18 @@ def test_each_line_of_a_file_is_a_page(tmp_path: Path) -> None:
 )
 def test_a_bad_line_is_named_by_its_number(tmp_path: Path, line: str | bytes, said: str) -> None:
     good = b'{"id": "good"}\n\n'
-    source = put(tmp_path / "pages.ndjson", good + (line.encode() if isinstance(line, str) else line))
-    message = refused(source)
-    assert message.startswith(f"{source}:3: ")
+    source = put(
+        tmp_path / "pages.ndjson", good + (line.encode() if isinstance(line, str) else line) + b'\n{"id": "last"}'
+    )
+    pages, left = read(source)
+    assert [page.id for page in pages] == ["good", "last"]
+    assert list(left.failed) == [f"{source}:3"]
+    message = left.failed[f"{source}:3"]
     assert said in message
     assert "private" not in message
 
 
 def test_a_source_that_is_not_there_is_named(tmp_path: Path) -> None:
-    assert refused(tmp_path / "none") == f"{tmp_path / 'none'}: no such file or folder"
+    with pytest.raises(BadSource) as caught:
+        read(tmp_path / "none")
+    assert str(caught.value) == f"{tmp_path / 'none'}: no such file or folder"

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
 from collections.abc import Callable
 from pathlib import Path
+from time import perf_counter
 
 import pytest
 
@@ -20,6 +22,7 @@ from connectors.cms.settings import FolderConnector
 from connectors.cms.sync import Outcome
 from pipelines.runtime.errors import Retryable
 from schemas.page import PageDocument
+from tests import hostile_files
 from tests.connecting import SITE, Log
 
 
@@ -53,7 +56,7 @@ def source_of(folder: Path, **more: str) -> FolderSource:
 
 async def pages(folder: Path, **more: str) -> dict[str, PageDocument | Unreadable]:
     found = source_of(folder, **more)
-    listed = [one async for one in found.inventory()]
+    listed = [one async for one in found.inventory() if isinstance(one, Listed)]
     fetched = [one async for one in found.fetch(listed)]
     names = [f"{one.lang} {one.page_id}" for one in listed]
     return dict(zip(names, fetched, strict=True))
@@ -147,6 +150,55 @@ async def test_a_bad_file_is_told_and_stops_no_other(folder: Path, content: str 
     found = [page for page in (await pages(folder)).values() if isinstance(page, Unreadable)]
     assert len(found) == 1
     assert said in found[0].reason
+
+
+async def test_what_one_file_raises_is_named_and_stops_no_other(folder: Path, tmp_path: Path) -> None:
+    for number in range(20):
+        put(folder / f"good{number}.md")
+    log = Log()
+    with hostile_files.put(folder):
+        outcome = await syncing.sync(source_of(folder), SITE, "docs", log.intake(), tmp_path / "home", lambda _: None)
+    assert sorted(log.titles()) == sorted(f"en:good{number}" for number in range(20))
+    assert outcome.omitted == {name: said for name, (_, said) in hostile_files.OMITTED.items()}
+    reasons = {failure.page_id: failure.reason for failure in outcome.failures}
+    assert outcome.failed == len(reasons) == len(hostile_files.FAILED) + len(hostile_files.ATTACHMENTS)
+    for name, (_, said) in (hostile_files.FAILED | hostile_files.ATTACHMENTS).items():
+        page = name.removesuffix(".md").replace("\udce9", "\\xe9")
+        [reason] = [reason for id, reason in reasons.items() if id == page or id.startswith(f"{page}/")]
+        assert said in reason
+
+
+async def test_what_cannot_be_listed_is_named_and_nothing_is_deleted(
+    folder: Path, watched: Watched, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("a.md", "b.md", "c.md", "locked/d.md"):
+        put(folder / name)
+    await watched.begin()
+    listing = os.scandir
+
+    def refusing(place: str | Path) -> object:
+        if str(place).endswith("locked"):
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(place))
+        return listing(place)
+
+    monkeypatch.setattr(os, "scandir", refusing)
+    (folder / "a.md").unlink()
+    put(folder / "b.md", "# New")
+    found = await watched.begin()
+    assert (found.sent, found.deleted, found.refused, found.done) == (1, 0, True, False)
+    assert [(one.page_id, one.reason) for one in found.failures] == [("locked", "cannot be listed: Permission denied")]
+    assert watched.log.titles()["en:b"] == "New"
+    (folder / "c.md").unlink()
+    await watched.watch.look()  # it has seen what was in there
+    assert set(watched.log.titles()) == {"en:a", "en:b", "en:locked/d"}
+
+
+async def test_front_matter_is_looked_for_in_linear_time(folder: Path) -> None:
+    put(folder / "a.md", "---" + "\n" * 200_000 + "x")
+    put(folder / "b.md", "---\n" + "\n---x" * 40_000)
+    start = perf_counter()
+    assert set(await pages(folder)) == {"en a", "en b"}
+    assert perf_counter() - start < 5
 
 
 async def test_two_files_that_are_the_same_page_are_told(folder: Path) -> None:

@@ -12,7 +12,7 @@ import pytest
 from pipelines.ingest import importing as module
 from pipelines.ingest.accept import Acceptance, Change
 from pipelines.ingest.importing import Cursor, Progress, forget_all, send, settle
-from pipelines.runtime.errors import Retryable
+from pipelines.runtime.errors import Retryable, TooLarge
 from pipelines.runtime.record import Lane
 from schemas.ingest import ChunkCounts, Receipt
 from schemas.page import Attachment, PageDocument
@@ -64,7 +64,7 @@ def cursor(tmp_path: Path, source: Path) -> Callable[[], Cursor]:
 async def test_pages_go_through_the_door_in_batches_with_progress() -> None:
     intake = FakeIntake(superseded="c")
     seen: list[tuple[int, int]] = []
-    revisions = await send("town", pages("abcde"), intake, None, lambda p: seen.append((p.sent, p.superseded)))
+    revisions = await send("town", pages("abcde"), intake, None, lambda p: seen.append((p.sent, p.superseded)), {})
     assert intake.batches == [["a", "b"], ["c", "d"], ["e"]]
     assert revisions == {f"town:en:{id}": 7 for id in "abde"}
     assert seen == [(2, 0), (4, 1), (5, 1)]
@@ -76,19 +76,36 @@ async def test_heavy_pages_go_in_smaller_batches(monkeypatch: pytest.MonkeyPatch
     attached = (Attachment(data_base64="x" * 600),)
     light, heavy = PageDocument(id="l"), PageDocument(id="h", content="x" * 600)
     intake = FakeIntake()
-    await send("town", [light, heavy, light, PageDocument(id="a", attachments=attached), light], intake, None, nowhere)
+    await send(
+        "town", [light, heavy, light, PageDocument(id="a", attachments=attached), light], intake, None, nowhere, {}
+    )
     assert intake.batches == [["l", "h", "l", "a"], ["l"]]
+
+
+async def test_a_page_that_the_intake_refuses_is_named_and_stops_no_other() -> None:
+    class Picky(FakeIntake):
+        async def accept(
+            self, site: str, changes: Sequence[Change], source: str, lane: Lane = "save"
+        ) -> list[Acceptance]:
+            if any(change.page.id == "b" for change in changes):
+                raise TooLarge("content of page 'b' is 5,000,000 bytes")
+            return await super().accept(site, changes, source, lane)
+
+    failed: dict[str, str] = {}
+    revisions = await send("town", pages("abcd"), Picky(), None, nowhere, failed)
+    assert list(revisions) == ["town:en:a", "town:en:c", "town:en:d"]
+    assert failed == {"b": "content of page 'b' is 5,000,000 bytes"}
 
 
 async def test_an_interrupted_import_goes_on_after_the_last_batch_the_broker_has(
     cursor: Callable[[], Cursor],
 ) -> None:
     with pytest.raises(Retryable):
-        await send("town", pages("abcde"), FakeIntake(fails_at=2), cursor(), nowhere)
+        await send("town", pages("abcde"), FakeIntake(fails_at=2), cursor(), nowhere, {})
     assert cursor().read() == 2
     intake = FakeIntake()
     seen: list[int] = []
-    await send("town", pages("abcde"), intake, cursor(), lambda p: seen.append(p.sent))
+    await send("town", pages("abcde"), intake, cursor(), lambda p: seen.append(p.sent), {})
     assert intake.batches == [["c", "d"], ["e"]]
     assert seen == [4, 5]
 
@@ -96,7 +113,7 @@ async def test_an_interrupted_import_goes_on_after_the_last_batch_the_broker_has
 async def test_a_finished_import_begins_at_the_start_when_repeated(cursor: Callable[[], Cursor]) -> None:
     for _ in range(2):
         intake = FakeIntake()
-        await send("town", pages("abc"), intake, cursor(), nowhere)
+        await send("town", pages("abc"), intake, cursor(), nowhere, {})
         assert intake.batches == [["a", "b"], ["c"]]
 
 

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from prompts.loader import PromptError, UniqueKeys, fence, load, sentences, tried, written
+from prompts.loader import PromptError, fence, load, sentences, tried, written
+from prompts.strict_yaml import UniqueKeys
 
 FRONT = """\
 id: answer

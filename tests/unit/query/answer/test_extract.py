@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
 from adapters.embedders.lite import LiteEmbedder
-from connectors.cms.documents import documents
+from connectors.cms.documents import Left, documents
 from pipelines.ingest.documents.convert import fields
 from pipelines.query.answer.extract import LONGEST, MAX_EMBEDDED, _quotation, candidates, extract
 from pipelines.query.answer.quotation import Quotation
@@ -200,7 +200,7 @@ async def test_two_short_lists_and_tables_do_not_run_into_each_other() -> None:
 @cache
 def demo_content(lang: str) -> dict[str, str]:
     """Of the sample site's pages, by their ids."""
-    return {page.id: fields(page)["content"] for page in documents(DEMO / "pages" / lang)}
+    return {page.id: fields(page)["content"] for page in documents(DEMO / "pages" / lang, Left())}
 
 
 @pytest.mark.parametrize(
