@@ -59,7 +59,7 @@ async def _read(pages: int, port: int) -> Counter[str]:
 
     async def one(number: int) -> None:
         url = f"http://127.0.0.1:{port}/{number}.docx"
-        read = await attachments.read(PageDocument(id=f"p{number}", attachments=(Attachment(url=url),)))
+        read = await attachments.read("bench", PageDocument(id=f"p{number}", attachments=(Attachment(url=url),)))
         outcomes["read" if read.pieces else "; ".join(read.notes).partition(": ")[2]] += 1
 
     await asyncio.gather(*(one(number) for number in range(pages)))

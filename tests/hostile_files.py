@@ -45,7 +45,7 @@ FAILED: dict[str, tuple[Callable[[Path], object], str]] = {
     "list.md": (_front_matter("id: [a, b]"), "id: "),
     "latin.md": (lambda path: path.write_bytes(b"caf\xe9"), "can't decode"),
     "huge.md": (_huge, "larger than 33,554,432 bytes"),
-    "pipe.md": (os.mkfifo, "is no regular file"),
+    "pipe.md": (os.mkfifo, "not a regular file"),
     os.fsdecode(b"caf\xe9.md"): (lambda path: path.write_text("text"), "its name is not UTF-8"),
     "far/down": (_far_down, "id: String should have at most 256 characters"),
 }
@@ -59,7 +59,7 @@ OMITTED: dict[str, tuple[str, str]] = {
     "up.md": ("../secret.md", "leads out of its folder"),
     "itself.md": ("itself.md", "a link that leads in a circle"),
     "nowhere.md": ("gone.md", "a link that leads nowhere"),
-    "config.md": (".git/config", "is hidden"),
+    "config.md": (".git/config", "a hidden file"),
 }
 
 

@@ -43,7 +43,7 @@ def attachments_of(settings: Settings) -> Attachments:
         size=settings.attachment_limit,
         text=settings.attachment_text,
         budget=settings.attachment_budget,
-        folder=settings.attachment_folder,
+        folders=settings.attachment_folders,
     )
     reader = DocumentReader(memory=settings.attachment_memory, seconds=settings.attachment_timeout)
     return Attachments(SafeFetch(settings.fetch_allow), reader, limits)

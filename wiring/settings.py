@@ -6,6 +6,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from itertools import pairwise
+from pathlib import Path
 from typing import Annotated, Self
 
 from pydantic import Field, SecretStr, StringConstraints, field_validator, model_validator
@@ -77,6 +79,11 @@ class SiteSettings(ConnectedSite):
         default=None,
         description="`shared`: new indexes of this small site are parts of those of many; `own`: they are its own. "
         "Default: as PAGEWIRE_SITE_INDEX says. `pagewire rebuild SITE --from embeddings --promote` moves it.",
+    )
+    attachment_folder: Path | None = Field(
+        default=None,
+        description="Folder of the workers' machine in which `path` attachments of its pages may lie, no other site's "
+        "files among them. Default: none are read.",
     )
     shards: int | None = Field(
         default=None, ge=1, description="Primary shards of new indexes of its own. Default: as PAGEWIRE_SHARDS says."
@@ -209,6 +216,22 @@ class Settings(
         return self
 
     @model_validator(mode="after")
+    def _attachments_stay_apart(self) -> Self:
+        if self.attachment_folder is not None and len(self.sites) > 1:
+            raise ValueError(
+                f"attachment_folder: {self.attachment_folder} would be open to the keys of all {len(self.sites)} "
+                f"sites; give each site that needs one its own: sites.{min(self.sites)}.attachment_folder"
+            )
+        places = sorted((folder.absolute(), site) for site, folder in self.attachment_folders.items())
+        for (outer, of_outer), (inner, of_inner) in pairwise(places):
+            if outer != inner and inner.is_relative_to(outer):
+                raise ValueError(
+                    f"sites.{of_inner}.attachment_folder: {inner} lies in {outer}, which is that of the site "
+                    f"{of_outer}; give each a folder of its own"
+                )
+        return self
+
+    @model_validator(mode="after")
     def _steps_have_a_server(self) -> Self:
         places = {"steps": self.steps} | {f"sites.{name}.steps": site.steps for name, site in self.sites.items()}
         for place, steps in places.items():
@@ -218,6 +241,12 @@ class Settings(
                         f"{place}.{name}.model: there is no model without llm_model, on whose server it is"
                     )
         return self
+
+    @property
+    def attachment_folders(self) -> Mapping[str, Path]:
+        """Where `path` attachments may lie, by site."""
+        found = {name: site.attachment_folder or self.attachment_folder for name, site in self.sites.items()}
+        return {name: folder for name, folder in found.items() if folder is not None}
 
     def placement(self, site: str) -> Placement:
         """Where new generations of the site's index go; of one that is not configured, where most go."""

@@ -46,9 +46,9 @@ def now() -> datetime:
 
 
 def chunk_handler(
-    chunker_of: Callable[[str], Awaitable[Chunker]], read: Callable[[PageDocument], Awaitable[Attached]]
+    chunker_of: Callable[[str], Awaitable[Chunker]], read: Callable[[str, PageDocument], Awaitable[Attached]]
 ) -> Handler:
-    """A change becomes chunks, cut as the site's live index wants them; `read` gives the text of its attachments.
+    """A change becomes chunks, cut as the site's live index wants them; `read` gives the text of its attachments, by its site.
 
     A page does not wait for its attachments. When their server does not answer, the page goes on without them at the
     first try, and is tried again for them; a try that gets them sends the page once more, with their text. What could
@@ -59,7 +59,7 @@ def chunk_handler(
     async def handle(record: Record, sender: Sender) -> None:
         change = _keyed(record, PageChange.decode(record.value))
         chunker = await chunker_of(change.site)
-        attached = await read(change.page) if change.page and change.page.attachments else NOTHING
+        attached = await read(change.site, change.page) if change.page and change.page.attachments else NOTHING
         waiting = attached.away and record.attempt < AWAY_TRIES
         if not waiting or record.attempt == 1:  # the page does not wait for its attachments
             if attached is NOTHING and len(record.value or b"") <= AT_ONCE:

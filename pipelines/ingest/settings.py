@@ -37,5 +37,7 @@ class AttachmentSettings(SettingsGroup):
         description="MiB of memory (address space) of the process that reads attachments.",
     )
     attachment_folder: Path | None = Field(
-        default=None, description="Folder of this machine in which `path` attachments may lie; default: none are read."
+        default=None,
+        description="Folder of this machine in which `path` attachments of the only site may lie; with several sites "
+        "each has an `attachment_folder` of its own. Default: none are read.",
     )

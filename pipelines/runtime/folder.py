@@ -23,7 +23,8 @@ from schemas.base import problems
 
 LOST = "lost+found"  # of a file system's repair; only root may list it
 LONGEST_REASON = 300  # characters
-NO_FILE = "is no regular file"
+NO_FILE = "not a regular file"
+ELSEWHERE = "leads out of its folder"
 
 
 class Unfit(ValueError):
@@ -45,6 +46,7 @@ class Folder:
 
     def __init__(self, path: Path) -> None:
         """Raises: OSError, RuntimeError: links in a circle."""
+        self._set = path.absolute()
         self.path = path.resolve()
 
     def relative(self, path: Path) -> str:
@@ -120,14 +122,19 @@ class Folder:
 
     def _resolved(self, path: Path) -> Path:
         """Raises: Unfit: it lies elsewhere, or is hidden. OSError, ValueError."""
+        if path.is_relative_to(self._set):
+            path = path.relative_to(self._set)
+        asked = Path(os.path.normpath(self.path / path))
+        if not asked.is_relative_to(self.path):  # nobody is told whether there is such a file
+            raise Unfit(ELSEWHERE)
         try:
-            real = (self.path / path).resolve(strict=True)
+            real = asked.resolve(strict=True)
         except RuntimeError:
             raise Unfit("a link that leads in a circle") from None
         if not real.is_relative_to(self.path):
-            raise Unfit("leads out of its folder")
+            raise Unfit(ELSEWHERE)
         if any(_hidden(part) for part in real.relative_to(self.path).parts):
-            raise Unfit("is hidden")
+            raise Unfit("a hidden file")
         return real
 
     @contextmanager

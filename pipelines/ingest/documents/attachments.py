@@ -2,7 +2,7 @@
 
                     ┌ turned away by its name or type = a note
     attachment ─────┴─▶ room for its bytes? ─▶ fetched (never from behind our walls), ─▶ read in a child process
-                        waits, saves first     from a permitted folder, or decoded         │   one at a time
+                        waits, saves first     from the site's folder, or decoded           │   one at a time
                           ▲                      └ turned away by its headers              ├─▶ pieces with places
                           └──────────── its bytes are gone ◀───────────────────────────────┴─▶ a note; for what is
                                                                                                damaged or a bomb
@@ -17,9 +17,9 @@ import asyncio
 import base64
 import binascii
 import re
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path, PurePosixPath
 from typing import Protocol
@@ -30,6 +30,7 @@ from pipelines.ingest.documents.budget import Budget, Share
 from pipelines.ingest.documents.kinds import SUFFIXES, Kind, NotADocument, expected, is_none, suffix_of
 from pipelines.runtime import errors, metrics
 from pipelines.runtime.errors import Permanent, Retryable
+from pipelines.runtime.folder import Folder, reason
 from schemas.page import Attachment, AttachmentPlace, PageDocument
 
 INSTALL = "make setup-attachments"
@@ -120,7 +121,7 @@ class Limits:
     size: int  # bytes of one attachment
     text: int  # characters of a page's attachments together
     budget: int  # bytes of all attachments together that are held at once, of all pages
-    folder: Path | None = None  # where `path` attachments may lie; None: nowhere
+    folders: Mapping[str, Path] = field(default_factory=dict)  # where `path` attachments of a site may lie
 
 
 @dataclass(frozen=True)
@@ -150,8 +151,8 @@ class Attachments:
         await self._reader.aclose()
         await self._fetch.aclose()
 
-    async def read(self, page: PageDocument, *, urgent: bool = True) -> Attached:
-        """The text of all attachments of a page that can be read, and what to say of the others.
+    async def read(self, site: str, page: PageDocument, *, urgent: bool = True) -> Attached:
+        """The text of all attachments of a site's page that can be read, and what to say of the others.
 
         `urgent`: before those of pages that are not.
         """
@@ -164,7 +165,7 @@ class Attachments:
             name = name_of(attachment, number)
             try:
                 room = self._limits.text - sum(len(p.text) for p in pieces)
-                document = await self._one(attachment, room, time, urgent)
+                document = await self._one(site, attachment, room, time, urgent)
             except Missing:
                 missing += 1
             except NotADocument as err:
@@ -183,14 +184,14 @@ class Attachments:
             notes.append(not_installed(missing))
         return Attached(tuple(pieces), (*notes, *failed), tuple(failed), away)
 
-    async def _one(self, attachment: Attachment, room: int, time: _Time, urgent: bool) -> Sections:
+    async def _one(self, site: str, attachment: Attachment, room: int, time: _Time, urgent: bool) -> Sections:
         if room <= 0:
             raise NotADocument(f"the page has {self._limits.text:,} characters of attachments before it")
         said, file = attachment.media_type, file_name(attachment)
         self._check(said, file)
         async with self._budget.take(self._size(attachment), urgent=urgent) as share:
             async with time.spent():
-                data, said = await self._bytes(attachment, share)
+                data, said = await self._bytes(site, attachment, share)
             share.shrink(len(data))
             async with self._turns.take(1, urgent=urgent), time.spent():
                 return await self._reader.read(data, said, suffix_of(file), room)
@@ -207,14 +208,14 @@ class Attachments:
             return len(attachment.data_base64) * 3 // 4
         return self._limits.size
 
-    async def _bytes(self, attachment: Attachment, share: Share) -> tuple[bytes, str]:
+    async def _bytes(self, site: str, attachment: Attachment, share: Share) -> tuple[bytes, str]:
         said = attachment.media_type
         if attachment.url is not None:
             answered = partial(self._answered, attachment, share)
             got = await self._fetch.get(attachment.url, limit=self._limits.size, answered=answered)
             return got.body, said if said != DEFAULT_TYPE else got.media_type
         if attachment.path is not None:
-            return await asyncio.to_thread(_from_folder, attachment.path, self._limits), said
+            return await asyncio.to_thread(_from_folder, attachment.path, site, self._limits), said
         return await asyncio.to_thread(_decoded, attachment.data_base64 or "", self._limits.size), said
 
     def _answered(self, attachment: Attachment, share: Share, head: Got) -> None:
@@ -293,21 +294,18 @@ def _at(link: str, section: Section) -> str:
     return f"{link.partition('#')[0]}#page={section.page}" if link and section.page else link
 
 
-def _from_folder(path: str, limits: Limits) -> bytes:
-    if limits.folder is None:
-        raise Unread("files of this machine are not read; setting attachment_folder may permit one folder")
+def _from_folder(path: str, site: str, limits: Limits) -> bytes:
+    """A file of the site's own folder, of a kind that is read: whoever may change its pages may publish it."""
+    if site not in limits.folders:
+        raise Unread(
+            f"files of this machine are not read; setting sites.{site}.attachment_folder may permit one folder"
+        )
+    if suffix_of(path) not in SUFFIXES:
+        raise Unread(f"files of this machine are read by `path` when their names end in {', '.join(sorted(SUFFIXES))}")
     try:
-        folder = limits.folder.resolve()
-        file = (folder / path).resolve()
-        if not file.is_relative_to(folder):
-            raise Unread("its path leads out of the folder that the setting attachment_folder permits")
-        if not file.is_file():
-            raise Unread("there is no such file in the folder that the setting attachment_folder permits")
-        with file.open("rb") as opened:
-            data = opened.read(limits.size + 1)
-    except (OSError, RuntimeError, ValueError) as err:  # no rights; links in a circle; a NUL in it
-        raise Unread(f"cannot be read: {err}") from err
-    return _fitting(data, limits.size)
+        return Folder(limits.folders[site]).read(Path(path), limits.size)
+    except (OSError, RuntimeError, ValueError) as err:
+        raise Unread(reason(err)) from err
 
 
 def _decoded(data: str, size: int) -> bytes:

@@ -32,7 +32,7 @@ from schemas.page import ChangeRef, PageChange, PageDocument
 log = structlog.get_logger(__name__)
 
 NOWHERE = Origin()
-ReadAttachments = Callable[[PageDocument], Awaitable[Attached]]
+ReadAttachments = Callable[[str, PageDocument], Awaitable[Attached]]
 
 
 @dataclass(frozen=True)
@@ -169,7 +169,7 @@ class PageBuilder:
             return Attached(tuple(pieces_of(cut.chunks)), cut.notes)
         if whole.page is None or not whole.page.attachments:
             return NOTHING
-        attached = await self._read(whole.page)
+        attached = await self._read(whole.site, whole.page)
         if attached.failed:
             log.warning("attachments left out", page=whole.page_key, why=attached.failed)
         return attached

@@ -181,10 +181,28 @@ def test_what_fits_into_no_variable_says_where_it_goes(file: Path, name: str) ->
             f"keys: [{{name: cms, sha256: {'a' * 64}, scopes: [ingest], site: village}}]",
             "keys: 'cms' is for the unknown site 'village'",
         ),
+        (
+            "attachment_folder: /srv/files\nsites: {town: {}, school: {}}",
+            "attachment_folder: /srv/files would be open to the keys of all 2 sites; give each site that needs one its "
+            "own: sites.school.attachment_folder",
+        ),
+        (
+            "sites: {a: {attachment_folder: /srv/x}, town: {attachment_folder: /srv/files}, "
+            "school: {attachment_folder: /srv/files/school}}",
+            "sites.school.attachment_folder: /srv/files/school lies in /srv/files, which is that of the site town; "
+            "give each a folder of its own",
+        ),
     ],
 )
 def test_settings_that_do_not_fit_each_other_are_named(file: Path, yaml: str, said: str) -> None:
     assert refused(file, yaml) == said
+
+
+def test_attachments_of_the_only_site_may_lie_in_the_general_folder(file: Path) -> None:
+    file.write_text("sites: {town: {}}")
+    assert load({"PAGEWIRE_ATTACHMENT_FOLDER": "/srv/files"}).attachment_folders == {"town": Path("/srv/files")}
+    file.write_text("sites: {town: {attachment_folder: /srv/town}, school: {}}")
+    assert load({}).attachment_folders == {"town": Path("/srv/town")}
 
 
 def test_an_unknown_site_is_told_with_the_known_ones() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -106,7 +107,8 @@ def attachments(
     text: int = 1_000,
     folder: Path | None = None,
 ) -> Attachments:
-    return Attachments(FakeFetch(files or {}), FakeReader(installed), Limits(100, text, 1_000, folder))
+    folders = {"town": folder} if folder else {}
+    return Attachments(FakeFetch(files or {}), FakeReader(installed), Limits(100, text, 1_000, folders))
 
 
 def data(content: bytes) -> str:
@@ -119,7 +121,7 @@ def page(*attached: Attachment) -> PageDocument:
 
 async def test_each_page_of_a_file_has_a_place_of_its_own() -> None:
     url = "https://town.example/files/Fees%202026.pdf?v=2#x"
-    read = await attachments({url: Got(PDF)}).read(page(Attachment(url=url)))
+    read = await attachments({url: Got(PDF)}).read("town", page(Attachment(url=url)))
     assert [piece.text for piece in read.pieces] == ["Text of page 1.", "Text of page 2.", "Text of page 3."]
     assert read.pieces[2].place == AttachmentPlace(
         file=0, title="Fees – Fees 2026.pdf · 3/3", url="https://town.example/files/Fees%202026.pdf?v=2#page=3"
@@ -145,12 +147,13 @@ async def test_each_page_of_a_file_has_a_place_of_its_own() -> None:
     ],
 )
 async def test_where_a_citation_leads(attachment: Attachment, title: str, url: str) -> None:
-    read = await attachments().read(page(attachment))
+    read = await attachments().read("town", page(attachment))
     assert (read.pieces[0].place.title, read.pieces[0].place.url) == (title, url)
 
 
 async def test_what_cannot_be_read_does_not_keep_the_rest_from_being_searchable() -> None:
     read = await attachments({"https://x.example/away.pdf": None}).read(
+        "town",
         page(
             Attachment(data_base64=data(PDF + b"bomb"), title="Bomb"),
             Attachment(data_base64="%%%", title="Torn"),
@@ -162,7 +165,7 @@ async def test_what_cannot_be_read_does_not_keep_the_rest_from_being_searchable(
             Attachment(data_base64=data(b"\x89PNG"), media_type="image/png", title="Photo"),
             Attachment(data_base64=data(PDF + b"scan"), title="Scan"),
             Attachment(data_base64=data(PDF), title="Good"),
-        )
+        ),
     )
     assert {piece.place.file for piece in read.pieces} == {9}
     assert read.failed == (
@@ -172,7 +175,8 @@ async def test_what_cannot_be_read_does_not_keep_the_rest_from_being_searchable(
         "Large is not searchable: larger than 100 bytes",
         "gone.pdf is not searchable: https://x.example/gone.pdf: the server answered 404",
         "away.pdf is not searchable: https://x.example/away.pdf: no connection",
-        "passwd is not searchable: files of this machine are not read; setting attachment_folder may permit one folder",
+        "passwd is not searchable: files of this machine are not read; setting "
+        "sites.town.attachment_folder may permit one folder",
     )
     assert read.notes == (
         "Photo is not searchable: image/png: not a kind of document that is read",
@@ -184,12 +188,12 @@ async def test_what_cannot_be_read_does_not_keep_the_rest_from_being_searchable(
 
 async def test_what_nobody_here_can_read_is_named_with_the_command_that_changes_that() -> None:
     pdf = Attachment(data_base64=data(PDF))
-    read = await attachments(installed=False).read(page(pdf))
+    read = await attachments(installed=False).read("town", page(pdf))
     assert read.notes == (
         "1 attachment is kept but not searchable; `make setup-attachments` installs what reads such files",
     )
     both = await attachments(installed=False).read(
-        page(pdf, Attachment(data_base64=data(b"Hi"), media_type="text/plain"), pdf)
+        "town", page(pdf, Attachment(data_base64=data(b"Hi"), media_type="text/plain"), pdf)
     )
     assert both.notes[-1].startswith("2 attachments are kept")
     assert [piece.text for piece in both.pieces] == ["Hi"]
@@ -207,13 +211,14 @@ async def test_what_cannot_be_read_is_not_fetched() -> None:
     film, one, two, three, four = urls
     fetch = FakeFetch(urls)
     read = await Attachments(fetch, FakeReader(), Limits(100, 1_000, 1_000)).read(
+        "town",
         page(
             Attachment(url=film),
             Attachment(url=one),
             Attachment(url=two, media_type="application/pdf", title="Fees"),
             Attachment(url=three, media_type="image/png"),
             Attachment(url=four),
-        )
+        ),
     )
     assert fetch.asked == [one, two, four]
     assert fetch.came == [four]
@@ -230,7 +235,10 @@ async def test_what_nobody_here_can_read_is_not_fetched_either() -> None:
     by_type, by_name, by_headers = (f"https://x.example/{name}" for name in ("a", "b.pdf", "c"))
     fetch = FakeFetch(dict.fromkeys((by_type, by_name, by_headers), Got(PDF)))
     read = await Attachments(fetch, FakeReader(installed=False), Limits(100, 1_000, 1_000)).read(
-        page(Attachment(url=by_type, media_type="application/pdf"), Attachment(url=by_name), Attachment(url=by_headers))
+        "town",
+        page(
+            Attachment(url=by_type, media_type="application/pdf"), Attachment(url=by_name), Attachment(url=by_headers)
+        ),
     )
     assert (fetch.asked, fetch.came) == ([by_headers], [])
     assert read.notes[0].startswith("3 attachments are kept")
@@ -273,7 +281,7 @@ class Crowd:
         """All at once; every second one of an import."""
         both = Attachments(self, self, Limits(100, 1_000, budget))
         return await asyncio.gather(
-            *(both.read(page(Attachment(url=f"{n}")), urgent=n % 2 == 1) for n in range(count)),
+            *(both.read("town", page(Attachment(url=f"{n}")), urgent=n % 2 == 1) for n in range(count)),
         )
 
 
@@ -315,7 +323,7 @@ def test_waiting_for_others_files_is_not_held_against_a_page() -> None:
 def test_what_a_page_takes_itself_is() -> None:
     crowd = Crowd(90.0, 60.0)
     two = page(Attachment(url="0", title="A"), Attachment(url="1", title="B"))
-    read = skipping_time.run(Attachments(crowd, crowd, Limits(100, 1_000, 100)).read(two))
+    read = skipping_time.run(Attachments(crowd, crowd, Limits(100, 1_000, 100)).read("town", two))
     assert read.failed == ("B is not searchable: the attachments of the page take more than 240 s to read",)
     assert [piece.text for piece in read.pieces] == ["0"]
 
@@ -323,24 +331,60 @@ def test_what_a_page_takes_itself_is() -> None:
 async def test_a_pages_attachments_share_one_limit() -> None:
     reader = FakeReader()
     one = Attachment(data_base64=data(PDF), title="One")
-    read = await Attachments(FakeFetch({}), reader, Limits(100, 60, 1_000)).read(page(one, one, one))
+    read = await Attachments(FakeFetch({}), reader, Limits(100, 60, 1_000)).read("town", page(one, one, one))
     assert reader.limits == [60, 15]
     assert read.notes == ("One is not searchable: the page has 60 characters of attachments before it",)
 
 
-async def test_files_come_from_the_permitted_folder_alone(tmp_path: Path) -> None:
-    folder, outside = tmp_path / "files", tmp_path / "secret.txt"
-    (folder / "sub").mkdir(parents=True)
-    (folder / "sub" / "a.txt").write_text("Hello")
-    outside.write_text("secret")
-    (folder / "link.txt").symlink_to(outside)
-    (folder / "loop").symlink_to(folder / "loop")
-    paths = ["sub/a.txt", "link.txt", "../secret.txt", str(outside), "sub", "no.txt", "a\0b", "loop"]
-    read = await attachments(folder=folder).read(page(*(Attachment(path=p, media_type="text/plain") for p in paths)))
+async def test_files_come_from_the_sites_own_folder_alone(tmp_path: Path) -> None:
+    files = {
+        "town/sub/a.txt": "Hello",
+        "town/.env": "secret",
+        "town/.git/notes.txt": "secret",
+        "town/.hidden.txt": "secret",
+        "town/config.php": "secret",
+        "town/id_rsa": "secret",
+        "school/a.txt": "secret",
+        "secret.txt": "secret",
+    }
+    for name, content in files.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(content)
+    town, school = tmp_path / "town", tmp_path / "school"
+    (town / "link.txt").symlink_to(tmp_path / "secret.txt")
+    (town / "others").symlink_to(school)
+    (town / "loop.txt").symlink_to("loop.txt")
+    os.mkfifo(town / "pipe.txt")
+    elsewhere, hidden = "leads out of its folder", "a hidden file"
+    kinds = "files of this machine are read by `path` when their names end in csv, docx"
+    paths = {
+        "../school/a.txt": elsewhere,
+        str(school / "a.txt"): elsewhere,
+        "others/a.txt": elsewhere,
+        "link.txt": elsewhere,
+        "../none.txt": elsewhere,
+        ".git/notes.txt": hidden,
+        ".hidden.txt": hidden,
+        ".env": kinds,
+        ".git/config": kinds,
+        "config.php": kinds,
+        "id_rsa": kinds,
+        "sub": kinds,
+        "no.txt": "cannot be read: No such file or directory",
+        "a\0b.txt": "embedded null",
+        "loop.txt": "a link that leads in a circle",
+        "pipe.txt": "not a regular file",
+    }
+    asked = [Attachment(path=path, title="T", media_type="text/plain") for path in ("sub/a.txt", *paths)]
+    attached = Attachments(FakeFetch({}), FakeReader(), Limits(100, 1_000, 1_000, {"town": town, "school": school}))
+    read = await attached.read("town", page(*asked))
     assert [(piece.place.file, piece.text) for piece in read.pieces] == [(0, "Hello")]
-    assert len(read.failed) == 7
-    assert "its path leads out of the folder" in read.failed[1]
-    assert not any("secret" in each.partition(":")[2] for each in read.failed)
+    assert len(read.failed) == len(paths)
+    for said, wanted in zip(read.failed, paths.values(), strict=True):
+        assert said.startswith(f"T is not searchable: {wanted}")
+        assert str(tmp_path) not in said
+    read = await attached.read("harbour", page(asked[0]))
+    assert not read.pieces
 
 
 @given(st.builds(Attachment, url=st.text(max_size=30), title=st.text(max_size=3)))
@@ -417,7 +461,8 @@ async def test_a_place_travels() -> None:
 
 
 async def handled(read: Attached, attempt: int = 1) -> tuple[list[PageChunks], Exception | None]:
-    async def reads(page: PageDocument) -> Attached:
+    async def reads(site: str, page: PageDocument) -> Attached:
+        assert site == "town"
         return read
 
     sender, error = FakeSender(), None

@@ -329,7 +329,7 @@ async def test_attachments_are_read_from_the_changes_and_never_again_from_the_ch
     place = AttachmentPlace(file=0, title="Fees · 3/9", url="/fees.pdf#page=3")
     reads: list[str] = []
 
-    async def read(page: PageDocument) -> Attached:
+    async def read(site: str, page: PageDocument) -> Attached:
         reads.append(page.id)
         return Attached((Piece(place, "A dog costs 96 euros."),), ("a note",))
 
@@ -346,7 +346,7 @@ async def test_attachments_are_read_from_the_changes_and_never_again_from_the_ch
         change = change.model_copy(update={"page": page})
         bench.log[0] = bench.record(change.page_key, change, offset=0)
         other = Chunker(mode="fixed", size=40, overlap=0)
-        cut = chunked(change, other, 0, 0, await read(page))
+        cut = chunked(change, other, 0, 0, await read("town", page))
         await bench.fill(bench.log[0] if source == "changes" else bench.record(KEY, cut), filler=filler)
         assert bench.texts() == ["Own.", "A dog costs 96 euros."]
         docs = [doc.chunk for doc in bench.store.docs.values() if doc.chunk]
