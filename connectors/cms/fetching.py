@@ -262,7 +262,8 @@ class _Checked(httpcore.AsyncNetworkBackend):
         # What leads behind the walls is left out, not tried last: a name may have addresses of both kinds.
         permitted = [address for address in found if self._walls.permit(host, address)]
         if not permitted:
-            raise Refused(f"{host} is at {found[0]}, which is not public; setting fetch_allow may permit it")
+            # Not where it is: editors read this, and could draw a map of our network with it.
+            raise Refused(f"the address of {host} is not public; setting fetch_allow may permit it")
         for address in permitted[:-1]:
             try:
                 return await self._inner.connect_tcp(address, port, timeout, local_address, socket_options)
