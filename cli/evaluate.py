@@ -31,6 +31,7 @@ from pipelines.evaluate.published.publication import publication
 from pipelines.evaluate.run import AT_ONCE, Asked, Head, Run, ask_all, askable
 from pipelines.runtime import logs
 from pipelines.runtime.errors import WrongUse
+from pipelines.runtime.secret import read as read_secret
 from schemas.evaluation import ListedRun, NewRun
 from wiring.settings import Settings
 from wiring.settings_file import load
@@ -228,7 +229,7 @@ async def asked_with_a_bar(cases: Dataset, head: Head, system: Asked, run: Run, 
 def key_for(settings: Settings, url: str | None, file: Path | None) -> SecretStr:
     """Raises: WrongUse: our own admin key would go to another machine. SettingsError."""
     if file:
-        return SecretStr(file.read_text(encoding="utf-8").strip())
+        return SecretStr(read_secret(file, "--key"))
     if url and urlsplit(url).hostname not in OWN_HOSTS:
         raise WrongUse(
             f"--key: {url} is another machine, which this one's admin key is not sent to; name one of its own"

@@ -21,7 +21,7 @@ import typer
 from adapters.kafka import bootstrap_servers, ensure_topics
 from cli.engine import engine_settings
 from cli.output import complain, err, explained, out
-from gateway.edge.keys import admin_key
+from gateway.edge.keys import admin_key, token_secret
 from infra.supervise import Child, ChildFailed
 from pipelines.runtime import logs
 from pipelines.runtime.niceness import NICEST
@@ -107,10 +107,12 @@ async def running(settings: Settings) -> AsyncIterator[System]:
     """Start everything; stops it at the end, the edge first, the servers last.
 
     Raises:
-        ChildFailed, EngineError, Retryable: what did not start.
+        SettingsError. ChildFailed, EngineError, Retryable: what did not start.
     """
     from infra import engine  # workers and gateways, which are commands beside this one, do without
 
+    admin_key(settings)  # a secret that is not good enough is refused before any server starts
+    token_secret(settings)
     async with AsyncExitStack() as stack:
         local = None
         if not (settings.kafka and settings.elasticsearch):
@@ -124,7 +126,6 @@ async def running(settings: Settings) -> AsyncIterator[System]:
                 }
             )
         await ensure_topics(bootstrap_servers(settings), settings)
-        admin_key(settings)  # made before the gateway and its visitors race for it
         assert settings.kafka
         assert settings.elasticsearch
         environment = {

@@ -16,7 +16,9 @@ from pipelines.operate.backup.manifest import IndexFacts, Manifest, PartName
 from pipelines.operate.backup.ports import Documents
 from pipelines.operate.backup.restore import Restored, Target
 from pipelines.operate.backup.switches import KeptSwitches
+from pipelines.runtime.errors import SettingsError
 from pipelines.runtime.indexes import IndexUnfit
+from pipelines.runtime.secret import read
 from pipelines.runtime.stages import StageGroup
 from wiring.clients import Clients
 from wiring.settings import Settings
@@ -79,8 +81,8 @@ def token_mark(settings: Settings) -> str | None:
         secret = settings.token_secret.get_secret_value()
     else:
         try:
-            secret = (settings.home / "token.secret").read_text(encoding="ascii").strip()
-        except (OSError, UnicodeDecodeError):
+            secret = read(settings.home / "token.secret", "token_secret")
+        except SettingsError:
             return None
     return hmac.new(secret.encode(), b"backup", sha256).hexdigest()[:16]
 

@@ -17,13 +17,13 @@ from pydantic import SecretStr
 from pydantic.fields import FieldInfo
 
 from pipelines.runtime.errors import SettingsError
+from pipelines.runtime.secret import read
 from wiring.settings import Settings
 
 log = structlog.get_logger(__name__)
 
 SUFFIX = "_file"
 LOOK_AGAIN = 5.0  # seconds
-LONGEST = 64 * 1024  # bytes; a key is shorter, and whoever names a disk image should be told
 
 
 def _is_secret(field: FieldInfo) -> bool:
@@ -89,27 +89,3 @@ def keep_fresh(settings: Settings, files: Mapping[str, Path]) -> Settings:
 
 def _said(key: str) -> str:
     return f"{key} (PAGEWIRE_{key.upper()})"
-
-
-def read(path: Path, said: str) -> str:
-    """The secret in a file, without the line's end.
-
-    Args:
-        said: How the setting is called that names the file.
-
-    Raises:
-        SettingsError.
-    """
-    try:
-        with path.open("rb") as file:
-            content = file.read(LONGEST + 1)
-        secret = content.decode("utf-8").strip()
-    except OSError as err:
-        raise SettingsError(f"{said}: {path} cannot be read: {err.strerror}") from None
-    except UnicodeDecodeError:
-        raise SettingsError(f"{said}: {path} is not UTF-8 text") from None
-    if not secret:
-        raise SettingsError(f"{said}: {path} is empty")
-    if len(content) > LONGEST or len(secret.splitlines()) > 1:
-        raise SettingsError(f"{said}: {path} must hold the secret alone, on one line")
-    return secret

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from itertools import pairwise
 from pathlib import Path
-from typing import Annotated, Self
+from typing import Annotated, Any, Self
 
 from pydantic import Field, SecretStr, StringConstraints, field_validator, model_validator
 
@@ -21,9 +21,10 @@ from pipelines.evaluate.live.settings import JudgingSettings
 from pipelines.ingest.settings import AttachmentSettings, IntakeSettings
 from pipelines.query.settings import QuerySettings
 from pipelines.runtime.logs import LogSettings
+from pipelines.runtime.secret import SHORTEST_KEY, SHORTEST_SIGNING, not_empty, strong
 from pipelines.runtime.settings import HomeSettings, ListenSettings, SettingsGroup
 from pipelines.worker.settings import WorkerSettings
-from schemas.access_key import Scope
+from schemas.access_key import Scope, digest_of
 from schemas.base import Lang, SiteId
 from schemas.page import Group
 from schemas.query import MAX_QUESTION
@@ -103,6 +104,13 @@ class KeySettings(SettingsGroup):
         default=(), description="Access groups whose pages it may read, and may give to visitors."
     )
 
+    @field_validator("sha256")
+    @classmethod
+    def _of_a_key(cls, digest: str) -> str:
+        if digest == digest_of(""):  # of `printf %s "$KEY"` where KEY is not set
+            raise ValueError("is the hash of an empty key")
+        return digest
+
 
 class EngineSettings(SettingsGroup):
     """The local engine: Kafka and Elasticsearch for development."""
@@ -117,7 +125,9 @@ class EdgeSettings(HomeSettings, ListenSettings):
     """The gateway."""
 
     port: int = Field(default=8000, ge=0, le=65535, description="Port of the gateway; 0 takes a free one.")
-    admin_key: SecretStr | None = Field(default=None, description="Bootstrap admin key; default: made at first start.")
+    admin_key: SecretStr | None = Field(
+        default=None, description="Bootstrap admin key, 16 characters or more; default: made at first start."
+    )
     keys: tuple[KeySettings, ...] = Field(default=(), description="Further keys; in the file only.")
     proxy_sign_in: ProxySignInSettings | None = Field(
         default=None,
@@ -126,9 +136,8 @@ class EdgeSettings(HomeSettings, ListenSettings):
     )
     token_secret: SecretStr | None = Field(
         default=None,
-        min_length=32,
-        description="Signs visitor tokens and the console's sessions, alike on all gateways; default: made at first "
-        "start.",
+        description="Signs visitor tokens and the console's sessions, alike on all gateways, 32 characters or more; "
+        "default: made at first start.",
     )
     audit_log_days: int = Field(
         default=365, ge=1, description="Days that the audit log is kept; the stage `log` deletes what is older."
@@ -147,6 +156,16 @@ class EdgeSettings(HomeSettings, ListenSettings):
         description="Questions per visitor, at all gateways together; an address, or network (/64) of IPv6, gets "
         "five times as many.",
     )
+
+    @field_validator("admin_key")
+    @classmethod
+    def _lets_nobody_guess(cls, key: SecretStr | None) -> SecretStr | None:
+        return None if key is None else strong(key, SHORTEST_KEY)
+
+    @field_validator("token_secret")
+    @classmethod
+    def _signs_safely(cls, secret: SecretStr | None) -> SecretStr | None:
+        return None if secret is None else strong(secret, SHORTEST_SIGNING)
 
 
 def sample_site() -> Mapping[SiteId, SiteSettings]:
@@ -186,6 +205,11 @@ class Settings(
         default_factory=sample_site,
         description="The websites, each by its id: see below.",
     )
+
+    @field_validator("*")
+    @classmethod
+    def _no_empty_secret(cls, value: Any) -> Any:
+        return not_empty(value) if isinstance(value, SecretStr) else value
 
     @field_validator("sites")
     @classmethod

@@ -13,6 +13,7 @@ from pydantic import ValidationError
 
 from connectors.cms.settings import KINDS, variables
 from pipelines.runtime.errors import SettingsError
+from pipelines.runtime.secret import read
 from prompts.strict_yaml import DoubledKey, UniqueKeys
 from wiring import secret_files
 from wiring.secret_files import FILE_SETTINGS, SUFFIX
@@ -100,7 +101,7 @@ def _fill_in(values: dict[str, Any], env: Mapping[str, str], path: Path) -> set[
         if env.get(variable):
             connector[key] = env[variable]
         elif env.get(file):
-            connector[key] = secret_files.read(Path(env[file]), f"{said}: {file}")
+            connector[key] = read(Path(env[file]), f"{said}: {file}")
         else:
             raise SettingsError(f"{said}: the environment variable {variable} is not set, nor is {file}")
         named |= {variable, file}

@@ -24,6 +24,7 @@ from pydantic import (
     model_validator,
 )
 
+from pipelines.runtime.secret import not_empty
 from pipelines.runtime.settings import HomeSettings, SettingsGroup, Site, SitesSettings
 from schemas.base import Lang, SiteId
 
@@ -50,7 +51,7 @@ def signing_key(secret: SecretStr) -> bytes:
     except (binascii.Error, ValueError):
         raise ValueError(how) from None
     if len(key) < SHORTEST_KEY:
-        raise ValueError(how)
+        raise ValueError(f"{how}; this is of {len(key)} bytes")
     return key
 
 
@@ -91,7 +92,9 @@ class WordPressConnector(_Connector):
     url: WebUrl = Field(description="Address of the site, `https://www.example.org`.")
     secret: WebhookSecret | None = Field(default=None, description="The plugin's secret; none: it is read only.")
     user: str | None = Field(default=None, description="Who reads: only what is public is taken all the same.")
-    password: SecretStr | None = Field(default=None, description="Application password of that user.")
+    password: Annotated[SecretStr, AfterValidator(not_empty)] | None = Field(
+        default=None, description="Application password of that user."
+    )
 
     @model_validator(mode="after")
     def _user_with_password(self) -> Self:

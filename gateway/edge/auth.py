@@ -63,6 +63,8 @@ class Keys:
 
     def caller(self, bearer: str) -> Caller | None:
         """Whom `bearer` speaks for; None when nobody. Every key is compared, in constant time."""
+        if not bearer:
+            return None
         digest = digest_of(bearer)
         matches = [caller for known, caller in self._known() if hmac.compare_digest(known, digest)]
         if matches:

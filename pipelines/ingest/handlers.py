@@ -48,7 +48,8 @@ def now() -> datetime:
 def chunk_handler(
     chunker_of: Callable[[str], Awaitable[Chunker]], read: Callable[[str, PageDocument], Awaitable[Attached]]
 ) -> Handler:
-    """A change becomes chunks, cut as the site's live index wants them; `read` gives the text of its attachments, by its site.
+    """A change becomes chunks, cut as the site's live index wants them; `read` gives the text of a site's
+    attachments.
 
     A page does not wait for its attachments. When their server does not answer, the page goes on without them at the
     first try, and is tried again for them; a try that gets them sends the page once more, with their text. What could

@@ -42,7 +42,7 @@ class Instance:
             **{name: value for name, value in os.environ.items() if not name.startswith(("PAGEWIRE_", "OPENAI_"))},
             "PAGEWIRE_HOME": str(home / "state"),
             "PAGEWIRE_CONFIG": str(config),
-            "PAGEWIRE_ADMIN_KEY": "acceptance-key",
+            "PAGEWIRE_ADMIN_KEY": "key-of-the-acceptance-ring",
             "PAGEWIRE_PORT": "0",
             "PAGEWIRE_LOG_LEVEL": "warning",
             "PAGEWIRE_NICE": "0",  # whoever gives way to everybody does nothing beside other tests
@@ -77,7 +77,7 @@ class Instance:
         """A client that may do everything with a site (default: the first); paths start below /v1/sites/{site}."""
         return httpx.Client(
             base_url=f"{url}/v1/sites/{site or self.site}",
-            headers={"Authorization": "Bearer acceptance-key"},
+            headers={"Authorization": "Bearer key-of-the-acceptance-ring"},
             timeout=60,
         )
 

@@ -85,7 +85,7 @@ def test_drift_is_found_told_and_repaired(town: Town, engine: Servers) -> None:
 def test_audit_and_repair_over_http(town: Town, engine: Servers) -> None:
     put(town.pages, "mill", "<p>The mill grinds on Mondays.</p>", 3)
     town.lose_chunk(engine, "mill", 3)
-    headers = {"Authorization": "Bearer acceptance-key"}
+    headers = {"Authorization": "Bearer key-of-the-acceptance-ring"}
     report = httpx.get(town.route, params={"settle": 0}, headers=headers, timeout=60).json()
     assert (report["clean"], kinds(report, "mill")) == (False, ["missing"])
     done = httpx.post(town.route, json={"repair": True}, headers=headers, timeout=120).json()

@@ -19,7 +19,7 @@ from tests.acceptance.test_story import found, put
 
 pytestmark = pytest.mark.engine
 
-ADMIN = {"Authorization": "Bearer acceptance-key"}
+ADMIN = {"Authorization": "Bearer key-of-the-acceptance-ring"}
 PARTITIONS = 4  # the default of new topics
 
 

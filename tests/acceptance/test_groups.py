@@ -76,7 +76,7 @@ def test_a_page_of_a_group_is_found_by_keys_and_visitors_with_the_group_alone(to
         ("a key of another group", BOARD, open_to_all),
         ("a visitor with another group", token(town, BOARD, json={"groups": ["board"]}), open_to_all),
         ("a key without groups", NOBODYS, open_to_all),
-        ("the admin key", "acceptance-key", open_to_all),
+        ("the admin key", "key-of-the-acceptance-ring", open_to_all),
         ("a visitor whom the staff's key gave nothing", token(town, STAFF), open_to_all),
         ("the visitor with a token that the page has renewed", renewed, open_to_all),
     ):

@@ -29,7 +29,7 @@ pytestmark = pytest.mark.engine
 
 KEPT = 16  # pages
 PATIENCE = 300.0  # seconds; a rebuild has more to do than a save
-ADMIN = {"Authorization": "Bearer acceptance-key"}
+ADMIN = {"Authorization": "Bearer key-of-the-acceptance-ring"}
 
 
 def eventually(look: Callable[[], object]) -> None:

@@ -182,7 +182,7 @@ def test_an_experiment_asks_each_arm_and_goes_on_where_it_stopped(
     (tmp_path / "boats.yaml").write_text(yaml.safe_dump({"name": "boats", "cases": cases}))
     grid = {"name": "boats", "site": site, "dataset": "boats.yaml", "base": {"strategy": "quote"}}
     (tmp_path / "grid.yaml").write_text(yaml.safe_dump(grid | {"vary": {"strategy": ["plain"], "hits": [1, 2]}}))
-    (tmp_path / "key").write_text("acceptance-key")
+    (tmp_path / "key").write_text("key-of-the-acceptance-ring")
 
     def experiment(*options: str) -> subprocess.CompletedProcess[str]:
         command = [PAGEWIRE, "experiment", "run", str(tmp_path / "grid.yaml"), "--url", url, "--key", tmp_path / "key"]

@@ -64,7 +64,7 @@ class Visit:
 
     @contextmanager
     def _client(self) -> Iterator[httpx.Client]:
-        headers = {"Authorization": "Bearer acceptance-key"}
+        headers = {"Authorization": "Bearer key-of-the-acceptance-ring"}
         with httpx.Client(base_url=self._base, headers=headers, timeout=90) as client:
             yield client
 

@@ -87,7 +87,7 @@ ASKED = {
     "Can I marry on a Saturday?": None,
     "Hello!": None,
 }
-KEY = "acceptance-key"
+KEY = "key-of-the-acceptance-ring"
 EXAMPLE = {"kind": "answer", "question": "Is a library card free?", "output": "For children it is."}
 # Of the console, besides those on the way from a question to its page: what it takes until they are whole.
 SCREENS = {

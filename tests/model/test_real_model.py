@@ -124,7 +124,7 @@ def test_a_stop_ends_the_answer_and_the_next_question_is_answered(modelled: tupl
 
 def test_the_openai_client_on_both_sides(modelled: tuple[httpx.Client, str]) -> None:
     site, base_url = modelled
-    with openai.OpenAI(base_url=base_url, api_key="acceptance-key", timeout=300) as client:
+    with openai.OpenAI(base_url=base_url, api_key="key-of-the-acceptance-ring", timeout=300) as client:
         stream = client.chat.completions.create(
             model=site.base_url.path.strip("/").rpartition("/")[2],
             messages=[{"role": "user", "content": "When is the library closed?"}],
@@ -141,7 +141,7 @@ def test_cases_of_the_gold_set_are_evaluated_with_a_model(modelled: tuple[httpx.
     cases = [case for case in every if case.pages == ("library",)][:2]
     dataset, key = tmp_path / "gold.ndjson", tmp_path / "key"
     dataset.write_text("".join(f"{case.model_dump_json(exclude_defaults=True)}\n" for case in cases), "utf-8")
-    key.write_text("acceptance-key")
+    key.write_text("key-of-the-acceptance-ring")
     name = site.base_url.path.strip("/").rpartition("/")[2]
     gateway = base_url.removesuffix("/v1")
     done = subprocess.run(

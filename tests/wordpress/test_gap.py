@@ -33,7 +33,9 @@ class Console:
         self._client = client
         self._site = site
         signed_in = client.post(
-            "/console/sign-in", data={"key": "acceptance-key"}, headers={"Origin": str(client.base_url).rstrip("/")}
+            "/console/sign-in",
+            data={"key": "key-of-the-acceptance-ring"},
+            headers={"Origin": str(client.base_url).rstrip("/")},
         )
         assert signed_in.status_code == 303, signed_in.text
 
@@ -47,7 +49,9 @@ def group(town: Town, days: float) -> dict[str, Any]:
     """The gap of the ferry. Another period each time: a report is kept for minutes."""
     assert town.pagewire
     address = f"{town.pagewire.url}/v1/admin/sites/{town.instance.site}/gaps"
-    answer = httpx.get(address, params={"days": days}, headers={"Authorization": "Bearer acceptance-key"}, timeout=60)
+    answer = httpx.get(
+        address, params={"days": days}, headers={"Authorization": "Bearer key-of-the-acceptance-ring"}, timeout=60
+    )
     assert answer.status_code == 200, answer.text
     [found] = [one for one in answer.json()["groups"] if "ferry" in one["label"]]
     return dict(found)

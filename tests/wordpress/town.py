@@ -77,7 +77,7 @@ class Town:
         assert self.pagewire
         answer = httpx.get(
             f"{self.pagewire.url}/v1/admin/sites/{self.instance.site}/audit",
-            headers={"Authorization": "Bearer acceptance-key"},
+            headers={"Authorization": "Bearer key-of-the-acceptance-ring"},
             timeout=60,
         )
         if answer.status_code == 503:

@@ -24,6 +24,7 @@ from pydantic import ValidationError
 
 from pipelines.operate.backup.manifest import FORMAT, Manifest, Part, PartName
 from pipelines.runtime.errors import Permanent, WrongUse
+from pipelines.runtime.secret import sync_folder
 from schemas.base import problems
 
 MANIFEST = "manifest.json"
@@ -141,20 +142,11 @@ class NewFolder:
             file.write(manifest.model_dump_json(indent=2) + "\n")
             file.flush()
             os.fsync(file.fileno())
-        _sync(self.draft)
+        sync_folder(self.draft)
         if self._path.exists():  # POSIX would move over an empty folder
             raise BackupThere(f"{self._path} has come into being meanwhile")
         self.draft.rename(self._path)
-        _sync(self._path.parent)
-
-
-def _sync(folder: Path) -> None:
-    """Names of files are durable when their folder is."""
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
+        sync_folder(self._path.parent)
 
 
 class BackupFolder:

@@ -23,7 +23,7 @@ from tests.faults.storm.own_engine import OwnEngine
 from tests.faults.storm.pages import Draft, word_of
 from tests.faults.storm.scripted_embedder import MODEL, ScriptedEmbedder
 
-KEY = "storm-key"
+KEY = "key-of-the-storm"
 PARTITIONS = 3
 LANGUAGES = ("en", "de")
 HTTP_TIMEOUT = 30.0  # seconds

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 import stat
 from datetime import UTC, datetime
 from pathlib import Path
@@ -16,6 +17,7 @@ from pydantic import SecretStr
 from structlog.testing import capture_logs
 
 from gateway.app import create_app
+from gateway.console.view import SESSION_COOKIE
 from gateway.edge.keys import admin_key, token_secret
 from gateway.edge.problems import Problem
 from gateway.edge.rates import ADDRESS_FACTOR, DailyBudgets, Rates, network, window
@@ -23,6 +25,7 @@ from gateway.edge.tokens import Visitor, VisitorTokens
 from gateway.fakes import FakePorts
 from pipelines.runtime.counts import DAY, SharedCounts
 from pipelines.runtime.errors import Retryable, SettingsError
+from schemas.access_key import digest_of
 from tests.edge import (
     ADMIN,
     CHAT_ANYWHERE,
@@ -95,6 +98,25 @@ async def test_strangers_are_challenged(
     assert_problem(response, 401, "unauthorized")
     assert response.headers["www-authenticate"].startswith("Bearer")
     assert fakes.pages.changes == {}
+
+
+async def test_an_empty_caller_is_nobody_even_where_a_key_is_empty(tmp_path: Path, fakes: FakePorts) -> None:
+    """The settings refuse such keys; should one get in all the same, it opens nothing."""
+    settings = edge_settings(tmp_path)
+    nothing = settings.keys[0].model_copy(update={"sha256": digest_of("")})
+    empty = settings.model_copy(update={"admin_key": SecretStr(""), "keys": (nothing,)})
+    app = create_app(empty, fakes.ports)
+    async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://gateway.test") as client:
+        for header in ({}, {"Authorization": "Bearer "}, {"Authorization": "Bearer"}, {"Cookie": f"{SESSION_COOKIE}="}):
+            assert (await client.request(*STATUS, headers=header)).status_code == 401
+            assert (await client.post("/v1/sites/town/visitor-tokens", headers=header)).status_code == 403
+        ours = {"Origin": "http://gateway.test"}
+        for field in ({"key": ""}, {}):
+            signed = await client.post("/console/sign-in", data=field, headers=ours)
+            assert signed.status_code != 303
+            assert "set-cookie" not in signed.headers
+    for caller in (app.state.edge.keys.caller, app.state.edge.sessions.begin, app.state.edge.sessions.caller):
+        assert caller("") is None
 
 
 async def test_a_strangers_body_is_not_read(stranger: httpx.AsyncClient) -> None:
@@ -257,9 +279,46 @@ def test_the_admin_key_is_made_once_for_its_owner_alone(tmp_path: Path) -> None:
 
 
 def test_a_configured_admin_key_touches_no_disk(tmp_path: Path) -> None:
-    settings = Settings(home=tmp_path / "new", admin_key=SecretStr("configured"))
-    assert admin_key(settings) == (SecretStr("configured"), None)
+    settings = Settings(home=tmp_path / "new", admin_key=SecretStr("configured-by-hand"))
+    assert admin_key(settings) == (SecretStr("configured-by-hand"), None)
     assert not (tmp_path / "new").exists()
+
+
+@pytest.mark.parametrize("content", ["", "\n", "k\n", "k" * 15, "k" * 20 + "\n" + "k" * 20])
+def test_a_file_that_holds_no_good_secret_is_refused(tmp_path: Path, content: str) -> None:
+    for name, secret in (("admin.key", admin_key), ("token.secret", token_secret)):
+        (tmp_path / name).write_text(content)
+        with pytest.raises(SettingsError) as refused:
+            secret(Settings(home=tmp_path))
+        message = str(refused.value)
+        assert name in message
+        assert f"rm {tmp_path / name}" in message
+        assert "kkk" not in message
+        assert (tmp_path / name).read_text() == content
+
+
+def test_a_secret_that_others_can_read_is_warned_of(tmp_path: Path) -> None:
+    settings = Settings(home=tmp_path)
+    key, path = admin_key(settings)
+    assert path is not None
+    with capture_logs() as said:
+        admin_key(settings)
+        path.chmod(0o660)
+        admin_key(settings)
+    assert said == []
+    path.chmod(0o604)
+    with capture_logs() as said:
+        assert admin_key(settings)[0] == key
+    assert [line["remedy"] for line in said] == [f"chmod o= {path}"]
+
+
+def test_a_secret_is_on_the_disk_before_it_is_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    synced: list[str] = []
+    monkeypatch.setattr(os, "fsync", lambda handle: synced.append(os.readlink(f"/proc/self/fd/{handle}")))
+    admin_key(Settings(home=tmp_path))
+    [draft, folder] = synced
+    assert draft.startswith(f"{tmp_path}/admin.key.")
+    assert folder == str(tmp_path)
 
 
 def test_a_home_that_cannot_be_written_is_named(tmp_path: Path) -> None:

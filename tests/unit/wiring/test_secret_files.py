@@ -33,7 +33,7 @@ def secret(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     here.mkdir()
     monkeypatch.chdir(here)
     path = tmp_path / "secret"
-    path.write_text("hush-from-file\n")
+    path.write_text("hush-from-a-file\n")
     return path
 
 
@@ -54,22 +54,22 @@ def test_every_secret_may_stand_in_a_file(secret: Path) -> None:
     for setting, name in FILE_SETTINGS.items():
         values: dict[str, object] = {setting: str(secret)}
         assert put_in(values) == {name: secret}
-        assert values == {name: "hush-from-file"}
+        assert values == {name: "hush-from-a-file"}
     assert not set(FILE_SETTINGS) & set(Settings.model_fields)
 
 
 def test_it_is_read_from_the_environment_and_from_the_settings_file(secret: Path) -> None:
-    assert value(load({"PAGEWIRE_ADMIN_KEY_FILE": str(secret)}).admin_key) == "hush-from-file"
-    assert value(load({"OPENAI_API_KEY_FILE": str(secret)}).openai_api_key) == "hush-from-file"
+    assert value(load({"PAGEWIRE_ADMIN_KEY_FILE": str(secret)}).admin_key) == "hush-from-a-file"
+    assert value(load({"OPENAI_API_KEY_FILE": str(secret)}).openai_api_key) == "hush-from-a-file"
     Path("pagewire.yaml").write_text(f"admin_key_file: {secret}")
-    assert value(load({}).admin_key) == "hush-from-file"
+    assert value(load({}).admin_key) == "hush-from-a-file"
 
 
 def test_the_environment_wins_in_either_form(secret: Path) -> None:
-    Path("pagewire.yaml").write_text("admin_key: in-yaml")
-    assert value(load({"PAGEWIRE_ADMIN_KEY_FILE": str(secret)}).admin_key) == "hush-from-file"
+    Path("pagewire.yaml").write_text("admin_key: in-the-yaml-file")
+    assert value(load({"PAGEWIRE_ADMIN_KEY_FILE": str(secret)}).admin_key) == "hush-from-a-file"
     Path("pagewire.yaml").write_text(f"admin_key_file: {secret}")
-    assert value(load({"PAGEWIRE_ADMIN_KEY": "in-environment"}).admin_key) == "in-environment"
+    assert value(load({"PAGEWIRE_ADMIN_KEY": "in-the-environment"}).admin_key) == "in-the-environment"
     Path("pagewire.yaml").write_text("openai_api_key: in-yaml")
     assert value(load({"OPENAI_API_KEY_FILE": str(secret)}).openai_api_key) == "in-yaml"
 
@@ -139,10 +139,10 @@ def test_what_is_said_with_every_request_is_read_again(secret: Path, monkeypatch
     env = {f"PAGEWIRE_{name.upper()}_FILE": str(secret) for name in ("elasticsearch_api_key", "admin_key")}
     settings = load(env)
     secret.write_text("hush-and-new\n")
-    assert value(settings.elasticsearch_api_key) == "hush-from-file"  # no look at the disk for each request
+    assert value(settings.elasticsearch_api_key) == "hush-from-a-file"  # no look at the disk for each request
     now = 5.0
     assert value(settings.elasticsearch_api_key) == "hush-and-new"
-    assert value(settings.admin_key) == "hush-from-file"
+    assert value(settings.admin_key) == "hush-from-a-file"
     for broken in (b"", b"\xff", b"two\nlines"):
         secret.write_bytes(broken)
         now += 5

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,7 @@ from wiring.settings import Settings
 from wiring.settings_file import FILE_ONLY, load
 
 SECRETS = {
-    "admin_key": "hush-admin",
+    "admin_key": "hush-admin-hush-admin",
     "openai_api_key": "hush-openai",
     "elasticsearch_password": "hush-password",
     "elasticsearch_api_key": "hush-api",
@@ -152,6 +153,31 @@ def test_all_that_is_wrong_is_said_at_once(file: Path) -> None:
     assert "shards (" in said
 
 
+@pytest.mark.parametrize(
+    ("yaml", "said"),
+    [
+        ("admin_key: ''", "admin_key (PAGEWIRE_ADMIN_KEY or pagewire.yaml): has 0 characters, and needs 16 or more"),
+        ("admin_key: h", "admin_key (PAGEWIRE_ADMIN_KEY or pagewire.yaml): has 1 characters, and needs 16 or more"),
+        (f"admin_key: '{' ' * 20}'", "admin_key (PAGEWIRE_ADMIN_KEY or pagewire.yaml): has 0 characters"),
+        ("token_secret: ''", "token_secret (PAGEWIRE_TOKEN_SECRET or pagewire.yaml): has 0 characters, and needs 32"),
+        ("openai_api_key: ''", "openai_api_key (PAGEWIRE_OPENAI_API_KEY or pagewire.yaml): is empty; leave it out"),
+        (
+            f"keys: [{{name: cms, sha256: {sha256(b'').hexdigest()}, scopes: [admin]}}]",
+            "keys.0.sha256 (pagewire.yaml): is the hash of an empty key",
+        ),
+        (
+            "sites: {town: {connectors: {w: {kind: wordpress, url: 'https://w.example', user: u, password: ''}}}}",
+            "sites.town.connectors.w.password (pagewire.yaml): is empty",
+        ),
+        ("sites: {town: {connectors: {p: {kind: push, secret: whsec_aHVzaA==}}}}", "this is of 4 bytes"),
+    ],
+)
+def test_a_secret_that_protects_nothing_is_refused_with_its_length(file: Path, yaml: str, said: str) -> None:
+    message = refused(file, yaml)
+    assert said in message
+    assert "openssl rand -base64 32" in message or "empty" in message
+
+
 @pytest.mark.parametrize("folder", [True, False])
 def test_a_file_that_cannot_be_read_is_named(file: Path, folder: bool) -> None:
     if folder:
@@ -232,7 +258,7 @@ def test_secrets_are_not_printed(file: Path) -> None:
     for printed in (repr(settings), str(settings), settings.model_dump_json()):
         assert "hush" not in printed
     assert settings.admin_key is not None
-    assert settings.admin_key.get_secret_value() == "hush-admin"
+    assert settings.admin_key.get_secret_value() == "hush-admin-hush-admin"
 
 
 @pytest.mark.parametrize(

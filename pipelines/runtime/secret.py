@@ -1,0 +1,116 @@
+"""The one door for secrets: how long they must be, how they are read from files, and how files of ours are made.
+
+Errors name the setting and the file and say how long a secret is, never what it is.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+from pathlib import Path
+
+import structlog
+from pydantic import SecretStr
+
+from pipelines.runtime.errors import SettingsError
+
+log = structlog.get_logger(__name__)
+
+MAKE = "openssl rand -base64 32"
+MADE_BYTES = 32  # 256 bits: as strong as the HMAC it feeds
+SHORTEST_KEY = 16  # characters of a key by which somebody is let in
+SHORTEST_SIGNING = 32  # characters of what signs
+LONGEST = 64 * 1024  # bytes of a file; a key is shorter, and whoever names a disk image should be told
+OTHERS = 0o007  # rights of everybody; a group's are what Kubernetes gives its volumes
+
+
+def strong(secret: SecretStr, shortest: int) -> SecretStr:
+    """Raises: ValueError: it is shorter than so many characters."""
+    length = len(secret.get_secret_value().strip())
+    if length < shortest:
+        raise ValueError(f"has {length} characters, and needs {shortest} or more: `{MAKE}` makes a good one")
+    return secret
+
+
+def not_empty(secret: SecretStr) -> SecretStr:
+    """Raises: ValueError: an empty secret, which is a mistake wherever it comes from."""
+    if not secret.get_secret_value().strip():
+        raise ValueError("is empty; leave it out where there is none")
+    return secret
+
+
+def read(path: Path, said: str) -> str:
+    """The secret in a file, without the line's end.
+
+    Args:
+        said: How the setting is called that names the file.
+
+    Raises:
+        SettingsError.
+    """
+    try:
+        with path.open("rb") as file:
+            content = file.read(LONGEST + 1)
+        secret = content.decode("utf-8").strip()
+    except OSError as err:
+        raise SettingsError(f"{said}: {path} cannot be read: {err.strerror}") from None
+    except UnicodeDecodeError:
+        raise SettingsError(f"{said}: {path} is not UTF-8 text") from None
+    if not secret:
+        raise SettingsError(f"{said}: {path} is empty")
+    if len(content) > LONGEST or len(secret.splitlines()) > 1:
+        raise SettingsError(f"{said}: {path} must hold the secret alone, on one line")
+    return secret
+
+
+def kept(path: Path, said: str, shortest: int) -> SecretStr:
+    """The secret in a file of ours, which is made where there is none, readable by its owner alone.
+
+    Args:
+        said: How the setting is called that takes its place.
+
+    Raises:
+        SettingsError: it cannot be read or made, or is not good enough.
+    """
+    try:
+        if not path.exists():
+            _make(path)
+        rights = path.stat().st_mode
+    except OSError as err:
+        raise SettingsError(f"{said}: {path} cannot be read or made: {err.strerror}") from None
+    if rights & OTHERS:
+        log.warning("others than its owner can read a secret", file=str(path), remedy=f"chmod o= {path}")
+    try:
+        return strong(SecretStr(read(path, said)), shortest)
+    except SettingsError as err:
+        why = str(err)
+    except ValueError as err:
+        why = f"{said}: {path} {err}"
+    raise SettingsError(f"{why}; without the file the next start makes one: rm {path}")
+
+
+def _make(path: Path) -> None:
+    """Written whole, then linked into place: of two processes that start at once, both read one secret."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    draft = path.with_name(f"{path.name}.{os.getpid()}.{secrets.token_hex(4)}")
+    try:
+        with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
+            file.write(secrets.token_urlsafe(MADE_BYTES) + "\n")
+            file.flush()
+            os.fsync(file.fileno())
+        try:
+            os.link(draft, path)
+        except FileExistsError:
+            return  # another process was faster
+    finally:
+        draft.unlink(missing_ok=True)
+    sync_folder(path.parent)
+
+
+def sync_folder(folder: Path) -> None:
+    """Names of files are durable when their folder is. Raises: OSError."""
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
