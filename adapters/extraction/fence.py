@@ -1,0 +1,138 @@
+"""What the process that reads documents is kept from, so that a hole in a parser finds nothing behind it.
+
+    everywhere  Python's audit hook: no socket, no program, no further process (whoever runs machine code gets past it)
+                limits of the kernel: no file is written; where there is no filter, no further process (not for root)
+    Linux       seccomp, where libseccomp.so.2 is: no socket, no program, no further process, no signal to another one
+                Landlock, from 5.13 on: reads what Python and its packages are, and nothing else of the disk, nor
+                another process's environment and memory; writes nothing
+
+`python -m adapters.extraction.fence` says what holds on this machine.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import os
+import resource
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
+from adapters.child_process import OURS
+
+PYTHON = frozenset(
+    """socket.__new__ socket.bind socket.connect socket.getaddrinfo socket.sendto subprocess.Popen os.system os.exec
+    os.posix_spawn os.spawn os.fork os.forkpty pty.spawn os.kill os.killpg""".split()  # noqa: SIM905
+)
+# seccomp(2), with the names of libseccomp; what an architecture or its version does not have is left out.
+SYSCALLS = """socket socketpair connect bind listen accept accept4 fork vfork execve execveat kill tkill tgkill
+    rt_sigqueueinfo rt_tgsigqueueinfo ptrace process_vm_readv process_vm_writev pidfd_open pidfd_getfd pidfd_send_signal
+    io_uring_setup bpf perf_event_open userfaultfd keyctl add_key request_key unshare setns mount chroot shmget
+    mq_open open_by_handle_at""".split()  # noqa: SIM905
+ALLOW, ERRNO = 0x7FFF0000, 0x00050000
+MASKED_EQ = 7
+CLONE_THREAD = 0x00010000
+# landlock(7): its calls have the same numbers on every architecture.
+CREATE_RULESET, ADD_RULE, RESTRICT_SELF = 444, 445, 446
+READ_FILE, READ_DIR = 1 << 2, 1 << 3
+RIGHTS = ((1, (1 << 13) - 1), (2, 1 << 13), (3, 1 << 14), (5, 1 << 15))  # of files: since which version, which
+NETWORK, SCOPES = 0b11, 0b11  # TCP; sockets without a name in the file system, signals
+NO_NEW_PRIVS = 38
+# Of the packages in our own folder, what reads documents; beside them may lie settings and keys.
+PACKAGES = ("adapters", "pipelines", "prompts", "schemas", "text")
+SYSTEM = """/lib /lib64 /usr/lib /usr/lib64 /usr/local/lib /usr/share /nix/store /etc/ld.so.cache /etc/localtime
+    /etc/mime.types /etc/ssl/openssl.cnf /etc/pki/tls/openssl.cnf /etc/crypto-policies /dev/null
+    /dev/urandom""".split()  # noqa: SIM905
+
+
+def shut_in() -> list[str]:
+    """Fence this process in, for ever; call it before anything of a stranger's is read, and before threads are begun.
+
+    Returns:
+        What the kernel enforces: some of `seccomp`, `landlock`.
+    """
+    fences = (("landlock", _landlock), ("seccomp", _seccomp)) if sys.platform == "linux" else ()
+    held = [name for name, fence in fences if fence()]
+    if "seccomp" not in held:  # it would keep Linux from beginning threads, too
+        resource.setrlimit(resource.RLIMIT_NPROC, (0, 0))
+    sys.addaudithook(_no_way_out)
+    tempfile.tempdir = "/"  # nothing is written there; unstructured wants to know its name
+    return held
+
+
+def _no_way_out(event: str, _: object) -> None:
+    if event in PYTHON:
+        raise PermissionError(f"{event}: not while reading a document")
+
+
+class _Comparison(ctypes.Structure):
+    """scmp_arg_cmp"""
+
+    _fields_ = (("arg", ctypes.c_uint), ("op", ctypes.c_int), ("a", ctypes.c_uint64), ("b", ctypes.c_uint64))
+
+
+def _seccomp() -> bool:
+    """Whether the filter holds."""
+    try:
+        library = ctypes.CDLL("libseccomp.so.2")
+    except OSError:
+        return False
+    library.seccomp_init.restype = ctypes.c_void_p
+    context = ctypes.c_void_p(library.seccomp_init(ctypes.c_uint32(ALLOW)))
+
+    def deny(name: str, code: int, *when: _Comparison) -> None:
+        number = library.seccomp_syscall_resolve_name(name.encode())
+        conditions = (_Comparison * len(when))(*when)
+        library.seccomp_rule_add_array(context, ctypes.c_uint32(ERRNO | code), number, len(when), conditions)
+
+    for name in SYSCALLS:
+        deny(name, errno.EPERM)
+    deny("clone", errno.EPERM, _Comparison(0, MASKED_EQ, CLONE_THREAD, 0))
+    deny("clone3", errno.ENOSYS)  # its flags cannot be seen; the C library goes on with `clone`
+    return bool(library.seccomp_load(context) == 0)
+
+
+def _landlock() -> bool:
+    """Whether its rules hold."""
+    call = ctypes.CDLL(None, use_errno=True).syscall
+    call.restype = ctypes.c_long
+    version = call(CREATE_RULESET, None, ctypes.c_size_t(0), ctypes.c_uint32(1))
+    if version < 1:
+        return False
+    files = sum(rights for since, rights in RIGHTS if version >= since)
+    handled = [files] + [NETWORK] * (version >= 4) + [SCOPES] * (version >= 6)
+    attributes = (ctypes.c_uint64 * len(handled))(*handled)
+    ruleset = call(CREATE_RULESET, attributes, ctypes.c_size_t(ctypes.sizeof(attributes)), ctypes.c_uint32(0))
+    if ruleset < 0:
+        return False
+    for path, rights in _readable():
+        with suppress(OSError):
+            handle = os.open(path, os.O_PATH | os.O_CLOEXEC)
+            below = rights if os.path.isdir(path) else rights & READ_FILE
+            rule = below.to_bytes(8, sys.byteorder) + handle.to_bytes(4, sys.byteorder)
+            call(ADD_RULE, ctypes.c_int(ruleset), ctypes.c_int(1), rule, ctypes.c_uint32(0))
+            os.close(handle)
+    libc = ctypes.CDLL(None)
+    libc.prctl(NO_NEW_PRIVS, *map(ctypes.c_ulong, (1, 0, 0, 0)))
+    restricted = call(RESTRICT_SELF, ctypes.c_int(ruleset), ctypes.c_uint32(0)) == 0
+    os.close(ruleset)
+    return bool(restricted)
+
+
+def _readable() -> Iterator[tuple[str | Path, int]]:
+    both = READ_FILE | READ_DIR
+    yield OURS, READ_DIR  # names alone, for whoever imports
+    for package in PACKAGES:
+        yield OURS / package, both
+    libraries = os.environ.get("LD_LIBRARY_PATH", "").split(os.pathsep)
+    prefixes = (f"{prefix}/lib" for prefix in (sys.prefix, sys.base_prefix))
+    for place in (*SYSTEM, *libraries, *prefixes, *sys.path):
+        if place and Path(place).resolve() not in (OURS, Path.cwd()):
+            yield place, both
+
+
+if __name__ == "__main__":
+    sys.stdout.write((", ".join(shut_in()) or "Python and limits alone") + "\n")
