@@ -31,7 +31,8 @@ PYTHON = frozenset(
 SYSCALLS = """socket socketpair connect bind listen accept accept4 fork vfork execve execveat kill tkill tgkill
     rt_sigqueueinfo rt_tgsigqueueinfo ptrace process_vm_readv process_vm_writev pidfd_open pidfd_getfd pidfd_send_signal
     io_uring_setup bpf perf_event_open userfaultfd keyctl add_key request_key unshare setns mount chroot shmget
-    mq_open open_by_handle_at""".split()  # noqa: SIM905
+    mq_open open_by_handle_at chmod fchmod fchmodat fchmodat2 chown fchown lchown fchownat setxattr lsetxattr
+    fsetxattr""".split()  # noqa: SIM905
 ALLOW, ERRNO = 0x7FFF0000, 0x00050000
 MASKED_EQ = 7
 CLONE_THREAD = 0x00010000

@@ -70,6 +70,7 @@ ATTEMPTS = {
     "kernel: fork": lambda: native("fork"),
     "kernel: program": lambda: native("execv", b"/bin/true", (ctypes.c_char_p * 2)(b"true", None)),
     "kernel: signal": lambda: native("kill", parent, 0),
+    "kernel: rights": lambda: native("chmod", SECRET.encode(), 0o777),
     "kernel: io_uring": lambda: native("syscall", 425, 1, (ctypes.c_char * 120)()),
     "kernel: parent's environment": lambda: open(f"/proc/{parent}/environ").read(),
     "kernel: parent's memory": lambda: open(f"/proc/{parent}/mem", "rb"),
