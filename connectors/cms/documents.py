@@ -156,7 +156,7 @@ def split(text: str) -> tuple[dict[str, Any], str]:
     """What the front matter of a file says, as a page document says it, and the rest.
 
     Raises:
-        ValueError, OverflowError: it is not front matter.
+        ValueError: it is not front matter.
     """
     first, _, rest = text.partition("\n")
     end = _FENCE.search(rest) if first.rstrip() == "---" else None
@@ -176,7 +176,10 @@ def html(path: Path, body: str) -> str:
 
 def _front_matter(text: str) -> dict[str, Any]:
     """What front matter commonly says, as a page document says it."""
-    said = load_plain(text) or {}
+    try:
+        said = load_plain(text) or {}
+    except (ValueError, OverflowError) as err:
+        raise ValueError(f"front matter: {err}") from err
     if not isinstance(said, dict):
         raise ValueError("front matter: must be `name: value` lines")
     if "path" in said:
