@@ -58,7 +58,7 @@ class World:
     worker: Started
 
     def client(self) -> httpx.AsyncClient:
-        headers = {"Authorization": "Bearer acceptance-key"}
+        headers = {"Authorization": "Bearer key-of-the-acceptance-ring"}
         return httpx.AsyncClient(base_url=f"{self.url}/v1/sites/{self.site}", headers=headers, timeout=120)
 
 

@@ -7,7 +7,7 @@ import os
 import shutil
 from collections.abc import Callable
 from pathlib import Path
-from time import perf_counter
+from time import process_time
 
 import pytest
 
@@ -196,9 +196,9 @@ async def test_what_cannot_be_listed_is_named_and_nothing_is_deleted(
 async def test_front_matter_is_looked_for_in_linear_time(folder: Path) -> None:
     put(folder / "a.md", "---" + "\n" * 200_000 + "x")
     put(folder / "b.md", "---\n" + "\n---x" * 40_000)
-    start = perf_counter()
+    start = process_time()
     assert set(await pages(folder)) == {"en a", "en b"}
-    assert perf_counter() - start < 5
+    assert process_time() - start < 5
 
 
 async def test_two_files_that_are_the_same_page_are_told(folder: Path) -> None:
