@@ -53,8 +53,17 @@ _HARD_BREAKS = ("  \n", "\\\n")
 _CELL = re.compile(r"\|((?:\\.|[^|\\])*)")
 _LINK = re.compile(r"!?\[([^\]]*)\]\([^)\s]*(?:\s+\"[^\"]*\")?\)")
 _LINE_MARK = re.compile(r"^[ \t]*(?:#{1,6}[ \t]+|[-*+•:][ \t]+|\d{1,3}[.)][ \t]+|>[ \t]?)+", re.MULTILINE)
-_EMPHASIS = re.compile(r"(?<!\\)\*+|(?<!\\)`+|(?<![\w\\])_+|(?<!\\)_+(?!\w)|~~")
-_ESCAPE = re.compile(r"\\([^\w\s])")
+# Marks are not emphasis in an address, in code, in a name such as __init__.py or Foo_(bar), and within a word: 5*3, A*A.
+# Scripts without capital letters write no spaces between words, or join to them what is no word.
+_ADDRESS = r"https?://[^\s<>|]*[^\s<>|.,;:!?'\"*_~`)\]]\)?"
+_CODE = r"(?<![`\\])`+([^`\n]+)`+"
+_NAME = r"(?<![\w\\])_\w*_(?=[.(/:@-]\w)"
+_CASED = "0-9A-Za-z\u00c0-\u024f\u0370-\u052f"
+_EMPHASIS = re.compile(
+    rf"({_ADDRESS}|{_NAME})|{_CODE}|(?<!\\)(?:\*\*+|(?<![{_CASED}])\*|\*(?![{_CASED}])|`+)"
+    r"|(?<![\w\\])_+|(?<!\\)_+(?![.(/:@-]?\w)|~~"
+)
+_ESCAPE = re.compile(r"\\([^\w\s]|_)")
 
 
 def blocks(text: str) -> Iterator[Block]:
@@ -92,7 +101,7 @@ def plain(markdown: str) -> str:
     """
     text = _LINK.sub(r"\1", _SEPARATOR.sub("", markdown))
     text = _LINE_MARK.sub("", text)
-    text = _EMPHASIS.sub("", text.replace("|", " "))
+    text = _EMPHASIS.sub(r"\1\2", text.replace("|", " "))
     return " ".join(_ESCAPE.sub(r"\1", text).split())
 
 

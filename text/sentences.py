@@ -44,6 +44,8 @@ _STOP = re.compile(
     r"(?:(?P<dot>\.)|[.!?…؟۔।॥།։።]+)[\"'”’“»)\]*_]*(?=\s)|[。！？｡．။។៕]+[」』”’）*_]*"
     r"|(?<=[\u0e00-\u0eff])(?P<space>\s+)(?=[\u0e00-\u0eff])"
 )
+# Of a link, or in angle brackets: what looks like a stop in there is none. A bare one ends at the stops of East Asia.
+_ADDRESS = re.compile(r"\]\((?:[^()\s]|\([^()\s]*\))*+\)|<https?://[^\s<>]*>")
 _END = re.compile(r"[.!?…؟۔।॥།։።。！？｡．။។៕][\"'”’“»」』）)\]*_]*$")
 
 
@@ -89,7 +91,12 @@ def ended(text: str) -> bool:
 
 def _prose(text: str, start: int, end: int, lang: str) -> Iterator[tuple[int, int]]:
     begin = start
+    addresses = [found.span() for found in _ADDRESS.finditer(text, start, end)]
     for stop in _STOP.finditer(text, start, end):
+        while addresses and addresses[0][1] <= stop.start():
+            del addresses[0]
+        if addresses and addresses[0][0] < stop.start():
+            continue
         if stop.end() < end and _ends_sentence(text, begin, stop, lang):
             yield trimmed(text, begin, stop.end())
             begin = stop.end()

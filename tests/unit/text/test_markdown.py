@@ -110,6 +110,10 @@ def test_blocks_are_in_order_apart_and_lose_no_word(text: str) -> None:
         ("![Map](map.png) here", "Map here"),
         ("**Open daily.", "Open daily."),  # half of `**Open daily. Closed on Sundays.**`
         ("hours](/hours) and prices", "hours](/hours) and prices"),
+        ("A*A*A or A*AA, 5*3=15", "A*A*A or A*AA, 5*3=15"),
+        ("`__init__.py`, __init__.py and `*.txt`", "__init__.py, __init__.py and *.txt"),
+        ("这是*重要*的, _so_, __and__ \\_so\\_.", "这是重要的, so, and _so_."),
+        ("**https://t.example/Foo_(bar)_a_**, _b_", "https://t.example/Foo_(bar)_a, b"),
     ],
 )
 def test_plain_is_what_a_reader_sees(markdown: str, words: str) -> None:
