@@ -10,9 +10,12 @@ from gateway.edge.openapi import request_body
 from gateway.edge.origins import is_same_origin
 from gateway.edge.problems import Problem
 from gateway.edge.tokens import VisitorToken
+from pipelines.runtime.errors import UnknownSite
 from schemas.http import VisitorTokenOrder
 
 BODY_LIMIT = 16 * 1024  # bytes; what is in there goes into a header with every request
+# Some refusals may be read by any page: a chat that only saw its connection fail could not say what is wrong.
+READABLE = {"Access-Control-Allow-Origin": "*"}
 
 router = APIRouter(prefix="/v1/sites/{site}", tags=["chat"])
 
@@ -29,7 +32,8 @@ async def issue_token(site: str, edge: TheEdge, request: Request, response: Resp
     the visitor access groups that the key has; they end with the token. `before` is an earlier token, for the same
     visitor.
     """
-    edge.settings.site(site)
+    if site not in edge.settings.sites:
+        raise Problem(404, UnknownSite.code, "no such site", headers=READABLE)
     credentials = await bearer_scheme(request)
     bearer = credentials.credentials if credentials else ""
     caller = edge.keys.caller(bearer)
@@ -59,6 +63,5 @@ def _check_origin(edge: Edge, site: str, request: Request) -> None:
             f"this origin is not among the origins of the site {site!r}"
             if origin is not None
             else "there is neither the origin of a page nor a key that is known",
-            # The refusal itself may be read: a chat that only saw its connection fail could not say what is wrong.
-            headers={"Access-Control-Allow-Origin": "*"},
+            headers=READABLE,
         )

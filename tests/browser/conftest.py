@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import subprocess
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from html import escape
 from pathlib import Path
@@ -86,9 +86,16 @@ class Host:
         dir: str = "ltr",
         kind: str = "",
         around: Any = lambda app: app,
+        tag: Callable[[str], str] = str,
         **attributes: str,
     ) -> AsyncIterator[str]:
-        """The page's address. `site`: its settings but the origins; `around`: a middleware of the gateway."""
+        """The page's address.
+
+        Args:
+            site: its settings but the origins.
+            around: a middleware of the gateway.
+            tag: changes the attributes of the script tag, as they are written.
+        """
 
         async def website(scope: Any, receive: Any, send: Any) -> None:  # uvicorn would not know a method for ASGI 3
             await self._website(scope, send)
@@ -99,10 +106,11 @@ class Host:
             settings = edge_settings(self.home, sites={"town": town}, keys=())
             async with served(around(create_app(settings, self.fakes.ports))) as self.gateway:
                 given = {"site": "town", "lang": lang, "heading": "the town", **attributes}
-                self._asked = f"{self.gateway} 'self'" if "token-url" in attributes else self.gateway
-                tag = " ".join(f'data-{name}="{escape(value)}"' for name, value in given.items())
+                own = {"token-url", "gateway"} & set(attributes)
+                self._asked = f"{self.gateway} 'self'" if own else self.gateway
+                written = tag(" ".join(f'data-{name}="{escape(value)}"' for name, value in given.items()))
                 self._page = HOST_PAGE.format(
-                    lang=lang, dir=dir, kind=kind, gateway=self.gateway, attributes=tag
+                    lang=lang, dir=dir, kind=kind, gateway=self.gateway, attributes=written
                 ).encode()
                 yield self.origin
 

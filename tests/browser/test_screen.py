@@ -339,7 +339,7 @@ async def test_every_answer_can_be_rated_and_what_was_wrong_be_written_at_once(
         broken.set()
         await field.fill("No word on students.")
         await second.get_by_role("button", name="Send comment").click()
-        await second.get_by_text("The connection was lost.").wait_for()
+        await second.get_by_text("Something went wrong.").wait_for()
         await ask(page, "Third?")
         assert await field.input_value() == "No word on students."
         broken.clear()

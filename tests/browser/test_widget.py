@@ -5,10 +5,12 @@ from __future__ import annotations
 import asyncio
 import json
 import re
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+import gateway.site
 from gateway.edge.keys import token_secret
 from gateway.edge.tokens import VisitorTokens
 from gateway.fakes import FakePorts
@@ -23,6 +25,7 @@ from wiring.settings import ChatSettings, SiteSettings
 
 pytestmark = pytest.mark.browser
 
+BUNDLE = (Path(gateway.site.__file__).parent / "static/widget.js").read_text("utf-8")
 EVENTS = """
 window.heard = [];
 for (const name of ["ready", "open", "close", "question", "answer", "feedback", "error"]) {
@@ -384,6 +387,215 @@ async def test_a_proxy_that_answers_for_the_gateway_is_understood(
         await page.get_by_role("textbox", name="Your question").fill("How much?")
         await page.keyboard.press("Enter")
         await page.locator(".trouble", has_text=sentence).wait_for()
+
+
+class Failing:
+    """A middleware that fails for some requests, by method and end of the path, as a gateway whose servers are away."""
+
+    def __init__(self) -> None:
+        self.wanted: tuple[str, str] | None = None
+
+    def __call__(self, app: Any) -> Any:
+        async def handler(scope: Any, receive: Any, send: Any) -> None:
+            method, end = self.wanted or ("", "")
+            if scope.get("method") != method or not re.search(end, scope["path"]):
+                await app(scope, receive, send)
+                return
+            headers = [(b"access-control-allow-origin", b"*")]
+            await send({"type": "http.response.start", "status": 503, "headers": headers})
+            await send({"type": "http.response.body", "body": b""})
+
+        return handler
+
+
+async def test_what_fails_is_said_and_can_be_done_again(browser: Browser, host: Host, fakes: FakePorts) -> None:
+    fakes.answers.script = LIBRARY
+    failing = Failing()
+    sentence = "Something went wrong. Please try again."
+    async with host.serving(around=failing) as url:
+        page = await browser.open(url)
+        panel = page.get_by_role("dialog")
+        await page.get_by_role("button", name="Ask a question").click()
+        await ask(page)
+
+        async def fails(method: str, end: str, button: str, where: str) -> None:
+            failing.wanted = (method, end)
+            await panel.get_by_role("button", name=button, exact=True).click()
+            await panel.locator(where, has_text=sentence).wait_for()
+            await page.get_by_role("status").filter(has_text=sentence).wait_for()
+            failing.wanted = None
+
+        await fails("POST", "/feedback$", "Helpful", ".comment .trouble")
+        await panel.get_by_role("button", name="Not helpful").click()
+        await panel.get_by_label("Would you like to tell us more?").fill("No word on students.")
+        await fails("POST", "/feedback$", "Send comment", ".comment form .trouble")
+        await panel.get_by_role("button", name="Send comment").click()
+        await panel.locator(".comment", has_text="Thank you for your feedback.").wait_for()
+        await fails("POST", "/undo$", "Take back", ".turn .trouble")
+        assert await panel.get_by_text("12 euros").is_visible()
+        # The list of conversations
+        past = panel.get_by_role("button", name="Your conversations")
+        await past.click()
+        await panel.get_by_role("button", name="Rename “What does a card cost?”").click()
+        await page.keyboard.type("Cards")
+        await fails("PATCH", "/conversations/", "Save", ".past form .trouble")
+        await panel.get_by_role("button", name="Save").click()
+        await panel.get_by_role("button", name="Cards", exact=True).wait_for()
+        await panel.get_by_role("button", name="Delete “Cards”").click()
+        await fails("DELETE", "/conversations/", "Delete", ".past li .trouble")
+        sentence = "Answers are not available right now."
+        await fails("GET", "/conversations/", "Cards", ".turns .trouble")
+        sentence = "Something went wrong. Please try again."
+        await panel.get_by_role("button", name="Try again").click()
+        await panel.get_by_text("12 euros").first.wait_for()
+        await past.click()
+        await panel.get_by_role("button", name="Delete all my conversations").click()
+        await fails("DELETE", "/visitors/me", "Delete", ".past .all .trouble")
+        assert len(fakes.conversations.kept) == 1
+        await panel.get_by_role("button", name="Delete all my conversations").click()
+        await panel.get_by_role("button", name="Delete", exact=True).click()
+        await panel.locator(".past", has_text="No conversations yet.").wait_for()
+        assert fakes.conversations.kept == {}
+        await past.click()
+        # What cannot be stopped is ended here all the same.
+        fakes.answers.script = lambda _: [Token(text="Half an answer"), 600.0, Done()]
+        await page.get_by_role("textbox", name="Your question").fill("And for children?")
+        await page.keyboard.press("Enter")
+        await panel.get_by_text("Half an answer").wait_for()
+        failing.wanted = ("DELETE", "/answers/")
+        await panel.get_by_role("button", name="Stop answering").click()
+        await panel.locator(".trouble", has_text="The answer could not be stopped;").wait_for()
+        assert await panel.locator(".note", has_text="Stopped.").is_visible()
+
+
+async def test_an_undo_whose_answer_is_lost_takes_back_one_question(
+    browser: Browser, host: Host, fakes: FakePorts
+) -> None:
+    fakes.answers.script = LIBRARY
+    async with host.serving() as url:
+        page = await browser.open(url)
+        await page.get_by_role("button", name="Ask a question").click()
+        await ask(page)
+        await ask(page, "And for children?")
+
+        async def lost(route: Any) -> None:
+            await route.fetch()
+            await route.abort()
+
+        await page.route("**/undo", lost)
+        await page.get_by_role("button", name="Take back").click()
+        await page.locator(".turn", has_text="And for children?").wait_for(state="detached")
+        await page.locator(".turn .actions button").first.wait_for()
+        assert await page.locator(".question [dir]").all_inner_texts() == ["What does a card cost?"]
+        assert await page.locator(".trouble").count() == 0
+
+
+UNAVAILABLE = "The chat is not available on this page."
+MISTAKES: dict[str, tuple[dict[str, Any], str, str]] = {  # what is served, in the console, to the visitor
+    "site": (
+        {"tag": lambda tag: tag.replace("town", "twon", 1)},
+        'knows no data-site="twon"; write an id that stands below `sites` in its pagewire.yaml, such as data-site="town"',
+        UNAVAILABLE,
+    ),
+    "origin": ({"invited": False}, "refuses pages of {origin}; in pagewire.yaml, add it to the site town", UNAVAILABLE),
+    "nobody": ({"gateway": "http://127.0.0.1:9"}, "nothing answers; check data-gateway", "Answers are not available"),
+    "somebody": ({"gateway": "/"}, "what answers is no Pagewire gateway", UNAVAILABLE),
+}
+
+
+@pytest.mark.parametrize("mistake", MISTAKES)
+async def test_a_mistake_in_the_tag_tells_the_developer_the_cause_and_the_visitor_one_sentence(
+    browser: Browser, host: Host, mistake: str
+) -> None:
+    served, cause, sentence = MISTAKES[mistake]
+    requests: list[str] = []
+    async with host.serving(**served) as url:
+        page = await browser.open(url)
+        page.on("request", lambda request: requests.append(request.url) if request.method == "POST" else None)
+        await page.get_by_role("button", name="Ask a question").click()
+        await page.get_by_role("textbox", name="Your question").fill("How much?")
+        await page.keyboard.press("Enter")
+        await page.locator(".turn:not(.busy) .trouble", has_text=sentence).wait_for()
+        assert await page.get_by_role("button", name="Try again").count() == (sentence != UNAVAILABLE)
+        assert len(requests) <= 2
+        await page.get_by_role("button", name="Your conversations").click()
+        await page.locator(".past .trouble", has_text=sentence).wait_for()
+        [said] = [each for each in browser.complaints if each.startswith("pagewire-chat: ")]
+        assert cause.format(origin=url) in said
+
+
+BARRIERS = {
+    "no site": (lambda tag: tag.replace('data-site="town"', ""), ["the attribute data-site is missing"]),
+    "misspelt": (
+        lambda tag: tag.replace("data-site", "data-sight-id").replace("data-lang", "data-langs"),
+        ['data-langs="en" is not read; write data-lang="en"', "the attribute data-site is missing"],
+    ),
+    "without data": (
+        lambda tag: tag.replace("data-site", "site"),
+        ['site="town" is not read; write data-site="town"', "the attribute data-site is missing"],
+    ),
+    "scheme": (
+        lambda tag: tag + ' data-gateway="chat.town.example"',
+        ['data-gateway="chat.town.example" is no address of a gateway; write it with its scheme'],
+    ),
+}
+
+
+@pytest.mark.parametrize("mistake", BARRIERS)
+async def test_what_cannot_work_is_said_before_anything_is_asked(browser: Browser, host: Host, mistake: str) -> None:
+    tag, causes = BARRIERS[mistake]
+    async with host.serving(tag=tag) as url:
+        page = await browser.open(url)
+        await page.get_by_role("button", name="Ask a question").click()
+        await page.get_by_role("dialog").get_by_text(UNAVAILABLE).wait_for()
+        assert await page.get_by_role("textbox").count() == 0
+        await page.evaluate("document.querySelector('pagewire-chat').ask('How much?')")
+        assert len(browser.complaints) == len(causes)
+        for cause, said in zip(causes, browser.complaints, strict=True):
+            assert cause in said
+
+
+async def test_a_name_that_is_nearly_right_is_no_obstacle(browser: Browser, host: Host, fakes: FakePorts) -> None:
+    fakes.answers.script = LIBRARY
+    async with host.serving(**{"headding": "us", "cfasync": "false", "turbo-track": "reload"}) as url:
+        page = await browser.open(url)
+        await page.get_by_role("button", name="Ask a question").click()
+        await ask(page)
+        assert browser.complaints == [
+            'pagewire-chat: the attribute data-headding="us" is not read; write data-heading="us"'
+        ]
+
+
+async def test_a_tag_with_nothing_on_it_is_said(browser: Browser, host: Host) -> None:
+    async with host.serving(tag=lambda _: "") as url:
+        await browser.open(url)
+        [said] = browser.complaints
+        assert 'has no data-site, and the page no <pagewire-chat>; write the site\'s id' in said
+
+
+async def test_pages_with_https_and_pages_from_a_file(browser: Browser, url: str, tmp_path: Path) -> None:
+    page = await browser.open(url)
+    tag = '<html lang="de"><script src="{}/widget.js" data-site="town" {}></script>'
+    secure = "https://www.town.example"
+
+    async def website(route: Any) -> None:
+        if route.request.url.endswith("/widget.js"):
+            await route.fulfill(body=BUNDLE, content_type="text/javascript")
+        else:
+            html = tag.format("", 'data-gateway="http://chat.town.example"')
+            await route.fulfill(body=html, content_type="text/html; charset=utf-8")
+
+    await page.route(f"{secure}/**", website)
+    (tmp_path / "index.html").write_text(tag.format(url, ""), "utf-8")
+    for address, cause in (
+        (secure, 'without (data-gateway="http://chat.town.example"); put TLS before the gateway'),
+        (f"file://{tmp_path}/index.html", "python3 -m http.server 8080"),
+    ):
+        browser.complaints.clear()
+        await page.goto(address)
+        await page.get_by_role("button", name="Frage stellen").click()
+        await page.get_by_text("Der Chat ist auf dieser Seite nicht verfügbar.").wait_for()
+        assert [cause in said for said in browser.complaints] == [True], browser.complaints
 
 
 HOSTILE = "<img src=x onerror=alert(1)><script>alert(1)</script>"

@@ -14,14 +14,16 @@
 
 import { brand } from "./brand";
 import css from "./chat.css";
-import { AnswerClient, AskError } from "./client";
+import { AnswerClient } from "./client";
 import { element, icon, iconButton } from "./dom";
 import { safeUrl } from "./markdown";
 import { ConversationsPanel } from "./conversations-panel";
 import type { ChatEvents, ChatContext } from "./context";
+import { barrier, checkNames, complain, remedy } from "./setup";
 import { store, stored } from "./storage";
 import { Talk } from "./talk";
-import { languageOf, type Say, wordsFor } from "./words";
+import { type Trouble, troubleOf } from "./trouble";
+import { languageOf, type Say, type Word, wordsFor } from "./words";
 
 const MAX_QUESTION = 4_000; // characters; the gateway's limit
 const SPOKEN_FOR = 15_000; // ms that what was announced stays, so that nobody reads the answer twice
@@ -36,8 +38,12 @@ export class PagewireChat extends HTMLElement implements ChatContext {
   /** Where the gateway is, unless the attribute `gateway` says so: where this script came from. */
   static home = document.baseURI;
 
+  /** What a page's developer has written: the script tag that this was made for, or itself. */
+  tag: HTMLElement = this;
   say!: Say;
   client!: AnswerClient;
+  #barred = false; // it cannot work as it was set up
+  #complaints = new Set<string>(); // codes that the page's developer was told of
   #talk!: Talk;
   #past!: ConversationsPanel;
   #openKey = "";
@@ -58,17 +64,17 @@ export class PagewireChat extends HTMLElement implements ChatContext {
 
   connectedCallback(): void {
     if (this.shadowRoot) return; // moved, not new
-    const site = this.getAttribute("site");
-    if (!site) {
-      console.warn("pagewire-chat: the attribute `site` is missing");
-      return;
-    }
+    const site = this.getAttribute("site") ?? "";
     this.lang = languageOf(this.getAttribute("lang"), document.documentElement.lang);
     this.say = wordsFor(this.lang);
     const gateway = this.getAttribute("gateway") || PagewireChat.home;
     const tokens = this.getAttribute("token-url");
+    checkNames(this.tag);
+    const obstacle = barrier(this.tag, site, gateway);
+    if (obstacle) complain(obstacle);
+    this.#barred = obstacle !== null;
     this.client = new AnswerClient(
-      new URL("v1", new URL(gateway, document.baseURI)).href,
+      this.#barred ? "" : new URL("v1", new URL(gateway, document.baseURI)).href,
       site,
       tokens && new URL(tokens, document.baseURI).href,
     );
@@ -124,6 +130,7 @@ export class PagewireChat extends HTMLElement implements ChatContext {
     const question = text.trim().slice(0, MAX_QUESTION);
     if (!question) return;
     this.open();
+    if (this.#barred) return;
     this.#browse(false);
     void this.#talk.ask(question);
   }
@@ -135,6 +142,14 @@ export class PagewireChat extends HTMLElement implements ChatContext {
   get subheading(): "h2" | "h3" {
     return this.#floats ? "h3" : "h2";
   }
+
+  explain = (error: unknown, away?: Word): Trouble => {
+    const trouble = troubleOf(error, this.say, away);
+    const what = remedy(this.tag, trouble.code, this.getAttribute("site") ?? "", this.client.base);
+    if (what && !this.#complaints.has(trouble.code)) complain(what);
+    this.#complaints.add(trouble.code);
+    return trouble;
+  };
 
   announce = (text: string): void => {
     this.#live.textContent = text;
@@ -242,6 +257,7 @@ export class PagewireChat extends HTMLElement implements ChatContext {
     });
     this.#opener = iconButton("past", say("past"), () => this.#browse(this.#past.node.hidden !== false));
     this.#opener.setAttribute("aria-expanded", "false");
+    this.#opener.hidden = this.#barred;
     const head = element(
       "div",
       { className: "head" },
@@ -277,7 +293,7 @@ export class PagewireChat extends HTMLElement implements ChatContext {
   #form(): HTMLElement {
     const { say } = this;
     const label = element("label", { htmlFor: "question", className: "hidden", textContent: say("label") });
-    const form = element("form", { className: "ask" }, label, this.#input, this.#submit);
+    const form = element("form", { className: "ask", hidden: this.#barred }, label, this.#input, this.#submit);
     this.#input.placeholder = say("placeholder");
     this.#input.dir = say.dir;
     this.#input.addEventListener("input", () => this.#grow());
@@ -304,6 +320,10 @@ export class PagewireChat extends HTMLElement implements ChatContext {
   }
 
   #greet(): void {
+    if (this.#barred) {
+      this.#welcome.append(element("p", { className: "trouble", textContent: this.say("refused") }));
+      return;
+    }
     const examples = (this.getAttribute("examples") ?? "").split("\n").filter((line) => line.trim());
     this.#welcome.append(element("p", { textContent: this.getAttribute("intro") || this.say("intro"), dir: "auto" }));
     if (!examples.length) return;
@@ -353,7 +373,7 @@ export class PagewireChat extends HTMLElement implements ChatContext {
       return;
     }
     this.#past.fill().catch((error: unknown) => {
-      this.#past.fail(this.say(error instanceof AskError && error.status ? "unavailable" : "network"));
+      this.#past.fail(this.explain(error).message);
       const again = () => this.#past.node.hidden || this.#browse(true);
       window.addEventListener("online", again, { once: true });
     });

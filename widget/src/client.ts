@@ -8,6 +8,7 @@
  */
 
 import { readEvents } from "./sse";
+import { complain } from "./setup";
 import { store, stored } from "./storage";
 import type { ChatRequest, ConversationDetail, ConversationList, Event, FeedbackOrder, VisitorToken } from "./wire";
 
@@ -15,11 +16,14 @@ const PAUSES = [300, 1_000, 2_000, 4_000, 8_000]; // ms before each new try with
 const TRIES = 20; // some two minutes
 const STOP_PATIENCE = 5_000; // ms until the next question is asked, whether the gateway has let go of the last or not
 const TOKEN_MARGIN = 30_000; // ms of a visitor token's life that are not relied upon
-const CODES: Record<number, string> = { 403: "forbidden", 429: "too-many-requests", 502: "unavailable", 504: "unavailable" };
+const CODES: Record<number, string> = { 403: "forbidden", 404: "no-gateway", 405: "no-gateway", 429: "too-many-requests", 502: "unavailable", 504: "unavailable" };
 
 export type Followed = Event | { type: "reconnecting" | "offline" };
 
-/** The gateway refused, or could not be reached: `code` is a problem document's, or "network". */
+/**
+ * The gateway refused, or could not be reached: `code` is a problem document's, "network", or, where the gateway has never
+ * answered, "unreachable" (nothing does) or "no-gateway" (something else does).
+ */
 export class AskError extends Error {
   constructor(
     readonly code: string,
@@ -35,6 +39,7 @@ export class AskError extends Error {
 export class AnswerClient {
   readonly url: string;
   #storageKey: string;
+  #answers = false; // whether anything has come from there that the page may read
   #minting: Promise<string> | null = null;
   #given: VisitorToken | null = null; // by the website's own server; never stored: it ends with the visitor's login
 
@@ -43,7 +48,7 @@ export class AnswerClient {
    * server gives the visitor's token, with the access groups of whoever is logged in there; null: nowhere.
    */
   constructor(
-    base: string,
+    readonly base: string,
     site: string,
     private readonly tokenUrl: string | null = null,
   ) {
@@ -160,7 +165,7 @@ export class AnswerClient {
     for (let renewed = false; ; renewed = true) {
       const token = await this.#token(renewed);
       options.signal?.throwIfAborted();
-      const response = await fetch(`${this.url}/${path}`, {
+      const response = await this.#send(path, {
         ...options,
         headers: {
           ...(headers as Record<string, string>),
@@ -171,6 +176,30 @@ export class AnswerClient {
       });
       if (response.status === 401 && !renewed) continue;
       return checked(response);
+    }
+  }
+
+  async #send(path: string, options: RequestInit): Promise<Response> {
+    try {
+      const response = await fetch(`${this.url}/${path}`, options);
+      this.#answers = true;
+      return response;
+    } catch (error) {
+      if (this.#answers || options.signal?.aborted || !navigator.onLine) throw error;
+      throw await this.#silence();
+    }
+  }
+
+  /** Why nothing has ever come from the gateway. A browser does not say; it can be tried out. */
+  async #silence(): Promise<unknown> {
+    try {
+      // Without any header, so that it is no question whether it may be asked.
+      await checked(await fetch(`${this.url}/visitor-tokens`, { method: "POST" }));
+      return new AskError("network"); // it answers by now
+    } catch (error) {
+      if (error instanceof AskError) return error;
+      const somebody = await fetch(this.url, { mode: "no-cors" }).then(() => true, () => false);
+      return new AskError(somebody ? "no-gateway" : "unreachable");
     }
   }
 
@@ -197,17 +226,21 @@ export class AnswerClient {
     const headers = { "Content-Type": "application/json" };
     try {
       const response = await fetch(url, { method: "POST", headers, body: JSON.stringify({ before: token }) });
-      return response.ok ? ((await response.json()) as VisitorToken) : null;
-    } catch {
-      return null;
+      if (response.ok) return (await response.json()) as VisitorToken;
+      if (response.status === 404 || response.status >= 500) throw new Error(`HTTP ${response.status}`);
+    } catch (error) {
+      complain(`token-url="${url}" gives no token (${error}), so nobody counts as logged in; write an address of the page's own server, such as /chat-token`);
     }
+    return null;
   }
 
   async #mint(kept: VisitorToken | null): Promise<VisitorToken> {
     // With the last one, the visitor stays the same and keeps their conversations.
     const headers: Record<string, string> = kept ? { Authorization: `Bearer ${kept.token}` } : {};
-    const response = await fetch(`${this.url}/visitor-tokens`, { method: "POST", headers });
-    const fresh = (await (await checked(response)).json()) as VisitorToken;
+    const response = await checked(await this.#send("visitor-tokens", { method: "POST", headers }));
+    const fresh = (await response.json().catch(() => {
+      throw new AskError("no-gateway");
+    })) as VisitorToken;
     store(this.#storageKey, fresh, "localStorage");
     return fresh;
   }

@@ -1,7 +1,8 @@
 /** What the parts of the chat need of the whole. */
 
 import type { AnswerClient } from "./client";
-import type { Say } from "./words";
+import type { Trouble } from "./trouble";
+import type { Say, Word } from "./words";
 
 /** Details of the events that the element sends, as `pagewire:NAME`. */
 export interface ChatEvents {
@@ -19,6 +20,8 @@ export interface ChatContext {
   readonly client: AnswerClient;
   readonly lang: string; // to answer in
   readonly subheading: "h2" | "h3"; // below the chat's own heading
+  /** What to tell the visitor of a call that failed; `away`: where no server does it. */
+  explain(error: unknown, away?: Word): Trouble;
   /** Say something to screen readers, once. */
   announce(text: string): void;
   /** Put the cursor into the field for the question, when what had it is gone. */

@@ -2,6 +2,7 @@
 
 import { element, iconButton, textButton } from "./dom";
 import type { ChatContext } from "./context";
+import { trouble } from "./trouble";
 import type { ConversationSummary } from "./wire";
 
 const DAYS = ["today", "yesterday", "last_week", "older"] as const;
@@ -42,9 +43,11 @@ export class ConversationsPanel {
       };
       const sure = textButton(say("removeYes"), async () => {
         sure.disabled = true; // it takes a second or two
-        const done = await client.forgetMe().then(() => true, () => false);
-        if (!done) {
+        try {
+          await client.forgetMe();
+        } catch (error) {
           back();
+          box.append(trouble(this.context, error));
           return;
         }
         for (const id of this.#listed) this.gone(id);
@@ -97,8 +100,13 @@ export class ConversationsPanel {
       event.preventDefault();
       const title = field.value.trim();
       if (!title) return;
-      const done = await client.rename(one.conversation_id, title).then(() => true, () => false);
-      this.#back(line, done ? { ...one, title } : one, 1);
+      try {
+        await client.rename(one.conversation_id, title);
+        this.#back(line, { ...one, title }, 1);
+      } catch (error) {
+        form.querySelector(".trouble")?.remove();
+        form.append(trouble(this.context, error)); // what they wrote stays
+      }
     });
     this.#ask(line, form, () => this.#back(line, one, 1));
     field.focus();
@@ -109,9 +117,10 @@ export class ConversationsPanel {
     const { say, client } = this.context;
     const keep = textButton(say("cancel"), () => this.#back(line, one, 2));
     const sure = textButton(say("removeYes"), async () => {
-      const done = await client.remove(one.conversation_id).then(() => true, () => false);
-      if (!done) {
-        this.#back(line, one, 2);
+      try {
+        await client.remove(one.conversation_id);
+      } catch (error) {
+        this.#back(line, one, 2).append(trouble(this.context, error));
         return;
       }
       this.gone(one.conversation_id);
@@ -135,9 +144,10 @@ export class ConversationsPanel {
   }
 
   /** The line again, with the focus on the button it was on. */
-  #back(line: HTMLLIElement, one: ConversationSummary, button: number): void {
+  #back(line: HTMLLIElement, one: ConversationSummary, button: number): HTMLElement {
     const fresh = this.#line(one);
     line.replaceWith(fresh);
     (fresh.children[button] as HTMLElement).focus();
+    return fresh;
   }
 }

@@ -2,6 +2,7 @@
 
 import { element, textButton } from "./dom";
 import type { ChatContext } from "./context";
+import { trouble } from "./trouble";
 import type { Turn } from "./turn";
 import type { FeedbackOrder } from "./wire";
 
@@ -15,14 +16,10 @@ export function feedback(context: ChatContext, turn: Turn, conversationId: strin
 
   const send = async (rating: Rating, comment: string | null) => {
     const at = new Date().toISOString();
-    try {
-      await context.client.rate(turn.requestId, conversationId, { rating, comment });
-    } catch {
-      return false; // nothing a visitor should be bothered with
-    }
+    await context.client.rate(turn.requestId, conversationId, { rating, comment });
     turn.feedback = { rating, comment, at };
     context.emit("feedback", { request_id: turn.requestId, rating, comment });
-    return true;
+    context.announce(context.say("thanks"));
   };
   const press = (rating = turn.feedback?.rating) => {
     for (const [one, button] of buttons) button.ariaPressed = String(one === rating);
@@ -30,18 +27,20 @@ export function feedback(context: ChatContext, turn: Turn, conversationId: strin
   const rate = async (rating: Rating) => {
     press(rating);
     const form = commentForm(context, async (comment) => {
-      if (!(await send(rating, comment))) return false;
+      await send(rating, comment);
       below.replaceChildren(element("p", { textContent: context.say("thanks") }));
-      context.announce(context.say("thanks"));
       buttons.get(rating)?.focus();
-      return true;
     });
     below.replaceChildren(form);
     form.scrollIntoView({ block: "nearest" });
     // What was wrong is worth a word; who is content is not asked for more than they want to say.
     if (rating === "down") form.querySelector("textarea")?.focus({ preventScroll: true });
-    if (await send(rating, null)) context.announce(context.say("thanks"));
-    else press();
+    try {
+      await send(rating, null);
+    } catch (error) {
+      press();
+      below.replaceChildren(trouble(context, error));
+    }
   };
   buttons.set("up", textButton(context.say("helpful"), () => void rate("up")));
   buttons.set("down", textButton(context.say("unhelpful"), () => void rate("down")));
@@ -49,13 +48,13 @@ export function feedback(context: ChatContext, turn: Turn, conversationId: strin
   return [...buttons.values(), below];
 }
 
-/** `send`: whether it could be sent; otherwise the visitor is told, and what they wrote stays. */
-function commentForm(context: ChatContext, send: (comment: string) => Promise<boolean>): HTMLFormElement {
+/** `send` throws what the gateway or the network says; the visitor is told, and what they wrote stays. */
+function commentForm(context: ChatContext, send: (comment: string) => Promise<void>): HTMLFormElement {
   const field = element("textarea", { rows: 2, maxLength: MAX_COMMENT, dir: "auto" });
   const label = element("label", {}, context.say("comment"), field);
   const submit = element("button", { type: "submit", textContent: context.say("commentSend") });
-  const trouble = element("p", { className: "trouble", hidden: true, textContent: context.say("network") });
-  const form = element("form", {}, label, submit, trouble);
+  const below = element("div");
+  const form = element("form", {}, label, submit, below);
   form.addEventListener("submit", async (event) => {
     event.preventDefault();
     const comment = field.value.trim();
@@ -63,8 +62,7 @@ function commentForm(context: ChatContext, send: (comment: string) => Promise<bo
       field.focus();
       return;
     }
-    trouble.hidden = await send(comment);
-    if (!trouble.hidden) context.announce(context.say("network"));
+    await send(comment).catch((error: unknown) => below.replaceChildren(trouble(context, error)));
   });
   return form;
 }

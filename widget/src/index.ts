@@ -8,6 +8,7 @@
  */
 
 import { PagewireChat } from "./chat";
+import { complain, wanted } from "./setup";
 
 const TAG = "pagewire-chat";
 const FILE = "/widget.js";
@@ -21,7 +22,8 @@ const ours =
     : [...document.querySelectorAll<HTMLScriptElement>("script[src]")].filter(({ src }) => new URL(src).pathname.endsWith(FILE));
 
 function embed(script: HTMLScriptElement): void {
-  const chat = document.createElement(TAG);
+  const chat = document.createElement(TAG) as PagewireChat;
+  chat.tag = script;
   for (const { name, value } of script.attributes) {
     if (name.startsWith(DATA)) chat.setAttribute(name.slice(DATA.length), value);
   }
@@ -29,7 +31,13 @@ function embed(script: HTMLScriptElement): void {
 }
 
 function begin(): void {
-  for (const script of ours) if (script.dataset.site) embed(script);
+  for (const script of ours) if (script.dataset.site || (wanted(script) && !document.querySelector(TAG))) embed(script);
+  window.addEventListener("load", check, { once: true });
+}
+
+function check(): void {
+  if (document.querySelector(TAG)) return;
+  complain('the script tag has no data-site, and the page no <pagewire-chat>; write the site\'s id in pagewire.yaml, such as data-site="town"');
 }
 
 if (ours[0]) PagewireChat.home = ours[0].src;

@@ -9,28 +9,11 @@ import { element, textButton } from "./dom";
 import { feedback } from "./feedback";
 import type { ChatContext } from "./context";
 import { store, stored } from "./storage";
+import type { Trouble } from "./trouble";
 import { Turn } from "./turn";
 import type { Topic } from "./wire";
-import type { Word } from "./words";
 
 const LONGEST_QUESTION = 0.4; // of the view: of a longer question the end is shown, so that there is room for its answer
-const REASONS: Record<string, Word> = {
-  "network": "network",
-  "too-many-requests": "busy",
-  "daily-budget": "budget",
-  "chat-off": "off",
-  "question-too-long": "tooLong",
-  "origin-not-allowed": "refused",
-  "unknown-site": "refused",
-  "forbidden": "refused",
-};
-
-interface Trouble {
-  code: string;
-  message: string;
-  wait: number; // seconds until asking again can help; 0: not known
-}
-
 export class Talk {
   readonly list = element("ol", { className: "turns" });
   #key: string;
@@ -80,8 +63,8 @@ export class Talk {
     const turn = this.#last;
     if (!running || !turn) return;
     running.abort();
-    const { client } = this.context;
-    if (turn.requestId) this.#stopping = client.stop(turn.requestId, this.id).catch(() => {}); // then it goes on unread
+    const { client, say } = this.context;
+    if (turn.requestId) this.#stopping = client.stop(turn.requestId, this.id).catch(() => this.#tell(turn, say("goesOn")));
     this.#end(turn, null, true);
   }
 
@@ -94,11 +77,9 @@ export class Talk {
     try {
       ({ turns } = await this.context.client.conversation(id));
     } catch (error) {
-      if (this.id === id && error instanceof AskError && error.code === "unknown-conversation") store(this.#key, null);
-      else if (!navigator.onLine) {
-        const again = (): void => void (this.id === id && this.empty && this.open(id));
-        window.addEventListener("online", again, { once: true });
-      }
+      if (this.id !== id || shown !== this.#shown) return;
+      if (error instanceof AskError && error.code === "unknown-conversation") store(this.#key, null);
+      else if (this.empty) this.#missed(id, error);
       return; // asking still works; the gateway knows what was said
     }
     if (!this.empty) return; // the visitor has asked already
@@ -114,6 +95,20 @@ export class Talk {
         this.#offer(turn);
       }
     }
+  }
+
+  /** The conversation cannot be shown. */
+  #missed(id: string, error: unknown): void {
+    const { say, announce, explain, toQuestion } = this.context;
+    const again = (): void => void (this.id === id && this.empty && this.open(id));
+    const { message, again: way } = navigator.onLine ? explain(error) : { message: say("offline"), again: false };
+    const retry = textButton(say("retry"), () => {
+      toQuestion(); // the button goes away
+      again();
+    });
+    this.list.replaceChildren(element("li", { className: "trouble" }, message, " ", ...(way ? [retry] : [])));
+    announce(message);
+    if (!navigator.onLine) window.addEventListener("online", again, { once: true });
   }
 
   /** The last question to the top of the view, where it stays while its answer grows. */
@@ -165,6 +160,7 @@ export class Talk {
     const before = this.#last;
     this.#last = turn;
     if (before) this.#offer(before);
+    else this.list.replaceChildren();
     this.list.append(turn.node);
     this.changed();
     this.show();
@@ -199,12 +195,12 @@ export class Talk {
           this.#narrow(turn, event.narrower);
         }
         if (event.type === "accepted") store(this.#key, event.conversation_id);
-        if (event.type === "error") trouble = { code: event.code, message: event.message, wait: 0 };
+        if (event.type === "error") trouble = { code: event.code, message: event.message, wait: 0, again: true };
         if (event.type === "reconnecting" || event.type === "offline") announce(say(event.type));
         turn.show(event);
       }
     } catch (error) {
-      trouble = this.#explained(error);
+      if (!running.signal.aborted) trouble = this.context.explain(error);
     }
     if (running.signal.aborted) return; // stopped, or the visitor has gone on to something else
     this.#end(turn, trouble, stopped);
@@ -226,15 +222,15 @@ export class Talk {
     }
   }
 
-  #fail(turn: Turn, { code, message, wait }: Trouble): void {
+  #fail(turn: Turn, { code, message, wait, again: way }: Trouble): void {
     const again = textButton(this.context.say("retry"), () => {
       this.context.toQuestion(); // the button goes away
       this.#retry(turn, code);
     });
-    turn.fail(message, again, wait);
+    turn.fail(message, way ? again : undefined, wait);
     // By itself it leaves the focus where it is: the visitor may be reading the page.
     const byItself = () => this.#last === turn && !this.busy && this.#retry(turn, code);
-    if (code === "network") window.addEventListener("online", byItself, { once: true });
+    if (code === "network" || code === "unreachable") window.addEventListener("online", byItself, { once: true });
   }
 
   #retry(turn: Turn, code: string): void {
@@ -270,7 +266,7 @@ export class Talk {
     const undo = textButton(say("undo"), async () => {
       turn.offer(); // once is enough
       toQuestion();
-      await this.#takeBack(id);
+      await this.#takeBack(turn, id);
     });
     turn.offer(
       ...(turn.answered && window.isSecureContext ? [this.#copying(turn)] : []), // elsewhere nothing can be copied
@@ -280,16 +276,32 @@ export class Talk {
   }
 
   /** A conversation of which nothing is left goes, too. */
-  async #takeBack(id: string): Promise<void> {
-    const { client } = this.context;
+  async #takeBack(turn: Turn, id: string): Promise<void> {
+    const { client, explain } = this.context;
     await this.#stopping;
-    const left = await client.undo(id).catch(() => null);
-    if (left?.turns.length !== 0) {
-      if (this.id === id) await this.open(id); // what is there is shown
+    try {
+      const left = await client.undo(id).catch(async (error: unknown) => {
+        // Perhaps it was done, and only its answer was lost: to do it again would take back one question more.
+        const there = await client.conversation(id).catch(() => null);
+        if (!there || there.turns.at(-1)?.request_id === turn.requestId) throw error;
+        return there;
+      });
+      if (left.turns.length) {
+        if (this.id === id) await this.open(id); // what is there is shown
+        return;
+      }
+    } catch (error) {
+      this.#offer(turn);
+      this.#tell(turn, explain(error, "failed").message);
       return;
     }
     if (this.id === id) this.forget();
     await client.remove(id).catch(() => {}); // the list leaves out what is empty
+  }
+
+  #tell(turn: Turn, message: string): void {
+    turn.tell(message);
+    this.context.announce(message);
   }
 
   #copying(turn: Turn): HTMLButtonElement {
@@ -303,13 +315,5 @@ export class Talk {
       button.textContent = say("copied");
       announce(say("copied"));
     });
-  }
-
-  #explained(error: unknown): Trouble {
-    const { code, status, wait, detail } = error instanceof AskError ? error : new AskError("network"); // fetch itself failed
-    const word = REASONS[code] ?? (status >= 502 ? "unavailable" : "failed");
-    // The site may say it in words of its own; all other refusals are written for programs.
-    const message = (code === "chat-off" && detail) || this.context.say(word);
-    return { code, message, wait: status === 429 ? wait : 0 };
   }
 }

@@ -171,6 +171,12 @@ export class Turn {
     this.#foot.replaceChildren(...(this.#numbered().length ? this.#footnotes(false) : []), stopped);
   }
 
+  /** Something that the visitor wanted done with it has failed. */
+  tell(message: string): void {
+    this.#foot.querySelector(":scope > .told")?.remove();
+    this.#foot.append(element("p", { className: "trouble told", textContent: message }));
+  }
+
   /** End with a plain sentence, and with a way on where there is one: after `wait` seconds, if that is known. */
   fail(message: string, way?: HTMLElement, wait = 0): void {
     this.end();

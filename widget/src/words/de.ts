@@ -24,6 +24,7 @@ export const de: Words = {
   reconnecting: "Verbindung verloren. Neuer Versuch …",
   offline: "Keine Verbindung. Sobald es wieder eine gibt, geht es von selbst weiter.",
   stopped: "Angehalten.",
+  goesOn: "Die Antwort ließ sich nicht anhalten; sie läuft im Hintergrund weiter.",
   withheld: "Diese Antwort ist für angemeldete Personen.",
   quoted: "Wörtlich von den Seiten zitiert.",
   wholeTable: "Ganze Tabelle",

@@ -22,6 +22,7 @@ export const en = {
   reconnecting: "Connection lost. Reconnecting…",
   offline: "No connection. It goes on by itself when there is one again.",
   stopped: "Stopped.",
+  goesOn: "The answer could not be stopped; it goes on in the background.",
   withheld: "This answer is for people who are signed in.",
   quoted: "Quoted word for word from the pages.",
   wholeTable: "Whole table",

@@ -24,6 +24,7 @@ export const es: Words = {
   reconnecting: "Se ha perdido la conexión. Reconectando…",
   offline: "Sin conexión. Continuará automáticamente en cuanto se restablezca.",
   stopped: "Detenida.",
+  goesOn: "No se ha podido detener la respuesta; continúa en segundo plano.",
   withheld: "Esta respuesta es para personas que han iniciado sesión.",
   quoted: "Citado literalmente de las páginas.",
   wholeTable: "Tabla completa",

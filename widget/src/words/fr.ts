@@ -24,6 +24,7 @@ export const fr: Words = {
   reconnecting: "Connexion perdue. Nouvelle tentative…",
   offline: "Pas de connexion. La suite viendra d’elle-même dès son rétablissement.",
   stopped: "Arrêté.",
+  goesOn: "La réponse n’a pas pu être arrêtée ; elle continue en arrière-plan.",
   withheld: "Cette réponse est réservée aux personnes connectées.",
   quoted: "Cité mot pour mot d’après les pages.",
   wholeTable: "Tableau entier",

@@ -24,6 +24,7 @@ export const hu: Words = {
   reconnecting: "Megszakadt a kapcsolat. Újracsatlakozás…",
   offline: "Nincs kapcsolat. Amint helyreáll, magától folytatódik.",
   stopped: "Leállítva.",
+  goesOn: "A választ nem sikerült leállítani; a háttérben folytatódik.",
   withheld: "Ezt a választ a bejelentkezettek láthatják.",
   quoted: "Szó szerinti idézet az oldalakról.",
   wholeTable: "A teljes táblázat",

@@ -24,6 +24,7 @@ export const it: Words = {
   reconnecting: "Connessione interrotta. Nuovo tentativo…",
   offline: "Nessuna connessione. Si riprende da sé appena ritorna.",
   stopped: "Interrotta.",
+  goesOn: "Non è stato possibile fermare la risposta; continua in background.",
   withheld: "Questa risposta è per chi ha effettuato l’accesso.",
   quoted: "Citato alla lettera dalle pagine.",
   wholeTable: "Tabella completa",

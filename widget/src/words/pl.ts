@@ -29,6 +29,7 @@ export const pl: Words = {
   reconnecting: "Utracono połączenie. Ponawianie próby…",
   offline: "Brak połączenia. Gdy wróci, odpowiedź pojawi się sama.",
   stopped: "Zatrzymano.",
+  goesOn: "Nie udało się zatrzymać odpowiedzi; jest nadal pisana w tle.",
   withheld: "Ta odpowiedź jest dla osób zalogowanych.",
   quoted: "Cytat dosłowny ze stron.",
   wholeTable: "Cała tabela",

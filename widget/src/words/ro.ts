@@ -28,6 +28,7 @@ export const ro: Words = {
   reconnecting: "Conexiune pierdută. Se reîncearcă…",
   offline: "Fără conexiune. Se continuă automat la restabilirea ei.",
   stopped: "Oprit.",
+  goesOn: "Răspunsul nu a putut fi oprit; continuă în fundal.",
   withheld: "Acest răspuns este pentru persoanele autentificate.",
   quoted: "Citat cuvânt cu cuvânt din pagini.",
   wholeTable: "Tabelul întreg",
