@@ -449,7 +449,7 @@ MARKDOWN = {
     "plain": "<p>plain</p>",
     "a\nb\n\nc": "<p>a<br>b</p><p>c</p>",
     "**b** *i* __b__ _i_ `c*d*`": (
-        "<p><strong>b</strong> <em>i</em> <strong>b</strong> <em>i</em> <code>c*d*</code></p>"
+        '<p><strong>b</strong> <em>i</em> <strong>b</strong> <em>i</em> <code dir="ltr">c*d*</code></p>'
     ),
     "2*3*4 snake_case_name * a *": "<p>2*3*4 snake_case_name * a *</p>",
     "**b *i* b**": "<p><strong>b <em>i</em> b</strong></p>",
@@ -466,19 +466,36 @@ MARKDOWN = {
     "- a\n1. b": '<ul><li>a</li></ul><ol start="1"><li>b</li></ol>',
     "1998. Then came the pool.": "<p>1998. Then came the pool.</p>",
     "> a\n> b": "<blockquote><p>a<br>b</p></blockquote>",
-    "```py\n<b>*x*</b>\n```\nafter": "<pre><code>&lt;b&gt;*x*&lt;/b&gt;</code></pre><p>after</p>",
-    "```\nx": "<pre><code>x</code></pre>",
+    "```py\n<b>*x*</b>\n```\nafter": '<pre dir="ltr"><code>&lt;b&gt;*x*&lt;/b&gt;</code></pre><p>after</p>',
+    "```\nx": '<pre dir="ltr"><code>x</code></pre>',
     "| a": "<p>| a</p>",
     "| a | b |": (
         '<div class="table" tabindex="0" data-at="0"><table><tbody><tr><td>a</td><td>b</td></tr></tbody></table></div>'
     ),
-    "<b>x</b> &amp;": "<p>&lt;b&gt;x&lt;/b&gt; &amp;amp;</p>",
+    "<b>x</b> &amp;": "<p>&lt;b&gt;x&lt;/b&gt; &amp;</p>",
     "- [Fees \\[2026\\]](</fees?a=(b)>)": (
         '<ul><li><a href="{url}/fees?a=(b)" target="_blank" rel="noopener noreferrer">Fees [2026]</a></li></ul>'
     ),
     "[a](<javascript:alert(1)>) <javascript:b>": "<p><span>a</span> &lt;javascript:b&gt;</p>",
     "<https://a.example/>.": (
-        '<p><a href="https://a.example/" target="_blank" rel="noopener noreferrer">https://a.example/</a>.</p>'
+        '<p><a href="https://a.example/" target="_blank" rel="noopener noreferrer" dir="ltr">https://a.example/</a>.</p>'
+    ),
+    # As models write it (lmstudio-ai/lmstudio-bug-tracker issue 1615, Mintplex-Labs/anything-llm issue 1940).
+    "***both*** ~~old~~ new ~5 ~6": "<p><em><strong>both</strong></em> <del>old</del> new ~5 ~6</p>",
+    "***a* b** ***a** b*": "<p><strong><em>a</em> b</strong> <em><strong>a</strong> b</em></p>",
+    "| 9-12<br>14-18 |": (
+        '<div class="table" tabindex="0" data-at="0"><table><tbody><tr><td>9-12<br>14-18</td></tr></tbody></table></div>'
+    ),
+    "AT&amp;T&nbsp;Park &uuml;&#8211;&#x20AC; `&amp;` &nosuch; &lt;b>": (
+        '<p>AT&amp;T&nbsp;Park ü–€ <code dir="ltr">&amp;amp;</code> &amp;nosuch; &lt;b&gt;</p>'
+    ),
+    "[a](javascript&#58;alert(1))": "<p><span>a</span></p>",
+    "A*A*A or A*AA, 5*3*2, __init__.py, _see Foo_(bar)": "<p>A*A*A or A*AA, 5*3*2, __init__.py, _see Foo_(bar)</p>",
+    "这是*重要*的 ______ *****": "<p>这是<em>重要</em>的 ______ *****</p>",
+    "`` `a` `` `b": '<p><code dir="ltr">`a`</code> `b</p>',
+    "[x *y](z) a*": '<p><a href="{url}/z" target="_blank" rel="noopener noreferrer">x *y</a> a*</p>',
+    "[https://a.example/b](<https://a.example/b>)": (
+        '<p><a href="https://a.example/b" target="_blank" rel="noopener noreferrer">https://a.example/b</a></p>'
     ),
     "": "",
 }
@@ -500,7 +517,81 @@ async def test_markdown_becomes_nodes(browser: Browser, url: str, markdown: str)
         assert html == expected.replace("{url}", url), text
 
 
+ADDRESSES = {
+    # Mininglamp-OSS/octo-web PR 1656, openchamber/openchamber issue 3039
+    "見てください https://example.com/路径。次に": ["https://example.com/路径"],
+    "（https://example.com/a）、https://example.com/b，又": ["https://example.com/a", "https://example.com/b"],
+    "https://en.wikipedia.org/wiki/Foo_(bar)": ["https://en.wikipedia.org/wiki/Foo_(bar)"],
+    "(see https://t.example/a).": ["https://t.example/a"],
+    "(https://t.example/a_(b)), https://t.example/c(d": ["https://t.example/a_(b)", "https://t.example/c"],
+    "**https://t.example/a**, ~~https://t.example/b~~!": ["https://t.example/a", "https://t.example/b"],
+    "https://t.example/?a=1&amp;b=2.": ["https://t.example/?a=1&b=2"],
+    "http://[::1]:8000/a]": ["http://[::1]:8000/a"],
+    "https://, https://.": [],
+}
+
+
+@pytest.mark.node
+async def test_an_address_ends_where_the_sentence_goes_on(browser: Browser, url: str, markdown: str) -> None:
+    page = await browser.open(url)
+    await page.evaluate(markdown)
+    links = """(text) => [...markdown.renderMarkdown(text).querySelectorAll("a")]
+      .map((link) => [link.textContent, link.href === new URL(link.textContent).href])"""
+    for text, expected in ADDRESSES.items():
+        assert await page.evaluate(links, text) == [[each, True] for each in expected], text
+
+
+@pytest.mark.node
+async def test_a_page_shows_what_it_shows_itself(browser: Browser, url: str, markdown: str) -> None:
+    page = await browser.open(url)
+    await page.evaluate(markdown)
+    shown = "(text) => markdown.renderMarkdown(text, [], 'https://t.example/').textContent"
+    assert await page.evaluate(shown, "Write <br> or &amp; there") == "Write <br> or &amp; there"
+
+
+@pytest.mark.node
+async def test_what_is_quoted_in_quotations_too_deep_is_text(browser: Browser, url: str, markdown: str) -> None:
+    page = await browser.open(url)
+    await page.evaluate(markdown)
+    found = await page.evaluate(
+        """() => {
+          const shown = markdown.renderMarkdown("> ".repeat(8_000) + "deep");
+          return [shown.querySelectorAll("blockquote").length, shown.textContent.endsWith("> deep")];
+        }"""
+    )
+    assert found == [8, True]
+
+
+DIRECTIONS = {
+    # NousResearch/hermes-agent PR 44596
+    "Kranichmünde: المكتبة مفتوحة من 9 إلى 17.\n\n- الاثنين مغلق\n- Tuesday 10-18": {"P": "rtl", "LI": "rtl,ltr"},
+    "`config.json` الملف\n\nhttps://t.example/a الصفحة": {"P": "rtl,rtl", "CODE": "ltr", "A": "ltr"},
+    "شرح\n\n1. `ls -l` أمر\n\n```\nls\n```": {"P": "rtl", "LI": "rtl", "PRE": "ltr"},
+    "> | اليوم | 9-17 |\n> | --- | --- |\n> | Bus | 9 |": {"BLOCKQUOTE": "rtl", "TH": "rtl,rtl", "TD": "ltr,rtl"},
+    "Open.\n\nAlso: مكتبة in Kranichmünde": {"P": "ltr,ltr"},
+}
+
+
+async def test_each_paragraph_and_item_has_its_own_direction(browser: Browser, url: str, fakes: FakePorts) -> None:
+    page = await browser.open(url)
+    for text, expected in DIRECTIONS.items():
+        fakes.answers.script = answering(text)
+        await ask(page, "?")
+        found = await page.locator(".turn:last-child .text").evaluate(
+            """(text, names) => Object.fromEntries(names.map((name) => [name, [...text.querySelectorAll(name)]
+              .map((node) => getComputedStyle(node).direction).join()]))""",
+            list(expected),
+        )
+        assert found == expected, text
+    isolated = "node => getComputedStyle(node).unicodeBidi"
+    assert await page.locator(".text code").first.evaluate(isolated) == "isolate"
+    # The item's number and its indent are on its own side.
+    item = page.locator(".text ol li").first
+    assert await item.evaluate("node => getComputedStyle(node).marginRight") != "0px"
+
+
 MARKS = [
+    ("One<br>Two", [3], "One[3]Two"),
     ("One. Two.", [4, 9], "One.[4] Two.[9]"),
     ("**One.** Two.", [8, 13], "One.[8] Two.[13]"),
     ("**One** *two*", [5, 7], "One[5][7] two"),

@@ -1,23 +1,32 @@
-/** An answer to paste elsewhere: the text as it is shown, without Markdown, with the numbers of its sources. */
+/** An answer to paste elsewhere: the text as it is shown, without Markdown, with the numbers of its sources. Or to say. */
 
 const BLOCKS = new Set(["P", "UL", "OL", "BLOCKQUOTE", "PRE", "TABLE", "DIV", "DL"]);
+const PAUSES = new Set(["P", "LI", "DT", "DD", "TD", "TH", "BR", "PRE"]); // behind them, in what is said
 
 /** Text of rendered Markdown: items with their bullets, rows with tabs between their cells, links with addresses. */
 export function writtenOut(node: Node): string {
   return tidy(written(node, false));
 }
 
-/** `inItem`: of a list, where blocks stand below each other without a blank line. */
-function written(node: Node, inItem: boolean): string {
+/** Text of rendered Markdown in one line, without the numbers of its sources. */
+export function spoken(node: Node): string {
+  if (!(node instanceof HTMLElement)) return node.textContent ?? "";
+  if (["SUP", "DETAILS"].includes(node.tagName)) return "";
+  const inside = [...node.childNodes].map(spoken).join("");
+  return PAUSES.has(node.tagName) ? `${inside} ` : inside;
+}
+
+/** `inItem`: of a list, where blocks stand below each other without a blank line. `place`: in its list. */
+function written(node: Node, inItem: boolean, place = 0): string {
   if (!(node instanceof HTMLElement)) return node.textContent ?? "";
   if (node.tagName === "DETAILS") return ""; // a whole table is not what was answered
   if (node.tagName === "SUP") return ` [${node.textContent}]`;
   if (node.tagName === "PRE") return `\n\n${node.textContent}\n\n`;
-  const within = inItem || node instanceof HTMLLIElement;
-  const inside = [...node.childNodes].map((child) => written(child, within)).join("");
-  if (node instanceof HTMLAnchorElement && node.href !== inside) return `${inside} (${node.href})`;
-  if (node instanceof HTMLLIElement) return `\n${bullet(node)} ${tidy(inside).replaceAll("\n", "\n  ")}`;
   if (node instanceof HTMLTableRowElement) return `\n${[...node.cells].map((cell) => tidy(written(cell, true))).join("\t")}`;
+  const within = inItem || node instanceof HTMLLIElement;
+  const inside = [...node.childNodes].map((child, i) => written(child, within, i)).join("");
+  if (node instanceof HTMLAnchorElement && node.href !== inside) return `${inside} (${node.href})`;
+  if (node instanceof HTMLLIElement) return `\n${bullet(node, place)} ${tidy(inside).replaceAll("\n", "\n  ")}`;
   if (node.tagName === "DT") return `\n${tidy(inside)}`;
   if (node.tagName === "DD") return `\n  ${tidy(inside).replaceAll("\n", "\n  ")}`;
   if (node.tagName === "BR") return "\n";
@@ -25,10 +34,9 @@ function written(node: Node, inItem: boolean): string {
   return inItem ? `\n${tidy(inside)}` : `\n\n${tidy(inside)}\n\n`;
 }
 
-function bullet(item: HTMLLIElement): string {
+function bullet(item: HTMLLIElement, place: number): string {
   const list = item.parentElement;
-  if (!(list instanceof HTMLOListElement)) return "-";
-  return `${list.start + [...list.children].indexOf(item)}.`;
+  return list instanceof HTMLOListElement ? `${list.start + place}.` : "-";
 }
 
 function tidy(text: string): string {

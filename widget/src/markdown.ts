@@ -2,34 +2,26 @@
  * Answers are Markdown from a model or from pages: neither is trusted. The subset that answers use becomes DOM nodes,
  * one by one; everything else stays text. No HTML is ever parsed.
  *
- * Citations come as positions in the Markdown source, so every piece of text knows where in the source it began.
+ * Citations come as positions in the Markdown source, so every piece of text knows where in the source it began. The
+ * time is linear in the length of the source: quotations and lists are read to a bounded depth, lines as in inline.ts.
  */
 
+import { direct } from "./direction";
 import { element } from "./dom";
+import { inline, type Piece } from "./inline";
 
 const SAFE_SCHEMES = new Set(["http:", "https:", "mailto:", "tel:"]);
 
-const INLINE = new RegExp(
-  [
-    String.raw`\\(?<escaped>[\\${"`"}*_{}[\]()#+\-.!|>~])`,
-    String.raw`(?<tick>${"`"}+)(?<code>.+?)\k<tick>`,
-    String.raw`!?\[(?<label>(?:\\.|[^\]\\])*)\]\((?:<(?<framed>[^<>]*)>|(?<href>[^()\s<]*(?:\([^()\s]*\)[^()\s]*)*))(?:\s+"[^"]*")?\)`,
-    String.raw`<(?<auto>https?:\/\/[^\s<>]+)>`,
-    String.raw`(?<bold>\*\*|__)(?=\S)(?<strong>.+?)(?<=\S)\k<bold>`,
-    String.raw`(?<![\w*])(?<slant>[*_])(?=[^\s*_])(?<em>.+?)(?<=\S)\k<slant>(?!\w)`,
-    String.raw`(?<url>https?:\/\/[^\s<>()]*[^\s<>().,;:!?'"])`,
-  ].join("|"),
-  "gsu",
-);
-
 const DEFINITION = /^[ \t]{0,3}:[ \t]+(?=\S)/; // below its term
 const INDENTED = /^ {4}/; // what goes on with the definition above
+const MOST_CELLS = 200; // of a row; more are no table that anybody reads
+const DEEPEST = 8; // quotations in each other; what is deeper is text, as on the server
 const ITEM = /^(\s*)([-*+]|\d{1,3}[.)])\s+/; // its indent, its mark
 
-/** An absolute URL that is safe to follow, or null. `base`: address of the page that it stands on, if not this one. */
-export function safeUrl(href: string, base = ""): string | null {
+/** An absolute URL that is safe to follow, or null. `base`: absolute address of the page that it stands on, if not this one. */
+export function safeUrl(href: string, base = document.baseURI): string | null {
   try {
-    const url = new URL(href, new URL(base, document.baseURI));
+    const url = new URL(href, base);
     return SAFE_SCHEMES.has(url.protocol) ? url.href : null;
   } catch {
     return null;
@@ -47,8 +39,11 @@ interface Line {
   at: number;
 }
 
-/** Markdown as nodes. `marks` come in ascending order; `base`: address of the page that its links are relative to. */
-export function renderMarkdown(source: string, marks: readonly Mark[] = [], base = ""): DocumentFragment {
+/**
+ * Markdown as nodes. `marks` come in ascending order. `page`: address of the page whose text it is, from which its links
+ * start; null: it is an answer, in which line breaks and characters may be written as in HTML, since models do so.
+ */
+export function renderMarkdown(source: string, marks: readonly Mark[] = [], page: string | null = null): DocumentFragment {
   const lines: Line[] = [];
   let at = 0;
   for (const text of source.split("\n")) {
@@ -56,24 +51,27 @@ export function renderMarkdown(source: string, marks: readonly Mark[] = [], base
     at += text.length + 1;
   }
   const fragment = document.createDocumentFragment();
-  const writer = new Writer(marks, base);
+  const writer = new Writer(marks, page);
   writer.blocks(fragment, lines);
   writer.flush(fragment.lastElementChild ?? fragment, Infinity);
+  fragment.normalize();
+  direct(fragment);
   return fragment;
 }
 
 class Writer {
   #marks: readonly Mark[];
   #next = 0;
+  #html: boolean;
+  #base: string;
 
-  constructor(
-    marks: readonly Mark[],
-    private readonly base: string,
-  ) {
+  constructor(marks: readonly Mark[], page: string | null) {
     this.#marks = marks;
+    this.#html = page === null;
+    this.#base = safeUrl(page ?? "") ?? ""; // where no page is, no link leads anywhere
   }
 
-  blocks(parent: ParentNode, lines: readonly Line[]): void {
+  blocks(parent: ParentNode, lines: readonly Line[], depth = 0): void {
     for (let i = 0; i < lines.length; ) {
       const { text, at } = lines[i]!;
       const fence = text.match(/^\s*(`{3,}|~{3,})/);
@@ -84,23 +82,23 @@ class Writer {
         let end = i + 1;
         while (end < lines.length && !lines[end]!.text.trim().startsWith(fence[1]!)) end += 1;
         const code = lines.slice(i + 1, end).map((line) => line.text).join("\n");
-        parent.append(element("pre", {}, element("code", { textContent: code })));
+        parent.append(element("pre", { dir: "ltr" }, element("code", { textContent: code })));
         i = end + 1;
       } else if (heading) {
         // Bold, not a heading: an answer has no part in the page's outline.
         const [hashes] = heading;
         this.#line(added(parent, element("p", { className: "heading" })), text.slice(hashes.length), at + hashes.length);
         i += 1;
-      } else if (/^\s{0,3}>/.test(text)) {
+      } else if (depth < DEEPEST && /^\s{0,3}>/.test(text)) {
         i = this.#run(lines, i, /^\s{0,3}>\s?/, (inner) =>
-          this.blocks(added(parent, element("blockquote")), inner),
+          this.blocks(added(parent, element("blockquote")), inner, depth + 1),
         );
       } else if (ITEM.test(text)) {
         i = this.#list(parent, lines, i);
-      } else if (/^\s*\|.*\|\s*$/.test(text)) {
+      } else if (text.trim().length > 1 && text.trimStart().startsWith("|") && text.trimEnd().endsWith("|")) {
         i = this.#run(lines, i, /^\s*(?=\|)/, (rows) => this.#table(parent, rows));
       } else if (this.#terms(lines, i)) {
-        i = this.#definitions(parent, lines, i);
+        i = this.#definitions(parent, lines, i, depth);
       } else if (DEFINITION.test(text)) {
         // Its term stands in the passage before this one.
         const [mark] = text.match(DEFINITION)!;
@@ -172,7 +170,7 @@ class Writer {
   }
 
   /** The definition list that begins at line `i`; returns the line after it. */
-  #definitions(parent: ParentNode, lines: readonly Line[], i: number): number {
+  #definitions(parent: ParentNode, lines: readonly Line[], i: number, depth: number): number {
     const list = added(parent, element("dl"));
     for (let terms = this.#terms(lines, i); terms; terms = this.#terms(lines, i)) {
       for (const end = i + terms; i < end; i += 1) this.#line(added(list, element("dt")), lines[i]!.text.trim(), lines[i]!.at);
@@ -183,7 +181,7 @@ class Writer {
           const { text, at } = lines[i]!;
           inside.push(text.trim() ? { text: text.slice(4), at: at + 4 } : { text: "", at });
         }
-        this.blocks(added(list, element("dd")), inside);
+        this.blocks(added(list, element("dd")), inside, depth + 1);
       }
     }
     return i;
@@ -198,10 +196,9 @@ class Writer {
     rows.forEach(({ text, at }, index) => {
       if (ruled && index === 1) return;
       const row = table.insertRow();
-      for (const cell of text.matchAll(/(?<=\|)(?:\\.|[^|\\])*(?=\|)/g)) {
-        const lead = cell[0].length - cell[0].trimStart().length;
+      for (const cell of cells(text)) {
         const node = ruled && index === 0 ? element("th", { scope: "col" }) : element("td");
-        this.#line(added(row, node), cell[0].trim(), at + cell.index + lead);
+        this.#line(added(row, node), cell.text.trim(), at + cell.at + cell.text.length - cell.text.trimStart().length);
       }
       // What is cited as a row, or as a table, ends behind the last bar.
       this.flush(row.lastElementChild ?? row, at + text.length);
@@ -209,26 +206,39 @@ class Writer {
   }
 
   #line(parent: ParentNode, text: string, at: number): void {
-    this.#inline(parent, text, at);
+    this.#inline(parent, inline(text, at, this.#html));
     this.flush(parent, at + text.length);
   }
 
-  #inline(parent: ParentNode, text: string, at: number): void {
-    let last = 0;
-    for (const match of text.matchAll(INLINE)) {
-      const { escaped, code, label, framed, href, auto, strong, em, url } = match.groups!;
-      const start = at + match.index;
-      this.#text(parent, text.slice(last, match.index), at + last);
-      if (escaped) this.#text(parent, escaped, start + 1);
-      else if (code) parent.append(element("code", { textContent: code }));
-      else if (strong) this.#inline(added(parent, element("strong")), strong, start + 2);
-      else if (em) this.#inline(added(parent, element("em")), em, start + 1);
-      else if (url || auto) parent.append(link((url || auto)!, this.base, url || auto));
-      else if (match[0].startsWith("!")) this.#text(parent, label ?? "", start + 2);
-      else this.#inline(added(parent, link(framed ?? href ?? "", this.base)), label ?? "", start + 1);
-      last = match.index + match[0].length;
+  /** `linked`: within a link, where there is no other. */
+  #inline(parent: ParentNode, pieces: readonly Piece[], linked = false): void {
+    for (let i = 0; i < pieces.length; i += 1) {
+      const piece = pieces[i]!;
+      switch (piece.kind) {
+        case "text": {
+          let { text } = piece;
+          // One node for what has turned out to be one text.
+          for (let next = pieces[i + 1]; next?.kind === "text" && next.at === piece.at + text.length; next = pieces[i + 1]) {
+            text += next.text;
+            i += 1;
+          }
+          this.#text(parent, text, piece.at);
+          break;
+        }
+        case "break":
+          this.flush(parent, piece.at);
+          parent.append(element("br"));
+          break;
+        case "code":
+          parent.append(element("code", { dir: "ltr", textContent: piece.text }));
+          break;
+        case "link":
+          this.#inline(linked ? parent : added(parent, link(piece.href, this.#base, piece.bare)), piece.inside, true);
+          break;
+        default:
+          this.#inline(added(parent, element(piece.kind)), piece.inside, linked);
+      }
     }
-    this.#text(parent, text.slice(last), at + last);
   }
 
   #text(parent: ParentNode, text: string, at: number): void {
@@ -256,8 +266,16 @@ function continues(text: string): boolean {
   return text.trim() !== "" && !/^\s{0,3}(?:#{1,6}\s|>|[-*+]\s|\d{1,3}[.)]\s|\||`{3}|~{3})/.test(text);
 }
 
-function link(href: string, base: string, text = ""): HTMLElement {
+/** What is between the bars of a row; behind a backslash a bar is text, and so it is behind many cells. */
+function cells(row: string): Line[] {
+  const bars = [...row.matchAll(/\\.|\|/gs)].filter(({ 0: mark }) => mark === "|").map(({ index }) => index);
+  bars.splice(MOST_CELLS, bars.length - MOST_CELLS - 1);
+  return bars.slice(1).map((end, i) => ({ text: row.slice(bars[i]! + 1, end), at: bars[i]! + 1 }));
+}
+
+/** `bare`: an address is written from left to right, wherever it stands. */
+function link(href: string, base: string, bare: boolean): HTMLElement {
   const safe = safeUrl(href, base);
-  if (safe === null) return element("span", {}, text);
-  return element("a", { href: safe, target: "_blank", rel: "noopener noreferrer" }, text);
+  const dir = bare ? { dir: "ltr" } : {};
+  return safe === null ? element("span", dir) : element("a", { href: safe, target: "_blank", rel: "noopener noreferrer", ...dir });
 }

@@ -1,56 +1,89 @@
 /**
- * Marks quotes in a passage as it is shown. Quote and passage are compared by their letters and digits alone: between
+ * Finds quotes in a passage as it is shown. Quote and passage are compared by their letters and digits alone: between
  * those a table has cells, a list has items, and the quote may have Markdown that the passage no longer shows.
  */
 
 import { element } from "./dom";
 
-const COUNTS = /[\p{L}\p{N}\p{M}\p{Sc}]/u;
+const COUNTS = /[\p{L}\p{N}\p{M}\p{Sc}]+/gu;
 const CLOSING = /^[\p{Po}\p{Pe}\p{Pf}]+/u; // what ends a sentence belongs to it
 const ITEM = /^[ \t]*\d{1,3}[.)][ \t]+/gm; // a list's number is not among the list's text
+const BLOCKS = "p, li, dt, dd, th, td, pre"; // a browser looks for no text across their borders
 
-/** Puts each quote that stands in `root` into mark elements: one for each piece of text that it runs over. */
-export function markQuotes(root: Element, quotes: readonly string[]): void {
-  for (const quote of quotes) {
-    // As it is first: a sentence may begin with a number.
-    if (!mark(root, quote)) mark(root, quote.replace(ITEM, ""));
-  }
+/** The first and the last of the letters and digits that it has. */
+interface Span {
+  first: number;
+  last: number;
 }
 
-function mark(root: Element, quote: string): boolean {
-  const wanted = [...quote].filter((character) => COUNTS.test(character)).join("");
-  if (!wanted) return false;
-  const texts: Text[] = [];
-  const places: { text: number; at: number; length: number }[] = []; // of each UTF-16 unit that is compared
-  let shown = "";
-  const walker = document.createTreeWalker(root, NodeFilter.SHOW_TEXT);
-  for (let node = walker.nextNode(); node; node = walker.nextNode()) {
-    const text = node as Text;
-    let at = 0;
-    for (const character of text.data) {
-      if (COUNTS.test(character)) {
-        shown += character;
-        for (const _ of character.split("")) places.push({ text: texts.length, at, length: character.length });
+/** What is shown below `root`, as it was when this was made. */
+export class Passage {
+  #texts: Text[] = [];
+  #letters = ""; // all that count
+  #text: number[] = []; // of each UTF-16 unit of them, the text it stands in
+  #at: number[] = []; // and where there
+
+  constructor(root: Node) {
+    const walker = document.createTreeWalker(root, NodeFilter.SHOW_TEXT);
+    for (let node = walker.nextNode(); node; node = walker.nextNode()) {
+      const text = node as Text;
+      for (const { 0: run, index } of text.data.matchAll(COUNTS)) {
+        this.#letters += run;
+        for (let i = 0; i < run.length; i += 1) {
+          this.#text.push(this.#texts.length);
+          this.#at.push(index + i);
+        }
       }
-      at += character.length;
+      this.#texts.push(text);
     }
-    texts.push(text);
   }
-  const begin = shown.indexOf(wanted);
-  const first = places[begin];
-  const last = places[begin + wanted.length - 1];
-  if (begin < 0 || !first || !last) return false;
-  for (let i = last.text; i >= first.text; i -= 1) {
-    const text = texts[i]!;
-    const from = i === first.text ? first.at : 0;
-    let to = text.length;
-    if (i === last.text) {
-      to = last.at + last.length;
-      to += text.data.slice(to).match(CLOSING)?.[0].length ?? 0;
+
+  /** Puts the quotes into mark elements: one for each piece of text that they run over. Nothing is found afterwards. */
+  mark(quotes: readonly string[]): void {
+    const spans: Span[] = [];
+    for (const span of quotes.flatMap((quote) => this.#find(quote) ?? []).sort((a, b) => a.first - b.first)) {
+      const before = spans.at(-1);
+      if (before && span.first <= before.last) before.last = Math.max(before.last, span.last);
+      else spans.push(span);
     }
-    if (text.data.slice(from, to).trim() && !text.parentElement?.closest("mark")) surround(text, from, to);
+    // From the end on: what is cut off a text is behind what is still to be marked there.
+    for (const span of spans.reverse()) {
+      for (const { text, from, to } of this.#parts(span).reverse()) if (text.data.slice(from, to).trim()) surround(text, from, to);
+    }
   }
-  return true;
+
+  /** What the page shows of the quote, in each of the blocks that it runs over; nothing where it does not stand. */
+  pieces(quote: string): string[] {
+    const span = this.#find(quote);
+    const pieces = new Map<Element | null, string>();
+    for (const { text, from, to } of span ? this.#parts(span) : []) {
+      const block = text.parentElement?.closest(BLOCKS) ?? null;
+      const gap = text.previousSibling instanceof HTMLBRElement ? " " : "";
+      pieces.set(block, `${pieces.get(block) ?? ""}${gap}${text.data.slice(from, to)}`);
+    }
+    return [...pieces.values()].map((piece) => piece.replace(/\s+/g, " ").trim()).filter((piece) => piece !== "");
+  }
+
+  #find(quote: string): Span | null {
+    // As it is first: a sentence may begin with a number.
+    return this.#place(quote) ?? this.#place(quote.replace(ITEM, ""));
+  }
+
+  #place(quote: string): Span | null {
+    const wanted = quote.match(COUNTS)?.join("") ?? "";
+    const first = wanted ? this.#letters.indexOf(wanted) : -1;
+    return first < 0 ? null : { first, last: first + wanted.length - 1 };
+  }
+
+  #parts({ first, last }: Span): { text: Text; from: number; to: number }[] {
+    const [begin, end] = [this.#text[first]!, this.#text[last]!];
+    return this.#texts.slice(begin, end + 1).map((text, i) => {
+      const from = i === 0 ? this.#at[first]! : 0;
+      if (i < end - begin) return { text, from, to: text.length };
+      const to = this.#at[last]! + 1;
+      return { text, from, to: to + (text.data.slice(to).match(CLOSING)?.[0].length ?? 0) };
+    });
+  }
 }
 
 function surround(text: Text, from: number, to: number): void {

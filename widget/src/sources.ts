@@ -3,9 +3,11 @@
  * on its page, with the decisive sentence marked.
  */
 
+import { directionOf } from "./direction";
 import { element } from "./dom";
+import { inline, words } from "./inline";
 import { renderMarkdown, safeUrl } from "./markdown";
-import { markQuotes } from "./quotes";
+import { Passage } from "./quotes";
 import type { Say } from "./words";
 import type { Citation, CitedSource, Source } from "./wire";
 
@@ -40,7 +42,8 @@ export function numbered(
 export function sourceLink(source: ShownSource, quote: string | null, text: string): HTMLElement {
   const url = source.url ? safeUrl(source.url) : null;
   if (url === null) return element("span", {}, text);
-  const href = quote ? withTextFragment(url, pieces(quote, source.text)) : url;
+  const cited = quote ? onPage(source, quote) : [];
+  const href = cited[0] ? withTextFragment(url, cited) : url;
   return element("a", { href, target: "_blank", rel: "noopener", dir: "auto" }, text);
 }
 
@@ -94,9 +97,8 @@ function titleLink(source: ShownSource, quote: string | null): HTMLElement {
 /** What was read of the page; of a kept answer the cited sentences only. */
 function passage(say: Say, { number, source, quotes }: NumberedSource): HTMLElement {
   // It scrolls by itself, also for the keyboard.
-  const body = element("blockquote", { className: "prose", tabIndex: 0, lang: source.lang, dir: "auto" });
-  body.append(renderMarkdown(source.text || quotes.join("\n\n"), [], source.url));
-  markQuotes(body, quotes);
+  const body = element("blockquote", { className: "prose", tabIndex: 0, lang: source.lang });
+  fill(body, source.text || quotes.join("\n\n"), source, quotes);
   body.ariaLabel = say("source", { n: number, title: name(source) });
   const where = element("p", { className: "where" }, titleLink(source, quotes[0] ?? null));
   return element("div", { className: "passage", hidden: true }, where, body);
@@ -104,15 +106,20 @@ function passage(say: Say, { number, source, quotes }: NumberedSource): HTMLElem
 
 /** What opens the table that rows of an answer are quoted of, with those rows marked. */
 export function wholeTable(say: Say, text: string, source: ShownSource, quotes: readonly string[]): HTMLElement {
-  const body = element("div", { lang: source.lang, dir: "auto" });
-  body.append(renderMarkdown(text, [], source.url));
-  markQuotes(body, quotes);
+  const body = element("div", { lang: source.lang });
+  fill(body, text, source, quotes);
   const whole = element("details", { className: "whole" }, element("summary", { textContent: say("wholeTable") }), body);
   whole.addEventListener("toggle", () => {
     const box = body.querySelector(".table");
     if (whole.open && box) toMark(box);
   });
   return whole;
+}
+
+function fill(body: HTMLElement, text: string, source: ShownSource, quotes: readonly string[]): void {
+  body.append(renderMarkdown(text, [], source.url));
+  body.dir = directionOf(body);
+  new Passage(body).mark(quotes);
 }
 
 /** Into view, with the first marked sentence in the upper third of what can be seen of the passage. */
@@ -130,18 +137,15 @@ function toMark(box: Element): void {
   box.scrollTop += above - box.clientHeight / 3;
 }
 
-/** Where the quote stands, whatever white space and Markdown of lists and tables is between its words. */
-function find(text: string, quote: string): { start: number; end: number } | null {
-  const words = quote.trim().split(/\s+/).map((word) => word.replace(/[.*+?^${}()|[\]\\]/g, "\\$&"));
-  const match = new RegExp(words.join("[\\s|*_#>:-]+")).exec(text);
-  return match && { start: match.index, end: match.index + match[0].length };
-}
+// Rendered once, however often an answer that grows is drawn.
+const passages = new WeakMap<ShownSource, Passage>();
 
-/** The quote, cut where the passage has list items and table cells: no browser looks for a text across those. */
-function pieces(quote: string, text = ""): string[] {
-  const found = find(text, quote);
-  const cited = found ? text.slice(found.start, found.end).split(/\n(?=\s*(?:[-*+|#>:]|\d+[.)]|\n))|\|/) : [quote];
-  return cited.map(plain).filter((piece) => piece !== "");
+/** The quote as the page shows it, block by block. */
+function onPage(source: ShownSource, quote: string): string[] {
+  const passage = passages.get(source) ?? new Passage(renderMarkdown(source.text ?? "", [], source.url));
+  passages.set(source, passage);
+  const found = passage.pieces(quote);
+  return found.length ? found : [words(inline(quote)).replace(/\s+/g, " ").trim()];
 }
 
 /**
@@ -153,16 +157,7 @@ function withTextFragment(url: string, cited: readonly string[]): string {
   const [start, end] = [more[0] ?? first, more[more.length - 1] ?? first].map((piece) => piece.split(" ")) as [string[], string[]];
   const one = more.length < 2 && (start.length <= 2 * EDGE_WORDS || start.join(" ").length <= LONG_QUOTE);
   const ends = one ? [start] : [start.slice(0, EDGE_WORDS), end.slice(-EDGE_WORDS)];
-  const encode = (words: readonly string[]): string => encodeURIComponent(words.join(" ")).replaceAll("-", "%2D");
+  const encode = (words: readonly string[]): string => encodeURIComponent(words.join(" ").toWellFormed()).replaceAll("-", "%2D");
   const before = more.length ? `${encode(first.split(" ").slice(-EDGE_WORDS))}-,` : "";
   return `${url}${url.includes("#") ? "" : "#"}:~:text=${before}${ends.map(encode).join(",")}`;
-}
-
-/** Text as the page shows it: without Markdown. */
-function plain(text: string): string {
-  return text
-    .replace(/!?\[([^\]]*)\]\([^)]*\)/g, "$1")
-    .replace(/^[#>:\s|-]+|[*_`|]+/gm, " ")
-    .replace(/\s+/g, " ")
-    .trim();
 }

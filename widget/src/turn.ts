@@ -2,7 +2,8 @@
 
 import type { Followed } from "./client";
 import type { ChatContext } from "./context";
-import { writtenOut } from "./copying";
+import { spoken, writtenOut } from "./copying";
+import { directionOf } from "./direction";
 import { element, textButton } from "./dom";
 import { renderMarkdown, safeUrl } from "./markdown";
 import { stepsFold } from "./steps";
@@ -12,6 +13,7 @@ import type { AskedTurn, Citation, Feedback, Topic, WholeTable } from "./wire";
 const RELATED = 3; // pages offered when the answer cites none
 const LONG = 8_000; // ms without news after which the visitor is told that it takes long
 const SECOND = 1_000; // ms
+const RESTS = 3; // times as long as the last drawing of a growing answer took, until the next one
 const UNITS = [["hour", 3_600], ["minute", 60], ["second", 1]] as const; // in seconds
 
 export class Turn {
@@ -21,7 +23,7 @@ export class Turn {
   feedback: Feedback | null = null;
   rating: HTMLElement[] | null = null; // where the visitor says whether it helped
   #status = element("p", { className: "status" });
-  #text = element("div", { className: "text prose", dir: "auto" });
+  #text = element("div", { className: "text prose" });
   #foot = element("div", { className: "foot" });
   #narrower = element("section", { className: "narrower", hidden: true });
   #actions = element("div", { className: "actions", hidden: true });
@@ -33,6 +35,7 @@ export class Turn {
   #cited: ShownSource[] = []; // as the gateway says; while the answer arrives, its citations tell
   #searched: string; // the question as it was searched for
   #frame = 0;
+  #rest = 0; // until when it is not drawn again
   #patience = 0; // the timer of a long wait
 
   constructor(
@@ -60,10 +63,7 @@ export class Turn {
 
   /** The answer for a screen reader, once and whole: without the numbers of its sources. */
   get spoken(): string {
-    const text = this.#text.cloneNode(true) as HTMLElement;
-    for (const more of text.querySelectorAll("sup, details")) more.remove();
-    for (const end of text.querySelectorAll("p, li, dt, dd, td, th, br, pre")) end.after(" ");
-    return `${text.textContent} ${this.#trouble}`.replace(/\s+/g, " ").trim();
+    return `${spoken(this.#text)} ${this.#trouble}`.replace(/\s+/g, " ").trim();
   }
 
   /** The answer to paste elsewhere, with its sources. */
@@ -218,12 +218,23 @@ export class Turn {
     this.#foot.replaceChildren(...this.#footnotes(extractive));
   }
 
-  /** At most once a frame, however fast the tokens come. */
+  /** At most once a frame, and a quarter of the time at most, however fast the tokens come and long the answer is. */
   #draw(): void {
-    this.#frame ||= requestAnimationFrame(() => this.#drawNow());
+    this.#frame ||= requestAnimationFrame(() => {
+      this.#frame = 0;
+      if (performance.now() < this.#rest) this.#draw();
+      else this.#drawNow();
+    });
   }
 
   #drawNow(): void {
+    const begun = performance.now();
+    this.#drawAnswer();
+    const done = performance.now();
+    this.#rest = done + RESTS * (done - begun);
+  }
+
+  #drawAnswer(): void {
     cancelAnimationFrame(this.#frame);
     this.#frame = 0;
     const position = utf16Positions(this.#answer);
@@ -245,6 +256,8 @@ export class Turn {
     const kept = changed < 0 ? fresh.length : changed;
     for (const old of [...this.#text.childNodes].slice(kept)) old.remove();
     this.#text.append(...fresh.slice(kept));
+    const dir = directionOf(this.#text);
+    if (this.#text.dir !== dir) this.#text.dir = dir; // else all of it would be laid out anew
   }
 
   /** Only sources that are known: a number nobody can follow is worse than none. */
