@@ -14,7 +14,9 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from wiring.settings import Settings
 
-_CHAT_ROUTES = re.compile(r"/v1/sites/([^/]+)/(?:chat|search|visitor-tokens|visitors/me|answers/.+|conversations(?:/.+)?)")
+_CHAT_ROUTES = re.compile(
+    r"/v1/sites/([^/]+)/(?:chat|search|visitor-tokens|visitors/me|answers/.+|conversations(?:/.+)?)"
+)
 ALLOWED = {
     "Access-Control-Allow-Methods": "GET, POST, PATCH, DELETE",
     "Access-Control-Allow-Headers": "Authorization, Content-Type, Last-Event-ID, traceparent",

@@ -126,6 +126,30 @@ globalThis.slowest = (pattern, flags, units) => {
   return worst;
 };
 
+/** Milliseconds of drawing an answer that grows token by token, and of all that time; whether it was shown in the end. */
+globalThis.grown = async () => {
+  const turn = new widget.turn.Turn("?", context);
+  document.body.append(turn.node);
+  const paragraph = "The library opens **at nine**, see [the fees](https://t.example/) for `codes`.\n\n- a\n- b\n\n";
+  const frames = window.requestAnimationFrame;
+  let drawing = 0;
+  window.requestAnimationFrame = (draw) =>
+    frames(() => {
+      const begun = performance.now();
+      draw();
+      drawing += performance.now() - begun;
+    });
+  const begun = performance.now();
+  for (let at = 0; at < ANSWER; at += paragraph.length) {
+    turn.show({ type: "token", text: paragraph });
+    await new Promise((resolve) => setTimeout(resolve, 10));
+  }
+  const whole = performance.now() - begun;
+  window.requestAnimationFrame = frames;
+  turn.end();
+  return [drawing, whole, turn.node.querySelectorAll(".text > ul").length === Math.ceil(ANSWER / paragraph.length)];
+};
+
 /** Milliseconds of work that hangs on the machine alone. */
 globalThis.calibrated = () => {
   const begun = performance.now();

@@ -70,7 +70,7 @@ async def test_every_control_under_the_strictest_policy(
         assert await marked(panel) == "A library card costs 12 euros a year."
         assert "Children and young people" in await panel.locator(".passage blockquote").first.inner_text()
         hrefs = [await link.get_attribute("href") for link in await panel.locator(".sources a").all()]
-        assert hrefs[0] == f"{url}/pages/library#:~:text=A%20library%20card%20costs%2012%20euros%20a%20year."
+        assert hrefs[0] == f"{url}/pages/library#:~:text=A%20library%20card%20costs%2012,euros%20a%20year."
         # Copy
         await panel.get_by_role("button", name="Copy", exact=True).click()
         await panel.get_by_role("button", name="Copied").wait_for()
@@ -494,12 +494,20 @@ UNAVAILABLE = "The chat is not available on this page."
 MISTAKES: dict[str, tuple[dict[str, Any], str, str]] = {  # what is served, in the console, to the visitor
     "site": (
         {"tag": lambda tag: tag.replace("town", "twon", 1)},
-        'knows no data-site="twon"; write an id that stands below `sites` in its pagewire.yaml, such as data-site="town"',
+        'knows no data-site="twon"; write an id that stands below `sites` in its pagewire.yaml, such as data-site="tow',
         UNAVAILABLE,
     ),
     "origin": ({"invited": False}, "refuses pages of {origin}; in pagewire.yaml, add it to the site town", UNAVAILABLE),
-    "nobody": ({"gateway": "http://127.0.0.1:9"}, "nothing answers; check data-gateway", "Answers are not available"),
-    "somebody": ({"gateway": "/"}, "what answers is no Pagewire gateway", UNAVAILABLE),
+    "nobody": (
+        {"gateway": "http://127.0.0.1:9"},
+        "nothing answers at http://127.0.0.1:9/v1 (from data-gateway",
+        "Answers are not available",
+    ),
+    "somebody": (
+        {"gateway": "/"},
+        "what answers at {origin}/v1 (from data-gateway, or the script's own address) is no Pagewire",
+        UNAVAILABLE,
+    ),
 }
 
 
@@ -570,7 +578,7 @@ async def test_a_tag_with_nothing_on_it_is_said(browser: Browser, host: Host) ->
     async with host.serving(tag=lambda _: "") as url:
         await browser.open(url)
         [said] = browser.complaints
-        assert 'has no data-site, and the page no <pagewire-chat>; write the site\'s id' in said
+        assert "has no data-site, and the page no <pagewire-chat>; write the site's id" in said
 
 
 async def test_pages_with_https_and_pages_from_a_file(browser: Browser, url: str, tmp_path: Path) -> None:
@@ -713,7 +721,16 @@ OPENERS = {
     ("cited", "fragment"),
     [
         ("| Dog | Tax |\n| --- | --- |\n| first | 84 |", "Dog-,Tax,84"),
+        ("Open daily\nfrom 9 to 18", "Open%20daily-,from%209%20to%2018"),
         ("Please bring:\n\n- a **photo**\n- 60 euros", "Please%20bring%3A-,a%20photo,60%20euros"),
+        (
+            "A*A*A for [5*3](/x) of `*.txt` in __init__.py: https://t.example/Foo_(bar) too.",
+            "A*A*A%20for%205*3%20of%20*.txt%20in%20__init__.py%3A%20https%3A%2F%2Ft.example%2FFoo_(bar)%20too.",
+        ),
+        (
+            "見る https://t.example/路 です。",
+            "%E8%A6%8B%E3%82%8B%20https%3A%2F%2Ft.example%2F%E8%B7%AF%20%E3%81%A7%E3%81%99%E3%80%82",
+        ),
     ],
 )
 async def test_a_cited_table_or_list_is_marked_in_its_passage(

@@ -52,16 +52,18 @@ export class Passage {
     }
   }
 
-  /** What the page shows of the quote, in each of the blocks that it runs over; nothing where it does not stand. */
+  /** What the page shows of the quote, in each of the blocks and lines that it runs over; nothing where it does not stand. */
   pieces(quote: string): string[] {
     const span = this.#find(quote);
-    const pieces = new Map<Element | null, string>();
+    const pieces: string[] = [];
+    let before: Element | null = null;
     for (const { text, from, to } of span ? this.#parts(span) : []) {
       const block = text.parentElement?.closest(BLOCKS) ?? null;
-      const gap = text.previousSibling instanceof HTMLBRElement ? " " : "";
-      pieces.set(block, `${pieces.get(block) ?? ""}${gap}${text.data.slice(from, to)}`);
+      if (!pieces.length || block !== before || text.previousSibling instanceof HTMLBRElement) pieces.push("");
+      pieces[pieces.length - 1] += text.data.slice(from, to);
+      before = block;
     }
-    return [...pieces.values()].map((piece) => piece.replace(/\s+/g, " ").trim()).filter((piece) => piece !== "");
+    return pieces.map((piece) => piece.replace(/\s+/g, " ").trim()).filter((piece) => piece !== "");
   }
 
   #find(quote: string): Span | null {

@@ -48,7 +48,7 @@ export function barrier(tag: HTMLElement, site: string | null, home: string): st
 
 /** What is to be changed where the gateway refuses, or where there is none; null: it is no matter of how it was set up. */
 export function remedy(tag: HTMLElement, code: string, site: string, base: string): string | null {
-  const gateway = `${written(tag, "gateway")} (now ${base}, else where the script comes from)`;
+  const gateway = `${base} (from ${written(tag, "gateway")}, or the script's own address)`;
   switch (code) {
     case "unknown-site":
       return `the gateway at ${base} knows no ${written(tag, "site")}="${site}"; write an id that stands below \`sites\` in its pagewire.yaml, such as ${written(tag, "site")}="town"`;
@@ -57,9 +57,9 @@ export function remedy(tag: HTMLElement, code: string, site: string, base: strin
         ? `the page has no origin (a sandbox), so the gateway at ${base} refuses it; give its frame allow-same-origin`
         : `the gateway at ${base} refuses pages of ${self.origin}; in pagewire.yaml, add it to the site ${site}, such as origins: [${self.origin}], and restart the gateway`;
     case "no-gateway":
-      return `what answers is no Pagewire gateway, or a proxy before it changes the answers; check ${gateway}; right is an address such as ${EXAMPLE}`;
+      return `what answers at ${gateway} is no Pagewire gateway, or a proxy before it changes the answers; write an address such as ${EXAMPLE}`;
     case "unreachable":
-      return `nothing answers; check ${gateway}; right is an address such as ${EXAMPLE} at which a gateway runs, and which connect-src of the page's Content-Security-Policy allows`;
+      return `nothing answers at ${gateway}; write an address such as ${EXAMPLE} at which a gateway runs, and which connect-src of the page's Content-Security-Policy allows`;
     default:
       return null;
   }

@@ -149,15 +149,17 @@ function onPage(source: ShownSource, quote: string): string[] {
 }
 
 /**
- * The URL that opens at the quote (https://wicg.github.io/scroll-to-text-fragment/). Of several pieces the first, often
- * a word that the page has elsewhere too, only says which second one is meant.
+ * The URL that opens at the quote (https://wicg.github.io/scroll-to-text-fragment/). Of several pieces the first, where it
+ * is only a word or two that the page has elsewhere too, says which second one is meant.
  */
 function withTextFragment(url: string, cited: readonly string[]): string {
-  const [first = "", ...more] = cited;
-  const [start, end] = [more[0] ?? first, more[more.length - 1] ?? first].map((piece) => piece.split(" ")) as [string[], string[]];
-  const one = more.length < 2 && (start.length <= 2 * EDGE_WORDS || start.join(" ").length <= LONG_QUOTE);
+  const [first = [], ...more] = cited.map((piece) => piece.split(" "));
+  const context = more.length && first.length < EDGE_WORDS ? first : [];
+  const [start = [], ...rest] = context.length ? more : [first, ...more];
+  const end = rest.at(-1) ?? start;
+  const one = !rest.length && (start.length <= 2 * EDGE_WORDS || start.join(" ").length <= LONG_QUOTE);
   const ends = one ? [start] : [start.slice(0, EDGE_WORDS), end.slice(-EDGE_WORDS)];
   const encode = (words: readonly string[]): string => encodeURIComponent(words.join(" ").toWellFormed()).replaceAll("-", "%2D");
-  const before = more.length ? `${encode(first.split(" ").slice(-EDGE_WORDS))}-,` : "";
+  const before = context.length ? `${encode(context)}-,` : "";
   return `${url}${url.includes("#") ? "" : "#"}:~:text=${before}${ends.map(encode).join(",")}`;
 }
