@@ -45,12 +45,20 @@ globalThis.ring = {
   "markdown.renderMarkdown, a page": [PASSAGE, given, (text) => widget.markdown.renderMarkdown(text, [], "https://t.example/")],
   "quotes.Passage, marking": [PASSAGE, shown, (node, text) => new widget.quotes.Passage(node).mark(quotes(text))],
   "quotes.Passage, pieces": [PASSAGE, shown, (node, text) => quotes(text).map((quote) => new widget.quotes.Passage(node).pieces(quote))],
-  "sources.citedSources": [PASSAGE, given, (text) => widget.sources.citedSources(say, box(""), numbered(text))],
+  "sources.citedSources": [
+    PASSAGE,
+    (text) => widget.sources.citedSources(say, box(""), numbered(text)).querySelector("button"),
+    (chip) => chip.click(),
+  ],
   "sources.numbered": [ANSWER, answer, ({ sources, citations }) => widget.sources.numbered(sources, citations)],
   "sources.relatedPages": [TITLE, given, (text) => widget.sources.relatedPages(box(""), [source("", text, text.slice(0, ADDRESS))])],
   "sources.sourceLink": [PASSAGE, source, (one, text) => quotes(text).map((quote) => widget.sources.sourceLink(one, quote, "1"))],
   "sources.sourceLink, of a kept answer": [PASSAGE, () => source(""), (one, text) => widget.sources.sourceLink(one, text, "1")],
-  "sources.wholeTable": [PASSAGE, source, (one, text) => widget.sources.wholeTable(say, text, one, quotes(text))],
+  "sources.wholeTable": [
+    PASSAGE,
+    (text) => Object.assign(widget.sources.wholeTable(say, text, source(text), quotes(text)), { open: true }),
+    (table) => table.dispatchEvent(new Event("toggle")),
+  ],
   "sse.readEvents": [
     ANSWER,
     (text) => new Response(`: ${text}\n\nid: 1\nevent: token\ndata: ${JSON.stringify({ text })}\n\n`),

@@ -637,7 +637,8 @@ async def test_nothing_in_attributes_answers_titles_and_passages_is_obeyed(
         await page.get_by_role("button", name="Ask a question").click()
         await page.get_by_role("button", name=HOSTILE).click()
         await page.get_by_role("heading", name="Sources").wait_for()
-        await page.locator(".chip").first.click()
+        for chip in await page.locator("button.chip").all():
+            await chip.click()
         found = await page.evaluate(
             """() => {
               const root = document.querySelector("pagewire-chat").shadowRoot;

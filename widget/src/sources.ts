@@ -53,10 +53,14 @@ export function relatedPages(title: HTMLElement, pages: readonly ShownSource[]):
   return element("section", { className: "sources related" }, title, element("ul", {}, ...items));
 }
 
-/** One chip for each source; below them the passage of the one that is pressed. */
+/** One chip for each source; below them the passage of the one that is pressed, made when it is wanted. */
 export function citedSources(say: Say, title: HTMLElement, sources: readonly NumberedSource[]): HTMLElement {
   const passages = new Map<HTMLButtonElement, HTMLElement>();
-  const open = (pressed: HTMLButtonElement) => {
+  const open = (pressed: HTMLButtonElement, one: NumberedSource) => {
+    if (!passages.has(pressed)) {
+      passages.set(pressed, passage(say, one));
+      section.append(passages.get(pressed)!);
+    }
     for (const [chip, passage] of passages) {
       passage.hidden = chip !== pressed || !passage.hidden;
       chip.ariaExpanded = String(!passage.hidden);
@@ -76,12 +80,11 @@ export function citedSources(say: Say, title: HTMLElement, sources: readonly Num
       return element("li", {}, link);
     }
     const chip = element("button", { type: "button", className: "chip", title: name(source), ariaExpanded: "false" }, ...label());
-    chip.addEventListener("click", () => open(chip));
-    passages.set(chip, passage(say, one));
+    chip.addEventListener("click", () => open(chip, one));
     return element("li", {}, chip);
   });
-  const list = element("ol", {}, ...items);
-  return element("section", { className: "sources cited" }, title, list, ...passages.values());
+  const section = element("section", { className: "sources cited" }, title, element("ol", {}, ...items));
+  return section;
 }
 
 function name(source: ShownSource): string {
@@ -107,9 +110,9 @@ function passage(say: Say, { number, source, quotes }: NumberedSource): HTMLElem
 /** What opens the table that rows of an answer are quoted of, with those rows marked. */
 export function wholeTable(say: Say, text: string, source: ShownSource, quotes: readonly string[]): HTMLElement {
   const body = element("div", { lang: source.lang });
-  fill(body, text, source, quotes);
   const whole = element("details", { className: "whole" }, element("summary", { textContent: say("wholeTable") }), body);
   whole.addEventListener("toggle", () => {
+    if (whole.open && !body.hasChildNodes()) fill(body, text, source, quotes);
     const box = body.querySelector(".table");
     if (whole.open && box) toMark(box);
   });
