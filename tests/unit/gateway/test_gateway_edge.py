@@ -211,6 +211,10 @@ def test_the_manual_the_live_page_and_the_widget_agree() -> None:
     assert read == set(ATTRIBUTES)
     for name in ATTRIBUTES:
         assert f"\n| `{name}` |" in manual, name
+    # Those that are nearly written like one of them are named in the console.
+    known = re.search(r'NAMES = "([a-z -]+)"', source)
+    assert known
+    assert set(known[1].split()) == {*ATTRIBUTES, "token-url"}
     sent = source.partition("interface ChatEvents {")[2].partition("\n}")[0]
     assert {f"pagewire:{name}" for name in re.findall(r"^  (\w+): ", sent, re.MULTILINE)} == set(EVENTS)
     for name in EVENTS:
