@@ -61,9 +61,9 @@ callers who might use it, if there is no such site.
 
 `instance` is the request's trace id: it is in the header `X-Trace-Id`, in every log line and in every message that came
 of the request; send `traceparent` (W3C Trace Context) to choose it. Any route may answer 401 `unauthorized`, 403
-`forbidden`, 400 `bad-json`, 408 `body-stalled`, 413 `too-large`, 422 `invalid` (with `errors`, field by field), 500
-`internal`, and 503 with `Retry-After` while Kafka or Elasticsearch is away. What else a route refuses with is said
-there; all codes are in [codes.md](codes.md).
+`forbidden`, 400 `bad-json` and `body-short`, 408 `body-stalled`, 413 `too-large`, 422 `invalid` (with `errors`, field
+by field), 500 `internal`, and 503 with `Retry-After` while Kafka or Elasticsearch is away. What else a route refuses
+with is said there; all codes are in [codes.md](codes.md).
 
 **Limits.** Visitors are counted by token and by address (`visitor_rate`), keys are not: 429 `too-many-requests` with
 `Retry-After`. A site's pages may be asked from the origins that it names, no others.

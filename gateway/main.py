@@ -13,6 +13,7 @@ from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware
 from gateway.app import create_app
 from gateway.edge.metrics_port import metrics_served
 from gateway.edge.peers import Peers
+from gateway.edge.plain_http import PlainHttp
 from gateway.operators.rebuild_runs import RebuildRuns
 from gateway.ports import Ports
 from pipelines.runtime.errors import PagewireError
@@ -57,6 +58,8 @@ def server_config(app: FastAPI) -> uvicorn.Config:
         server_header=False,
         timeout_graceful_shutdown=GRACE,
         lifespan="on",
+        http=PlainHttp,
+        ws="none",
         proxy_headers=False,  # it would be outermost, and nobody could see who is really there
     )
     config.app = Peers(ProxyHeadersMiddleware(app, config.forwarded_allow_ips))  # type: ignore[arg-type]  # its own types

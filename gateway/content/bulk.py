@@ -38,16 +38,17 @@ async def accept_lines(
         revised: refuse a line without a revision: whoever sends it once more would undo what came since.
 
     Raises:
-        Problem: 503 in the middle; `accepted` says how many lines the log has. Sending everything again is safe.
+        Problem: 503, 408 or 400 in the middle; `accepted` says how many lines the log has. Sending everything again is
+            safe.
     """
     tally = _Tally()
     try:
         async for numbers, changes in _batches(lines, settings, tally, revised):
             await _hand_over(site, numbers, changes, intake, source, lane, tally)
     except Retryable as err:
-        problem = problem_of(err)
-        problem.extra["accepted"] = tally.accepted
-        raise problem from err
+        raise tally.so_far(problem_of(err)) from err
+    except Problem as problem:  # of the body
+        raise tally.so_far(problem) from None
     return tally.result()
 
 
@@ -71,6 +72,10 @@ class _Tally:
                 self.superseded += 1
             else:
                 self.accepted += 1
+
+    def so_far(self, problem: Problem) -> Problem:
+        problem.extra["accepted"] = self.accepted
+        return problem
 
     def result(self) -> BulkResult:
         errors = tuple(sorted(self.errors, key=lambda e: e.line))

@@ -115,13 +115,17 @@ async def get_receipt(
 @router.post("/pages:bulk", openapi_extra=request_body(BulkLine, media_type="application/x-ndjson"))
 async def bulk(site: str, caller: MayIngest, edge: TheEdge, request: Request) -> BulkResult:
     """Many changes, one JSON object a line, in order. Good lines are accepted whatever the bad ones are. Single saves
-    overtake them on the way into the index.
+    overtake them on the way into the index. A body without a line is refused: there was one before something on its way
+    lost it.
 
-    503 in the middle says how many lines were accepted; sending everything again is safe.
+    503, 408 and 400 in the middle say how many lines were accepted; sending everything again is safe.
     """
     settings = edge.settings
     body = lines(request, body_limit(settings))
-    return await accept_lines(body, site, edge.ports.intake, settings, source="push", lane="bulk")
+    result = await accept_lines(body, site, edge.ports.intake, settings, source="push", lane="bulk")
+    if not result.accepted + result.superseded + result.rejected:
+        raise Problem(400, "body-empty", "no line came: send one JSON object a line")
+    return result
 
 
 async def _accepted(acceptance: Acceptance, edge: Edge, wait: str | None, timeout: float | None) -> Response:

@@ -27,10 +27,10 @@ async def read_body(request: Request, limit: int, seen: Callable[[bytes], object
         seen: is given each piece as it comes.
 
     Raises:
-        Problem: 413 as soon as it is known to be over `limit` bytes; 408 when it stalls, or takes too long.
+        Problem: 413 as soon as it is known to be over `limit` bytes; 408 when it stalls, or takes too long; 400
+            `body-short`.
     """
-    announced = request.headers.get("content-length", "")
-    if announced.isdecimal() and int(announced) > limit:
+    if announced(request) > limit:
         raise too_large(limit)
     body = bytearray()
     try:
@@ -50,6 +50,9 @@ async def lines(request: Request, limit: int) -> AsyncIterator[tuple[int, bytes 
     """The body's lines with their numbers from 1, blank ones left out; None for a line over `limit` bytes.
 
     Holds one line at most, however long the body is.
+
+    Raises:
+        Problem: 408 when it stalls; 400 `body-short`.
     """
     number = 1
     line = bytearray()
@@ -98,6 +101,12 @@ def parse(model: type[Model], body: bytes) -> Model:
     raise Problem(400, "bad-json", f"not JSON: {reason}")
 
 
+def announced(request: Request) -> int:
+    """`Content-Length`; 0 where there is none."""
+    said = request.headers.get("content-length", "")
+    return int(said) if said.isdecimal() else 0
+
+
 def too_large(limit: int) -> Problem:
     """413."""
     return Problem(413, "too-large", f"the limit is {limit:,} bytes")
@@ -109,7 +118,9 @@ def _too_slow(detail: str) -> Problem:
 
 
 async def _pieces(request: Request) -> AsyncIterator[bytes]:
+    """Until the server says that this is all, which is believed only where it is all that was announced."""
     stream = request.stream()
+    missing = announced(request)
     while True:
         try:
             async with asyncio.timeout(STALL_TIMEOUT):
@@ -117,5 +128,8 @@ async def _pieces(request: Request) -> AsyncIterator[bytes]:
         except TimeoutError:
             raise _too_slow(f"no data for {STALL_TIMEOUT:.0f} s") from None
         if piece is None:
-            return
+            break
+        missing -= len(piece)
         yield piece
+    if missing > 0:
+        raise Problem(400, "body-short", f"{missing:,} bytes of the announced length are missing")

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import json
+import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -11,8 +13,9 @@ import pytest
 
 from gateway.app import create_app
 from gateway.fakes import FakeAnswers, FakePages, FakePorts
+from gateway.main import server_config
 from schemas.answer import Done, Token
-from tests.edge import ADMIN, bearer, edge_settings, served, until
+from tests.edge import ADMIN, bearer, edge_settings, parse_sse, served, until
 
 CHAT = "/v1/sites/town/chat"
 STREAM = {"Accept": "text/event-stream"}
@@ -24,9 +27,16 @@ def fakes() -> FakePorts:
 
 
 @pytest.fixture
-async def client(fakes: FakePorts, tmp_path: Path) -> AsyncIterator[httpx.AsyncClient]:
+async def url(fakes: FakePorts, tmp_path: Path) -> AsyncIterator[str]:
+    """The gateway as `pagewire gateway` serves it."""
+    app = create_app(edge_settings(tmp_path), fakes.ports)
+    async with served(app, server_config(app)) as url:
+        yield url
+
+
+@pytest.fixture
+async def client(url: str) -> AsyncIterator[httpx.AsyncClient]:
     async with (
-        served(create_app(edge_settings(tmp_path), fakes.ports)) as url,
         httpx.AsyncClient(base_url=url, headers=bearer(ADMIN), timeout=20) as client,
     ):
         yield client
@@ -83,3 +93,67 @@ async def test_a_connection_that_breaks_in_a_bulk_leaves_what_was_accepted(
         await client.post("/v1/sites/town/pages:bulk", content=lines())
     assert fakes.pages.batches == [500]
     assert (await client.get("/healthz")).status_code == 200
+
+
+AUTHORIZED = f"Authorization: Bearer {ADMIN}\r\n"
+OFFERS_HTTP2 = "Connection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AAEAAEAAAAIAAAABAAMAAABk\r\n"
+LINE = '{"page": {"id": "a"}}\n'
+
+
+async def said(url: str, request: str) -> str:
+    """All that comes back until the gateway closes the connection."""
+    host, _, port = url.removeprefix("http://").partition(":")
+    reader, writer = await asyncio.open_connection(host, int(port))
+    try:
+        writer.write(request.encode())
+        async with asyncio.timeout(20):
+            return (await reader.read()).decode()
+    finally:
+        writer.close()
+
+
+async def test_a_body_is_read_whatever_upgrade_its_request_offers(url: str, fakes: FakePorts) -> None:
+    """Kludex/uvicorn issue 2722."""
+    for offer in (OFFERS_HTTP2, "Connection: Upgrade\r\nUpgrade: websocket\r\n"):
+        bulk = f"POST /v1/sites/town/pages:bulk HTTP/1.1\r\nHost: x\r\n{AUTHORIZED}{offer}"
+        follows = "GET /healthz HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"
+        answers = await said(url, f"{bulk}Content-Length: {len(LINE)}\r\n\r\n{LINE}{follows}")
+        assert '"accepted":1' in answers
+        assert answers.endswith('{"status":"ok"}')  # the connection goes on behind the body
+    assert len(fakes.pages.changes["town:en:a"]) == 2
+
+
+async def test_javas_own_client_loses_nothing(url: str, fakes: FakePorts) -> None:
+    fakes.answers.script = lambda _: [Token(text="first"), Done()]
+    key = bearer(ADMIN)
+    requests = [
+        ("POST", f"{url}/v1/sites/town/pages:bulk", key, LINE),
+        ("POST", f"{url}/v1/sites/town/pages:bulk", key, LINE.replace('"a"', '"b"')),
+        ("PUT", f"{url}/v1/sites/town/pages/c", key, '{"id": "c"}'),
+        ("POST", url + CHAT, key | STREAM, '{"question": "When?"}'),
+    ]
+    java = await asyncio.create_subprocess_exec(
+        sys.executable, "-m", "tests.java_client", stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE
+    )
+    async with asyncio.timeout(60):
+        out, _ = await java.communicate(json.dumps(requests).encode())
+    bulk, more, put, chat = json.loads(out)
+    assert [(status, json.loads(body)["accepted"]) for status, body in (bulk, more)] == [(200, 1), (200, 1)]
+    assert (put[0], set(fakes.pages.changes)) == (202, {"town:en:a", "town:en:b", "town:en:c"})
+    assert (chat[0], 'data: {"text":"first"}' in chat[1]) == (200, True)
+
+
+async def test_http_1_0_is_answered_without_chunks_and_closed(url: str, fakes: FakePorts) -> None:
+    """RFC 9112, 6.1; Kludex/uvicorn pull request 1360."""
+    fakes.answers.script = lambda _: [Token(text="first"), Done()]
+    body = '{"question": "When?"}'
+    request = f"POST {CHAT} HTTP/1.0\r\n{AUTHORIZED}Accept: text/event-stream\r\nContent-Length: {len(body)}\r\n\r\n"
+    head, _, stream = (await said(url, request + body)).partition("\r\n\r\n")
+    assert "transfer-encoding" not in head.lower()
+    assert "connection: close" in head.lower()
+    assert [event.event for event in parse_sse(stream)] == ["accepted", "token", "done"]
+
+
+async def test_headers_without_end_are_not_collected(url: str) -> None:
+    refused = await said(url, "GET / HTTP/1.1\r\nHost: x\r\nX-Long: " + "x" * 100_000)
+    assert refused.startswith("HTTP/1.1 400 ")

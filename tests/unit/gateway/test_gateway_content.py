@@ -334,6 +334,20 @@ async def test_bulk_without_a_broker_says_how_far_it_came(client: httpx.AsyncCli
     assert assert_problem(response, 503, "unavailable")["accepted"] == 0
 
 
-async def test_an_empty_bulk(client: httpx.AsyncClient) -> None:
-    result = (await client.post(f"{PAGES}:bulk", content=b"")).json()
-    assert result == {"accepted": 0, "rejected": 0, "superseded": 0, "errors": []}
+@pytest.mark.parametrize("body", [b"", b"\n \r\n\n"])
+async def test_a_bulk_without_a_line_is_no_success(client: httpx.AsyncClient, body: bytes) -> None:
+    assert_problem(await client.post(f"{PAGES}:bulk", content=body), 400, "body-empty")
+
+
+@pytest.mark.parametrize(("lines", "accepted"), [(0, 0), (1, 0), (600, 500)])
+async def test_a_body_that_something_on_its_way_has_shortened_is_refused(
+    client: httpx.AsyncClient, fakes: FakePorts, lines: int, accepted: int
+) -> None:
+    """Kludex/uvicorn issue 2722: with httptools, the body of a request that offers an upgrade is empty."""
+    body = ndjson(*({"page": {"id": f"p{n}"}} for n in range(lines)))
+    announced = {"Content-Length": str(len(body) + 1)}
+    refused = await client.post(f"{PAGES}:bulk", content=body, headers=announced)
+    assert assert_problem(refused, 400, "body-short")["accepted"] == accepted
+    assert sum(fakes.pages.batches) == accepted
+    one = await client.put(f"{PAGES}/fees", content=json.dumps(PAGE).encode(), headers={"Content-Length": "1000"})
+    assert_problem(one, 400, "body-short")
