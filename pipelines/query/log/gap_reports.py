@@ -75,8 +75,9 @@ class GapReports:
             Retryable. Permanent: of the embedder.
         """
         mine = None if groups is None else frozenset(groups)
-        key = (site, days, until, mine)
-        return await self._kept.report(key, f"gaps of {site}", lambda: self._make(site, days, until, mine), wait)
+        return await self._kept.report(
+            site, (days, until, mine), lambda: self._make(site, days, until, mine), wait
+        )
 
     async def aclose(self) -> None:
         await self._kept.aclose()

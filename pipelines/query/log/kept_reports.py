@@ -1,7 +1,9 @@
 """Reports that take a while: made in the background, kept for some minutes, one at a time.
 
-asked for ─▶ there, or under way? ─ no ─▶ a task makes it, once those before it are done
+asked for ─▶ there, or one of this site under way? ─ no ─▶ a task makes it, once those of other sites before it are done
                 └ yes ─▶ whoever asks waits with the others, or asks again
+
+A site has one under way, whatever its readers ask for: a heap of theirs would keep the readers of all others waiting.
 """
 
 from __future__ import annotations
@@ -24,6 +26,7 @@ KEPT_REPORTS = 20
 class _Work(Generic[R]):
     """A report that is being made, or is there."""
 
+    key: Hashable
     task: asyncio.Task[R]
     began_at: datetime
     ready_at: float | None = None
@@ -47,27 +50,28 @@ class KeptReports(Generic[R]):
     def __init__(self, one_at_a_time: asyncio.Lock, now: Callable[[], datetime] = lambda: datetime.now(UTC)) -> None:
         self._one_at_a_time = one_at_a_time
         self._now = now
-        self._works: dict[Hashable, _Work[R]] = {}
+        self._works: dict[tuple[str, Hashable], _Work[R]] = {}
 
     async def report(
-        self, key: Hashable, name: str, make: Callable[[], Awaitable[R]], wait: float | None = None
+        self, site: str, key: Hashable, make: Callable[[], Awaitable[R]], wait: float | None = None
     ) -> R | UnderWay:
-        """The report of this key, made if it is not there.
+        """The site's report of this key, made if it is not there.
 
         Args:
-            name: of the task.
-            wait: seconds, after which it goes on being made and the caller asks again; None: to its end.
+            wait: seconds, after which it goes on being made and the caller asks again; None: to its end. Where another
+                of the site is under way, this one is begun after it, if the caller still waits then.
 
         Raises: as `make`.
         """
-        self._forget()
-        work = self._works.get(key)
-        if work is None:
-            task = asyncio.create_task(self._made(make), name=name)
-            work = self._works[key] = _Work(task, self._now())
-            task.add_done_callback(lambda done: self._done(key, done))
-        done, _ = await asyncio.wait([work.task], timeout=wait)
-        return work.task.result() if done else UnderWay(work.began_at)
+        until = None if wait is None else monotonic() + wait
+        while True:
+            self._forget()
+            work = self._works.get((site, key)) or self._under_way(site) or self._begin(site, key, make)
+            done, _ = await asyncio.wait([work.task], timeout=None if until is None else max(0.0, until - monotonic()))
+            if not done:
+                return UnderWay(work.began_at)
+            if work.key == key:
+                return work.task.result()
 
     async def aclose(self) -> None:
         for work in list(self._works.values()):
@@ -75,19 +79,29 @@ class KeptReports(Generic[R]):
             with suppress(asyncio.CancelledError, Exception):
                 await work.task
 
+    def _under_way(self, site: str) -> _Work[R] | None:
+        """The one that is being made for the site, or waits for its turn."""
+        return next((work for (of, _), work in self._works.items() if of == site and work.ready_at is None), None)
+
+    def _begin(self, site: str, key: Hashable, make: Callable[[], Awaitable[R]]) -> _Work[R]:
+        task = asyncio.create_task(self._made(make), name=f"a report of {site}")
+        work = self._works[site, key] = _Work(key, task, self._now())
+        task.add_done_callback(lambda done: self._done((site, key), done))
+        return work
+
     async def _made(self, make: Callable[[], Awaitable[R]]) -> R:
         async with self._one_at_a_time:
             return await make()
 
-    def _done(self, key: Hashable, task: asyncio.Task[R]) -> None:
-        work = self._works[key]
+    def _done(self, place: tuple[str, Hashable], task: asyncio.Task[R]) -> None:
+        work = self._works[place]
         work.ready_at = monotonic()
         if task.cancelled() or task.exception() is not None:  # whoever waits is told; who comes later tries again
-            del self._works[key]
+            del self._works[place]
 
     def _forget(self) -> None:
         """Reports that are too old, and the oldest of too many."""
-        ready = sorted(((work.ready_at, key) for key, work in self._works.items() if work.ready_at), key=lambda e: e[0])
-        for place, (at, key) in enumerate(ready):
-            if monotonic() - at > KEPT or place < len(ready) - KEPT_REPORTS:
-                del self._works[key]
+        ready = sorted(((work.ready_at, at) for at, work in self._works.items() if work.ready_at), key=lambda e: e[0])
+        for number, (when, place) in enumerate(ready):
+            if monotonic() - when > KEPT or number < len(ready) - KEPT_REPORTS:
+                del self._works[place]

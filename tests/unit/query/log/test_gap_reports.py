@@ -63,8 +63,8 @@ class Town:
         event = OutcomeEvent(site="town", request_id=f"request-{n:04}", conversation="c1", event=said)
         await self.log.put(event)
 
-    async def report(self, days: float = 30, until: datetime | None = None) -> GapReport:
-        made = await self.reports.report("town", days, until)
+    async def report(self, days: float = 30, until: datetime | None = None, site: str = "town") -> GapReport:
+        made = await self.reports.report(site, days, until)
         assert isinstance(made, GapReport)
         return made
 
@@ -133,12 +133,23 @@ async def test_a_report_is_kept_for_a_while(town: Town, monkeypatch: pytest.Monk
 async def test_reports_are_made_one_at_a_time(town: Town) -> None:
     await town.asked(1, "A rink?")
     town.group.may.clear()
-    both = [asyncio.create_task(town.report(days)) for days in (7, 30)]
+    both = [asyncio.create_task(town.report(site=site)) for site in ("town", "other")]
     done, _ = await asyncio.wait(both, timeout=0.1)
     assert not done
     assert len(town.group.vectors) == 1
     town.group.may.set()
-    assert [made.total for made in await asyncio.gather(*both)] == [1, 1]
+    assert [made.total for made in await asyncio.gather(*both)] == [1, 0]
+
+
+async def test_a_site_has_one_under_way_whatever_is_asked_for(town: Town) -> None:
+    await town.asked(1, "A rink?")
+    town.group.may.clear()
+    for days in range(1, 40):
+        assert await town.reports.report("town", days, wait=0) == UnderWay(NOON)
+    waits, other = asyncio.create_task(town.report(30)), asyncio.create_task(town.report(site="other"))
+    town.group.may.set()
+    assert [made.total for made in await asyncio.gather(waits, other)] == [1, 0]
+    assert len(town.group.vectors) == 3  # of one day, of thirty, of the other site
 
 
 async def test_what_failed_is_told_and_tried_again(town: Town) -> None:
