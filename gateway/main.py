@@ -8,7 +8,6 @@ from contextlib import aclosing, asynccontextmanager
 
 import uvicorn
 from fastapi import FastAPI
-from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware
 
 from gateway.app import create_app
 from gateway.edge.metrics_port import metrics_served
@@ -50,9 +49,9 @@ def listen(host: str, port: int) -> socket.socket:
 
 
 def server_config(app: FastAPI) -> uvicorn.Config:
-    """How uvicorn serves the gateway, behind proxies as well (`FORWARDED_ALLOW_IPS`)."""
-    config = uvicorn.Config(
-        app,
+    """How uvicorn serves the gateway, behind proxies as well (`forwarded_allow_ips`)."""
+    return uvicorn.Config(
+        Peers(app, app.state.edge.settings.forwarded_allow_ips),
         log_config=None,
         access_log=False,
         server_header=False,
@@ -60,10 +59,8 @@ def server_config(app: FastAPI) -> uvicorn.Config:
         lifespan="on",
         http=PlainHttp,
         ws="none",
-        proxy_headers=False,  # it would be outermost, and nobody could see who is really there
+        proxy_headers=False,  # Peers does that
     )
-    config.app = Peers(ProxyHeadersMiddleware(app, config.forwarded_allow_ips))  # type: ignore[arg-type]  # its own types
-    return config
 
 
 async def run_gateway(settings: Settings, on_ready: Callable[[str], None]) -> None:

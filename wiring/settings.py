@@ -5,10 +5,12 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
+from ipaddress import IPv4Network, IPv6Network, ip_network
 from itertools import pairwise
 from pathlib import Path
-from typing import Annotated, Any, Self
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, SecretStr, StringConstraints, field_validator, model_validator
 
@@ -31,6 +33,10 @@ from schemas.query import MAX_QUESTION
 from wiring.proxy_sign_in import ProxySignInSettings
 
 USER_PREFIX = "user:"  # before the names of those whom a proxy has signed in: keys are not called so
+
+EVERYBODY: Literal["*"] = "*"
+TrustedProxy = IPv4Network | IPv6Network | Literal["*"]
+HOST = re.compile(r"[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*")
 
 ExampleQuestion = Annotated[str, StringConstraints(min_length=1, max_length=MAX_QUESTION, strip_whitespace=True)]
 
@@ -125,6 +131,18 @@ class EdgeSettings(HomeSettings, ListenSettings):
     """The gateway."""
 
     port: int = Field(default=8000, ge=0, le=65535, description="Port of the gateway; 0 takes a free one.")
+    hosts: tuple[str, ...] = Field(
+        default=(),
+        description="Names by which browsers call the gateway itself, such as `chat.example.org`: for the chat page at "
+        "`/` and for signing in to the console by a proxy. Addresses, names without a dot and the hosts of the sites' "
+        "`origins` are known without.",
+    )
+    forwarded_allow_ips: tuple[TrustedProxy, ...] = Field(
+        default=(ip_network("127.0.0.0/8"), ip_network("::1")),
+        description="Proxies whose `X-Forwarded-For` and `X-Forwarded-Proto` are believed: addresses and networks, "
+        "with commas between them in the variable, which may also be called `FORWARDED_ALLOW_IPS`. The visitor is the "
+        "last of the list who is no such proxy. `*`: whoever connects is one, for a gateway that nothing else reaches.",
+    )
     admin_key: SecretStr | None = Field(
         default=None, description="Bootstrap admin key, 16 characters or more; default: made at first start."
     )
@@ -166,6 +184,28 @@ class EdgeSettings(HomeSettings, ListenSettings):
     @classmethod
     def _signs_safely(cls, secret: SecretStr | None) -> SecretStr | None:
         return None if secret is None else strong(secret, SHORTEST_SIGNING)
+
+    @field_validator("hosts", mode="before")
+    @classmethod
+    def _names_alone(cls, value: Any) -> Any:
+        names = _listed(value)
+        for name in names:
+            if not HOST.fullmatch(str(name)):
+                raise ValueError(f"{name!r}: a name alone, such as `chat.example.org`, without scheme, port and path")
+        return names
+
+    @field_validator("forwarded_allow_ips", mode="before")
+    @classmethod
+    def _networks(cls, value: Any) -> Any:
+        try:
+            return tuple(each if each == EVERYBODY else ip_network(each) for each in _listed(value))
+        except ValueError as err:
+            raise ValueError(f"{err}; addresses and networks, such as `172.16.0.0/12`, or `*`") from None
+
+
+def _listed(value: Any) -> Any:
+    """What a variable lists with commas, as a file lists it."""
+    return tuple(filter(None, map(str.strip, value.split(",")))) if isinstance(value, str) else value
 
 
 def sample_site() -> Mapping[SiteId, SiteSettings]:

@@ -20,11 +20,12 @@ from wiring.secret_files import FILE_SETTINGS, SUFFIX
 from wiring.settings import Settings
 
 PREFIX = "PAGEWIRE_"
-# Read by the openai client's own names, so that a user's existing environment works.
-OPENAI_NAMES = {
+# Read by the names that the openai client and uvicorn have for them, so that a user's existing environment works.
+OTHER_NAMES = {
     "OPENAI_API_KEY": "openai_api_key",
     "OPENAI_API_KEY_FILE": "openai_api_key_file",
     "OPENAI_BASE_URL": "openai_base_url",
+    "FORWARDED_ALLOW_IPS": "forwarded_allow_ips",
 }
 # Maps and lists have no sensible form in one environment variable.
 FILE_ONLY = frozenset({"sites", "keys", "steps", "proxy_sign_in"})
@@ -44,8 +45,8 @@ def load(env: Mapping[str, str] | None = None) -> Settings:
     elif env.get(PREFIX + "CONFIG"):
         raise SettingsError(f"PAGEWIRE_CONFIG: no such file: {path}")
     named = _fill_in(values, env, path)
-    openai = {OPENAI_NAMES[name]: value for name, value in env.items() if name in OPENAI_NAMES and value}
-    values = _over(_over(openai, values), _from_environment(env, named, path))
+    others = {OTHER_NAMES[name]: value for name, value in env.items() if name in OTHER_NAMES and value}
+    values = _over(_over(others, values), _from_environment(env, named, path))
     files = secret_files.put_in(values)
     try:
         return secret_files.keep_fresh(Settings.model_validate(values), files)

@@ -11,11 +11,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from ipaddress import IPv6Address, ip_address
 
 import structlog
 
 from gateway.edge.auth import Caller
+from gateway.edge.peers import address_in
 from gateway.edge.problems import Problem
 from schemas.access_key import Scope
 from wiring.proxy_sign_in import ProxyRole, ProxySignInSettings
@@ -96,14 +96,8 @@ class ProxyUsers:
 
     def _believes(self, peer: str | None) -> bool:
         assert self._settings is not None
-        try:
-            address = ip_address(peer or "")
-        except ValueError:
-            return False
-        # An IPv4 address, as a socket that listens to both kinds says it (RFC 4291, 2.5.5.2).
-        if isinstance(address, IPv6Address) and address.ipv4_mapped is not None:
-            address = address.ipv4_mapped
-        return any(address in network for network in self._settings.proxies)
+        address = address_in(peer or "")
+        return address is not None and any(address in network for network in self._settings.proxies)
 
 
 def _values(headers: Headers, name: str) -> list[bytes]:

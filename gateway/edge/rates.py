@@ -14,11 +14,12 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from hashlib import blake2b
-from ipaddress import IPv6Address, ip_address, ip_network
+from ipaddress import ip_network
 from typing import Literal
 
 from pydantic import SecretStr
 
+from gateway.edge.peers import address_in
 from gateway.edge.problems import Problem
 from pipelines.runtime.counts import SharedCounts
 from pipelines.runtime.errors import PagewireError
@@ -28,8 +29,8 @@ ADDRESS_FACTOR = 5  # a classroom asks from one address
 NETWORK = 64  # bits of an IPv6 address: whoever has one has all addresses in it (RFC 4291, 2.5.4; RFC 6177)
 NAME_BYTES = 9  # of a hash: what visitors are called in a topic
 
-What = Literal["ask", "search", "token", "stop", "feedback", "conversation", "resume", "sign-in"]
-TIMES: dict[What, int] = {"conversation": 6, "resume": 6}  # as often as a question: reading costs little
+What = Literal["ask", "search", "token", "stop", "feedback", "conversation", "erase", "resume", "models", "sign-in"]
+TIMES: dict[What, int] = {"conversation": 6, "resume": 6, "models": 6}  # as often as a question: reading costs little
 
 
 class DailyBudgets:
@@ -123,12 +124,7 @@ def window(rate: str) -> int:
 
 def network(address: str) -> str:
     """Whom an address stands for: itself, and of IPv6 the network that one subscriber has."""
-    try:
-        parsed = ip_address(address)
-    except ValueError:  # a Unix socket has none
+    parsed = address_in(address)
+    if parsed is None:  # a Unix socket has none
         return address
-    if not isinstance(parsed, IPv6Address):
-        return address
-    if parsed.ipv4_mapped is not None:
-        return str(parsed.ipv4_mapped)
-    return str(ip_network((int(parsed), NETWORK), strict=False))
+    return str(ip_network((int(parsed), NETWORK), strict=False)) if parsed.version == 6 else str(parsed)

@@ -252,7 +252,7 @@ def app(tmp_path: Path, fakes: FakePorts, routes: list[BaseRoute]) -> FastAPI:
 @pytest.fixture
 async def proxied(app: FastAPI) -> AsyncIterator[httpx.AsyncClient]:
     """Whatever it sends comes from the proxy's address, as the gateway is served."""
-    behind = Peers(ProxyHeadersMiddleware(app, "*"))  # type: ignore[arg-type]  # uvicorn has types of its own
+    behind = Peers(app, ["*"])
     transport = httpx.ASGITransport(behind, client=(PROXY, 4180))
     async with httpx.AsyncClient(transport=transport, base_url="http://gateway.test") as client:
         yield client
@@ -323,7 +323,7 @@ async def test_who_sends_the_headers_directly_is_a_stranger(app: FastAPI, forwar
     """Also where uvicorn believes what X-Forwarded-For says of the address."""
     forged = of("it") | {"X-Forwarded-For": forwarded, "X-Real-IP": PROXY, "Forwarded": f"for={PROXY}"}
     served: tuple[Any, ...] = (
-        Peers(ProxyHeadersMiddleware(app, "*")),  # type: ignore[arg-type]
+        Peers(app, ["*"]),
         ProxyHeadersMiddleware(app, "*"),  # type: ignore[arg-type]  # served otherwise than gateway.main does
         app,
     )
