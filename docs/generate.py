@@ -20,7 +20,7 @@ from pydantic.fields import FieldInfo
 
 from cli.main import app
 from connectors.cms.settings import KINDS
-from docs import codes_page, http_page, metrics_page
+from docs import codes_page, http_page, metrics_page, routes_page
 from pipelines.runtime.settings import RetentionSettings, SamplingSettings, StepName, StepSettings
 from schemas.topics import TOPICS, dead_letter_topic
 from wiring.proxy_sign_in import ProxyRole, ProxySignInSettings
@@ -45,6 +45,7 @@ def pages() -> Iterator[tuple[str, str]]:
     yield "commands.md", NOTE + _commands()
     yield "http.md", NOTE + http_page.routes_page()
     yield "http-schemas.md", NOTE + http_page.schemas_page()
+    yield "routes.md", NOTE + routes_page.page()
     yield "codes.md", NOTE + codes_page.page()
     yield "metrics.md", NOTE + metrics_page.page()
     for topic in TOPICS:

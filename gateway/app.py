@@ -1,6 +1,6 @@
 """The HTTP edge, put together. Everything it touches comes in as settings and ports.
 
-Envelope (trace, headers, log) ─▶ SiteOrigins (CORS) ─▶ route ─▶ may(scope) ─▶ body ─▶ port
+Envelope (trace, headers, log) ─▶ SiteOrigins (CORS) ─▶ route ─▶ May(scope) ─▶ body ─▶ port
 """
 
 from __future__ import annotations
@@ -12,11 +12,15 @@ from gateway.console import console
 from gateway.content import content, webhooks
 from gateway.conversations import conversations, erasure, feedback
 from gateway.edge import metrics, openapi, problems
+from gateway.edge.at_once import AtOnce
 from gateway.edge.auth import Keys
 from gateway.edge.edge import Edge
 from gateway.edge.envelope import Envelope
 from gateway.edge.event_ids import EventIds
-from gateway.edge.gauges import StatusGauges
+from gateway.edge.gauges import Exposition, StatusGauges
+from gateway.edge.heads import Heads
+from gateway.edge.hosts import Hosts
+from gateway.edge.kept import Kept
 from gateway.edge.keys import admin_key, token_secret
 from gateway.edge.origins import SiteOrigins
 from gateway.edge.proxy_users import ProxyUsers
@@ -48,7 +52,7 @@ from gateway.operators import (
 )
 from gateway.operators import keys as key_routes
 from gateway.ports import Ports
-from gateway.site import pages, sample_site, widget_pages
+from gateway.site import document, pages, sample_site, widget_pages
 from pipelines.conversations.conversations import Conversations
 from pipelines.runtime.counts import DAY
 from schemas.topics import BUDGETS, RATES
@@ -57,6 +61,9 @@ from wiring.settings import Settings
 
 SAMPLE_SITE = "demo"
 API_VERSION = "1"
+READY_KEPT = 1.0  # seconds that what Kafka and Elasticsearch said of themselves is as good as asking again
+# Webhooks that are read before it is known who sends them, 8 MiB each at most; a CMS sends one after the other.
+DELIVERIES, DELIVERIES_OF_ONE = 32, 8
 OPERATORS = (
     questions,
     labels,
@@ -91,6 +98,7 @@ def create_app(settings: Settings, ports: Ports) -> FastAPI:
         title="Pagewire",
         version=API_VERSION,
         description="Keeps a website searchable and answers its visitors' questions from its pages.",
+        openapi_url=None,  # site/document.py serves it
         docs_url=None,  # their scripts come from a CDN, which our Content-Security-Policy rightly refuses
         redoc_url=None,
         redirect_slashes=False,
@@ -109,6 +117,7 @@ def create_app(settings: Settings, ports: Ports) -> FastAPI:
     tokens = VisitorTokens(secret, settings.token_ttl, settings.visitor_days * DAY)
     bootstrap, _ = admin_key(settings)
     keys = Keys(bootstrap, settings.keys, tokens, ports.keys.known)
+    gauges = StatusGauges(ports.status, ports.letters, settings.label)
     app.state.edge = Edge(
         settings=settings,
         ports=ports,
@@ -118,7 +127,7 @@ def create_app(settings: Settings, ports: Ports) -> FastAPI:
         budgets=DailyBudgets(
             {name: site.chat.daily_questions for name, site in settings.sites.items()}, ports.counts(BUDGETS, DAY)
         ),
-        gauges=StatusGauges(ports.status, ports.letters, settings.label),
+        gauges=gauges,
         conversations=Conversations(
             ports.conversations, ports.answers, settings.history_messages, ports.now, ports.titles
         ),
@@ -126,12 +135,17 @@ def create_app(settings: Settings, ports: Ports) -> FastAPI:
         pseudonyms=Pseudonyms(secret),
         sessions=Sessions(secret, keys),
         proxy_users=ProxyUsers(settings.proxy_sign_in),
+        hosts=Hosts(settings.hosts, (origin for site in settings.sites.values() for origin in site.origins)),
+        readiness=Kept(ports.status.ready, READY_KEPT),
+        exposition=Exposition(gauges),
+        deliveries=AtOnce(DELIVERIES, DELIVERIES_OF_ONE),
     )
     problems.install(app, refusals.respond)
     talking = (chat, conversations, erasure, feedback, visitors, completions)
     for module in (content, webhooks, *talking, search, *OPERATORS):
         app.include_router(module.router)
     openapi.install(app)
+    app.include_router(document.routes(app.openapi))
     if SAMPLE_SITE in settings.sites:
         sample = load_site()
         app.include_router(sample_site.routes(sample))
@@ -141,6 +155,7 @@ def create_app(settings: Settings, ports: Ports) -> FastAPI:
     app.include_router(widget_pages.routes())
     app.include_router(console.routes())
     # The last one added is the outermost.
+    app.add_middleware(Heads)
     app.add_middleware(SiteOrigins, settings=settings)
     app.add_middleware(Envelope)
     return app

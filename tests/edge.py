@@ -58,6 +58,7 @@ def edge_settings(home: Path, **more: Any) -> Settings:
             _key("intranet", STAFF_TOWN, "chat", site="town", groups=("staff", "board")),
         ],
         "content_limit": 10_000,
+        "hosts": ("gateway.test",),
     }
     return Settings.model_validate(values | more)
 

@@ -16,7 +16,7 @@ from gateway.chat.sse import EventStream, Frames, Patient
 from gateway.chat.steps import steps_for, with_steps
 from gateway.edge.auth import Caller
 from gateway.edge.bodies import parse, read_body
-from gateway.edge.edge import Asked, Edge, MayChat, TheEdge, owner_of
+from gateway.edge.edge import Asked, Edge, MayAsk, MayResume, MayStop, TheEdge, owner_of
 from gateway.edge.messages import message
 from gateway.edge.openapi import event_stream, request_body
 from gateway.edge.problems import Problem
@@ -46,7 +46,7 @@ router = APIRouter(prefix="/v1/sites/{site}", tags=["chat"])
     responses={200: event_stream("The whole answer; with `Accept: text/event-stream`, its events as they come.")},
     openapi_extra=request_body(ChatRequest),
 )
-async def chat(site: str, caller: MayChat, edge: TheEdge, request: Request) -> Response:
+async def chat(site: str, caller: MayAsk, edge: TheEdge, request: Request) -> Response:
     """Ask a question.
 
     Without `conversation_id` it begins a conversation; with one it is understood as its continuation. While the last
@@ -55,7 +55,7 @@ async def chat(site: str, caller: MayChat, edge: TheEdge, request: Request) -> R
     asked = _question(await read_body(request, BODY_LIMIT))
     if caller.visitor is not None and (asked.ranked or not asked.keep):
         raise Problem(403, "forbidden", "`keep` and `ranked` are for programs with a key")
-    with edge.admit(site, request, caller, Asked(asked.question, asked.lang)):
+    with edge.admit(site, caller, Asked(asked.question, asked.lang)):
         question = new_question(edge, caller, site, asked.question, asked.lang)
         question = question.model_copy(update={"ranked": asked.ranked})
         if not asked.keep:
@@ -156,7 +156,7 @@ def wants_stream(accept: str) -> bool:
 async def resume(
     site: str,
     request_id: Annotated[RequestId, Path()],
-    caller: MayChat,
+    caller: MayResume,
     edge: TheEdge,
     request: Request,
     last_event_id: Annotated[str, Header(max_length=200)] = "",
@@ -167,7 +167,6 @@ async def resume(
     `Last-Event-ID` is good for whom the event was sent to. Without it: from the beginning, for whom the answer is kept
     in a conversation.
     """
-    edge.count("resume", request, caller)
     owner, accepted = owner_of(caller, site), None
     if last_event_id:
         position = edge.event_ids.position(owner, request_id, last_event_id)
@@ -187,9 +186,8 @@ async def resume(
 async def stop(
     site: str,
     request_id: Annotated[RequestId, Path()],
-    caller: MayChat,
+    caller: MayStop,
     edge: TheEdge,
-    request: Request,
     conversation_id: ConversationOfAnswer = None,
 ) -> Response:
     """Stop an answer: the model is let go, and the stream ends with what is there, in an `answer` with `stopped`.
@@ -197,7 +195,6 @@ async def stop(
     Whoever knows the request id may stop the answer on its site, as they may read it. Stopping twice, too late, or on
     another site does no harm.
     """
-    edge.count("stop", request, caller)
     await edge.ports.answers.stop(site, request_id)
     # The next question need not wait for the stage to have heard of it; if this cannot be kept, it waits that long.
     with suppress(UnknownAnswer, Retryable):

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from fastapi import APIRouter, Query, Request
+from fastapi import APIRouter, Query
 from pydantic import StringConstraints
 
-from gateway.edge.edge import MayChat, TheEdge, address_of
+from gateway.edge.edge import MaySearch, TheEdge
 from schemas.http import SearchKind, SearchResult
 from schemas.query import MAX_QUESTION
 
@@ -23,15 +23,12 @@ Words = Annotated[
 @router.get("/search")
 async def search(
     site: str,
-    caller: MayChat,
+    caller: MaySearch,
     edge: TheEdge,
-    request: Request,
     q: Words,
     mode: Annotated[SearchKind, Query(description="By meaning, by words, or both.")] = "hybrid",
     size: Annotated[int, Query(ge=1, le=100)] = 10,
 ) -> SearchResult:
     """The passages that fit best."""
-    if caller.visitor is not None:
-        edge.rates.count("search", address_of(request), caller.visitor)
     hits = await edge.ports.search.search(site, q, kind=mode, size=size, groups=caller.groups)
     return SearchResult(hits=tuple(hits))

@@ -2,26 +2,77 @@
 
 from __future__ import annotations
 
-from fastapi import APIRouter, Request, Response
+from typing import Annotated
 
+from fastapi import APIRouter, Depends, Request, Response
+
+from gateway.edge.auth import Caller
 from gateway.edge.bodies import parse, read_body
-from gateway.edge.edge import Edge, TheEdge, address_of, allow, bearer_scheme
+from gateway.edge.bounds import Bound
+from gateway.edge.edge import TheEdge, address_of, allow, bearer_scheme
 from gateway.edge.openapi import request_body
-from gateway.edge.origins import is_same_origin
-from gateway.edge.problems import Problem
+from gateway.edge.problems import Problem, problem_of
 from gateway.edge.tokens import VisitorToken
 from pipelines.runtime.errors import UnknownSite
 from schemas.http import VisitorTokenOrder
 
 BODY_LIMIT = 16 * 1024  # bytes; what is in there goes into a header with every request
-# Some refusals may be read by any page: a chat that only saw its connection fail could not say what is wrong.
-READABLE = {"Access-Control-Allow-Origin": "*"}
 
 router = APIRouter(prefix="/v1/sites/{site}", tags=["chat"])
 
 
+async def _bearer(request: Request) -> str:
+    credentials = await bearer_scheme(request)
+    return credentials.credentials if credentials else ""
+
+
+Bearer = Annotated[str, Depends(_bearer)]
+
+
+class MayEmbed:
+    """A dependency that lets those through who may have tokens of the path's site: a program with a key, or a page."""
+
+    bound: Bound = "address"
+    visitors = True
+
+    async def __call__(self, site: str, request: Request, edge: TheEdge, bearer: Bearer) -> Caller | None:
+        """The program; None for a page. Raises: Problem: 403, 404, 429."""
+        try:
+            origins = edge.settings.site(site).origins
+        except UnknownSite as err:
+            raise _readable(problem_of(err)) from None
+        caller = edge.keys.caller(bearer)
+        if caller is not None and caller.visitor is None:
+            allow(caller, "chat", site)
+            return caller
+        origin, host = request.headers.get("origin"), request.headers.get("host", "")
+        if origin is None:
+            raise _refused("there is neither the origin of a page nor a key that is known")
+        if origin not in origins and not edge.hosts.is_own_page(origin, host):
+            raise _refused(f"this origin is neither the gateway's nor among the origins of the site {site!r}")
+        edge.rates.count("token", address_of(request))
+        return None
+
+
+def _refused(detail: str) -> Problem:
+    return _readable(Problem(403, "origin-not-allowed", detail))
+
+
+def _readable(problem: Problem) -> Problem:
+    """By the page that is refused: a chat that only saw its connection fail could not say what is wrong."""
+    problem.headers["Access-Control-Allow-Origin"] = "*"
+    return problem
+
+
 @router.post("/visitor-tokens", openapi_extra=request_body(VisitorTokenOrder, required=False))
-async def issue_token(site: str, edge: TheEdge, request: Request, response: Response) -> VisitorToken:
+async def issue_token(
+    site: str,
+    program: Annotated[Caller | None, Depends(MayEmbed())],
+    bearer: Bearer,
+    edge: TheEdge,
+    request: Request,
+    response: Response,
+) -> VisitorToken:
     """A short-lived token for one visitor.
 
     A page that may embed the chat is known by its origin, which keeps other websites from putting our chat on their
@@ -32,36 +83,9 @@ async def issue_token(site: str, edge: TheEdge, request: Request, response: Resp
     the visitor access groups that the key has; they end with the token. `before` is an earlier token, for the same
     visitor.
     """
-    if site not in edge.settings.sites:
-        raise Problem(404, UnknownSite.code, "no such site", headers=READABLE)
-    credentials = await bearer_scheme(request)
-    bearer = credentials.credentials if credentials else ""
-    caller = edge.keys.caller(bearer)
-    mine: tuple[str, ...] = ()
-    if caller is not None and caller.visitor is None:
-        allow(caller, "chat", site)
-        mine = caller.groups
-    else:
-        _check_origin(edge, site, request)
-        edge.rates.count("token", address_of(request))
     body = await read_body(request, BODY_LIMIT)
     order = parse(VisitorTokenOrder, body) if body else VisitorTokenOrder()
-    if not set(order.groups) <= set(mine):
+    if not set(order.groups) <= set(program.groups if program else ()):
         raise Problem(403, "forbidden", "groups: only those of the key in Authorization can be given to a visitor")
     response.headers["Cache-Control"] = "no-store"
     return edge.tokens.issue(site, order.before or bearer, order.groups)
-
-
-def _check_origin(edge: Edge, site: str, request: Request) -> None:
-    """Raises: Problem: 403, when the page may not embed the chat."""
-    origin = request.headers.get("origin")
-    allowed = edge.settings.site(site).origins
-    if origin is None or not (origin in allowed or is_same_origin(origin, request.headers.get("host", ""))):
-        raise Problem(
-            403,
-            "origin-not-allowed",
-            f"this origin is not among the origins of the site {site!r}"
-            if origin is not None
-            else "there is neither the origin of a page nor a key that is known",
-            headers=READABLE,
-        )

@@ -33,6 +33,7 @@ from gateway.console import (
     texts,
 )
 from gateway.console.view import HOME, ConsoleRoute, SignedIn
+from gateway.edge.bounds import bounded
 from gateway.edge.problems import Problem
 from gateway.site.assets import add_assets
 
@@ -74,6 +75,7 @@ others = APIRouter(route_class=ConsoleRoute)
 
 
 @others.get("/console")
+@bounded("memory")
 async def without_slash() -> RedirectResponse:
     return RedirectResponse(HOME, 308)
 

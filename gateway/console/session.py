@@ -6,11 +6,12 @@ import asyncio
 from typing import Annotated
 
 import structlog
-from fastapi import APIRouter, Query, Response
+from fastapi import APIRouter, Depends, Query, Request, Response
 from fastapi.responses import RedirectResponse
 
 from gateway.console.view import HOME, SESSION_COOKIE, SIGN_IN, AnyView, ConsoleRoute, SignedIn, form_of, inside
-from gateway.edge.edge import address_of
+from gateway.edge.bounds import bounded
+from gateway.edge.edge import TheEdge, address_of
 from gateway.edge.sessions import LIFE
 
 log = structlog.get_logger(__name__)
@@ -27,11 +28,16 @@ async def show_form(view: AnyView, to: Annotated[str, Query(max_length=4_000)] =
     return view.page("sign_in.html", to=inside(to), wrong=False)
 
 
-@router.post("/sign-in")
+@bounded("address")
+async def counted(request: Request, edge: TheEdge) -> None:
+    """Attempts count by address, as visitors' questions do. Raises: Problem: 429."""
+    address = address_of(request)
+    edge.rates.count("sign-in", address, address)
+
+
+@router.post("/sign-in", dependencies=[Depends(counted)])
 async def sign_in(view: AnyView) -> Response:
-    """Attempts count by address, as visitors' questions do. A wrong key is answered late."""
-    address = address_of(view.request)
-    view.edge.rates.count("sign-in", address, address)
+    """A wrong key is answered late."""
     form = await form_of(view, before_sign_in=True)
     to = inside(form.get("to", HOME))
     if view.user is not None:  # a key would say nothing beside it

@@ -20,8 +20,8 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from gateway.console.words import LANGUAGES, Say
 from gateway.edge.auth import Caller
 from gateway.edge.bodies import read_body
+from gateway.edge.bounds import bounded
 from gateway.edge.edge import Edge, allow
-from gateway.edge.origins import is_same_origin
 from gateway.edge.peers import peer_of
 from gateway.edge.problems import Problem, invalid, problem_of
 from gateway.edge.proxy_users import ProxyUser
@@ -179,6 +179,7 @@ class View:
         return when.astimezone(self.edge.settings.site(self.site).zone if self.site else UTC)
 
 
+@bounded("memory")
 async def view_of(request: Request) -> View:
     """The view of whoever asks, signed in or not. Raises: Problem: 403: a proxy names somebody who may not."""
     view = _look(request)
@@ -204,12 +205,15 @@ def _look(request: Request) -> View:
         if caller is not None:
             edge.used(caller)
         return replace(view, caller=caller)
+    if not edge.hosts.knows(request.headers.get("host", "")):  # a page of whoever has that name could read all of this
+        return replace(view, refusal=Problem(421, "unknown-host", "the gateway does not know itself by this name"))
     sites = user.sites(edge.settings.sites)
     if not sites:
         return replace(view, refusal=Problem(403, "no-role", "no role in proxy_sign_in.roles is this user's"))
     return replace(view, user=user, caller=user.at(sites[0]))
 
 
+@bounded("session", "view")
 async def signed_in(view: Annotated[View, Depends(view_of)]) -> View:
     """Raises: SignInFirst."""
     if view.caller is None:
@@ -225,6 +229,7 @@ async def on_site(
     return view.on(site or view.sites[0])
 
 
+@bounded("session", "edit")
 async def editor(view: Annotated[View, Depends(on_site)]) -> View:
     """Whoever may change what belongs to the site. Raises: SignInFirst. Problem: 403. UnknownSite."""
     assert view.caller is not None
@@ -232,6 +237,7 @@ async def editor(view: Annotated[View, Depends(on_site)]) -> View:
     return view
 
 
+@bounded("session", "admin")
 async def administrator(view: Annotated[View, Depends(on_site)]) -> View:
     """Whoever may do everything on the site. Raises: SignInFirst. Problem: 403. UnknownSite."""
     assert view.caller is not None
@@ -239,6 +245,7 @@ async def administrator(view: Annotated[View, Depends(on_site)]) -> View:
     return view
 
 
+@bounded("session", "admin", of_all=True)
 async def operator(view: Annotated[View, Depends(signed_in)]) -> View:
     """Whoever may do what concerns all sites. Raises: SignInFirst. Problem: 403."""
     return view.on_all()
@@ -266,7 +273,7 @@ async def form_of(view: View, *, before_sign_in: bool = False, limit: int = MAX_
     headers = view.request.headers
     fetched = headers.get("sec-fetch-site")  # browsers leave it out where the page came without TLS
     origin = headers.get("origin", "")
-    ours = fetched == "same-origin" if fetched else is_same_origin(origin, headers.get("host", ""))
+    ours = fetched == "same-origin" if fetched else view.edge.hosts.is_own_page(origin, headers.get("host", ""))
     if not ours:
         raise _foreign()
     body = await read_body(view.request, limit)

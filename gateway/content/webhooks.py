@@ -20,7 +20,8 @@ from connectors.cms.push import ID, SIGNATURE, TIMESTAMP, WINDOW, BadSignature, 
 from connectors.cms.settings import webhook_secret
 from gateway.content.bulk import BATCH_LINES, accept_lines, body_limit
 from gateway.edge.bodies import read_body
-from gateway.edge.edge import Edge, TheEdge
+from gateway.edge.bounds import bounded
+from gateway.edge.edge import Edge, TheEdge, address_of
 from gateway.edge.openapi import request_body
 from gateway.edge.problems import Problem
 from pipelines.operate.last_uses import of_connector
@@ -57,6 +58,7 @@ InLane = Annotated[
     openapi_extra=request_body(BulkLine, media_type="application/x-ndjson", required=False),
     dependencies=[Depends(signature)],
 )
+@bounded("at once")
 async def take_webhook(
     site: str,
     connector: Annotated[str, Path(description="Name under `connectors` of the site in pagewire.yaml.")],
@@ -74,7 +76,8 @@ async def take_webhook(
     try:
         delivery = Delivery.of(request.headers, time.time())
         verification = delivery.verification(secret)
-        body = await read_body(request, min(LIMIT, body_limit(edge.settings)), verification.update)
+        with edge.deliveries.one(address_of(request)):
+            body = await read_body(request, min(LIMIT, body_limit(edge.settings)), verification.update)
         verification.finish()
     except BadSignature as err:
         raise Problem(401, err.code, str(err)) from None

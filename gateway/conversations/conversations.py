@@ -13,7 +13,7 @@ from fastapi import APIRouter, Path, Query, Request, Response
 
 from gateway.chat.chat import ask, continue_conversation, new_question
 from gateway.edge.bodies import parse, read_body
-from gateway.edge.edge import Edge, MayChat, TheEdge, owner_of
+from gateway.edge.edge import Edge, MayAsk, MayConverse, TheEdge, owner_of
 from gateway.edge.openapi import event_stream, request_body
 from pipelines.conversations.turns import ConversationOwner
 from pipelines.runtime.errors import Retryable
@@ -32,44 +32,37 @@ ConversationId = Annotated[RequestId, Path()]
 @router.get("")
 async def conversations(
     site: str,
-    caller: MayChat,
+    caller: MayConverse,
     edge: TheEdge,
-    request: Request,
     utc_offset: Annotated[
         int, Query(gt=-DAY, lt=DAY, description="Minutes that the visitor's clock is ahead of UTC: for the days.")
     ] = 0,
 ) -> ConversationList:
     """Your newest 200 conversations, by the day of their last question. A new one is listed within a second."""
-    edge.count("conversation", request, caller)
     return await edge.conversations.list(owner_of(caller, site), timedelta(minutes=utc_offset))
 
 
 @router.get("/{conversation_id}")
 async def conversation(
-    site: str, conversation_id: ConversationId, caller: MayChat, edge: TheEdge, request: Request
+    site: str, conversation_id: ConversationId, caller: MayConverse, edge: TheEdge
 ) -> ConversationDetail:
     """One conversation with its questions and answers, the newest 100 of them."""
-    edge.count("conversation", request, caller)
     return await edge.conversations.get(owner_of(caller, site), conversation_id)
 
 
 @router.patch("/{conversation_id}", openapi_extra=request_body(Rename))
 async def rename(
-    site: str, conversation_id: ConversationId, caller: MayChat, edge: TheEdge, request: Request
+    site: str, conversation_id: ConversationId, caller: MayConverse, edge: TheEdge, request: Request
 ) -> ConversationDetail:
     """Give a conversation another title."""
     order = parse(Rename, await read_body(request, BODY_LIMIT))
-    edge.count("conversation", request, caller)
     return await edge.conversations.rename(owner_of(caller, site), conversation_id, order.title)
 
 
 @router.delete("/{conversation_id}", status_code=204, response_class=Response)
-async def delete(
-    site: str, conversation_id: ConversationId, caller: MayChat, edge: TheEdge, request: Request
-) -> Response:
+async def delete(site: str, conversation_id: ConversationId, caller: MayConverse, edge: TheEdge) -> Response:
     """Delete a conversation for good, feedback and its words in the question log included. Stops its answer when under
     way."""
-    edge.count("conversation", request, caller)
     owner = owner_of(caller, site)
     if caller.visitor is not None:  # who tidies up their own is no business of the audit log
         await forget(edge, owner, conversation_id)
@@ -80,11 +73,8 @@ async def delete(
 
 
 @router.post("/{conversation_id}/undo")
-async def undo(
-    site: str, conversation_id: ConversationId, caller: MayChat, edge: TheEdge, request: Request
-) -> ConversationDetail:
+async def undo(site: str, conversation_id: ConversationId, caller: MayConverse, edge: TheEdge) -> ConversationDetail:
     """Take back the last question and its answer: later questions know nothing of them. Stops it when under way."""
-    edge.count("conversation", request, caller)
     left, taken = await edge.conversations.undo(owner_of(caller, site), conversation_id)
     await _let_go(edge, site, taken)
     return left
@@ -96,13 +86,13 @@ async def undo(
     responses={200: event_stream("As for a question: whole, or with `Accept: text/event-stream` its events.")},
 )
 async def regenerate(
-    site: str, conversation_id: ConversationId, caller: MayChat, edge: TheEdge, request: Request
+    site: str, conversation_id: ConversationId, caller: MayAsk, edge: TheEdge, request: Request
 ) -> Response:
     """Ask the last question again, with the history before it. The new answer takes the place of the old one.
 
     The old one stays where the question cannot be asked, or nothing comes of it.
     """
-    with edge.admit(site, request, caller):
+    with edge.admit(site, caller):
         last = await edge.conversations.last(owner_of(caller, site), conversation_id)
         question = new_question(edge, caller, site, last.question, last.lang)
         unwanted = {"replaced": (last.answer or "")[:MAX_HISTORY], "guessed": last.guessed}

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from asyncio import sleep
 
-from fastapi import APIRouter, Request, Response
+from fastapi import APIRouter, Response
 
 from gateway.conversations.conversations import forget
-from gateway.edge.edge import Edge, MayChat, TheEdge, owner_of
+from gateway.edge.edge import Edge, MayErase, TheEdge, owner_of
 from gateway.edge.problems import Problem
 from pipelines.conversations.conversations import UnknownConversation
 from pipelines.conversations.turns import ConversationOwner
@@ -18,19 +18,21 @@ router = APIRouter(prefix="/v1/sites/{site}/visitors", tags=["conversations"])
 
 
 @router.delete("/me", status_code=204, response_class=Response)
-async def forget_me(site: str, caller: MayChat, edge: TheEdge, request: Request) -> Response:
+async def forget_me(site: str, caller: MayErase, edge: TheEdge) -> Response:
     """Delete all your conversations for good, feedback and their words in the question log included.
 
     For visitors: a program's key has the conversations of all who ask through it.
     """
     if caller.visitor is None:
         raise Problem(403, "forbidden", "for visitors; with a key delete conversations one by one")
-    edge.count("conversation", request, caller)
     owner = owner_of(caller, site)
-    async with edge.act(caller, "visitors.erase", site):
-        await _forget_all(edge, owner)
+    if not await edge.conversations.ids(owner):
         await sleep(LISTED_WITHIN)
-        await _forget_all(edge, owner)
+    if await edge.conversations.ids(owner):  # else there is nothing to note in the audit log
+        async with edge.act(caller, "visitors.erase", site):
+            await _forget_all(edge, owner)
+            await sleep(LISTED_WITHIN)
+            await _forget_all(edge, owner)
     return Response(status_code=204)
 
 

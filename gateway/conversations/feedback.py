@@ -9,7 +9,7 @@ from fastapi import APIRouter, Path, Request, Response
 
 from gateway.chat.chat import ConversationOfAnswer
 from gateway.edge.bodies import parse, read_body
-from gateway.edge.edge import MayChat, TheEdge, owner_of
+from gateway.edge.edge import MayRate, TheEdge, owner_of
 from gateway.edge.metrics import FEEDBACK
 from gateway.edge.openapi import request_body
 from pipelines.runtime import tracing
@@ -30,14 +30,13 @@ router = APIRouter(prefix="/v1/sites/{site}", tags=["conversations"])
 async def feedback(
     site: str,
     request_id: Annotated[RequestId, Path()],
-    caller: MayChat,
+    caller: MayRate,
     edge: TheEdge,
     request: Request,
     conversation_id: ConversationOfAnswer = None,
 ) -> Response:
     """Say whether one of your answers helped. Saying it again replaces what was said."""
     order = parse(FeedbackOrder, await read_body(request, BODY_LIMIT))
-    edge.count("feedback", request, caller)
     said = Feedback(rating=order.rating, comment=order.comment or None, at=datetime.now(UTC))
     rated = await edge.conversations.rate(owner_of(caller, site), request_id, said, conversation_id)
     await edge.ports.notes.rated(site, edge.pseudonyms.of(site, rated), request_id, said)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Annotated, NamedTuple, cast
@@ -10,9 +9,13 @@ from typing import Annotated, NamedTuple, cast
 from fastapi import Depends, Request, Security
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 
-from gateway.edge.auth import Caller, Keys
+from gateway.edge.at_once import AtOnce
+from gateway.edge.auth import VISITOR_SCOPES, Caller, Keys
+from gateway.edge.bounds import Bound
 from gateway.edge.event_ids import EventIds
-from gateway.edge.gauges import StatusGauges
+from gateway.edge.gauges import Exposition, StatusGauges
+from gateway.edge.hosts import Hosts
+from gateway.edge.kept import Kept
 from gateway.edge.messages import message
 from gateway.edge.problems import Problem
 from gateway.edge.proxy_users import ProxyUsers
@@ -56,17 +59,14 @@ class Edge:
     pseudonyms: Pseudonyms
     sessions: Sessions
     proxy_users: ProxyUsers
+    hosts: Hosts
+    readiness: Kept[tuple[bool, dict[str, str]]]
+    exposition: Exposition
+    deliveries: AtOnce
 
-    def count(self, what: What, request: Request, caller: Caller) -> None:
-        """Count what a visitor does; programs with keys are not counted. Raises: Problem: 429."""
-        if caller.visitor is not None:
-            self.rates.count(what, address_of(request), caller.visitor)
-
-    def admit(
-        self, site: str, request: Request, caller: Caller, asked: Asked = Asked()
-    ) -> AbstractContextManager[None]:
-        """A question for `site` comes in: everybody heeds its switch, visitors their rate and its budget for the day.
-        Those who come to a chat that is off are told so in their language.
+    def admit(self, site: str, caller: Caller, asked: Asked = Asked()) -> AbstractContextManager[None]:
+        """A question for `site` comes in: everybody heeds its switch, visitors its budget for the day. Those who come
+        to a chat that is off are told so in their language.
 
         What is refused in the context costs nothing of the budget.
 
@@ -77,7 +77,6 @@ class Edge:
         if not known.chat.enabled or self.ports.chat.off(site):
             told = language_of(asked.text, known.languages) if asked.text else known.languages[0]
             raise Problem(403, "chat-off", message("chat-off", asked.lang or told, known.prompts))
-        self.count("ask", request, caller)
         return nullcontext() if caller.visitor is None else self.budgets.question(site)
 
     def used(self, caller: Caller) -> None:
@@ -107,7 +106,7 @@ async def edge_of(request: Request) -> Edge:
 
 
 def address_of(request: Request) -> str:
-    """The caller's address, as uvicorn knows it (behind a proxy: its `--forwarded-allow-ips`)."""
+    """The caller's address; behind a proxy, the one that it names (peers.py)."""
     return request.client.host if request.client else "unknown"
 
 
@@ -122,37 +121,61 @@ bearer_scheme = HTTPBearer(
 )
 
 
-def may(scope: Scope, *, any_site: bool = False) -> Callable[..., Awaitable[Caller]]:
-    """A dependency that lets callers with `scope` (for the path's site) through.
+@dataclass(frozen=True)
+class May:
+    """A dependency that lets callers with `scope` (for the path's site) through, and counts what visitors do.
 
     Routes read their body only after it: a stranger's megabytes are not looked at.
 
     Args:
+        counts: what a visitor's call counts as. Said of every scope that visitors have, and of no other.
         any_site: the site is not in the path, so the route itself looks at whose site it is.
-
-    Raises:
-        Problem: 401 without a valid bearer value, 403 without the right.
-        UnknownSite: the caller may, but there is no such site.
     """
 
-    async def dependency(
+    scope: Scope
+    counts: What | None = None
+    any_site: bool = False
+
+    def __post_init__(self) -> None:
+        assert self.visitors == (self.counts is not None), f"{self.scope}: visitors are counted"
+
+    @property
+    def visitors(self) -> bool:
+        return self.scope in VISITOR_SCOPES
+
+    @property
+    def of_all(self) -> bool:
+        return not self.any_site  # where the path has no site
+
+    @property
+    def bound(self) -> Bound:
+        return "visitor" if self.visitors else "key"
+
+    async def __call__(
+        self,
         request: Request,
         credentials: Annotated[HTTPAuthorizationCredentials | None, Depends(bearer_scheme)],
         edge: Annotated[Edge, Depends(edge_of)],
     ) -> Caller:
+        """
+        Raises:
+            Problem: 401 without a valid bearer value, 403 without the right, 429.
+            UnknownSite: the caller may, but there is no such site.
+        """
         if credentials is None:
             raise _unauthorized("send `Authorization: Bearer KEY`", "Bearer")
         caller = edge.keys.caller(credentials.credentials)
         if caller is None:
             raise _unauthorized("this key or token is not known, or over", 'Bearer error="invalid_token"')
+        request.state.caller = caller
         edge.used(caller)
         site = request.path_params.get("site")
-        allow(caller, scope, caller.site if any_site else site)
+        allow(caller, self.scope, caller.site if self.any_site else site)
         if site is not None:
             edge.settings.site(site)
+        if self.counts is not None and caller.visitor is not None:
+            edge.rates.count(self.counts, address_of(request), caller.visitor)
         return caller
-
-    return dependency
 
 
 def allow(caller: Caller, scope: Scope, site: str | None) -> None:
@@ -173,12 +196,19 @@ def _forbidden(detail: str, scope: Scope) -> Problem:
 
 
 TheEdge = Annotated[Edge, Depends(edge_of)]
-# `scopes` only tells the OpenAPI document what `may` insists on.
-MayChat = Annotated[Caller, Security(may("chat"), scopes=("chat",))]
-MayChatSomewhere = Annotated[Caller, Security(may("chat", any_site=True), scopes=("chat",))]
-MayIngest = Annotated[Caller, Security(may("ingest"), scopes=("ingest",))]
-MayView = Annotated[Caller, Security(may("view"), scopes=("view",))]
-MayViewSomewhere = Annotated[Caller, Security(may("view", any_site=True), scopes=("view",))]
-MayEditSomewhere = Annotated[Caller, Security(may("edit", any_site=True), scopes=("edit",))]
-MayEdit = Annotated[Caller, Security(may("edit"), scopes=("edit",))]
-MayAdmin = Annotated[Caller, Security(may("admin"), scopes=("admin",))]  # where the path has no site: of all sites
+# `scopes` only tells the OpenAPI document what `May` insists on.
+MayAsk = Annotated[Caller, Security(May("chat", "ask"), scopes=("chat",))]
+MaySearch = Annotated[Caller, Security(May("chat", "search"), scopes=("chat",))]
+MayResume = Annotated[Caller, Security(May("chat", "resume"), scopes=("chat",))]
+MayStop = Annotated[Caller, Security(May("chat", "stop"), scopes=("chat",))]
+MayRate = Annotated[Caller, Security(May("chat", "feedback"), scopes=("chat",))]
+MayConverse = Annotated[Caller, Security(May("chat", "conversation"), scopes=("chat",))]
+MayErase = Annotated[Caller, Security(May("chat", "erase"), scopes=("chat",))]
+MayAskSomewhere = Annotated[Caller, Security(May("chat", "ask", any_site=True), scopes=("chat",))]
+MayListSites = Annotated[Caller, Security(May("chat", "models", any_site=True), scopes=("chat",))]
+MayIngest = Annotated[Caller, Security(May("ingest"), scopes=("ingest",))]
+MayView = Annotated[Caller, Security(May("view"), scopes=("view",))]
+MayViewSomewhere = Annotated[Caller, Security(May("view", any_site=True), scopes=("view",))]
+MayEditSomewhere = Annotated[Caller, Security(May("edit", any_site=True), scopes=("edit",))]
+MayEdit = Annotated[Caller, Security(May("edit"), scopes=("edit",))]
+MayAdmin = Annotated[Caller, Security(May("admin"), scopes=("admin",))]  # where the path has no site: of all sites

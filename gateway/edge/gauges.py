@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterable
-from time import monotonic
+from functools import partial
 
 import structlog
-from prometheus_client import Gauge
+from prometheus_client import REGISTRY, Gauge
+from prometheus_client.exposition import choose_encoder
+from prometheus_client.registry import Collector
 
+from gateway.edge.kept import Kept
 from gateway.ports import Letters, Status
 from pipelines.runtime.errors import Retryable
 from schemas.http import SystemStatus
@@ -17,6 +20,8 @@ from schemas.letters import OpenLetterCount
 log = structlog.get_logger(__name__)
 
 TTL = 5.0  # seconds; however often /metrics is read, the servers are asked no more often than this
+WRITTEN = 1.0  # seconds that the text of all metrics is as good as a new one
+OPENMETRICS = "application/openmetrics-text"
 TIMEOUT = 5.0  # seconds; Prometheus gives up after 10
 
 SERVICE_UP = Gauge("pagewire_service_up", "Whether Kafka and Elasticsearch answer.", ("service",))
@@ -43,24 +48,41 @@ class StatusGauges:
         self._status = status
         self._letters = letters
         self._label = label
-        self._lock = asyncio.Lock()
-        self._good_until = 0.0  # monotonic
+        self._shown = Kept(self._show, TTL)
 
     async def refresh(self) -> None:
         """Ask and show, at most once in `TTL`. What cannot be said shows nothing, never an old figure."""
-        async with self._lock:
-            if monotonic() < self._good_until:
-                return
-            try:
-                async with asyncio.timeout(TIMEOUT):
-                    found = await self._status.status()
-                    letters = await self._letters.open_counts() if found.kafka else ()
-            except (TimeoutError, Retryable) as err:
-                log.warning("no status for the gauges", seconds=TIMEOUT, error=repr(err))
-                _clear()
-            else:
-                show(found, letters, self._label)
-            self._good_until = monotonic() + TTL
+        await self._shown.get()
+
+    async def _show(self) -> None:
+        try:
+            async with asyncio.timeout(TIMEOUT):
+                found = await self._status.status()
+                letters = await self._letters.open_counts() if found.kafka else ()
+        except (TimeoutError, Retryable) as err:
+            log.warning("no status for the gauges", seconds=TIMEOUT, error=repr(err))
+            _clear()
+        else:
+            show(found, letters, self._label)
+
+
+class Exposition:
+    """All metrics of this process as text, written at most once in `WRITTEN` however many scrape. One per process."""
+
+    def __init__(self, gauges: StatusGauges) -> None:
+        self._gauges = gauges
+        encoders = {openmetrics: choose_encoder(OPENMETRICS if openmetrics else "") for openmetrics in (False, True)}
+        self._kinds = {wanted: kind for wanted, (_, kind) in encoders.items()}
+        self._kept = {wanted: Kept(partial(self._write, encode), WRITTEN) for wanted, (encode, _) in encoders.items()}
+
+    async def get(self, accept: str) -> tuple[bytes, str]:
+        """The text and its media type: OpenMetrics, with traces as exemplars, for who accepts it."""
+        wanted = OPENMETRICS in accept
+        return await self._kept[wanted].get(), self._kinds[wanted]
+
+    async def _write(self, encode: Callable[[Collector], bytes]) -> bytes:
+        await self._gauges.refresh()
+        return encode(REGISTRY)
 
 
 def show(found: SystemStatus, letters: Iterable[OpenLetterCount], label: Callable[[str], str]) -> None:

@@ -78,7 +78,7 @@ def event_stream(description: str) -> dict[str, Any]:
 
 
 def install(app: FastAPI) -> None:
-    """Serve the completed document at `/openapi.json`; made once, on first use."""
+    """Complete the app's document; made once, on first use."""
 
     def openapi() -> dict[str, Any]:
         if app.openapi_schema is None:

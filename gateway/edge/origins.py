@@ -1,33 +1,28 @@
-"""Which other websites' pages may talk to us: those a site names, on the chat's routes alone (CORS, Fetch standard).
+"""Which other websites' pages may talk to us: those a site names, on its visitors' routes alone (CORS, Fetch standard).
+
+Which routes these are, the routes say themselves (bounds.py). Where no site is in the path, as on OpenAI's routes, it
+is the caller's: a preflight has no caller yet, so there any site may have named the origin.
 
 Starlette's CORSMiddleware knows one list for all; ours differ per site.
 """
 
 from __future__ import annotations
 
-import re
-from urllib.parse import urlsplit
+from collections.abc import Iterable
 
+from fastapi.routing import iter_route_contexts
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.responses import Response
+from starlette.routing import Match
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from gateway.edge.auth import Caller
+from gateway.edge.bounds import is_for_visitors
 from wiring.settings import Settings
 
-_CHAT_ROUTES = re.compile(
-    r"/v1/sites/([^/]+)/(?:chat|search|visitor-tokens|visitors/me|answers/.+|conversations(?:/.+)?)"
-)
-ALLOWED = {
-    "Access-Control-Allow-Methods": "GET, POST, PATCH, DELETE",
-    "Access-Control-Allow-Headers": "Authorization, Content-Type, Last-Event-ID, traceparent",
-    "Access-Control-Max-Age": "600",
-}
+ALLOWED_HEADERS = "Authorization, Content-Type, Last-Event-ID, traceparent"
+PREFLIGHT_AGE = "600"  # seconds that a browser keeps the answer
 EXPOSED = "X-Trace-Id, Retry-After"
-
-
-def is_same_origin(origin: str, host: str) -> bool:
-    """Whether a page of our own host asks. The scheme is not compared: a proxy before us may speak TLS."""
-    return bool(host) and urlsplit(origin).netloc == host
 
 
 class SiteOrigins:
@@ -38,17 +33,25 @@ class SiteOrigins:
         self._settings = settings
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        origin = self._allowed(scope) if scope["type"] == "http" else None
+        headers = Headers(scope=scope) if scope["type"] == "http" else Headers()
+        origin = headers.get("origin")
         if origin is None:
             await self._app(scope, receive, send)
             return
-        if scope["method"] == "OPTIONS":
-            headers = {**ALLOWED, "Access-Control-Allow-Origin": origin, "Vary": "Origin"}
-            await Response(status_code=204, headers=headers)(scope, receive, send)
+        method = headers.get("access-control-request-method")
+        if scope["method"] == "OPTIONS" and method is not None and self._may_ask(origin, {**scope, "method": method}):
+            allowed = {
+                "Access-Control-Allow-Origin": origin,
+                "Access-Control-Allow-Methods": method,
+                "Access-Control-Allow-Headers": ALLOWED_HEADERS,
+                "Access-Control-Max-Age": PREFLIGHT_AGE,
+                "Vary": "Origin, Access-Control-Request-Method",
+            }
+            await Response(status_code=204, headers=allowed)(scope, receive, send)
             return
 
         async def marked(message: Message) -> None:
-            if message["type"] == "http.response.start":
+            if message["type"] == "http.response.start" and self._may_read(origin, scope):
                 headers = MutableHeaders(scope=message)
                 headers["Access-Control-Allow-Origin"] = origin
                 headers["Access-Control-Expose-Headers"] = EXPOSED
@@ -57,9 +60,22 @@ class SiteOrigins:
 
         await self._app(scope, receive, marked)
 
-    def _allowed(self, scope: Scope) -> str | None:
-        """The caller's origin if the site of the path allows it."""
-        origin = Headers(scope=scope).get("origin")
-        match = _CHAT_ROUTES.fullmatch(scope["path"])
-        site = self._settings.sites.get(match[1]) if match else None
-        return origin if origin and site and origin in site.origins else None
+    def _may_ask(self, origin: str, scope: Scope) -> bool:
+        """Whether a page of this origin may send the request."""
+        for route in iter_route_contexts(scope["app"].routes):
+            match, found = route.matches(scope)
+            if match == Match.FULL:
+                return is_for_visitors(route.original_route) and self._named(origin, found["path_params"].get("site"))
+        return False
+
+    def _may_read(self, origin: str, scope: Scope) -> bool:
+        """Whether a page of this origin may read the answer, once a route has taken the request."""
+        if not is_for_visitors(scope.get("route")):
+            return False
+        caller: Caller | None = scope.get("state", {}).get("caller")
+        return self._named(origin, scope["path_params"].get("site", caller and caller.site))
+
+    def _named(self, origin: str, site: str | None) -> bool:
+        """Whether the site names the origin; None: whether one of them does."""
+        sites: Iterable[str] = self._settings.sites if site is None else (site,)
+        return any(origin in self._settings.sites[each].origins for each in sites if each in self._settings.sites)

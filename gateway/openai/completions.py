@@ -21,7 +21,7 @@ from gateway.chat.chat import BODY_LIMIT, FIRST_EVENT_WAIT, new_question, whole
 from gateway.chat.sse import EventStream, Patient
 from gateway.edge.auth import Caller
 from gateway.edge.bodies import parse, read_body
-from gateway.edge.edge import Asked, Edge, MayChatSomewhere, TheEdge
+from gateway.edge.edge import Asked, Edge, MayAskSomewhere, MayListSites, TheEdge
 from gateway.edge.messages import Trouble, message
 from gateway.edge.openapi import request_body
 from gateway.edge.problems import MAX_NAME
@@ -47,13 +47,13 @@ router = APIRouter(
 
 
 @router.get("/models")
-async def models(caller: MayChatSomewhere, edge: TheEdge) -> ModelList:
+async def models(caller: MayListSites, edge: TheEdge) -> ModelList:
     """The sites you may ask: each is a model."""
     return ModelList(data=tuple(Model(id=site) for site in edge.settings.sites if _may(caller, site)))
 
 
 @router.get("/models/{model:path}")
-async def model(model: str, caller: MayChatSomewhere, edge: TheEdge) -> Model:
+async def model(model: str, caller: MayListSites, edge: TheEdge) -> Model:
     """One of them."""
     _known(edge, caller, model)
     return Model(id=model)
@@ -71,7 +71,7 @@ async def model(model: str, caller: MayChatSomewhere, edge: TheEdge) -> Model:
         }
     },
 )
-async def complete(caller: MayChatSomewhere, edge: TheEdge, request: Request) -> Response:
+async def complete(caller: MayAskSomewhere, edge: TheEdge, request: Request) -> Response:
     """Ask a site as if it were one of OpenAI's models; what its answer stands on is in `sources` and `citations`."""
     limit = BODY_LIMIT if caller.visitor else PICTURES_LIMIT
     order = parse(CompletionRequest, await read_body(request, limit))
@@ -80,7 +80,7 @@ async def complete(caller: MayChatSomewhere, edge: TheEdge, request: Request) ->
     _supported(order, as_json=errand is not None)
     if errand is not None:
         return _at_once(edge.ports.answers.new_id(), order, errand)
-    with edge.admit(order.model, request, caller, Asked(_last(order.messages), order.lang)):
+    with edge.admit(order.model, caller, Asked(_last(order.messages), order.lang)):
         return await _completed(order, caller, edge)
 
 

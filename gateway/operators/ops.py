@@ -6,10 +6,9 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query, Request, Response
 from fastapi.responses import JSONResponse
-from prometheus_client import REGISTRY
-from prometheus_client.exposition import choose_encoder
 from pydantic import BaseModel
 
+from gateway.edge.bounds import bounded
 from gateway.edge.edge import MayAdmin, TheEdge
 from gateway.edge.problems import Problem
 from schemas.http import SystemStatus
@@ -31,31 +30,33 @@ class Readiness(BaseModel):
 
 
 @router.get("/healthz")
+@bounded("memory")
 async def healthz() -> Health:
     """Alive: the event loop turns. Says nothing of Kafka and Elasticsearch, so that their outage restarts nobody."""
     return Health()
 
 
 @router.get("/readyz", response_model=Readiness, responses={503: {"model": Readiness}})
+@bounded("kept")
 async def readyz(edge: TheEdge) -> Response:
-    """Ready: Kafka, Elasticsearch and the stages can be worked with."""
-    ready, problems = await edge.ports.status.ready()
+    """Ready: Kafka, Elasticsearch and the stages can be worked with. They are asked at most once a second."""
+    ready, problems = await edge.readiness.get()
     body = Readiness(ready=ready, problems=problems).model_dump()
     return JSONResponse(body, status_code=200 if ready else 503)
 
 
 @router.get("/metrics", response_class=Response, responses={200: {"content": {"text/plain": {}}}})
+@bounded("kept")
 async def metrics(edge: TheEdge, request: Request) -> Response:
     """Counters of this process, and gauges of the whole pipeline, in Prometheus' text format; in OpenMetrics, with
-    traces as exemplars, for who accepts `application/openmetrics-text`.
+    traces as exemplars, for who accepts `application/openmetrics-text`. Written at most once a second.
 
     With `metrics_port` they are there alone, and not here.
     """
     if edge.settings.metrics_port is not None:
         raise Problem(404, "not-found", "metrics are at the port of `metrics_port`")
-    await edge.gauges.refresh()
-    encode, kind = choose_encoder(", ".join(request.headers.getlist("accept")))
-    return Response(encode(REGISTRY), headers={"Content-Type": kind})
+    text, kind = await edge.exposition.get(", ".join(request.headers.getlist("accept")))
+    return Response(text, headers={"Content-Type": kind})
 
 
 @router.get("/v1/admin/status")

@@ -112,7 +112,7 @@ async def compared(edge: Edge, request: Request, caller: Caller, site: str, orde
             configured, or a prompt that is none. Nothing was asked.
         Retryable: which indexes there are cannot be looked up.
     """
-    with edge.admit(site, request, caller, Asked(order.question)):
+    with edge.admit(site, caller, Asked(order.question)):
         indexes = await _indexes(edge, site, order.trials)
         questions = [_question(edge, caller, site, order.question, each, indexes) for each in order.trials]
         asked = zip(questions, order.trials, strict=True)

@@ -9,6 +9,8 @@ from importlib.resources.abc import Traversable
 
 from fastapi import APIRouter, Request, Response
 
+from gateway.edge.bounds import bounded
+
 MEDIA_TYPES = {
     "js": "text/javascript",
     "css": "text/css",
@@ -16,10 +18,11 @@ MEDIA_TYPES = {
     "png": "image/png",
     "jpg": "image/jpeg",
     "woff2": "font/woff2",
+    "json": "application/json",
 }
 
 
-COMPRESSED = frozenset({"js", "css", "svg"})  # the others are already
+COMPRESSED = frozenset({"js", "css", "svg", "json"})  # the others are already
 
 
 @dataclass(frozen=True)
@@ -34,8 +37,11 @@ class Asset:
     @classmethod
     def read(cls, path: Traversable) -> Asset:
         """Raises: KeyError: a kind of file that we do not serve."""
-        content = path.read_bytes()
-        kind = path.name.rpartition(".")[2]
+        return cls.of(path.read_bytes(), path.name.rpartition(".")[2])
+
+    @classmethod
+    def of(cls, content: bytes, kind: str) -> Asset:
+        """A file of the kind that names with this ending have. Raises: KeyError: one that we do not serve."""
         gzipped = gzip.compress(content, mtime=0) if kind in COMPRESSED else None
         return cls(content, gzipped, MEDIA_TYPES[kind], f'W/"{sha256(content).hexdigest()[:20]}"')
 
@@ -66,5 +72,6 @@ def add_assets(router: APIRouter, folder: Traversable, prefix: str = "") -> None
 
 def _add(router: APIRouter, url: str, asset: Asset) -> None:
     @router.get(url)
+    @bounded("memory")
     async def serve(request: Request) -> Response:
         return asset.response(request)

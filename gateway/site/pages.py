@@ -11,6 +11,7 @@ from typing import Annotated
 
 from fastapi import APIRouter, Header, Query, Response
 
+from gateway.edge.bounds import bounded
 from gateway.edge.edge import TheEdge
 from gateway.site.assets import add_assets
 from schemas.base import language_tag
@@ -37,6 +38,7 @@ def routes(examples: Examples) -> APIRouter:
     add_assets(router, folder)
 
     @router.get("/")
+    @bounded("memory")
     async def index(
         edge: TheEdge,
         site: Annotated[str | None, Query(description="Default: the first one.")] = None,

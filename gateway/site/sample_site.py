@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from fastapi import APIRouter, Response
 
+from gateway.edge.bounds import bounded
 from gateway.edge.problems import Problem
 from gateway.site.assets import add_assets
 from gateway.site.pages import CSP
@@ -19,6 +20,7 @@ def routes(site: Site) -> APIRouter:
     add_assets(router, DEMO / "assets", "/assets")
 
     @router.get("/{path:path}")
+    @bounded("memory")
     async def page(path: str) -> Response:
         html = render_path(site, path, CHAT_SCRIPT)
         if html is None:

@@ -14,6 +14,7 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query, Request, Response
 
+from gateway.edge.bounds import bounded
 from gateway.edge.edge import TheEdge
 from gateway.edge.problems import Problem
 from gateway.site.pages import RIGHT_TO_LEFT
@@ -102,6 +103,7 @@ def routes() -> APIRouter:
     host = Template((folder / "example.html").read_text("utf-8"))
 
     @router.get("/")
+    @bounded("memory")
     async def index(edge: TheEdge, request: Request, site: Site = None) -> Response:
         chosen = site or next(iter(edge.settings.sites))
         html = overview.substitute(
@@ -115,6 +117,7 @@ def routes() -> APIRouter:
         return _page(html, OVERVIEW_CSP)
 
     @router.get("/{name}")
+    @bounded("memory")
     async def example(name: str, edge: TheEdge, site: Site = None) -> Response:
         if name not in EXAMPLES:
             raise Problem(404, "not-found", "no such example")
