@@ -23,7 +23,7 @@ from gateway.edge.problems import Problem
 from pipelines.conversations.ask import UnknownAnswer
 from pipelines.conversations.conversations import AnswerUnderWay
 from pipelines.runtime.errors import Retryable
-from schemas.answer import Answered, Failed, QuestionRephrased, SourcesFound
+from schemas.answer import Accepted, Answered, Failed, QuestionRephrased, SourcesFound
 from schemas.base import Lang
 from schemas.http import ChatRequest, ChatResponse
 from schemas.query import Question, RequestId
@@ -33,6 +33,7 @@ BODY_LIMIT = 2 * 1024 * 1024  # bytes: room for 100,000 escaped emoji, which des
 FIRST_EVENT_WAIT = 1.0  # seconds in which a failure can still become a status code
 ID_BYTES = 16  # 128 bits: nobody must guess one
 
+LastEventId = Annotated[str, Header(max_length=200)]
 ConversationOfAnswer = Annotated[
     RequestId | None, Query(description="Whose answer it is. Without it, that is searched for, which takes longer.")
 ]
@@ -46,12 +47,16 @@ router = APIRouter(prefix="/v1/sites/{site}", tags=["chat"])
     responses={200: event_stream("The whole answer; with `Accept: text/event-stream`, its events as they come.")},
     openapi_extra=request_body(ChatRequest),
 )
-async def chat(site: str, caller: MayAsk, edge: TheEdge, request: Request) -> Response:
+async def chat(site: str, caller: MayAsk, edge: TheEdge, request: Request, last_event_id: LastEventId = "") -> Response:
     """Ask a question.
 
     Without `conversation_id` it begins a conversation; with one it is understood as its continuation. While the last
     question of a conversation is being answered, another is refused (409 `answer-under-way`, with its `request_id`).
+
+    With `Last-Event-ID` nothing is asked: who lost the stream of an answer, and repeats the request, reads on there.
     """
+    if last_event_id:
+        return await come_back(edge, caller, site, last_event_id)
     asked = _question(await read_body(request, BODY_LIMIT))
     if caller.visitor is not None and (asked.ranked or not asked.keep):
         raise Problem(403, "forbidden", "`keep` and `ranked` are for programs with a key")
@@ -159,7 +164,7 @@ async def resume(
     caller: MayResume,
     edge: TheEdge,
     request: Request,
-    last_event_id: Annotated[str, Header(max_length=200)] = "",
+    last_event_id: LastEventId = "",
     conversation_id: ConversationOfAnswer = None,
 ) -> Response:
     """Read on where a broken stream ended, on any gateway.
@@ -167,17 +172,33 @@ async def resume(
     `Last-Event-ID` is good for whom the event was sent to. Without it: from the beginning, for whom the answer is kept
     in a conversation.
     """
-    owner, accepted = owner_of(caller, site), None
+    owner = owner_of(caller, site)
     if last_event_id:
-        position = edge.event_ids.position(owner, request_id, last_event_id)
-    else:  # whoever makes up an id must not have us search a day of everybody's answers for it
-        accepted, position = await edge.conversations.accepted(owner, request_id, conversation_id)
+        return await _follow_on(
+            edge, caller, site, request_id, edge.event_ids.position(owner, request_id, last_event_id)
+        )
+    # Whoever makes up an id must not have us search a day of everybody's answers for it.
+    accepted, position = await edge.conversations.accepted(owner, request_id, conversation_id)
+    return await _follow_on(edge, caller, site, request_id, position, accepted)
+
+
+async def come_back(edge: Edge, caller: Caller, site: str, last_event_id: str) -> Response:
+    """The answer of which somebody has seen this event, from there on: clients repeat a request whose stream broke off,
+    and a second answer would be paid for. Raises: Problem: 400."""
+    request_id = last_event_id.partition(":")[0]
+    position = edge.event_ids.position(owner_of(caller, site), request_id, last_event_id)
+    return await _follow_on(edge, caller, site, request_id, position)
+
+
+async def _follow_on(
+    edge: Edge, caller: Caller, site: str, request_id: str, position: str, accepted: Accepted | None = None
+) -> Response:
     events = Patient(edge.ports.answers.resume(site, request_id, position))
     if not await events.begin(FIRST_EVENT_WAIT):
         return Response(status_code=204)
     deadline = asyncio.get_running_loop().time() + edge.settings.question_timeout
     lang = edge.settings.site(site).languages[0]
-    ids = edge.event_ids.of(owner, request_id)
+    ids = edge.event_ids.of(owner_of(caller, site), request_id)
     steps = steps_for(caller, edge.settings, site)
     return EventStream(events, Frames(ids.sign, lang, position, accepted, steps=steps), deadline)
 

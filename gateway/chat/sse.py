@@ -40,7 +40,7 @@ LEFT_OUT = {
     "found",
 }  # of events: the first is told as their name, the others are of trials, and of programs that do not stream
 HEADERS = {
-    "Cache-Control": "no-cache",
+    "Cache-Control": "no-cache, no-transform",  # a proxy that compresses would collect the tokens, too
     "X-Accel-Buffering": "no",  # nginx would collect the tokens
 }
 

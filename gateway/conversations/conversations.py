@@ -11,7 +11,7 @@ from typing import Annotated
 
 from fastapi import APIRouter, Path, Query, Request, Response
 
-from gateway.chat.chat import ask, continue_conversation, new_question
+from gateway.chat.chat import LastEventId, ask, come_back, continue_conversation, new_question
 from gateway.edge.bodies import parse, read_body
 from gateway.edge.edge import Edge, MayAsk, MayConverse, TheEdge, owner_of
 from gateway.edge.openapi import event_stream, request_body
@@ -86,12 +86,19 @@ async def undo(site: str, conversation_id: ConversationId, caller: MayConverse, 
     responses={200: event_stream("As for a question: whole, or with `Accept: text/event-stream` its events.")},
 )
 async def regenerate(
-    site: str, conversation_id: ConversationId, caller: MayAsk, edge: TheEdge, request: Request
+    site: str,
+    conversation_id: ConversationId,
+    caller: MayAsk,
+    edge: TheEdge,
+    request: Request,
+    last_event_id: LastEventId = "",
 ) -> Response:
     """Ask the last question again, with the history before it. The new answer takes the place of the old one.
 
-    The old one stays where the question cannot be asked, or nothing comes of it.
+    The old one stays where the question cannot be asked, or nothing comes of it. `Last-Event-ID` as for a question.
     """
+    if last_event_id:
+        return await come_back(edge, caller, site, last_event_id)
     with edge.admit(site, caller):
         last = await edge.conversations.last(owner_of(caller, site), conversation_id)
         question = new_question(edge, caller, site, last.question, last.lang)

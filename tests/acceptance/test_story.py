@@ -153,7 +153,7 @@ def test_the_stream_has_its_events_in_order_and_the_tokens_are_the_answer(system
     )
     with request as response:
         assert response.headers["content-type"].startswith("text/event-stream")
-        assert response.headers["cache-control"] == "no-cache"
+        assert response.headers["cache-control"] == "no-cache, no-transform"
         got = list(events(response))
     kinds = [event for _, event, _ in got]
     assert kinds[:3] == ["accepted", "rephrased", "sources"]

@@ -74,7 +74,7 @@ async def test_a_stream_has_every_event_in_order_with_its_id(client: httpx.Async
     response = await client.post(CHAT, json={"question": " When? ", "lang": "de"}, headers=STREAM)
     assert response.status_code == 200
     assert response.headers["content-type"] == "text/event-stream; charset=utf-8"
-    assert response.headers["cache-control"] == "no-cache"
+    assert response.headers["cache-control"] == "no-cache, no-transform"
     assert response.headers["x-accel-buffering"] == "no"
     assert "content-encoding" not in response.headers
     assert "content-length" not in response.headers
@@ -348,6 +348,29 @@ async def test_resuming_goes_on_at_the_exact_event(client: httpx.AsyncClient, fa
     assert again[0].event == "accepted"
     # An EventSource would come back for ever; 204 tells it to stop (WHATWG HTML, 9.2.2).
     assert (await client.get(url, headers={"Last-Event-ID": whole[-1].id})).status_code == 204
+
+
+async def test_a_question_that_comes_back_with_its_last_event_is_no_second_one(
+    app: FastAPI, client: httpx.AsyncClient, stranger: httpx.AsyncClient, fakes: FakePorts
+) -> None:
+    """As @microsoft/fetch-event-source repeats a request whose stream broke off."""
+    fakes.answers.script = full_script
+    body = {"question": "When?"}
+    whole = parse_sse((await client.post(CHAT, json=body, headers=STREAM)).text)
+    again = f"/v1/sites/town/conversations/{whole[0].data['conversation_id']}/regenerate"
+    for place in (CHAT, again):
+        for seen in range(len(whole) - 1):
+            rest = await client.post(place, json=body, headers=STREAM | {"Last-Event-ID": whole[seen].id})
+            assert parse_sse(rest.text) == whole[seen + 1 :]
+        assert (await client.post(place, json=body, headers={"Last-Event-ID": whole[-1].id})).status_code == 204
+        visitor = bearer(app.state.edge.tokens.issue("town").token)
+        for event_id in (whole[0].id, "nonsense", ":0", f"{whole[0].data['request_id']}:0.x"):
+            refused = await stranger.post(place, json=body, headers=visitor | {"Last-Event-ID": event_id})
+            assert_problem(refused, 400, "bad-position")
+    assert len(fakes.answers.asked) == 1
+    asked = await client.post(CHAT, json=body, headers=STREAM | {"Last-Event-ID": ""})  # nothing was seen yet
+    assert asked.status_code == 200
+    assert len(fakes.answers.asked) == 2
 
 
 async def test_reading_anew_begins_with_accepted_before_there_is_an_answer(

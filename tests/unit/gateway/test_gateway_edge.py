@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import re
 from collections.abc import Iterator
@@ -11,11 +12,14 @@ from pathlib import Path
 import httpx
 import pytest
 from bs4 import BeautifulSoup
+from fastapi import FastAPI
 from opentelemetry import trace as trace_api
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from opentelemetry.sdk.trace.sampling import ALWAYS_ON
+from prometheus_client import REGISTRY
+from structlog.testing import capture_logs
 
 from gateway.app import create_app
 from gateway.edge.problems import Problem
@@ -24,12 +28,15 @@ from gateway.fakes import FakePorts
 from gateway.site.pages import preferred
 from gateway.site.widget_pages import ATTRIBUTES, EVENTS, EXAMPLES
 from pipelines.runtime.errors import Retryable
+from schemas.answer import Done
 from schemas.http import SearchHit, SiteStatus
-from tests.edge import ADMIN, assert_problem, bearer, edge_settings
+from tests.edge import ADMIN, Wire, assert_problem, bearer, edge_settings
 from tests.tracing import traced
 from wiring.settings import SiteSettings
 
 ROOT = Path(__file__).parents[3]
+CHAT = "/v1/sites/town/chat"
+STREAM = {"Accept": "text/event-stream"}
 TRACE = "4bf92f3577b34da6a3ce929d0e0e4736"
 
 
@@ -115,6 +122,54 @@ async def test_every_answer_is_safe_to_show(stranger: httpx.AsyncClient, path: s
     assert headers["referrer-policy"]
     assert "unsafe" not in headers["content-security-policy"]
     assert "default-src" in headers["content-security-policy"]
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/healthz",
+        "/readyz",
+        "/",
+        "/widget.js",
+        "/openapi.json",
+        "/console/sign-in",
+        "/v1/sites/town/conversations",
+        "/x",
+    ],
+)
+async def test_head_is_answered_wherever_get_is(client: httpx.AsyncClient, path: str) -> None:
+    """fastapi/fastapi issue 1773."""
+    get, head = await client.get(path), await client.head(path)
+    assert (head.status_code, head.content) == (get.status_code, b"")
+    for answer in (get, head):
+        del answer.headers["x-trace-id"]
+    assert head.headers == get.headers
+
+
+async def test_head_does_not_wait_for_a_stream_and_does_nothing(
+    app: FastAPI, client: httpx.AsyncClient, fakes: FakePorts
+) -> None:
+    fakes.answers.script = lambda _: [3600.0, Done()]
+    async with Wire().call(app, "POST", CHAT, bearer(ADMIN) | STREAM, b'{"question": "When?"}') as asking:
+        [accepted] = await asking.events(1)
+        events = f"/v1/sites/town/answers/{accepted.data['request_id']}/events"
+        async with Wire().call(app, "HEAD", events, bearer(ADMIN)) as wire:
+            assert await wire.piece() is None
+            assert (wire.status, wire.headers["content-type"]) == (200, "text/event-stream; charset=utf-8")
+            wire.hang_up()  # as the server says when the answer is complete
+            await asyncio.wait_for(wire.over.wait(), 10)
+    assert (await client.head(CHAT)).status_code == 405
+    assert len(fakes.answers.asked) == 1
+
+
+async def test_a_head_is_logged_and_counted_as_one(client: httpx.AsyncClient) -> None:
+    with capture_logs() as logs:
+        await client.head("/v1/sites/town/conversations")
+    assert [(each["method"], each["path"]) for each in logs if each["event"] == "request"] == [
+        ("HEAD", "/v1/sites/town/conversations")
+    ]
+    counted = {"method": "HEAD", "route": "/v1/sites/{site}/conversations", "status": "200"}
+    assert REGISTRY.get_sample_value("pagewire_http_request_seconds_count", counted)
 
 
 HIT = SearchHit(page_id="a", lang="en", title="A", url="/a", field="content", ord=0, text="text", score=0.5, revision=1)
