@@ -66,7 +66,8 @@ by field), 500 `internal`, and 503 with `Retry-After` while Kafka or Elasticsear
 with is said there; all codes are in [codes.md](codes.md).
 
 **Limits.** Visitors are counted by token and by address (`visitor_rate`), keys are not: 429 `too-many-requests` with
-`Retry-After`. A site's pages may be asked from the origins that it names, no others.
+`Retry-After`. Visitors' routes may be called by pages of the origins that a site names, no others; on OpenAI's routes
+the site is the caller's. What bounds each route: [routes.md](routes.md). `HEAD` is answered wherever there is `GET`.
 """
 SCHEMAS = """# Bodies and answers
 

@@ -331,6 +331,14 @@ def test_the_public_service_shows_no_metrics(everything: list[Manifest]) -> None
     assert path["backend"]["service"] == {"name": "town-pagewire-gateway", "port": {"name": "http"}}
 
 
+def test_the_gateway_knows_the_names_by_which_it_is_called(least: list[Manifest], everything: list[Manifest]) -> None:
+    also = ALL["gateway"] | {"settings": {"PAGEWIRE_HOSTS": "chat.town.example,www.city.example"}}
+    more = rendered({**ALL, "gateway": also})
+    wanted = (None, "www.town.example", "www.town.example,chat.town.example,www.city.example")
+    for manifests, names in zip((least, everything, more), wanted, strict=True):
+        assert environment(running(manifests)["gateway"]).get("PAGEWIRE_HOSTS") == names
+
+
 def test_replicas_are_said_once(least: list[Manifest], everything: list[Manifest]) -> None:
     for deployment in of_kind(least, "Deployment").values():
         assert deployment["spec"]["replicas"] >= 1
