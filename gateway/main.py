@@ -113,6 +113,7 @@ async def run_gateway(settings: Settings, on_ready: Callable[[str], None]) -> No
 
             @asynccontextmanager
             async def announce(app: FastAPI) -> AsyncIterator[None]:
+                made.listen()  # uvicorn does so a moment later; whoever is told may connect at once
                 on_ready(f"http://{host}:{port}")
                 yield
 
