@@ -81,7 +81,8 @@ class ProxyUsers:
         if not self._believes(peer):
             if _values(headers, settings.user_header):
                 # Of a proxy the address has to be known, of a person it is kept nowhere.
-                known = peer if _is_private(peer) else "a public address"
+                address = address_in(peer or "")
+                known = peer if address is not None and address.is_private else "a public address"
                 log.warning("a user's header came from an address that proxy_sign_in.proxies does not name", peer=known)
             return None
         said = _one(headers, settings.user_header)
@@ -120,10 +121,3 @@ def _one(headers: Headers, name: str) -> str | None:
 def _unclear(detail: str) -> Problem:
     log.warning("a proxy's word about its user is refused", reason=detail)
     return Problem(403, "unclear-user", f"{detail}; see proxy_sign_in")
-
-
-def _is_private(peer: str | None) -> bool:
-    try:
-        return ip_address(peer or "").is_private
-    except ValueError:
-        return False

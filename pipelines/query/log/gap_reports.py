@@ -75,9 +75,7 @@ class GapReports:
             Retryable. Permanent: of the embedder.
         """
         mine = None if groups is None else frozenset(groups)
-        return await self._kept.report(
-            site, (days, until, mine), lambda: self._make(site, days, until, mine), wait
-        )
+        return await self._kept.report(site, (days, until, mine), lambda: self._make(site, days, until, mine), wait)
 
     async def aclose(self) -> None:
         await self._kept.aclose()
