@@ -1,0 +1,64 @@
+"""Entities: `AT&amp;T` in a model's text is AT&T. Pages were read so as well, and nobody wants to read the other.
+
+    "12&nbsp;eu" "ros, see `a &amp; b`" ─▶ "12\\u00a0eu" "ros, see `a &amp; b`"
+
+Read before anything else is (links, citations), so that nothing can be hidden from it in this way. A character that
+Markdown would take for a mark of its own is written with a backslash, and code stays as it is: so CommonMark has it.
+"""
+
+from __future__ import annotations
+
+import html
+import re
+import unicodedata
+from html.entities import html5
+
+from pipelines.query.answer.code import CodeSpans
+
+_ENTITY = re.compile(r"&(?:#\d{1,7}|#x[0-9a-f]{1,6}|[a-z][a-z\d]{1,31});", re.IGNORECASE)
+_BEGUN = re.compile(r"&(?:#\d{0,7}|#x[0-9a-f]{0,6}|(?:[a-z][a-z\d]{0,31})?)", re.IGNORECASE)
+_MARKS = frozenset("\\`*_[]|~")
+
+
+class EntityReader:
+    """Takes a text piece by piece and gives it with its entities read. However it is cut, that is the same."""
+
+    def __init__(self) -> None:
+        self._held = ""  # what may become an entity
+        self._code = CodeSpans()
+
+    def feed(self, piece: str) -> str:
+        """What is certain after this piece."""
+        said: list[str] = []
+        for ch in piece:
+            if self._held:
+                held = self._held + ch
+                if _BEGUN.fullmatch(held):
+                    self._held = held
+                    continue
+                self._held = ""
+                if _ENTITY.fullmatch(held):
+                    said.append(self._said(_read(held)))
+                    continue
+                said.append(self._said(held[:-1]))
+            if ch == "&" and not self._code.inside:
+                self._held = ch
+            else:
+                said.append(self._said(ch))
+        return "".join(said)
+
+    def finish(self) -> str:
+        """What only the end makes certain."""
+        held, self._held = self._held, ""
+        return held
+
+    def _said(self, text: str) -> str:
+        self._code.feed(text)
+        return text
+
+
+def _read(entity: str) -> str:
+    said = html.unescape(entity) if entity[1] == "#" else html5.get(entity[1:], entity)
+    if any(unicodedata.category(ch) == "Cc" for ch in said):
+        return entity  # a line end so written is none of Markdown's
+    return "".join(f"\\{ch}" if ch in _MARKS else ch for ch in said)
