@@ -127,23 +127,18 @@ def _unsaid(said: Sentence, told: Sequence[Passage], asked: Passage) -> Doubt | 
 
 def _of_something_else(said: Sentence, passages: Sequence[Passage], *, words: bool) -> Doubt | None:
     """A figure that the passages say of another day, or, by `words`, next to the words of another figure."""
-    theirs = [clause for passage in passages for clause in passage.clauses]
-    for mine in said.clauses:
-        for figure in mine.figures:
-            if figure.kind in ("weekday", "address", "phone"):
+    theirs = [clause for passage in passages for clause in passage.clauses if clause.figures]
+    for mine in (clause for clause in said.clauses if clause.figures):
+        has = [[_has(clause, figure) for clause in theirs] for figure in mine.figures]
+        # One whose own figure the sentence says as well is no rival: 80 euros instead of 95.
+        strangers = [clause for clause, *any_of in zip(theirs, *has, strict=True) if not any(any_of)]
+        for figure, where in zip(mine.figures, has, strict=True):
+            if figure.kind in ("weekday", "address", "phone") or not any(where):
                 continue
-            homes = [clause for clause in theirs if _has(clause, figure)]
-            if not homes:
-                continue
+            homes = [clause for clause, there in zip(theirs, where, strict=True) if there]
+            rivals = [clause for clause in strangers if _has_alike(clause, figure)]
             other_days = all(home.days and not home.days & mine.days for home in homes)
-            # One whose own figure the sentence says as well is no rival: 80 euros instead of 95.
-            rivals = [
-                clause
-                for clause in theirs
-                if _has_alike(clause, figure) and not any(_has(clause, other) for other in mine.figures)
-            ]
-            nearer = words and any(all(_nearer(mine, rival, home) for home in homes) for rival in rivals)
-            if nearer or (figure.kind == "time" and mine.days and other_days):
+            if (words and _nearer(mine, rivals, homes)) or (figure.kind == "time" and mine.days and other_days):
                 return Doubt("belongs", said.text[figure.start : figure.end])
     return None
 
@@ -156,12 +151,16 @@ def _has_alike(clause: Clause, figure: Figure) -> bool:
     return any(other.family == figure.family for other in clause.figures)
 
 
-def _nearer(mine: Clause, rival: Clause, home: Clause) -> bool:
-    """Whether a clause shares words with the rival that are not at home, and hardly any the other way round."""
-    there = len(mine.subject & (rival.subject - home.subject))
-    here = len(mine.subject & (home.subject - rival.subject))
+def _nearer(mine: Clause, rivals: Iterable[Clause], homes: Iterable[Clause]) -> bool:
+    """Whether a clause shares words with a rival that are not at home, and hardly any the other way round."""
     # A figure without words of its own goes on with those before it: at 15:30 and 16:30.
-    return bool(home.subject) and there > 0 and (here == 0 or there >= here + NEARER)
+    if not all(home.subject for home in homes):
+        return False
+    at_home = {mine.subject & home.subject for home in homes}
+    return any(
+        all(there - here and (here <= there or len(there - here) >= len(here - there) + NEARER) for here in at_home)
+        for there in {mine.subject & rival.subject for rival in rivals}
+    )
 
 
 def _no_such_code(said: Sentence, told: Sequence[Passage]) -> Doubt | None:
@@ -219,7 +218,7 @@ def _rivalled(name: Name, there: Sequence[bool], neighbours: frozenset[tuple[str
 def _opposite(said: Sentence, passages: Sequence[Passage]) -> Doubt | None:
     """Whether all that speaks of the same thing denies what the sentence says, or the other way round."""
     theirs = [other for passage in passages for s in passage.sentences for other in (*s.clauses, s.whole)]
-    for mine in said.clauses:
+    for mine in (clause for clause in said.clauses if len(clause.saying) >= SHARED):
         alike = list(_alike(mine, theirs))
         best = max((share for share, _ in alike), default=0.0)
         answers = {other.denies for share, other in alike if share >= best - SAME_ENOUGH}

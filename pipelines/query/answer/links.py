@@ -10,30 +10,38 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from pipelines.query.answer.cite import NUMBERS
 from schemas.query import Source
 
 LONGEST_LABEL = 300  # characters of a link's text, and
-LONGEST_URL = 2_000  # of its address, that are waited for
+LONGEST_URL = 2_000  # of its address, and
+LONGEST = 3_000  # of all of it, that are waited for
+_BLANK = r"\s{0,9}"
 
 _LABEL = rf"(?:\\.|[^\[\]\\\n]){{0,{LONGEST_LABEL}}}"
-_URL = rf"(?:[^()\s<>]|\([^()\s]*\)){{0,{LONGEST_URL}}}"
-_TITLE = r"(?:\s+(?:\"[^\"\n]*\"|'[^'\n]*'|\([^()\n]*\)))?"
+_UNITS = rf"(?:[^()\s<>]|\([^()\s]*\)){{0,{LONGEST_URL}}}"
+_TITLE = rf"(?:\s{_BLANK}(?:\"[^\"\n]*\"|'[^'\n]*'|\([^()\n]*\)))?{_BLANK}"
 _ADDRESS = rf"(?:https?|ftp)://[^\s<>\[\]`\"]{{0,{LONGEST_URL}}}"
 # A link; the end of one whose text was too long or had brackets of its own; an address by itself.
 _ANY = re.compile(
-    rf"(?P<image>!)?\[(?P<label>{_LABEL})\]\(\s*(?:<(?P<framed>[^<>\n]*)>|(?P<url>{_URL})){_TITLE}\s*\)"
-    rf"|\]\(\s*(?:<(?P<tail_framed>[^<>\n]*)>|(?P<tail>{_URL})){_TITLE}\s*\)"
+    rf"(?P<image>!)?\[(?P<label>{_LABEL}|\[{NUMBERS}\])\]\({_BLANK}(?:<(?P<framed>[^<>\n]*)>|(?P<url>{_UNITS})){_TITLE}\)"
+    rf"|\]\({_BLANK}(?:<(?P<tail_framed>[^<>\n]*)>|(?P<tail>{_UNITS})){_TITLE}\)"
     rf"|<?(?P<bare>{_ADDRESS})>?",
     re.IGNORECASE,
 )
-# What may still become one of these at the end of the text so far.
+# How one of these begins, and what may still become one.
+_SCHEME_BEGUN = r"(?:h|ht|htt|https?|https?:|https?:/|f|ft|ftp|ftp:|ftp:/)"
+_START = re.compile(rf"!(?=\[|\Z)|\[|\](?=\(|\Z)|<?(?:https?|ftp)://|<?{_SCHEME_BEGUN}\Z|<\Z", re.IGNORECASE)
+_TARGET_BEGUN = (
+    rf"\({_BLANK}(?:<[^<>\n]*>?|{_UNITS}(?:\([^()\s]*)?)"
+    rf"(?:\s{_BLANK}(?:\"[^\"\n]*\"?|'[^'\n]*'?|\([^()\n]*\)?)?)?{_BLANK}"
+)
 _BEGUN = re.compile(
-    rf"(?:!|!?\[{_LABEL}\\?(?:\](?:\([^)\n]{{0,{LONGEST_URL}}}(?:\([^()\s]*\)[^)\n]*)?)?)?"
-    rf"|\](?:\([^)\n]{{0,{LONGEST_URL}}}(?:\([^()\s]*\)[^)\n]*)?)?"
-    rf"|<?{_ADDRESS}|<?(?:h|ht|htt|https?|https?:|https?:/|f|ft|ftp|ftp:|ftp:/)|<)\Z",
+    rf"!|!?\[(?:{_LABEL}\\?|\[[\w ,:;–^-]{{0,40}}\]?)(?:\](?:{_TARGET_BEGUN})?)?|\](?:{_TARGET_BEGUN})?"
+    rf"|<?{_ADDRESS}|<?{_SCHEME_BEGUN}|<",
     re.IGNORECASE,
 )
-_NUMBER = re.compile(r"\^?\d{1,2}(?: *[,;–-] *\d{1,2})*")
+_MARKER = re.compile(NUMBERS)
 _AFTER_ADDRESS = ".,;:!?)'*_"  # is the sentence's, not the address's
 
 
@@ -47,25 +55,26 @@ class LinkFilter:
 
     def __init__(self, sources: Sequence[Source]) -> None:
         self._urls = {_bare(source.url) for source in sources if source.url}
+        self._of = {str(source.n): _bare(source.url) for source in sources}
         self._texts = [source.text.casefold() for source in sources]
         self._held = ""
 
     def feed(self, piece: str) -> str:
         """What is certain after this piece."""
-        self._held += piece
-        said = ""
-        while match := _ANY.search(self._held):
-            begun = _BEGUN.search(self._held)
-            growing = match["bare"] is not None and match.end() == len(self._held) and self._held[-1] != ">"
-            if growing or (begun and begun.start() < match.start()):
-                break
-            said += self._held[: match.start()] + self._shown(match)
-            self._held = self._held[match.end() :]
-        begun = _BEGUN.search(self._held)
-        keep = begun.start() if begun else len(self._held)
-        said += self._held[:keep]
-        self._held = self._held[keep:]
-        return said
+        held, said, at = self._held + piece, [], 0
+        while start := _START.search(held, at):
+            said.append(held[at : start.start()])
+            at = start.start()
+            end = min(len(held), at + LONGEST)
+            match = _ANY.match(held, at, end)
+            growing = match is not None and match["bare"] is not None and match.end() == len(held) and held[-1] != ">"
+            if growing or (match is None and end == len(held) and _BEGUN.fullmatch(held, at)):
+                self._held = held[at:]
+                return "".join(said)
+            said.append(held[at] if match is None else self._shown(match))
+            at = at + 1 if match is None else match.end()
+        self._held = ""
+        return "".join((*said, held[at:]))
 
     def finish(self) -> str:
         """What only the end makes certain."""
@@ -77,13 +86,17 @@ class LinkFilter:
             address = match["bare"].rstrip(_AFTER_ADDRESS)
             return match.group() if self._allowed(address) else match["bare"].partition("://")[2]
         url = next((match[name] for name in ("framed", "url", "tail_framed", "tail") if match[name] is not None), "")
-        if self._allowed(url) and not match["image"]:
+        label, allowed = match["label"], self._allowed(url)
+        number = (label or "").strip("[] ")
+        # A number that links to its source is meant as a citation, and so is one that may link to nowhere.
+        marker = label is not None and _MARKER.fullmatch(number) is not None
+        if marker and (not allowed or label != number or self._of.get(number) == _bare(url)):
+            return f"[{number}] "
+        if allowed and not match["image"]:
             return match.group()
-        label = match["label"]
         if label is None:
             return "] "  # what follows may be in brackets, and must not become the link's address
-        # A number that links to somewhere is meant as a citation.
-        return f"[{label}] " if _NUMBER.fullmatch(label.strip()) else _ANY.sub(self._shown, label)
+        return _ANY.sub(self._shown, label)
 
     def _allowed(self, url: str) -> bool:
         scheme, _, address = url.partition(":")

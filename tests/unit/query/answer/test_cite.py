@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipelines.query.answer.cite import CitationParser, origin, used_sources
-from schemas.answer import Citation, Token
+from pipelines.query.answer.cite import LONGEST, CitationParser, Origins, used_sources
 from schemas.query import Source
+from text.words import stems
 
 
 def source(n: int, text: str = "The pool opens at 9. It costs 4 euros.", lang: str = "en") -> Source:
@@ -37,7 +37,7 @@ def parse(text: str) -> CitationParser:
 
 
 def cited(parser: CitationParser) -> list[tuple[int, str]]:
-    return [(c.n, parser.text[c.start : c.end]) for c in parser.citations]
+    return [(c.n, parser.part()[c.start : c.end]) for c in parser.citations]
 
 
 @pytest.mark.parametrize(
@@ -64,6 +64,12 @@ def cited(parser: CitationParser) -> list[tuple[int, str]]:
         ("Open at 9 【2†a[3】.", "Open at 9.", [(2, "Open at 9")]),
         ("九点开门（［1］；［2］）。", "九点开门。", [(1, "九点开门"), (2, "九点开门")]),
         ("九点开门［1、2］。", "九点开门。", [(1, "九点开门"), (2, "九点开门")]),
+        (r"Open at 9 \[1\].", "Open at 9.", [(1, "Open at 9")]),
+        (r"Open at 9 \[\[1\], \[2\]\].", "Open at 9.", [(1, "Open at 9"), (2, "Open at 9")]),
+        ("Open at 9 [source 1].", "Open at 9.", [(1, "Open at 9")]),
+        ("Open at 9 [Sources: 1, 3].", "Open at 9.", [(1, "Open at 9"), (3, "Open at 9")]),
+        ("Ab neun [Quelle 1, Quelle 2].", "Ab neun.", [(1, "Ab neun"), (2, "Ab neun")]),
+        ("Open at 9 【source 1†fees】.", "Open at 9.", [(1, "Open at 9")]),
         ("Open at 9 [[1] today", "Open at 9 [ today", [(1, "Open at 9 [")]),
         ("Open at 9 [[1]", "Open at 9 [", [(1, "Open at 9 [")]),
         ("It opens at 9 [1]. It costs 4 euros [2].", "It opens at 9. It costs 4 euros.",
@@ -86,7 +92,7 @@ def cited(parser: CitationParser) -> list[tuple[int, str]]:
 )  # fmt: skip
 def test_markers_become_citations(said: str, text: str, citations: list[tuple[int, str]]) -> None:
     parser = parse(said)
-    assert parser.text == text
+    assert parser.part() == text
     assert cited(parser) == citations
     assert parser.dropped == 0
 
@@ -100,6 +106,9 @@ def test_markers_become_citations(said: str, text: str, citations: list[tuple[in
         "Open (9 to 18) (",
         "In [2024] it was free.",
         "An [unfinished",
+        "Open at 9 (1), or (source 1).",
+        "See [source one], [sources], [resource 1] and [the source 1].",
+        r"A \[ and \* and \[x\] and a \\",
         "An [1",
         "A [] and [a1] and [ ].",
         "Use `a[1]` there.",
@@ -110,7 +119,7 @@ def test_markers_become_citations(said: str, text: str, citations: list[tuple[in
 )
 def test_what_is_no_marker_stays(text: str) -> None:
     parser = parse(text)
-    assert parser.text == text
+    assert parser.part() == text
     assert parser.citations == []
 
 
@@ -119,7 +128,7 @@ def test_what_is_no_marker_stays(text: str) -> None:
 )
 def test_numbers_that_are_no_source_are_dropped_and_counted(said: str, dropped: int) -> None:
     parser = parse(said)
-    assert parser.text == "Yes."
+    assert parser.part() == "Yes."
     assert parser.dropped == dropped
     assert {c.n for c in parser.citations} <= {1}
 
@@ -138,27 +147,23 @@ def test_text_after_a_code_block_is_cited_again() -> None:
 
 def test_only_an_unfinished_marker_is_held_back() -> None:
     parser = CitationParser(SOURCES)
-    assert parser.feed("Open") == [Token(text="Open")]
-    assert parser.feed(" at 9") == [Token(text=" at 9")]
-    assert parser.feed(" [") == []
-    assert parser.feed("1") == []
-    assert parser.feed("]") == []  # may still be a link
-    events = parser.feed(". N")
-    assert isinstance(events[0], Citation)
-    assert events[1] == Token(text=". N")
-
-
-def test_events_tell_the_same_as_the_whole() -> None:
-    parser = CitationParser(SOURCES)
-    events = parser.feed("It opens at 9 [1]. It costs 4 euros [2") + parser.feed("][3]") + parser.finish()
-    assert "".join(e.text for e in events if isinstance(e, Token)) == parser.text == "It opens at 9. It costs 4 euros"
-    assert [e for e in events if isinstance(e, Citation)] == parser.citations
+    for piece, text, citations in [
+        ("Open", "Open", 0),
+        (" at 9", "Open at 9", 0),
+        (" [", "Open at 9", 0),
+        ("1", "Open at 9", 0),
+        ("]", "Open at 9", 0),  # may still be a link
+        (". N", "Open at 9. N", 1),
+    ]:
+        parser.feed(piece)
+        assert (parser.part(), len(parser.citations)) == (text, citations)
 
 
 PIECES = st.lists(
     st.sampled_from(
         ["Open", " ", "at 9", ".", "\n", "\n\n", "- ", "[1]", "[2]", "[1, 2]", "[9]", "[", "]", "(", ")", "【3】", "`",
-         "［1］", "［", "[[1]]", "([2], [3])", "†", "x", "1", "```\n", "[a]", ",", "  ", "**"]
+         "［1］", "［", "[[1]]", "\\[", "\\]", "[source ", "\\", "([2], [3])",
+         "†", "x", "1", "```\n", "[a]", ",", "  ", "**"]
     ),
     max_size=25,
 )  # fmt: skip
@@ -170,27 +175,34 @@ def test_however_the_stream_is_cut_the_answer_is_the_same(pieces: list[str], dat
     whole = parse(text)
     cuts = sorted(data.draw(st.lists(st.integers(0, len(text)), max_size=10)))
     parser = CitationParser(SOURCES)
-    events: list[Token | Citation] = []
     for start, end in zip([0, *cuts], [*cuts, len(text)], strict=True):
-        events += parser.feed(text[start:end])
-    events += parser.finish()
-    assert (parser.text, parser.citations, parser.dropped) == (whole.text, whole.citations, whole.dropped)
-    assert "".join(e.text for e in events if isinstance(e, Token)) == whole.text
-    assert [e for e in events if isinstance(e, Citation)] == whole.citations
+        parser.feed(text[start:end])
+    parser.finish()
+    assert (parser.part(), parser.citations, parser.dropped) == (whole.part(), whole.citations, whole.dropped)
     for c in parser.citations:
-        assert 0 <= c.start < c.end <= len(parser.text)
+        assert 0 <= c.start < c.end <= parser.length
         assert c.n in (1, 2, 3)
 
 
 def test_the_origin_is_the_sentence_that_shares_most_words() -> None:
     page = source(1, "# Pool\n\nThe pool opens at 9 in **summer**. A ticket costs 4 euros. Dogs stay outside.")
-    assert origin("Tickets cost 4 euros", page) == "A ticket costs 4 euros."
-    assert origin("It opens at 9 in summer", page) == "The pool opens at 9 in summer."
-    assert origin("Der Eintritt ist frei", page) is None
+    for said, sentence in [
+        ("Tickets cost 4 euros", "A ticket costs 4 euros."),
+        ("It opens at 9 in summer", "The pool opens at 9 in summer."),
+        ("Der Eintritt ist frei", None),
+    ]:
+        assert Origins(page).of(frozenset(stems(said))) == sentence
 
 
 def test_a_citation_quotes_its_origin() -> None:
     assert parse("The pool opens at 9 [1].").citations[0].quote == "The pool opens at 9."
+
+
+def test_of_a_statement_without_end_the_last_part_is_cited() -> None:
+    parser = parse("word " * LONGEST + "[1]. " + "[2] " + "other " * LONGEST)
+    first, second = parser.citations
+    assert (first.n, second.n) == (1, 2)
+    assert all(LONGEST - 9 < citation.end - citation.start <= LONGEST for citation in (first, second))
 
 
 def test_used_sources_are_marked() -> None:

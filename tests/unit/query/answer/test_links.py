@@ -36,8 +36,14 @@ def filtered(*pieces: str) -> str:
         ("[a [b]](https://evil.example)", "[a [b]] "),
         ("[![x](https://evil.example/i)](https://evil.example)", "[x] "),
         ("[" + "x" * (LONGEST_LABEL + 1) + "](https://evil.example)", "[" + "x" * (LONGEST_LABEL + 1) + "] "),
-        ("[[1]](x)(https://evil.example)", "[[1]] (evil.example)"),
+        ("[[1]](x)(https://evil.example)", "[1] (evil.example)"),
+        ("Open at 9 [[1]](https://evil.example).", "Open at 9 [1] ."),
+        ("Open at 9 [[1]](http://site.example/pool).", "Open at 9 [1] ."),  # the source's own: a citation as well
+        ("Open at 9 [1](http://site.example/pool).", "Open at 9 [1] ."),
+        ("Open at 9 [source 1](x).", "Open at 9 [source 1] ."),
         ("[x](javascript:alert(1))", "x"),
+        ("[x](javascript:a(b)(c)d)", "x"),
+        ('[x](/a(b)(c) "d")', "x"),
         ("[x](/admin)", "x"),
         ("[x]: https://evil.example", "[x]: evil.example"),
         ("Open at 9 [1](https://evil.example).", "Open at 9 [1] ."),
@@ -55,6 +61,7 @@ def test_a_link_to_elsewhere_becomes_its_text(said: str, shown: str) -> None:
         "See [the pool](http://site.example/pool#prices).",
         "See http://site.example/pool.",
         "See <http://site.example/pool/>.",
+        "Take bus [5](http://site.example/pool).",  # its source is not the fifth
         "[mail](mailto:pool@site.example?subject=hello)",
         "Open [1][2], see (a) or [b] (c), 3 < 4, h! ht",
         "! [x",

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from time import process_time
+
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from pipelines.query.answer.grounding import Grounds
@@ -13,6 +15,7 @@ from tests.asking import source
 
 CARD = source(1, "A library card costs 12 euros a year. It is open from 9 to 17.")
 POOL = source(2, "A ticket for the pool costs 4 euros.")
+TIMETABLE = source(3, "\n".join(f"| {n} | {n % 24:02}:{n * 7 % 60:02} | {n} euros |" for n in range(120)))
 
 
 def sifted(*pieces: str) -> Sifter:
@@ -64,6 +67,9 @@ def cited(sifter: Sifter) -> list[tuple[int, str]]:
             [(1, "| Card | 12 euros")],
         ),
         ("See [us](https://evil.example) at 9 [1].", "See us at 9.", [(1, "See us at 9")]),
+        ("See &#91;us&#93;(https://evil.example) at 9 [1].", "See \\[us\\]  at 9.", [(1, "See \\[us\\]  at 9")]),
+        ("It is 12&nbsp;euros [[1]](/p1).", "It is 12\u00a0euros.", [(1, "It is 12\u00a0euros")]),
+        (r"It is 12 euros \[1\].", "It is 12 euros.", [(1, "It is 12 euros")]),
     ],
 )
 def test_what_is_shown_and_cited(said: str, text: str, citations: list[tuple[int, str]]) -> None:
@@ -80,14 +86,67 @@ def test_a_sentence_comes_when_the_next_one_begins() -> None:
     assert citation == sifter.citations[0]
 
 
-def test_without_end_it_comes_in_parts() -> None:
-    sifter = Sifter([CARD], None, "en")
-    for _ in range(LONGEST):
-        sifter.feed("word ")
-    assert len(sifter.text) > 3 * LONGEST
+def test_without_end_it_comes_in_parts_which_are_the_same_however_it_is_cut() -> None:
+    said = "It costs 4 euros [2]. " + "word " * LONGEST + "[1] and so on. A card costs 99 euros [1]. " * 30
+    whole = sifted(said)
+    assert len(whole.left_out) == 30
+    assert max(len(sentence) for sentence, _ in whole.stated) <= LONGEST
+    for size in (1, 7, 300):
+        pieces = sifted(*(said[i : i + size] for i in range(0, len(said), size)))
+        assert (pieces.text, pieces.citations, pieces.left_out) == (whole.text, whole.citations, whole.left_out)
 
 
-@given(st.text("ab .[]1299€\n-|(", max_size=60), st.integers(1, 7))
+@pytest.mark.parametrize(
+    ("said", "text"),
+    [
+        ("It costs 4 euros [2]. Open on Sun", "It costs 4 euros."),
+        ("It costs 4 euros [2]. Open daily. ", "It costs 4 euros. Open daily."),
+        ("- It costs 4 euros [2]\n- Card: 12 eu", "- It costs 4 euros"),
+        ("It costs 99 euros [2]. Open to", "Open to"),
+        ("Open to", "Open to"),
+    ],
+)
+def test_where_the_text_breaks_off_the_last_whole_sentence_is_the_end(said: str, text: str) -> None:
+    sifter = Sifter([CARD, POOL], Grounds([CARD, POOL], "What does it cost?", "en"), "en")
+    events = [*sifter.feed(said), *sifter.finish(cut=True)]
+    assert "".join(event.text for event in events if isinstance(event, Token)) == sifter.text == text
+    assert all(citation.end <= len(text) for citation in sifter.citations)
+
+
+def seconds(said: str, size: int) -> float:
+    """Of CPU, for a text that comes in pieces of a size."""
+    sources = [CARD, POOL, TIMETABLE]
+    sifter = Sifter(sources, Grounds(sources, "What does it cost?", "en"), "en")
+    began = process_time()
+    for i in range(0, len(said), size):
+        sifter.feed(said[i : i + size])
+    sifter.finish()
+    return process_time() - began
+
+
+SENTENCE = "The office gives out passports, identity cards and library cards, and forms for dogs and boats as well"
+
+
+@pytest.mark.parametrize("size", [4, 1_000_000])
+@pytest.mark.parametrize("sentence", [f"{SENTENCE}, and {SENTENCE.lower()} [1]. ", f"{SENTENCE[:-4]} z. B. [1] "])
+def test_the_work_on_a_text_grows_as_the_text_does(sentence: str, size: int) -> None:
+    seconds(sentence, size)
+    short, long = (min(seconds(sentence * n, size) for _ in range(2)) for n in (20, 160))
+    assert long < 3 * 8 * short
+
+
+@pytest.mark.parametrize(
+    "unit",
+    ["[", "[1]", "[[1],", "[a](x(b)\\[", "\\[", "http://", "a [1] b ", "- [1] a\n", "&amp;", "`", "```\n", "1 ",
+     "12 euros ", "9 to 17, ", "12:30, 8:05 ", "no, ", "A", "| 12:30 ", "- ", " ", "\n", "。", "👍", "a. "],
+)  # fmt: skip
+def test_no_text_takes_much_longer_than_others(unit: str) -> None:
+    """Generous: most take milliseconds. What grows with the square, or faster, took half a minute and more."""
+    assert seconds((unit * 2_000)[:2_000], 2) < 5
+
+
+@example("&amp;#39; [[1]](/p1) x", 3)
+@given(st.text("ab .[]1299€\n-|(&;", max_size=60), st.integers(1, 7))
 def test_however_it_is_cut_the_answer_is_the_same(said: str, size: int) -> None:
     whole, pieces = sifted(said), sifted(*(said[i : i + size] for i in range(0, len(said), size)))
     assert (whole.text, whole.citations, whole.left_out) == (pieces.text, pieces.citations, pieces.left_out)
