@@ -113,7 +113,10 @@ class Answered(Wire):
     sources: tuple[Source, ...] = Field(description="All sources, `cited` true on those the answer uses.")
     extractive: bool = Field(description="True when no model wrote it: the text quotes the pages.")
     stopped: bool = Field(default=False, description="True when the visitor stopped it: the text is what came before.")
-    cut: bool = Field(default=False, description="True when the model's own token limit ended it: the text ends in …")
+    cut: bool = Field(
+        default=False,
+        description="True when the limit of what its model may write ended it: the last whole sentence, and …",
+    )
     left_out: int = Field(
         default=0,
         description="Sentences that the model wrote and the sources it cites do not bear out: not in the text.",

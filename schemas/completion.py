@@ -86,7 +86,7 @@ class CompletionMessage(BaseModel):
     citations: tuple[Citation, ...] = Field(description="Ours: which source supports which part of `content`.")
 
 
-FinishReason = Literal["stop", "length"]  # by itself, or at the model's token limit
+FinishReason = Literal["stop", "length"]  # by itself, or at the limit of what the model may write
 
 
 class Choice(BaseModel):

@@ -154,7 +154,7 @@ class ChatResponse(Wire):
     citations: tuple[Citation, ...]
     extractive: bool
     stopped: bool = Field(description="The visitor stopped it: the answer is what came before.")
-    cut: bool = Field(description="The model's own token limit ended it: the answer ends in …")
+    cut: bool = Field(description="The limit of what its model may write ended it: the last whole sentence, and …")
     left_out: int = Field(
         default=0,
         description="Sentences that the model wrote and the sources it cites do not bear out: not in the answer.",

@@ -58,7 +58,7 @@ class Outcome(Wire):
     timings_ms: dict[str, float] = Field(default_factory=dict, description="By stage.")
     first_token_ms: float | None = Field(default=None, description="From the question to the answer's first word.")
     stopped: bool = Field(default=False, description="Its visitor stopped it.")
-    cut: bool = Field(default=False, description="The model's own token limit ended it.")
+    cut: bool = Field(default=False, description="The limit of what its model may write ended it.")
     left_out: int = Field(default=0, ge=0, description="Sentences that the sources do not bear out.")
     failed: str | None = Field(default=None, description="The code of what its visitor was told.")
     answer: str | None = Field(

@@ -34,6 +34,8 @@ class Reply:
     headers: Mapping[str, str] = field(default_factory=dict)  # with a status other than 200: `Retry-After`, ...
     calls: Sequence[tuple[str, str]] = ()  # after the pieces: tools to call, with their arguments as JSON
     call_pieces: Sequence[Mapping[str, Any]] = ()  # or the pieces of calls as they go over the wire
+    deltas: Sequence[Mapping[str, Any]] = ()  # after the pieces: deltas as they go over the wire
+    flood: bytes = b""  # after the pieces this is sent again and again, without end
 
 
 Script = Callable[[dict[str, Any]], Reply]
@@ -106,6 +108,11 @@ class ScriptedLLM:
         for piece in reply.pieces:
             await asyncio.sleep(reply.delay)
             await _send(response, _chunk([{"index": 0, "delta": {"content": piece}, "finish_reason": None}]))
+        for delta in reply.deltas:
+            await asyncio.sleep(reply.delay)
+            await _send(response, _chunk([{"index": 0, "delta": dict(delta), "finish_reason": None}]))
+        while reply.flood:
+            await response.write(reply.flood)
         for index, (name, arguments) in enumerate(reply.calls):
             half = len(arguments) // 2  # real servers cut anywhere
             head = {"index": index, "id": f"call-{index}", "type": "function"}

@@ -8,17 +8,18 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
+from contextlib import aclosing
 from dataclasses import asdict
 from typing import Any
 
 import openai
 import structlog
 from openai import AsyncOpenAI, AsyncStream, DefaultAioHttpClient
-from pydantic import BaseModel
 
-from adapters.llm.reasoning import Spoken
-from adapters.llm.settings import ModelSettings
-from adapters.llm.tool_calls import CallParts, CallPiece, toolless, wired
+from adapters.llm.allowance import Allowance
+from adapters.llm.settings import TOKEN_CHARS, ModelSettings
+from adapters.llm.tool_calls import toolless, wired
+from adapters.llm.written import Chunk, Written
 from adapters.openai_key import key_of
 from pipelines.query.ports import (
     BadRequest,
@@ -49,30 +50,6 @@ _OPTIONAL = {"max_tokens": "max_completion_tokens", "max_completion_tokens": Non
 )
 
 
-class _Delta(BaseModel):
-    content: str | None = None
-    refusal: str | None = None
-    tool_calls: list[CallPiece] | None = None
-
-
-class _Choice(BaseModel):
-    delta: _Delta | None = None
-    finish_reason: str | None = None
-
-
-class _Spent(BaseModel):
-    prompt_tokens: int | None = None
-    completion_tokens: int | None = None
-
-
-class _Chunk(BaseModel):
-    """What is read of a piece of the stream, in 4 us; the client's own class, with dozens of fields, takes 180."""
-
-    model: str | None = None
-    choices: list[_Choice] | None = None
-    usage: _Spent | None = None
-
-
 class OpenAIChat:
     """One model on one server; shared by everybody, keeps nothing of any conversation.
 
@@ -80,16 +57,25 @@ class OpenAIChat:
         client: without retries of its own: the stage retries, and two retriers multiply.
         silence: seconds the server may send nothing before it counts as down.
         thinking: tokens that the model may think, on top of every limit of what it may say.
+        token_chars: characters that a token may have, over a whole text.
     """
 
     def __init__(
-        self, client: AsyncOpenAI, model: str, *, silence: float, temperature: float = 0.0, thinking: int = 0
+        self,
+        client: AsyncOpenAI,
+        model: str,
+        *,
+        silence: float,
+        temperature: float = 0.0,
+        thinking: int = 0,
+        token_chars: int = TOKEN_CHARS,
     ) -> None:
         self._client = client
         self._model = model
         self._silence = silence
         self._temperature = temperature
         self._thinking = thinking
+        self._token_chars = token_chars
         self._refused: dict[str, str | None] = {}  # parameter -> what to send instead
         self._toolless = ""  # what the server said when it was offered tools
 
@@ -116,6 +102,7 @@ class OpenAIChat:
             silence=settings.llm_timeout,
             temperature=settings.llm_temperature if temperature is None else temperature,
             thinking=settings.llm_thinking_tokens if thinking is None else thinking,
+            token_chars=settings.llm_token_chars,
         )
 
     async def aclose(self) -> None:
@@ -156,40 +143,28 @@ class OpenAIChat:
             options["max_tokens"] = max_tokens + self._thinking
         if tools:
             options["tools"] = [{"type": "function", "function": asdict(tool)} for tool in tools]
-        usage = Usage(model=self._model)
-        finish: str | None = None
-        calls = CallParts()
-        spoken = Spoken()
+        allowance = Allowance(max_tokens, self._thinking, self._token_chars)
+        written = Written(self._model, allowance)
         server = str(self._client.base_url)
         limit = options.get("max_tokens")
         with tracing.inference("chat", self._model, server, limit, self._temperature) as asked:
             with self._explained(ModelDown):
                 stream = await self._open(messages, options, asked.headers)
+            self._bound(stream, allowance.most_bytes)
             with self._explained(ModelCut):
                 async with stream:
-                    while (chunk := await self._next(stream)) is not None:
-                        if chunk.usage is not None:
-                            usage = Usage(
-                                model=chunk.model or self._model,
-                                prompt_tokens=chunk.usage.prompt_tokens or 0,
-                                completion_tokens=chunk.usage.completion_tokens or 0,
-                            )
-                        for choice in chunk.choices or ():
-                            delta = choice.delta or _Delta()
-                            if choice.finish_reason == "content_filter" or delta.refusal:
-                                raise ContentFiltered(f"{self._model} refused to answer")
-                            finish = choice.finish_reason or finish
-                            for call in delta.tool_calls or ():
-                                calls.feed(call)
-                            if text := spoken.feed(delta.content or ""):
-                                asked.first_word()
-                                yield Delta(text)
-            if finish is None:
+                    while not written.stopped and (chunk := await self._next(stream)) is not None:
+                        if text := written.take(chunk):
+                            asked.first_word()
+                            yield Delta(text)
+            if written.finish is None:
                 raise ModelCut(f"{self._model}: the stream ended in the middle of the answer")
-            asked.answered(usage, finish)
-        if text := spoken.finish():
+            asked.answered(written.usage, written.finish)
+        if written.stopped:
+            log.warning("a model that runs on is stopped", model=self._model, max_tokens=max_tokens)
+        if text := written.rest():
             yield Delta(text)
-        yield Delta(usage=usage, calls=calls.finish(), cut=finish == "length")
+        yield Delta(usage=written.usage, calls=written.calls.finish(), cut=written.finish == "length")
 
     async def _open(
         self, messages: Sequence[ChatMessage], options: dict[str, Any], headers: Mapping[str, str]
@@ -201,7 +176,7 @@ class OpenAIChat:
                 async with asyncio.timeout(self._silence):
                     return await self._client.post(
                         "/chat/completions",
-                        cast_to=object,  # see _Chunk
+                        cast_to=object,  # see Chunk
                         body={"model": self._model, "messages": [*map(wired, messages)], "stream": True, **sent},
                         options={"headers": headers} if headers else {},
                         stream=True,
@@ -230,10 +205,25 @@ class OpenAIChat:
                 sent[key] = value
         return sent
 
-    async def _next(self, stream: AsyncStream[object]) -> _Chunk | None:
+    def _bound(self, stream: AsyncStream[object], most: int) -> None:
+        """The client's decoder waits for the end of a line, however long it is."""
+        pieces = stream.response.aiter_bytes
+
+        async def bounded() -> AsyncGenerator[bytes, None]:
+            size = 0
+            async with aclosing(pieces()) as received:
+                async for piece in received:
+                    size += len(piece)
+                    if size > most:
+                        raise ModelCut(f"{self._model}: the server sends no end, {most:,} bytes so far")
+                    yield piece
+
+        stream.response.aiter_bytes = bounded  # type: ignore[method-assign, assignment]
+
+    async def _next(self, stream: AsyncStream[object]) -> Chunk | None:
         try:
             async with asyncio.timeout(self._silence):
-                return _Chunk.model_validate(await anext(stream))
+                return Chunk.model_validate(await anext(stream))
         except StopAsyncIteration:
             return None
 

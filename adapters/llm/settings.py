@@ -6,6 +6,8 @@ from pydantic import Field, SecretStr
 
 from pipelines.runtime.settings import SettingsGroup
 
+TOKEN_CHARS = 8  # nearly twice what English has
+
 
 class OpenAISettings(SettingsGroup):
     """A server that speaks OpenAI's API: of chat models, and of embedders."""
@@ -35,6 +37,13 @@ class ModelSettings(OpenAISettings):
         default=0,
         ge=0,
         description="Tokens on top of every limit, for models that think first and whose servers count that.",
+    )
+    llm_token_chars: int = Field(
+        default=TOKEN_CHARS,
+        ge=2,
+        description="Characters that a token may have, over a whole text: what a model writes beyond its limit of "
+        "tokens times this is not read, and the call is stopped, whether its server keeps to the limit or not (English "
+        "has 4 to 5). What it thinks is measured likewise, by `llm_thinking_tokens`, or 8,000 if those are fewer.",
     )
     llm_at_once: int = Field(default=64, ge=1, description="Calls that one process has open at once; the others wait.")
     llm_failures: int = Field(

@@ -12,10 +12,11 @@ from __future__ import annotations
 
 import json
 import re
-from typing import Any
+from typing import Annotated, Any
 
-from pydantic import BaseModel
+from pydantic import AfterValidator, BaseModel
 
+from adapters.llm.characters import writable
 from prompts.loader import ChatMessage, ToolCall
 
 # What servers say where their model, or they themselves, know no tools: Ollama, vLLM, llama.cpp, OpenRouter, FastAPI.
@@ -30,20 +31,29 @@ _TOOLLESS = re.compile(
 )
 
 
+_Text = Annotated[str, AfterValidator(writable)]
+
+
 class FunctionPiece(BaseModel):
     """What of a call is in this piece."""
 
-    name: str | None = None
-    arguments: str | None = None
+    name: _Text | None = None
+    arguments: _Text | None = None
 
 
 class CallPiece(BaseModel):
     """A piece of a call."""
 
     index: int | None = None
-    id: str | None = None
+    id: _Text | None = None
     function: FunctionPiece | None = None
     extra_content: Any = None
+
+    @property
+    def chars(self) -> int:
+        """Characters that the model has written for it; one at least."""
+        function = self.function or FunctionPiece()
+        return len(function.name or "") + len(function.arguments or "") or 1
 
 
 class CallParts:

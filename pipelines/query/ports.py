@@ -148,7 +148,7 @@ class Delta:
     """A piece of a model's text.
 
     The last of a stream carries the usage, zeros if the server does not count, the tools that the model calls, and
-    whether its own token limit cut it short.
+    whether the limit of what it may write cut it short.
     """
 
     text: str = ""
@@ -159,7 +159,7 @@ class Delta:
 
 @dataclass(frozen=True)
 class Completion:
-    """A model's whole text, and the tools it calls. `cut`: its own token limit came before its end."""
+    """A model's whole text, and the tools it calls. `cut`: the limit of what it may write came before its end."""
 
     text: str
     usage: Usage

@@ -281,6 +281,57 @@ async def test_a_date_that_is_none_says_nothing(date: str) -> None:
     assert await asked_to_wait(date) is None
 
 
+LONG = 100_000  # pieces, of a server that has no end
+CALL = {"index": 0, "id": "c", "function": {"name": "hours", "arguments": '{"day": "'}}
+MORE = {"index": 0, "function": {"arguments": "Monday, "}}
+
+
+@pytest.mark.parametrize(
+    ("reply", "said"),
+    [
+        (Reply(["Word. "] * LONG), "Word. " * 13 + "Wo"),
+        (Reply(["x" * 5_000_000] * 3), "x" * 80),
+        (Reply(["<think>", *["hm " * 1_000] * LONG]), ""),
+        (Reply(deltas=[{"reasoning_content": "hm " * 1_000}] * LONG), ""),
+        (Reply(deltas=[{"reasoning": "hm " * 1_000}] * LONG), ""),
+        (Reply(["Yes"], deltas=[{"content": ""}] * LONG), "Yes"),
+        (Reply(["Yes"], deltas=[{}] * LONG), "Yes"),
+        (Reply(["Yes"], call_pieces=[CALL, *[MORE] * LONG]), "Yes"),
+        (Reply(["Yes"], call_pieces=[{"index": n} for n in range(LONG)]), "Yes"),
+    ],
+    ids=["text", "one piece", "thoughts", "reasoning_content", "reasoning", "empty", "nothing", "call", "calls"],
+)
+async def test_a_model_that_writes_on_is_stopped_and_what_it_may_write_is_kept(reply: Reply, said: str) -> None:
+    async with served(reply) as (model, server):
+        completion = await model.complete(ASKED, max_tokens=10)
+        assert (completion.text, completion.cut) == (said, True)
+        assert sum(len(call.arguments) for call in completion.calls) <= 80 + len("Monday, ")
+        await server.hung_up.wait()
+        assert (await model.complete(ASKED, max_tokens=10)).text == said  # nothing of it is left
+
+
+async def test_a_model_that_keeps_to_its_limit_is_heard_out() -> None:
+    thoughts = [{"reasoning_content": "hm, "}] * 2_000
+    async with served(Reply(["Donaudampfschiff"] * 5, deltas=thoughts)) as (model, _):
+        completion = await model.complete(ASKED, max_tokens=10)
+    assert (completion.text, completion.cut) == ("Donaudampfschiff" * 5, False)
+
+
+async def test_a_line_without_end_is_not_waited_for() -> None:
+    async with served(Reply(["Open "], flood=b"x" * 65_536)) as (model, server):
+        with pytest.raises(ModelCut, match="no end"):
+            await model.complete(ASKED, max_tokens=10)
+        await server.hung_up.wait()
+
+
+async def test_halves_of_characters_find_each_other_and_controls_are_left_out() -> None:
+    arguments = {"index": 0, "function": {"name": "hours\ud83d", "arguments": '{"day": "\ud83d\0"}'}}
+    async with served(Reply(["Sun \ud83d", "\ude00\0 \ude00", "!\ud83d"], call_pieces=[arguments])) as (model, _):
+        completion = await model.complete(ASKED)
+    assert completion.text == "Sun \U0001f600 \ufffd!"
+    assert completion.calls == (ToolCall("hours", '{"day": "\ufffd"}'),)
+
+
 HOURS = ToolSpec("hours", "Says when it is open.", {"type": "object", "properties": {"day": {"type": "string"}}})
 
 

@@ -47,12 +47,12 @@ NOTES_CHARS = 4_000  # of what a strategy found out, in the prompt of the answer
 MOST_SECONDS = 600.0  # of a task that names no time
 MARGIN = 1.0  # seconds that a judge leaves
 
-CUT = " …"  # ends an answer that the model's own token limit has cut
+CUT = " …"  # ends an answer that the limit of what its model may write has cut
 
 
 @dataclass(frozen=True)
 class CutShort:
-    """The answer ends where the model's own token limit was."""
+    """The answer ends where the limit of what its model may write was."""
 
 
 @dataclass(frozen=True)
@@ -344,7 +344,7 @@ async def cited(
         yield Token(text=CUT)
         yield CutShort()
     dropped = f" ({sifter.dropped} citations of no source)" if sifter.dropped else ""
-    limited = ", cut at the model's token limit" if cut else ""
+    limited = ", cut at the limit of what it may write" if cut else ""
     yield step("model", "answer", f"{len(sifter.text)} characters{limited}{dropped}", began)
 
 
