@@ -10,6 +10,7 @@ from pydantic import Field
 
 from schemas.base import Message, SiteId, Wire
 from schemas.query import Became, FoundPage, Gate, Grade, RequestId, SearchMode, Source, Sure
+from schemas.query import Usage as Usage
 
 
 class Accepted(Wire):
@@ -53,14 +54,6 @@ class WholeTable(Wire):
     n: int = Field(ge=1, description="Of the source.")
     start: int = Field(ge=0, description="Where its quoted rows begin in the answer, their header included.")
     text: str = Field(description="Markdown.")
-
-
-class Usage(Wire):
-    """What the model counted; zero for the extractive answerer."""
-
-    model: str | None = None
-    prompt_tokens: int = 0
-    completion_tokens: int = 0
 
 
 StepKind = Literal["model", "search", "lookup", "tool", "quote", "error"]

@@ -175,6 +175,27 @@ class Earlier(Wire):
     signs: Signs
 
 
+class Usage(Wire):
+    """Tokens that the models have read and written for a question, all calls together, rephrasing and judging too.
+
+    As their servers have counted them; where they have not, four bytes are taken for a token. Not in it are calls that
+    broke off or were stopped, and those that translate our own sentences, which are kept for others as well.
+    """
+
+    model: str | None = Field(default=None, description="Which wrote the answer; null: none did.")
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+
+    def and_for(self, step: Usage) -> Usage:
+        """With what a step on the way has spent, whose model does not write the answer."""
+        return self.model_copy(
+            update={
+                "prompt_tokens": self.prompt_tokens + step.prompt_tokens,
+                "completion_tokens": self.completion_tokens + step.completion_tokens,
+            }
+        )
+
+
 class Rephrased(Message):
     """`query.rephrased`: the question that is searched and answered."""
 
@@ -183,6 +204,7 @@ class Rephrased(Message):
     earlier: Earlier | None = Field(default=None, description="Null: the question stands alone.")
     mode: SearchMode
     courtesy: CourtesyKind | None = Field(default=None, description="Of a courtesy; null: something is asked.")
+    usage: Usage = Field(default=Usage(), description="So far.")
     timings_ms: dict[str, float] = Field(default_factory=dict)
 
 
@@ -293,4 +315,5 @@ class Retrieved(Message):
     found: tuple[FoundPage, ...] = Field(
         default=(), description="Of a trial, or with `ranked`: the pages found, the best first."
     )
+    usage: Usage = Field(default=Usage(), description="So far.")
     timings_ms: dict[str, float] = Field(default_factory=dict)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
+from dataclasses import replace
 from typing import NamedTuple
 
 from adapters.llm.guarded import GuardedChat
@@ -131,14 +132,19 @@ class StepChat:
         reading = estimated(messages, tools)
         room = self._spending.open(self._site, self._question, reading, self._limit or max_tokens)
         used, said, begun = Usage(), 0, False
+
+        def counted() -> Usage:
+            if not begun or used.prompt_tokens or used.completion_tokens:
+                return used
+            # Broken off, or a server that does not count.
+            return Usage(model=used.model, prompt_tokens=reading, completion_tokens=written(said))
+
         try:
             async with aclosing(self._model.stream(messages, max_tokens=room, tools=tools)) as deltas:
                 async for delta in deltas:
                     begun = True
                     said += len(delta.text.encode()) + sum(len(call.arguments) for call in delta.calls)
                     used = delta.usage or used
-                    yield delta
+                    yield delta if delta.usage is None else replace(delta, usage=counted())
         finally:
-            if begun and not (used.prompt_tokens or used.completion_tokens):  # broken off, or a server that counts not
-                used = Usage(prompt_tokens=reading, completion_tokens=written(said))
-            self._spending.close(self._site, self._step, self._question, reading, used)
+            self._spending.close(self._site, self._step, self._question, reading, counted())

@@ -402,6 +402,7 @@ MESSAGES: dict[str, Message] = {
             signs=Signs(leans=True, opens=True, refers=True, named=1),
         ),
         mode="semantic",
+        usage=Usage(prompt_tokens=11, completion_tokens=7),
         timings_ms={"rephrase": 1.5},
     ),
     "rephrased courtesy": Rephrased(request=_QUESTION, question="Thanks", mode="courtesy", courtesy="thanks"),
@@ -419,6 +420,7 @@ MESSAGES: dict[str, Message] = {
         vector=_ASKED_VECTOR,
         index="pagewire-town-000002",
         found=(FoundPage(page_id="pool", lang="en"),),
+        usage=Usage(prompt_tokens=11, completion_tokens=7),
         timings_ms={"retrieve": 2.5},
     ),
     "retrieved for a courtesy": Retrieved(

@@ -104,7 +104,8 @@ async def test_the_fallback_keeps_the_steps_parameters() -> None:
 async def test_what_a_call_has_spent_is_booked(reply: Reply, least: int, most: int) -> None:
     sites = {"town": {"daily_tokens": 100_000}}
     async with registry(reply, sites=sites) as (models, spending, _):
-        await models.of("town", "answer", "q").complete(ASKED)
+        told = (await models.of("town", "answer", "q").complete(ASKED)).usage
+        assert told.prompt_tokens + told.completion_tokens == spending.spent("town")
         assert least <= spending.spent("town") <= most
         assert spending._questions["q"] == spending.spent("town")
 

@@ -80,11 +80,7 @@ class _Made:
             self.trace.append(step)
 
     def spent(self, usage: Usage) -> None:
-        self.usage = Usage(
-            model=usage.model or self.usage.model,
-            prompt_tokens=self.usage.prompt_tokens + usage.prompt_tokens,
-            completion_tokens=self.usage.completion_tokens + usage.completion_tokens,
-        )
+        self.usage = self.usage.and_for(usage).model_copy(update={"model": usage.model or self.usage.model})
 
 
 class Answering:
@@ -133,7 +129,7 @@ class Answering:
             QuestionRephrased(question=retrieved.question, mode=retrieved.mode),
             SourcesFound(grade=retrieved.grade, sources=retrieved.sources),
         )
-        made = _Made(retrieved.sources)
+        made = _Made(retrieved.sources, usage=retrieved.usage)
         if stopped.is_set():
             failed = None
         elif datetime.now(UTC) > request.deadline:

@@ -23,7 +23,7 @@ from pipelines.query.site_prompts import SitePrompts
 from pipelines.query.tuning import SiteTuning
 from pipelines.runtime.record import Record
 from pipelines.runtime.stage import Handler, Sender
-from schemas.query import Question, Rephrased, Turn
+from schemas.query import Question, Rephrased, Turn, Usage
 from schemas.topics import REPHRASED
 
 logger = structlog.get_logger(__name__)
@@ -48,14 +48,14 @@ def rephrase_handler(
         began = perf_counter()
         understood = heard(request.question, request.lang, conversing=bool(request.history))
         question, mode = understood.question, search_mode(understood.question, settings.short_question_words)
-        before = None
+        before, spent = None, Usage()
         if understood.kind is not None:
             mode, request = "courtesy", request.model_copy(update={"lang": understood.lang})
         else:
             asked = request.model_copy(update={"question": question, "history": _questions(request.history)})
             rewritten = None
             if mode == "semantic" or asked.history:
-                rewritten = await rewrite(asked, settings, site_prompts, rewriter)
+                rewritten, spent = await rewrite(asked, settings, site_prompts, rewriter)
             if rewritten is None:
                 before = earlier(question, asked.history)
             else:
@@ -68,6 +68,7 @@ def rephrase_handler(
             earlier=before,
             mode=mode,
             courtesy=understood.kind,
+            usage=Usage().and_for(spent),
             timings_ms=timings,
         )
         await sender.send(REPHRASED, request.conversation_id, message)

@@ -20,7 +20,7 @@ from pipelines.query.settings import QuerySettings
 from pipelines.query.site_prompts import SitePrompts
 from pipelines.runtime.errors import PagewireError
 from prompts.loader import fence
-from schemas.query import MAX_HISTORY, MAX_QUESTION, Question, SearchMode, Turn
+from schemas.query import MAX_HISTORY, MAX_QUESTION, Question, SearchMode, Turn, Usage
 from text.sentences import cut
 from text.words import count_words
 
@@ -120,10 +120,14 @@ def _unwrapped(line: str) -> str:
 
 async def rewrite(
     request: Question, settings: QuerySettings, site_prompts: SitePrompts, rewriter: Rewriter | None
-) -> str | None:
-    """The question as the model puts it; None without a rewriter, or when it fails. Raises: PromptNotTried."""
+) -> tuple[str | None, Usage]:
+    """The question as the model puts it, None without a rewriter, or when it fails; and what was spent on it.
+
+    Raises:
+        PromptNotTried.
+    """
     if rewriter is None:
-        return None
+        return None, Usage()
     site, prompt_set = settings.site(request.site), site_prompts.of(request.site)
     prompt, lang = site_prompts.asked(request, "rephrase"), site.languages[0]
     asks = values(
@@ -142,11 +146,11 @@ async def rewrite(
             completion = await model.complete(messages, max_tokens=OUTPUT_TOKENS)
     except TimeoutError:
         logger.warning("not rephrased", code="timeout", seconds=PATIENCE)
-        return None
+        return None, Usage()
     except PagewireError as err:
         logger.warning("not rephrased", code=err.code, error=str(err))
-        return None
+        return None, Usage()
     if completion.cut:  # half a question asks for something else
         logger.warning("not rephrased", code="cut", tokens=OUTPUT_TOKENS)
-        return None
-    return parsed(completion.text, request.question)
+        return None, completion.usage
+    return parsed(completion.text, request.question), completion.usage

@@ -112,6 +112,7 @@ async def retrieve(
             grade=FINE,
             sources=(),
             found=await _ranked(asked, searcher, laps),
+            usage=asked.usage,
             timings_ms=laps.ms,
         )
     trial, tuned = asked.request.trial, asked.request.under
@@ -162,6 +163,7 @@ async def retrieve(
         tables=tables,
         vector=_vector(look),
         found=_pages(ranked) if trial is not None else ranking,
+        usage=asked.usage,
         timings_ms=laps.ms,
     )
 

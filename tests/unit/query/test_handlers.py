@@ -83,8 +83,10 @@ async def rephrased(request: Question, model: FakeChat | None) -> Rephrased:
 
 
 async def test_a_model_rewrites_the_question() -> None:
-    made = await rephrased(asked(), FakeChat("When does the indoor pool open on Sundays?"))
+    model = FakeChat("When does the indoor pool open on Sundays?")
+    made = await rephrased(asked(), model)
     assert (made.question, made.mode) == ("When does the indoor pool open on Sundays?", "semantic")
+    assert made.usage == Usage(prompt_tokens=len(model.asked[0]), completion_tokens=1)  # its model writes no answer
 
 
 async def test_what_the_visitor_calls_a_thing_is_rewritten_into_what_the_site_calls_it() -> None:

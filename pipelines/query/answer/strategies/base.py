@@ -10,6 +10,7 @@ it when nobody wants the answer any more, and looks after what it raises.
 
 from __future__ import annotations
 
+import asyncio
 import math
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import aclosing
@@ -46,6 +47,7 @@ NOTES_CHARS = 4_000  # of what a strategy found out, in the prompt of the answer
 
 MOST_SECONDS = 600.0  # of a task that names no time
 MARGIN = 1.0  # seconds that a judge leaves
+TURN = 500  # characters that are looked at in one go
 
 CUT = " …"  # ends an answer that the limit of what its model may write has cut
 
@@ -315,8 +317,9 @@ async def cited(
     async with aclosing(model.stream(messages, max_tokens=task.room)) as deltas:
         async for delta in deltas:
             written += delta.text
-            for event in sifter.feed(delta.text):
-                yield event
+            async with aclosing(_sifted(sifter, delta.text)) as events:
+                async for event in events:
+                    yield event
             if delta.usage is not None:
                 yield delta.usage
             cut = delta.cut
@@ -328,8 +331,8 @@ async def cited(
             yield piece
         if refuted:
             sifter = Sifter(sources, Refuted(checked, refuted), task.retrieved.request.lang)
-            events = [*sifter.feed(written), *sifter.finish(cut=cut)]
-            for again in [TakenBack(), *events] if sifter.citations else ():
+            kept = [event async for event in _sifted(sifter, written)] + sifter.finish(cut=cut)
+            for again in [TakenBack(), *kept] if sifter.citations else ():
                 yield again
     if sifter.left_out:
         yield LeftOut(len(sifter.left_out))
@@ -348,12 +351,20 @@ async def cited(
     yield step("model", "answer", f"{len(sifter.text)} characters{limited}{dropped}", began)
 
 
+async def _sifted(sifter: Sifter, text: str) -> AsyncGenerator[Token | Citation, None]:
+    """A model may send everything at once: others get their turn after a sentence or two."""
+    for at in range(0, len(text), TURN):
+        for event in sifter.feed(text[at : at + TURN]):
+            yield event
+        await asyncio.sleep(0)
+
+
 async def _refuted(
     judge: Judge, sifter: Sifter, sources: Sequence[Source], task: Task
 ) -> tuple[frozenset[str], list[Usage | Step]]:
     began = perf_counter()
     refuted, verdicts = await judge.refuted(sifter.stated, sources, task.retrieved.request, task.left - MARGIN)
-    told: list[Usage | Step] = [] if verdicts.usage is None else [verdicts.usage]
+    told: list[Usage | Step] = [] if verdicts.usage is None else [Usage().and_for(verdicts.usage)]
     if verdicts.chances or verdicts.failed:
         said = verdicts.failed or f"{len(refuted)} of {len(verdicts.chances)} refuted"
         told.append(step("model", "judge", said, began))
@@ -361,4 +372,4 @@ async def _refuted(
 
 
 def _reasons(sifter: Sifter) -> str:
-    return "left out: " + "; ".join(f"{doubt.kind} {doubt.said!r}" for _, doubt in sifter.left_out)
+    return shortened("left out: " + "; ".join(f"{doubt.kind} {doubt.said!r}" for _, doubt in sifter.left_out))

@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, Sequence
 from datetime import UTC, datetime, timedelta
+from itertools import pairwise
+from time import process_time
 from typing import Any
 
 import pytest
@@ -148,6 +150,20 @@ async def test_a_model_answers_with_citations() -> None:
     assert not final.extractive
     assert final.usage == Usage(model="fake", prompt_tokens=len(model.asked[0]), completion_tokens=3)
     assert final.timings_ms["answer"] >= 0
+
+
+@pytest.mark.parametrize(
+    ("said", "model", "tokens"),
+    [("Closed [1].", "fake", 1), ("A ticket costs 99 euros [2].", "fake", 1), (ModelCut("half-way"), None, 0)],
+)
+async def test_the_tokens_of_all_calls_are_counted_as_far_as_they_are_known(
+    said: Any, model: str | None, tokens: int
+) -> None:
+    rephrased = asked(POOL, TICKETS).model_copy(update={"usage": Usage(prompt_tokens=11, completion_tokens=7)})
+    writes = FakeChat(said)
+    used = answered(await answer(rephrased, writes)).usage
+    read = len(writes.asked[0]) * tokens
+    assert used == Usage(model=model, prompt_tokens=11 + read, completion_tokens=7 + tokens)
 
 
 async def test_a_model_that_was_still_thinking_is_given_more_room_once() -> None:
@@ -488,6 +504,16 @@ async def test_a_slow_bus_makes_larger_tokens() -> None:
     events = await answer(asked(POOL), FakeChat(pieces), Slow())
     assert answered(events).text == streamed(events) == "".join(pieces).strip()
     assert sum(isinstance(e.event, Token) for e in events) < len(pieces) / 2
+
+
+async def test_a_model_that_says_everything_at_once_lets_others_have_their_turn() -> None:
+    said = "Closed on Sundays [1]. " * 400
+    working, began, turns = asyncio.create_task(answer(asked(POOL, TICKETS), FakeChat(said))), process_time(), []
+    while not working.done():
+        turns.append(process_time())
+        await asyncio.sleep(0)
+    assert answered(working.result()).text == said.replace(" [1]", "").strip()
+    assert max(after - before for before, after in pairwise(turns)) < (turns[-1] - began) / 4
 
 
 async def test_citations_point_into_the_text_however_the_pieces_are_cut() -> None:
