@@ -27,6 +27,7 @@ _SEPARATOR = re.compile(
 _CELLS = " | "  # between a table row's cells, so that nothing is read across them
 _ANSWER_WORD = re.compile(r"^\W*\w+,\s")  # No, you do not
 _NAME_WORD = re.compile(r"(?<!\w)[^\W\d_][\w'’-]*")
+_NUMBER_SIGN = re.compile(r"(?<!\w)nos?\.(?=\s?\d)", re.IGNORECASE)  # No. 5 denies nothing
 _POSSESSIVE = re.compile(r"['’]s?$")
 _HOUSE = re.compile(r" (\d{1,4}[a-z]?)(?!\w|[.,:]\d)")
 _TITLES = frozenset(
@@ -156,16 +157,19 @@ def _cuts(text: str, found: Sequence[Figure]) -> Iterator[tuple[int, int]]:
 
 def _clause(text: str, begin: int, end: int, found: Sequence[Figure], langs: Sequence[str]) -> Clause:
     inside = tuple(figure for figure in found if begin <= figure.start and figure.end <= end)
-    part = text[begin:end]
-    spoken, denials = words(part), _denials(tuple(langs))
+    denials, inside_words = _denials(tuple(langs)), _inside_words(tuple(langs))
+    # What stands behind the clause tells a number's sign in it.
+    read = _NUMBER_SIGN.sub(_blank, text[begin : end + 3])[: end - begin]
+    part = inside_words.sub(_blank, read)
+    spoken = words(part)
     answer = _ANSWER_WORD.match(part)
     return Clause(
-        text=part.strip(),
+        text=text[begin:end].strip(),
         subject=_stems(word for word in spoken if word not in _dull(tuple(langs)) and not word.isdigit()),
         saying=_stems(word for word in spoken if word not in denials),
         figures=inside,
         days=weekdays_between(inside, text),
-        denies=any(word in denials for word in (words(part[answer.end() :]) if answer else spoken)),
+        denies=part != read or any(word in denials for word in (words(part[answer.end() :]) if answer else spoken)),
     )
 
 
@@ -193,9 +197,27 @@ def _dull(langs: tuple[str, ...]) -> frozenset[str]:
     return _denials(langs).union(*(stopwords().get(lang.partition("-")[0], frozenset()) for lang in langs))
 
 
+def _blank(match: re.Match[str]) -> str:
+    return " " * len(match.group())
+
+
+def _said_to_deny(langs: tuple[str, ...]) -> Iterator[str]:
+    return (word for lang in langs for word in table("negations").get(lang.partition("-")[0], "").split())
+
+
 @cache
 def _denials(langs: tuple[str, ...]) -> frozenset[str]:
-    return frozenset(word for lang in langs for word in table("negations").get(lang.partition("-")[0], "").split())
+    return frozenset(word for word in _said_to_deny(langs) if "'" not in word)
+
+
+@cache
+def _inside_words(langs: tuple[str, ...]) -> re.Pattern[str]:
+    """Parts of words that deny: n't at an end, n' at a beginning. The apostrophe says where."""
+    parts = [word.split("'") for word in _said_to_deny(langs) if "'" in word]
+    either = [
+        rf"(?<=\w){before}['’ʼ]{behind}(?!\w)" if behind else rf"(?<!\w){before}['’ʼ](?=\w)" for before, behind in parts
+    ]
+    return re.compile("|".join(either) or r"(?!)", re.IGNORECASE)
 
 
 @cache

@@ -71,6 +71,46 @@ def test_not_borne_out(sentence: str, passage: str, expected: Doubt) -> None:
     assert doubt(sentence, passage) == expected
 
 
+OPEN = "The citizens office {} is open Mon 9-12 and 14-18."
+BUREAU = "Le bureau {} est ouvert le lundi de 9 h à 12 h."
+
+
+@pytest.mark.parametrize(
+    ("page", "said", "lang"),
+    [
+        (OPEN.format("in AT&T Park"), OPEN.format(""), "en"),
+        (OPEN.format("in AT&T Park"), "The office is open.", "en"),
+        (OPEN.format("in Market Street No. 5"), OPEN.format("in Market Street 5"), "en"),
+        (OPEN.format("won a prize. It"), OPEN.format(""), "en"),
+        (BUREAU.format("n° 5"), BUREAU.format(""), "fr"),
+        (BUREAU.format("du bus N"), BUREAU.format(""), "fr"),
+        ("Le billet d'entrée coûte 5 euros par personne.", "Le billet d'entrée coûte 5 euros.", "fr"),
+    ],
+)
+def test_letters_that_stand_alone_and_words_that_deny_only_beside_another_deny_nothing(
+    page: str, said: str, lang: str
+) -> None:
+    passage = source(page, lang=lang)
+    assert Grounds([passage], "", lang).doubt(said, [1]) is None
+
+
+@pytest.mark.parametrize(
+    ("denied", "said", "lang"),
+    [
+        ("Dogs aren’t allowed in the garden.", "Dogs are allowed in the garden.", "en"),
+        ("Dogs can't be brought into the garden.", "Dogs can be brought into the garden.", "en"),
+        ("The garden won't open on holidays.", "The garden opens on holidays.", "en"),
+        ("Le jardin n'est ouvert à personne en hiver.", "Le jardin est ouvert en hiver.", "fr"),
+        ("Le jardin n’ouvre jamais en hiver.", "Le jardin ouvre en hiver.", "fr"),
+    ],
+)
+def test_denials_inside_of_words_deny(denied: str, said: str, lang: str) -> None:
+    for page, sentence in ((denied, said), (said, denied)):
+        doubted = Grounds([source(page, lang=lang)], "", lang).doubt(sentence, [1])
+        assert doubted is not None
+        assert doubted.kind == "negation"
+
+
 def test_only_what_is_cited_bears_a_sentence_out() -> None:
     assert doubt("A card costs 12 euros.", DOGS, CARD, cited=(1,)) == Doubt("figure", "12 euros")
     assert doubt("A card costs 12 euros.", DOGS, CARD, cited=(2,)) is None
