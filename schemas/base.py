@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 from typing import Annotated, Any, ClassVar, Literal, Self
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints, ValidationError
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints, ValidationError
 
 SCHEMA_VERSION: Literal[1] = 1
 # Elasticsearch external versions are signed 64-bit; receipts spend two bits on their rank.
@@ -34,9 +34,18 @@ PageId = Annotated[
     StringConstraints(min_length=1, max_length=256, pattern=r"^[^\x00-\x1f\x7f]+$"),
     Field(description="The CMS's own id of the page, the same in every language."),
 ]
+
+
+def _no_flag(value: Any) -> Any:
+    if isinstance(value, bool):
+        raise ValueError("true and false are no numbers")
+    return value
+
+
 Revision = Annotated[
     int,
     Field(ge=0, le=MAX_REVISION, description="Order of a page's changes; the highest wins, whenever it arrives."),
+    BeforeValidator(_no_flag),  # pydantic takes true for 1
 ]
 
 

@@ -227,7 +227,7 @@ def test_what_is_no_site_is_refused(site: str) -> None:
         change(site=site)
 
 
-@pytest.mark.parametrize("revision", [-1, MAX_REVISION + 1])
+@pytest.mark.parametrize("revision", [-1, MAX_REVISION + 1, True, False])
 def test_revisions_have_their_range(revision: int) -> None:
     with pytest.raises(ValidationError):
         PageDocument(id="a", revision=revision)

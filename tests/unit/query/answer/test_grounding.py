@@ -81,7 +81,7 @@ BUREAU = "Le bureau {} est ouvert le lundi de 9 h à 12 h."
         (OPEN.format("in AT&T Park"), OPEN.format(""), "en"),
         (OPEN.format("in AT&T Park"), "The office is open.", "en"),
         (OPEN.format("in Market Street No. 5"), OPEN.format("in Market Street 5"), "en"),
-        (OPEN.format("won a prize. It"), OPEN.format(""), "en"),
+        ("The office won the prize of the best office.", "The office has the prize of the best office.", "en"),
         (BUREAU.format("n° 5"), BUREAU.format(""), "fr"),
         (BUREAU.format("du bus N"), BUREAU.format(""), "fr"),
         ("Le billet d'entrée coûte 5 euros par personne.", "Le billet d'entrée coûte 5 euros.", "fr"),
