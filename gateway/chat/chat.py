@@ -5,14 +5,19 @@ from __future__ import annotations
 import asyncio
 import re
 import secrets
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from datetime import timedelta
+from functools import partial
 from typing import Annotated
 
+import structlog
 from fastapi import APIRouter, Header, Path, Query, Request, Response
 from fastapi.responses import JSONResponse
+from starlette.requests import ClientDisconnect
+from starlette.types import Receive
 
-from gateway.chat.sse import EventStream, Frames, Patient
+from gateway.chat.sse import EventStream, Frames, Patient, client_left
 from gateway.chat.steps import steps_for, with_steps
 from gateway.edge.auth import Caller
 from gateway.edge.bodies import parse, read_body
@@ -31,12 +36,15 @@ from text.language import language_of, tells_language
 
 BODY_LIMIT = 2 * 1024 * 1024  # bytes: room for 100,000 escaped emoji, which deserve a better answer than 413
 FIRST_EVENT_WAIT = 1.0  # seconds in which a failure can still become a status code
+STOP_TIMEOUT = 5.0  # seconds for telling the stage that nobody waits any more
 ID_BYTES = 16  # 128 bits: nobody must guess one
 
 LastEventId = Annotated[str, Header(max_length=200)]
 ConversationOfAnswer = Annotated[
     RequestId | None, Query(description="Whose answer it is. Without it, that is searched for, which takes longer.")
 ]
+
+log = structlog.get_logger(__name__)
 
 router = APIRouter(prefix="/v1/sites/{site}", tags=["chat"])
 
@@ -125,7 +133,8 @@ async def _told(edge: Edge, request: Request, caller: Caller, question: Question
     deadline = asyncio.get_running_loop().time() + edge.settings.question_timeout
     steps = steps_for(caller, edge.settings, question.site)
     if not wants_stream(", ".join(request.headers.getlist("accept"))):
-        answer = await whole(events, question, deadline)
+        stop = partial(stopped, edge, caller, question)
+        answer = await whole(events, question, deadline, request.receive, stop)
         answer, hidden = with_steps(answer, steps)
         return JSONResponse(answer.model_dump(mode="json", exclude=hidden))
     await events.begin(FIRST_EVENT_WAIT)
@@ -216,11 +225,24 @@ async def stop(
     Whoever knows the request id may stop the answer on its site, as they may read it. Stopping twice, too late, or on
     another site does no harm.
     """
+    await _stop(edge, caller, site, request_id, conversation_id)
+    return Response(status_code=202)
+
+
+async def _stop(edge: Edge, caller: Caller, site: str, request_id: str, conversation_id: str | None) -> None:
     await edge.ports.answers.stop(site, request_id)
     # The next question need not wait for the stage to have heard of it; if this cannot be kept, it waits that long.
     with suppress(UnknownAnswer, Retryable):
         await edge.conversations.stopped(owner_of(caller, site), request_id, conversation_id)
-    return Response(status_code=202)
+
+
+async def stopped(edge: Edge, caller: Caller, question: Question) -> None:
+    """Stop an answer whose client has hung up and cannot come back for it: nobody would read it, or try again."""
+    try:
+        async with asyncio.timeout(STOP_TIMEOUT):
+            await _stop(edge, caller, question.site, question.request_id, question.conversation_id)
+    except (Retryable, TimeoutError) as err:
+        log.warning("an answer nobody reads goes on", error=str(err))
 
 
 def _question(body: bytes) -> ChatRequest:
@@ -235,14 +257,43 @@ def _question(body: bytes) -> ChatRequest:
         raise
 
 
-async def whole(events: Patient, question: Question, deadline: float) -> ChatResponse:
-    """Wait for the end. Raises: Problem: 502 or 504, in plain words."""
+async def whole(
+    events: Patient, question: Question, deadline: float, receive: Receive, stop: Callable[[], Awaitable[None]]
+) -> ChatResponse:
+    """Wait for the end, as long as the client does.
+
+    Args:
+        receive: of the request, which was read.
+        stop: called where the client hangs up before.
+
+    Raises:
+        Problem: 502 or 504, in plain words.
+        ClientDisconnect: it has hung up.
+    """
+    leaving = asyncio.create_task(client_left(receive))
+    reading = asyncio.create_task(_read_to_the_end(events, question, deadline, leaving))
+    try:
+        await asyncio.wait({reading, leaving}, return_when=asyncio.FIRST_COMPLETED)
+        if reading.done():
+            return reading.result()
+    finally:
+        for task in (leaving, reading):
+            task.cancel()
+        await asyncio.gather(leaving, reading, return_exceptions=True)
+    await stop()
+    raise ClientDisconnect
+
+
+async def _read_to_the_end(
+    events: Patient, question: Question, deadline: float, leaving: asyncio.Task[None]
+) -> ChatResponse:
     rephrased, sources, answer = None, None, None
     try:
         async with asyncio.timeout_at(deadline):
             now = asyncio.get_running_loop().time
             while (followed := await events.take()) is not None:
-                if now() > deadline:  # a generator may lose the cancellation that comes with its next event
+                # A generator may lose the cancellation that comes with its next event.
+                if now() > deadline or leaving.done():
                     raise TimeoutError
                 match followed.event.event:
                     case QuestionRephrased() as event:

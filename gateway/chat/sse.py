@@ -185,7 +185,7 @@ class EventStream(Response):
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         OPEN_STREAMS.inc()
         sending = asyncio.create_task(self._send(send))
-        leaving = asyncio.create_task(_left(receive))
+        leaving = asyncio.create_task(client_left(receive))
         try:
             await self._watch(sending, leaving, send)
             if sending.done():
@@ -278,6 +278,7 @@ class EventStream(Response):
         log.info("a reader who takes nothing is let go", seconds=SEND_TIMEOUT)  # the server closes the connection
 
 
-async def _left(receive: Receive) -> None:
+async def client_left(receive: Receive) -> None:
+    """Returns when the client has hung up. Its request must have been read."""
     while (await receive())["type"] != "http.disconnect":
         pass

@@ -5,19 +5,19 @@
 
 Nothing is kept here: the client holds the conversation. A program with a key is trusted with what we said in it; a
 visitor, who could have us say anything, only with what they asked. A client cannot come back to a broken stream
-either, so one that hangs up has stopped its answer.
+either, so one that hangs up has stopped its answer, streamed or not.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
 from itertools import pairwise
 
-import structlog
 from fastapi import APIRouter, Request, Response
 
-from gateway.chat.chat import BODY_LIMIT, FIRST_EVENT_WAIT, new_question, whole
+from gateway.chat.chat import BODY_LIMIT, FIRST_EVENT_WAIT, new_question, stopped, whole
 from gateway.chat.sse import EventStream, Patient
 from gateway.edge.auth import Caller
 from gateway.edge.bodies import parse, read_body
@@ -29,14 +29,10 @@ from gateway.openai import refusals, templates
 from gateway.openai.chunks import DONE, Chunks, completion, event
 from gateway.ports import Followed
 from pipelines.conversations.turns import newest
-from pipelines.runtime.errors import Retryable
 from schemas.answer import Answered, Done, Failed, Restart, Token
 from schemas.completion import ChatMessage, Completion, CompletionErrorDocument, CompletionRequest, Model, ModelList
 from schemas.query import MAX_QUESTION, Question, Turn
 
-log = structlog.get_logger(__name__)
-
-STOP_TIMEOUT = 5.0  # seconds for telling the stage that its reader has gone
 PICTURES_LIMIT = 32 * 1024 * 1024  # bytes of a program's body: pictures come in it, and again with each later question
 
 router = APIRouter(
@@ -81,7 +77,7 @@ async def complete(caller: MayAskSomewhere, edge: TheEdge, request: Request) -> 
     if errand is not None:
         return _at_once(edge.ports.answers.new_id(), order, errand)
     with edge.admit(order.model, caller, Asked(_last(order.messages), order.lang)):
-        return await _completed(order, caller, edge)
+        return await _completed(order, caller, edge, request)
 
 
 def _last(messages: Sequence[ChatMessage]) -> str:
@@ -116,15 +112,17 @@ def _at_once(request_id: str, order: CompletionRequest, text: str) -> Response:
     return Response(data, media_type="text/event-stream")
 
 
-async def _completed(order: CompletionRequest, caller: Caller, edge: Edge) -> Response:
+async def _completed(order: CompletionRequest, caller: Caller, edge: Edge, request: Request) -> Response:
     text, history = asked(order.messages, edge.settings.history_messages, answers=caller.visitor is None)
     question = new_question(edge, caller, order.model, text, order.lang).model_copy(update={"history": history})
     deadline = asyncio.get_running_loop().time() + edge.settings.question_timeout
     events = Patient(edge.ports.answers.ask(edge.logged(question)))
+    stop = partial(stopped, edge, caller, question)
     if order.stream:
         await events.begin(FIRST_EVENT_WAIT)
-        return EventStream(events, _Telling(edge, question, _chunks(question.request_id, order)), deadline)
-    return _json(completion(question.request_id, order.model, await whole(events, question, deadline)))
+        return EventStream(events, _Telling(question, _chunks(question.request_id, order), stop), deadline)
+    answer = await whole(events, question, deadline, request.receive, stop)
+    return _json(completion(question.request_id, order.model, answer))
 
 
 def _chunks(request_id: str, order: CompletionRequest) -> Chunks:
@@ -164,10 +162,10 @@ def asked(messages: Sequence[ChatMessage], kept: int, *, answers: bool) -> tuple
 class _Telling:
     """Tells an answer to OpenAI's clients, to `[DONE]`. Who hangs up has stopped it."""
 
-    def __init__(self, edge: Edge, question: Question, chunks: Chunks) -> None:
-        self._edge = edge
+    def __init__(self, question: Question, chunks: Chunks, stop: Callable[[], Awaitable[None]]) -> None:
         self._question = question
         self._chunks = chunks
+        self._stop = stop
 
     def begin(self) -> bytes:
         return self._chunks.begin()
@@ -190,11 +188,7 @@ class _Telling:
         return event(refusals.failed(trouble, message(trouble, self._question.lang)))
 
     async def left(self) -> None:
-        try:
-            async with asyncio.timeout(STOP_TIMEOUT):
-                await self._edge.ports.answers.stop(self._question.site, self._question.request_id)
-        except (Retryable, TimeoutError) as err:
-            log.warning("an answer nobody reads goes on", error=str(err))
+        await self._stop()
 
 
 def _may(caller: Caller, site: str) -> bool:

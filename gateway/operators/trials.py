@@ -14,14 +14,16 @@ import json
 from collections.abc import AsyncGenerator, Iterable, Mapping
 from contextlib import aclosing
 from dataclasses import dataclass
+from functools import partial
 from hashlib import sha256
 from importlib.metadata import version
 from time import perf_counter
 
 import structlog
 from fastapi import APIRouter, Request
+from starlette.requests import ClientDisconnect
 
-from gateway.chat.chat import new_question, whole
+from gateway.chat.chat import new_question, stopped, whole
 from gateway.chat.sse import Patient
 from gateway.edge.auth import Caller
 from gateway.edge.bodies import parse, read_body
@@ -117,7 +119,7 @@ async def compared(edge: Edge, request: Request, caller: Caller, site: str, orde
         questions = [_question(edge, caller, site, order.question, each, indexes) for each in order.trials]
         asked = zip(questions, order.trials, strict=True)
         log.info("a question is tried out", site=site, key=caller.name, trials=len(questions))
-        results = await asyncio.gather(*(_tried(edge, question, settings) for question, settings in asked))
+        results = await asyncio.gather(*(_tried(edge, request, caller, *each) for each in asked))
     return TrialReport(site=site, question=order.question, trials=tuple(results))
 
 
@@ -201,12 +203,17 @@ class _Seen:
                 yield followed
 
 
-async def _tried(edge: Edge, question: Question, settings: TrialSettings) -> TrialResult:
+async def _tried(
+    edge: Edge, request: Request, caller: Caller, question: Question, settings: TrialSettings
+) -> TrialResult:
     deadline = asyncio.get_running_loop().time() + edge.settings.question_timeout
     seen = _Seen(perf_counter())
     answer, error = None, None
     try:
-        answer = await whole(Patient(seen.watch(edge.ports.answers.ask(question))), question, deadline)
+        events = Patient(seen.watch(edge.ports.answers.ask(question)))
+        answer = await whole(events, question, deadline, request.receive, partial(stopped, edge, caller, question))
+    except ClientDisconnect:
+        error = TrialError(code="client-left", message="nobody waits for it any more")
     except Problem as problem:
         error = TrialError(code=problem.code, message=problem.detail)
     except PagewireError as err:

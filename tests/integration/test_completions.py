@@ -205,8 +205,22 @@ async def test_who_hangs_up_has_stopped_the_answer(client: openai.AsyncOpenAI, f
     await until(lambda: not fakes.answers.following)
 
 
+async def test_who_hangs_up_has_stopped_an_answer_that_is_not_streamed_and_each_of_its_tries(
+    client: openai.AsyncOpenAI, fakes: FakePorts
+) -> None:
+    fakes.answers.script = lambda _: [Token(text="At "), 3600.0, Done()]
+    with pytest.raises(openai.APITimeoutError):
+        await client.with_options(timeout=0.5, max_retries=1).chat.completions.create(
+            model="town", messages=[user("When?")]
+        )
+    first, second = (asked.request_id for asked in fakes.answers.asked)
+    await until(lambda: fakes.answers.stopped[first].is_set() and fakes.answers.stopped[second].is_set())
+    await until(lambda: not fakes.answers.following)
+
+
 async def test_an_answer_that_was_read_to_its_end_is_not_stopped(client: openai.AsyncOpenAI, fakes: FakePorts) -> None:
     async for _ in await client.chat.completions.create(model="town", messages=[user("When?")], stream=True):
         pass
+    await client.chat.completions.create(model="town", messages=[user("When?")])
     await asyncio.sleep(0)
     assert not fakes.answers.stopped

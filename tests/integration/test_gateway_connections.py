@@ -14,7 +14,7 @@ import pytest
 from gateway.app import create_app
 from gateway.fakes import FakeAnswers, FakePages, FakePorts
 from gateway.main import server_config
-from schemas.answer import Done, Token
+from schemas.answer import Answered, Done, Token
 from tests.edge import ADMIN, bearer, edge_settings, parse_sse, served, until
 
 CHAT = "/v1/sites/town/chat"
@@ -54,6 +54,42 @@ async def test_tokens_arrive_before_the_answer_is_complete(client: httpx.AsyncCl
             if line == 'data: {"text":"first"}':
                 break
     await nobody_follows(fakes.answers)  # leaving the block closed the connection
+
+
+async def test_who_streams_may_come_back_so_leaving_stops_nothing(client: httpx.AsyncClient, fakes: FakePorts) -> None:
+    fakes.answers.script = lambda _: [Token(text="first"), 3600.0, Done()]
+    async with client.stream("POST", CHAT, json={"question": "When?"}, headers=STREAM) as response:
+        await anext(response.aiter_raw())
+    await nobody_follows(fakes.answers)
+    assert not any(stopped.is_set() for stopped in fakes.answers.stopped.values())
+
+
+async def test_who_does_not_and_hangs_up_has_stopped_the_answer_and_may_ask_on(
+    client: httpx.AsyncClient, fakes: FakePorts
+) -> None:
+    begun = (await client.post(CHAT, json={"question": "When?"})).json()
+    fakes.answers.script = lambda _: [Token(text="first"), 3600.0, Done()]
+    further = {"question": "And on Sundays?", "conversation_id": begun["conversation_id"]}
+    for path, order in ((CHAT, further), (f"/v1/sites/town/conversations/{further['conversation_id']}/regenerate", {})):
+        with pytest.raises(httpx.ReadTimeout):
+            await client.post(path, json=order, timeout=0.5)
+        left = fakes.answers.asked[-1].request_id
+        await until(lambda left=left: fakes.answers.stopped[left].is_set())  # type: ignore[misc]
+        await nobody_follows(fakes.answers)
+    fakes.answers.script = lambda _: [Answered(text="No.", citations=(), sources=(), extractive=False), Done()]
+    assert (await client.post(CHAT, json=further)).json()["answer"] == "No."
+
+
+async def test_who_tries_out_and_hangs_up_has_stopped_each_trial(client: httpx.AsyncClient, fakes: FakePorts) -> None:
+    fakes.answers.script = lambda _: [3600.0, Done()]
+    with pytest.raises(httpx.ReadTimeout):
+        await client.post(
+            "/v1/admin/sites/town/trials", json={"question": "When?", "trials": [{}, {"hits": 3}]}, timeout=0.5
+        )
+    asked = [question.request_id for question in fakes.answers.asked]
+    assert len(asked) == 2
+    await until(lambda: all(fakes.answers.stopped[each].is_set() for each in asked))
+    await nobody_follows(fakes.answers)
 
 
 async def test_a_flood_of_tokens_does_not_run_ahead_of_its_reader(client: httpx.AsyncClient, fakes: FakePorts) -> None:

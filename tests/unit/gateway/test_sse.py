@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator, Callable
+from typing import Any
 
 import pytest
+from starlette.requests import ClientDisconnect
 from starlette.types import Message
 
 from gateway.chat import sse
@@ -47,6 +49,10 @@ class Told:
     async def _send(self, message: Message) -> None:
         if piece := message.get("body"):
             self.pieces.append(piece)
+
+
+async def never() -> Any:
+    await asyncio.Event().wait()
 
 
 def framed(*all_followed: Followed) -> list[bytes]:
@@ -128,10 +134,42 @@ async def test_a_whole_answer_is_not_waited_for_after_its_deadline_either() -> N
             yield event(0)
         await asyncio.Event().wait()
 
+    deadline = asyncio.get_running_loop().time() + 0.01
     with pytest.raises(Problem) as told:
         async with asyncio.timeout(20):
-            await whole(Patient(words()), question(), asyncio.get_running_loop().time() + 0.01)
+            await whole(Patient(words()), question(), deadline, never, never)
     assert told.value.status == 504
+
+
+@pytest.mark.parametrize("heard", [True, False])
+async def test_a_whole_answer_is_stopped_when_nobody_waits_for_it_any_more(heard: bool) -> None:
+    gone, closed, stopped = asyncio.Event(), asyncio.Event(), asyncio.Event()
+
+    async def words() -> Events:
+        try:
+            yield event(0)
+            gone.set()
+            await asyncio.Event().wait()
+        except asyncio.CancelledError:
+            if heard:
+                raise
+            yield event(1)
+            await asyncio.Event().wait()
+        finally:
+            closed.set()
+
+    async def receive() -> Message:
+        await gone.wait()
+        return {"type": "http.disconnect"}
+
+    async def stop() -> None:
+        assert closed.is_set()
+        stopped.set()
+
+    with pytest.raises(ClientDisconnect):
+        async with asyncio.timeout(20):
+            await whole(Patient(words()), question(), asyncio.get_running_loop().time() + 60, receive, stop)
+    assert stopped.is_set()
 
 
 async def test_a_stream_ends_where_the_source_does_not_hear_that_its_reader_has_left() -> None:
