@@ -5,12 +5,16 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from time import monotonic
 from typing import Any
 
 import httpx
 import pytest
 
+from adapters.llm.settings import TOKEN_CHARS
+from pipelines.query.answer.prompt import OUTPUT_TOKENS as ANSWER_TOKENS
 from pipelines.query.rephrase.rewrite import OUTPUT_TOKENS
 from tests.acceptance.system import Instance, Started, eventually, streamed
 from tests.acceptance.test_story import ask, put
@@ -68,7 +72,7 @@ def modelled(
         model.server = server
         settings = {"PAGEWIRE_LLM_MODEL": MODEL, "OPENAI_BASE_URL": server.url, "OPENAI_API_KEY": "none"}
         settings["PAGEWIRE_GATE"] = "false"  # a site of one page; this is about the model
-        instance = Instance(tmp_path_factory.mktemp("model"), engine, **settings)
+        instance = Instance(tmp_path_factory.mktemp("model"), engine, sites=2, **settings)
         with instance.started("up") as up, instance.client(up.url) as site:
             put(site, "boats", "<p>A rowing boat costs 7 euros an hour. The pier opens at ten.</p>", title="Boats")
             yield model, site, instance, up
@@ -83,7 +87,7 @@ def test_markers_become_checked_citations(modelled: tuple[Model, httpx.Client, I
     assert answer["rephrased"] == "What does a boat cost per hour?"
     assert answer["extractive"] is False
     assert [(s["page_id"], s["cited"]) for s in answer["sources"] if s["cited"]] == [("boats", True)]
-    assert answer["usage"]["completion_tokens"] == 7
+    assert answer["usage"]["completion_tokens"] == 14  # of both calls
     prompt = str(model.seen[-1]["messages"])
     assert "A rowing boat costs 7 euros an hour." in prompt
     assert "What does a boat cost per hour?" in prompt
@@ -117,6 +121,75 @@ def test_a_stop_hangs_up_on_the_model_and_keeps_what_there_is(
     assert final["text"] == "".join(data["text"] for event, data in got if event == "token")
     assert [c["n"] for c in final["citations"]] == [1]
     eventually(model.server.hung_up.is_set)
+
+
+def test_a_client_that_does_not_stream_and_hangs_up_has_stopped_the_model_as_well(
+    modelled: tuple[Model, httpx.Client, Instance, Started],
+) -> None:
+    model, site, instance, up = modelled
+    order = {"model": instance.site, "messages": [{"role": "user", "content": "What does a boat cost?"}]}
+    for url, body in ((f"{up.url}/v1/chat/completions", order), ("/chat", {"question": "What does a boat cost?"})):
+        model.server.hung_up.clear()
+        model.reply = Reply(["A boat costs 7 euros an hour [1]. ", *["Word. "] * 100_000], delay=0.1)
+        asked = len(model.seen)
+        with pytest.raises(httpx.ReadTimeout):
+            site.post(url, json=body, timeout=3)
+        eventually(model.server.hung_up.is_set)
+        assert [each["max_tokens"] for each in model.seen[asked:]] in ([OUTPUT_TOKENS], [OUTPUT_TOKENS, ANSWER_TOKENS])
+
+
+def test_a_model_that_runs_on_is_stopped_and_holds_nobody_up(
+    modelled: tuple[Model, httpx.Client, Instance, Started],
+) -> None:
+    model, site, instance, up = modelled
+    model.server.hung_up.clear()
+    model.reply = Reply(
+        ["The pier opens at ten, and a boat costs 7 euros an hour, as many people know [1]. "] * 100_000
+    )
+    asked, waited = ThreadPoolExecutor(1), []
+    with instance.client(up.url, instance.sites[1]) as other:
+        answer = asked.submit(ask, site, "What does a boat cost?")
+        while not (answer.done() and waited):
+            began = monotonic()
+            assert ask(other, "hello")["mode"] == "courtesy"
+            waited.append(monotonic() - began)
+    told = answer.result()
+    assert str(told["answer"]).endswith("as many people know. …")
+    assert (told["cut"], told["extractive"]) == (True, False)
+    assert len(str(told["answer"])) < TOKEN_CHARS * ANSWER_TOKENS + 10
+    eventually(model.server.hung_up.is_set)
+    assert max(waited) < 5  # it is hardly ever one; beside such an answer others waited for ten
+
+
+SAID = "A boat costs 7 euros an hour"
+CALLING = {"tool_calls": [{"index": 0, "function": {"arguments": "x"}}]}
+WRITES_ON: list[tuple[Reply, str]] = [
+    (Reply([f"{SAID} [1]. ", "x" * 5_000_000]), f"{SAID}. x"),
+    (Reply([f"{SAID} [1]. "], deltas=[{"content": ""}] * 1_000_000), f"{SAID}. …"),
+    (Reply(["<think>", *["Boats, boats. " * 1_000] * 1_000]), "7 euros"),  # the pages are quoted
+    (Reply(deltas=[CALLING] * 1_000_000), "7 euros"),
+    (Reply(["A boat costs"], flood=b"x" * 65_536), "7 euros"),
+    (
+        Reply(["A boat \ud83d", "\udea3 costs 7\0 euros\ud83d an hour [1]."]),
+        "A boat \U0001f6a3 costs 7 euros\ufffd an hour.",
+    ),
+    (Reply(["A boat costs 7&nbsp;euros [[1]](/boats)."]), "A boat costs 7\u00a0euros."),
+]
+
+
+def test_whatever_a_model_sends_there_is_an_answer_and_the_conversation_goes_on(
+    modelled: tuple[Model, httpx.Client, Instance, Started],
+) -> None:
+    model, site, _, _ = modelled
+    conversation: dict[str, object] = {}
+    for reply, expected in WRITES_ON:
+        model.reply = reply
+        told = site.post("/chat", json={"question": "What does a boat cost?", **conversation})
+        assert told.status_code == 200, told.text
+        assert expected in told.json()["answer"]
+        conversation = {"conversation_id": told.json()["conversation_id"]}
+    kept = site.get(f"/conversations/{conversation['conversation_id']}").json()
+    assert [turn["state"] for turn in kept["turns"]] == ["answered"] * len(WRITES_ON)
 
 
 def test_a_busy_model_is_waited_for_as_long_as_it_says(
