@@ -38,7 +38,7 @@ PREMISE_CHARS = 8_000  # of all passages together, as the model reads them
 WINDOW = 1_000  # characters of a passage that a cross-encoder reads at once; it has 512 tokens for both
 LEAST_TIME = 0.2  # seconds; with less it is not asked
 
-_VERDICT = re.compile(r"^\W*(?P<n>\d+)\W+(?P<word>yes|no)\b", re.IGNORECASE | re.MULTILINE)
+_VERDICT = re.compile(r"^[^\w\n]*(?P<n>\d+)\W+(?P<word>yes|no)\b", re.IGNORECASE | re.MULTILINE)
 
 
 class Check(Protocol):

@@ -19,8 +19,9 @@ from prompts.loader import ChatMessage, ToolCall
 FINISH = "finish"
 NO_ACTION = "That was no action. Write one line: Action: name[input], or: Action: finish[]"
 
-_ACTION = re.compile(r"^\W*action\W*?:?\s*(?P<name>[a-z_]+)\s*\[(?P<input>[^\n]*?)\]?\s*$", re.I | re.M)
-_THOUGHT = re.compile(r"^\W*thought\W*:\s*", re.I | re.M)
+_MARKS = r"[^\w\n]*"
+_ACTION = re.compile(rf"^{_MARKS}action{_MARKS}(?:\n{_MARKS})?(?P<name>[a-z_]+)[ \t]*\[(?P<input>[^\n]*)$", re.I | re.M)
+_THOUGHT = re.compile(rf"^{_MARKS}thought{_MARKS}:\s*", re.I | re.M)
 _NO_MORE = re.compile(r"\W*(?:no|enough)\W*", re.I)
 
 
@@ -78,7 +79,7 @@ def spoken(completion: Completion, tools: Sequence[ToolSpec]) -> Turn:
     said = _words(completion.text[: match.start()] if match else completion.text)
     if match is None:
         return Turn(said, lost=_NO_MORE.fullmatch(said) is None)
-    name, given = match["name"].lower(), " ".join(match["input"].split())
+    name, given = match["name"].lower(), " ".join(match["input"].split()).removesuffix("]").rstrip()
     if name == FINISH:
         return Turn(said)
     return Turn(said, (ToolCall(name, _arguments(name, given, tools)),))

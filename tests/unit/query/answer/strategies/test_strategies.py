@@ -7,7 +7,7 @@ import json
 from collections.abc import Callable
 from contextlib import aclosing
 from dataclasses import replace
-from time import perf_counter
+from time import perf_counter, process_time
 from typing import Any, get_args
 
 import pytest
@@ -311,6 +311,7 @@ class TestActions:
             ('Action: date_calculator[{"day": "today"}]', calls("date_calculator", day="today")),
             ("Action: date_calculator[today]", calls("date_calculator", day="today")),
             ("Action: delete[everything]", calls("delete", input="everything")),
+            ("- Action:\n  search [dog tax ] ", search("dog tax")),
             ("action: finish[", None),
             ("Enough", None),
             ("finish[]", "lost"),
@@ -321,6 +322,13 @@ class TestActions:
         turn = spoken(Completion(said, Usage()), self.SPECS)
         assert turn.lost == (made == "lost")
         assert list(turn.calls) == ([made] if isinstance(made, ToolCall) else [])
+
+    @pytest.mark.parametrize("unit", ["\n", " ", "action ", "action x[ ", "thought "])
+    def test_no_text_is_looked_through_again_and_again(self, unit: str) -> None:
+        """Generous: it takes milliseconds; what grows with the square took twenty seconds."""
+        began = process_time()
+        spoken(Completion("action x[ " + unit * 30_000 + "x", Usage()), self.SPECS)
+        assert process_time() - began < 2
 
     def test_a_tool_with_several_arguments_tells_its_schema(self) -> None:
         told = actions(self.SPECS).splitlines()
