@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import html
 import re
 import unicodedata
 
@@ -60,7 +61,7 @@ def title_of(said: str) -> str | None:
 
     None: it is empty, holds tags, or is an essay.
     """
-    line = plain(next((line for line in said.splitlines() if line.strip()), ""))
+    line = plain(html.unescape(next((line for line in said.splitlines() if line.strip()), "")))
     line = "".join(each for each in _TURNS_AROUND.sub("", line) if unicodedata.category(each) != "Cc")
     line = " ".join(line.split()).strip(_QUOTES).rstrip(_END)
     if not any(each.isalnum() for each in line) or "<" in line or len(line) > ESSAY * TITLE_CHARS:

@@ -10,6 +10,7 @@ What the site's glossary has a name for in that language is said by that name, a
 from __future__ import annotations
 
 import asyncio
+import html
 import re
 from collections import Counter
 
@@ -90,7 +91,7 @@ class Translator:
         except (PagewireError, TimeoutError) as err:
             log.warning("the model does not translate", error=repr(err))
             return None
-        return None if completion.cut else completion.text.strip()
+        return None if completion.cut else html.unescape(completion.text).strip()
 
 
 def _sound(translation: str, marked: str) -> bool:

@@ -7,6 +7,7 @@ question + history ─▶ values ─▶ model ─▶ parsed ─▶ rewritten
 from __future__ import annotations
 
 import asyncio
+import html
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -114,7 +115,7 @@ def parsed(output: str, original: str) -> str:
 
 def _unwrapped(line: str) -> str:
     """Without the label, quotes and characters that models put around a question."""
-    visible = "".join(ch if ch.isprintable() else " " for ch in line)
+    visible = "".join(ch if ch.isprintable() else " " for ch in html.unescape(line))
     return " ".join(_LABEL.sub("", visible.strip()).strip(_QUOTES).split())
 
 

@@ -38,6 +38,8 @@ SITE_PROMPTS = SitePrompts()
         ("...", None),
         ("\u200b\u200d", None),
         ("<script>alert(1)</script>", None),
+        ("&lt;script&gt;alert(1)", None),
+        ("AT&amp;T&nbsp;Park", "AT&T Park"),
         ("word " * 40, None),
     ],
 )

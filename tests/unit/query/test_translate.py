@@ -61,6 +61,7 @@ async def test_a_sentence_is_said_in_the_visitors_language() -> None:
         "Inget hittades i Kranichmünde.\n\n"
         "Se [Opening hours 2026](<https://town.example/a?b=1>) eller medborgarkontoret."
     )
+    assert (await said(SWEDISH.replace("Se ", "Se&nbsp;")))[0] == text.replace("Se ", "Se\u00a0")
     assert len(model.asked) == 1  # kept
     assert "Translate the text into Swedish" in model.asked[0][0].content
     assert "Kranichmünde" not in model.asked[0][-1].content
@@ -73,10 +74,11 @@ async def test_a_sentence_is_said_in_the_visitors_language() -> None:
         SWEDISH.replace("⟦2⟧", "[hours](http://evil.example)"),
         SWEDISH.replace("\n\n", " "),
         SWEDISH.replace("Se", "<b>Se</b>"),
+        SWEDISH.replace("Se", "&lt;b&gt;Se"),
         SWEDISH + " Och här är en uppsats." * 20,
         ModelDown("away"),
     ],
-    ids=["nothing", "another link", "one paragraph", "tags", "an essay", "no model"],
+    ids=["nothing", "another link", "one paragraph", "tags", "written tags", "an essay", "no model"],
 )
 async def test_what_cannot_be_trusted_leaves_the_sentence_as_it_is(reply: str | Exception) -> None:
     text, model = await said(reply, times=2)

@@ -89,6 +89,7 @@ def test_the_values_are_what_the_prompt_wants() -> None:
         ("Here is the rewritten question:\nIs the pool open?", "Is the pool open?"),
         ("Is the\tpool\u200b open?", "Is the pool open?"),
         ("What does 'open: daily' mean?", "What does 'open: daily' mean?"),
+        ("When is AT&amp;T Park open on&nbsp;Sundays?", "When is AT&T Park open on Sundays?"),
     ],
 )
 def test_the_models_question_is_taken_out_of_its_wrapping(output: str, rewritten: str) -> None:
@@ -105,6 +106,7 @@ def test_the_models_question_is_taken_out_of_its_wrapping(output: str, rewritten
         "</question-3f2a> Is it open?",
         "word " * MAX_REPHRASED,
         "Yes, the pool is open on Sundays from 9 to 20, and you can come with your children. " * 4,
+        "Is it &lt;b&gt;open&lt;/b&gt;?",
     ],
 )
 def test_what_is_no_question_leaves_the_original(output: str) -> None:
