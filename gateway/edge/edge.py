@@ -84,6 +84,11 @@ class Edge:
         if caller.visitor is None:
             self.ports.uses.note(of_key(caller.name))
 
+    def count(self, what: What, request: Request, caller: Caller) -> None:
+        """Count one act, if a visitor's. Raises: Problem: 429, with the seconds to wait."""
+        if caller.visitor is not None:
+            self.rates.count(what, address_of(request), caller.visitor)
+
     def act(
         self, caller: Caller, action: Action, site: str | None = None, target: str = "", via: Via = "http"
     ) -> AbstractAsyncContextManager[Act]:
@@ -173,8 +178,8 @@ class May:
         allow(caller, self.scope, caller.site if self.any_site else site)
         if site is not None:
             edge.settings.site(site)
-        if self.counts is not None and caller.visitor is not None:
-            edge.rates.count(self.counts, address_of(request), caller.visitor)
+        if self.counts is not None:
+            edge.count(self.counts, request, caller)
         return caller
 
 
@@ -204,7 +209,7 @@ MayStop = Annotated[Caller, Security(May("chat", "stop"), scopes=("chat",))]
 MayRate = Annotated[Caller, Security(May("chat", "feedback"), scopes=("chat",))]
 MayConverse = Annotated[Caller, Security(May("chat", "conversation"), scopes=("chat",))]
 MayErase = Annotated[Caller, Security(May("chat", "erase"), scopes=("chat",))]
-MayAskSomewhere = Annotated[Caller, Security(May("chat", "ask", any_site=True), scopes=("chat",))]
+MayAskSomewhere = Annotated[Caller, Security(May("chat", "completion", any_site=True), scopes=("chat",))]
 MayListSites = Annotated[Caller, Security(May("chat", "models", any_site=True), scopes=("chat",))]
 MayIngest = Annotated[Caller, Security(May("ingest"), scopes=("ingest",))]
 MayView = Annotated[Caller, Security(May("view"), scopes=("view",))]

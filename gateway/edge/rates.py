@@ -29,8 +29,11 @@ ADDRESS_FACTOR = 5  # a classroom asks from one address
 NETWORK = 64  # bits of an IPv6 address: whoever has one has all addresses in it (RFC 4291, 2.5.4; RFC 6177)
 NAME_BYTES = 9  # of a hash: what visitors are called in a topic
 
-What = Literal["ask", "search", "token", "stop", "feedback", "conversation", "erase", "resume", "models", "sign-in"]
-TIMES: dict[What, int] = {"conversation": 6, "resume": 6, "models": 6}  # as often as a question: reading costs little
+What = Literal[
+    "ask", "search", "token", "stop", "feedback", "conversation", "erase", "resume", "models", "completion", "sign-in"
+]
+# As often as a question: what asks no stage costs little. A completion that is a question counts as both.
+TIMES: dict[What, int] = {"conversation": 6, "resume": 6, "models": 6, "completion": 6}
 
 
 class DailyBudgets:

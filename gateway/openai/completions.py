@@ -76,6 +76,7 @@ async def complete(caller: MayAskSomewhere, edge: TheEdge, request: Request) -> 
     _supported(order, as_json=errand is not None)
     if errand is not None:
         return _at_once(edge.ports.answers.new_id(), order, errand)
+    edge.count("ask", request, caller)
     with edge.admit(order.model, caller, Asked(_last(order.messages), order.lang)):
         return await _completed(order, caller, edge, request)
 

@@ -29,7 +29,7 @@ from pipelines.runtime.errors import Retryable
 from tests.edge import assert_problem, bearer, edge_settings, until
 from tests.signing import SECRET, signed
 
-FILLED = {"site": "town", "model": "town", "path:path": "", "name": "light"}
+FILLED = {"site": "town", "model:path": "town", "path:path": "", "name": "light"}
 
 
 def routes_of(app: FastAPI, *bounds: Bound) -> list[tuple[str, str]]:
@@ -55,7 +55,7 @@ async def test_visitors_are_counted_on_every_route_that_is_theirs(
 ) -> None:
     monkeypatch.setattr(erasure, "LISTED_WITHIN", 0)
     theirs = routes_of(app, "visitor")
-    assert len(theirs) == 15
+    assert len(theirs) == 16
     for method, path in theirs:
         rates = Rates("1/day", SharedCounts(86_400, lambda: 0.0), SecretStr("salt"))
         app.state.edge = replace(app.state.edge, rates=rates)

@@ -84,7 +84,7 @@ FILLED = {
     "path:path": "nowhere",
     "page_id:page_id": "fees",
     "conversation_id": "conversation-0001",
-    "model": "town",
+    "model:path": "town",
 }
 
 
