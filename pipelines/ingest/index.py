@@ -171,6 +171,9 @@ async def _incomplete(
     shows = (before.change, before.model, before.chunker) if before else None
     if before is None or before.ahead or shows != (part.change, part.model, part.chunker):
         await store.keep(part, _here(origin))
+        if before is not None and not before.ahead and part.part == part.parts - 1 and _same(part, before):
+            # Its other parts went with the copy that is shown. It must not outlive a newer change that comes later.
+            return await _met(part, before, store, origin)
         return Outcome()
     if origin.embeddings > before.end.beside(origin).embeddings:
         await store.keep(part, _here(origin))  # one more copy of what is shown
@@ -190,12 +193,25 @@ async def _overwritten(part: PageEmbeddings, store: PageStore, origin: Origin) -
     while shown := (await store.heads([key])).get(key):
         if part.part >= shown.parts or newer(part.change, shown.change):
             break
-        head = _having_met(shown, Origin(embeddings=origin.embeddings, embeddings_in=origin.embeddings_in))
         with suppress(HeadConflict):
-            if head != shown:
-                await store.write(part, head)
-            return Outcome(again=shown.change if head.outlived else None)
+            return await _met(
+                part, shown, store, Origin(embeddings=origin.embeddings, embeddings_in=origin.embeddings_in)
+            )
     return Outcome()
+
+
+async def _met(part: PageEmbeddings, shown: Head, store: PageStore, at: Origin) -> Outcome:
+    """Remember where something of no effect stands. Raises: HeadConflict, Retryable, Permanent."""
+    head = _having_met(shown, at)
+    if head != shown:
+        await store.write(part.model_copy(update={"chunks": ()}), head)
+    return Outcome(again=shown.change if head.outlived else None)
+
+
+def _same(part: PageEmbeddings, shown: Head) -> bool:
+    """Whether it is of another copy of the change that is shown: a CMS, or Kafka, may deliver one twice."""
+    change, other = part.change, shown.change
+    return (change.revision, change.op, part.digest) == (other.revision, other.op, shown.digest)
 
 
 def _wins(a: ChangeRef, b: ChangeRef) -> bool:

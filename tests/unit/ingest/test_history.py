@@ -112,6 +112,13 @@ LONG = dict.fromkeys(REVISIONS, 5)
     [("promote", 0), ("save", 1, "upsert", "save")],
     1356,
 )
+# Of a copy of what is shown the first parts were dropped with those that are shown, and nobody knew where it stands.
+@example(
+    {1: 0, 2: 0, 3: 5, 4: 0},
+    ("save", 1, "upsert", "save"),
+    [("save", 3, "upsert", "bulk"), ("save", 4, "upsert", "bulk"), ("save", 3, "upsert", "save")],
+    0,
+)
 async def test_any_interleaving_ends_in_the_highest_revision(
     lengths: Lengths, first: Action, history: Sequence[Action], seed: int
 ) -> None:
