@@ -26,8 +26,8 @@ _TITLE_TAG = re.compile(
     re.IGNORECASE,
 )
 _ENTITY = re.compile(r"&(?:#[0-9]{1,7}|#[xX][0-9a-fA-F]{1,6}|[a-zA-Z][a-zA-Z0-9]{1,31});")
-# As in WordPress's plugin.
-_SCRIPT = re.compile(r"<(script|style)[^>]*>.*?</\1>", re.DOTALL | re.IGNORECASE)
+_SCRIPT = re.compile(r"<(script|style)", re.IGNORECASE | re.ASCII)
+_SCRIPT_END = {name: re.compile(f"</{name}>", re.IGNORECASE | re.ASCII) for name in ("script", "style")}
 _ANY_TAG = re.compile(r"</?[a-zA-Z!][^>]*>")
 _ANY_ENTITY = re.compile(r"&(?:#[0-9]+|#[xX][0-9a-fA-F]+|[a-zA-Z][a-zA-Z0-9]*);")
 _SPACE = re.compile(r"[ \t\r\n\f\xa0]+")
@@ -65,10 +65,31 @@ def stripped(text: str) -> str:
     """HTML without tags and entities, white space as single spaces.
 
     As WordPress's own functions do it and its plugin too (class-pages.php): a post is the same document by both ways.
-    For pullers only: it takes the square of the scripts that nobody closed.
     """
-    seen = _ANY_TAG.sub("", _SCRIPT.sub("", text))
-    return _SPACE.sub(" ", _ANY_ENTITY.sub(_unescape, seen)).strip(" ")
+    return _SPACE.sub(" ", _ANY_ENTITY.sub(_unescape, without_tags(text))).strip(" ")
+
+
+def without_tags(text: str, instead: str = "") -> str:
+    """HTML without scripts, styles and tags, with `instead` where each tag was; entities stay."""
+    text, closing, rest = _without_scripts(text).rpartition(">")  # behind the last one no tag ends
+    return _ANY_TAG.sub(instead, text + closing) + rest
+
+
+def _without_scripts(text: str) -> str:
+    """Scripts and styles that nobody closed stay: what stands behind them may be the page."""
+    kept, at, begin = [], 0, _SCRIPT.search(text)
+    closed = {"script": True, "style": True}
+    while begin:
+        name = begin[1].lower()
+        opened = text.find(">", begin.end()) if closed[name] else -1
+        end = _SCRIPT_END[name].search(text, opened) if opened >= 0 else None
+        if end:
+            kept.append(text[at : begin.start()])
+            at = end.end()
+        else:
+            closed[name] = False  # nor is any later one
+        begin = _SCRIPT.search(text, end.end() if end else begin.end())
+    return "".join(kept) + text[at:]
 
 
 def one_line(text: str) -> str:

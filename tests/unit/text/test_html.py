@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import random
+import time
 
 import pytest
 from hypothesis import example, given, settings
@@ -211,7 +212,21 @@ def test_text_that_is_no_html_gets_the_same_form() -> None:
         ("<style>p {}</style>x<SCRIPT>y</SCRIPT>", "x"),
         ("&copy=1 AT&T; &#x41;&#66;", "&copy=1 AT&T; AB"),
         ("  a\n\tb&nbsp;c ", "a b c"),
+        ("<script>a</style>b<style>c</script>d</style>e", "de"),
+        ("<script>open <b>bold</b>", "open bold"),
+        ("<scr", "<scr"),
     ],
 )
 def test_stripped_is_what_wordpress_makes_of_it(html: str, text: str) -> None:
     assert stripped(html) == text
+
+
+@pytest.mark.parametrize(
+    "unit",
+    ["<script", "<script>", "<script ", "<style><script>", "<script></script", "<", "</", "<a", "<a ", "&", "&a"],
+)
+def test_stripped_takes_time_that_grows_with_its_text(unit: str) -> None:
+    """It took the square of the scripts that nobody closed, and of tags that do not end."""
+    began = time.process_time()
+    stripped(unit * (2**20 // len(unit)))
+    assert time.process_time() - began < 2
