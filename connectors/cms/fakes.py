@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, Callable, Sequence
 from dataclasses import dataclass, field
 
-from connectors.cms.frame import Listed, Unreadable
+from connectors.cms.frame import Barred, Listed, Unreadable
 from pipelines.runtime.errors import PagewireError
 from schemas.page import PageDocument
 
@@ -17,6 +17,7 @@ class FakeSource:
     clock: int = 1_000_000
     pages: dict[tuple[str, str], PageDocument] = field(default_factory=dict)
     unreadable: set[str] = field(default_factory=set)
+    barred: set[str] = field(default_factory=set)
     inventories: int = 0
     fetched: list[str] = field(default_factory=list)
     breaks_after: int | None = None  # pages of an inventory, or of a fetch, until `error` is raised
@@ -41,12 +42,14 @@ class FakeSource:
                 yield Listed(page_id, lang, page.revision or 0)
         self._maybe_break(len(self.pages))
 
-    async def fetch(self, wanted: Sequence[Listed]) -> AsyncGenerator[PageDocument | Unreadable, None]:
+    async def fetch(self, wanted: Sequence[Listed]) -> AsyncGenerator[PageDocument | Unreadable | Barred, None]:
         self.before_fetch()
         for listed in wanted:
             page = self.pages.get((listed.page_id, listed.lang))
             if listed.page_id in self.unreadable:
                 yield Unreadable(listed, "its template is broken")
+            elif listed.page_id in self.barred:
+                yield Barred(listed, f"https://town.example/{listed.page_id}", "for members")
             elif page is not None:
                 self.fetched.append(listed.page_id)
                 yield page

@@ -33,6 +33,15 @@ class Unreadable:
 
 
 @dataclass(frozen=True)
+class Barred:
+    """A page that is listed, and that visitors do not get at its address: it is not published, and goes if it was."""
+
+    listed: Listed
+    address: str
+    reason: str
+
+
+@dataclass(frozen=True)
 class Omitted:
     """An address that was met and is no page for the search, and why: for who misses it there."""
 
@@ -47,7 +56,7 @@ class Source(Protocol):
         """Every page that is public now. Raises rather than ends early: what is not listed gets deleted."""
         ...
 
-    def fetch(self, wanted: Sequence[Listed]) -> AsyncGenerator[PageDocument | Unreadable, None]:
+    def fetch(self, wanted: Sequence[Listed]) -> AsyncGenerator[PageDocument | Unreadable | Barred, None]:
         """The pages, each with its language and the revision it has by now. One that is gone meanwhile is left out,
         and so is one that was saved in the last seconds where modified times are in whole seconds: its webhook tells.
         """

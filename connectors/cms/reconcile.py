@@ -46,7 +46,7 @@ class Reconciled:
     sent: int
     deleted: int
     superseded: int  # somebody else was faster
-    left_out: int  # gone when they were fetched, or so new that their own webhook tells
+    left_out: int  # gone or barred when they were fetched, or so new that their own webhook tells
     failed: int
     failures: list[Failure]
     omitted: dict[str, str]  # addresses that are no pages for the search, and why

@@ -95,6 +95,11 @@ class WordPressConnector(_Connector):
     password: Annotated[SecretStr, AfterValidator(not_empty)] | None = Field(
         default=None, description="Application password of that user."
     )
+    as_visitor: bool = Field(
+        default=True,
+        description="Read a page only where its own address shows it to visitors. `false` takes all that the REST API "
+        "says, for a site whose pages need a login and whose chat does, too.",
+    )
 
     @model_validator(mode="after")
     def _user_with_password(self) -> Self:

@@ -16,7 +16,7 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import Literal
 
-from connectors.cms.frame import Listed, Omitted, Source, Unreadable
+from connectors.cms.frame import Barred, Listed, Omitted, Source, Unreadable
 from connectors.cms.ledger import Ledger, Wanted
 from connectors.cms.own_thread import OwnThread
 from pipelines.ingest.accept import Acceptance, Change
@@ -83,7 +83,7 @@ class Outcome:
     sent: int = 0
     deleted: int = 0
     superseded: int = 0  # something newer was there already
-    left_out: int = 0  # gone when they were to be fetched, or too young: their own webhook tells
+    left_out: int = 0  # gone or barred when they were to be fetched, or too young: their own webhook tells
     failed: int = 0
     failures: list[Failure] = field(default_factory=list)
     revisions: dict[str, int] = field(default_factory=dict)  # of what was sent, by page key
@@ -211,6 +211,7 @@ class Courier:
             Retryable, Permanent: the CMS or the broker.
         """
         open_pages = {one.page_key: one for one in wanted}
+        barred: dict[str, Listed] = {}  # and published before
 
         async def send(pages: Sequence[PageDocument]) -> None:
             accepted = {one.page_key for one in await self._accept(pages)}
@@ -226,6 +227,12 @@ class Courier:
                         open_pages.pop(page_key(self._site, one.listed.lang, one.listed.page_id), None)
                         self.outcome.fail(one.listed, one.reason)
                         continue
+                    if isinstance(one, Barred):
+                        self.outcome.omitted[one.address] = one.reason
+                        key = page_key(self._site, one.listed.lang, one.listed.page_id)
+                        if key in open_pages and open_pages[key].why == "newer":
+                            barred[key] = one.listed
+                        continue
                     page = _at_least(one, open_pages.get(self._key(one)))
                     batch.append(page)
                     heavy += weight(page)
@@ -236,6 +243,8 @@ class Courier:
                 await send(batch)
 
         await patiently(once, _pause)
+        if barred:
+            await self.delete(list(barred.values()))
         self.outcome.left_out += len(open_pages)
         await settled([one.listed for one in open_pages.values()])
 

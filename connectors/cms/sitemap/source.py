@@ -13,7 +13,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import AsyncGenerator, AsyncIterator, Coroutine, Iterable, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
@@ -31,6 +31,7 @@ from connectors.cms.sitemap.discover import Location, NotASitemap, Robots, locat
 from connectors.cms.sitemap.pace import Fetches, Pace
 from connectors.cms.sitemap.page import WebPage, language_of, normal, page_id, read_page
 from connectors.cms.sitemap.visits import Visit, Visits
+from connectors.cms.together import together
 from schemas.base import problems
 from schemas.page import Attachment, PageDocument
 
@@ -140,7 +141,7 @@ class SitemapSource:
         """Visit these, and what they say is their own address."""
         waiting = list(chunk)
         while waiting:
-            visits = await _together(self._visit(location) for location in waiting)
+            visits = await together(self._visit(location) for location in waiting)
             waiting = []
             for visit in visits:
                 yield visit
@@ -283,14 +284,3 @@ class SitemapSource:
     @staticmethod
     def _clock() -> int:
         return int(time.time() * 1000)
-
-
-async def _together(work: Iterable[Coroutine[Any, Any, Visit]]) -> list[Visit]:
-    """All of it, at once; when one fails the others end too."""
-    tasks = [asyncio.create_task(one) for one in work]
-    try:
-        return await asyncio.gather(*tasks)
-    finally:
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)

@@ -22,7 +22,8 @@ FIELDS = f"{LISTED_FIELDS},slug,link,title,excerpt,content,_links,_embedded"
 
 def listed(post: Mapping[str, Any], default_lang: str) -> Listed | None:
     """A post of a list, asked for with `LISTED_FIELDS`; None when not everybody may read it."""
-    if post.get("status", "publish") != "publish" or post["content"]["protected"]:
+    barred = "pagewire" in post and post["pagewire"] is None  # by the plugin's word
+    if post.get("status", "publish") != "publish" or post["content"]["protected"] or barred:
         return None
     return Listed(page_id(post["type"], post["id"]), lang(post, default_lang), revision(post))
 
@@ -45,7 +46,7 @@ def document(post: Mapping[str, Any], default_lang: str) -> PageDocument:
             "keywords": _keywords(post),
             "content": content,
             "revision": revision(post),
-            "changed_at": f"{post['modified_gmt']}Z",
+            "changed_at": _modified(post),
         }
     )
 
@@ -68,7 +69,14 @@ def lang(post: Mapping[str, Any], default: str) -> str:
 
 def revision(post: Mapping[str, Any]) -> int:
     """The end of the second of its last change: never older than what the plugin sent of that save."""
-    return int(datetime.fromisoformat(f"{post['modified_gmt']}+00:00").timestamp()) * 1000 + 999
+    modified = _modified(post)
+    return (int(modified.timestamp()) if modified else 0) * 1000 + 999
+
+
+def _modified(post: Mapping[str, Any]) -> datetime | None:
+    """None where an import left 0000-00-00, which the REST API makes -0001-11-30 of."""
+    said = str(post["modified_gmt"])
+    return None if said.startswith("-") else datetime.fromisoformat(f"{said}+00:00")
 
 
 def _description(post: Mapping[str, Any], content: str) -> str:

@@ -2,6 +2,7 @@
 
 types ─▶ inventory: id, language, modified time of every public post
       └▶ fetch:     the posts themselves, many at once; one that breaks WordPress is asked for alone and left out
+                    └▶ visitor.py: each at its own address; what visitors do not get is left out, too
 """
 
 from __future__ import annotations
@@ -16,12 +17,16 @@ from more_itertools import chunked
 from pydantic import ValidationError
 
 from connectors.cms.fetching import Away, Refused, SafeFetch
-from connectors.cms.frame import Listed, Unreadable
+from connectors.cms.frame import Barred, Listed, Unreadable
 from connectors.cms.settings import WordPressConnector
+from connectors.cms.together import together
 from connectors.cms.wordpress.client import FETCHED_AT_ONCE, NotWordPress, WordPressClient
 from connectors.cms.wordpress.mapping import FIELDS, LISTED_FIELDS, document, listed, page_id, type_and_number
+from connectors.cms.wordpress.visitor import Visitor
 from schemas.base import problems
 from schemas.page import PageDocument
+
+VISITED_AT_ONCE = 4  # pages asked for at their own addresses
 
 
 @dataclass(frozen=True)
@@ -41,6 +46,7 @@ class WordPressSource:
             languages: of the site; the first is that of pages that say nothing, where the plugin is not active.
         """
         self._client = WordPressClient(connector, fetch)
+        self._visitor = Visitor(connector.url, fetch) if connector.as_visitor else None
         self._default_lang = languages[0]
         self._site: _Site | None = None
 
@@ -56,7 +62,7 @@ class WordPressSource:
                     if found:
                         yield found
 
-    async def fetch(self, wanted: Sequence[Listed]) -> AsyncGenerator[PageDocument | Unreadable, None]:
+    async def fetch(self, wanted: Sequence[Listed]) -> AsyncGenerator[PageDocument | Unreadable | Barred, None]:
         site = await self._about()
         by_route = sorted(((self._route(site, one), one) for one in wanted), key=lambda pair: pair[0] or "")
         for route, pairs in groupby(by_route, key=lambda pair: pair[0]):
@@ -73,7 +79,7 @@ class WordPressSource:
 
     async def _some(
         self, site: _Site, route: str, ones: Sequence[Listed]
-    ) -> AsyncGenerator[PageDocument | Unreadable, None]:
+    ) -> AsyncGenerator[PageDocument | Unreadable | Barred, None]:
         try:
             posts = await self._client.some(route, [type_and_number(one.page_id)[1] for one in ones], FIELDS)
         except (Away, Refused, NotWordPress) as err:
@@ -89,8 +95,16 @@ class WordPressSource:
                 await self._client.now()
             yield Unreadable(ones[0], str(err))
             return
-        for page in _documents(posts, site.lang, ones):
-            yield page
+        read = list(_documents(posts, site.lang, ones))
+        for some in chunked(read, VISITED_AT_ONCE):
+            for page in await together(map(self._as_visitor, some)):
+                yield page
+
+    async def _as_visitor(self, read: tuple[Listed, PageDocument | Unreadable]) -> PageDocument | Unreadable | Barred:
+        listed, page = read
+        if self._visitor is None or isinstance(page, Unreadable):
+            return page
+        return await self._visitor.sees(listed, page)
 
     async def _about(self) -> _Site:
         if self._site is None:
@@ -114,14 +128,14 @@ class WordPressSource:
 
 def _documents(
     posts: Iterable[Mapping[str, Any]], lang: str, ones: Sequence[Listed]
-) -> Iterable[PageDocument | Unreadable]:
+) -> Iterable[tuple[Listed, PageDocument | Unreadable]]:
     by_id = {one.page_id: one for one in ones}
     for post in posts:
         try:
-            if listed(post, lang):
-                yield document(post, lang)
+            if one := listed(post, lang):
+                yield one, document(post, lang)
         except (KeyError, TypeError, ValueError) as err:
             reason = problems(err) if isinstance(err, ValidationError) else f"not as the API says posts are: {err!r}"
-            one = by_id.get(page_id(str(post.get("type")), post["id"]))
-            if one:
-                yield Unreadable(one, reason)
+            asked = by_id.get(page_id(str(post.get("type")), post["id"]))
+            if asked:
+                yield asked, Unreadable(asked, reason)

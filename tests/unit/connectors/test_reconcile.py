@@ -70,6 +70,27 @@ async def test_when_all_is_well_nothing_is_fetched_or_sent(cms: FakeSource, log:
     assert cms.inventories == 1  # the second look is for deletes only
 
 
+async def test_what_visitors_do_not_get_is_named_and_goes_when_it_was_there(
+    cms: FakeSource, log: Log, tmp_path: Path
+) -> None:
+    cms.barred = {"p0"}
+    first = await run(cms, log, tmp_path)
+    assert (first.sent, first.left_out, first.deleted, first.done) == (5, 1, 0, True)
+    assert first.omitted == {"https://town.example/p0": "for members"}
+    cms.save("p1", title="for members from now on")
+    cms.barred.add("p1")
+    second = await run(cms, log, tmp_path)
+    assert (second.newer, second.sent, second.deleted) == (1, 0, 1)
+    assert set(log.titles()) == {f"en:p{n}" for n in range(2, 6)}
+    count = len(log.changes)
+    await run(cms, log, tmp_path)
+    assert len(log.changes) == count
+    cms.barred.clear()
+    cms.clock += 1_000
+    await run(cms, log, tmp_path)
+    assert log.titles() == expected(cms)
+
+
 async def test_a_dry_run_only_looks(cms: FakeSource, log: Log, tmp_path: Path) -> None:
     found = await run(cms, log, tmp_path, dry_run=True)
     assert (found.missing, found.sent, log.changes) == (6, 0, [])

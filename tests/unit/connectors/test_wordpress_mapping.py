@@ -60,11 +60,18 @@ def test_what_not_everybody_may_read_is_not_listed() -> None:
     assert listed(post(), "en") is not None
     assert listed(post(content={"protected": True}), "en") is None
     assert listed(post(status="private"), "en") is None
+    assert listed(post(pagewire=None), "en") is None  # the plugin says so
 
 
 def test_ids_lead_back_to_their_posts() -> None:
     assert type_and_number("my-event-12") == ("my-event", 12)
     assert revision(post(modified_gmt="1970-01-01T00:00:01")) == 1999
+
+
+def test_a_post_without_a_modified_date_has_none() -> None:
+    never = post(modified_gmt="-0001-11-30T00:00:00")  # what the REST API makes of 0000-00-00
+    assert document(never, "en").changed_at is None
+    assert listed(never, "en") == Listed("post-12", "en", 999)
 
 
 def test_the_zip_is_the_same_every_time(tmp_path: Any) -> None:
