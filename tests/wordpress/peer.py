@@ -252,6 +252,8 @@ def built() -> Iterator[Path]:
             _php(folder, 1, INSTALL)
             _php(folder, 1, "require ABSPATH_OF . '/wp-load.php'; switch_theme('tiny');")
             password = _php(folder, 1, "require ABSPATH_OF . '/wp-load.php';" + SETUP)
+            # Kinds of pages get their addresses only where pages have names already.
+            _php(folder, 1, "require ABSPATH_OF . '/wp-load.php'; flush_rewrite_rules(false);")
             (folder / "application-password").write_text(password.strip().splitlines()[-1])
         packed = Path(name) / "site.tar"
         with tarfile.open(packed, "w") as tar:
@@ -331,8 +333,8 @@ def _database(folder: Path) -> Iterator[None]:
 @contextmanager
 def _web(folder: Path, port: int) -> Iterator[None]:
     www = folder / "www"
-    command = ["php", "-d", "opcache.enable_cli=1", "-d", "error_reporting=8191"]
-    command += ["-S", f"127.0.0.1:{port}", "-t", str(www), str(folder / "router.php")]
+    command = ["php", "-d", "opcache.enable_cli=1", "-d", "opcache.revalidate_freq=0", "-d", "max_execution_time=30"]
+    command += ["-d", "error_reporting=8191", "-S", f"127.0.0.1:{port}", "-t", str(www), str(folder / "router.php")]
     with _group(command, folder / "web.log", _environment(folder, port)):
         _until(lambda: _answers(f"http://127.0.0.1:{port}/wp-json/"), folder / "web.log")
         yield

@@ -17,6 +17,8 @@ from pydantic import SecretStr
 from connectors.cms.push import BadSignature, Delivery
 from schemas.http import BulkLine
 from schemas.page import PageDocument
+from tests.acceptance.system import eventually
+from tests.wordpress.peer import WordPress
 
 SECRET = "whsec_" + base64.b64encode(b"the tests' secret, 32 bytes long").decode()
 Answer = tuple[int, dict[str, Any], dict[str, str]]
@@ -63,6 +65,11 @@ class Receiver:
                 else:
                     self.latest[key] = line
         return 200, result(accepted=len(lines) - superseded, superseded=superseded), {}
+
+
+def sent(wordpress: WordPress) -> None:
+    """Wait until nothing is queued any more."""
+    eventually(lambda: not wordpress.queue(), timeout=60)
 
 
 def result(

@@ -15,8 +15,9 @@ import pytest
 
 from tests.acceptance.system import eventually
 from tests.engine_fixture import Servers
+from tests.wordpress import odd
 from tests.wordpress.peer import WordPress
-from tests.wordpress.town import Town, content, joined
+from tests.wordpress.town import MARK, Town, content, joined
 
 pytestmark = [pytest.mark.wordpress, pytest.mark.engine]
 
@@ -138,6 +139,48 @@ def test_200_posts_at_once(town: Town) -> None:
     eventually(lambda: pages(town) >= 200, timeout=240)
     town.agree()
     town.nothing_to_reconcile()
+
+
+@pytest.fixture
+def behind(town: Town) -> Iterator[list[str]]:
+    """Pages that visitors do not get; not one that never ends: a puller waits long for each."""
+    odd.install(town.wordpress)
+    ending = [
+        odd.behind_the_editor(town.wordpress, code, f"<p>{MARK}</p>[{code}]") for code in odd.ENDING if code != "spins"
+    ]
+    barred = [
+        odd.behind_the_editor(town.wordpress, how, f"<p>{MARK} {odd.SECRET} {how}, said twice.</p>", how)
+        for how in odd.BARRED
+    ]
+    yield [*ending, *barred]
+    for id in (*ending, *barred):
+        town.wordpress.php(f"wp_delete_post({id}, true);")
+    odd.remove(town.wordpress)
+    town.agree()
+
+
+def test_odd_pages_harm_no_other_and_no_visitor_finds_what_members_read(town: Town, behind: list[str]) -> None:
+    """By the plugin, by an import, and by a reconcile that finds every page changed."""
+    fine = town.create(says="The pool opens at nine.", title="Pool")
+
+    def nothing_found() -> None:
+        eventually(lambda: not town.wordpress.queue(), timeout=60)
+        eventually(lambda: f"post-{fine['id']}" in town.found(), timeout=60)
+        assert not set(town.found()) & {f"post-{id}" for id in behind}
+        with town.client as client:
+            for mode in ("keyword", "hybrid"):
+                answer = client.get("/search", params={"q": odd.SECRET, "mode": mode, "size": 100}).json()
+                assert not [hit for hit in answer["hits"] if odd.SECRET in hit["text"]]
+        assert odd.SECRET not in town.ask("What is the secret code of members?")
+
+    nothing_found()
+    imported = town.instance.run("import", town.instance.site, "wordpress", "--json")
+    assert json.loads(imported.stdout)["omitted"], imported.stderr
+    nothing_found()
+    later = "UTC_TIMESTAMP() + INTERVAL 5 SECOND"  # than the plugin knows of
+    town.wordpress.sql(f"UPDATE wp_posts SET post_modified_gmt = {later} WHERE post_status = 'publish'")
+    assert town.reconcile()["newer"]
+    nothing_found()
 
 
 def pages(town: Town) -> int:

@@ -12,10 +12,10 @@
  * Domain Path:       /languages
  *
  *     save ─▶ Watcher ─▶ Queue (a table) ─▶ kick ─▶ Sender ─▶ Pagewire
- *                                            cron ───┘   └─ Pages: what the page is at that moment
+ *                                            cron ───┘   └─ Visit: the page as a visitor gets it at that moment
  *
  * A save writes one row and is done. The row says that a page changed, not how: what is sent is read from the
- * database when it is sent, so a page that is not public any more can never leave, however old its row is.
+ * page's own address when it is sent, so a page that is not public any more can never leave, however old its row is.
  *
  * @package Pagewire
  */
@@ -31,6 +31,7 @@ require_once __DIR__ . '/includes/class-pages.php';
 require_once __DIR__ . '/includes/class-queue.php';
 require_once __DIR__ . '/includes/class-watcher.php';
 require_once __DIR__ . '/includes/class-endpoint.php';
+require_once __DIR__ . '/includes/class-visit.php';
 require_once __DIR__ . '/includes/class-sender.php';
 require_once __DIR__ . '/includes/class-routes.php';
 require_once __DIR__ . '/includes/class-widget.php';
@@ -41,18 +42,20 @@ function start() {
 	$queue    = new Queue();
 	$pages    = new Pages( $settings );
 	$endpoint = new Endpoint( $settings );
-	$sender   = new Sender( $settings, $queue, $pages, $endpoint );
+	$visit    = new Visit( $pages );
+	$sender   = new Sender( $settings, $queue, $pages, $visit, $endpoint );
 	$watcher  = new Watcher( $settings, $queue, $pages, $sender );
 
 	add_action( 'init', array( $queue, 'ensure_table' ), 1 );
 	add_action( 'init', __NAMESPACE__ . '\translate' );
 	$watcher->register();
 	$sender->register();
-	( new Routes( $settings, $pages, $sender ) )->register();
+	$visit->register();
+	( new Routes( $settings, $pages, $queue, $sender ) )->register();
 	( new Widget( $settings, $pages ) )->register();
 	if ( is_admin() ) {
 		require_once __DIR__ . '/includes/class-admin.php';
-		( new Admin( $settings, $queue, $endpoint, $sender ) )->register();
+		( new Admin( $settings, $queue, $visit, $endpoint, $sender ) )->register();
 	}
 }
 

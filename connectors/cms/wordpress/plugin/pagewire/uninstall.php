@@ -11,7 +11,7 @@ defined( 'WP_UNINSTALL_PLUGIN' ) || exit;
 function pagewire_uninstall_site() {
 	global $wpdb;
 	$wpdb->query( "DROP TABLE IF EXISTS {$wpdb->prefix}pagewire_pages" ); // phpcs:ignore WordPress.DB -- own table.
-	foreach ( array( 'pagewire', 'pagewire_secret', 'pagewire_state', 'pagewire_fill', 'pagewire_table' ) as $pagewire_option ) {
+	foreach ( array( 'pagewire', 'pagewire_secret', 'pagewire_state', 'pagewire_fill', 'pagewire_asked', 'pagewire_table' ) as $pagewire_option ) {
 		delete_option( $pagewire_option );
 	}
 	wp_clear_scheduled_hook( 'pagewire_drain' );

@@ -17,6 +17,7 @@ final class Admin {
 	const ALL   = 'pagewire_send_everything';
 	const LOOK  = 'pagewire_progress';
 	const RIGHT = 'manage_options';
+	const SHOWN = 50; // Refused pages that are named.
 
 	/**
 	 * What is shown.
@@ -33,7 +34,14 @@ final class Admin {
 	private $queue;
 
 	/**
-	 * For the test.
+	 * For the test: the way to our own pages.
+	 *
+	 * @var Visit
+	 */
+	private $visit;
+
+	/**
+	 * For the test: the way to Pagewire.
 	 *
 	 * @var Endpoint
 	 */
@@ -51,12 +59,14 @@ final class Admin {
 	 *
 	 * @param Settings $settings What is shown.
 	 * @param Queue    $queue    What waits.
-	 * @param Endpoint $endpoint For the test.
+	 * @param Visit    $visit    For the test: the way to our own pages.
+	 * @param Endpoint $endpoint For the test: the way to Pagewire.
 	 * @param Sender   $sender   For sending everything.
 	 */
-	public function __construct( Settings $settings, Queue $queue, Endpoint $endpoint, Sender $sender ) {
+	public function __construct( Settings $settings, Queue $queue, Visit $visit, Endpoint $endpoint, Sender $sender ) {
 		$this->settings = $settings;
 		$this->queue    = $queue;
+		$this->visit    = $visit;
 		$this->endpoint = $endpoint;
 		$this->sender   = $sender;
 	}
@@ -194,12 +204,14 @@ final class Admin {
 		}
 		$began   = microtime( true );
 		$answer  = $this->endpoint->post( '' );
+		$took    = round( ( microtime( true ) - $began ) * 1000 );
 		$problem = $this->endpoint->problem( $answer );
-		if ( '' !== $problem ) {
-			$this->back( 'error', $problem );
+		$trouble = '' === $problem ? $this->visit->trouble() : $problem;
+		if ( '' !== $trouble ) {
+			$this->back( 'error', $trouble );
 		}
 		/* translators: %d: milliseconds */
-		$said = sprintf( __( 'The connection works: Pagewire took a signed test delivery in %d ms.', 'pagewire' ), round( ( microtime( true ) - $began ) * 1000 ) );
+		$said = sprintf( __( 'The connection works: Pagewire took a signed test delivery in %d ms.', 'pagewire' ), $took );
 		if ( null !== $answer['skew'] && abs( $answer['skew'] ) > Endpoint::SKEW ) {
 			/* translators: %d: seconds */
 			$said .= ' ' . sprintf( __( 'But the clocks of the two servers differ by %d seconds; from 300 on deliveries are refused.', 'pagewire' ), abs( $answer['skew'] ) );
@@ -257,7 +269,7 @@ final class Admin {
 		$state  = Settings::state();
 		$length = $this->queue->length();
 		$fill   = $this->sender->fill();
-		$done   = $fill ? max( 0, $fill['done'] - $length ) : 0;
+		$done   = $fill ? min( $fill['total'], max( 0, $fill['done'] - $length ) ) : 0;
 		$queue  = 0 === $length ? __( 'Nothing is waiting.', 'pagewire' )
 			/* translators: %s: number of pages */
 			: sprintf( _n( '%s page is waiting.', '%s pages are waiting.', $length, 'pagewire' ), number_format_i18n( $length ) );
@@ -351,7 +363,7 @@ final class Admin {
 							<?php foreach ( Settings::offered() as $type ) : ?>
 								<label><input type="checkbox" name="<?php echo esc_attr( Settings::OPTION ); ?>[types][]" value="<?php echo esc_attr( $type ); ?>" <?php checked( in_array( $type, $all['types'], true ) ); ?>> <?php echo esc_html( get_post_type_object( $type )->labels->name ); ?> <code><?php echo esc_html( $type ); ?></code></label><br>
 							<?php endforeach; ?>
-							<p class="description"><?php esc_html_e( 'Only what every visitor may read leaves this site: drafts, private pages and pages with a password never do.', 'pagewire' ); ?></p>
+							<p class="description"><?php esc_html_e( 'Only what every visitor may read leaves this site: each page is asked for as somebody who is not logged in. Drafts, private pages, pages with a password and pages for members never leave.', 'pagewire' ); ?></p>
 						</fieldset></td>
 					</tr>
 					<?php $this->field( 'lang', __( 'Language', 'pagewire' ), $all['lang'], 'text', __( 'Of pages that Polylang or WPML say nothing about. Empty: the language of this site.', 'pagewire' ), false, 'small-text' ); ?>
@@ -378,15 +390,15 @@ final class Admin {
 		<?php
 	}
 
-	/** The pages that Pagewire did not take. */
+	/** The pages that Pagewire did not take, and those that visitors do not get. */
 	private function refusals() {
-		$refused = $this->queue->refused( 10 );
+		$refused = $this->queue->refused( self::SHOWN );
 		if ( ! $refused ) {
 			return;
 		}
 		?>
 		<h3><?php esc_html_e( 'Refused', 'pagewire' ); ?></h3>
-		<p><?php esc_html_e( 'These pages were not taken in as they are now. Correct and save them, and they are sent again.', 'pagewire' ); ?></p>
+		<p><?php esc_html_e( 'These pages are not sent as they are now: visitors who are not logged in do not get them, they cannot be shown, or Pagewire does not take them. Correct and save them, and they are sent again; once a day that is tried anyway.', 'pagewire' ); ?></p>
 		<table class="widefat striped">
 			<thead><tr><th scope="col"><?php esc_html_e( 'Page', 'pagewire' ); ?></th><th scope="col"><?php esc_html_e( 'Since', 'pagewire' ); ?></th><th scope="col"><?php esc_html_e( 'Reason', 'pagewire' ); ?></th></tr></thead>
 			<tbody>
@@ -398,7 +410,7 @@ final class Admin {
 				<tr>
 					<td><a href="<?php echo esc_url( (string) $edit ); ?>"><?php echo esc_html( '' === $title ? $row->page_id : Pages::plain( $title ) ); ?></a></td>
 					<td><?php echo esc_html( wp_date( get_option( 'date_format' ) . ' H:i:s', (int) ( $row->revision / 1000 ) ) ); ?></td>
-					<td><?php echo esc_html( $row->refusal ); ?></td>
+					<td><?php echo esc_html( $row->reason ); ?></td>
 				</tr>
 			<?php endforeach; ?>
 			</tbody>

@@ -114,38 +114,23 @@ final class Pages {
 	}
 
 	/**
-	 * The page document (schemas/page.py), as a visitor who is not logged in would see it.
+	 * What the page document (schemas/page.py) says beside the content. Filters run: only for the page's own request.
 	 *
-	 * @param WP_Post $published A public post.
-	 * @param string  $lang      Its language.
-	 * @param int     $revision  Milliseconds since 1970.
+	 * @param WP_Post $post A public post.
 	 * @return array
 	 */
-	public function document( WP_Post $published, $lang, $revision ) {
-		global $post;
-		$before = $post;
-		$post   = $published; // phpcs:ignore WordPress.WP.GlobalVariablesOverride -- shortcodes and blocks look there.
-		setup_postdata( $published );
-		try {
-			return array(
-				'id'          => self::id( $published ),
-				'lang'        => $lang,
-				'url'         => (string) get_permalink( $published ),
-				'name'        => trim( str_replace( '-', ' ', rawurldecode( $published->post_name ) ) ),
-				'title'       => self::plain( get_the_title( $published ) ),
-				'description' => self::description( $published ),
-				'keywords'    => $this->keywords( $published ),
-				// phpcs:ignore WordPress.NamingConventions.PrefixAllGlobals -- WordPress's own filter.
-				'content'     => (string) apply_filters( 'the_content', $published->post_content ),
-				'revision'    => $revision,
-				'changed_at'  => str_replace( ' ', 'T', $published->post_modified_gmt ) . 'Z',
-			);
-		} finally {
-			$post = $before; // phpcs:ignore WordPress.WP.GlobalVariablesOverride
-			if ( $before instanceof WP_Post ) {
-				setup_postdata( $before );
-			}
+	public function about( WP_Post $post ) {
+		$about = array(
+			'url'         => (string) get_permalink( $post ),
+			'name'        => trim( str_replace( '-', ' ', rawurldecode( $post->post_name ) ) ),
+			'title'       => self::plain( get_the_title( $post ) ),
+			'description' => self::description( $post ),
+			'keywords'    => $this->keywords( $post ),
+		);
+		if ( strtotime( $post->post_modified_gmt . ' UTC' ) > 0 ) { // Imports leave 0000-00-00.
+			$about['changed_at'] = str_replace( ' ', 'T', $post->post_modified_gmt ) . 'Z';
 		}
+		return $about;
 	}
 
 	/**

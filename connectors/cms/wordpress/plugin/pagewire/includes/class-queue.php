@@ -16,7 +16,7 @@ defined( 'ABSPATH' ) || exit;
  */
 final class Queue {
 
-	const VERSION = 1;
+	const VERSION = 2;
 	// What `queued` says; saves go first.
 	const DONE = 0;
 	const SAVE = 1;
@@ -45,6 +45,7 @@ final class Queue {
 			queued tinyint(1) NOT NULL DEFAULT 0,
 			gone tinyint(1) NOT NULL DEFAULT 0,
 			refusal varchar(500) NOT NULL DEFAULT '',
+			barred varchar(500) NOT NULL DEFAULT '',
 			PRIMARY KEY  (page_id, lang),
 			KEY post_id (post_id),
 			KEY queued (queued, revision)
@@ -115,20 +116,73 @@ final class Queue {
 		$this->touched = true;
 	}
 
+	/** Queues what was not sent again: what kept it may be over, and nothing tells. */
+	public function retry() {
+		global $wpdb;
+		// phpcs:disable WordPress.DB -- own table.
+		$wpdb->query(
+			$wpdb->prepare(
+				"UPDATE {$this->table()} SET revision = GREATEST(revision + 1, %d), queued = %d WHERE queued = %d AND (refusal <> '' OR barred <> '')",
+				self::now(),
+				self::BULK,
+				self::DONE
+			)
+		);
+		// phpcs:enable
+	}
+
 	/**
 	 * What goes next: saves first, oldest first.
 	 *
-	 * @param int $lane  SAVE or BULK.
-	 * @param int $limit Rows at most.
+	 * @param int  $lane    SAVE or BULK.
+	 * @param int  $limit   Rows at most.
+	 * @param bool $deletes Only what is not published any more.
 	 * @return object[]
 	 */
-	public function next( $lane, $limit ) {
+	public function next( $lane, $limit, $deletes = false ) {
 		global $wpdb;
-		// phpcs:disable WordPress.DB -- own table.
+		$those = $deletes ? "AND (gone = 1 OR NOT EXISTS (SELECT 1 FROM {$wpdb->posts} p WHERE p.ID = post_id AND p.post_status = 'publish' AND p.post_password = ''))" : '';
+		// phpcs:disable WordPress.DB -- own table; $those holds no values.
 		return $wpdb->get_results(
-			$wpdb->prepare( "SELECT * FROM {$this->table()} WHERE queued = %d ORDER BY revision, page_id LIMIT %d", $lane, $limit )
+			$wpdb->prepare( "SELECT * FROM {$this->table()} WHERE queued = %d $those ORDER BY revision, page_id LIMIT %d", $lane, $limit )
 		);
 		// phpcs:enable
+	}
+
+	/**
+	 * Keeps why visitors do not get a page.
+	 *
+	 * @param object $row    Of the queue.
+	 * @param string $reason Empty: they do.
+	 */
+	public function bar( $row, $reason ) {
+		global $wpdb;
+		if ( $row->barred !== $reason ) {
+			$of = array_intersect_key( (array) $row, array_flip( array( 'page_id', 'lang', 'revision' ) ) );
+			$wpdb->update( $this->table(), array( 'barred' => mb_substr( $reason, 0, 500 ) ), $of ); // phpcs:ignore WordPress.DB -- own table.
+		}
+	}
+
+	/**
+	 * Those of some posts that were queued before.
+	 *
+	 * @param int[] $post_ids Posts.
+	 * @return int[]
+	 */
+	public function known( array $post_ids ) {
+		global $wpdb;
+		$those = implode( ',', array_map( 'intval', $post_ids ) );
+		return $those ? array_map( 'intval', $wpdb->get_col( "SELECT post_id FROM {$this->table()} WHERE post_id IN ($those)" ) ) : array(); // phpcs:ignore WordPress.DB -- integers.
+	}
+
+	/**
+	 * Posts that visitors do not get although they are published.
+	 *
+	 * @return array<int, mixed> By id.
+	 */
+	public function barred() {
+		global $wpdb;
+		return array_flip( array_map( 'intval', $wpdb->get_col( "SELECT post_id FROM {$this->table()} WHERE barred <> ''" ) ) ); // phpcs:ignore WordPress.DB -- own table.
 	}
 
 	/**
@@ -167,7 +221,7 @@ final class Queue {
 	}
 
 	/**
-	 * The newest pages that Pagewire refused and why.
+	 * The newest pages that are not sent as they are, with a `reason`: refused ones first, then those that are barred.
 	 *
 	 * @param int $limit At most.
 	 * @return object[]
@@ -176,7 +230,7 @@ final class Queue {
 		global $wpdb;
 		// phpcs:disable WordPress.DB -- own table.
 		return $wpdb->get_results(
-			$wpdb->prepare( "SELECT * FROM {$this->table()} WHERE refusal <> '' ORDER BY revision DESC LIMIT %d", $limit )
+			$wpdb->prepare( "SELECT *, IF(refusal = '', barred, refusal) AS reason FROM {$this->table()} WHERE refusal <> '' OR barred <> '' ORDER BY refusal = '', revision DESC LIMIT %d", $limit )
 		);
 		// phpcs:enable
 	}

@@ -33,6 +33,13 @@ final class Routes {
 	private $pages;
 
 	/**
+	 * Knows what visitors do not get.
+	 *
+	 * @var Queue
+	 */
+	private $queue;
+
+	/**
 	 * Sends.
 	 *
 	 * @var Sender
@@ -40,15 +47,24 @@ final class Routes {
 	private $sender;
 
 	/**
+	 * Posts that visitors do not get, once they were asked for.
+	 *
+	 * @var array|null
+	 */
+	private $barred = null;
+
+	/**
 	 * Takes what it needs.
 	 *
 	 * @param Settings $settings Which post types are sent.
 	 * @param Pages    $pages    Languages.
+	 * @param Queue    $queue    Knows what visitors do not get.
 	 * @param Sender   $sender   Sends.
 	 */
-	public function __construct( Settings $settings, Pages $pages, Sender $sender ) {
+	public function __construct( Settings $settings, Pages $pages, Queue $queue, Sender $sender ) {
 		$this->settings = $settings;
 		$this->pages    = $pages;
+		$this->queue    = $queue;
 		$this->sender   = $sender;
 	}
 
@@ -151,7 +167,8 @@ final class Routes {
 	 */
 	public function of_post( $data ) {
 		$post = get_post( isset( $data['id'] ) ? (int) $data['id'] : 0 );
-		if ( ! $this->pages->is_public( $post ) ) {
+		$this->barred = $this->barred ?? $this->queue->barred();
+		if ( ! $this->pages->is_public( $post ) || isset( $this->barred[ $post->ID ] ) ) {
 			return null;
 		}
 		return array(

@@ -7,8 +7,6 @@
 
 namespace Pagewire;
 
-use Throwable;
-
 defined( 'ABSPATH' ) || exit;
 
 /**
@@ -19,8 +17,10 @@ final class Sender {
 
 	const CRON    = 'pagewire_drain';
 	const FILL    = 'pagewire_fill';
+	const ASKED   = 'pagewire_asked';
 	const ROWS    = 200;     // Pages in one delivery; Pagewire takes 500.
 	const BYTES   = 2000000; // Of one delivery, unless a single page is larger.
+	const ASKING  = 2;       // Seconds after which a delivery asks for no more pages: a save that came in between goes next.
 	const RUN     = 20;      // Seconds that one request goes on sending.
 	const LONGEST = 300;     // Seconds between two tries.
 	const PATIENT = 3600;    // Seconds, when Pagewire asks for them.
@@ -41,11 +41,18 @@ final class Sender {
 	private $queue;
 
 	/**
-	 * What the pages are now.
+	 * Which pages are public.
 	 *
 	 * @var Pages
 	 */
 	private $pages;
+
+	/**
+	 * What the pages are now.
+	 *
+	 * @var Visit
+	 */
+	private $visit;
 
 	/**
 	 * The way to Pagewire.
@@ -55,17 +62,26 @@ final class Sender {
 	private $endpoint;
 
 	/**
+	 * Why no page can be asked for; empty when they can.
+	 *
+	 * @var string
+	 */
+	private $trouble = '';
+
+	/**
 	 * Takes what it needs.
 	 *
 	 * @param Settings $settings Whether there is somewhere to send to.
 	 * @param Queue    $queue    What waits.
-	 * @param Pages    $pages    What the pages are now.
+	 * @param Pages    $pages    Which pages are public.
+	 * @param Visit    $visit    What the pages are now.
 	 * @param Endpoint $endpoint The way to Pagewire.
 	 */
-	public function __construct( Settings $settings, Queue $queue, Pages $pages, Endpoint $endpoint ) {
+	public function __construct( Settings $settings, Queue $queue, Pages $pages, Visit $visit, Endpoint $endpoint ) {
 		$this->settings = $settings;
 		$this->queue    = $queue;
 		$this->pages    = $pages;
+		$this->visit    = $visit;
 		$this->endpoint = $endpoint;
 	}
 
@@ -158,14 +174,14 @@ final class Sender {
 		list( $those, $values ) = $this->public_posts();
 		// phpcs:ignore WordPress.DB -- $those holds placeholders only.
 		$total = (int) $wpdb->get_var( $wpdb->prepare( "SELECT COUNT(*) FROM {$wpdb->posts} WHERE $those", array_merge( $values, array( 0 ) ) ) );
-		$fill  = array(
+		$this->queue->touch_all();
+		$fill = array(
 			'after' => 0,
-			'done'  => 0,
+			'done'  => $this->queue->length(),
 			'total' => $total,
 			'run'   => wp_generate_uuid4(),
 		);
 		update_option( self::FILL, $fill, false );
-		$this->queue->touch_all();
 	}
 
 	/**
@@ -175,19 +191,24 @@ final class Sender {
 		if ( ! $this->settings->ready() || Settings::state()['until'] > time() ) {
 			return;
 		}
-		// What is sent is what somebody sees who is not logged in.
-		wp_set_current_user( 0 );
 		$end  = time() + self::RUN;
 		$well = true;
 		$ran  = $this->queue->alone(
 			function () use ( $end, &$well ) {
 				$most = self::ROWS;
+				if ( Settings::state()['retried'] < time() - DAY_IN_SECONDS ) {
+					Settings::note( array( 'retried' => time() ) );
+					$this->queue->retry();
+				}
 				do {
 					// Another process may have saved what we remember; and our memory must not grow.
 					$again = $this->forget();
 					$most  = $this->step( $most );
 					$well  = $most > 0;
 				} while ( $well && $this->more() && $again && time() < $end );
+				if ( '' !== $this->trouble || ( $well && '' !== Settings::state()['problem'] ) ) {
+					Settings::note( array( 'problem' => $this->trouble ) );
+				}
 			}
 		);
 		// A save that came when we were through but still held the lock was told that somebody is at it.
@@ -212,13 +233,17 @@ final class Sender {
 	 * @return int How many the next delivery may have; 0 when this one failed and it is time to wait.
 	 */
 	private function step( $most ) {
-		$rows = $this->queue->next( Queue::SAVE, $most );
+		$deletes = '' !== $this->trouble; // They need no asking.
+		$rows    = $this->queue->next( Queue::SAVE, $most, $deletes );
 		if ( ! $rows ) {
-			$rows = $this->queue->next( Queue::BULK, $most );
-			if ( ! $rows ) {
-				$this->take_in();
-				return $most;
-			}
+			$rows = $this->queue->next( Queue::BULK, $most, $deletes );
+		}
+		if ( ! $rows && $deletes ) {
+			return 0;
+		}
+		if ( ! $rows ) {
+			$this->take_in();
+			return $most;
 		}
 		list( $sent, $body ) = $this->delivery( $rows );
 		if ( ! $sent ) {
@@ -256,48 +281,87 @@ final class Sender {
 	 * @return array Rows and body.
 	 */
 	private function delivery( array $rows ) {
-		_prime_post_caches( array_map( 'intval', wp_list_pluck( $rows, 'post_id' ) ), true, true );
+		_prime_post_caches( array_map( 'intval', wp_list_pluck( $rows, 'post_id' ) ), true, false );
 		$sent = array();
 		$body = '';
+		$end  = microtime( true ) + self::ASKING;
+		$died = get_option( self::ASKED );
 		foreach ( $rows as $row ) {
-			ob_start(); // What a page's own code prints belongs to nobody here.
-			try {
-				$line = $this->line( $row );
-			} catch ( Throwable $error ) {
-				/* translators: %s: error message */
-				$this->queue->settle( array( $row ), sprintf( __( 'This page cannot be shown: %s', 'pagewire' ), $error->getMessage() ) );
-				continue;
-			} finally {
-				ob_end_clean();
-			}
-			if ( $sent && strlen( $body ) + strlen( $line ) > self::BYTES ) {
+			$line = $this->line( $row, is_array( $died ) ? $died : array() );
+			if ( '' !== $line && $sent && strlen( $body ) + strlen( $line ) > self::BYTES ) {
 				break;
 			}
-			$sent[] = $row;
-			$body  .= $line . "\n";
+			if ( '' !== $line ) {
+				$sent[] = $row;
+				$body  .= $line . "\n";
+			}
+			if ( '' !== $this->trouble || microtime( true ) > $end ) {
+				break;
+			}
 		}
+		update_option( self::ASKED, array(), false );
 		return array( $sent, $body );
 	}
 
 	/**
 	 * What became of a page, as it is now.
 	 *
-	 * @param object $row Of the queue.
-	 * @return string JSON.
+	 * @param object $row  Of the queue.
+	 * @param array  $died What was asked for when the last run ended without a word.
+	 * @return string JSON; empty when there is nothing to send.
 	 */
-	private function line( $row ) {
+	private function line( $row, array $died ) {
 		$post   = $row->gone ? null : get_post( (int) $row->post_id );
-		$exists = $this->pages->is_public( $post ) && Pages::id( $post ) === $row->page_id && $this->pages->lang( $post ) === $row->lang;
+		$now    = $this->pages->is_public( $post ) ? $this->pages->row( $post ) : null;
 		$page   = array(
 			'id'       => $row->page_id,
 			'lang'     => $row->lang,
 			'revision' => (int) $row->revision,
 		);
-		$line   = array(
-			'op'   => $exists ? 'upsert' : 'delete',
-			'page' => $exists ? $this->pages->document( $post, $row->lang, (int) $row->revision ) : $page,
+		$op     = 'delete';
+		$barred = '';
+		if ( $now && array( $now['page_id'], $now['lang'] ) !== array( $row->page_id, $row->lang ) ) {
+			$this->queue->add( array( $now ) ); // Nothing told that it has another language.
+		} elseif ( $now ) {
+			list( $found, $about ) = $this->asked( $page, $post->ID, $died );
+			if ( Visit::TROUBLE === $found ) {
+				$this->trouble = $about;
+				return '';
+			}
+			if ( Visit::BROKEN === $found ) {
+				$this->queue->settle( array( $row ), $about );
+				return '';
+			}
+			if ( Visit::PAGE === $found ) {
+				$op   = 'upsert';
+				$page = $page + $about;
+			} else {
+				$barred = $about;
+			}
+		}
+		$this->queue->bar( $row, $barred );
+		$line = array(
+			'op'   => $op,
+			'page' => $page,
 		);
 		return (string) wp_json_encode( $line, JSON_UNESCAPED_UNICODE | JSON_UNESCAPED_SLASHES | JSON_INVALID_UTF8_SUBSTITUTE );
+	}
+
+	/**
+	 * Asks for a page, and keeps in the database that it does: a page that ends the run twice is not asked for again.
+	 *
+	 * @param array $page    Id, language and revision.
+	 * @param int   $post_id Its post.
+	 * @param array $died    What was asked for when the last run ended without a word.
+	 * @return array As Visit::ask() gives it.
+	 */
+	private function asked( array $page, $post_id, array $died ) {
+		$tries = isset( $died['page'] ) && $died['page'] === $page ? $died['tries'] + 1 : 1;
+		if ( $tries > 2 ) {
+			return array( Visit::BROKEN, __( 'This page cannot be shown: whoever asks for it is stopped by the server.', 'pagewire' ) );
+		}
+		update_option( self::ASKED, compact( 'page', 'tries' ), false );
+		return $this->visit->ask( $post_id );
 	}
 
 	/**
@@ -339,13 +403,14 @@ final class Sender {
 		list( $those, $values ) = $this->public_posts();
 		// phpcs:ignore WordPress.DB -- $those holds placeholders only.
 		$ids = array_map( 'intval', $wpdb->get_col( $wpdb->prepare( "SELECT ID FROM {$wpdb->posts} WHERE $those ORDER BY ID LIMIT %d", array_merge( $values, array( $fill['after'], self::ROWS ) ) ) ) );
-		_prime_post_caches( $ids, true, false );
-		$this->queue->add( array_map( array( $this->pages, 'row' ), array_filter( array_map( 'get_post', $ids ) ) ), Queue::BULK );
+		$new = array_diff( $ids, $this->queue->known( $ids ) ); // The others were queued at once.
+		_prime_post_caches( $new, true, false );
+		$this->queue->add( array_map( array( $this->pages, 'row' ), array_filter( array_map( 'get_post', $new ) ) ), Queue::BULK );
 		$next = $ids ? array_merge(
 			$fill,
 			array(
 				'after' => end( $ids ),
-				'done'  => $fill['done'] + count( $ids ),
+				'done'  => $fill['done'] + count( $new ),
 			)
 		) : array();
 		// Only from where we were: somebody may have begun anew.

@@ -124,7 +124,7 @@ final class Settings {
 	 * What is known of the connection.
 	 *
 	 * @return array `tries` in vain, `until` which second to wait, `problem` of the last try, `delivered` and
-	 *               `pages` of the last delivery, `fill` for sending everything: null or `after`, `total`.
+	 *               `pages` of the last delivery, `retried`: when what was not sent was last tried again.
 	 */
 	public static function state() {
 		$state = get_option( self::STATE, array() );
@@ -134,7 +134,7 @@ final class Settings {
 			'problem'   => '',
 			'delivered' => 0,
 			'pages'     => 0,
-			'fill'      => null,
+			'retried'   => 0,
 		);
 		return array_merge( $empty, is_array( $state ) ? $state : array() );
 	}

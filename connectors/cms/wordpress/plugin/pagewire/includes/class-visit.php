@@ -1,0 +1,308 @@
+<?php
+/**
+ * A page as a visitor gets it: asked for at its own address, by a request of its own and without cookies.
+ *
+ * @package Pagewire
+ */
+
+namespace Pagewire;
+
+use WP_Error;
+
+defined( 'ABSPATH' ) || exit;
+
+/**
+ * Whatever a page's own code does (exit, redirect, a fatal error, a loop) ends that request and no other, and whatever
+ * bars a page from visitors (a redirect, a filter of the content, a query that finds nothing) bars it from us.
+ *
+ *     Sender ─ask()─▶ GET permalink?pagewire-visit=ID-TIME-HMAC ─▶ answer() ─▶ theme, main loop, the_content ─▶ mark()
+ *        ▲                                                                                                       │
+ *        └───────────────────── what stands between our marks in the page's HTML ◀───────────────────────────────┘
+ *
+ * A page without marks is not shown to visitors. Whether the site can be asked at all is known from post 0, which
+ * answers before any page's code runs.
+ */
+final class Visit {
+
+	const MARK    = 'pagewire-visit';
+	const FRESH   = 60;       // Seconds that a request is good for.
+	const TIMEOUT = 10;       // Seconds for one page.
+	const LARGEST = 8000000;  // Bytes of one page's HTML; Pagewire takes half of that as content.
+
+	// What ask() finds out.
+	const PAGE    = 'page';    // The page.
+	const BARRED  = 'barred';  // Visitors do not get it, and why.
+	const BROKEN  = 'broken';  // It fails, and how: nobody knows what visitors get.
+	const TROUBLE = 'trouble'; // This site cannot be asked at all, and why.
+
+	/**
+	 * What a page is.
+	 *
+	 * @var Pages
+	 */
+	private $pages;
+
+	/**
+	 * Which post is asked for by this request, and what stands in the marks.
+	 *
+	 * @var array
+	 */
+	private $asked = array( 0, '' );
+
+	/**
+	 * For each content that is being made, whether it is that of the page that is asked for.
+	 *
+	 * @var bool[]
+	 */
+	private $begun = array();
+
+	/**
+	 * Whether this site is known to answer its own requests.
+	 *
+	 * @var bool
+	 */
+	private $reachable = false;
+
+	/**
+	 * Takes what it needs.
+	 *
+	 * @param Pages $pages What a page is.
+	 */
+	public function __construct( Pages $pages ) {
+		$this->pages = $pages;
+	}
+
+	/** Looks whether this request is one of ours. */
+	public function register() {
+		add_action( 'init', array( $this, 'answer' ), 0 );
+	}
+
+	/**
+	 * Asks for a page.
+	 *
+	 * @param int $post_id A public post.
+	 * @return array PAGE and its document without id, language and revision; else what it is and the reason.
+	 */
+	public function ask( $post_id ) {
+		list( $answer, $tag ) = self::get( (string) get_permalink( $post_id ), $post_id );
+
+		$html = is_wp_error( $answer ) ? '' : $answer['body'];
+		$page = self::between_marks( $html, $tag );
+		if ( $page ) {
+			return array( self::PAGE, $page );
+		}
+		$trouble = $this->reachable ? '' : $this->trouble();
+		if ( '' !== $trouble ) {
+			return array( self::TROUBLE, $trouble );
+		}
+		$this->reachable = true;
+		if ( is_wp_error( $answer ) ) {
+			return array( self::BROKEN, self::cannot_be_shown( self::no_answer( $answer ) ) );
+		}
+		$status = (int) wp_remote_retrieve_response_code( $answer );
+		if ( $status >= 500 || 429 === $status ) {
+			/* translators: %d: HTTP status */
+			return array( self::BROKEN, self::cannot_be_shown( sprintf( __( 'the server answers %d.', 'pagewire' ), $status ) ) );
+		}
+		if ( $status >= 400 ) {
+			/* translators: %d: HTTP status */
+			return array( self::BARRED, sprintf( __( 'Visitors who are not logged in do not get it (%d).', 'pagewire' ), $status ) );
+		}
+		if ( $status >= 300 || $answer['http_response']->get_response_object()->redirects ) {
+			return array( self::BARRED, __( 'Visitors who are not logged in are led elsewhere.', 'pagewire' ) );
+		}
+		if ( false !== strpos( $html, $tag ) ) {
+			return array( self::BARRED, self::cannot_be_shown( __( 'its own code ends it, or it is too long.', 'pagewire' ) ) );
+		}
+		return array( self::BARRED, __( 'Visitors who are not logged in do not see its content: its template leaves it out, or another page has this address.', 'pagewire' ) );
+	}
+
+	/**
+	 * Why this site cannot ask for its own pages; empty when it can.
+	 *
+	 * @return string
+	 */
+	public function trouble() {
+		list( $answer, $tag ) = self::get( home_url( '/' ), 0 );
+		if ( is_wp_error( $answer ) ) {
+			$reason = self::no_answer( $answer );
+		} elseif ( $tag === $answer['body'] ) {
+			return '';
+		} elseif ( 401 === (int) wp_remote_retrieve_response_code( $answer ) ) {
+			$reason = __( 'a password stands before the whole site (401).', 'pagewire' );
+		} else {
+			/* translators: %d: HTTP status */
+			$reason = sprintf( __( 'something else answers before WordPress does (%d), such as a firewall or a page cache.', 'pagewire' ), wp_remote_retrieve_response_code( $answer ) );
+		}
+		/* translators: %s: the reason */
+		return sprintf( __( 'This site cannot ask for its own pages as a visitor would, so none are sent: %s Tools > Site Health says more ("loopback request").', 'pagewire' ), $reason );
+	}
+
+	/** When this request is one of ours: nothing keeps its answer, and the page's content gets marks. */
+	public function answer() {
+		// phpcs:ignore WordPress.Security -- signed, and nothing is changed.
+		$mark = isset( $_GET[ self::MARK ] ) && is_string( $_GET[ self::MARK ] ) ? $_GET[ self::MARK ] : '';
+		if ( ! preg_match( '/^(\d{1,20})-(\d{1,11})-([0-9a-f]{64})$/D', $mark, $of ) || abs( time() - (int) $of[2] ) > self::FRESH || ! hash_equals( self::token( $of[1], $of[2] ), $of[3] ) ) {
+			return;
+		}
+		$this->asked = array( (int) $of[1], self::tag( $of[3] ) );
+		defined( 'DONOTCACHEPAGE' ) || define( 'DONOTCACHEPAGE', true ); // What page caches heed.
+		nocache_headers();
+		if ( 0 === $this->asked[0] ) {
+			echo esc_html( $this->asked[1] );
+			exit;
+		}
+		if ( function_exists( 'set_time_limit' ) ) {
+			set_time_limit( self::TIMEOUT );
+		}
+		// Where the whole site needs a login and the chat, too, an id says as whom pages are read.
+		wp_set_current_user( (int) apply_filters( 'pagewire_reader', 0 ) );
+		add_filter( 'content_pagination', array( $this, 'on_one_page' ) );
+		add_filter( 'the_content', array( $this, 'begin' ), PHP_INT_MIN );
+		add_filter( 'the_content', array( $this, 'mark' ), PHP_INT_MAX );
+		add_action( 'shutdown', array( $this, 'stopped' ), PHP_INT_MAX );
+	}
+
+	/**
+	 * A post of several pages is one for us.
+	 *
+	 * @param string[] $pages Parts of its content.
+	 * @return string[]
+	 */
+	public function on_one_page( $pages ) {
+		return array( implode( "\n\n", $pages ) );
+	}
+
+	/**
+	 * Whether a content that is about to be made is that of the page that is asked for. Asked before all other filters:
+	 * shortcodes often leave another post behind than they found.
+	 *
+	 * @param string $content Before all other filters.
+	 * @return string
+	 */
+	public function begin( $content ) {
+		$id            = $this->asked[0];
+		$this->begun[] = is_singular() && get_queried_object_id() === $id && get_the_ID() === $id;
+		return $content;
+	}
+
+	/**
+	 * Puts marks around the content of the page that is asked for, with what else there is to know of it.
+	 *
+	 * @param string $content After all other filters.
+	 * @return string
+	 */
+	public function mark( $content ) {
+		list( $id, $tag ) = $this->asked;
+		// A content may be shown within another: the marks around all of it count.
+		if ( ! array_pop( $this->begun ) || in_array( true, $this->begun, true ) ) {
+			return $content;
+		}
+		$this->begun[] = true; // An excerpt may ask for the content, too.
+		$about         = wp_json_encode( $this->pages->about( get_post( $id ) ), JSON_INVALID_UTF8_SUBSTITUTE );
+		array_pop( $this->begun );
+		// Empty elements that wp_kses_post() lets through; in hex, which nothing that rewrites HTML changes.
+		return "<span class=\"$tag\" data-about=\"" . bin2hex( $about ) . "\"></span>$content<span class=\"$tag\"></span>";
+	}
+
+	/** The page ended while its content was made, by whatever its own code does: an opened mark tells. */
+	public function stopped() {
+		if ( in_array( true, $this->begun, true ) ) {
+			echo esc_html( $this->asked[1] );
+		}
+	}
+
+	/**
+	 * The page that stands in the HTML: the longest, when the theme shows its content more than once.
+	 *
+	 * @param string $html Of the answer.
+	 * @param string $tag  In the marks.
+	 * @return array|null
+	 */
+	private static function between_marks( $html, $tag ) {
+		$found = null;
+		// What themes and caches do to HTML may change the marks a little. Text, mark, text, mark, ... text.
+		$parts = (array) preg_split( "~<span\b([^<>]*\b{$tag}\b[^<>]*)></span>~", $html, -1, PREG_SPLIT_DELIM_CAPTURE );
+		$last  = count( $parts ) - 2;
+		for ( $at = 1; $at < $last; $at += 2 ) {
+			$about = preg_match( '/data-about="?((?:[0-9a-f]{2})+)/', $parts[ $at ], $hex ) ? json_decode( hex2bin( $hex[1] ), true ) : null;
+			if ( is_array( $about ) && ( ! $found || strlen( $parts[ $at + 1 ] ) > strlen( $found['content'] ) ) ) {
+				$found = array( 'content' => $parts[ $at + 1 ] ) + $about;
+			}
+		}
+		return $found;
+	}
+
+	/**
+	 * One request to ourselves.
+	 *
+	 * @param string $url     Where.
+	 * @param int    $post_id Which post.
+	 * @return array The answer or a WP_Error, and what stands in its marks.
+	 */
+	private static function get( $url, $post_id ) {
+		$time   = (string) time();
+		$token  = self::token( (string) $post_id, $time );
+		$answer = wp_remote_get(
+			add_query_arg( self::MARK, "$post_id-$time-$token", $url ),
+			array(
+				'timeout'             => self::TIMEOUT,
+				'redirection'         => 3, // With www, with https: an address that is corrected keeps our question.
+				'limit_response_size' => self::LARGEST,
+				'user-agent'          => 'Pagewire-WordPress/' . VERSION,
+				'sslverify'           => (bool) apply_filters( 'https_local_ssl_verify', false ), // phpcs:ignore WordPress.NamingConventions.PrefixAllGlobals -- as WordPress kicks its cron.
+				'headers'             => array(
+					'Accept'        => 'text/html',
+					'Cache-Control' => 'no-cache',
+				),
+			)
+		);
+		return array( $answer, self::tag( $token ) );
+	}
+
+	/**
+	 * What a request proves that it is ours with.
+	 *
+	 * @param string $post_id Which post.
+	 * @param string $time    Seconds since 1970.
+	 * @return string
+	 */
+	private static function token( $post_id, $time ) {
+		return hash_hmac( 'sha256', "pagewire-visit|$post_id|$time", wp_salt( 'nonce' ) );
+	}
+
+	/**
+	 * What stands in the marks, which no author can know.
+	 *
+	 * @param string $token Of the request.
+	 * @return string
+	 */
+	private static function tag( $token ) {
+		return 'pagewire-' . substr( hash( 'sha256', $token ), 0, 16 );
+	}
+
+	/**
+	 * Why there is no answer.
+	 *
+	 * @param WP_Error $error What WordPress says.
+	 * @return string
+	 */
+	private static function no_answer( WP_Error $error ) {
+		if ( false !== strpos( $error->get_error_message(), 'cURL error 28' ) ) {
+			/* translators: %d: seconds */
+			return sprintf( __( 'no answer within %d seconds.', 'pagewire' ), self::TIMEOUT );
+		}
+		return $error->get_error_message();
+	}
+
+	/**
+	 * A reason, as the settings page tells it.
+	 *
+	 * @param string $reason Why.
+	 * @return string
+	 */
+	private static function cannot_be_shown( $reason ) {
+		/* translators: %s: the reason */
+		return sprintf( __( 'This page cannot be shown: %s', 'pagewire' ), $reason );
+	}
+}
