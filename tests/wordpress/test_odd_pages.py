@@ -192,6 +192,51 @@ def test_a_page_whose_asking_ends_the_run_twice_is_set_aside(wordpress: WordPres
         assert "whoever asks for it is stopped by the server" in admin.settings()
 
 
+# What Polylang's users import does: polylang/polylang issue 200, PR 1520.
+LANGUAGES = """<?php
+add_action('init', function () { register_taxonomy('language', 'post', array('public' => false)); }, 5);
+function pll_set_post_language($id, $lang) { wp_set_object_terms($id, $lang, 'language'); }
+function pll_get_post_language($id, $field) {
+    $terms = get_the_terms($id, 'language'); return $terms ? $terms[0]->slug : 'en';
+}
+add_filter('wpml_post_language_details', function ($details, $id) {
+    $lang = get_post_meta($id, 'wpml', true); return $lang ? array('language_code' => $lang) : $details;
+}, 10, 2);
+"""
+
+
+def test_a_language_that_is_set_behind_the_save_is_that_of_the_page(wordpress: WordPress, receiver: Receiver) -> None:
+    odd.install(wordpress, LANGUAGES, "languages")
+    post = wordpress.php(
+        "$id = wp_insert_post(array('post_title' => 'Fähre', 'post_content' => '<p>x</p>', "
+        "'post_status' => 'publish')); pll_set_post_language($id, 'de'); echo $id;"
+    )
+    id = f"post-{post}"
+    sent(wordpress)
+    assert {lang for (page, lang), line in receiver.latest.items() if page == id and line.op == "upsert"} == {"de"}
+    wordpress.php(f"pll_set_post_language({post}, 'fr');")  # without a save
+    sent(wordpress)
+    assert {lang for (page, lang), line in receiver.latest.items() if page == id and line.op == "upsert"} == {"fr"}
+    # By what fires no event: the next look at the old row finds it.
+    wordpress.sql("UPDATE wp_terms SET slug = 'pt-br' WHERE slug = 'fr'")
+    wordpress.php(f"(new Pagewire\\Queue())->touch({post});")
+    wordpress.due()
+    sent(wordpress)
+    assert {lang for (page, lang), line in receiver.latest.items() if page == id and line.op == "upsert"} == {"pt-BR"}
+
+
+def test_wpml_tells_of_a_language_by_an_event_of_its_own(wordpress: WordPress, receiver: Receiver) -> None:
+    odd.install(wordpress, LANGUAGES.replace("$terms[0]->slug : 'en'", "$terms[0]->slug : ''"), "languages")
+    post = wordpress.create(title="Ferry", content="<p>x</p>")["id"]
+    sent(wordpress)
+    wordpress.php(
+        f"update_post_meta({post}, 'wpml', 'de'); do_action('wpml_translation_update', array('type' => 'update', "
+        f"'element_id' => {post}, 'element_type' => 'post_post', 'context' => 'post'));"
+    )
+    sent(wordpress)
+    assert {lang for (_, lang), line in receiver.latest.items() if line.op == "upsert"} == {"de"}
+
+
 def test_a_post_without_a_modified_date_is_sent_and_read(wordpress: WordPress, receiver: Receiver) -> None:
     """Yoast/wordpress-seo issues 7350 and 11031."""
     post = wordpress.create(title="Imported", content="<p>x</p>")

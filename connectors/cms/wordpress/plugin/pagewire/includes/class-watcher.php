@@ -77,6 +77,9 @@ final class Watcher {
 		add_action( 'after_delete_post', array( $this, 'deleted' ), 10, 2 );
 		add_action( 'edited_term', array( $this, 'term_edited' ), 10, 3 );
 		add_action( 'delete_term', array( $this, 'term_deleted' ), 10, 5 );
+		// Both plugins may set a language behind the save.
+		add_action( 'set_object_terms', array( $this, 'terms_set' ), 10, 6 );
+		add_action( 'wpml_translation_update', array( $this, 'translated' ) );
 		// The addresses of all pages change.
 		add_action( 'permalink_structure_changed', array( $this->sender, 'send_everything' ) );
 		add_action( 'update_option_home', array( $this->sender, 'send_everything' ) );
@@ -143,6 +146,46 @@ final class Watcher {
 			$this->add( $this->below[ $post_id ] );
 		}
 		unset( $this->below[ $post_id ] );
+	}
+
+	/**
+	 * Polylang keeps the language of a post as a term.
+	 *
+	 * @param int    $post_id  The post.
+	 * @param array  $terms    Its terms.
+	 * @param int[]  $tt_ids   Their ids in the taxonomy.
+	 * @param string $taxonomy The taxonomy.
+	 * @param bool   $append   Whether older ones stay.
+	 * @param int[]  $before   Ids of the older ones.
+	 */
+	public function terms_set( $post_id, $terms, $tt_ids, $taxonomy, $append, $before ) {
+		if ( 'language' === $taxonomy && array_map( 'intval', $tt_ids ) !== array_map( 'intval', $before ) ) {
+			$this->spoken( (int) $post_id );
+		}
+	}
+
+	/**
+	 * WPML set the language of something.
+	 *
+	 * @param mixed $about `element_id` of what is in the `context`.
+	 */
+	public function translated( $about ) {
+		if ( is_array( $about ) && ! empty( $about['element_id'] ) && 'post' === ( $about['context'] ?? '' ) ) {
+			$this->spoken( (int) $about['element_id'] );
+		}
+	}
+
+	/**
+	 * A post has another language: what Pagewire knows of it in the old one goes.
+	 *
+	 * @param int $post_id A post.
+	 */
+	private function spoken( $post_id ) {
+		$post = get_post( $post_id );
+		if ( $this->pages->is_public( $post ) ) {
+			$this->queue->touch( $post_id );
+			$this->queue->add( array( $this->pages->row( $post ) ) );
+		}
 	}
 
 	/**
