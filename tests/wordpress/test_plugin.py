@@ -14,6 +14,7 @@ import pytest
 from connectors.cms.wordpress.package import PLUGIN
 from schemas.http import BulkLine
 from tests.acceptance.system import eventually
+from tests.wordpress import odd
 from tests.wordpress.peer import Admin, WordPress
 from tests.wordpress.receiver import SECRET, Answer, Receiver, result, sent
 
@@ -380,6 +381,26 @@ def test_the_settings_page_keeps_what_is_right_and_never_shows_the_secret(
         assert "The connection works" in admin.press("pagewire_test")
     page = httpx.get(wordpress.url).text
     assert f'<script type="module" src="{receiver.url}/widget.js" data-site="town" data-lang="en"></script>' in page
+
+
+def test_who_may_not_use_unfiltered_html_puts_no_script_on_the_pages(wordpress: WordPress, receiver: Receiver) -> None:
+    """As the administrator of one site of a network."""
+    odd.install(wordpress, "<?php define('DISALLOW_UNFILTERED_HTML', true);", "network")
+    try:
+        with wordpress.admin() as admin:
+            for changes in ({"widget": "1"}, {"widget": "1", "visitors": "https://evil.example"}):
+                assert "only somebody who may use unfiltered HTML" in admin.save_settings(**changes)
+                assert "widget.js" not in httpx.get(wordpress.url).text
+            assert "unfiltered HTML" not in admin.save_settings(endpoint=f"{receiver.url}/")
+            wordpress.configure(widget=True)  # by who may
+            assert "unfiltered HTML" not in admin.save_settings(widget="1")
+            assert f"{receiver.url}/widget.js" in httpx.get(wordpress.url).text
+            assert "unfiltered HTML" in admin.save_settings(widget="1", endpoint="https://93.184.215.14")
+            assert f"{receiver.url}/widget.js" in httpx.get(wordpress.url).text
+            assert "unfiltered HTML" not in admin.save_settings()  # switched off
+            assert "widget.js" not in httpx.get(wordpress.url).text
+    finally:
+        odd.remove(wordpress, "network")
 
 
 def test_strangers_and_editors_without_the_right_get_nowhere(wordpress: WordPress, receiver: Receiver) -> None:

@@ -161,6 +161,14 @@ final class Admin {
 			$this->wrong( __( 'The address for visitors must look like https://pagewire.example.org, too.', 'pagewire' ) );
 			$new['visitors'] = $old['visitors'];
 		}
+		// Who may set it may run any script in every visitor's browser: in a network not the administrators of its sites.
+		$script = self::script_address( $new );
+		if ( ! in_array( $script, array( '', self::script_address( $old ) ), true ) && ! current_user_can( 'unfiltered_html' ) ) {
+			$this->wrong( __( 'The chat is a script on every page: only somebody who may use unfiltered HTML can switch it on or change its address, in a network its administrators.', 'pagewire' ) );
+			foreach ( array( 'widget', 'visitors', 'endpoint', 'private' ) as $key ) {
+				$new[ $key ] = $old[ $key ];
+			}
+		}
 		if ( '' !== $new['site'] && ! preg_match( '/^[a-z0-9][a-z0-9-]{0,62}$/', $new['site'] ) ) {
 			$this->wrong( __( 'Site is the name under sites: in pagewire.yaml: lower-case letters, digits and hyphens.', 'pagewire' ) );
 			$new['site'] = $old['site'];
@@ -500,6 +508,16 @@ final class Admin {
 	 */
 	private function wrong( $said ) {
 		add_settings_error( self::PAGE, 'pagewire', $said );
+	}
+
+	/**
+	 * Where the chat's script comes from; empty when it is off.
+	 *
+	 * @param array $all Settings.
+	 * @return string
+	 */
+	private static function script_address( array $all ) {
+		return $all['widget'] ? untrailingslashit( '' === $all['visitors'] ? $all['endpoint'] : $all['visitors'] ) : '';
 	}
 
 	/**
