@@ -8,7 +8,7 @@ SECRET = "the secret code of members is"
 # Shortcodes that end the page. The first is 10up/ElasticPress issue 3328.
 ENDING = ("exits_elsewhere", "exits", "dies", "breaks", "fails", "eats", "throws", "spins")
 # What visitors see all the same.
-UNTIDY = ("unbuffers", "buffers", "flushes", "forgets", "asks", "speaks", "squeezes")
+UNTIDY = ("unbuffers", "buffers", "flushes", "forgets", "asks", "speaks", "squeezes", "counts")
 # How plugins keep a page for members -> what is said of it: a redirect, a query that finds nothing, a login form at the
 # same address, and other content at that: by a filter where a theme shows it, and in the post itself.
 BARRED = {
@@ -42,6 +42,13 @@ add_shortcode('forgets', function () {
 add_shortcode('asks', function () { return wp_strip_all_tags(apply_filters('the_content', 'Within.')); });
 add_shortcode('squeezes', function () {  // as themes that escape everything, and as caches that make pages smaller
     ob_start(function ($rest) { return preg_replace('~(?<==)"([-\w]+)"~', '$1', wp_kses_post($rest)); });
+    return '';
+});
+add_shortcode('counts', function () {
+    wp_update_post(array('ID' => get_the_ID(), 'post_mime_type' => 'seen/' . microtime(true))); return '';
+});
+add_shortcode('publishes', function () {  // as plugins that publish what the clock has missed
+    foreach (get_posts(array('post_status' => 'draft')) as $due) { wp_publish_post($due->ID); }
     return '';
 });
 add_shortcode('speaks', function () { switch_to_locale('de_DE'); return ''; });

@@ -73,6 +73,13 @@ def test_a_page_that_leaves_a_mess_is_sent_as_visitors_see_it(
     assert "<p>Closes at ten.</p>" in content
     assert "pagewire" not in content
     assert receiver.pages[f"post-{post}"].title == "Untidy"
+    assert len(receiver.deliveries) == 1
+
+
+def test_what_a_page_publishes_while_it_is_asked_for_is_sent(wordpress: WordPress, receiver: Receiver) -> None:
+    due = wordpress.create(title="Due", content="<p>x</p>", slug="due", status="draft")
+    odd.behind_the_editor(wordpress, "Publishes", "<p>y</p>[publishes]")
+    eventually(lambda: f"post-{due['id']}" in receiver.pages)
 
 
 @pytest.mark.parametrize("how", odd.BARRED)

@@ -44,7 +44,7 @@ function start() {
 	$endpoint = new Endpoint( $settings );
 	$visit    = new Visit( $pages );
 	$sender   = new Sender( $settings, $queue, $pages, $visit, $endpoint );
-	$watcher  = new Watcher( $settings, $queue, $pages, $sender );
+	$watcher  = new Watcher( $settings, $queue, $pages, $visit, $sender );
 
 	add_action( 'init', array( $queue, 'ensure_table' ), 1 );
 	add_action( 'init', __NAMESPACE__ . '\translate' );

@@ -108,7 +108,7 @@ final class Visit {
 			/* translators: %d: HTTP status */
 			return array( self::BARRED, sprintf( __( 'Visitors who are not logged in do not get it (%d).', 'pagewire' ), $status ) );
 		}
-		if ( $status >= 300 || $answer['http_response']->get_response_object()->redirects ) {
+		if ( $status >= 300 || ( isset( $answer['http_response'] ) && $answer['http_response']->get_response_object()->redirects ) ) {
 			return array( self::BARRED, __( 'Visitors who are not logged in are led elsewhere.', 'pagewire' ) );
 		}
 		if ( false !== strpos( $html, $tag ) ) {
@@ -148,6 +148,7 @@ final class Visit {
 		$this->asked = array( (int) $of[1], self::tag( $of[3] ) );
 		defined( 'DONOTCACHEPAGE' ) || define( 'DONOTCACHEPAGE', true ); // What page caches heed.
 		nocache_headers();
+		remove_action( 'init', 'wp_cron' ); // Others see to the clock: it may redirect, and publish what is due.
 		if ( 0 === $this->asked[0] ) {
 			echo esc_html( $this->asked[1] );
 			exit;
@@ -161,6 +162,16 @@ final class Visit {
 		add_filter( 'the_content', array( $this, 'begin' ), PHP_INT_MIN );
 		add_filter( 'the_content', array( $this, 'mark' ), PHP_INT_MAX );
 		add_action( 'shutdown', array( $this, 'stopped' ), PHP_INT_MAX );
+	}
+
+	/**
+	 * Whether this request is ours and asks for a post.
+	 *
+	 * @param int $post_id A post.
+	 * @return bool
+	 */
+	public function is_of( $post_id ) {
+		return (int) $post_id === $this->asked[0];
 	}
 
 	/**

@@ -42,6 +42,13 @@ final class Watcher {
 	private $pages;
 
 	/**
+	 * Which page this request asks for.
+	 *
+	 * @var Visit
+	 */
+	private $visit;
+
+	/**
 	 * Starts sending everything again.
 	 *
 	 * @var Sender
@@ -61,12 +68,14 @@ final class Watcher {
 	 * @param Settings $settings Which post types are chosen.
 	 * @param Queue    $queue    Where changes go.
 	 * @param Pages    $pages    What is public.
+	 * @param Visit    $visit    Which page this request asks for.
 	 * @param Sender   $sender   Starts sending everything again.
 	 */
-	public function __construct( Settings $settings, Queue $queue, Pages $pages, Sender $sender ) {
+	public function __construct( Settings $settings, Queue $queue, Pages $pages, Visit $visit, Sender $sender ) {
 		$this->settings = $settings;
 		$this->queue    = $queue;
 		$this->pages    = $pages;
+		$this->visit    = $visit;
 		$this->sender   = $sender;
 	}
 
@@ -99,6 +108,10 @@ final class Watcher {
 			$this->add( $this->showing( $post_id ), Queue::BULK );
 		}
 		if ( ! $this->concerns( $post ) && ! ( $before && $this->concerns( $before ) ) ) {
+			return;
+		}
+		// A page that counts its views in itself would be asked for without end.
+		if ( $this->visit->is_of( $post_id ) && $this->pages->is_public( $post ) && $this->pages->is_public( $before ) ) {
 			return;
 		}
 		// What Pagewire knows under another id or in another language by now, too.
