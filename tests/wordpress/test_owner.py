@@ -48,6 +48,7 @@ async def test_from_the_zip_to_a_save_that_shows_in_the_chat(
         visitor.on("response", lambda response: types.append(response.headers.get("content-type", "")))
         await visitor.get_by_role("button", name="Ask a question").click()
         assert "4 euros" in await asked(visitor)
+        await visitor.get_by_role("button", name="1 Lake ferry").click()
         assert (await visitor.locator(".sources a").first.get_attribute("href") or "").startswith(f"{link}#:~:text=")
         assert any(each.startswith("text/event-stream") for each in types)
 
