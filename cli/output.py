@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import sys
 from collections.abc import Iterator, Sequence
@@ -15,12 +16,14 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from pipelines.runtime.errors import PagewireError, Retryable, WrongUse
+from pipelines.runtime.errors import PagewireError, Retryable, UnknownSite, WrongUse
+from pipelines.runtime.near_names import did_you_mean
 from schemas.base import problems
 
 NOT_SO = 1  # the thing asked for is not so
 WRONG_USE = 2
 NO_SERVICE = 3
+FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EIO})  # a disk that has no room, or is broken
 
 # Without a terminal nothing is folded: a table goes on into a file or a pipe as it is.
 out = Console(highlight=False, width=None if sys.stdout.isatty() else 200)
@@ -60,12 +63,20 @@ def explained() -> Iterator[None]:
     """Print what Pagewire can explain as one line and leave with the right exit code."""
     try:
         yield
+    except UnknownSite as error:
+        complain(f"{error}{did_you_mean(error.site, error.known)}")
+        raise typer.Exit(WRONG_USE) from None
     except PagewireError as error:
         complain(error)
         raise typer.Exit(_code(error)) from None
     except ValidationError as error:  # an argument that its schema does not take
         complain(problems(error))
         raise typer.Exit(WRONG_USE) from None
+    except OSError as error:  # of a file, or of the disk
+        if error.filename is None and error.errno not in FULL:
+            raise
+        complain(f"{error.filename}: {error.strerror}" if error.filename else error.strerror)
+        raise typer.Exit(NO_SERVICE if error.errno in FULL else WRONG_USE) from None
     except KeyboardInterrupt:
         raise typer.Exit(130) from None
 

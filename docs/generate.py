@@ -25,8 +25,8 @@ from pipelines.runtime.settings import RetentionSettings, SamplingSettings, Step
 from schemas.topics import TOPICS, dead_letter_topic
 from wiring.proxy_sign_in import ProxyRole, ProxySignInSettings
 from wiring.secret_files import SECRETS
+from wiring.setting_problems import FILE_ONLY
 from wiring.settings import ChatSettings, KeySettings, Settings, SiteSettings
-from wiring.settings_file import FILE_ONLY
 
 REFERENCE = Path(__file__).parent / "reference"
 NOTE = "<!-- Written by `make docs`; do not edit. -->\n\n"

@@ -24,12 +24,13 @@ from pipelines.ingest.settings import AttachmentSettings, IntakeSettings
 from pipelines.query.settings import QuerySettings
 from pipelines.runtime.logs import LogSettings
 from pipelines.runtime.secret import SHORTEST_KEY, SHORTEST_SIGNING, not_empty, strong
-from pipelines.runtime.settings import HomeSettings, ListenSettings, SettingsGroup
+from pipelines.runtime.settings import HomeSettings, ListenSettings, LocalPath, SettingsGroup
 from pipelines.worker.settings import WorkerSettings
 from schemas.access_key import Scope, digest_of
 from schemas.base import Lang, SiteId
 from schemas.page import Group
 from schemas.query import MAX_QUESTION
+from wiring.origins import Origin
 from wiring.proxy_sign_in import ProxySignInSettings
 
 USER_PREFIX = "user:"  # before the names of those whom a proxy has signed in: keys are not called so
@@ -75,9 +76,10 @@ class ChatSettings(SettingsGroup):
 class SiteSettings(ConnectedSite):
     """One website."""
 
-    origins: tuple[str, ...] = Field(
+    origins: tuple[Origin, ...] = Field(
         default=(),
-        description="Origins whose pages may embed the chat, such as `https://www.example.org`.",
+        description="Origins whose pages may embed the chat, such as `https://www.example.org`: scheme, host, and the "
+        "port where it is not the usual one.",
     )
     chat: ChatSettings = Field(
         default=ChatSettings(), description="Whether and how often visitors are answered, see below."
@@ -87,7 +89,7 @@ class SiteSettings(ConnectedSite):
         description="`shared`: new indexes of this small site are parts of those of many; `own`: they are its own. "
         "Default: as PAGEWIRE_SITE_INDEX says. `pagewire rebuild SITE --from embeddings --promote` moves it.",
     )
-    attachment_folder: Path | None = Field(
+    attachment_folder: LocalPath | None = Field(
         default=None,
         description="Folder of the workers' machine in which `path` attachments of its pages may lie, no other site's "
         "files among them. Default: none are read.",
@@ -101,7 +103,9 @@ class KeySettings(SettingsGroup):
     """A bearer key, known by its hash alone: `printf %s KEY | sha256sum`."""
 
     name: str = Field(min_length=1, description="For logs and for you; says whose key it is.")
-    sha256: str = Field(pattern=r"^[0-9a-f]{64}$", description="SHA-256 of the key, lower-case hex.")
+    sha256: Annotated[str, StringConstraints(to_lower=True)] = Field(
+        pattern=r"^[0-9a-fA-F]{64}$", description="SHA-256 of the key in hex."
+    )
     scopes: tuple[Scope, ...] = Field(
         min_length=1, description="What the key may do; `edit` has `view` with it, `admin` both."
     )
@@ -118,13 +122,29 @@ class KeySettings(SettingsGroup):
         return digest
 
 
+_HEAP = r"^[1-9]\d*[mMgG]$"
+
+
 class EngineSettings(SettingsGroup):
     """The local engine: Kafka and Elasticsearch for development."""
 
-    engine_kafka_port: int = Field(default=19092, description="Preferred port; a free one is taken when it is busy.")
-    engine_es_port: int = Field(default=19200, description="Preferred port; a free one is taken when it is busy.")
-    engine_kafka_heap: str = Field(default="320m", description="Java heap of Kafka.")
-    engine_es_heap: str = Field(default="640m", description="Java heap of Elasticsearch.")
+    engine_kafka_port: int = Field(
+        default=19092, ge=1, le=65535, description="Preferred port; a free one is taken when it is busy."
+    )
+    engine_es_port: int = Field(
+        default=19200, ge=1, le=65535, description="Preferred port; a free one is taken when it is busy."
+    )
+    engine_kafka_heap: str = Field(default="320m", pattern=_HEAP, description="Java heap of Kafka.")
+    engine_es_heap: str = Field(default="640m", pattern=_HEAP, description="Java heap of Elasticsearch.")
+
+    @model_validator(mode="after")
+    def _a_port_each(self) -> Self:
+        if self.engine_kafka_port == self.engine_es_port:
+            raise ValueError(
+                f"engine_es_port (PAGEWIRE_ENGINE_ES_PORT): {self.engine_es_port} is Kafka's, engine_kafka_port; for "
+                "example 19200"
+            )
+        return self
 
 
 class EdgeSettings(HomeSettings, ListenSettings):

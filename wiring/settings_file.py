@@ -2,24 +2,26 @@
 
 from __future__ import annotations
 
-import difflib
 import os
 from collections.abc import Mapping, Set
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 import yaml
 from pydantic import ValidationError
 
-from connectors.cms.settings import KINDS, variables
+from connectors.cms.settings import variables
 from pipelines.runtime.errors import SettingsError
+from pipelines.runtime.near_names import nearest
 from pipelines.runtime.secret import read
 from prompts.strict_yaml import DoubledKey, UniqueKeys
 from wiring import secret_files
 from wiring.secret_files import FILE_SETTINGS, SUFFIX
+from wiring.setting_problems import FILE_ONLY, PREFIX, explained
+from wiring.setting_problems import variable as variable_of
 from wiring.settings import Settings
 
-PREFIX = "PAGEWIRE_"
+NAME = "pagewire.yaml"
 # Read by the names that the openai client and uvicorn have for them, so that a user's existing environment works.
 OTHER_NAMES = {
     "OPENAI_API_KEY": "openai_api_key",
@@ -27,8 +29,9 @@ OTHER_NAMES = {
     "OPENAI_BASE_URL": "openai_base_url",
     "FORWARDED_ALLOW_IPS": "forwarded_allow_ips",
 }
-# Maps and lists have no sensible form in one environment variable.
-FILE_ONLY = frozenset({"sites", "keys", "steps", "proxy_sign_in"})
+MISNAMED = ("pagewire.yml", "Pagewire.yaml", "pagewire.yaml.txt")  # what nobody would read
+TAB = "a tab, where YAML is indented with spaces,"
+CONFLICT = "a conflict that git has left"
 
 
 def load(env: Mapping[str, str] | None = None) -> Settings:
@@ -38,39 +41,48 @@ def load(env: Mapping[str, str] | None = None) -> Settings:
         SettingsError: naming the setting and what it must be.
     """
     env = os.environ if env is None else env
-    path = Path(env.get(PREFIX + "CONFIG") or "pagewire.yaml")
+    path = Path(env.get(PREFIX + "CONFIG") or NAME)
     values: dict[str, Any] = {}
     if path.exists():
         values = _read_yaml(path)
     elif env.get(PREFIX + "CONFIG"):
         raise SettingsError(f"PAGEWIRE_CONFIG: no such file: {path}")
+    elif found := next((name for name in MISNAMED if Path(name).exists()), None):
+        raise SettingsError(f"{found} is not read: call it {NAME}, or name it by PAGEWIRE_CONFIG={found}")
     named = _fill_in(values, env, path)
-    others = {OTHER_NAMES[name]: value for name, value in env.items() if name in OTHER_NAMES and value}
+    others = {key: _unquoted(name, env[name]) for name, key in OTHER_NAMES.items() if env.get(name)}
     values = _over(_over(others, values), _from_environment(env, named, path))
     files = secret_files.put_in(values)
     try:
         return secret_files.keep_fresh(Settings.model_validate(values), files)
     except ValidationError as err:
-        raise SettingsError("; ".join(_problem(e, path, files) for e in err.errors(include_url=False))) from None
+        raise SettingsError(explained(err, values, path, files)) from None
 
 
 def _from_environment(env: Mapping[str, str], named: Set[str], path: Path) -> dict[str, Any]:
     """What the variables say. `named`: those that the file asks for. Raises: SettingsError."""
     values: dict[str, Any] = {}
     for name, value in env.items():
-        if not name.startswith(PREFIX) or name == PREFIX + "CONFIG":
+        if not name.upper().startswith(PREFIX) or name == PREFIX + "CONFIG":
             continue
-        key = name.removeprefix(PREFIX).lower()
+        key = name[len(PREFIX) :].lower()
         if key in FILE_ONLY:
             raise SettingsError(f"{name}: {key} are set in {path}, they do not fit into one variable")
-        if key not in Settings.model_fields and key not in FILE_SETTINGS:
+        if name != variable_of(key) or not (key in Settings.model_fields or key in FILE_SETTINGS):
             if name in named:
                 continue
-            close = _close(key)
-            raise SettingsError(f"{name}: no such setting" + (f"; did you mean {_variable(close)}?" if close else ""))
+            close = nearest(key, [*Settings.model_fields, *FILE_SETTINGS])
+            raise SettingsError(f"{name}: no such setting" + (f"; did you mean {variable_of(close)}?" if close else ""))
         if value:
-            values[key] = value
+            values[key] = _unquoted(name, value)
     return values
+
+
+def _unquoted(name: str, value: str) -> str:
+    """The value as it is. Raises: SettingsError: it has the quotes of a file that no shell has read."""
+    if len(value) > 1 and value[0] == value[-1] and value[0] in "'\"":
+        raise SettingsError(f"{name}: its quotes are taken for a part of the value: write {name}=VALUE without them")
+    return value
 
 
 def _over(lower: dict[str, Any], upper: dict[str, Any]) -> dict[str, Any]:
@@ -82,7 +94,7 @@ def _over(lower: dict[str, Any], upper: dict[str, Any]) -> dict[str, Any]:
     for values in (lower, upper):
         for file, name in FILE_SETTINGS.items():
             if file in values and name in values:
-                raise SettingsError(f"{name} and {file} ({_variable(name)}, {_variable(file)}): give one of them")
+                raise SettingsError(f"{name} and {file} ({variable_of(name)}, {variable_of(file)}): give one of them")
     said = {FILE_SETTINGS.get(key, key) for key in upper}
     return {key: value for key, value in lower.items() if FILE_SETTINGS.get(key, key) not in said} | upper
 
@@ -110,15 +122,17 @@ def _fill_in(values: dict[str, Any], env: Mapping[str, str], path: Path) -> set[
 
 
 def _read_yaml(path: Path) -> dict[str, Any]:
+    """Raises: SettingsError: with the line where it stands, and never with what stands there: it may be a key."""
     try:
-        loaded = yaml.load(path.read_text(encoding="utf-8"), UniqueKeys)  # noqa: S506
+        text = path.read_text(encoding="utf-8")
+        loaded = yaml.load(text, UniqueKeys)  # noqa: S506
     except yaml.MarkedYAMLError as err:
-        # Without the words of the parser, which quote the line: it may hold a key.
         mark = err.problem_mark
         where = f" at line {mark.line + 1}, column {mark.column + 1}" if mark else ""
-        what = "a key that stands twice" if isinstance(err, DoubledKey) else "not YAML"
-        raise SettingsError(f"{path}: {what}{where}") from None
-    except (OSError, UnicodeDecodeError, yaml.YAMLError) as err:
+        raise SettingsError(f"{path}: {_not_yaml(err, text)}{where}") from None
+    except yaml.YAMLError:  # of the reader: a character that no text has
+        raise SettingsError(f"{path}: cannot be read: it has control characters in it") from None
+    except (OSError, UnicodeDecodeError) as err:
         raise SettingsError(f"{path}: cannot be read: {err}") from err
     if loaded is None:
         return {}
@@ -127,36 +141,12 @@ def _read_yaml(path: Path) -> dict[str, Any]:
     return {str(key): value for key, value in loaded.items()}
 
 
-def _problem(error: Any, path: Path, files: Mapping[str, Path]) -> str:
-    said = error["msg"].removeprefix("Value error, ")
-    if not error["loc"]:  # about several settings together: names them itself
-        return str(said)
-    # Pydantic names the kind of a connector as if it were a key below its name.
-    place = [part for at, part in enumerate(error["loc"]) if (at, error["loc"][2:3]) != (4, ("connectors",))]
-    where = ".".join(str(part) for part in place)
-    if error["type"] == "extra_forbidden":
-        close = _close(where)
-        return f"{where} ({path}): no such setting" + (f"; did you mean {close}?" if close else "")
-    if error["type"] in ("union_tag_invalid", "union_tag_not_found"):
-        return f"{where} ({path}): {_kind(error['ctx'].get('tag'))}"
-    if where in files:
-        return f"{where + SUFFIX} ({_variable(where + SUFFIX)}): {files[where]}: {said}"
-    settable = where in Settings.model_fields and where not in FILE_ONLY
-    return f"{where} ({f'{_variable(where)} or ' if settable else ''}{path}): {said}"
-
-
-def _kind(given: str | None) -> str:
-    """What is wrong with a connector's `kind`."""
-    kinds = sorted(get_args(one.model_fields["kind"].annotation)[0] for one in KINDS)
-    if given is None:
-        return f"needs a `kind`: {', '.join(kinds)}"
-    close = next(iter(difflib.get_close_matches(given, kinds, n=1)), None)
-    return f"no kind {given!r}; there are: {', '.join(kinds)}" + (f"; did you mean {close}?" if close else "")
-
-
-def _variable(setting: str) -> str:
-    return PREFIX + setting.upper()
-
-
-def _close(name: str) -> str | None:
-    return next(iter(difflib.get_close_matches(name, Settings.model_fields, n=1)), None)
+def _not_yaml(err: yaml.MarkedYAMLError, text: str) -> str:
+    """What is wrong, by what is often wrong there. YAML notices it at the line itself or at the next one."""
+    if isinstance(err, DoubledKey):
+        return "a key that stands twice"
+    at = err.problem_mark.line if err.problem_mark else 0
+    lines = text.splitlines()[max(0, at - 1) : at + 1]
+    if any("\t" in line[: len(line) - len(line.lstrip())] for line in lines):
+        return TAB
+    return CONFLICT if any(line.startswith(("<<<<<<<", "=======", ">>>>>>>")) for line in lines) else "not YAML"

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Literal, Self
 
-from pydantic import Field, SecretStr, model_validator
+from pydantic import Field, SecretStr, field_validator, model_validator
 
 from adapters.tls import TlsFiles
-from pipelines.runtime.settings import SettingsGroup
+from pipelines.runtime.settings import LocalPath, SettingsGroup
 
 _NODE = r"https?://[^/@,\s]+:\d+(/[^,\s]*)?"
-
+_PORT = re.compile(r":(\d+)(?=/|,|\s|$)")
 
 SiteIndex = Literal["own", "shared"]
 
@@ -35,7 +35,7 @@ class ElasticSettings(SettingsGroup):
         description="URL with port, `https://host:9200`, or those of several nodes with commas between them: while one "
         "does not answer, the others are asked. Default: the local engine.",
     )
-    elasticsearch_ca: Path | None = Field(
+    elasticsearch_ca: LocalPath | None = Field(
         default=None,
         description="PEM file of the authority that signed the nodes' certificates; default: those of the system.",
     )
@@ -74,6 +74,14 @@ class ElasticSettings(SettingsGroup):
     def elasticsearch_tls(self) -> TlsFiles:
         """What TLS needs, where a node's URL begins with https."""
         return TlsFiles("elasticsearch", self.elasticsearch_ca, check_hostname=self.elasticsearch_check_hostname)
+
+    @field_validator("elasticsearch")
+    @classmethod
+    def _ports(cls, value: str | None) -> str | None:
+        for number in _PORT.findall(value or ""):
+            if not 0 < int(number) < 65536:
+                raise ValueError("a port is 1 to 65535")
+        return value
 
     @model_validator(mode="after")
     def _files_are_there(self) -> Self:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
 from typing import Literal, Self
 
 from pydantic import Field, SecretStr, field_validator, model_validator
 
 from adapters.tls import TlsFiles
-from pipelines.runtime.settings import SettingsGroup
+from pipelines.runtime.settings import LocalPath, SettingsGroup
 
 # Names as Kafka's own clients have them, so that a provider's page can be copied.
 SecurityProtocol = Literal["PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"]
@@ -29,14 +28,14 @@ class KafkaSettings(SettingsGroup):
         default="PLAINTEXT",
         description="`SSL` and `SASL_SSL` are TLS, `SASL_*` log in; Kafka calls it `security.protocol`.",
     )
-    kafka_ca: Path | None = Field(
+    kafka_ca: LocalPath | None = Field(
         default=None,
         description="PEM file of the authority that signed the brokers' certificates; default: those of the system.",
     )
-    kafka_certificate: Path | None = Field(
+    kafka_certificate: LocalPath | None = Field(
         default=None, description="PEM file of our own certificate, where brokers ask for one (mutual TLS)."
     )
-    kafka_certificate_key: Path | None = Field(
+    kafka_certificate_key: LocalPath | None = Field(
         default=None, description="PEM file of its key; default: in the same file."
     )
     kafka_certificate_password: SecretStr | None = Field(default=None, description="Password of that key.")
@@ -74,6 +73,8 @@ class KafkaSettings(SettingsGroup):
         for number, server in enumerate(servers, 1):
             if not _SERVER.fullmatch(server):  # not repeated here: somebody may have put a password in
                 raise ValueError(f"server {number} is not `host:port`; servers are written `one:9092,two:9092`")
+            if not 0 < int(server.rpartition(":")[2]) < 65536:
+                raise ValueError(f"the port of server {number} is not 1 to 65535")
         if not servers:
             raise ValueError("must name a server, `host:port`")
         return ",".join(servers)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from pydantic import Field, SecretStr
+import re
+
+from pydantic import Field, SecretStr, field_validator
 
 from pipelines.runtime.settings import SettingsGroup
 
@@ -17,19 +19,29 @@ class OpenAISettings(SettingsGroup):
         default=None, pattern=r"^https?://\S+$", description="Also read from `OPENAI_BASE_URL`."
     )
 
+    @field_validator("openai_base_url")
+    @classmethod
+    def _base_alone(cls, value: str | None) -> str | None:
+        base = re.sub(r"/(chat/completions|completions|embeddings|models)/?$", "", value or "")
+        if value and base != value:
+            raise ValueError("must be the address below which the routes stand, without the last parts of this one")
+        return value
+
 
 class ModelSettings(OpenAISettings):
     """The chat model."""
 
-    llm_model: str | None = Field(default=None, description="Chat model; none: answers quote the pages.")
+    llm_model: str | None = Field(default=None, min_length=1, description="Chat model; none: answers quote the pages.")
     llm_timeout: float = Field(default=30.0, gt=0, description="Seconds a model may be silent.")
     llm_small_model: str | None = Field(
         default=None,
+        min_length=1,
         description="A cheaper model of the same server, for rephrasing questions and translating our own sentences; "
         "default: `llm_model`.",
     )
     llm_fallback_model: str | None = Field(
         default=None,
+        min_length=1,
         description="Another model of the same server, asked where the first one fails before its first word.",
     )
     llm_temperature: float = Field(default=0.0, ge=0, le=2, description="0 says the same to the same question.")

@@ -10,7 +10,7 @@ import base64
 import binascii
 import re
 from collections.abc import Iterator, Mapping
-from pathlib import Path
+from ipaddress import ip_network
 from typing import Annotated, Any, Literal, Self, get_args
 
 from pydantic import (
@@ -25,7 +25,7 @@ from pydantic import (
 )
 
 from pipelines.runtime.secret import not_empty
-from pipelines.runtime.settings import HomeSettings, SettingsGroup, Site, SitesSettings
+from pipelines.runtime.settings import HOST_NAME, HomeSettings, LocalPath, SettingsGroup, Site, SitesSettings
 from schemas.base import Lang, SiteId
 
 SECRET_PREFIX = "whsec_"  # noqa: S105  # Standard Webhooks: secrets as text are told from other base64 by it
@@ -75,7 +75,7 @@ ConnectorName = Annotated[
 
 
 class _Connector(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
 
 class PushConnector(_Connector):
@@ -120,7 +120,7 @@ class FolderConnector(_Connector):
     """Markdown, HTML and office files."""
 
     kind: Literal["folder"]
-    path: Path = Field(description="The folder.")
+    path: LocalPath = Field(description="The folder.")
     url: WebUrl | None = Field(
         default=None, description="Where the folder is served: pages that do not say their `url` get one below it."
     )
@@ -199,6 +199,17 @@ class FetchSettings(SettingsGroup):
     @classmethod
     def _from_one_line(cls, value: Any) -> Any:
         return tuple(filter(None, map(str.strip, value.split(",")))) if isinstance(value, str) else value
+
+    @field_validator("fetch_allow")
+    @classmethod
+    def _hosts_and_networks(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        for entry in value:
+            if not HOST_NAME.fullmatch(entry.rstrip(".")):
+                try:
+                    ip_network(entry.strip("[]"), strict=False)
+                except ValueError:
+                    raise ValueError(f"{entry!r} is no host, address or network") from None
+        return value
 
 
 class ConnectorsSettings(HomeSettings, FetchSettings, SitesSettings):

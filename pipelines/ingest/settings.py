@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from pydantic import Field
 
-from pipelines.runtime.settings import SettingsGroup, SitesSettings
+from pipelines.runtime.settings import LocalPath, SettingsGroup, SitesSettings
 
 
 class IntakeSettings(SitesSettings):
@@ -36,7 +34,7 @@ class AttachmentSettings(SettingsGroup):
         ge=512,
         description="MiB of memory (address space) of the process that reads attachments.",
     )
-    attachment_folder: Path | None = Field(
+    attachment_folder: LocalPath | None = Field(
         default=None,
         description="Folder of this machine in which `path` attachments of the only site may lie; with several sites "
         "each has an `attachment_folder` of its own. Default: none are read.",

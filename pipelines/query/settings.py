@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Self
 
 from pydantic import Field
 
 from pipelines.runtime.chunking import ChunkerSettings
-from pipelines.runtime.settings import JudgeName, Site, SitesSettings, StepName, Steps, StepSettings, ToolCalling
+from pipelines.runtime.settings import (
+    JudgeName,
+    LocalPath,
+    Site,
+    SitesSettings,
+    StepName,
+    Steps,
+    StepSettings,
+    ToolCalling,
+)
 from schemas.query import MAX_HITS, Tuned
 
 
@@ -68,7 +76,7 @@ class QuerySettings(SitesSettings, ChunkerSettings):
         default=4.0, gt=0, description="Seconds the judge may take for an answer; then the rules alone count."
     )
     history_messages: int = Field(default=15, ge=0, description="Messages of a conversation kept in mind.")
-    clock: Path | None = Field(
+    clock: LocalPath | None = Field(
         default=None,
         description="For benchmarks and tests: a file with the time that answers take for now, as ISO 8601, the site's "
         "own where it names no zone. It is read for every answer. Default: the machine's clock.",

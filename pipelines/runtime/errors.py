@@ -6,7 +6,7 @@ decided. An exception says its kind by its class, so whoever raises it knows bes
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from enum import StrEnum
 
 
@@ -84,6 +84,11 @@ class UnknownSite(WrongUse):
     """No such site in pagewire.yaml."""
 
     code = "unknown-site"
+
+    def __init__(self, message: str, site: str, known: Collection[str]) -> None:
+        super().__init__(message)
+        self.site = site
+        self.known = known
 
 
 class TooLarge(Permanent):

@@ -6,10 +6,10 @@ import logging
 import sys
 from collections import defaultdict
 from time import monotonic
-from typing import Literal, TextIO
+from typing import Annotated, Any, Literal, TextIO
 
 import structlog
-from pydantic import Field
+from pydantic import BeforeValidator, Field
 
 from pipelines.runtime.settings import SettingsGroup
 
@@ -35,10 +35,14 @@ EXPECTED = ("GroupCoordinatorNotAvailableError", "Marking the coordinator dead")
 OUTAGE_LOGS_PER = 10.0  # seconds between two lines from the same place of a chatty library
 
 
+def _lower(value: Any) -> Any:
+    return value.lower() if isinstance(value, str) else value
+
+
 class LogSettings(SettingsGroup):
     """What is logged, and how."""
 
-    log_level: Literal["debug", "info", "warning", "error"] = "info"
+    log_level: Annotated[Literal["debug", "info", "warning", "error"], BeforeValidator(_lower)] = "info"
     log_json: bool = Field(default=False, description="Logs as JSON lines.")
 
 

@@ -6,16 +6,18 @@ in one, flat: so a setting has one name wherever it is read, in pagewire.yaml an
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Mapping
 from heapq import nsmallest
+from ipaddress import ip_address
 from pathlib import Path
-from typing import Annotated, Literal, Self
+from typing import Annotated, Any, Literal, Self
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from pipelines.runtime.errors import UnknownSite
-from schemas.base import Lang, SiteId
+from schemas.base import GivenLang, Lang, SiteId
 from schemas.privacy import QuestionLogging
 
 # What a model is asked for: a prompt each.
@@ -40,7 +42,22 @@ JudgeName = Literal["none", "model", "reranker"]
 class SettingsGroup(BaseModel):
     """Frozen, and refuses what it does not know."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+
+def _at_home(path: Path) -> Path:
+    if path == Path():
+        raise ValueError("is empty")
+    try:
+        return path.expanduser()
+    except RuntimeError:
+        raise ValueError("there is no such home folder") from None
+
+
+HOST_NAME = re.compile(r"([A-Za-z0-9_-]+\.)*[A-Za-z0-9_-]*[A-Za-z_][A-Za-z0-9_-]*")  # its last part is no number
+
+# Of this machine; `~` is the user's home, for neither YAML nor Docker's .env know that.
+LocalPath = Annotated[Path, AfterValidator(_at_home)]
 
 
 class RetentionSettings(SettingsGroup):
@@ -118,7 +135,7 @@ Steps = Annotated[dict[StepName, StepSettings], AfterValidator(_known_to_read)]
 class Site(SettingsGroup):
     """One website, as the stages know it."""
 
-    languages: tuple[Lang, ...] = Field(default=("en",), min_length=1, description="The first is the default.")
+    languages: tuple[GivenLang, ...] = Field(default=("en",), min_length=1, description="The first is the default.")
     title: str = Field(default="", description="Shown to visitors; default: the site's id.")
     strategy: StrategyName = Field(
         default="plain", description="How a model comes to an answer (docs/howto/answers.md); without one it quotes."
@@ -151,7 +168,7 @@ class Site(SettingsGroup):
         description="Tokens for one question, all its calls in a worker process together. After them it is answered by "
         "quoting the pages. Default: no limit.",
     )
-    prompts: Path | None = Field(
+    prompts: LocalPath | None = Field(
         default=None, description="Folder with prompts and sentences of its own, named as those in `prompts/`."
     )
     judging: SamplingSettings = Field(
@@ -188,7 +205,7 @@ class Site(SettingsGroup):
         try:
             ZoneInfo(value)
         except (ZoneInfoNotFoundError, ValueError):
-            raise ValueError("no such time zone here; names are those of IANA, such as Europe/Berlin") from None
+            raise ValueError("no such time zone here; names are those of IANA") from None
         return value
 
     @model_validator(mode="after")
@@ -207,6 +224,11 @@ class Site(SettingsGroup):
         own = self.languages[0]
         tried = (lang, lang.partition("-")[0], own, own.partition("-")[0])
         return next((self.contact[each] for each in tried if each in self.contact), "")
+
+    @field_validator("log_questions", mode="before")
+    @classmethod
+    def _read_by_yaml(cls, value: Any) -> Any:
+        return {True: "on", False: "off"}[value] if isinstance(value, bool) else value
 
     @property
     def zone(self) -> ZoneInfo:
@@ -230,7 +252,10 @@ class SitesSettings(SettingsGroup):
         try:
             return self.sites[name]
         except KeyError:
-            raise UnknownSite(f"unknown site {name!r}; pagewire.yaml has: {some_of(self.sites)}") from None
+            sites = f"pagewire.yaml has: {some_of(self.sites)}"
+            if "sites" not in self.model_fields_set:
+                sites = f"no pagewire.yaml here names any, so there is only the sample: {some_of(self.sites)}"
+            raise UnknownSite(f"unknown site {name!r}; {sites}", name, self.sites) from None
 
     def label(self, site: str) -> str:
         """What metrics call a site."""
@@ -251,13 +276,26 @@ def some_of(sites: Collection[str]) -> str:
 class HomeSettings(SettingsGroup):
     """Where this machine keeps what is ours."""
 
-    home: Path = Field(default=Path(".pagewire"), description="Folder of all local state.")
+    home: LocalPath = Field(default=Path(".pagewire"), description="Folder of all local state.")
 
 
 class ListenSettings(SettingsGroup):
     """Where this process listens."""
 
     host: str = Field(default="127.0.0.1", description="Address of the gateway, and of a worker's metrics.")
+
+    @field_validator("host")
+    @classmethod
+    def _address_alone(cls, value: str) -> str:
+        host = value.strip().removeprefix("[").removesuffix("]")
+        if not HOST_NAME.fullmatch(host):
+            try:
+                ip_address(host)
+            except ValueError:
+                raise ValueError(
+                    "must be an address or a name of this machine alone, without scheme and port"
+                ) from None
+        return host
 
 
 class RetrySettings(SettingsGroup):

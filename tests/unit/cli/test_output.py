@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -19,13 +20,14 @@ from infra.engine import EngineError
 from pipelines.runtime.errors import Permanent, Retryable, SettingsError, TooLarge, UnknownSite
 from schemas.page import PageDocument
 from wiring.addresses import ServiceMissing
+from wiring.settings import Settings
 
 
 @pytest.mark.parametrize(
     ("error", "code"),
     [
         (SettingsError("no"), 2),
-        (UnknownSite("no"), 2),
+        (UnknownSite("no", "village", ()), 2),
         (Permanent("no"), 1),
         (TooLarge("no"), 1),
         (ModelMismatch("no"), 1),
@@ -46,6 +48,31 @@ def test_errors_have_their_exit_codes(error: BaseException, code: int, capsys: p
     assert printed.err == ("" if code == 130 else "error no\n")
 
 
+@pytest.mark.parametrize(
+    ("error", "code", "said"),
+    [
+        (PermissionError(errno.EACCES, "Permission denied", "/home/anna/.pagewire"), 2, "/home/anna/.pagewire: Perm"),
+        (OSError(errno.ENOSPC, "No space left on device", "/srv/x"), 3, "/srv/x: No space left on device"),
+        (OSError(errno.ENOSPC, "No space left on device"), 3, "No space left on device"),
+    ],
+)
+def test_what_the_machine_refuses_is_told_in_its_words(
+    error: OSError, code: int, said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(typer.Exit) as caught, explained():
+        raise error
+    assert caught.value.exit_code == code
+    assert capsys.readouterr().err.startswith(f"error {said}")
+
+
+def test_a_site_that_is_nearly_called_so_is_named(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(typer.Exit), explained():
+        Settings.model_validate({"sites": {"town": {}, "harbour": {}}}).site("twon")
+    assert (
+        capsys.readouterr().err == "error unknown site 'twon'; pagewire.yaml has: harbour, town; did you mean town?\n"
+    )
+
+
 def test_an_argument_its_schema_does_not_take_is_wrong_use(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(typer.Exit) as caught, explained():
         PageDocument(id="private\n")
@@ -56,8 +83,9 @@ def test_an_argument_its_schema_does_not_take_is_wrong_use(capsys: pytest.Captur
 
 
 def test_what_nobody_expected_is_not_explained_away() -> None:
-    with pytest.raises(ZeroDivisionError), explained():
-        raise ZeroDivisionError
+    for error in (ZeroDivisionError, TimeoutError, BrokenPipeError(errno.EPIPE, "Broken pipe")):
+        with pytest.raises(type(error) if isinstance(error, Exception) else error), explained():
+            raise error
 
 
 def test_an_exit_code_set_inside_stays() -> None:

@@ -55,7 +55,7 @@ def test_every_kind_of_connector(file: Path, connector: dict[str, Any]) -> None:
 @pytest.mark.parametrize(
     ("connector", "said"),
     [
-        ({"kind": "push"}, "sites.town.connectors.blog.secret (pagewire.yaml): Field required"),
+        ({"kind": "push"}, "sites.town.connectors.blog.secret (pagewire.yaml): is missing"),
         ({"kind": "drupal"}, "sites.town.connectors.blog (pagewire.yaml): no kind 'drupal'; there are: folder, push, "),
         ({"kind": "wordpres"}, "; did you mean wordpress?"),
         ({"secret": SECRET}, "sites.town.connectors.blog (pagewire.yaml): needs a `kind`: folder, push, "),

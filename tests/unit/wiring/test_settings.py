@@ -15,8 +15,9 @@ from pipelines.runtime.settings import StepSettings
 from schemas.ingest import Chunker
 from wiring import addresses as services
 from wiring.addresses import ServiceMissing, addresses
+from wiring.setting_problems import FILE_ONLY
 from wiring.settings import Settings
-from wiring.settings_file import FILE_ONLY, load
+from wiring.settings_file import load
 
 SECRETS = {
     "admin_key": "hush-admin-hush-admin",
@@ -130,7 +131,7 @@ def test_addresses_of_elasticsearch_that_its_client_takes(file: Path, url: str) 
     [
         ("sites: {}", "sites (pagewire.yaml): at least one site"),
         ("sites: [town]", "sites (pagewire.yaml): "),
-        ("sites: {Town: {}}", "sites.Town.[key] (pagewire.yaml): "),
+        ("sites: {Town: {}}", "sites.Town (pagewire.yaml): "),
         ("sites: {town: {languages: []}}", "sites.town.languages (pagewire.yaml): "),
         ("sites: {town: {languages: [no]}}", "sites.town.languages.0 (pagewire.yaml): "),  # YAML's `no` is false
         ("sites: {town: {langs: [en]}}", "sites.town.langs (pagewire.yaml): no such setting"),
@@ -235,6 +236,11 @@ def test_an_unknown_site_is_told_with_the_known_ones() -> None:
     settings = Settings.model_validate({"sites": {"town": {}, "harbour": {}}})
     with pytest.raises(UnknownSite, match=r"unknown site 'village'; pagewire\.yaml has: harbour, town"):
         settings.site("village")
+
+
+def test_without_a_file_the_sample_site_is_not_said_to_stand_in_one() -> None:
+    with pytest.raises(UnknownSite, match=r"no pagewire\.yaml here names any, so there is only the sample: demo"):
+        Settings().site("village")
 
 
 def test_of_many_sites_a_few_are_told() -> None:
