@@ -23,7 +23,7 @@ from rich.table import Column
 from cli.output import NOT_SO, err, explained, out, print_json, rows, table
 from cli.user import user
 from connectors.cms.documents import Left, count, documents
-from connectors.cms.sources import opened
+from connectors.cms.sources import NoSource, opened, others
 from connectors.cms.sync import TOLD, Progress, sync
 from pipelines.ingest.accept import Change
 from pipelines.ingest.importing import Cursor, send, settle
@@ -62,10 +62,14 @@ def import_pages(
     with explained():
         settings = load()
         logs.configure(settings)
-        if source in settings.site(site).connectors:
+        connectors, path = settings.site(site).connectors, Path(source)
+        if source in connectors:
             result = asyncio.run(import_connector(settings, site, source, wait))
+        elif not path.exists():
+            raise NoSource(
+                f"{source}: no such file or folder, nor a connector of site {site}; {others(connectors, source)}"
+            )
         else:
-            path = Path(source)
             total = count(path)
             cursor, left = Cursor(settings.home, site, path), Left()
             pages = documents(path, left)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from fnmatch import fnmatchcase
 
 from pipelines.runtime.errors import WrongUse
+from pipelines.runtime.settings import some_of
 from wiring.settings import Settings
 
 
@@ -24,5 +25,5 @@ def sites_called(glob: str, settings: Settings) -> list[str]:
     """
     found = [site for site in settings.sites if fnmatchcase(site, glob)]
     if not found:
-        raise NoSuchSites(f"no site of pagewire.yaml is called like {glob!r}")
+        raise NoSuchSites(f"no site is called like {glob!r}; there are: {some_of(settings.sites)}")
     return found

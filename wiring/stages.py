@@ -15,6 +15,7 @@ from adapters.embedders.registry import Models
 from pipelines.operate.chat_switches import ChatSwitches
 from pipelines.query.spending import Spending
 from pipelines.runtime.errors import SettingsError
+from pipelines.runtime.near_names import did_you_mean
 from pipelines.runtime.record import LANES, Lane
 from pipelines.runtime.stage import Stage
 from pipelines.runtime.stages import INGEST, QUERY, REBUILD, STAGES
@@ -45,10 +46,9 @@ def stage_names(given: Sequence[str]) -> tuple[str, ...]:
     wanted: set[str] = set()
     for name in given:
         members = GROUPS.get(name, (name,))
-        if unknown := set(members) - set(GROUPS["all"]):
-            raise SettingsError(
-                f"no such stage: {unknown.pop()}; stages: {' '.join(GROUPS['all'])}, ingest, query, all"
-            )
+        if not set(members) <= set(GROUPS["all"]):
+            there = (*GROUPS["all"], *GROUPS)
+            raise SettingsError(f"no such stage: {name}; stages: {' '.join(there)}{did_you_mean(name, there)}")
         wanted.update(members)
     return tuple(name for name in GROUPS["all"] if name in wanted)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Collection
 from contextlib import asynccontextmanager
 from importlib.util import find_spec
 
@@ -18,12 +18,18 @@ from connectors.cms.settings import (
     WordPressConnector,
 )
 from pipelines.runtime.errors import WrongUse
+from pipelines.runtime.near_names import did_you_mean
 
 
 class NoSource(WrongUse):
     """This connector only pushes: there is nothing to read."""
 
     code = "no-source"
+
+
+def others(connectors: Collection[str], name: str) -> str:
+    """The end of a message about a connector that there is not."""
+    return f"pagewire.yaml has: {', '.join(sorted(connectors)) or 'none'}{did_you_mean(name, connectors)}"
 
 
 @asynccontextmanager
@@ -39,8 +45,7 @@ async def opened(settings: ConnectorsSettings, site: str, name: str) -> AsyncIte
     languages = settings.site(site).languages
     match connector:
         case None:
-            known = ", ".join(sorted(connectors)) or "none"
-            raise NoSource(f"site {site} has no connector {name!r}; pagewire.yaml has: {known}")
+            raise NoSource(f"site {site} has no connector {name!r}; {others(connectors, name)}")
         case PushConnector():
             raise NoSource(f"connector {name!r} of site {site} is of the kind push: it cannot be asked for its pages")
         case FolderConnector():

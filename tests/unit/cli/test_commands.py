@@ -95,7 +95,7 @@ WITH_SITE = [
 def test_an_unknown_site_is_wrong_use(arguments: tuple[str, ...]) -> None:
     result = run(*arguments)
     assert result.exit_code == 2
-    assert "unknown site 'village'; pagewire.yaml has: demo" in result.stderr
+    assert "unknown site 'village'; no pagewire.yaml here names any, so there is only the sample: demo" in result.stderr
     assert result.stdout == ""
 
 
@@ -127,10 +127,11 @@ def test_without_servers_the_exit_code_is_3_and_the_way_to_start_them_is_told(ar
         (("search", "demo", "dogs", "--mode", "fuzzy"), "hybrid, vector or keyword"),
         (("search", "demo", "dogs", "--size", "0"), "--size"),
         (("search", "demo"), "query"),
-        (("worker", "chnk"), "no such stage: chnk"),
+        (("worker", "chnk"), "no such stage: chnk; stages: chunk embed"),
+        (("worker", "chnk"), "; did you mean chunk?"),
         (("worker", "all", "--lane", "bulk"), "stage rephrase has no bulk lane"),
         (("worker", "ingest", "--lane", "fast"), "--lane"),
-        (("import", "demo", "nowhere.ndjson"), "nowhere.ndjson: no such file or folder"),
+        (("import", "demo", "nowhere.ndjson"), "nowhere.ndjson: no such file or folder, nor a connector of site demo"),
         (("search", "demo", ""), "query: it is empty"),
         (("search", "demo", " \n\t", "--json"), "query: it is empty"),
         (("ask", "demo", ""), "question: it is empty"),
@@ -157,11 +158,27 @@ def test_wrong_use_is_told_plainly(arguments: tuple[str, ...], said: str) -> Non
     assert result.stdout == ""
 
 
+def test_an_import_from_nowhere_names_the_connectors(empty_home: Path) -> None:
+    (empty_home / "pagewire.yaml").write_text(
+        "sites: {town: {connectors: {blog: {kind: folder, path: a}, docs: {kind: folder, path: b}}}}"
+    )
+    said = "no such file or folder, nor a connector of site town; pagewire.yaml has: blog, docs; did you mean blog?"
+    result = run("import", "town", "blok")
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert f"blok: {said}" in result.stderr
+    assert (
+        "site town has no connector 'blok'; pagewire.yaml has: blog, docs; did" in run("watch", "town", "blok").stderr
+    )
+
+
 def test_a_wrong_setting_is_wrong_use(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PAGEWIRE_PORT", "many")
     result = run("status")
     assert result.exit_code == 2
-    assert "port (PAGEWIRE_PORT or pagewire.yaml): Input should be a valid integer" in result.stderr
+    assert (
+        "port (PAGEWIRE_PORT or pagewire.yaml): must be a whole number (it is 'many'); for example 8000"
+        in result.stderr
+    )
 
 
 def test_a_bad_settings_file_is_quoted_as_it_is(empty_home: Path) -> None:
