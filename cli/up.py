@@ -51,21 +51,23 @@ async def _up(settings: Settings) -> int:
     loop = asyncio.get_running_loop()
     for signum in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(signum, stop.set)
-    starting = asyncio.create_task(_serve(settings, stop))
+    up = asyncio.Event()
+    serving = asyncio.create_task(_serve(settings, up, stop))
     asked = asyncio.create_task(stop.wait())
-    await asyncio.wait((starting, asked), return_when=asyncio.FIRST_COMPLETED)
-    if not starting.done() and not stop.is_set():
-        starting.cancel()
+    await asyncio.wait((serving, asked), return_when=asyncio.FIRST_COMPLETED)
+    if not serving.done() and not up.is_set():  # what has not started yet need not be waited for
+        serving.cancel()
     asked.cancel()
     try:
-        return await starting
+        return await serving
     except asyncio.CancelledError:
         return 0
 
 
-async def _serve(settings: Settings, stop: asyncio.Event) -> int:
+async def _serve(settings: Settings, up: asyncio.Event, stop: asyncio.Event) -> int:
     try:
         async with running(settings) as system:
+            up.set()
             out.print(f"ready {system.url}", highlight=False)
             _, path = admin_key(settings)
             if path:
@@ -107,11 +109,14 @@ async def running(settings: Settings) -> AsyncIterator[System]:
     """Start everything; stops it at the end, the edge first, the servers last.
 
     Raises:
-        SettingsError. ChildFailed, EngineError, Retryable: what did not start.
+        SettingsError: what cannot work, before anything is started. ChildFailed, EngineError, Retryable: what did not
+            start.
     """
     from infra import engine  # workers and gateways, which are commands beside this one, do without
+    from wiring import preflight
 
-    admin_key(settings)  # a secret that is not good enough is refused before any server starts
+    await preflight.whole_system(settings)
+    admin_key(settings)  # both are made before the gateway and its visitors race for them
     token_secret(settings)
     async with AsyncExitStack() as stack:
         local = None
@@ -151,14 +156,13 @@ async def running(settings: Settings) -> AsyncIterator[System]:
 
 async def _all_ready(children: Sequence[Child], tasks: Sequence[asyncio.Task[None]]) -> str:
     """The gateway's URL once all are ready. Raises: ChildFailed."""
-    ready = asyncio.ensure_future(asyncio.gather(*(child.ready for child in children)))
-    waiting: set[asyncio.Future[Any]] = {ready, *tasks}
-    ended, _ = await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
-    if ready not in ended:
-        ready.cancel()
-        for task in ended:
-            task.result()
-    return ready.result()[-1]
+    for child in children:
+        waiting: set[asyncio.Future[Any]] = {child.ready, *tasks}
+        while not child.ready.done():
+            ended, waiting = await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+            for task in ended:
+                task.result()
+    return children[-1].ready.result()
 
 
 async def _stop(children: tuple[Child, ...], tasks: list[asyncio.Task[None]]) -> None:

@@ -37,12 +37,14 @@ def worker(
 
     Example: pagewire worker chunk embed
     """
+    from wiring import preflight
     from wiring.stages import in_lanes, stage_names, work  # loads Faust, which only a worker needs
 
     with explained():
         settings = started(follow_parent)
         lanes: tuple[Lane, ...] = LANES if lane == "both" else (lane,)
         names = in_lanes(stage_names(stages), lanes)
+        preflight.stages(settings, names)
         with traced(settings, f"pagewire-{names[0]}" if len(names) == 1 else "pagewire-worker"):
             code = asyncio.run(work(names, settings, lambda: ready(*names), lanes))
     raise typer.Exit(code)

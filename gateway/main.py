@@ -15,36 +15,19 @@ from gateway.edge.peers import Peers
 from gateway.edge.plain_http import PlainHttp
 from gateway.operators.rebuild_runs import RebuildRuns
 from gateway.ports import Ports
-from pipelines.runtime.errors import PagewireError
+from infra.ports import bound
 from wiring.clients import Clients
 from wiring.settings import Settings
 from wiring.titles import titles
-
-
-class PortTaken(PagewireError):
-    """Somebody else listens there."""
-
-    code = "port-taken"
-
 
 GRACE = 5  # seconds open streams get when the gateway stops; visitors resume at another one
 
 
 def listen(host: str, port: int) -> socket.socket:
-    """A listening socket; port 0 takes a free one.
-
-    Raises:
-        PortTaken: saying which setting to change.
-    """
-    made = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
-    made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    """A socket to listen with; port 0 takes a free one. Raises: SettingsError: saying which setting to change."""
+    made = bound(host, port, "port")
     # Inherited by every connection. Without it each event of a stream waits 40 ms for the last one's acknowledgement.
     made.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-    try:
-        made.bind((host, port))
-    except OSError as err:
-        made.close()
-        raise PortTaken(f"cannot listen on {host}:{port} ({err.strerror}); choose another with --port") from err
     return made
 
 
@@ -67,7 +50,7 @@ async def run_gateway(settings: Settings, on_ready: Callable[[str], None]) -> No
     """Serve until SIGTERM or SIGINT; `on_ready` gets the URL.
 
     Raises:
-        PortTaken, SettingsError, ServiceMissing, Retryable: what is missing at the start.
+        SettingsError, ServiceMissing, Retryable: what is missing at the start.
     """
     with listen(settings.host, settings.port) as made:
         port = made.getsockname()[1]

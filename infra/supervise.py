@@ -21,15 +21,23 @@ log = logging.getLogger(__name__)
 STOP_TIMEOUT = 30.0  # seconds for an orderly end: a worker drains for 10 and leaves its groups
 FIRST_PAUSE = 0.5  # seconds before a crashed child is started again, doubled each time ...
 LONGEST_PAUSE = 30.0  # ... up to this
+NO_SERVICE = 3  # as cli/output.py has it
 LIVED_LONG = 60.0  # seconds after which a crash counts as the first one again
 
 
 class ChildFailed(Exception):
-    """A child ended before it was ever ready; its own output says why."""
+    """A child ended before it was ever ready; its own output says why. `code`: as of a command."""
 
     def __init__(self, name: str, code: int) -> None:
-        super().__init__(f"{name} ended with exit code {code} before it was ready")
-        self.code = code
+        why = f"ended with exit code {code} before it was ready; its last lines, above, say why"
+        if code == NO_SERVICE:
+            why += ". On a machine that is busy with other things, start again when it has less to do"
+        if code < 0:
+            why = (
+                f"was ended by {signal.Signals(-code).name} before it was ready; SIGKILL often means: no memory is left"
+            )
+        super().__init__(f"{name} {why}")
+        self.code = max(code, 1)
 
 
 @dataclass

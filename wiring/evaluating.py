@@ -34,16 +34,22 @@ async def judge_model(settings: Settings, name: str) -> AsyncIterator[JudgeModel
         await guarded.aclose()
 
 
+def judge_of_samples(settings: Settings) -> str | None:
+    """The model that judges answers while the system runs; None: no site wants it. Raises: SettingsError: no model."""
+    sampled = [name for name, site in settings.sites.items() if site.judging.share]
+    if not sampled:
+        return None
+    if settings.judge_of_answers is None:
+        raise SettingsError(f"sites.{sampled[0]}.judging.share: there is no model: set judging_model or llm_model")
+    return settings.judge_of_answers
+
+
 def judge_stage(settings: Settings, elastic: Elastic) -> Stage:
     """It reads outcomes and does nothing else while no site has answers judged. Raises: SettingsError: no model."""
     answers, verdicts = LogReader(settings, ANSWERS), LogReader(settings, VERDICTS)
     forgotten = ElasticOutcomes(elastic.es, elastic.indexes)
-    sampled = [name for name, site in settings.sites.items() if site.judging.share]
-    judge, model = settings.judge_of_answers, None
-    if sampled and judge is None:
-        raise SettingsError(f"sites.{sampled[0]}.judging.share: there is no model: set judging_model or llm_model")
-    if sampled and judge is not None:
-        model = _guarded(settings, judge)
+    judge = judge_of_samples(settings)
+    model = _guarded(settings, judge) if judge is not None else None
     named = Named(judge, InLine(model)) if judge is not None and model is not None else None
 
     async def setup() -> None:

@@ -245,4 +245,9 @@ async def started(start: Awaitable[object], settings: KafkaSettings, bootstrap: 
             raise  # who refuses us says so
         if (refused := await refusal(settings, bootstrap)) is not None:
             raise refused from err
+        if any(isinstance(one, KafkaConnectionError) for one in causes(err)):
+            where = bootstrap or bootstrap_servers(settings)
+            raise Retryable(
+                f"Kafka: nothing answers at {where} (PAGEWIRE_KAFKA); is it started, and the address right?"
+            ) from err
         raise

@@ -14,8 +14,10 @@ from pathlib import Path
 
 from infra.engine import EngineError, EngineSettings, EngineStatus, open_progress, reset, start, status, stop
 from infra.engine.settings import DEFAULT_ES_HEAP, DEFAULT_ES_PORT, DEFAULT_KAFKA_HEAP, DEFAULT_KAFKA_PORT
+from pipelines.runtime.errors import SettingsError
 
 EXIT_NO = 1  # what was asked for is not so
+EXIT_WRONG_USE = 2
 EXIT_UNAVAILABLE = 3  # a needed service is not there
 
 
@@ -37,6 +39,9 @@ def main(arguments: list[str] | None = None) -> int:
         if options.command == "status":
             return _print_status(asyncio.run(status(settings)), options.json)
         reset(settings)
+    except SettingsError as err:
+        print(err, file=sys.stderr)
+        return EXIT_WRONG_USE
     except EngineError as err:
         print(err, file=sys.stderr)
         return EXIT_UNAVAILABLE

@@ -44,6 +44,7 @@ from infra.engine.servers import (
 )
 from infra.engine.settings import EngineSettings, EngineStatus, ServerStatus
 from infra.engine.state import delete_files, living, starter_lock, write_state
+from infra.home import usable
 from infra.running import ServerRecord, State
 
 READY_TIMEOUT = 120.0  # seconds; measured: up to 29 on two cores with a load of 10
@@ -92,6 +93,7 @@ async def start(settings: EngineSettings, *, detach: bool, progress: Progress | 
     """
     progress = progress or SilentProgress()
     check_platform()
+    usable(settings.home)
     root = settings.root
     async with starter_lock(root, progress):
         running = living(root)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from pipelines.runtime.errors import Retryable
+from pipelines.runtime.errors import Retryable, SettingsError
 
 
 class EngineError(Retryable):
@@ -107,7 +107,7 @@ class EngineRunning(EngineError):
         super().__init__(f"the engine in {root} is running: stop it first with `pagewire engine stop`.")
 
 
-class InvalidEngineSetting(EngineError):
+class InvalidEngineSetting(SettingsError):
     """A setting the servers could not work with."""
 
     def __init__(self, name: str, value: object, expected: str) -> None:

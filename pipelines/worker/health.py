@@ -17,7 +17,7 @@ from wsgiref.simple_server import WSGIRequestHandler, WSGIServer, make_server
 
 from prometheus_client import make_wsgi_app
 
-from pipelines.runtime.errors import SettingsError
+from infra.ports import refused
 from pipelines.worker.pause import Trouble
 
 Start = Callable[[str, list[tuple[str, str]]], object]
@@ -61,7 +61,7 @@ def listening(host: str, port: int, application: Application) -> Iterator[int]:
     try:
         server = make_server(host, port, application, server_class=_Server, handler_class=_Silent)
     except OSError as err:
-        raise SettingsError(f"metrics_port: cannot listen on {host}:{port}: {err}") from err
+        raise refused(host, port, "metrics_port", err) from None
     thread = Thread(target=server.serve_forever, name="health", daemon=True)
     thread.start()
     try:

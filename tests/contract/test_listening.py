@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import io
 import os
+import re
 import socket
 import subprocess
 import sys
@@ -16,8 +18,10 @@ from typer.testing import CliRunner
 from cli.main import app
 from infra.engine.free_ports import any_free, choose, is_free
 from infra.engine.progress import PlainProgress, SilentProgress
+from infra.ports import bound, refused
 from infra.running import ServerRecord
 from pipelines.runtime import logs
+from pipelines.runtime.errors import SettingsError
 
 
 def test_a_free_port_is_taken_as_wanted() -> None:
@@ -60,13 +64,80 @@ def test_a_port_counts_only_when_the_server_itself_listens_on_it() -> None:
     assert not own.listens
 
 
-def test_a_gateway_without_servers_tells_how_to_start_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It listens before it looks for them, so it is not among the commands of tests/unit/cli/test_commands.py."""
+def test_a_port_that_is_taken_is_told_with_its_holder_and_a_free_one() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        busy = other.getsockname()[1]
+        with pytest.raises(SettingsError) as caught:
+            bound("127.0.0.1", busy, "port")
+    said = re.fullmatch(
+        rf"port \(PAGEWIRE_PORT\): 127\.0\.0\.1:{busy} is taken by \S+ \(process {os.getpid()}\); end it, or take "
+        r"another port: PAGEWIRE_PORT=(\d+)",
+        str(caught.value),
+    )
+    assert said is not None, caught.value
+    bound("127.0.0.1", int(said[1]), "port").close()
+    bound("127.0.0.1", busy, "port").close()
+
+
+@pytest.mark.parametrize("host", ["192.0.2.1", "nowhere.invalid", "2001:db8::1"])
+def test_an_address_of_another_machine_is_told(host: str) -> None:
+    with pytest.raises(SettingsError, match=rf"host \(PAGEWIRE_HOST\): {host} is no address of this machine"):
+        bound(host, 0, "port")
+
+
+def test_who_may_not_have_a_port_is_told_from_where_on_they_may() -> None:
+    denied = refused("127.0.0.1", 80, "metrics_port", PermissionError(errno.EACCES, "Permission denied"))
+    assert str(denied).endswith("from 1024 on anybody may: PAGEWIRE_METRICS_PORT=8000")
+
+
+@pytest.fixture
+def alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder without settings, and no servers."""
     monkeypatch.chdir(tmp_path)
     for name in ("KAFKA", "ELASTICSEARCH", "CONFIG"):
         monkeypatch.delenv(f"PAGEWIRE_{name}", raising=False)
     monkeypatch.setenv("PAGEWIRE_HOME", str(tmp_path / "home"))
     monkeypatch.setattr(logs, "configure", lambda settings: None)
+    return tmp_path
+
+
+@pytest.mark.parametrize("command", ["up", "demo", "gateway"])
+def test_a_busy_port_is_told_before_anything_starts(alone: Path, monkeypatch: pytest.MonkeyPatch, command: str) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        port = other.getsockname()[1]
+        monkeypatch.setenv("PAGEWIRE_PORT", str(port))
+        result = CliRunner().invoke(app, [command], catch_exceptions=False)
+    assert result.exit_code == 2
+    assert result.stderr.startswith(f"error port (PAGEWIRE_PORT): 127.0.0.1:{port} is taken by")
+    assert result.stdout == ""
+    assert not (alone / "home" / "engine").exists()
+
+
+@pytest.mark.parametrize(
+    ("server", "said"),
+    [
+        ({"KAFKA": "127.0.0.1:{port}"}, "Kafka: nothing answers at 127.0.0.1:{port} (PAGEWIRE_KAFKA)"),
+        ({"ELASTICSEARCH": "http://127.0.0.1:{port}"}, "http://127.0.0.1:{port} (PAGEWIRE_ELASTICSEARCH): asking for"),
+    ],
+    ids=str,
+)
+def test_a_configured_server_that_is_away_is_told_before_anything_starts(
+    alone: Path, monkeypatch: pytest.MonkeyPatch, server: dict[str, str], said: str
+) -> None:
+    port = str(any_free(set()))
+    monkeypatch.setenv("PAGEWIRE_PORT", "0")
+    for name, value in server.items():
+        monkeypatch.setenv(f"PAGEWIRE_{name}", value.format(port=port))
+    result = CliRunner().invoke(app, ["up"], catch_exceptions=False)
+    assert result.exit_code == 3
+    assert said.format(port=port) in result.stderr
+    assert "Traceback" not in result.stderr
+    assert not (alone / "home" / "engine").exists()
+
+
+@pytest.mark.usefixtures("alone")
+def test_a_gateway_without_servers_tells_how_to_start_them() -> None:
+    """It listens before it looks for them, so it is not among the commands of tests/unit/cli/test_commands.py."""
     result = CliRunner().invoke(app, ["gateway", "--port", "0"], catch_exceptions=False)
     assert result.exit_code == 3
     assert "pagewire engine start --detach" in result.stderr

@@ -1,0 +1,34 @@
+"""The folder of all local state, before anything is kept there."""
+
+from __future__ import annotations
+
+import errno
+from contextlib import suppress
+from pathlib import Path
+from tempfile import TemporaryFile
+
+from pipelines.runtime.errors import SettingsError
+
+
+def usable(home: Path) -> None:
+    """Make the folder, if need be, and write into it.
+
+    Raises:
+        SettingsError: one of them cannot be done; says why.
+    """
+    try:
+        if home.exists() and not home.is_dir():
+            raise NotADirectoryError(errno.ENOTDIR, "it is no folder")
+        home.mkdir(parents=True, exist_ok=True)
+        with TemporaryFile(dir=home) as file:
+            file.write(b"x")
+            file.flush()
+    except OSError as err:
+        there = next(folder for folder in (home, *home.absolute().parents) if folder.exists())
+        owner = ""
+        with suppress(KeyError, NotImplementedError, OSError):
+            owner = f"; {there} belongs to {there.owner()}"
+        raise SettingsError(
+            f"home (PAGEWIRE_HOME): nothing can be kept in {home} ({err.strerror}){owner}; another folder: "
+            "PAGEWIRE_HOME=~/.pagewire"
+        ) from None

@@ -1,0 +1,63 @@
+"""What is looked at before anything starts; ports and servers in tests/contract/test_listening.py."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pipelines.runtime.errors import SettingsError
+from pipelines.runtime.stages import STAGES
+from wiring import preflight
+from wiring.settings import Settings
+
+
+def settings(**given: Any) -> Settings:
+    return Settings.model_validate(given)
+
+
+def test_the_default_can_work() -> None:
+    preflight.stages(settings(), STAGES)
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"embedder": "openai:small"}, "embedder 'openai:small' needs OPENAI_API_KEY"),
+        ({"embedder": "bge-m3"}, r"embedder \(PAGEWIRE_EMBEDDER\): bge-m3 needs FlagEmbedding: `pip install"),
+        ({"embedder": "onnx:/nowhere"}, r"embedder \(PAGEWIRE_EMBEDDER\): onnx:/nowhere needs fastembed"),
+        ({"reranker": "bge:/nowhere"}, r"reranker \(PAGEWIRE_RERANKER\): bge:/nowhere needs FlagEmbedding"),
+        ({"sites": {"town": {"prompts": "/nowhere"}}}, "sites.town.prompts: no such folder: /nowhere"),
+        ({"judge": "reranker", "llm_model": "m"}, "`reranker` needs one"),
+        ({"sites": {"town": {"judging": {"share": 0.1}}}}, "sites.town.judging.share: there is no model"),
+        ({"attachment_folder": "/nowhere"}, r"attachment_folder \(PAGEWIRE_ATTACHMENT_FOLDER\): no such folder"),
+        ({"sites": {"town": {"attachment_folder": "/nowhere"}}}, r"sites\.town\.attachment_folder: no such folder"),
+    ],
+)
+def test_what_would_end_a_worker_is_named(monkeypatch: pytest.MonkeyPatch, given: dict[str, Any], said: str) -> None:
+    monkeypatch.setattr(preflight, "find_spec", lambda package: None)
+    with pytest.raises(SettingsError, match=said):
+        preflight.stages(settings(**given), STAGES)
+    preflight.stages(settings(**given), ["log"])  # which needs none of it
+
+
+def test_the_files_of_a_model_are_looked_for(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(preflight, "find_spec", lambda package: package)
+    with pytest.raises(SettingsError, match="onnx:/nowhere: there is no such folder"):
+        preflight.stages(settings(reranker="onnx:/nowhere"), ["retrieve"])
+    with pytest.raises(SettingsError, match="no ONNX model is there"):
+        preflight.stages(settings(embedder=f"onnx:{tmp_path}"), ["embed"])
+    (tmp_path / "model.onnx").touch()
+    preflight.stages(settings(embedder=f"onnx:{tmp_path}", reranker=f"onnx:{tmp_path}"), STAGES)
+
+
+async def test_one_port_is_not_enough_for_four_processes(tmp_path: Path) -> None:
+    with pytest.raises(SettingsError, match=r"metrics_port .*9100 is one port"):
+        await preflight.whole_system(settings(home=tmp_path / "home", metrics_port=9100))
+
+
+@pytest.mark.parametrize("home", ["/proc/pagewire", "/etc/hostname", "/etc/hostname/below"])
+async def test_a_home_in_which_nothing_can_be_kept_is_named(home: str) -> None:
+    with pytest.raises(SettingsError, match=rf"home \(PAGEWIRE_HOME\): nothing can be kept in {home} \(.+belongs to"):
+        await preflight.whole_system(settings(home=home))

@@ -1,0 +1,98 @@
+"""What is looked at before anything is started: whatever would end one of the parts a minute later.
+
+`pagewire up` looks at all of it, `pagewire worker` at what its stages need, and each part once more at its own start.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from importlib.util import find_spec
+from pathlib import Path
+
+from adapters.elastic.bundle import Elastic
+from adapters.embedders.registry import make_embedder
+from adapters.kafka import bootstrap_servers, ensure_topics
+from adapters.onnx_model import model_file
+from infra.home import usable
+from infra.ports import bound
+from pipelines.query.site_prompts import SitePrompts
+from pipelines.runtime.errors import PagewireError, Permanent, Retryable, SettingsError
+from pipelines.runtime.stages import STAGES
+from wiring.evaluating import judge_of_samples
+from wiring.judging import judging
+from wiring.settings import Settings
+
+EMBEDDING = frozenset({"embed", "rebuild", "retrieve"})
+ANSWERING = frozenset({"rephrase", "retrieve", "answer"})
+# The packages of models, which are no part of every installation.
+PACKAGES = {"onnx": ("fastembed", "onnx"), "bge": ("FlagEmbedding", "bge"), "bge-m3": ("FlagEmbedding", "bge")}
+
+
+async def whole_system(settings: Settings) -> None:
+    """Whether everything can run on this machine.
+
+    Raises:
+        SettingsError: naming what is wrong. Retryable: a server that is configured does not answer, or refuses us.
+    """
+    usable(settings.home)
+    if settings.metrics_port is not None:
+        raise SettingsError(
+            f"metrics_port (PAGEWIRE_METRICS_PORT): {settings.metrics_port} is one port, and `pagewire up` runs four "
+            "processes; leave it out: the gateway answers /metrics at its own port"
+        )
+    bound(settings.host, settings.port, "port").close()
+    stages(settings, STAGES)
+    await _servers(settings)
+
+
+def stages(settings: Settings, names: Collection[str]) -> None:
+    """Whether the files and packages of these stages are there. Raises: SettingsError: naming the setting."""
+    wanted = frozenset(names)
+    if wanted & EMBEDDING:
+        make_embedder(settings.embedder, settings)
+        _model("embedder", settings.embedder)
+    if wanted & {"retrieve", "answer"}:
+        _model("reranker", settings.reranker)
+    if wanted & ANSWERING:
+        SitePrompts.of_settings(settings)
+        judging(settings)
+    if "judge" in wanted:
+        judge_of_samples(settings)
+    if "chunk" in wanted:
+        for site, folder in settings.attachment_folders.items():
+            if not folder.is_dir():
+                own = settings.sites[site].attachment_folder is not None
+                said = f"sites.{site}.attachment_folder" if own else "attachment_folder (PAGEWIRE_ATTACHMENT_FOLDER)"
+                raise SettingsError(f"{said}: no such folder: {folder}")
+
+
+def _model(setting: str, spec: str) -> None:
+    kind, _, folder = spec.partition(":")
+    if kind not in PACKAGES:
+        return
+    said = f"{setting} (PAGEWIRE_{setting.upper()}): {spec}"
+    package, extra = PACKAGES[kind]
+    if find_spec(package) is None:
+        raise SettingsError(
+            f"{said} needs {package}: `pip install 'pagewire[{extra}]'`, in a checkout `make setup-{extra}`"
+        )
+    if folder and not Path(folder).is_dir():
+        raise SettingsError(f"{said}: there is no such folder")
+    if kind == "onnx":
+        try:
+            model_file(Path(folder), said)
+        except Permanent as err:
+            raise SettingsError(str(err)) from err
+
+
+async def _servers(settings: Settings) -> None:
+    """Those that somebody else runs; the local engine's are not started yet."""
+    if settings.kafka:
+        await ensure_topics(bootstrap_servers(settings), settings)
+    if settings.elasticsearch:
+        async with Elastic(settings.elasticsearch, settings) as elastic:
+            try:
+                await elastic.time()
+            except PagewireError as err:  # a server that is none of its kind may answer with a whole page
+                said = str(err).partition("\n")[0]
+                raise Retryable(f"{settings.elasticsearch} (PAGEWIRE_ELASTICSEARCH): {said}") from err
