@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
@@ -11,13 +11,13 @@ from rich.table import Column
 
 from cli.output import NOT_SO, complain, err, explained, out, print_json, rows, table
 from cli.user import noted
+from cli.wired import connected, logged
 from pipelines.operate.audit import audit as audits
 from pipelines.operate.audit.report import AuditReport, RepairReport
-from pipelines.runtime import logs
 from pipelines.runtime.indexes import IndexUnfit
-from wiring.clients import Clients
-from wiring.settings import Settings
-from wiring.settings_file import load
+
+if TYPE_CHECKING:
+    from wiring.settings import Settings
 
 SHOWN = 20  # findings
 STEPS = {"log": "change log", "index": "index", "settling": "pages under way"}
@@ -55,8 +55,7 @@ def audit(
     if index is not None and repair:
         raise typer.BadParameter("--repair is for the live index; leave out --index")
     with explained():
-        settings = load()
-        logs.configure(settings)
+        settings = logged()
         settings.site(site)
         try:
             done = asyncio.run(_run(settings, site, repair, force, settle, index))
@@ -74,7 +73,7 @@ def audit(
 async def _run(
     settings: Settings, site: str, repair: bool, force: bool, settle: float, index: str | None
 ) -> AuditReport | RepairReport:
-    async with Clients(settings) as clients:
+    async with connected(settings) as clients:
         auditor = await clients.auditor()
         with _bars() as bars:
             if repair:

@@ -9,9 +9,8 @@ import typer
 
 from cli.output import explained, out, print_json, rows, table
 from cli.times import point
+from cli.wired import connected, load
 from schemas.audit_log import AuditEntry, AuditFilter, AuditLogPage
-from wiring.clients import Clients
-from wiring.settings_file import load
 
 MAX_LISTED = 10_000
 
@@ -44,7 +43,7 @@ def audit_log(
 
 
 async def _find(wanted: AuditFilter, limit: int) -> AuditLogPage:
-    async with Clients(load()) as clients:
+    async with connected(load()) as clients:
         return await (await clients.audit_log()).find(wanted, limit)
 
 

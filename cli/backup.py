@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.progress import BarColumn, MofNCompleteColumn, TaskID, TextColumn, TimeElapsedColumn, TimeRemainingColumn
@@ -12,17 +12,16 @@ from rich.progress import Progress as Bars
 from rich.table import Column
 
 from cli.output import err, explained, out, print_json, rows, table
+from cli.wired import connected, logged
 from pipelines.operate.backup.folder import BackupFolder
 from pipelines.operate.backup.manifest import CHANGES, Manifest, PartName
 from pipelines.operate.backup.off_loop import off_loop
 from pipelines.operate.backup.older import delete_older
 from pipelines.operate.backup.ports import Progress
-from pipelines.operate.backup.restore import Restored, check, wanted
-from pipelines.runtime import logs
-from wiring import backup as backups
-from wiring.clients import Clients
-from wiring.settings import Settings
-from wiring.settings_file import load
+
+if TYPE_CHECKING:
+    from pipelines.operate.backup.restore import Restored
+    from wiring.settings import Settings
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 LEFT_OUT = "not in it: `admin.key` and `token.secret` of PAGEWIRE_HOME, pagewire.yaml, the environment: keep them, too"
@@ -52,8 +51,7 @@ def backup(
     Example: pagewire backup "backups/$(date +%F)" --keep 14
     """
     with explained():
-        settings = load()
-        logs.configure(settings)
+        settings = logged()
         for name in site or ():
             settings.site(name)
         made = asyncio.run(_backup(settings, folder, site or None))
@@ -89,8 +87,9 @@ def restore(
             asyncio.run(_check(kept))
             print_json(kept.manifest) if json else _print_manifest(folder, kept.manifest)
             return
-        settings = load()
-        logs.configure(settings)
+        settings = logged()
+        from pipelines.operate.backup.restore import wanted
+
         sites = wanted(kept, settings.sites, site or ())
         done, notes = asyncio.run(_restore(settings, kept, sites))
     if json:
@@ -100,12 +99,16 @@ def restore(
 
 
 async def _backup(settings: Settings, folder: Path, sites: list[str] | None) -> Manifest:
-    async with Clients(settings) as clients:
+    from wiring import backup as backups
+
+    async with connected(settings) as clients:
         with _Bars() as bars:
             return await backups.backup(clients, folder, sites, bars.report)
 
 
 async def _check(kept: BackupFolder) -> None:
+    from pipelines.operate.backup.restore import check
+
     async with off_loop() as aside:
         with _Bars() as bars:
             await check(kept, aside, bars.report)
@@ -114,7 +117,9 @@ async def _check(kept: BackupFolder) -> None:
 async def _restore(
     settings: Settings, kept: BackupFolder, sites: frozenset[str]
 ) -> tuple[dict[PartName, Restored], list[str]]:
-    async with Clients(settings) as clients:
+    from wiring import backup as backups
+
+    async with connected(settings) as clients:
         with _Bars() as bars:
             done = await backups.restore(clients, kept, sites, bars.report)
         return done, await backups.differences(clients, kept.manifest, sites)
@@ -155,7 +160,7 @@ def _print_restored(done: dict[PartName, Restored], notes: list[str]) -> None:
     out.print(rows(table("part", "restored#", "there, as new or newer#", "deleted by visitors#"), lines))
     for note in notes:
         err.print(note, markup=False, soft_wrap=True)
-    if done.get(CHANGES, Restored()).restored:
+    if CHANGES in done and done[CHANGES].restored:
         out.print(
             "the pages become searchable as `pagewire worker ingest` gets to them: `pagewire status` shows how far it "
             "is, `pagewire audit SITE` that all are there",

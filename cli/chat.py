@@ -9,10 +9,8 @@ import typer
 
 from cli.output import explained, out, print_json, rows, table
 from cli.user import noted, user
-from pipelines.runtime import logs
+from cli.wired import connected, logged
 from schemas.chat_switch import ChatState
-from wiring.clients import Clients
-from wiring.settings_file import load
 
 app = typer.Typer(no_args_is_help=True, help="The kill switch: whether a site's visitors are answered.")
 
@@ -49,14 +47,13 @@ def show(
     Example: pagewire chat show
     """
     with explained():
-        settings = load()
-        logs.configure(settings)
+        settings = logged()
         names = list(settings.sites) if site is None else [site]
         for name in names:
             settings.site(name)
 
         async def read() -> list[ChatState]:
-            async with Clients(settings) as clients:
+            async with connected(settings) as clients:
                 switches = await clients.chat_switches()
                 return [switches.state(name) for name in names]
 
@@ -69,12 +66,11 @@ def show(
 
 def _throw(site: str, json: bool, *, on: bool) -> None:
     with explained():
-        settings = load()
-        logs.configure(settings)
+        settings = logged()
         settings.site(site)
 
         async def work() -> ChatState:
-            async with Clients(settings) as clients, noted(clients, "chat.on" if on else "chat.off", site):
+            async with connected(settings) as clients, noted(clients, "chat.on" if on else "chat.off", site):
                 return await (await clients.chat_switches()).throw(site, on=on, by=user())
 
         state = asyncio.run(work())

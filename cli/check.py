@@ -7,22 +7,22 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime, timedelta
 from secrets import token_urlsafe
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.progress import track
 
 from cli.output import NOT_SO, err, explained, out, print_json, rows, table
+from cli.wired import connected, logged
 from pipelines.conversations.ask import Asker
 from pipelines.query.answer.canned import refused
-from pipelines.runtime import logs
 from pipelines.runtime.errors import WrongUse
 from schemas.answer import Answered, Event, Failed, SourcesFound
 from schemas.query import Question
 from sites.content import load_site
-from wiring.clients import Clients
-from wiring.settings import Settings
-from wiring.settings_file import load
+
+if TYPE_CHECKING:
+    from wiring.settings import Settings
 
 SAMPLE_SITE = "demo"
 
@@ -53,8 +53,7 @@ def check(
     Example: pagewire check town --lang de --json
     """
     with explained():
-        settings = load()
-        logs.configure(settings)
+        settings = logged()
         questions = chosen(example_questions(settings, site), site, lang)
         checked = asyncio.run(ask_all(settings, site, questions))
     failed = [each for each in checked if each.problem]
@@ -87,7 +86,7 @@ def chosen(questions: Mapping[str, Sequence[str]], site: str, lang: str | None) 
 
 async def ask_all(settings: Settings, site: str, questions: Sequence[tuple[str, str]]) -> list[Checked]:
     """One after the other, with a progress bar on standard error. Raises: PagewireError."""
-    async with Clients(settings) as clients:
+    async with connected(settings) as clients:
         asker = await clients.asker()
         shown = track(questions, "asking", console=err, transient=True)
         return [judged(lang, text, await _events(asker, settings, site, lang, text)) for lang, text in shown]

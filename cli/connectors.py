@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from contextlib import nullcontext, suppress
 from dataclasses import asdict
 from functools import partial
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.progress import BarColumn, MofNCompleteColumn, TaskID, TextColumn, TimeElapsedColumn
@@ -20,6 +20,7 @@ from rich.table import Column
 
 from cli.output import NOT_SO, complain, err, explained, out, print_json, rows, table
 from cli.user import user
+from cli.wired import connected, logged
 from cli.work import ready
 from connectors.cms.folder.source import FolderSource
 from connectors.cms.folder.watch import Watch
@@ -28,12 +29,11 @@ from connectors.cms.settings import FolderConnector, PushConnector
 from connectors.cms.sources import opened
 from connectors.cms.sync import AlreadyRunning, Failure, Outcome, Progress
 from pipelines.operate.connector_runs import Came
-from pipelines.runtime import logs
 from pipelines.runtime.errors import Permanent, Retryable, WrongUse
 from schemas.keys import parse_page_key
-from wiring.clients import Clients
-from wiring.settings import Settings
-from wiring.settings_file import load
+
+if TYPE_CHECKING:
+    from wiring.settings import Settings
 
 NAMED = 8  # pages of one look
 STEPS = {"log": "change log", "inventory": "listed", "pages": "sent"}
@@ -56,8 +56,7 @@ def reconcile_site(
     Example: pagewire reconcile town blog
     """
     with explained():
-        settings = load()
-        logs.configure(settings)
+        settings = logged()
         names = [connector] if connector else _askable(settings, site)
         done, failed = asyncio.run(_reconcile(settings, site, names, force=force, dry_run=dry_run))
     if json:
@@ -81,8 +80,7 @@ def watch(
     Example: pagewire watch town handbook
     """
     with explained():
-        settings = load()
-        logs.configure(settings)
+        settings = logged()
         logging.getLogger("watchfiles").setLevel(logging.WARNING)  # it tells of each event
         configured = settings.site(site).connectors.get(connector)
         if configured is not None and not isinstance(configured, FolderConnector):
@@ -105,7 +103,7 @@ async def _reconcile(
     """One after the other; a CMS that is away does not keep the others from being asked."""
     done: list[Reconciled] = []
     failed: list[Exception] = []
-    async with Clients(settings) as clients:
+    async with connected(settings) as clients:
         intake, changes = await clients.intake(), partial(clients.changes_of, site)
         runs = await clients.connector_runs()
         with _bars() as bars:
@@ -140,7 +138,7 @@ async def _until_stopped(settings: Settings, site: str, name: str) -> None:
 async def _watch(settings: Settings, site: str, name: str) -> None:
     async with (
         opened(settings, site, name) as source,
-        Clients(settings) as clients,
+        connected(settings) as clients,
         (await clients.connector_runs()).run(site, name, "watch", user()) as came,
     ):
         assert isinstance(source, FolderSource)

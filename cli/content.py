@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from time import monotonic
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.markup import escape
@@ -22,6 +22,7 @@ from rich.table import Column
 
 from cli.output import NOT_SO, err, explained, out, print_json, rows, table
 from cli.user import user
+from cli.wired import connected, load, logged
 from connectors.cms.documents import Left, count, documents
 from connectors.cms.sources import NoSource, opened, others
 from connectors.cms.sync import TOLD, Progress, sync
@@ -29,15 +30,15 @@ from pipelines.ingest.accept import Change
 from pipelines.ingest.importing import Cursor, send, settle
 from pipelines.ingest.receipts import ReceiptReader
 from pipelines.operate.addresses import is_address
-from pipelines.runtime import logs
 from schemas.base import language_tag
 from schemas.http import ListedPage, SystemStatus
 from schemas.ingest import Receipt
 from schemas.keys import page_key, parse_page_key
 from schemas.page import PageDocument
-from wiring.clients import Clients
-from wiring.settings import Settings
-from wiring.settings_file import load
+
+if TYPE_CHECKING:
+    from wiring.clients import Clients
+    from wiring.settings import Settings
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 STUCK_AFTER = 60.0  # seconds without one more page searchable
@@ -60,8 +61,7 @@ def import_pages(
     Example: pagewire import town pages.ndjson
     """
     with explained():
-        settings = load()
-        logs.configure(settings)
+        settings = logged()
         connectors, path = settings.site(site).connectors, Path(source)
         if source in connectors:
             result = asyncio.run(import_connector(settings, site, source, wait))
@@ -98,7 +98,7 @@ async def import_documents(
         left: what reading `pages` leaves out; errors and omissions by file, or by line.
     """
     left = left or Left()
-    async with Clients(settings) as clients:
+    async with connected(settings) as clients:
         receipts = await clients.receipts(waiting=wait)
         with receipts.hearing() as heard, _bars() as bars:
             sending = bars.add_task("sent", total=total)
@@ -121,7 +121,7 @@ async def import_connector(settings: Settings, site: str, name: str, wait: bool 
     """
     async with (
         opened(settings, site, name) as source,
-        Clients(settings) as clients,
+        connected(settings) as clients,
         (await clients.connector_runs()).run(site, name, "import", user()) as came,
     ):
         receipts = await clients.receipts(waiting=wait)
@@ -259,7 +259,7 @@ def pages(
 
 
 async def _pages(settings: Settings, site: str, url: str | None) -> list[ListedPage]:
-    async with Clients(settings) as clients:
+    async with connected(settings) as clients:
         view = clients.page_view()
         if url is not None:
             return await view.at(site, url, groups=None)
@@ -297,7 +297,7 @@ def delete(
 
 async def _delete(settings: Settings, site: str, lang: str, pages: Sequence[str]) -> dict[str, str]:
     """What became of each page: `deleted`, `unknown`, or why it is still there."""
-    async with Clients(settings) as clients:
+    async with connected(settings) as clients:
         receipts = await clients.receipts(waiting=True)
         with receipts.hearing() as heard:
             keys = {await _key(clients, site, lang, page): page for page in pages}
@@ -343,7 +343,7 @@ def receipt(
 
 
 async def _receipt(settings: Settings, site: str, lang: str, page: str) -> Receipt | None:
-    async with Clients(settings) as clients:
+    async with connected(settings) as clients:
         reader = await clients.receipts(waiting=False)
         address = parse_page_key(await _key(clients, site, lang, page))
         return await reader.receipt(site, address.lang, address.page_id)

@@ -12,13 +12,11 @@ import typer
 from cli.gaps import DAY
 from cli.output import explained, out, print_json, rows, table
 from cli.times import point
+from cli.wired import connected, logged
 from pipelines.query.log.coverage import KEPT, KINDS, of_kind
 from pipelines.query.log.kept_reports import UnderWay
-from pipelines.runtime import logs
 from pipelines.runtime.errors import WrongUse
 from schemas.coverage import CoverageReport, CoverageTopic
-from wiring.clients import Clients
-from wiring.settings_file import load
 
 HEAD = 60  # characters of a title or a question
 SAMPLES = 2
@@ -59,10 +57,9 @@ def coverage(
 
 
 async def _report(site: str, days: float, until: datetime | None) -> CoverageReport:
-    settings = load()
-    logs.configure(settings)
+    settings = logged()
     settings.site(site)
-    async with Clients(settings) as clients:
+    async with connected(settings) as clients:
         made = await (await clients.coverage()).report(site, days, until, groups=None)
     assert not isinstance(made, UnderWay)
     return made

@@ -7,7 +7,7 @@ import signal
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -15,14 +15,14 @@ from cli.content import import_documents
 from cli.output import NOT_SO, complain, err, explained, out
 from cli.questions import ask_once
 from cli.up import System, running
-from gateway.edge.keys import admin_key
+from cli.wired import configure_logs, load
 from infra.supervise import ChildFailed
-from pipelines.runtime import logs
 from pipelines.runtime.errors import SettingsError
 from schemas.page import PageDocument
 from sites.render import page_documents
-from wiring.settings import Settings
-from wiring.settings_file import load
+
+if TYPE_CHECKING:
+    from wiring.settings import Settings
 
 SITE = "demo"
 PAGES = Path(__file__).resolve().parents[1] / "sites" / SITE
@@ -44,7 +44,7 @@ def demo(
             raise SettingsError(f"sites: the demo needs a site called {SITE!r}")
         if "log_level" not in settings.model_fields_set:
             settings = settings.model_copy(update={"log_level": "warning"})  # a demo shows itself, not its workings
-        logs.configure(settings)
+        configure_logs(settings)
         try:
             cited = asyncio.run(_demo(settings, once))
         except ChildFailed as error:
@@ -93,6 +93,8 @@ def sample_pages(base_url: str) -> Iterator[PageDocument]:
 def _print_urls(system: System) -> None:
     out.print(f"\nsite with chat  {system.url}/site/")
     out.print(f"chat            {system.url}/")
+    from gateway.edge.keys import admin_key
+
     _, path = admin_key(system.settings)
     out.print(f"console         {system.url}/console/" + (f" (its key is in {path})" if path else ""))
     out.print(f"ready {system.url}")

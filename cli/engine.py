@@ -12,12 +12,11 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from cli.output import NOT_SO, err, explained, out, print_json, rows, table
-from pipelines.ingest.importing import forget_all
-from wiring.settings import Settings
-from wiring.settings_file import load
+from cli.wired import load
 
 if TYPE_CHECKING:
     from infra.engine import EngineSettings, EngineStatus
+    from wiring.settings import Settings
 
 app = typer.Typer(
     help="The local engine: real Kafka and real Elasticsearch on loopback, without Docker or an installed JDK.",
@@ -132,6 +131,7 @@ def reset(yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = Fals
     Example: pagewire engine reset --yes
     """
     from infra import engine
+    from pipelines.ingest.importing import forget_all
 
     with explained():
         settings = engine_settings(load())

@@ -6,18 +6,17 @@ import asyncio
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 from urllib.parse import urlsplit
 
 import typer
 from pydantic import SecretStr
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
-from adapters.http_site import HttpSite
 from cli.evaluation_print import comparison_told, print_evaluation
 from cli.judging import CALLS, NO_JUDGE, PAIRWISE, TOKENS, Judging, hear, measures_of, print_heard
 from cli.output import NOT_SO, err, explained, out, print_json
-from gateway.edge.keys import admin_key
+from cli.wired import logged
 from pipelines.evaluate.comparison import GATED, WHOLE, Comparison
 from pipelines.evaluate.dataset import BadDataset, Dataset, load_dataset
 from pipelines.evaluate.evaluation import Evaluation, against, evaluate
@@ -29,12 +28,12 @@ from pipelines.evaluate.measures import MEASURES
 from pipelines.evaluate.non_inferiority import MARGIN, fewest_cases
 from pipelines.evaluate.published.publication import publication
 from pipelines.evaluate.run import AT_ONCE, Asked, Head, Run, ask_all, askable
-from pipelines.runtime import logs
 from pipelines.runtime.errors import WrongUse
 from pipelines.runtime.secret import read as read_secret
 from schemas.evaluation import ListedRun, NewRun
-from wiring.settings import Settings
-from wiring.settings_file import load
+
+if TYPE_CHECKING:
+    from wiring.settings import Settings
 
 GOES_ON = timedelta(hours=24)  # a run that was stopped earlier begins again: the system has changed since
 OWN_HOSTS = ("localhost", "127.0.0.1", "::1")
@@ -134,8 +133,7 @@ def evaluate_site(
     Example: pagewire evaluate town --dataset town.yaml --judge score --judge faithfulness --judge-calls 500
     """  # fmt: skip
     with explained():
-        settings = load()
-        logs.configure(settings)
+        settings = logged()
         measures = [known_measure(name) for name in measure or GATED]
         bars = dict(_least(text) for text in least or ())
         before = Run.read(live) if live else None
@@ -205,11 +203,15 @@ def _unfinished(cases: Dataset, judging: Judging | None) -> Callable[[Run], bool
 
 
 async def _ask(cases: Dataset, head: Head, key: SecretStr, run: Run, at_once: int) -> None:
+    from adapters.http_site import HttpSite
+
     async with HttpSite(head.url, head.site, key) as system:
         await asked_with_a_bar(cases, head, system, run, at_once)
 
 
 async def _publish(head: Head, key: SecretStr, run: NewRun) -> ListedRun:
+    from adapters.http_site import HttpSite
+
     async with HttpSite(head.url, head.site, key) as system:
         return await system.publish(run)
 
@@ -228,6 +230,8 @@ async def asked_with_a_bar(cases: Dataset, head: Head, system: Asked, run: Run, 
 
 def key_for(settings: Settings, url: str | None, file: Path | None) -> SecretStr:
     """Raises: WrongUse: our own admin key would go to another machine. SettingsError."""
+    from gateway.edge.keys import admin_key
+
     if file:
         return SecretStr(read_secret(file, "--key"))
     if url and urlsplit(url).hostname not in OWN_HOSTS:

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from typing import Annotated, TypeVar
+from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import typer
 
 from cli.output import explained, out, print_json, rows, table
 from cli.user import noted
+from cli.wired import connected, logged
 from pipelines.evaluate.comparison import GATED, WHOLE
 from pipelines.evaluate.published.ports import UnknownRun
-from pipelines.runtime import logs
 from schemas.evaluation import ListedRun, RunFigure, RunList
-from wiring.clients import Clients
-from wiring.settings_file import load
+
+if TYPE_CHECKING:
+    from wiring.clients import Clients
 
 app = typer.Typer(no_args_is_help=True, help="Published runs of `evaluate`. They are published by its --publish.")
 
@@ -91,10 +92,9 @@ def _mean(figure: RunFigure | None) -> str:
 
 def _with_clients(site: str, work: Callable[[Clients], Awaitable[Value]]) -> Value:
     async def run() -> Value:
-        settings = load()
-        logs.configure(settings)
+        settings = logged()
         settings.site(site)
-        async with Clients(settings) as clients:
+        async with connected(settings) as clients:
             return await work(clients)
 
     with explained():

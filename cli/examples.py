@@ -5,17 +5,18 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
-from typing import Annotated, Any, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
 from cli.output import explained, out, print_json, rows, table
 from cli.user import noted
-from pipelines.runtime import logs
+from cli.wired import connected, logged
 from pipelines.runtime.errors import Permanent
 from schemas.example import NewExample, WorkedExample
-from wiring.clients import Clients
-from wiring.settings_file import load
+
+if TYPE_CHECKING:
+    from wiring.clients import Clients
 
 app = typer.Typer(
     no_args_is_help=True, help="Worked examples of how questions are rewritten for the search, and of good answers."
@@ -121,10 +122,9 @@ class UnknownExample(Permanent):
 
 def _with_clients(site: str, work: Callable[[Clients], Awaitable[Value]]) -> Value:
     async def run() -> Value:
-        settings = load()
-        logs.configure(settings)
+        settings = logged()
         settings.site(site)
-        async with Clients(settings) as clients:
+        async with connected(settings) as clients:
             return await work(clients)
 
     with explained():

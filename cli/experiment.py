@@ -9,26 +9,26 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from pydantic import BaseModel, ConfigDict, ValidationError
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
-from adapters.http_trials import HttpTrials
 from cli.evaluate import key_for
 from cli.output import NOT_SO, err, explained, out, print_json, rows, table
+from cli.wired import logged
 from pipelines.evaluate.dataset import BadDataset, Dataset, load_dataset
 from pipelines.evaluate.experiments.grid import Arm, Grid, arms, load_grid
 from pipelines.evaluate.experiments.page import failures, html, markdown
 from pipelines.evaluate.experiments.report import ExperimentReport, report, told
 from pipelines.evaluate.experiments.sweep import Allowance, BudgetSpent, Planned, ask_arms, left, plan
 from pipelines.evaluate.run import AT_ONCE, askable
-from pipelines.runtime import logs
 from pipelines.runtime.errors import WrongUse
 from schemas.trial import TrialChoices
-from wiring.settings import Settings
-from wiring.settings_file import load
+
+if TYPE_CHECKING:
+    from wiring.settings import Settings
 
 app = typer.Typer(
     help="Experiments: a dataset asked under many settings, compared with one of them.", no_args_is_help=True
@@ -63,8 +63,7 @@ class Experiment:
     @classmethod
     def read(cls, file: Path) -> Experiment:
         """Raises: WrongUse: what is wrong with the grid, its dataset or this machine's settings."""
-        settings = load()
-        logs.configure(settings)
+        settings = logged()
         grid = load_grid(file)
         dataset = load_dataset(grid.dataset)
         if not askable(dataset, grid.site):
@@ -114,6 +113,8 @@ def run(
 
     Example: pagewire experiment run prompts.yaml --most-calls 2000
     """  # fmt: skip
+    from adapters.http_trials import HttpTrials
+
     with explained():
         experiment = Experiment.read(grid)
         at = url or f"http://127.0.0.1:{experiment.settings.port}"

@@ -10,13 +10,11 @@ import typer
 
 from cli.output import explained, out, print_json, rows, table
 from cli.times import point
+from cli.wired import connected, logged
 from pipelines.query.log.gaps import KEPT, most_asked, most_missed, trend
 from pipelines.query.log.kept_reports import UnderWay
-from pipelines.runtime import logs
 from pipelines.runtime.errors import WrongUse
 from schemas.gaps import GapCounts, GapReport, QuestionGroup
-from wiring.clients import Clients
-from wiring.settings_file import load
 
 HEAD = 70  # characters of a question
 SAMPLES = 2  # beside the label
@@ -51,10 +49,9 @@ def gaps(
 
 
 async def _report(site: str, days: float, until: datetime | None) -> GapReport:
-    settings = load()
-    logs.configure(settings)
+    settings = logged()
     settings.site(site)
-    async with Clients(settings) as clients:
+    async with connected(settings) as clients:
         made = await (await clients.gaps()).report(site, days, until, groups=None)
     assert not isinstance(made, UnderWay)
     return made

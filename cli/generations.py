@@ -7,7 +7,7 @@ import signal
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
 from time import monotonic
-from typing import Annotated, TypeVar
+from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import typer
 from rich.progress import (
@@ -23,6 +23,7 @@ from rich.table import Column
 
 from cli.output import NOT_SO, complain, err, explained, out, print_json, rows, table
 from cli.user import noted
+from cli.wired import connected
 from cli.work import FollowParent, started
 from pipelines.operate.audit import audit as audits
 from pipelines.operate.audit_log import Act
@@ -31,8 +32,10 @@ from pipelines.runtime.indexes import IndexUnfit
 from pipelines.runtime.niceness import give_way
 from schemas.audit_log import Action
 from schemas.rebuild import Generation, Rebuild
-from wiring.clients import Clients
-from wiring.settings import Settings
+
+if TYPE_CHECKING:
+    from wiring.clients import Clients
+    from wiring.settings import Settings
 
 Value = TypeVar("Value")
 Site = Annotated[str, typer.Argument(help="Site, as in pagewire.yaml.")]
@@ -68,7 +71,7 @@ def rebuilds(site: Site, json: Json = False) -> None:
 
 async def _generations(settings: Settings, site: str) -> list[Generation]:
     settings.site(site)
-    async with Clients(settings) as clients:
+    async with connected(settings) as clients:
         return await generations(clients.elastic, site)
 
 
@@ -200,7 +203,7 @@ async def at_work(settings: Settings, site: str) -> AsyncIterator[tuple[Clients,
         UnknownSite, RebuildRunning, ServiceMissing, Retryable.
     """
     settings.site(site)
-    async with Clients(settings) as clients, clients.elastic.rebuilds.lease(site):
+    async with connected(settings) as clients, clients.elastic.rebuilds.lease(site):
         with Bars() as bars:
             yield clients, bars
 

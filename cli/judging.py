@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
@@ -23,8 +23,9 @@ from pipelines.evaluate.judged.trust import FIGURE, Trusted, trusted
 from pipelines.evaluate.run import Run, askable
 from pipelines.runtime.errors import WrongUse
 from prompts.loader import fence
-from wiring.evaluating import judge_model
-from wiring.settings import Settings
+
+if TYPE_CHECKING:
+    from wiring.settings import Settings
 
 CALLS = 10_000  # about 1,000 answers by all measures
 TOKENS = 10_000_000
@@ -91,6 +92,8 @@ async def hear(
     budget = Budget(judging.calls, judging.tokens)
     token = fence(f"{run.head.begun.isoformat()} {run.head.fingerprint}")
     columns = (TextColumn("judging"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TimeRemainingColumn())
+    from wiring.evaluating import judge_model
+
     async with judge_model(settings, judging.model) as model:
         judges = [Judge(model, judging.model, budget, token) for _ in range(judging.repeats)]
         with run, Progress(*columns, console=err, transient=True) as bars:

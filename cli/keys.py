@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from typing import Annotated, TypeVar, get_args
+from typing import TYPE_CHECKING, Annotated, TypeVar, get_args
 
 import typer
 
 from cli.output import explained, out, print_json, rows, table
 from cli.times import point_ahead
 from cli.user import noted, user
+from cli.wired import configure_logs, connected, load
 from pipelines.operate.last_uses import used
-from pipelines.runtime import logs
 from schemas.access_key import CreatedKey, ListedKey, NewKey, Scope
-from wiring.clients import Clients
-from wiring.settings import Settings
-from wiring.settings_file import load
+
+if TYPE_CHECKING:
+    from wiring.clients import Clients
+    from wiring.settings import Settings
 
 app = typer.Typer(no_args_is_help=True, help="Keys for programs and people, made and revoked without a restart.")
 
@@ -106,10 +107,10 @@ def _line(key: ListedKey) -> tuple[object, ...]:
 
 
 def _with_clients(settings: Settings, work: Callable[[Clients], Awaitable[Value]]) -> Value:
-    logs.configure(settings)
+    configure_logs(settings)
 
     async def run() -> Value:
-        async with Clients(settings) as clients:
+        async with connected(settings) as clients:
             return await work(clients)
 
     return asyncio.run(run())

@@ -11,15 +11,13 @@ from typing import Annotated, TypeVar, get_args
 import typer
 
 from cli.output import NOT_SO, err, explained, out, print_json, rows, table
+from cli.wired import connected, logged
 from pipelines.evaluate.labelling.export import line
 from pipelines.evaluate.labelling.labelled import state
 from pipelines.evaluate.labelling.labelling import Labelling, told
 from pipelines.evaluate.labelling.ports import Labelled
-from pipelines.runtime import logs
 from pipelines.runtime.errors import WrongUse
 from schemas.label import Estimate, JudgeAgreement, JudgeFigure, LabelList, LabelState, RaterAgreement
-from wiring.clients import Clients
-from wiring.settings_file import load
 
 HEAD = 80  # characters of a question
 
@@ -174,10 +172,9 @@ def _range(found: Estimate | None) -> str:
 
 def _with_labelling(site: str, work: Callable[[Labelling], Awaitable[Value]]) -> Value:
     async def run() -> Value:
-        settings = load()
-        logs.configure(settings)
+        settings = logged()
         settings.site(site)
-        async with Clients(settings) as clients:
+        async with connected(settings) as clients:
             return await work(await clients.labelling())
 
     with explained():

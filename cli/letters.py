@@ -13,7 +13,7 @@ from contextlib import aclosing
 from datetime import UTC, datetime
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Annotated, TypeVar
+from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import typer
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
@@ -22,13 +22,14 @@ from cli.letter_print import print_detail, print_list, printable
 from cli.output import NOT_SO, complain, err, explained, out, print_json
 from cli.times import point
 from cli.user import noted
+from cli.wired import connected, logged
 from pipelines.operate.dead_letters.edit import BadValue
 from pipelines.operate.dead_letters.letters import DEFAULT_LIMIT, Letters
-from pipelines.runtime import logs
 from pipelines.runtime.errors import PagewireError, Retryable, WrongUse
 from schemas.letters import DeadLetterCounts, DeadLetterDetail, DeadLetterFilter, DeadLetterSummary
-from wiring.clients import Clients
-from wiring.settings_file import load
+
+if TYPE_CHECKING:
+    from wiring.clients import Clients
 
 app = typer.Typer(
     help="Dead letters: messages that no try could work on, what they say, and putting them right.",
@@ -199,9 +200,8 @@ class NotedLetters:
 
 def _with_letters(ask: Callable[[NotedLetters], Awaitable[Result]]) -> Result:
     async def run() -> Result:
-        settings = load()
-        logs.configure(settings)
-        async with Clients(settings) as clients:
+        settings = logged()
+        async with connected(settings) as clients:
             return await ask(NotedLetters(await clients.letters(), clients))
 
     return asyncio.run(run())

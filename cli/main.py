@@ -3,57 +3,107 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from copy import copy
 from importlib import import_module
 from importlib.metadata import version
 from typing import Annotated, Any, cast
 
 import typer
-from typer.core import TyperGroup
+from typer.core import TyperCommand, TyperGroup
 
-# Name -> module and its function or group, in the order in which the help shows them.
+# Name -> module and its function or group, and how its help begins, in the order in which the help shows them: to load
+# all the modules for it takes seconds.
 COMMANDS = {
-    "up": "cli.up:up",
-    "demo": "cli.demo:demo",
-    "engine": "cli.engine:app",
-    "worker": "cli.work:worker",
-    "gateway": "cli.work:gateway",
-    "topics": "cli.topics:topics",
-    "import": "cli.content:import_pages",
-    "reconcile": "cli.connectors:reconcile_site",
-    "watch": "cli.connectors:watch",
-    "pages": "cli.content:pages",
-    "delete": "cli.content:delete",
-    "receipt": "cli.content:receipt",
-    "search": "cli.questions:search",
-    "ask": "cli.questions:ask",
-    "check": "cli.check:check",
-    "eval": "cli.evaluating:app",
-    "evaluate": "cli.evaluate:evaluate_site",
-    "judge-agreement": "cli.judge_agreement:judge_agreement",
-    "questions": "cli.question_log:questions",
-    "gaps": "cli.gaps:gaps",
-    "coverage": "cli.coverage:coverage",
-    "status": "cli.status:status",
-    "audit": "cli.audit:audit",
-    "audit-log": "cli.audit_log:audit_log",
-    "rebuild": "cli.rebuild:rebuild",
-    "rebuilds": "cli.generations:rebuilds",
-    "promote": "cli.generations:promote",
-    "rollback": "cli.generations:rollback",
-    "discard": "cli.generations:discard",
-    "backup": "cli.backup:backup",
-    "restore": "cli.backup:restore",
-    "datasets": "cli.datasets:app",
-    "experiment": "cli.experiment:app",
-    "evaluations": "cli.evaluations:app",
-    "labels": "cli.labels:app",
-    "dlq": "cli.letters:app",
-    "examples": "cli.examples:app",
-    "prompts": "cli.prompts:app",
-    "keys": "cli.keys:app",
-    "chat": "cli.chat:app",
-    "privacy": "cli.privacy:app",
-    "bench": "cli.bench:app",
+    "up": ("cli.up:up", "Start everything in the foreground; Ctrl-C stops all of it cleanly."),
+    "demo": ("cli.demo:demo", "Start everything, import the sample site, ask one question, serve until Ctrl-C."),
+    "engine": (
+        "cli.engine:app",
+        "The local engine: real Kafka and real Elasticsearch on loopback, without Docker or an installed JDK.",
+    ),
+    "worker": ("cli.work:worker", "Run stages in this process."),
+    "gateway": ("cli.work:gateway", "Run the HTTP edge."),
+    "topics": (
+        "cli.topics:topics",
+        "Create or check the topics, and show them; or give them the copies or the partitions that they lack.",
+    ),
+    "import": ("cli.content:import_pages", "Import pages."),
+    "reconcile": (
+        "cli.connectors:reconcile_site",
+        "Compare what a CMS lists with the change log, and send what is missing, newer or gone.",
+    ),
+    "watch": (
+        "cli.connectors:watch",
+        "Follow a folder: what is saved, renamed or deleted there is so in the search, seconds later.",
+    ),
+    "pages": ("cli.content:pages", "The pages that visitors can find, by their ids."),
+    "delete": ("cli.content:delete", "Delete pages, and wait until nobody finds them any more."),
+    "receipt": ("cli.content:receipt", "What became of a page's newest change."),
+    "search": ("cli.questions:search", "Show the hits for a query."),
+    "ask": ("cli.questions:ask", "Stream an answer to the terminal; Ctrl-C stops it."),
+    "check": ("cli.check:check", "Ask the questions that the chat offers to begin with (`chat.examples` of the site)."),
+    "eval": (
+        "cli.evaluating:app",
+        "Whether the answers are right: ask a dataset, compare runs, try settings.",
+    ),
+    "evaluate": (
+        "cli.evaluate:evaluate_site",
+        "Ask every case of a dataset as a visitor would, and measure pages, answers, citations, refusals and time.",
+    ),
+    "judge-agreement": (
+        "cli.judge_agreement:judge_agreement",
+        "Say how far a judge agrees with people, in all and by language.",
+    ),
+    "questions": (
+        "cli.question_log:questions",
+        "What visitors asked, the newest first, after a line that counts all that fit.",
+    ),
+    "gaps": (
+        "cli.gaps:gaps",
+        "Questions that were refused, disliked or badly grounded, grouped by meaning, those missed most first.",
+    ),
+    "coverage": (
+        "cli.coverage:coverage",
+        "Topics of the site's pages and its visitors' questions together: asked and not covered.",
+    ),
+    "status": ("cli.status:status", "Lag, rate, freshness and dead letters."),
+    "audit": ("cli.audit:audit", "Compare the index with the change log."),
+    "audit-log": (
+        "cli.audit_log:audit_log",
+        "Who changed what, when and with what outcome: keys, dead letters, examples, rebuilds, repairs, erasures.",
+    ),
+    "rebuild": ("cli.rebuild:rebuild", "Build a new index of a site from a topic, and audit it."),
+    "rebuilds": ("cli.generations:rebuilds", "All generations of a site's index, the live one among them."),
+    "promote": ("cli.generations:promote", "Make a verified rebuild live."),
+    "rollback": ("cli.generations:rollback", "Bring the previous index up to date and make it live again."),
+    "discard": ("cli.generations:discard", "Delete a generation that is not live."),
+    "backup": (
+        "cli.backup:backup",
+        "Write what cannot be made again into a folder, while saves and questions go on.",
+    ),
+    "restore": ("cli.backup:restore", "Put a backup back."),
+    "datasets": ("cli.datasets:app", "Datasets: questions, and what makes an answer to them right."),
+    "experiment": (
+        "cli.experiment:app",
+        "Experiments: a dataset asked under many settings, compared with one of them.",
+    ),
+    "evaluations": ("cli.evaluations:app", "Published runs of `evaluate`."),
+    "labels": ("cli.labels:app", "What people say of the answers in the question log."),
+    "dlq": (
+        "cli.letters:app",
+        "Dead letters: messages that no try could work on, what they say, and putting them right.",
+    ),
+    "examples": (
+        "cli.examples:app",
+        "Worked examples of how questions are rewritten for the search, and of good answers.",
+    ),
+    "prompts": (
+        "cli.prompts:app",
+        "Prompts, settings, replies, contact and glossary of a site, changed while it runs, with a history.",
+    ),
+    "keys": ("cli.keys:app", "Keys for programs and people, made and revoked without a restart."),
+    "chat": ("cli.chat:app", "The kill switch: whether a site's visitors are answered."),
+    "privacy": ("cli.privacy:app", "What a site keeps of its visitors, and for how long; changed while it runs."),
+    "bench": ("cli.bench:app", "Benchmarks: each prints a table and writes .bench/NAME.json."),
 }
 
 
@@ -61,7 +111,7 @@ class OnDemand(Mapping[str, Any]):
     """Commands by name, each imported when it is asked for: `pagewire --version` needs no Elasticsearch."""
 
     def __getitem__(self, name: str) -> Any:
-        module, _, attribute = COMMANDS[name].partition(":")
+        module, _, attribute = COMMANDS[name][0].partition(":")
         found = getattr(import_module(module), attribute)
         around = typer.Typer(rich_markup_mode="rich")
         if isinstance(found, typer.Typer):
@@ -83,6 +133,12 @@ class Root(TyperGroup):
     def __init__(self, **attributes: Any) -> None:
         super().__init__(**attributes)
         self.commands = cast("dict[str, Any]", OnDemand())  # which Typer only reads
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        """By the first sentences alone."""
+        shown = copy(self)
+        shown.commands = {name: TyperCommand(name, help=help) for name, (_, help) in COMMANDS.items()}
+        super(Root, shown).format_help(ctx, formatter)
 
 
 app = typer.Typer(

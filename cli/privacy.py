@@ -11,14 +11,12 @@ import typer
 
 from cli.output import explained, out, print_json, rows, table
 from cli.user import noted, user
+from cli.wired import connected, logged
 from pipelines.query.privacy_changes import PrivacyChanges, WouldDelete
-from pipelines.runtime import logs
 from pipelines.runtime.errors import WrongUse
 from schemas.audit_log import Action
 from schemas.privacy import MAX_DAYS, PrivacyChange, PrivacyOrder, PrivacyRules, PrivacyState, QuestionLogging
 from schemas.text_version import MAX_NOTE
-from wiring.clients import Clients
-from wiring.settings_file import load
 
 app = typer.Typer(
     no_args_is_help=True, help="What a site keeps of its visitors, and for how long; changed while it runs."
@@ -145,10 +143,9 @@ def somebody_there() -> bool:
 
 def _run(site: str, action: Action | None, work: Callable[[PrivacyChanges], Awaitable[Value]]) -> Value:
     async def run() -> Value:
-        known = load()
-        logs.configure(known)
+        known = logged()
         known.site(site)
-        async with Clients(known) as clients:
+        async with connected(known) as clients:
             changes = await clients.privacy_changes()
             if action is None:
                 return await work(changes)

@@ -15,7 +15,6 @@ from pathlib import Path
 
 from pydantic import SecretStr
 
-from adapters.http_trials import HttpTrials
 from cli.evaluate import asked_with_a_bar, kept_at
 from cli.output import err
 from pipelines.evaluate.comparison import Comparison
@@ -71,6 +70,8 @@ class Gate:
         return evaluate(self.cases, second), comparison, [first.path, second.path]
 
     async def _asked(self, path: Path, head: Head, text: str | None) -> Run:
+        from adapters.http_trials import HttpTrials
+
         run = Run.begin(path, head)
         err.print(f"asking {'as it is' if text is None else 'with the candidate'}", markup=False)
         async with HttpTrials(head.url, head.site, self.key) as system:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 from pathlib import Path
-from typing import Annotated, Any, TypeVar, get_args
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar, get_args
 
 import typer
 
@@ -17,6 +17,7 @@ from cli.evaluation_print import comparison_told, print_evaluation
 from cli.output import NOT_SO, explained, out, print_json, rows, table
 from cli.prompt_gate import Gate
 from cli.user import noted, user
+from cli.wired import configure_logs, connected, load
 from pipelines.evaluate.comparison import GATED as DECIDE
 from pipelines.evaluate.dataset import load_dataset
 from pipelines.evaluate.measures import MEASURES
@@ -25,14 +26,14 @@ from pipelines.evaluate.run import AT_ONCE
 from pipelines.query.site_texts import site_texts
 from pipelines.query.text_changes import BadText, Place, UnknownText
 from pipelines.query.tuning import ANSWERS, read_settings
-from pipelines.runtime import logs
 from pipelines.runtime.errors import WrongUse
 from prompts.loader import PromptError
 from schemas.text_version import EditedKind, NewText, TextChange, TextHistory, TextVersion
 from schemas.trial import TrialPrompt, TrialSettings
-from wiring.clients import Clients
-from wiring.settings import Settings
-from wiring.settings_file import load
+
+if TYPE_CHECKING:
+    from wiring.clients import Clients
+    from wiring.settings import Settings
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -323,9 +324,9 @@ def _state(one: TextVersion, live: int) -> str:
 def _with_clients(site: str, work: Callable[[Clients], Awaitable[Value]], settings: Settings | None = None) -> Value:
     async def run() -> Value:
         known = settings or load()
-        logs.configure(known)
+        configure_logs(known)
         known.site(site)
-        async with Clients(known) as clients:
+        async with connected(known) as clients:
             return await work(clients)
 
     with explained():

@@ -12,11 +12,10 @@ import typer
 
 from cli.output import NOT_SO, complain, explained, out, print_json, rows, table
 from cli.times import point
+from cli.wired import connected, load
 from pipelines.query.log.listing import csv_lines, ndjson_lines, pages
 from pipelines.runtime.errors import WrongUse
 from schemas.outcome import Became, LoggedQuestion, QuestionCounts, QuestionFilter, QuestionList, QuestionRow
-from wiring.clients import Clients
-from wiring.settings_file import load
 
 SHOWN = 50  # questions on a terminal
 HEAD = 80  # characters of one
@@ -83,7 +82,7 @@ def questions(
 async def _one(site: str, id: str) -> LoggedQuestion | None:
     settings = load()
     settings.site(site)
-    async with Clients(settings) as clients:
+    async with connected(settings) as clients:
         return await clients.questions().get(site, id)
 
 
@@ -109,7 +108,7 @@ async def _ndjson(site: str, wanted: QuestionFilter, limit: int | None) -> None:
 async def _lists(site: str, wanted: QuestionFilter, limit: int | None) -> AsyncGenerator[QuestionList, None]:
     settings = load()
     settings.site(site)
-    async with Clients(settings) as clients, aclosing(pages(clients.questions(), site, wanted, limit)) as lists:
+    async with connected(settings) as clients, aclosing(pages(clients.questions(), site, wanted, limit)) as lists:
         async for found in lists:
             yield found
 

@@ -6,22 +6,22 @@ import asyncio
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from secrets import token_urlsafe
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.markup import escape
 
 from cli.output import NOT_SO, err, explained, out, print_json, rows, table
+from cli.wired import connected, load, logged
 from pipelines.conversations.ask import Followed
-from pipelines.runtime import logs
 from pipelines.runtime.errors import Retryable, WrongUse
 from schemas.answer import Answered, Citation, Done, Failed, QuestionRephrased, Restart, Token
 from schemas.base import language_tag
 from schemas.http import SearchHit, SearchKind
 from schemas.query import Question
-from wiring.clients import Clients
-from wiring.settings import Settings
-from wiring.settings_file import load
+
+if TYPE_CHECKING:
+    from wiring.settings import Settings
 
 STOP_TIMEOUT = 3.0  # seconds
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
@@ -40,8 +40,7 @@ def ask(
     """
     with explained():
         _must_say_something("question", question)
-        settings = load()
-        logs.configure(settings)
+        settings = logged()
         answer = asyncio.run(ask_once(settings, site, question, lang, quiet=json))
     if json and answer:
         print_json(answer)
@@ -71,7 +70,7 @@ async def ask_once(
         deadline=at + timedelta(seconds=settings.question_timeout),
     )
     answer: Answered | None = None
-    async with Clients(settings) as clients:
+    async with connected(settings) as clients:
         asker = await clients.asker()
         try:
             async with asyncio.timeout(settings.question_timeout):
@@ -142,5 +141,5 @@ def search(
 
 
 async def _search(settings: Settings, site: str, query: str, kind: SearchKind, size: int) -> list[SearchHit]:
-    async with Clients(settings) as clients:
+    async with connected(settings) as clients:
         return list(await clients.searcher().search(site, query, kind=kind, size=size))

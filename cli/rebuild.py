@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -17,7 +17,9 @@ from pipelines.evaluate.non_inferiority import MARGIN
 from pipelines.evaluate.quality_gate import load_cases
 from schemas.quality_gate import GateReport
 from schemas.rebuild import RebuildBy, RebuildSource
-from wiring.settings import Settings
+
+if TYPE_CHECKING:
+    from wiring.settings import Settings
 
 NICE = 10  # saves and questions go first
 

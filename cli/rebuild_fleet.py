@@ -14,7 +14,7 @@ from collections import Counter, deque
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
@@ -22,13 +22,16 @@ from cli.output import NO_SERVICE, NOT_SO, err, out, print_json, rows, table
 from cli.rebuild_steps import Wanted, rebuild_site
 from cli.site_names import sites_called
 from cli.user import noted
+from cli.wired import connected
 from pipelines.operate.audit import audit as audits
 from pipelines.operate.rebuild.generations import history
 from pipelines.runtime.errors import PagewireError, Retryable
 from pipelines.runtime.indexes import IndexGone
 from schemas.rebuild import Rebuild
-from wiring.clients import Clients
-from wiring.settings import Settings
+
+if TYPE_CHECKING:
+    from wiring.clients import Clients
+    from wiring.settings import Settings
 
 AT_ONCE = 2  # a rebuild waits for the embedder most of the time; each holds some 100 MiB
 
@@ -77,7 +80,7 @@ async def rebuild_fleet(settings: Settings, fleet: Fleet, wanted: Wanted) -> lis
         NoSuchSites. ServiceMissing, Retryable: before any site was begun.
     """
     sites = fleet.names(settings)
-    async with Clients(settings) as clients:
+    async with connected(settings) as clients:
         await clients.auditor()  # connected before several want it at once
         await clients.audit_log()
         with _bar() as bar:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, Protocol
+from typing import TYPE_CHECKING, Literal, Protocol
 
 from cli.generations import has_previous
 from cli.output import err, rows, table
@@ -18,9 +18,10 @@ from pipelines.runtime.indexes import IndexInfo
 from schemas.ingest import Chunker
 from schemas.quality_gate import GateReport
 from schemas.rebuild import Rebuild, RebuildBy, RebuildSource
-from wiring.clients import Clients
-from wiring.index_search import pinned
-from wiring.settings import Settings
+
+if TYPE_CHECKING:
+    from wiring.clients import Clients
+    from wiring.settings import Settings
 
 FINDINGS = 20  # told of an audit
 
@@ -107,6 +108,8 @@ async def rebuild_site(
 async def _compare(
     clients: Clients, live: IndexInfo, candidate: IndexInfo, cases: list[Case], margin: float, bars: Watching
 ) -> GateReport:
+    from wiring.index_search import pinned
+
     asks = [await pinned(info, clients.elastic.es, clients.models, clients.settings) for info in (live, candidate)]
     return await compare(cases, asks[0], asks[1], lambda asked: bars.gate(asked, len(cases)), margin)
 

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from fnmatch import fnmatchcase
+from typing import TYPE_CHECKING
 
 from pipelines.runtime.errors import WrongUse
-from pipelines.runtime.settings import some_of
-from wiring.settings import Settings
+from pipelines.runtime.near_names import some_of
+
+if TYPE_CHECKING:
+    from wiring.settings import Settings
 
 
 class NoSuchSites(WrongUse):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Sequence
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Group, RenderableType
@@ -14,11 +14,12 @@ from rich.text import Text
 
 from cli.output import NO_SERVICE, NOT_SO, explained, out, print_json, rows, table
 from cli.site_names import sites_called
+from cli.wired import load
 from schemas.http import SystemStatus
 from schemas.ingest import ReceiptEvent
-from wiring.looking import looking
-from wiring.settings import Settings
-from wiring.settings_file import load
+
+if TYPE_CHECKING:
+    from wiring.settings import Settings
 
 LOOK_EVERY = 2.0  # seconds
 NEWEST = 12  # changes shown
@@ -53,6 +54,8 @@ def status(
 
 
 async def _status(settings: Settings, names: Sequence[str] | None, json: bool, watch: bool) -> SystemStatus:
+    from wiring.looking import looking
+
     async with looking(settings) as (reader, elastic):
         if not watch:
             found = await reader.status(names)

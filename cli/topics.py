@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import asdict
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
@@ -25,10 +25,11 @@ from adapters.kafka import (
 )
 from adapters.kafka.rights import KafkaRight, kafka_rights
 from cli.output import err, explained, out, print_json, rows, table
+from cli.wired import load
 from schemas.topics import all_topics
-from wiring.addresses import addresses
-from wiring.settings import Settings
-from wiring.settings_file import load
+
+if TYPE_CHECKING:
+    from wiring.settings import Settings
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 Repair = Annotated[
@@ -84,7 +85,7 @@ def topics(
             _grow(partitions, yes, json)
         return
     with explained():
-        settings = addresses(load())
+        settings = _addressed()
         bootstrap = bootstrap_servers(settings)
         created = set(asyncio.run(ensure_topics(bootstrap, settings)))
         if repair:
@@ -129,7 +130,7 @@ async def _partitions(settings: Settings) -> dict[str, int]:
 
 
 def _grow(partitions: list[str], yes: bool, json: bool) -> None:
-    settings = addresses(load())
+    settings = _addressed()
     wanted = Wanted.parse(partitions, settings.topic_prefix)
     bootstrap = bootstrap_servers(settings)
     asyncio.run(ensure_topics(bootstrap, settings))
@@ -147,6 +148,12 @@ def _grow(partitions: list[str], yes: bool, json: bool) -> None:
     if growths:
         asyncio.run(add_partitions(bootstrap, settings, growths))
     _print_grown(growths, wanted, settings, json)
+
+
+def _addressed() -> Settings:
+    from wiring.addresses import addresses
+
+    return addresses(load())
 
 
 def _print_grown(growths: list[Growth], wanted: Wanted, settings: Settings, json: bool) -> None:

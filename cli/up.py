@@ -18,18 +18,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from adapters.kafka import bootstrap_servers, ensure_topics
 from cli.engine import engine_settings
 from cli.output import complain, err, explained, out
-from gateway.edge.keys import admin_key, token_secret
+from cli.wired import configure_logs, load
 from infra.supervise import Child, ChildFailed
-from pipelines.runtime import logs
 from pipelines.runtime.niceness import NICEST
-from wiring.settings import Settings
-from wiring.settings_file import load
 
 if TYPE_CHECKING:
     from infra.engine import RunningEngine
+    from wiring.settings import Settings
 
 
 def up(port: Annotated[int | None, typer.Option(help="Port of the gateway; 0 takes a free one.")] = None) -> None:
@@ -41,7 +38,7 @@ def up(port: Annotated[int | None, typer.Option(help="Port of the gateway; 0 tak
         settings = load()
         if port is not None:
             settings = settings.model_copy(update={"port": port})
-        logs.configure(settings)
+        configure_logs(settings)
         code = asyncio.run(_up(settings))
     raise typer.Exit(code)
 
@@ -65,6 +62,8 @@ async def _up(settings: Settings) -> int:
 
 
 async def _serve(settings: Settings, up: asyncio.Event, stop: asyncio.Event) -> int:
+    from gateway.edge.keys import admin_key
+
     try:
         async with running(settings) as system:
             up.set()
@@ -112,6 +111,8 @@ async def running(settings: Settings) -> AsyncIterator[System]:
         SettingsError: what cannot work, before anything is started. ChildFailed, EngineError, Retryable: what did not
             start.
     """
+    from adapters.kafka import bootstrap_servers, ensure_topics
+    from gateway.edge.keys import admin_key, token_secret
     from infra import engine  # workers and gateways, which are commands beside this one, do without
     from wiring import preflight
 

@@ -6,10 +6,13 @@ import getpass
 import os
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING
 
 from pipelines.operate.audit_log import Act
 from schemas.audit_log import Action
-from wiring.clients import Clients
+
+if TYPE_CHECKING:
+    from wiring.clients import Clients
 
 
 def user() -> str:

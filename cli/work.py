@@ -7,16 +7,16 @@ import gc
 import os
 import signal
 import threading
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from adapters.telemetry import traced
 from cli.output import explained
-from pipelines.runtime import logs
+from cli.wired import logged
 from pipelines.runtime.record import LANES, Lane
-from wiring.settings import Settings
-from wiring.settings_file import load
+
+if TYPE_CHECKING:
+    from wiring.settings import Settings
 
 # `pagewire up` holds the other end of this pipe: when it dies, however, so do its children.
 FollowParent = Annotated[bool, typer.Option("--follow-parent", hidden=True)]
@@ -37,6 +37,7 @@ def worker(
 
     Example: pagewire worker chunk embed
     """
+    from adapters.telemetry import traced
     from wiring import preflight
     from wiring.stages import in_lanes, stage_names, work  # loads Faust, which only a worker needs
 
@@ -59,6 +60,7 @@ def gateway(
 
     Example: pagewire gateway --port 8080
     """
+    from adapters.telemetry import traced
     from gateway.main import run_gateway
 
     with explained():
@@ -70,8 +72,7 @@ def gateway(
 
 def started(follow_parent: bool) -> Settings:
     """Settings and logs of a command that runs for long; it ends with its parent, if wanted."""
-    settings = load()
-    logs.configure(settings)
+    settings = logged()
     if follow_parent:
         threading.Thread(target=_follow_parent, daemon=True, name="follow-parent").start()
     return settings

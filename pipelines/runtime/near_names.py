@@ -1,12 +1,14 @@
-"""Which of the names that there are somebody meant who has mistyped one."""
+"""Names in messages: which there are, and which of them somebody meant who has mistyped one."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from difflib import get_close_matches
+from heapq import nsmallest
 from itertools import islice
 
 LIKE = 0.61  # of difflib's ratio: three letters of five, and not yet any word that has half of its letters in common
+NAMED = 20  # in a message at most
 COMPARED = 5_000  # names at most: each costs some 10 microseconds
 
 
@@ -22,6 +24,12 @@ def did_you_mean(name: str, names: Iterable[str]) -> str:
     """The end of a message about an unknown name: empty where none is like it."""
     found = nearest(name, names)
     return f"; did you mean {found}?" if found else ""
+
+
+def some_of(names: Collection[str]) -> str:
+    """Names for a message: all of a few."""
+    named = ", ".join(nsmallest(NAMED, names))
+    return named if len(names) <= NAMED else f"{named} and {len(names) - NAMED:,} more"
 
 
 def _parts(name: str) -> list[str]:

@@ -7,8 +7,7 @@ in one, flat: so a setting has one name wherever it is read, in pagewire.yaml an
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping
-from heapq import nsmallest
+from collections.abc import Mapping
 from ipaddress import ip_address
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
@@ -17,6 +16,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from pipelines.runtime.errors import UnknownSite
+from pipelines.runtime.near_names import some_of
 from schemas.base import GivenLang, Lang, SiteId
 from schemas.privacy import QuestionLogging
 
@@ -28,8 +28,6 @@ StepName = Literal[
 ROOMY: frozenset[StepName] = frozenset({"answer", "courtesy"})
 READERS: Mapping[StepName, str] = {"rephrase": "the conversation", "answer": "the sources"}  # what they may read of
 StrategyName = Literal["plain", "retrieval-gate", "self-ask", "react", "chain-of-thought", "tools"]
-
-NAMED = 20  # sites in a message at most
 
 # Whether a model is asked with the tools of its server's API: tried and remembered, always, or never.
 ToolCalling = Literal["auto", "native", "text"]
@@ -265,12 +263,6 @@ class SitesSettings(SettingsGroup):
     def labels(self) -> frozenset[str]:
         """Of all sites."""
         return frozenset(map(self.label, self.sites))
-
-
-def some_of(sites: Collection[str]) -> str:
-    """Names of sites for a message: all of a few."""
-    named = ", ".join(nsmallest(NAMED, sites))
-    return named if len(sites) <= NAMED else f"{named} and {len(sites) - NAMED:,} more"
 
 
 class HomeSettings(SettingsGroup):

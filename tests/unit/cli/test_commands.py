@@ -11,6 +11,7 @@ import pytest
 import typer.main
 from typer.testing import CliRunner, Result
 
+from cli import main
 from cli.main import app
 from pipelines.runtime import logs
 
@@ -75,6 +76,15 @@ def test_help_says_what_a_command_does_and_shows_an_example(path: tuple[str, ...
     assert result.exit_code == 0
     assert f"Example: pagewire {' '.join(path)}" in " ".join(result.stdout.split())
     assert "--follow-parent" not in result.stdout
+
+
+def test_the_list_of_commands_says_of_each_how_its_own_help_begins() -> None:
+    whole: Any = typer.main.get_command(app)
+    shown = " ".join(run("--help").stdout.replace("│", " ").split())
+    for name, (_, said) in main.COMMANDS.items():
+        command = whole.commands[name]
+        assert " ".join((command.help or "").split()).startswith(said.removesuffix(".")), name
+        assert f"{name} {said}" in shown
 
 
 def test_help_of_the_whole_names_the_exit_codes() -> None:

@@ -59,7 +59,7 @@ def town(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> type[Town]:
         monkeypatch.delenv(f"PAGEWIRE_{name}", raising=False)
     monkeypatch.setenv("PAGEWIRE_HOME", str(tmp_path / "home"))
     monkeypatch.setattr(logs, "configure", lambda settings: None)
-    monkeypatch.setattr(evaluate, "HttpSite", Town)
+    monkeypatch.setattr("adapters.http_site.HttpSite", Town)
     Path("town.yaml").write_text(dumped(dataset(150), ".yaml"), encoding="utf-8")
     Town.asked, Town.answer = [], staticmethod(right)
     return Town

@@ -11,7 +11,6 @@ from typing import Any, Self
 import pytest
 from typer.testing import CliRunner, Result
 
-from cli import evaluate, judging
 from cli.main import app
 from pipelines.evaluate.dataset import Case, dumped
 from pipelines.evaluate.measures import Observed
@@ -66,8 +65,8 @@ def model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Script:
     monkeypatch.setenv("PAGEWIRE_HOME", str(tmp_path / "home"))
     monkeypatch.setenv("PAGEWIRE_LLM_MODEL", "scripted")
     monkeypatch.setattr(logs, "configure", lambda settings: None)
-    monkeypatch.setattr(evaluate, "HttpSite", Town)
-    monkeypatch.setattr(judging, "judge_model", judge_model)
+    monkeypatch.setattr("adapters.http_site.HttpSite", Town)
+    monkeypatch.setattr("wiring.evaluating.judge_model", judge_model)
     Path("town.yaml").write_text(dumped(dataset(150), ".yaml"), encoding="utf-8")
     Town.asked, Town.answer = 0, staticmethod(right)
     return made

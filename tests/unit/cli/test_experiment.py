@@ -10,7 +10,6 @@ import pytest
 import yaml
 from typer.testing import CliRunner, Result
 
-from cli import experiment
 from cli.main import app
 from pipelines.evaluate.dataset import dumped
 from pipelines.runtime import logs
@@ -58,7 +57,7 @@ def town(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> type[Town]:
         monkeypatch.delenv(f"PAGEWIRE_{name}", raising=False)
     monkeypatch.setenv("PAGEWIRE_HOME", str(tmp_path / "home"))
     monkeypatch.setattr(logs, "configure", lambda settings: None)
-    monkeypatch.setattr(experiment, "HttpTrials", Town)
+    monkeypatch.setattr("adapters.http_trials.HttpTrials", Town)
     Path("town.yaml").write_text(dumped(dataset(60), ".yaml"), encoding="utf-8")
     written()
     Town.now, Town.knows = Answering(), choices()

@@ -27,11 +27,42 @@ def test_what_makes_spans_is_not_loaded_while_nothing_is_traced(module: str) -> 
     assert loaded(code) == "[]"
 
 
-@pytest.mark.parametrize("arguments", [["--version"], ["engine", "--help"]], ids=" ".join)
-def test_a_command_loads_what_it_needs_and_no_other(arguments: list[str]) -> None:
-    run = f"from cli.main import app; app({arguments}, standalone_mode=False)"
-    code = f"import sys; {run}; print('elasticsearch' in sys.modules, 'wiring.clients' in sys.modules)"
-    assert loaded(code).splitlines()[-1] == "False False"
+HEAVY = (
+    "aiokafka",
+    "bs4",
+    "elasticsearch",
+    "fastapi",
+    "faust",
+    "httpx",
+    "numpy",
+    "openai",
+    "pipelines.runtime.settings",
+    "sklearn",
+    "wiring",
+)
+
+
+@pytest.mark.parametrize("arguments", [["--version"], ["--help"], ["no-such-command"]], ids=" ".join)
+def test_who_asks_what_there_is_loads_nothing(arguments: list[str]) -> None:
+    assert loaded_by(arguments) == set()
+
+
+def test_no_command_loads_the_clients_of_servers_before_it_runs() -> None:
+    """For their help and for a wrong option; one after the other, so that the first that does is told."""
+    heavy = ("elasticsearch", "faust", "fastapi", "openai", "wiring")
+    code = (
+        "import sys; from cli.main import OnDemand\n"
+        "for name, command in OnDemand().items():\n"
+        f"    if found := [module for module in {heavy} if module in sys.modules]: print(name, found); break"
+    )
+    assert loaded(code) == ""
+
+
+def loaded_by(arguments: list[str]) -> set[str]:
+    """Of what takes long to load, what a command has loaded."""
+    run = f"from cli.main import app\ntry: app({arguments})\nexcept SystemExit: pass"
+    code = f"import sys\n{run}\nprint('loaded', *(name for name in {HEAVY} if name in sys.modules))"
+    return set(loaded(code).splitlines()[-1].split()[1:])
 
 
 def test_status_loads_little_beside_what_it_looks_at() -> None:

@@ -54,9 +54,8 @@ def kept(monkeypatch: pytest.MonkeyPatch, noted: FakeAuditLog) -> Iterator[FakeL
         async def audit_log(self) -> AuditLog:
             return AuditLog(noted, lambda: NOON)
 
-    monkeypatch.setattr(letters.logs, "configure", lambda settings: None)
-    monkeypatch.setattr(letters, "Clients", FakeClients)
-    monkeypatch.setattr(letters, "load", Settings)
+    monkeypatch.setattr(letters, "connected", FakeClients)
+    monkeypatch.setattr(letters, "logged", Settings)
     monkeypatch.setattr(letters, "LOOK_EVERY", 0.0)
     with capture_logs():  # else structlog, which nobody has configured here, prints
         yield fake

@@ -57,7 +57,7 @@ def town(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         monkeypatch.delenv(f"PAGEWIRE_{name}", raising=False)
     monkeypatch.setenv("PAGEWIRE_HOME", str(tmp_path / "home"))
     monkeypatch.setattr(logs, "configure", lambda settings: None)
-    monkeypatch.setattr(privacy, "Clients", Kept)
+    monkeypatch.setattr(privacy, "connected", Kept)
     Path("pagewire.yaml").write_text("sites: {town: {languages: [en]}}\n", encoding="utf-8")
     Kept.store, Kept.log = FakeTextStore(), FakeAuditLog()
     with capture_logs():  # which a command sends to standard error

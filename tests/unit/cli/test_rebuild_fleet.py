@@ -109,7 +109,7 @@ def test_a_table_says_what_came_of_each_and_the_exit_code_whether_all_is_well(
         (("demo", "--all"), "name one site"),
         (("--all", "--sites", "d*"), "name one site"),
         (("--all", "--gate", "questions.yaml"), "--gate is for one site"),
-        (("--sites", "nobody-*"), "no site of pagewire.yaml is called like 'nobody-*'"),
+        (("--sites", "nobody-*"), "no site is called like 'nobody-*'; there are: demo"),
         (("--all", "--at-once", "0"), "--at-once"),
     ],
     ids=" ".join,
