@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from contextlib import suppress
+from collections.abc import AsyncGenerator
+from contextlib import aclosing, suppress
 from datetime import UTC, datetime, timedelta
 from secrets import token_urlsafe
 from typing import TYPE_CHECKING, Annotated
@@ -12,13 +13,12 @@ import typer
 from rich.markup import escape
 
 from cli.output import NOT_SO, err, explained, out, print_json, rows, table
-from cli.wired import connected, load, logged
-from pipelines.conversations.ask import Followed
+from cli.wired import configure_logs, connected, load
+from infra.running import running_gateway
 from pipelines.runtime.errors import Retryable, WrongUse
-from schemas.answer import Answered, Citation, Done, Failed, QuestionRephrased, Restart, Token
+from schemas.answer import Answered, Citation, Done, Event, Failed, QuestionRephrased, Restart, Token
 from schemas.base import language_tag
 from schemas.http import SearchHit, SearchKind
-from schemas.query import Question
 
 if TYPE_CHECKING:
     from wiring.settings import Settings
@@ -40,7 +40,7 @@ def ask(
     """
     with explained():
         _must_say_something("question", question)
-        settings = logged()
+        settings = load()
         answer = asyncio.run(ask_once(settings, site, question, lang, quiet=json))
     if json and answer:
         print_json(answer)
@@ -59,37 +59,69 @@ async def ask_once(
 ) -> Answered | None:
     """Ask and print the answer as it comes; None when there was none in time."""
     default = settings.site(site).languages[0]
+    answer: Answered | None = None
+    try:
+        async with (
+            asyncio.timeout(settings.question_timeout),
+            aclosing(_events(settings, site, question, language_tag(lang or default))) as told,
+        ):
+            async for event in told:
+                answer = event if isinstance(event, Answered) else answer
+                if not quiet:
+                    _print_event(event, question)
+    except TimeoutError:
+        err.print("no answer in time; does `pagewire worker query` run?")
+    return answer
+
+
+async def _events(settings: Settings, site: str, question: str, lang: str) -> AsyncGenerator[Event, None]:
+    """By the gateway that runs here, which has all loaded and is connected; without one straight through Kafka."""
+    from adapters.http_chat import NotAsked, answered
+    from gateway.edge.keys import known_admin_key
+
+    url, key = running_gateway(settings.home), known_admin_key(settings)
+    if url is not None and key is not None:
+        try:
+            async with aclosing(answered(url, site, key, question, lang)) as told:
+                async for event in told:
+                    yield event
+            return
+        except NotAsked:
+            pass  # whatever is wrong is told by the way that follows
+    async with aclosing(_through_kafka(settings, site, question, lang)) as told:
+        async for event in told:
+            yield event
+
+
+async def _through_kafka(settings: Settings, site: str, question: str, lang: str) -> AsyncGenerator[Event, None]:
+    from schemas.query import Question
+
     at = datetime.now(UTC)
     asked = Question(
         request_id=token_urlsafe(16),
         conversation_id=token_urlsafe(16),
         site=site,
-        lang=language_tag(lang or default),
+        lang=lang,
         question=question,
         asked_at=at,
         deadline=at + timedelta(seconds=settings.question_timeout),
     )
-    answer: Answered | None = None
+    configure_logs(settings)
     async with connected(settings) as clients:
         asker = await clients.asker()
         try:
-            async with asyncio.timeout(settings.question_timeout):
-                async for followed in asker.ask(asked):
-                    answer = followed.event.event if isinstance(followed.event.event, Answered) else answer
-                    if not quiet:
-                        _print_event(followed, question)
-        except TimeoutError:
-            err.print("no answer in time; does `pagewire worker query` run?")
-        except asyncio.CancelledError:  # Ctrl-C: nobody reads it any more, so the model need not go on
+            async with aclosing(asker.ask(asked)) as told:
+                async for followed in told:
+                    yield followed.event.event
+        except (asyncio.CancelledError, GeneratorExit):  # nobody reads it any more, so the model need not go on
             with suppress(Retryable, TimeoutError):
                 async with asyncio.timeout(STOP_TIMEOUT):
                     await asker.stop(site, asked.request_id)
             raise
-    return answer
 
 
-def _print_event(followed: Followed, question: str) -> None:
-    match followed.event.event:
+def _print_event(event: Event, question: str) -> None:
+    match event:
         case Token(text=text):
             out.print(text, end="", markup=False, soft_wrap=True)
         case Citation(n=n):

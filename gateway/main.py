@@ -16,6 +16,7 @@ from gateway.edge.plain_http import PlainHttp
 from gateway.operators.rebuild_runs import RebuildRuns
 from gateway.ports import Ports
 from infra.ports import bound
+from infra.running import gateway_noted
 from wiring.clients import Clients
 from wiring.settings import Settings
 from wiring.titles import titles
@@ -97,8 +98,9 @@ async def run_gateway(settings: Settings, on_ready: Callable[[str], None]) -> No
             @asynccontextmanager
             async def announce(app: FastAPI) -> AsyncIterator[None]:
                 made.listen()  # uvicorn does so a moment later; whoever is told may connect at once
-                on_ready(f"http://{host}:{port}")
-                yield
+                with gateway_noted(settings.home, settings.host, port):
+                    on_ready(f"http://{host}:{port}")
+                    yield
 
             app = create_app(clients.settings, ports)
             app.router.lifespan_context = announce

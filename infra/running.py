@@ -1,12 +1,15 @@
-"""What runs of the local engine, as its state file says: all that others need to know of it.
+"""What runs of the local engine, and which gateway, as their state files say: all that others need to know of them.
 
-`engine.json` is written whole or not at all, and believed only as far as the processes are there: a
-process id may by now belong to anyone.
+`engine.json` and `gateway.json` are written whole or not at all, and believed only as far as the processes are there:
+a process id may by now belong to anyone.
 """
 
 from __future__ import annotations
 
 import json
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -21,6 +24,9 @@ def engine_root(home: Path) -> Path:
 
 
 STATE = "engine.json"
+GATEWAY = "gateway.json"
+GATEWAY_COMMAND = "gateway"  # by which its process is known: a part of its command line
+EVERYWHERE = {"0.0.0.0": HOST, "::": "::1"}  # noqa: S104  # where those are reached that listen at every address
 
 
 @dataclass(frozen=True)
@@ -89,6 +95,37 @@ def discover(home: Path) -> tuple[str, str] | None:
     if not (kafka and kafka.alive and elasticsearch and elasticsearch.alive):
         return None
     return url("kafka", kafka.port), url("elasticsearch", elasticsearch.port)
+
+
+@contextmanager
+def gateway_noted(home: Path, host: str, port: int) -> Iterator[None]:
+    """While the block runs, commands find this process: the gateway of `home` at this address.
+
+    Where nothing can be written they do without. Of two gateways of a home the later one is found.
+    """
+    state, record = home / GATEWAY, {"host": EVERYWHERE.get(host, host), "pid": os.getpid(), "port": port}
+    draft = state.with_name(f"{GATEWAY}.{os.getpid()}")
+    with suppress(OSError):
+        draft.write_text(json.dumps(record), encoding="utf-8")
+        os.replace(draft, state)
+    try:
+        yield
+    finally:
+        with suppress(OSError, ValueError):
+            if json.loads(state.read_text(encoding="utf-8")) == record:
+                state.unlink()
+
+
+def running_gateway(home: Path) -> str | None:
+    """The URL of the gateway of `home`; None unless that very process listens there."""
+    try:
+        found = json.loads((home / GATEWAY).read_text(encoding="utf-8"))
+        host, record = str(found["host"]), ServerRecord(found["pid"], found["port"], "", GATEWAY_COMMAND)
+        if not (record.alive and record.listens):
+            return None
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+    return f"http://[{host}]:{record.port}" if ":" in host else f"http://{host}:{record.port}"
 
 
 def url(key: str, port: int) -> str:

@@ -9,6 +9,7 @@ import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from pathlib import Path
 from time import time
 from typing import Any
 
@@ -258,12 +259,16 @@ def test_200_visitors_who_come_back_at_once_all_read_on(town: Town) -> None:
     assert seen[0][-1] == "data: {}"
 
 
-def test_ctrl_c_at_the_command_stops_the_model(town: Town) -> None:
+@pytest.mark.parametrize("by", ["gateway", "kafka"])
+def test_ctrl_c_at_the_command_stops_the_model(town: Town, tmp_path: Path, by: str) -> None:
     town.model.reply = ENDLESS
+    town.server.hung_up.clear()
+    home = town.instance.environment["PAGEWIRE_HOME"] if by == "gateway" else str(tmp_path)
+    assert (Path(home) / "gateway.json").exists() == (by == "gateway")
     command = subprocess.Popen(
         # Jobs that a shell starts in the background ignore Ctrl-C, and so would what they start.
         ["env", "--default-signal=INT", PAGEWIRE, "ask", town.instance.site, "Tell me all about the boats."],
-        env=town.instance.environment,
+        env=town.instance.environment | {"PAGEWIRE_HOME": home},
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
     )

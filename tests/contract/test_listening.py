@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import io
+import json
 import os
 import re
 import socket
@@ -19,7 +20,7 @@ from cli.main import app
 from infra.engine.free_ports import any_free, choose, is_free
 from infra.engine.progress import PlainProgress, SilentProgress
 from infra.ports import bound, refused
-from infra.running import ServerRecord
+from infra.running import EVERYWHERE, ServerRecord, gateway_noted, running_gateway
 from pipelines.runtime import logs
 from pipelines.runtime.errors import SettingsError
 
@@ -62,6 +63,47 @@ def test_a_port_counts_only_when_the_server_itself_listens_on_it() -> None:
         assert not ServerRecord(os.getpid(), port, "4.1.0", "gone").listens
         stranger.kill()
     assert not own.listens
+
+
+LISTENS = "import socket, sys; other = socket.create_server(('', int(sys.argv[2]))); print('up', flush=True); input()"
+
+
+def test_the_gateway_of_a_home_is_found_while_that_very_process_listens(tmp_path: Path) -> None:
+    """Whoever has its port afterwards must not be sent the admin key."""
+    port = any_free(set())
+    assert running_gateway(tmp_path) is None
+    with subprocess.Popen(
+        [sys.executable, "-c", LISTENS, "gateway", str(port)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as gateway:
+        assert gateway.stdout is not None
+        assert gateway.stdout.readline() == "up\n"
+        for host, url in (
+            ("127.0.0.1", f"http://127.0.0.1:{port}"),
+            ("0.0.0.0", f"http://127.0.0.1:{port}"),
+            ("::", f"http://[::1]:{port}"),
+        ):
+            state = {"host": EVERYWHERE.get(host, host), "pid": gateway.pid, "port": port}
+            (tmp_path / "gateway.json").write_text(json.dumps(state))
+            assert running_gateway(tmp_path) == url
+        for wrong in ({"port": any_free({port})}, {"pid": os.getpid()}, {"pid": "x"}):
+            (tmp_path / "gateway.json").write_text(json.dumps({"host": "127.0.0.1", "pid": gateway.pid} | wrong))
+            assert running_gateway(tmp_path) is None
+        gateway.communicate("\n")
+    (tmp_path / "gateway.json").write_text(json.dumps({"host": "127.0.0.1", "pid": gateway.pid, "port": port}))
+    with socket.create_server(("127.0.0.1", port)):
+        assert running_gateway(tmp_path) is None
+
+
+def test_a_gateway_notes_where_it_is_and_takes_back_its_own_word_alone(tmp_path: Path) -> None:
+    state = tmp_path / "gateway.json"
+    with gateway_noted(tmp_path, "0.0.0.0", 8000):
+        assert json.loads(state.read_text()) == {"host": "127.0.0.1", "pid": os.getpid(), "port": 8000}
+    assert not state.exists()
+    with gateway_noted(tmp_path, "127.0.0.1", 8000):
+        state.write_text('{"host": "127.0.0.1", "pid": 1, "port": 8001}')
+    assert state.exists()
+    with gateway_noted(tmp_path / "not there", "127.0.0.1", 8000):
+        pass  # nobody can note anything: commands do without
 
 
 def test_a_port_that_is_taken_is_told_with_its_holder_and_a_free_one() -> None:
