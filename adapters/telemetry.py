@@ -17,10 +17,8 @@ from time import monotonic
 from typing import TYPE_CHECKING
 from uuid import uuid4
 
-from prometheus_client import REGISTRY
 from pydantic import Field
 
-from pipelines.runtime import tracing
 from pipelines.runtime.errors import SettingsError
 from pipelines.runtime.settings import SettingsGroup
 
@@ -66,6 +64,8 @@ def traced(settings: TracingSettings, service: str) -> Iterator[None]:
             raise SettingsError("tracing_metrics (PAGEWIRE_TRACING_METRICS): needs tracing (PAGEWIRE_TRACING)")
         yield
         return
+    from pipelines.runtime import tracing
+
     _check("TRACES")
     if settings.tracing_metrics:
         _check("METRICS")
@@ -134,6 +134,7 @@ def _provider(resource: Resource) -> TracerProvider:
 def _metrics(resource: Resource) -> SentMetrics | None:
     """None: OTEL_SDK_DISABLED says that nothing is to be sent, as it does of spans."""
     from opentelemetry.exporter.otlp.proto.http.metric_exporter import OTLPMetricExporter
+    from prometheus_client import REGISTRY
 
     from adapters.otlp_metrics import SentMetrics
 

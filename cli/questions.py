@@ -18,9 +18,9 @@ from infra.running import running_gateway
 from pipelines.runtime.errors import Retryable, WrongUse
 from schemas.answer import Answered, Citation, Done, Event, Failed, QuestionRephrased, Restart, Token
 from schemas.base import language_tag
-from schemas.http import SearchHit, SearchKind
 
 if TYPE_CHECKING:
+    from schemas.http import SearchHit, SearchKind
     from wiring.settings import Settings
 
 STOP_TIMEOUT = 3.0  # seconds

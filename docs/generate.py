@@ -75,7 +75,8 @@ def _settings() -> str:
     lines = [
         "# Settings\n",
         "`pagewire.yaml` (another file: `PAGEWIRE_CONFIG`) holds any of these by its lower-case name; the environment",
-        "variable wins. `OPENAI_API_KEY` and `OPENAI_BASE_URL` are read too. A wrong setting fails at start, named.\n",
+        "variable wins. `OPENAI_API_KEY` and `OPENAI_BASE_URL` are read too. A wrong setting ends a command before it",
+        "starts anything (exit code 2); it is told with the value seen, unless it is secret, and one that works.\n",
         "A setting marked *secret* may stand in a file: `PAGEWIRE_ADMIN_KEY_FILE=/run/secrets/admin_key` in place of",
         "`PAGEWIRE_ADMIN_KEY`, and `admin_key_file` in `pagewire.yaml`. The file holds the secret alone, on one line;",
         "it is read at start.\n",

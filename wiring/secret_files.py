@@ -12,15 +12,12 @@ from pathlib import Path
 from time import monotonic
 from typing import Any, get_args
 
-import structlog
 from pydantic import SecretStr
 from pydantic.fields import FieldInfo
 
 from pipelines.runtime.errors import SettingsError
 from pipelines.runtime.secret import read
 from wiring.settings import Settings
-
-log = structlog.get_logger(__name__)
 
 SUFFIX = "_file"
 LOOK_AGAIN = 5.0  # seconds
@@ -53,7 +50,9 @@ class FileSecret(SecretStr):
             try:
                 self._secret_value = read(self._path, self._said)
             except SettingsError as err:
-                log.warning("a secret could not be read again", reason=str(err))
+                import structlog  # which takes a while to load; settings are read by every command
+
+                structlog.get_logger(__name__).warning("a secret could not be read again", reason=str(err))
         return super().get_secret_value()
 
 

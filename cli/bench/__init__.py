@@ -22,6 +22,7 @@ def everything(data: Data) -> None:
     Example: pagewire bench all --data xquad
     """
     capacity.footprint()
+    capacity.commands()
     answers.widget()
     capacity.latency()
     ingest.ingest(data)

@@ -84,6 +84,17 @@ def restart(
 
 
 @app.command()
+def commands(rounds: Annotated[int, typer.Option(min=1, help="Times that each is run.")] = 5) -> None:
+    """What commands cost in processor time, and `pagewire ask` beside the same question over HTTP.
+
+    Example: pagewire bench commands --rounds 3
+    """
+    from bench import commands as bench
+
+    bench.main(rounds)
+
+
+@app.command()
 def footprint() -> None:
     """Memory of the running system.
 

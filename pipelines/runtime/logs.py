@@ -8,7 +8,6 @@ from collections import defaultdict
 from time import monotonic
 from typing import Annotated, Any, Literal, TextIO
 
-import structlog
 from pydantic import BeforeValidator, Field
 
 from pipelines.runtime.settings import SettingsGroup
@@ -87,6 +86,8 @@ class _Stderr(logging.StreamHandler[TextIO]):
 
 def configure(settings: LogSettings) -> None:
     """Send structlog's and the libraries' logs to stderr, as text or JSON lines."""
+    import structlog  # whoever needs the settings alone waits for no library
+
     level = getattr(logging, settings.log_level.upper())
     shared: list[structlog.typing.Processor] = [
         structlog.contextvars.merge_contextvars,
