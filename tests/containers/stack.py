@@ -44,6 +44,7 @@ class Stack:
             "PAGEWIRE_ADMIN_KEY": ADMIN_KEY,
             "PAGEWIRE_TOKEN_SECRET": uuid4().hex * 2,
             "ELASTIC_PASSWORD": uuid4().hex,
+            "PAGEWIRE_ELASTICSEARCH_PASSWORD": uuid4().hex,
             "GRAFANA_ADMIN_PASSWORD": uuid4().hex,
             "PAGEWIRE_VERSION": f"{self.name}.1",
             "PAGEWIRE_PORT": str(self.port),

@@ -14,7 +14,7 @@ from tests.containers.test_stack import assert_answers
 from tests.elsewhere import PREFIX, Elsewhere, elsewhere_at
 from tests.engine_fixture import Servers
 from tests.secure_kafka import PASSWORD, USER
-from tests.unit.infra.test_compose import OURS
+from tests.unit.infra.test_managed_compose import STARTED
 
 pytestmark = [pytest.mark.containers, pytest.mark.timeout(1800)]
 
@@ -31,8 +31,8 @@ def managed(tmp_path: Path, override: list[Path]) -> Stack:
 
 def test_ours_are_told_of_servers_elsewhere_and_wait_for_none_here(managed: Stack) -> None:
     services = json.loads(managed.run("docker compose config --format json"))["services"]
-    assert set(services) == {*OURS, *THEIRS}
-    for name in OURS:
+    assert set(services) == {*STARTED, *THEIRS}
+    for name in STARTED:
         service = services[name]
         assert set(service.get("depends_on") or {}) == ({"topics"} - {name}), name
         assert set(service["networks"]) == {"inside", "outside"}, name
@@ -85,7 +85,7 @@ def test_all_of_it_works_over_servers_elsewhere(
         assert "PAGEWIRE_KAFKA_PASSWORD" in managed.run("docker compose logs topics 2>&1")
         (secrets / "kafka_password").write_text(PASSWORD, encoding="utf-8")
         managed.up()
-        assert set(managed.containers()) == {*OURS, *THEIRS}
+        assert set(managed.containers()) == {*STARTED, *THEIRS}
         managed.run(documented("deploy.md", "To fill it:"))
         assert_answers(managed)
         assert elsewhere.elastic.refused == []

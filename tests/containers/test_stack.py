@@ -12,7 +12,7 @@ import pytest
 
 from tests.acceptance.system import eventually
 from tests.containers.stack import ADMIN_KEY, ROOT, Stack, documented, two_free_ports
-from tests.unit.infra.test_compose import OURS, THEIRS, WORKERS
+from tests.unit.infra.test_compose import ONE_SHOTS, OURS, THEIRS, WORKERS
 
 pytestmark = [pytest.mark.containers, pytest.mark.timeout(3600)]
 
@@ -48,7 +48,8 @@ def visitor_token(stack: Stack, gateway: str | None = None) -> str:
 def test_everybody_is_healthy_and_seen_by_prometheus(stack: Stack) -> None:
     containers = stack.containers()
     assert set(containers) == {*OURS, *THEIRS}
-    assert containers.pop("topics")["State"]["ExitCode"] == 0
+    for name in ONE_SHOTS:
+        assert containers.pop(name)["State"]["ExitCode"] == 0, name
     assert {one["State"]["Health"]["Status"] for one in containers.values()} == {"healthy"}
     assert {name: one["RestartCount"] for name, one in containers.items() if one["RestartCount"]} == {}
     ready = httpx.get(f"http://127.0.0.1:{stack.port}/readyz", trust_env=False)

@@ -1,6 +1,7 @@
 """Elasticsearch by the local engine's jars, told what to do by the variables of the official image.
 
-Its security is not published as a jar, so nginx stands before it and asks for the password of `elastic`:
+Its security is not published as a jar, so nginx stands before it and asks for a password. `elastic` may make users and
+look whether the server is healthy, `pagewire`, whose password compose.yml says, everything else:
 
     :9200 nginx, Authorization ──▶ 127.0.0.1:9201 Elasticsearch
 """
@@ -36,20 +37,34 @@ http {
     scgi_temp_path /tmp/nginx-scgi;
     access_log off;
     client_max_body_size 100m;
+    map_hash_bucket_size 256;
+    map $http_authorization $who {
+        default nobody;
+        "%(elastic)s" elastic;
+        "%(pagewire)s" pagewire;
+    }
+    map "$who $uri" $may {
+        default 0;
+        "~^pagewire " 1;
+        "~^elastic /(_security/|_cluster/health)" 1;
+    }
+    proxy_http_version 1.1;
+    proxy_set_header Connection "";
+    proxy_set_header Authorization "";
+    proxy_buffering off;
+    proxy_request_buffering off;
+    proxy_read_timeout 600s;
     server {
         listen 9200;
         default_type application/json;
+        if ($may = 0) {
+            return 401 '{"error": {"type": "security_exception", "reason": "wrong credentials"}, "status": 401}';
+        }
+        location /_security/ {
+            return 200 '{}';
+        }
         location / {
-            if ($http_authorization != "%(wanted)s") {
-                return 401 '{"error": {"type": "security_exception", "reason": "wrong credentials"}, "status": 401}';
-            }
             proxy_pass http://127.0.0.1:%(port)d;
-            proxy_http_version 1.1;
-            proxy_set_header Connection "";
-            proxy_set_header Authorization "";
-            proxy_buffering off;
-            proxy_request_buffering off;
-            proxy_read_timeout 600s;
         }
     }
 }
@@ -59,8 +74,11 @@ http {
 def main() -> None:
     """Start the guard, write the server's files with the container's settings, and become the server."""
     guard = Path("/tmp/nginx.conf")
-    login = b64encode(f"elastic:{os.environ['ELASTIC_PASSWORD']}".encode()).decode()
-    guard.write_text(GUARD % {"wanted": f"Basic {login}", "port": INSIDE}, encoding="ascii")
+    logins = {
+        user: f"Basic {b64encode(f'{user}:{os.environ[password]}'.encode()).decode()}"
+        for user, password in (("elastic", "ELASTIC_PASSWORD"), ("pagewire", "PAGEWIRE_ELASTICSEARCH_PASSWORD"))
+    }
+    guard.write_text(GUARD % {**logins, "port": INSIDE}, encoding="ascii")
     subprocess.Popen(["nginx", "-c", str(guard)])  # stops with its container
 
     (heap,) = re.findall(r"-Xmx(\w+)", os.environ["ES_JAVA_OPTS"])

@@ -34,9 +34,10 @@ INGEST = GROUPS["ingest"]
 ROOT = Path(__file__).parents[3]
 MIB = 2**20
 STAGES = tuple(stage for stage in GROUPS["all"] if stage != "rebuild")  # which is bulk work alone
-SECRETS = ("PAGEWIRE_ADMIN_KEY", "ELASTIC_PASSWORD", "GRAFANA_ADMIN_PASSWORD")
+SECRETS = ("PAGEWIRE_ADMIN_KEY", "ELASTIC_PASSWORD", "PAGEWIRE_ELASTICSEARCH_PASSWORD", "GRAFANA_ADMIN_PASSWORD")
 WORKERS = (*STAGES, "bulk")
-OURS = (*WORKERS, "gateway", "topics")
+ONE_SHOTS = ("topics", "elasticsearch-user")  # end when they have done their work
+OURS = (*WORKERS, "gateway", *ONE_SHOTS)
 THEIRS = {"kafka", "elasticsearch", "prometheus", "grafana"}
 # Top-level folders that no container needs.
 NOT_IN_THE_IMAGE = {"bench", "docs", "tests", "widget"}
@@ -95,6 +96,7 @@ def test_every_stage_is_a_service_and_nothing_is_forgotten() -> None:
     assert SERVICES["bulk"]["cpu_shares"] < 1024  # of the others, who say nothing
     assert SERVICES["gateway"]["command"] == ["gateway"]
     assert SERVICES["topics"]["command"] == ["topics"]
+    assert (ROOT / SERVICES["elasticsearch-user"]["entrypoint"][1]).is_file()
 
 
 @pytest.mark.parametrize("service", OURS)
@@ -102,7 +104,7 @@ def test_our_settings_are_accepted_with_nothing_but_the_secrets_given(service: s
     settings = settings_of(service)
     assert settings.kafka == "kafka:9092"
     assert settings.elasticsearch == "http://elasticsearch:9200"
-    assert settings.elasticsearch_user == "elastic"
+    assert settings.elasticsearch_user == "pagewire"
     assert settings.elasticsearch_password is not None
     assert settings.sites == Settings().sites
     assert (settings.partitions, settings.replication) == (4, 1)
@@ -112,6 +114,8 @@ def test_our_settings_are_accepted_with_nothing_but_the_secrets_given(service: s
 
 def test_secrets_reach_only_those_who_need_them() -> None:
     assert [name for name in OURS if settings_of(name).admin_key is not None] == ["gateway"]
+    knows = {name for name, service in SERVICES.items() if "ELASTIC_PASSWORD" in str(service.get("environment"))}
+    assert knows == {"elasticsearch", "elasticsearch-user"}
     asking_models = {name for name in OURS if settings_of(name, OPENAI_API_KEY="k").openai_api_key is not None}
     assert asking_models == {"embed", "bulk", "rephrase", "retrieve", "answer", "judge", "gateway"}
 
@@ -180,7 +184,7 @@ def test_kafka_takes_the_largest_message_and_forgets_no_offset() -> None:
     assert f"kafka:{broker['KAFKA_LOG_DIRS']}" in SERVICES["kafka"]["volumes"]
 
 
-@pytest.mark.parametrize("name", sorted(set(SERVICES) - {"topics"}))
+@pytest.mark.parametrize("name", sorted(set(SERVICES) - {*ONE_SHOTS}))
 def test_who_stays_is_looked_after(name: str) -> None:
     service = SERVICES[name]
     assert service["restart"] == "unless-stopped"
@@ -261,11 +265,14 @@ def test_workers_start_when_there_is_something_to_work_with() -> None:
     for name in (*WORKERS, "gateway"):
         assert SERVICES[name]["depends_on"] == {
             "topics": {"condition": "service_completed_successfully"},
+            "elasticsearch-user": {"condition": "service_completed_successfully"},
             "kafka": {"condition": "service_healthy"},
             "elasticsearch": {"condition": "service_healthy"},
         }
     assert SERVICES["topics"]["depends_on"] == {"kafka": {"condition": "service_healthy"}}
-    assert SERVICES["topics"]["restart"] == "no"
+    assert SERVICES["elasticsearch-user"]["depends_on"]["elasticsearch"] == {"condition": "service_healthy"}
+    for name in ONE_SHOTS:
+        assert SERVICES[name]["restart"] == "no"
 
 
 def test_nobody_is_killed_while_stopping_in_order() -> None:

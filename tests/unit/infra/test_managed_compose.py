@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import json
-import re
 from typing import Any
 
 import pytest
 import yaml
 
-from adapters.elastic.rights import ROLE
-from tests.unit.infra.test_compose import ENV_EXAMPLE, MANAGED_TEXT, OURS, ROOT, SERVICES, VARIABLE
+from tests.unit.infra.test_compose import ENV_EXAMPLE, MANAGED_TEXT, OURS, SERVICES, VARIABLE
 from wiring.secret_files import SECRETS
 from wiring.settings import Settings
 
@@ -26,21 +23,23 @@ def mapping(loader: yaml.SafeLoader, node: yaml.MappingNode) -> dict[Any, Any]:
 for tag in ("!override", "!reset"):
     Loader.add_constructor(tag, mapping)
 MANAGED: dict[str, dict[str, Any]] = yaml.load(MANAGED_TEXT, Loader)["services"]
+HERE = {"kafka", "elasticsearch", "elasticsearch-user"}  # what is for servers of our own
+STARTED = [name for name in OURS if name not in HERE]
 
 
 def test_the_servers_of_our_own_are_not_started_and_nobody_waits_for_them() -> None:
-    assert {name for name, service in MANAGED.items() if service.get("profiles")} == {"kafka", "elasticsearch"}
-    for name in OURS:
+    assert {name for name, service in MANAGED.items() if service.get("profiles")} == HERE
+    for name in STARTED:
         waits = {} if name == "topics" else {"topics": {"condition": "service_completed_successfully"}}
         assert MANAGED[name]["depends_on"] == waits, name
         assert "outside" in MANAGED[name]["networks"], name
 
 
 def test_everything_of_ours_and_nothing_else_is_changed() -> None:
-    assert set(MANAGED) == {*OURS, "kafka", "elasticsearch"}
+    assert set(MANAGED) == {*STARTED, *HERE}
 
 
-@pytest.mark.parametrize("service", OURS)
+@pytest.mark.parametrize("service", STARTED)
 def test_every_setting_of_the_servers_is_handed_on(service: str) -> None:
     given = set(SERVICES[service]["environment"]) | set(MANAGED[service]["environment"])
     for name in Settings.model_fields:
@@ -53,17 +52,9 @@ def test_every_setting_of_the_servers_is_handed_on(service: str) -> None:
 
 
 def test_env_example_explains_every_variable() -> None:
-    handed_on = {name for service in OURS for name, value in MANAGED[service]["environment"].items() if value is None}
+    handed_on = {
+        name for service in STARTED for name, value in MANAGED[service]["environment"].items() if value is None
+    }
     filled_in = {found["name"] for found in VARIABLE.finditer(MANAGED_TEXT)}
     for name in {*handed_on, *filled_in}:
         assert f"#{name}=" in ENV_EXAMPLE, name
-
-
-def test_the_key_that_is_made_by_hand_has_the_rights_that_the_command_lists() -> None:
-    text = (ROOT / "docs/howto/deploy.md").read_text(encoding="utf-8")
-    (data,) = re.findall(r'--data "(\{.*?\})"\'', text, re.DOTALL)
-    role = json.loads(data.replace('\\"', '"'))["role_descriptors"]["pagewire"]
-    assert sorted(role["cluster"]) == sorted(ROLE["cluster"])
-    assert [{name: sorted(given) for name, given in one.items()} for one in role["indices"]] == [
-        {name: sorted(given) for name, given in one.items()} for one in ROLE["indices"]
-    ]
