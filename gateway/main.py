@@ -17,6 +17,7 @@ from gateway.operators.rebuild_runs import RebuildRuns
 from gateway.ports import Ports
 from infra.ports import bound
 from infra.running import gateway_noted
+from pipelines.runtime.errors import SettingsError
 from wiring.clients import Clients
 from wiring.settings import Settings
 from wiring.titles import titles
@@ -55,6 +56,10 @@ async def run_gateway(settings: Settings, on_ready: Callable[[str], None]) -> No
     """
     with listen(settings.host, settings.port) as made:
         port = made.getsockname()[1]
+        if settings.metrics_port == port:
+            raise SettingsError(f"metrics_port (PAGEWIRE_METRICS_PORT): {port} is the gateway's own; for example 9100")
+        if settings.metrics_port is not None:  # before anything connects
+            bound(settings.host, settings.metrics_port, "metrics_port").close()
         settings = settings.model_copy(update={"port": port})
         async with (
             Clients(settings) as clients,

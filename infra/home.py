@@ -7,14 +7,14 @@ from contextlib import suppress
 from pathlib import Path
 from tempfile import TemporaryFile
 
-from pipelines.runtime.errors import SettingsError
+from pipelines.runtime.errors import Retryable, SettingsError
 
 
 def usable(home: Path) -> None:
     """Make the folder, if need be, and write into it.
 
     Raises:
-        SettingsError: one of them cannot be done; says why.
+        SettingsError: one of them cannot be done; says why. Retryable: there is no room.
     """
     try:
         if home.exists() and not home.is_dir():
@@ -24,6 +24,10 @@ def usable(home: Path) -> None:
             file.write(b"x")
             file.flush()
     except OSError as err:
+        if err.errno in (errno.ENOSPC, errno.EDQUOT):
+            raise Retryable(
+                f"home (PAGEWIRE_HOME): no space is left for {home}; free some, or take another disk"
+            ) from None
         there = next(folder for folder in (home, *home.absolute().parents) if folder.exists())
         owner = ""
         with suppress(KeyError, NotImplementedError, OSError):

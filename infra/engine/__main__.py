@@ -12,9 +12,9 @@ import signal
 import sys
 from pathlib import Path
 
-from infra.engine import EngineError, EngineSettings, EngineStatus, open_progress, reset, start, status, stop
+from infra.engine import EngineSettings, EngineStatus, open_progress, reset, start, status, stop
 from infra.engine.settings import DEFAULT_ES_HEAP, DEFAULT_ES_PORT, DEFAULT_KAFKA_HEAP, DEFAULT_KAFKA_PORT
-from pipelines.runtime.errors import SettingsError
+from pipelines.runtime.errors import PagewireError, SettingsError
 
 EXIT_NO = 1  # what was asked for is not so
 EXIT_WRONG_USE = 2
@@ -42,7 +42,7 @@ def main(arguments: list[str] | None = None) -> int:
     except SettingsError as err:
         print(err, file=sys.stderr)
         return EXIT_WRONG_USE
-    except EngineError as err:
+    except PagewireError as err:
         print(err, file=sys.stderr)
         return EXIT_UNAVAILABLE
     except KeyboardInterrupt:

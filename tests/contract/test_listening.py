@@ -155,6 +155,18 @@ def test_a_busy_port_is_told_before_anything_starts(alone: Path, monkeypatch: py
     assert not (alone / "home" / "engine").exists()
 
 
+@pytest.mark.usefixtures("alone")
+def test_a_busy_port_of_metrics_is_told_before_a_gateway_connects(monkeypatch: pytest.MonkeyPatch) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        port = other.getsockname()[1]
+        monkeypatch.setenv("PAGEWIRE_METRICS_PORT", str(port))
+        taken = CliRunner().invoke(app, ["gateway", "--port", "0"], catch_exceptions=False)
+    same = CliRunner().invoke(app, ["gateway", "--port", str(port)], catch_exceptions=False)
+    assert (taken.exit_code, same.exit_code) == (2, 2)
+    assert f"metrics_port (PAGEWIRE_METRICS_PORT): 127.0.0.1:{port} is taken by" in taken.stderr
+    assert f"metrics_port (PAGEWIRE_METRICS_PORT): {port} is the gateway's own" in same.stderr
+
+
 @pytest.mark.parametrize(
     ("server", "said"),
     [

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import errno
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from pipelines.runtime.errors import SettingsError
+from pipelines.runtime.errors import Retryable, SettingsError
 from pipelines.runtime.stages import STAGES
 from wiring import preflight
 from wiring.settings import Settings
@@ -55,6 +56,15 @@ def test_the_files_of_a_model_are_looked_for(monkeypatch: pytest.MonkeyPatch, tm
 async def test_one_port_is_not_enough_for_four_processes(tmp_path: Path) -> None:
     with pytest.raises(SettingsError, match=r"metrics_port .*9100 is one port"):
         await preflight.whole_system(settings(home=tmp_path / "home", metrics_port=9100))
+
+
+async def test_a_full_disk_is_no_wrong_setting(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(dir: Path) -> Any:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr("infra.home.TemporaryFile", full)
+    with pytest.raises(Retryable, match=r"home \(PAGEWIRE_HOME\): no space is left for"):
+        await preflight.whole_system(settings(home=tmp_path))
 
 
 @pytest.mark.parametrize("home", ["/proc/pagewire", "/etc/hostname", "/etc/hostname/below"])
