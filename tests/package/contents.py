@@ -48,6 +48,7 @@ MUST = (
     "prompts/answer.yaml",
     "prompts/examples/rephrase.en.yaml",
     "prompts/stopwords.yaml",
+    "wiring/example.yaml",
     "sites/demo/assets/site.css",
     "sites/demo/pages/en/library.html",
 )
