@@ -112,7 +112,7 @@ def test_a_port_that_is_taken_is_told_with_its_holder_and_a_free_one() -> None:
         with pytest.raises(SettingsError) as caught:
             bound("127.0.0.1", busy, "port")
     said = re.fullmatch(
-        rf"port \(PAGEWIRE_PORT\): 127\.0\.0\.1:{busy} is taken by \S+ \(process {os.getpid()}\); end it, or take "
+        rf"port \(PAGEWIRE_PORT\): 127\.0\.0\.1:{busy} is taken by .+ \(process {os.getpid()}\); end it, or take "
         r"another port: PAGEWIRE_PORT=(\d+)",
         str(caught.value),
     )
