@@ -29,7 +29,9 @@ if TYPE_CHECKING:
     from wiring.settings import Settings
 
 
-def up(port: Annotated[int | None, typer.Option(help="Port of the gateway; 0 takes a free one.")] = None) -> None:
+def up(
+    port: Annotated[int | None, typer.Option(min=0, max=65535, help="Port of the gateway; 0 takes a free one.")] = None,
+) -> None:
     """Start everything in the foreground; Ctrl-C stops all of it cleanly.
 
     Example: pagewire up --port 8080

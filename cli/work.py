@@ -53,7 +53,7 @@ def worker(
 
 def gateway(
     host: Annotated[str | None, typer.Option(help="Address to listen on.")] = None,
-    port: Annotated[int | None, typer.Option(help="Port to listen on; 0 takes a free one.")] = None,
+    port: Annotated[int | None, typer.Option(min=0, max=65535, help="Port to listen on; 0 takes a free one.")] = None,
     follow_parent: FollowParent = False,
 ) -> None:
     """Run the HTTP edge.

@@ -10,6 +10,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from adapters.elastic.bundle import Elastic
+from adapters.elastic.client import ElasticsearchDown
 from adapters.embedders.registry import make_embedder
 from adapters.kafka import bootstrap_servers, ensure_topics
 from adapters.onnx_model import model_file
@@ -95,4 +96,5 @@ async def _servers(settings: Settings) -> None:
                 await elastic.time()
             except PagewireError as err:  # a server that is none of its kind may answer with a whole page
                 said = str(err).partition("\n")[0]
-                raise Retryable(f"{settings.elasticsearch} (PAGEWIRE_ELASTICSEARCH): {said}") from err
+                hint = "; is it started, and the address right?" if isinstance(err, ElasticsearchDown) else ""
+                raise Retryable(f"{settings.elasticsearch} (PAGEWIRE_ELASTICSEARCH): {said}{hint}") from err

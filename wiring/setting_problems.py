@@ -70,13 +70,20 @@ def variable(setting: str) -> str:
     return PREFIX + setting.upper()
 
 
-def explained(err: ValidationError, given: Mapping[str, Any], path: Path, files: Mapping[str, Path]) -> str:
+def explained(
+    err: ValidationError,
+    given: Mapping[str, Any],
+    path: Path,
+    files: Mapping[str, Path],
+    variables: Mapping[str, str],
+) -> str:
     """A line for each place at which something is wrong.
 
     Args:
         given: the settings as they were written.
         path: the file in which they stand, or could.
         files: of secrets, by the setting.
+        variables: of the environment, by the setting that each has given.
     """
     found: dict[Place, list[Any]] = {}
     lines = []
@@ -88,7 +95,7 @@ def explained(err: ValidationError, given: Mapping[str, Any], path: Path, files:
     outer = {place[:size] for place in found for size in range(len(place))}
     for place, errors in found.items():
         if place not in outer:  # else it is wrong by what is wrong in it
-            lines.append(_line(place, errors, path, files))
+            lines.append(_line(place, errors, path, files, variables))
     return "\n".join(lines)
 
 
@@ -103,17 +110,19 @@ def _place(error: Any, given: Any) -> Place:
     return (*place, error["loc"][-1]) if error["type"] == "missing" else tuple(place)
 
 
-def _line(place: Place, errors: Sequence[Any], path: Path, files: Mapping[str, Path]) -> str:
+def _line(
+    place: Place, errors: Sequence[Any], path: Path, files: Mapping[str, Path], variables: Mapping[str, str]
+) -> str:
     where, error = ".".join(map(str, place)), errors[0]
     if error["type"] == "extra_forbidden":
         return f"{where} ({path}): no such setting{_instead(place, error)}"
     reason = " or ".join(dict.fromkeys(_reason(place, each) for each in errors))
     if where in files:
         return f"{where}_file ({variable(where)}_FILE): {files[where]}: {reason}"
-    settable = where in Settings.model_fields and where not in FILE_ONLY
-    how = f"{variable(where)} or {path}" if settable else str(path)
-    seen = "" if is_secret(place) or error["type"] == "missing" else _seen(place, error)
-    return f"{where} ({how}): {reason}{seen}{_meant(place, error) or _example(place, error)}"
+    shown = not (is_secret(place) or error["type"] == "missing" or repr(error["input"]) in reason)
+    seen = _seen(place, error) if shown else ""
+    instead = _meant(place, error) or _example(place, error, in_variable=where in variables)
+    return f"{where} ({variables.get(where, path)}): {reason}{seen}{instead}"
 
 
 def _reason(place: Place, error: Any) -> str:
@@ -190,13 +199,15 @@ def _instead(place: Place, error: Any) -> str:
     return ""
 
 
-def _example(place: Place, error: Any) -> str:
-    """What works there, written as in the file."""
+def _example(place: Place, error: Any, in_variable: bool) -> str:
+    """What works there, written as in the file, or as in a variable."""
     found = _in_examples(place, error)
     if error["loc"][-1] == "[key]":
         found = next(iter(_in_examples(place[:-1], error)))
     if found is None:  # of a secret
         return ""
+    if in_variable and isinstance(found, list):
+        return f"; for example {','.join(map(str, found))}"
     written = _flow(found)
     return f"; for example {written if len(written) <= LONGEST_EXAMPLE else _flow(_first(found))}"
 

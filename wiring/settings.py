@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from ipaddress import IPv4Network, IPv6Network, ip_network
+from ipaddress import IPv4Network, IPv6Network, ip_interface, ip_network
 from itertools import pairwise
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
@@ -211,21 +211,30 @@ class EdgeSettings(HomeSettings, ListenSettings):
         names = _listed(value)
         for name in names:
             if not HOST.fullmatch(str(name)):
-                raise ValueError(f"{name!r}: a name alone, such as `chat.example.org`, without scheme, port and path")
+                raise ValueError(f"{name!r} is not a name alone; leave out scheme, port and path")
         return names
 
     @field_validator("forwarded_allow_ips", mode="before")
     @classmethod
     def _networks(cls, value: Any) -> Any:
-        try:
-            return tuple(each if each == EVERYBODY else ip_network(each) for each in _listed(value))
-        except ValueError as err:
-            raise ValueError(f"{err}; addresses and networks, such as `172.16.0.0/12`, or `*`") from None
+        return tuple(map(_network, _listed(value)))
 
 
 def _listed(value: Any) -> Any:
     """What a variable lists with commas, as a file lists it."""
     return tuple(filter(None, map(str.strip, value.split(",")))) if isinstance(value, str) else value
+
+
+def _network(written: object) -> TrustedProxy:
+    if written == EVERYBODY:
+        return EVERYBODY
+    try:
+        meant = ip_interface(str(written))
+    except ValueError:
+        raise ValueError(f"{str(written)!r} is no address, no network and not `*`") from None
+    if meant.ip != meant.network.network_address:
+        raise ValueError(f"{written} is an address in a network: write {meant.ip} or {meant.network}")
+    return meant.network
 
 
 def sample_site() -> Mapping[SiteId, SiteSettings]:

@@ -51,12 +51,15 @@ def load(env: Mapping[str, str] | None = None) -> Settings:
         raise SettingsError(f"{found} is not read: call it {NAME}, or name it by PAGEWIRE_CONFIG={found}")
     named = _fill_in(values, env, path)
     others = {key: _unquoted(name, env[name]) for name, key in OTHER_NAMES.items() if env.get(name)}
-    values = _over(_over(others, values), _from_environment(env, named, path))
+    ours = _from_environment(env, named, path)
+    said = {key: name for name, key in OTHER_NAMES.items() if key in others and key not in values}
+    said |= {key: variable_of(key) for key in ours}
+    values = _over(_over(others, values), ours)
     files = secret_files.put_in(values)
     try:
         return secret_files.keep_fresh(Settings.model_validate(values), files)
     except ValidationError as err:
-        raise SettingsError(explained(err, values, path, files)) from None
+        raise SettingsError(explained(err, values, path, files, said)) from None
 
 
 def _from_environment(env: Mapping[str, str], named: Set[str], path: Path) -> dict[str, Any]:

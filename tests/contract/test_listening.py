@@ -171,7 +171,11 @@ def test_a_busy_port_of_metrics_is_told_before_a_gateway_connects(monkeypatch: p
     ("server", "said"),
     [
         ({"KAFKA": "127.0.0.1:{port}"}, "Kafka: nothing answers at 127.0.0.1:{port} (PAGEWIRE_KAFKA)"),
-        ({"ELASTICSEARCH": "http://127.0.0.1:{port}"}, "http://127.0.0.1:{port} (PAGEWIRE_ELASTICSEARCH): asking for"),
+        (
+            {"ELASTICSEARCH": "http://127.0.0.1:{port}"},
+            "http://127.0.0.1:{port} (PAGEWIRE_ELASTICSEARCH): asking for the time: Elasticsearch does not answer "
+            "(ConnectionError); is it started, and the address right?",
+        ),
     ],
     ids=str,
 )

@@ -185,10 +185,15 @@ def test_a_wrong_setting_is_wrong_use(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PAGEWIRE_PORT", "many")
     result = run("status")
     assert result.exit_code == 2
-    assert (
-        "port (PAGEWIRE_PORT or pagewire.yaml): must be a whole number (it is 'many'); for example 8000"
-        in result.stderr
-    )
+    assert "port (PAGEWIRE_PORT): must be a whole number (it is 'many'); for example 8000" in result.stderr
+
+
+@pytest.mark.parametrize("command", ["up", "gateway"])
+@pytest.mark.parametrize("port", ["-1", "65536", "http"])
+def test_a_port_that_there_is_not_is_wrong_use(command: str, port: str) -> None:
+    result = run(command, f"--port={port}")
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert "Invalid value for '--port'" in result.stderr
 
 
 def test_a_bad_settings_file_is_quoted_as_it_is(empty_home: Path) -> None:

@@ -37,7 +37,7 @@ def refused(written: str, **env: str) -> str:
 # What is written, and all that is said of it: the place is before the colon.
 MISTAKES = {
     # numbers and switches
-    "port: eight": "port (PAGEWIRE_PORT or pagewire.yaml): must be a whole number (it is 'eight'); for example 8000",
+    "port: eight": "port (pagewire.yaml): must be a whole number (it is 'eight'); for example 8000",
     "port: 8000.5": "must be a whole number (it is 8000.5); for example 8000",
     "port: 65536": "must be less than or equal to 65535 (it is 65536); for example 8000",
     "port: ${PORT}": "(it is '${PORT}'; ${...} is for the secrets of connectors alone); for example 8000",
@@ -48,7 +48,7 @@ MISTAKES = {
     # choices
     "log_level: infos": "(it is 'infos'); did you mean info?",
     "judge: yes": "must be 'none', 'model' or 'reranker' (it is True); for example none",
-    "embedder: bge": "embedder (PAGEWIRE_EMBEDDER or pagewire.yaml): must be lite, bge-m3, onnx:FOLDER or openai:MODEL "
+    "embedder: bge": "embedder (pagewire.yaml): must be lite, bge-m3, onnx:FOLDER or openai:MODEL "
     "(it is 'bge'); for example lite",
     "steps: {anser: {}}": "steps.anser (pagewire.yaml): must be 'rephrase', 'answer', ",
     SITE % "strategy: simple": "(it is 'simple'); for example plain",
@@ -75,6 +75,11 @@ MISTAKES = {
     "elasticsearch: http://elastic:hush@localhost:9200": "(it is 'http://...@localhost:9200')",
     "openai_base_url: localhost:8080": "must be a URL (it is 'localhost:8080'); for example https://api.openai.com/v1",
     "openai_base_url: https://api.example/v1/chat/completions": "without the last parts of this one",
+    "hosts: [a.example, 'https://b.example/']": "hosts (pagewire.yaml): 'https://b.example/' is not a name alone; "
+    "leave out scheme, port and path (it is ['a.example', 'https://b.example/']); for example [chat.example.org]",
+    "forwarded_allow_ips: [proxy.internal]": "'proxy.internal' is no address, no network and not `*` (it is",
+    "forwarded_allow_ips: [1]": "'1' is no address, no network",
+    "forwarded_allow_ips: [10.0.0.1/8]": "10.0.0.1/8 is an address in a network: write 10.0.0.1 or 10.0.0.0/8 (it is",
     "fetch_allow: 'http://cms.internal'": "'http://cms.internal' is no host, address or network",
     "fetch_allow: 10.0.0.0/33": "for example [cms.internal, 10.1.0.0/16]",
     BLOG % "kind: wordpress, url: www.a.example": "sites.town.connectors.blog.url (pagewire.yaml): must be a URL, "
@@ -106,7 +111,7 @@ MISTAKES = {
     "visitor_rate: 20 per minute": "has the wrong form (it is '20 per minute'); for example 20/minute",
     "engine_kafka_heap: 320": "needs quotes (it is 320); for example 320m",
     "engine_es_port: 19092": "engine_es_port (PAGEWIRE_ENGINE_ES_PORT): 19092 is Kafka's",
-    "home: ''": "home (PAGEWIRE_HOME or pagewire.yaml): is empty (it is ''); for example .pagewire",
+    "home: ''": "home (pagewire.yaml): is empty (it is ''); for example .pagewire",
     "llm_model: ''": "is empty (it is ''); for example gpt-4.1-mini",
     # names that there are not
     "prot: 8000": "prot (pagewire.yaml): no such setting; did you mean port?",
@@ -148,6 +153,17 @@ def test_a_mistake_is_told_with_what_was_seen_and_what_works(written: str, said:
         ({"PAGEWIRE_BIND": "x"}, "PAGEWIRE_BIND: no such setting"),
         ({"PAGEWIRE_PORT": '"8000"'}, "PAGEWIRE_PORT: its quotes are taken for a part of the value"),
         ({"OPENAI_API_KEY": "'hush'"}, "OPENAI_API_KEY: its quotes are taken for a part of the value"),
+        (
+            {"PAGEWIRE_HOSTS": "b.example:80"},
+            "hosts (PAGEWIRE_HOSTS): 'b.example:80' is not a name alone; leave out scheme, port and path; for example "
+            "chat.example.org",
+        ),
+        (
+            {"FORWARDED_ALLOW_IPS": "proxy"},
+            "forwarded_allow_ips (FORWARDED_ALLOW_IPS): 'proxy' is no address, no network and not `*`; for example "
+            "172.16.0.0/12",
+        ),
+        ({"PAGEWIRE_FETCH_ALLOW": "a b"}, "; for example cms.internal,10.1.0.0/16"),
         ({"PAGEWIRE_CONFIG": "nowhere.yaml"}, "PAGEWIRE_CONFIG: no such file: nowhere.yaml"),
         ({"PAGEWIRE_ADMIN_KEY_FILE": "nowhere"}, "PAGEWIRE_ADMIN_KEY_FILE): nowhere cannot be read"),
     ],
