@@ -26,7 +26,7 @@ from connectors.cms.folder.source import FolderSource
 from connectors.cms.folder.watch import Watch
 from connectors.cms.reconcile import Reconciled, reconcile
 from connectors.cms.settings import FolderConnector, PushConnector
-from connectors.cms.sources import opened
+from connectors.cms.sources import configured, opened
 from connectors.cms.sync import AlreadyRunning, Failure, Outcome, Progress
 from pipelines.operate.connector_runs import Came
 from pipelines.runtime.errors import Permanent, Retryable, WrongUse
@@ -58,6 +58,8 @@ def reconcile_site(
     with explained():
         settings = logged()
         names = [connector] if connector else _askable(settings, site)
+        for name in names:
+            configured(settings, site, name)
         done, failed = asyncio.run(_reconcile(settings, site, names, force=force, dry_run=dry_run))
     if json:
         print_json([asdict(one) for one in done])
@@ -82,11 +84,9 @@ def watch(
     with explained():
         settings = logged()
         logging.getLogger("watchfiles").setLevel(logging.WARNING)  # it tells of each event
-        configured = settings.site(site).connectors.get(connector)
-        if configured is not None and not isinstance(configured, FolderConnector):
-            raise WrongUse(
-                f"connector {connector!r} of site {site} is of the kind {configured.kind}; folders are watched"
-            )
+        folder = configured(settings, site, connector)
+        if not isinstance(folder, FolderConnector):
+            raise WrongUse(f"connector {connector!r} of site {site} is of the kind {folder.kind}; folders are watched")
         asyncio.run(_until_stopped(settings, site, connector))
 
 

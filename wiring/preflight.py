@@ -9,6 +9,8 @@ from collections.abc import Collection
 from importlib.util import find_spec
 from pathlib import Path
 
+import structlog
+
 from adapters.elastic.bundle import Elastic
 from adapters.elastic.client import ElasticsearchDown
 from adapters.embedders.registry import make_embedder
@@ -22,6 +24,8 @@ from pipelines.runtime.stages import STAGES
 from wiring.evaluating import judge_of_samples
 from wiring.judging import judging
 from wiring.settings import Settings
+
+log = structlog.get_logger(__name__)
 
 EMBEDDING = frozenset({"embed", "rebuild", "retrieve"})
 ANSWERING = frozenset({"rephrase", "retrieve", "answer"})
@@ -44,6 +48,7 @@ async def whole_system(settings: Settings) -> None:
     bound(settings.host, settings.port, "port").close()
     stages(settings, STAGES)
     await _servers(settings)
+    await _models(settings)
 
 
 def stages(settings: Settings, names: Collection[str]) -> None:
@@ -59,6 +64,12 @@ def stages(settings: Settings, names: Collection[str]) -> None:
         judging(settings)
     if "judge" in wanted:
         judge_of_samples(settings)
+    if wanted & (ANSWERING | {"judge"}) and not (settings.openai_api_key or settings.openai_base_url):
+        for name in ("llm_model", "judging_model"):
+            if (model := getattr(settings, name)) is not None:
+                raise SettingsError(
+                    f"{name} (PAGEWIRE_{name.upper()}): {model} needs OPENAI_API_KEY, OPENAI_BASE_URL or both"
+                )
     if "chunk" in wanted:
         for site, folder in settings.attachment_folders.items():
             if not folder.is_dir():
@@ -86,6 +97,16 @@ def _model(setting: str, spec: str) -> None:
             raise SettingsError(str(err)) from err
 
 
+async def _models(settings: Settings) -> None:
+    """Only a warning: pages are quoted while no model answers."""
+    if settings.judge_of_answers is None:
+        return
+    from adapters.llm.at_start import in_vain  # loads OpenAI's client, which not everybody needs
+
+    if (why := await in_vain(settings)) is not None:
+        log.warning("no model will answer", reason=why)
+
+
 async def _servers(settings: Settings) -> None:
     """Those that somebody else runs; the local engine's are not started yet."""
     if settings.kafka:
@@ -96,5 +117,5 @@ async def _servers(settings: Settings) -> None:
                 await elastic.time()
             except PagewireError as err:  # a server that is none of its kind may answer with a whole page
                 said = str(err).partition("\n")[0]
-                hint = "; is it started, and the address right?" if isinstance(err, ElasticsearchDown) else ""
+                hint = "; is it started, and the address right?" if type(err) is ElasticsearchDown else ""
                 raise Retryable(f"{settings.elasticsearch} (PAGEWIRE_ELASTICSEARCH): {said}{hint}") from err

@@ -10,6 +10,7 @@ from connectors.cms.fetching import SafeFetch
 from connectors.cms.frame import Source
 from connectors.cms.own_thread import OwnThread
 from connectors.cms.settings import (
+    Connector,
     ConnectorsSettings,
     FolderConnector,
     PushConnector,
@@ -29,7 +30,17 @@ class NoSource(WrongUse):
 
 def others(connectors: Collection[str], name: str) -> str:
     """The end of a message about a connector that there is not."""
+    if not connectors:
+        return "it has none: docs/howto/connect.md"
     return f"pagewire.yaml has: {', '.join(sorted(connectors)) or 'none'}{did_you_mean(name, connectors)}"
+
+
+def configured(settings: ConnectorsSettings, site: str, name: str) -> Connector:
+    """The connector `name` of `site`. Raises: UnknownSite. NoSource: there is none."""
+    connectors = settings.site(site).connectors
+    if name not in connectors:
+        raise NoSource(f"site {site} has no connector {name!r}; {others(connectors, name)}")
+    return connectors[name]
 
 
 @asynccontextmanager
@@ -40,12 +51,8 @@ async def opened(settings: ConnectorsSettings, site: str, name: str) -> AsyncIte
         UnknownSite.
         NoSource: no such connector, or one that cannot be asked.
     """
-    connectors = settings.site(site).connectors
-    connector = connectors.get(name)
-    languages = settings.site(site).languages
+    connector, languages = configured(settings, site, name), settings.site(site).languages
     match connector:
-        case None:
-            raise NoSource(f"site {site} has no connector {name!r}; {others(connectors, name)}")
         case PushConnector():
             raise NoSource(f"connector {name!r} of site {site} is of the kind push: it cannot be asked for its pages")
         case FolderConnector():

@@ -176,9 +176,16 @@ def test_an_import_from_nowhere_names_the_connectors(empty_home: Path) -> None:
     result = run("import", "town", "blok")
     assert (result.exit_code, result.stdout) == (2, "")
     assert f"blok: {said}" in result.stderr
-    assert (
-        "site town has no connector 'blok'; pagewire.yaml has: blog, docs; did" in run("watch", "town", "blok").stderr
-    )
+    for command in ("watch", "reconcile"):  # before they look for Kafka
+        assert "has no connector 'blok'; pagewire.yaml has: blog, docs; did" in run(command, "town", "blok").stderr
+
+
+def test_the_sample_has_no_connectors_and_no_file_that_names_them() -> None:
+    for command in ("import", "watch", "reconcile"):
+        result = run(command, "demo", "blog")
+        assert result.exit_code == 2
+        assert "it has none: docs/howto/connect.md" in result.stderr
+        assert "pagewire.yaml" not in result.stderr
 
 
 def test_a_wrong_setting_is_wrong_use(monkeypatch: pytest.MonkeyPatch) -> None:

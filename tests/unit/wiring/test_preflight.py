@@ -31,6 +31,8 @@ def test_the_default_can_work() -> None:
         ({"reranker": "bge:/nowhere"}, r"reranker \(PAGEWIRE_RERANKER\): bge:/nowhere needs FlagEmbedding"),
         ({"sites": {"town": {"prompts": "/nowhere"}}}, "sites.town.prompts: no such folder: /nowhere"),
         ({"judge": "reranker", "llm_model": "m"}, "`reranker` needs one"),
+        ({"llm_model": "gpt"}, r"llm_model \(PAGEWIRE_LLM_MODEL\): gpt needs OPENAI_API_KEY, OPENAI_BASE_URL or both"),
+        ({"judging_model": "gpt"}, r"judging_model \(PAGEWIRE_JUDGING_MODEL\): gpt needs OPENAI_API_KEY"),
         ({"sites": {"town": {"judging": {"share": 0.1}}}}, "sites.town.judging.share: there is no model"),
         ({"attachment_folder": "/nowhere"}, r"attachment_folder \(PAGEWIRE_ATTACHMENT_FOLDER\): no such folder"),
         ({"sites": {"town": {"attachment_folder": "/nowhere"}}}, r"sites\.town\.attachment_folder: no such folder"),
