@@ -79,7 +79,8 @@ async def _events(settings: Settings, site: str, question: str, lang: str) -> As
     from adapters.http_chat import NotAsked, answered
     from gateway.edge.keys import known_admin_key
 
-    url, key = running_gateway(settings.home), known_admin_key(settings)
+    url = running_gateway(settings.home)
+    key = known_admin_key(settings) if url is not None else None
     if url is not None and key is not None:
         try:
             async with aclosing(answered(url, site, key, question, lang)) as told:
