@@ -27,6 +27,7 @@ from text.plausible import gibberish
 
 GREETING = 6  # words of a greeting, at most, that no comma divides from a question
 LONGEST = 14  # words of a clause that is an insult: longer ones tell something
+LONGEST_UTTERANCE = 500  # characters: longer ones are questions, and are searched as they stand
 # Of several kinds in one utterance the one that is answered: who thanks and leaves is told goodbye last.
 WEIGHTS: Mapping[CourtesyKind, int] = {
     "insult": 6,
@@ -71,14 +72,23 @@ class Heard:
 
 @dataclass(frozen=True)
 class _Language:
-    """The phrases of one language, each as its folded words; `said`: all words that are in any of them."""
+    """The phrases of one language, each as its folded words.
+
+    `longest`: of each word that is in any of them, the words of the longest phrase that begins with it. `rude`: the
+    words that `abuse` begins with.
+    """
 
     kinds: Mapping[Words, tuple[CourtesyKind, ...]]
     filler: frozenset[Words]
     abuse: frozenset[Words]
     target: frozenset[Words]
     address: tuple[Words, ...]
-    said: frozenset[str]
+    longest: Mapping[str, int]
+    rude: frozenset[str]
+
+    def says(self, words: Words) -> bool:
+        """Whether all the words are in some phrase."""
+        return all(word in self.longest for word in words)
 
 
 class _Token(NamedTuple):
@@ -101,6 +111,8 @@ def heard(said: str, lang: str, *, conversing: bool = False) -> Heard:
         lang: the visitor's.
         conversing: something was said before; who says "ciao" then, leaves.
     """
+    if len(said) > LONGEST_UTTERANCE:
+        return Heard("gibberish" if gibberish(said) else None, lang, said)
     clauses = [_clause(tokens, lang.partition("-")[0], conversing) for tokens in _clauses(said)]
     if not clauses or (len(clauses) == 1 and clauses[0].kind is None and gibberish(said)):
         return Heard("gibberish", lang, said)
@@ -146,7 +158,7 @@ def _clause(tokens: tuple[_Token, ...], own: str, conversing: bool) -> _Clause:
     words = tuple(token.word for token in tokens)
     kinds: dict[str, CourtesyKind] = {}
     for lang, phrases in _phrases().items():
-        if covered := phrases.said.issuperset(words) and _covered(words, phrases.kinds, phrases.filler):
+        if covered := phrases.says(words) and _covered(words, phrases, phrases.kinds):
             kinds[lang] = max((_one(each, conversing) for each in covered), key=lambda one: WEIGHTS[one])
         elif _insult(words, phrases):
             kinds[lang] = "insult"
@@ -161,25 +173,31 @@ def _one(kinds: Sequence[CourtesyKind], conversing: bool) -> CourtesyKind:
 
 
 def _covered(
-    words: Words, kinds: Mapping[Words, tuple[CourtesyKind, ...]], filler: frozenset[Words]
-) -> list[tuple[CourtesyKind, ...]]:
-    """The phrases that the words are, filler left out; none where something is left over."""
-    # best[i]: the phrases of words[i:], as few as can be, or None
-    best: list[list[tuple[CourtesyKind, ...]] | None] = [*([None] * len(words)), []]
+    words: Words, phrases: _Language, kinds: Mapping[Words, tuple[CourtesyKind, ...]], *, filled: bool = True
+) -> frozenset[tuple[CourtesyKind, ...]]:
+    """The kinds of the phrases that the words are, filler left out; none where something is left over.
+
+    Args:
+        words: that are in some phrase.
+        filled: whether filler may stand between them.
+    """
+    # best[i]: of the phrases of words[i:], as few as can be, or None
+    best: list[frozenset[tuple[CourtesyKind, ...]] | None] = [*([None] * len(words)), frozenset()]
     for start in range(len(words) - 1, -1, -1):
-        for end in range(len(words), start, -1):
+        for end in range(min(start + phrases.longest[words[start]], len(words)), start, -1):
             rest, piece = best[end], words[start:end]
-            if rest is None or (piece not in kinds and piece not in filler):
+            kind = kinds.get(piece)
+            if rest is None or (kind is None and not (filled and piece in phrases.filler)):
                 continue
-            made = [kinds[piece], *rest] if piece in kinds else rest
+            made = rest if kind is None or kind in rest else rest | {kind}
             if best[start] is None or (made and not best[start]):
                 best[start] = made
-    return best[0] or []
+    return best[0] or frozenset()
 
 
 def _insult(words: Words, phrases: _Language) -> bool:
     """Whether the chat is called names: addressed as such, or by nothing but such words."""
-    if len(words) > LONGEST:
+    if len(words) > LONGEST or phrases.rude.isdisjoint(words):
         return False
     while len(words) > 1 and words[:1] in phrases.filler and not _begins(words, phrases.address):
         words = words[1:]
@@ -187,7 +205,7 @@ def _insult(words: Words, phrases: _Language) -> bool:
         return any(words[i:j] in phrases.abuse for i in range(1, len(words)) for j in range(i + 1, len(words) + 1))
     named: dict[Words, tuple[CourtesyKind, ...]] = dict.fromkeys(phrases.target, ("about",))
     named |= dict.fromkeys(phrases.abuse, ("insult",))
-    covered = _covered(words, named, phrases.filler) if phrases.said.issuperset(words) else ()
+    covered = _covered(words, phrases, named) if phrases.says(words) else ()
     return ("insult",) in covered and ("about",) in covered
 
 
@@ -228,8 +246,8 @@ def _greeted(clause: _Clause) -> int:
     if clause.kind is None:
         for length in range(min(len(words) - 2, GREETING), 0, -1):
             for phrases in _phrases().values():
-                said = phrases.said.issuperset(words[:length])
-                covered = _covered(words[:length], phrases.kinds, frozenset()) if said else ()
+                said = phrases.says(words[:length])
+                covered = _covered(words[:length], phrases, phrases.kinds, filled=False) if said else ()
                 rest = words[length:]
                 if covered and all("greeting" in kinds for kinds in covered) and not _empty().issuperset(rest):
                     return clause.tokens[length].start
@@ -257,8 +275,12 @@ def _language_of(
     # One letter of a script without spaces is in many words.
     abuse = {words for words in (*listed("insult"), *listed("abuse")) if len("".join(words)) > 1}
     filler, target = frozenset(listed("filler")), frozenset(listed("target"))
-    said = frozenset(word for words in (*kinds, *filler, *abuse, *target) for word in words)
-    return _Language(kinds, filler, frozenset(abuse), target, tuple(listed("address")), said)
+    longest: dict[str, int] = {}
+    for words in (*kinds, *filler, *abuse, *target):
+        for n, word in enumerate(words):
+            longest[word] = max(longest.get(word, 0), 0 if n else len(words))
+    rude = frozenset(words[0] for words in abuse)
+    return _Language(kinds, filler, frozenset(abuse), target, tuple(listed("address")), longest, rude)
 
 
 def _spellings(phrase: str, lang: str) -> Iterator[Words]:
