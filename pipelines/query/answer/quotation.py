@@ -33,7 +33,8 @@ SHORT_TABLE = 450  # ... unless its rows have more characters
 THAT_DAY = 4.0  # of the score: what is about the day that was asked about fits so much better
 
 _STEP = re.compile(r"[ \t]*(\d{1,3})[.)][ \t]")  # of a numbered list
-_MARK = re.compile(r"[ \t]*(?::|[-*+•]|\d{1,3}[.)])[ \t]+")  # of a definition, or of an item in one
+# Of a definition, of an item in one; behind the beginning of a line they are words: "9 - 12".
+_MARK = re.compile(r"^(?:[ \t]*+(?::|[-*+•]|\d{1,3}[.)])[ \t]++)+", re.MULTILINE)
 
 
 @dataclass(frozen=True)

@@ -180,6 +180,7 @@ def test_definitions_are_quoted_below_their_terms() -> None:
         said(":   9 to 5", 10, start=10, header="Monday", **day),
         said(":   not in May", 9, start=20, header="Monday", **day),
         said("- by letter", 9, start=40, header="Friday\nSunday", **day),
+        said(": Mon - Fri: 9 - 12, 3. floor", 9, start=60, header="Office", **day),
     ]
     assert whole(answering(evidence, LEAD_IN)).splitlines()[2:] == [
         "> **Hours**",
@@ -191,6 +192,9 @@ def test_definitions_are_quoted_below_their_terms() -> None:
         "> Friday",
         "> Sunday",
         "> : by letter",
+        ">",
+        "> Office",
+        "> : Mon - Fri: 9 - 12, 3. floor",
     ]
 
 
