@@ -9,6 +9,7 @@ What can be read in two ways (1.234, 03/04) is: two figures are the same when so
 from __future__ import annotations
 
 import re
+from bisect import bisect_left, insort
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
@@ -25,6 +26,7 @@ Date = tuple[int | None, int | None, int | None]  # year, month, day
 DAY = 24 * 60  # minutes
 NOON = 12 * 60
 PHONE_DIGITS = 7  # fewer are no telephone number
+LONGEST_NUMBER = 40  # characters: longer ones count nothing
 COUNTED = 3  # spelled numbers from here on say how many; two of something is a way of speaking
 
 _DIGITS = {ord(ch): str(n) for zero in "٠۰०๐០၀０" for n in range(10) for ch in (chr(ord(zero) + n),)} | {
@@ -32,7 +34,9 @@ _DIGITS = {ord(ch): str(n) for zero in "٠۰०๐០၀０" for n in range(10) 
     ord("٬"): ",",
     ord("："): ":",
 }
-_ADDRESS = re.compile(r"[\w.+-]+@[\w-]+(?:\.[\w-]+)+|(?:https?://|www\.)[^\s<>()\[\]\"']+", re.IGNORECASE)
+_ADDRESS = re.compile(
+    r"(?<![\w.+-])[\w.+-]++@[\w-]++(?:\.[\w-]+)+|(?:https?://|www\.)[^\s<>()\[\]\"']+", re.IGNORECASE
+)
 _ISO = re.compile(r"(?<!\d)(\d{4})-(\d{2})-(\d{2})(?!\d)")
 _DOTTED = re.compile(r"(?<![\d.,])(\d{1,2})\.\s?(\d{1,2})\.(?:\s?(\d{4}|\d{2})(?!\d|[.,:]\d|\s?Uhr))?(?!\d)")
 _SLASHED = re.compile(r"(?<![\d/])(\d{1,2})/(\d{1,2})/(\d{4})(?![\d/])")
@@ -45,7 +49,11 @@ _CLOCK = re.compile(
     re.IGNORECASE,
 )
 _RANGE = re.compile(r"\s*(?:[-–—]|to|till|until|and|bis|und|à|et|a|al|alle|y|do|i|és|至|到|إلى)\s*", re.IGNORECASE)
-_PHONE = re.compile(r"(?<![\w.,])(?:\+\s?)?\(?\d[\d()/–-]*(?:[ ]?[\d()/–-]+){1,8}(?!\w)")
+_IN_PHONE = r"[\d()/–-]+"
+_PHONE = re.compile(
+    # One way alone to read each: a space that may be left out between two groups would leave thousands.
+    rf"(?<![\w.,])(?:\+\s?)?\(?\d(?:{_IN_PHONE}(?:[ ]{_IN_PHONE}){{0,8}}|(?:[ ]{_IN_PHONE}){{1,8}})(?!\w)"
+)
 _NUMBER = re.compile(r"(?<![\d.,:])\d+(?:(?:[.,'’\u00a0\u202f ])\d{3}(?!\d))*(?:[.,]\d+)?(?![\d:])")
 _GROUPED = re.compile(r"\d{1,3}(?:[.,'’\u00a0\u202f ]\d{3})+")
 _LATIN = re.compile(r"[A-Z]")
@@ -111,14 +119,15 @@ class _Reading:
     text: str
     lexicons: Sequence[Measures]
     found: list[Figure] = field(default_factory=list)
-    taken: list[tuple[int, int]] = field(default_factory=list)
+    taken: list[tuple[int, int]] = field(default_factory=list)  # in order, none in another
 
     def free(self, start: int, end: int) -> bool:
-        return all(end <= begun or start >= ended for begun, ended in self.taken)
+        behind = bisect_left(self.taken, (end, 0))
+        return behind == 0 or self.taken[behind - 1][1] <= start
 
     def take(self, figure: Figure) -> None:
         self.found.append(figure)
-        self.taken.append((figure.start, figure.end))
+        insort(self.taken, (figure.start, figure.end))
 
 
 def figures(text: str, langs: Iterable[str]) -> list[Figure]:
@@ -266,6 +275,8 @@ def _phones(reading: _Reading) -> None:
 def _numbers(reading: _Reading) -> None:
     text = reading.text
     for match in _NUMBER.finditer(text):
+        if match.end() - match.start() > LONGEST_NUMBER:
+            continue
         inside = _LETTER.match(text[match.start() - 1 : match.start()]) and not _unspaced(text, match)
         if not inside and reading.free(*match.span()):
             counted = _counted(reading, match.start(), match.end(), _readings(match.group()))

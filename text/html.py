@@ -28,7 +28,8 @@ _TITLE_TAG = re.compile(
 _ENTITY = re.compile(r"&(?:#[0-9]{1,7}|#[xX][0-9a-fA-F]{1,6}|[a-zA-Z][a-zA-Z0-9]{1,31});")
 _SCRIPT = re.compile(r"<(script|style)", re.IGNORECASE | re.ASCII)
 _SCRIPT_END = {name: re.compile(f"</{name}>", re.IGNORECASE | re.ASCII) for name in ("script", "style")}
-_ANY_TAG = re.compile(r"</?[a-zA-Z!][^>]*>")
+# A tag that has no end goes on to the text's, so that it is read once, whatever begins inside it.
+_ANY_TAG = re.compile(r"</?[a-zA-Z!][^>]*(?:>|(?P<endless>\Z))")
 _ANY_ENTITY = re.compile(r"&(?:#[0-9]+|#[xX][0-9a-fA-F]+|[a-zA-Z][a-zA-Z0-9]*);")
 _SPACE = re.compile(r"[ \t\r\n\f\xa0]+")
 # Not for eyes: controls but tab and line end, lone surrogates, soft hyphens, zero-width spaces, byte order marks.
@@ -71,8 +72,7 @@ def stripped(text: str) -> str:
 
 def without_tags(text: str, instead: str = "") -> str:
     """HTML without scripts, styles and tags, with `instead` where each tag was; entities stay."""
-    text, closing, rest = _without_scripts(text).rpartition(">")  # behind the last one no tag ends
-    return _ANY_TAG.sub(instead, text + closing) + rest
+    return _ANY_TAG.sub(lambda tag: instead if tag["endless"] is None else tag[0], _without_scripts(text))
 
 
 def _without_scripts(text: str) -> str:

@@ -51,7 +51,7 @@ _ROW = re.compile(r"[ \t]*\|")
 _SEPARATOR = re.compile(r"^[ \t]*\|(?:[ \t]*:?-+:?[ \t]*\|)+[ \t]*$", re.MULTILINE)  # below a table's header
 _HARD_BREAKS = ("  \n", "\\\n")
 _CELL = re.compile(r"\|((?:\\.|[^|\\])*)")
-_LINK = re.compile(r"!?\[([^\]]*)\]\([^)\s]*(?:\s+\"[^\"]*\")?\)")
+_LINK = re.compile(r"!?\[([^\[\]]*)\]\((?:[^)\s\]]|\](?!\())*+(?:\s+\"[^\"]*\")?\)")
 _LINE_MARK = re.compile(r"^[ \t]*(?:#{1,6}[ \t]+|[-*+•:][ \t]+|\d{1,3}[.)][ \t]+|>[ \t]?)+", re.MULTILINE)
 # Marks are not emphasis in an address, in code, in a name such as __init__.py or Foo_(bar), or within a word: 5*3.
 # Scripts without capital letters write no spaces between words, or join to them what is no word.

@@ -41,12 +41,16 @@ _ABBREVIATION_BEFORE_NUMBER = re.compile(
 # A full stop, what closes with it, and white space, which East Asia's, Burma's and Cambodia's do without. Those of
 # India, Tibet, Armenia and Ethiopia are as ours.
 _STOP = re.compile(
-    r"(?:(?P<dot>\.)|[.!?…؟۔।॥།։።]+)[\"'”’“»)\]*_]*(?=\s)|[。！？｡．။។៕]+[」』”’）*_]*"
-    r"|(?<=[\u0e00-\u0eff])(?P<space>\s+)(?=[\u0e00-\u0eff])"
+    # Begins with the first of several marks: from each of them it would read the others again.
+    r"(?<![.!?…؟۔।॥།։።])(?:(?P<dot>\.)|[.!?…؟۔।॥།։።]++)[\"'”’“»)\]*_]*+(?=\s)"
+    r"|[。！？｡．။។៕]+[」』”’）*_]*"
+    r"|(?<=[\u0e00-\u0eff])(?P<space>\s++)(?=[\u0e00-\u0eff])"
 )
 # Of a link, or in angle brackets: what looks like a stop in there is none. A bare one ends at the stops of East Asia.
 _ADDRESS = re.compile(r"\]\((?:[^()\s]|\([^()\s]*\))*+\)|<https?://[^\s<>]*>")
 _END = re.compile(r"[.!?…؟۔।॥།։።。！？｡．။។៕][\"'”’“»」』）)\]*_]*$")
+_LAST_WORD = re.compile(r"[^\s(\[\"'“„«»*_/-]*$")
+LONGEST_LAST = 40  # characters of a word before a full stop that are read; no abbreviation has as many
 
 
 def split(text: str, lang: str = "") -> list[Sentence]:
@@ -112,8 +116,7 @@ def _ends_sentence(text: str, begin: int, stop: re.Match[str], lang: str) -> boo
         return False
     if stop["dot"] is None:
         return True
-    before = text[begin : stop.start()]
-    word = re.search(r"[^\s(\[\"'“„«»*_/-]*$", before)
+    word = _LAST_WORD.search(text, max(begin, stop.start() - LONGEST_LAST), stop.start())
     last = word.group() if word else ""
     if last.isdigit():
         return not (len(last) <= 2 and _ORDINAL_DOT.fullmatch(lang.partition("-")[0]))

@@ -10,7 +10,6 @@ examples, never an answer.
 from __future__ import annotations
 
 import asyncio
-import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from random import Random
@@ -43,7 +42,7 @@ BATCH = 16  # examples embedded at a time
 READ = 1_000  # characters of an example, and of a question, that are compared
 
 _NOTHING_SAID = "(none)"
-_END = re.compile(r"([.!?。！？…]*)\s*$")
+_ENDS = ".!?。！？…"  # of a sentence
 
 
 class ExampleStore(Protocol):
@@ -82,9 +81,16 @@ def _answer(one: WorkedExample, token: str) -> tuple[dict[str, str], str]:
     if not given:
         # Shown without a source it would teach the model to answer from memory.
         given = [(one.question, one.output)]
-        output = "\n".join(_END.sub(r" [1]\1", line, count=1) if line.strip() else line for line in output.split("\n"))
+        output = "\n".join(_marked(line) if line.strip() else line for line in output.split("\n"))
     sources = "\n".join(passage(token, n, title, text) for n, (title, text) in enumerate(given, start=1))
     return {"question": one.question, "asked": one.question, "sources": sources, "notes": ""}, output
+
+
+def _marked(line: str) -> str:
+    """With a citation before what ends its last sentence."""
+    said = line.rstrip()
+    words = said.rstrip(_ENDS)
+    return f"{words} [1]{said[len(words) :]}"
 
 
 KINDS: Mapping[ExampleKind, Kind] = {

@@ -30,7 +30,7 @@ KNOWN = 1_000  # decisions that are not asked for twice
 TOKEN = 4  # bytes, about: for a server that does not count, and before it has
 PROBLEM_CHARS = 300  # of what was wrong, as the judge is told
 
-_FENCED = re.compile(r"\s*```[a-zA-Z]*\s*(?P<inside>.*?)\s*```\s*", re.DOTALL)
+_FENCED = re.compile(r"```[a-zA-Z]*+(?P<inside>.*)```", re.DOTALL)
 
 Shape = TypeVar("Shape", bound=BaseModel)
 Decision = TypeVar("Decision")
@@ -172,8 +172,9 @@ class Judge:
 
 def parsed(shape: type[Shape], text: str) -> Shape:
     """A decision out of what the judge wrote, also between code fences. Raises: ValueError."""
-    fenced = _FENCED.fullmatch(text)
-    return shape.model_validate_json(fenced["inside"] if fenced else text.strip())
+    said = text.strip()
+    fenced = _FENCED.fullmatch(said)
+    return shape.model_validate_json(fenced["inside"].strip() if fenced else said)
 
 
 def _problem(err: ValueError) -> str:

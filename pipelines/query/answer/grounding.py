@@ -34,7 +34,7 @@ NAME_ENDING = 4  # letters that the names of two streets have in common: Gartens
 SHORTEST_NAME, CASE_ENDING = 4, 2  # letters of a name, and of what a case adds to it
 NOUNS_ARE_CAPITALISED = frozenset(("de", "lb"))
 
-_CODE = re.compile(r"(?<!\w)(?=[A-Z-]*\d)(?=\d*[A-Z])[A-Z\d-]{2,}(?!\w)")  # B12, N2
+_CODE = re.compile(r"(?<!\w)(?=[A-Z-]{0,30}\d)(?=\d{0,30}[A-Z])[A-Z\d-]{2,40}(?!\w)")  # B12, N2
 
 
 @dataclass(frozen=True)
