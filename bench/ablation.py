@@ -22,7 +22,7 @@ from bench.report import report
 from bench.sureness import Sample, asking, outcome, samples
 from pipelines.query.retrieve import evidence, search
 from pipelines.query.retrieve.fuse import fuse
-from text.likeness import likeness
+from text.likeness import Likeness
 
 
 def _keywords_alone(dense: Any, keyword: Any, known: float, *, size: int | None) -> Any:
@@ -33,12 +33,14 @@ def _vectors_alone(dense: Any, keyword: Any, known: float, *, size: int | None) 
     return fuse(dense, [], known, size=size)
 
 
-def _as_spelled(word: str, others: Any, *, misspelled: bool) -> Any:
-    return likeness(word, others, misspelled=False)
+class _AsSpelled(Likeness):
+    def of(self, word: str, *, misspelled: bool = True) -> dict[str, float]:
+        return super().of(word, misspelled=False)
 
 
-def _the_very_word(word: str, others: Any, *, misspelled: bool) -> Any:
-    return {other: 1.0 for other in others if other == word}
+class _TheVeryWord(Likeness):
+    def of(self, word: str, *, misspelled: bool = True) -> dict[str, float]:
+        return {other: 1.0 for other in super().of(word, misspelled=False) if other == word}
 
 
 WITHOUT: Mapping[str, Callable[[], AbstractContextManager[Any]]] = {
@@ -51,8 +53,8 @@ WITHOUT: Mapping[str, Callable[[], AbstractContextManager[Any]]] = {
     "units' cosine": lambda: patch.object(evidence, "APART_COSINE", 0.0),
     "cosine of their own": lambda: patch.object(stage, "weigh", lambda *found: evidence.weigh(*found[:-1])),
     "units' words": lambda: patch.object(evidence, "SHARED", 0.0),
-    "misspelled words": lambda: patch.object(evidence, "likeness", _as_spelled),
-    "inflected, compound words": lambda: patch.object(evidence, "likeness", _the_very_word),
+    "misspelled words": lambda: patch.object(evidence, "Likeness", _AsSpelled),
+    "inflected, compound words": lambda: patch.object(evidence, "Likeness", _TheVeryWord),
     "standing": lambda: patch.multiple(evidence, STANDING=0.0, PAGE=0.0),
     "pages by units": lambda: patch.object(evidence.Findings, "ordered", lambda self, hits, size: list(hits[:size])),
 }

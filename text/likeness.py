@@ -6,48 +6,75 @@ open     opening    0.85       permit   parking          0
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from itertools import chain
 
-from rapidfuzz.distance import Levenshtein
+from rapidfuzz import process
+from rapidfuzz.distance import Levenshtein, Prefix
 
 SHORTEST = 4  # letters of a word that may be a part of another, or misspelled
 COMMON = 4  # letters at the beginning that words of one stem share, at least
 PART, WHOLE = 0.8, 0.7  # the question's word is a part of the page's, or the other way round
 TYPO = 0.75  # least similarity of a word that is another one misspelled
 ENDING = 2  # letters at most that an inflected form has besides its stem
+LONGEST = 60  # letters: a longer word is like itself alone
 
 
-def likeness(word: str, others: Iterable[str], *, misspelled: bool = True) -> dict[str, float]:
-    """Those of the others that are like the word, each with how much, 0..1. All folded (text.words).
+class Likeness:
+    """The words of texts, each of them in the places where one that is like it is looked for.
 
     Args:
-        misspelled: whether the word may be another one misspelled. One that is known is none: "abmelden" is not
-            "anmelden".
+        words: folded (text.words).
     """
-    return {other: like for other in others if (like := _like(word, other, misspelled))}
 
+    def __init__(self, words: Iterable[str]) -> None:
+        self._words = frozenset(words)
+        self._long = [word for word in self._words if SHORTEST <= len(word) <= LONGEST]
+        self._joined = "\n".join(("", *self._long, ""))
+        self._beginning: defaultdict[str, list[str]] = defaultdict(list)
+        self._of_length: defaultdict[int, list[str]] = defaultdict(list)
+        for word in self._long:
+            self._beginning[word[:COMMON]].append(word)
+            self._of_length[len(word)].append(word)
 
-def _like(word: str, other: str, misspelled: bool) -> float:
-    if word == other:
-        return 1.0
-    if min(len(word), len(other)) < SHORTEST:
-        return 0.0
-    common = _common_beginning(word, other)
-    if common >= COMMON and common >= min(len(word), len(other)) - ENDING:
-        return 0.95 if abs(len(word) - len(other)) <= ENDING else 0.85
-    if word in other:
-        return PART
-    if other in word and len(other) > SHORTEST:
-        return WHOLE
-    if misspelled and min(len(word), len(other)) > SHORTEST:
-        similar = Levenshtein.normalized_similarity(word, other, score_cutoff=TYPO)
-        return 0.9 * similar
-    return 0.0
+    def of(self, word: str, *, misspelled: bool = True) -> dict[str, float]:
+        """Those of the words that are like this one, each with how much, 0..1.
 
+        Args:
+            word: folded.
+            misspelled: whether it may be another one misspelled. One that is known is none: "abmelden" is not
+                "anmelden".
+        """
+        found = {word: 1.0} if word in self._words else {}
+        if not SHORTEST <= len(word) <= LONGEST:
+            return found
+        ways = [self._inflected(word), self._with_it_inside(word), self._inside_it(word)]
+        for other, like in chain(*ways, self._misspelled(word) if misspelled and len(word) > SHORTEST else ()):
+            found.setdefault(other, like)
+        return found
 
-def _common_beginning(word: str, other: str) -> int:
-    """Letters."""
-    for n, (one, two) in enumerate(zip(word, other, strict=False)):
-        if one != two:
-            return n
-    return min(len(word), len(other))
+    def _inflected(self, word: str) -> Iterator[tuple[str, float]]:
+        for other in self._beginning.get(word[:COMMON], ()):
+            if Prefix.similarity(word, other) >= min(len(word), len(other)) - ENDING:
+                yield other, 0.95 if abs(len(word) - len(other)) <= ENDING else 0.85
+
+    def _with_it_inside(self, word: str) -> Iterator[tuple[str, float]]:
+        at = self._joined.find(word)
+        while at >= 0:
+            end = self._joined.index("\n", at)
+            yield self._joined[self._joined.rindex("\n", 0, at) + 1 : end], PART
+            at = self._joined.find(word, end)
+
+    def _inside_it(self, word: str) -> Iterator[tuple[str, float]]:
+        for length in self._of_length:
+            if SHORTEST < length < len(word):
+                parts = (word[start : start + length] for start in range(len(word) - length + 1))
+                yield from ((part, WHOLE) for part in parts if part in self._words)
+
+    def _misspelled(self, word: str) -> Iterator[tuple[str, float]]:
+        for length, others in self._of_length.items():
+            if length > SHORTEST and TYPO * max(length, len(word)) <= min(length, len(word)):
+                similarity = Levenshtein.normalized_similarity
+                for other, like, _ in process.extract(word, others, scorer=similarity, score_cutoff=TYPO, limit=None):
+                    yield other, 0.9 * like

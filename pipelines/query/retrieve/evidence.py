@@ -28,7 +28,7 @@ from schemas.compact import expand
 from schemas.ingest import Vector32
 from schemas.query import Evidence, Grade, Source, Sure, SureOf
 from text.language import stopwords
-from text.likeness import likeness
+from text.likeness import Likeness
 from text.words import indexed, words
 
 Vectors = NDArray[np.float32]  # a row a text
@@ -48,6 +48,7 @@ LEAST = -1e9  # of a chunk without units
 SAME = 3.0  # of the score: what a part of a question gains on the page that the part before it was found on
 AS_WELL = 2.0  # of the score: a unit that is less far behind the best fits as well
 SCATTERED = 3  # pages with units that fit as well as the best: nobody can tell which of them is meant
+ASKED = 64  # words of a question that are looked for in the units; whoever asks says what it is about in fewer
 TOPIC = 0.5  # what a word counts that was said of the topic alone, before the part of a question that is measured
 
 # Of the sum by which units are ordered: fitted on the tuned part of the everyday questions, five times over.
@@ -93,10 +94,10 @@ class Weights:
         empty = frozenset[str]().union(*stopwords().values())
         said = dict.fromkeys(words(question))
         telling = [word for word in said if word not in empty] or ([] if topic else list(said))
-        besides = [word for word in dict.fromkeys(words(topic)) if word not in empty and word not in telling]
+        besides = [word for word in dict.fromkeys(words(topic)) if word not in empty and word not in said]
         having = {
             word: max((terms.get(stem, 0) for lang in read for stem in indexed(word, lang)), default=0)
-            for word in (*telling, *besides)
+            for word in (*telling, *besides)[:ASKED]
         }
         unknown = frozenset(word for word, chunks in having.items() if not chunks)
         much = dict.fromkeys(besides, TOPIC)
@@ -263,13 +264,12 @@ def weigh(
     by_cosine = APART_COSINE if common else COSINE
     weights = Weights.of(question, terms, total, (hit.lang for hit in read), topic)
     there = [frozenset(words(" ".join((hit.title, *unit.headings, unit.intro, _said(unit))))) for hit, unit in units]
-    every = frozenset[str]().union(*there)
-    likest = {word: likeness(word, every, misspelled=word in weights.unknown) for word in weights.terms}
+    like = _like(weights, there)
     weighed = []
     measured = zip(units, cosines.tolist(), near_cosines.tolist(), there, strict=True)
     for (hit, unit), cosine, as_it_is, context in measured:
         at = own.get(hit.place, _beside(hit, hits))
-        shared = weights.share(_likest(likest, context))
+        shared = weights.share(_likest(like, context))
         page = pages.get(hit.page_key, at)
         score = by_cosine * cosine + SHARED * shared + STANDING * at + PAGE * page
         score += LISTED * (unit.kind in ("item", "row"))
@@ -304,12 +304,23 @@ def _said(unit: HitUnit) -> str:
     return f"{unit.header} {unit.text}"
 
 
-def _likest(likest: Mapping[str, Mapping[str, float]], there: frozenset[str]) -> dict[str, float]:
-    """Of each of the question's words, how like it the likest word there is."""
-    return {
-        word: max((like for other, like in likes.items() if other in there), default=0.0)
-        for word, likes in likest.items()
-    }
+def _like(weights: Weights, there: Iterable[frozenset[str]]) -> Mapping[str, Mapping[str, float]]:
+    """Of each word of the units that is like some of the question's, how like each of those."""
+    others = Likeness(frozenset[str]().union(*there))
+    found: dict[str, dict[str, float]] = {}
+    for word in weights.terms:
+        for other, like in others.of(word, misspelled=word in weights.unknown).items():
+            found.setdefault(other, {})[word] = like
+    return found
+
+
+def _likest(like: Mapping[str, Mapping[str, float]], there: frozenset[str]) -> dict[str, float]:
+    """Of each of the question's words, how like it the likest word there is; nothing of those that none is like."""
+    likest: dict[str, float] = {}
+    for other in like.keys() & there:
+        for word, how in like[other].items():
+            likest[word] = max(how, likest.get(word, 0.0))
+    return likest
 
 
 def _beside(chunk: Hit, hits: Sequence[Hit]) -> float:

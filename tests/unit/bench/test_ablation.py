@@ -20,7 +20,7 @@ PLACES = {
     "SHARED": evidence,
     "STANDING": evidence,
     "PAGE": evidence,
-    "likeness": evidence,
+    "Likeness": evidence,
     "ordered": evidence.Findings,
 }
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from text.likeness import likeness
+from text.likeness import Likeness
 
 
 @pytest.mark.parametrize(
@@ -19,7 +19,7 @@ from text.likeness import likeness
     ],
 )
 def test_the_same_word_in_another_shape_is_like_it(word: str, like: str) -> None:
-    assert 0.6 < likeness(word, [like])[like] <= 1.0
+    assert 0.6 < Likeness([like]).of(word)[like] <= 1.0
 
 
 @pytest.mark.parametrize(
@@ -27,14 +27,14 @@ def test_the_same_word_in_another_shape_is_like_it(word: str, like: str) -> None
     [("permit", "parking"), ("car", "scar"), ("tax", "tex"), ("museum", "muster"), ("day", "may")],
 )
 def test_another_word_is_not(word: str, other: str) -> None:
-    assert likeness(word, [other]) == {}
+    assert Likeness([other]).of(word) == {}
 
 
 def test_the_same_word_is_likest() -> None:
-    likes = likeness("ausweis", ["ausweis", "ausweise", "personalausweis"])
+    likes = Likeness(["ausweis", "ausweise", "personalausweis"]).of("ausweis")
     assert likes["ausweis"] == 1.0 > likes["ausweise"] > likes["personalausweis"]
 
 
 def test_a_word_that_is_known_is_no_other_one_misspelled() -> None:
-    assert likeness("abmelden", ["anmelden"], misspelled=False) == {}
-    assert likeness("ausweis", ["personalausweis"], misspelled=False) != {}
+    assert Likeness(["anmelden"]).of("abmelden", misspelled=False) == {}
+    assert Likeness(["personalausweis"]).of("ausweis", misspelled=False) != {}
