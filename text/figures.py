@@ -34,9 +34,7 @@ _DIGITS = {ord(ch): str(n) for zero in "٠۰०๐០၀０" for n in range(10) 
     ord("٬"): ",",
     ord("："): ":",
 }
-_ADDRESS = re.compile(
-    r"(?<![\w.+-])[\w.+-]++@[\w-]++(?:\.[\w-]+)+|(?:https?://|www\.)[^\s<>()\[\]\"']+", re.IGNORECASE
-)
+_ADDRESS = re.compile(r"(?<![\w.+-])[\w.+-]++@[\w-]++(?:\.[\w-]+)+|(?:https?://|www\.)[^\s<>()\[\]\"']+", re.IGNORECASE)
 _ISO = re.compile(r"(?<!\d)(\d{4})-(\d{2})-(\d{2})(?!\d)")
 _DOTTED = re.compile(r"(?<![\d.,])(\d{1,2})\.\s?(\d{1,2})\.(?:\s?(\d{4}|\d{2})(?!\d|[.,:]\d|\s?Uhr))?(?!\d)")
 _SLASHED = re.compile(r"(?<![\d/])(\d{1,2})/(\d{1,2})/(\d{4})(?![\d/])")

@@ -16,7 +16,7 @@ from typing import Any
 from bs4 import Tag
 from markdownify import MarkdownConverter
 
-from text.html_tree import content_tree
+from text.html_tree import content_tree, too_many_tags
 
 _TAG = re.compile(r"<(?:[a-zA-Z][a-zA-Z0-9:-]*[\s/>]|/[a-zA-Z]|!)")
 # A title such as "Vector<int> explained" is text; these in a title are mark-up.
@@ -54,6 +54,11 @@ def to_markdown(content: str) -> str:
     text = _clean(content)
     text = _Markdown().convert_soup(content_tree(text)) if _TAG.search(text) else _ENTITY.sub(_unescape, text)
     return tidy(text)
+
+
+def is_cut(content: str) -> bool:
+    """Whether `to_markdown` reads the beginning of this HTML alone."""
+    return too_many_tags(content) and _TAG.search(content) is not None
 
 
 def tidy(text: str) -> str:
@@ -140,9 +145,11 @@ class _Markdown(MarkdownConverter):
         term = " ".join(text.split())
         if not term or "_inline" in parent_tags:
             return f" {term} "
-        above = el.find_previous_sibling()
+        above = el.previous_sibling
+        while above is not None and not isinstance(above, Tag):
+            above = above.previous_sibling
         # Terms that share a definition stand together above it.
-        return f"{term}\n" if isinstance(above, Tag) and above.name == "dt" else f"\n\n{term}\n"
+        return f"{term}\n" if above is not None and above.name == "dt" else f"\n\n{term}\n"
 
     def convert_form(self, el: Tag, text: str, parent_tags: set[str]) -> str:
         return f"\n\n{text.strip()}\n\n"

@@ -15,7 +15,8 @@ from bs4.element import NavigableString
 
 MAX_DEPTH = 80  # elements in elements; markdownify takes three stack frames for each, Python allows 1,000
 MAX_INDENT = 12  # lists and quotes in one another; each indents all its lines
-MAX_ELEMENTS = 100_000  # of one page; each costs some 50 µs. Of what is over it, the text stays without its form
+MAX_ELEMENTS = 40_000  # of one page; each costs some 30 µs. Of what is over it, the text stays without its form
+MAX_TAGS = 200_000  # of one page; each costs some 2 µs to read. What stands behind them is not read
 
 
 def _names(text: str) -> frozenset[str]:
@@ -69,13 +70,20 @@ _FURNITURE = _names(
 )
 
 
+def too_many_tags(text: str) -> bool:
+    """Whether HTML has more tags than are read."""
+    return text.count("<") > MAX_TAGS
+
+
 def content_tree(text: str) -> BeautifulSoup:
-    """Parse HTML, as text without NUL; in the tree are only the tags that markdownify knows.
+    """Parse HTML, as text without NUL, up to its tag number `MAX_TAGS`; in the tree are only the tags that markdownify
+    knows.
 
     Set for it as attributes: `number` of an item of an ordered list, `first` on the first row of a table,
     `language` of a block of code.
     """
-    soup = _Content(_XML_PROLOG.sub("<!", text), "lxml")
+    read = "<".join(text.split("<", MAX_TAGS + 1)[:-1]) if too_many_tags(text) else text
+    soup = _Content(_XML_PROLOG.sub("<!", read), "lxml")
     for form in soup.find_all("form"):
         # Some CMSs put the whole page into one form; only such a form has headings and paragraphs.
         if not form.decomposed and not (form.find(_HEADINGS) and form.find("p")):
@@ -161,8 +169,9 @@ class _Content(BeautifulSoup):
             return True
         if "style" in attributes and _HIDING_STYLE.search(attributes["style"]):
             return True
-        names = [*attributes.get("class", "").split(), attributes.get("id", "")]
-        return name in _CONTAINERS and any(map(_is_furniture, names))
+        if name not in _CONTAINERS or not ("class" in attributes or "id" in attributes):
+            return False
+        return any(map(_is_furniture, (*attributes.get("class", "").split(), attributes.get("id", ""))))
 
     def _name_in_tree(self, name: str, attributes: Mapping[str, str]) -> str | None:
         if name in _TRANSPARENT:

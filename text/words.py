@@ -23,6 +23,7 @@ BEGINNING = "-"  # behind the first letters of a word, which no word has
 
 # What `indexed` makes of a text, kept with every index. Counts up when pages are to be analysed anew.
 ANALYSIS = "snowball-1"
+EXPANDED, SPARE = 2, 100  # so many times as long, and so many characters more, a text may become when it is normalised
 STEM = 5  # letters, where there is no stemmer: cuts most endings and keeps most words apart (XQuAD)
 
 _HAN_AND_KANA = (
@@ -117,7 +118,8 @@ def stems(text: str, lang: str = "") -> list[str]:
 def stems_of_words(text: str, lang: str = "") -> list[tuple[str, ...]]:
     """`stems`, word by word: as many for one language as for another."""
     spoken = lang.partition("-")[0].lower()
-    plain = text if text.isascii() else unicodedata.normalize("NFKC", text)
+    # One sign alone may stand for eighteen: a text of such signs is read as far as any other.
+    plain = text if text.isascii() else unicodedata.normalize("NFKC", text)[: EXPANDED * len(text) + SPARE]
     return [_stems(word, spoken) for word in _cut(plain, _comparable)]
 
 

@@ -14,7 +14,7 @@ from pipelines.ingest.accept import reference
 from pipelines.ingest.ahead import ahead_of
 from pipelines.ingest.chunk import chunk_page
 from pipelines.ingest.documents.attachments import NOTHING, Attached, AttachmentsAway, Unread
-from pipelines.ingest.documents.convert import fields
+from pipelines.ingest.documents.convert import fields, notes
 from pipelines.ingest.embed import Embedding
 from pipelines.ingest.index import index_part
 from pipelines.ingest.ports import IndexReplaced, Sites
@@ -85,12 +85,13 @@ def chunked(
     """Convert and cut one change, which stands at `partition`/`offset` of the log."""
     page = change.page
     chunks = chunk_page(fields(page), chunker, attached.pieces) if page else ()
+    left_out = (*attached.notes, *(notes(page) if page else ()))
     cut = PageChunks(
         change=reference(change, partition, offset),
         meta=PageMeta(title=page.title or page.name, url=page.url, groups=page.groups) if page else None,
         chunker=chunker,
         chunks=chunks,
-        notes=attached.notes if chunks or page is None else (*attached.notes, NOTHING_TO_FIND),
+        notes=left_out if chunks or page is None else (*left_out, NOTHING_TO_FIND),
     )
     if attached.pieces and len(cut.encode()) > CHUNKS_ROOM:
         note = "the attachments are not searchable: together with the page they are too large for one message"

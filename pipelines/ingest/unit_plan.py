@@ -12,12 +12,16 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from io import StringIO
 from itertools import accumulate, groupby, islice
 
 from schemas.ingest import ChunkUnit, PageChunks
 from text.units import Unit, units
 
 MOST = 10_000  # units a page: with the bundled model a matter of minutes, as for the chunks of the longest page
+# Characters of a page in which units are looked for, a line counting so many more: nearly every page has `MOST` before,
+# and a million lines of one letter would take half a minute.
+READ, LINE = 1_000_000, 30
 LONGEST = 2_000  # characters of a unit: what is longer, a text without full stops, is no quotation
 LONGEST_HEADING = 200  # characters; also of the title
 LONGEST_HEADER = 1_000  # characters of a table's header row, or of a definition's term
@@ -46,14 +50,15 @@ class KnownUnits:
 def plan_units(page: PageChunks) -> list[tuple[PlannedUnit, ...]]:
     """For each chunk of the page the units that start in it; none outside the content."""
     found: list[tuple[PlannedUnit, ...]] = []
-    left = MOST
+    left, room = MOST, READ
     for (field, place), group in groupby(page.chunks, key=lambda chunk: (chunk.field, chunk.place)):
         cores = [chunk.text for chunk in group]
         if field != "content":
             found += [()] * len(cores)
             continue
         title = place.title if place else page.meta.title if page.meta else ""
-        for own in _by_core(cores, page.change.lang):
+        text, room = _readable("".join(cores), room)
+        for own in _by_core(text, cores, page.change.lang):
             planned = tuple(PlannedUnit(unit, sense(unit, title)) for unit in islice(own, left))
             left -= len(planned)
             found.append(planned)
@@ -75,11 +80,22 @@ def known_vectors(found: Iterable[KnownUnits]) -> Mapping[str, bytes]:
     return vectors
 
 
-def _by_core(cores: Sequence[str], lang: str) -> Iterator[Iterator[ChunkUnit]]:
-    """The units of a text that was cut into these cores."""
+def _readable(text: str, room: int) -> tuple[str, int]:
+    """The beginning of a text that there is room for, and the room that is left."""
+    kept = []
+    for line in StringIO(text):
+        if room <= 0:
+            break
+        kept.append(line[:room])
+        room -= len(line) + LINE
+    return "".join(kept), room
+
+
+def _by_core(text: str, cores: Sequence[str], lang: str) -> Iterator[Iterator[ChunkUnit]]:
+    """The units of a text, or of its beginning, that was cut into these cores."""
     ends = list(accumulate(map(len, cores)))
     by_core: list[list[Unit]] = [[] for _ in cores]
-    for unit in units("".join(cores), lang):
+    for unit in units(text, lang):
         by_core[bisect_right(ends, unit.start)].append(unit)
     for core, own in zip(cores, by_core, strict=True):
         yield _fitting(own, ROOM * len(core) + SPARE)

@@ -31,7 +31,9 @@ GROWTH = 3  # a translation is at most so many times as long, plus ROOM
 ROOM = 60  # characters
 
 # Links whole: their text is a page's title. Then addresses, placeholders, code, numbers.
-_FIXED = re.compile(r"(?<!\\)!?\[(?:\\.|[^\[\]\\\n])*+\]\((?:<[^<>\n]*>|[^()\n]*)\)|<?https?://[^\s>]+>?|\{[a-z_]+\}|`[^`\n]+`|\d[\d.,:]*\d|\d")
+_FIXED = re.compile(
+    r"(?<!\\)!?\[(?:\\.|[^\[\]\\\n])*+\]\((?:<[^<>\n]*>|[^()\n]*)\)|<?https?://[^\s>]+>?|\{[a-z_]+\}|`[^`\n]+`|\d[\d.,:]*\d|\d"
+)
 _MARK = re.compile(r"⟦\s*(\d+)\s*⟧")
 
 

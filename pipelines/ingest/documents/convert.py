@@ -6,7 +6,10 @@ PageDocument ─text.html─▶ {field: text} ─chunk─▶ cores
 from __future__ import annotations
 
 from schemas.page import FieldName, PageDocument
-from text.html import one_line, to_markdown
+from text.html import is_cut, one_line, to_markdown
+from text.html_tree import MAX_TAGS
+
+CUT = f"the content has more than {MAX_TAGS:,} tags: what stands behind them is not searchable"
 
 
 def fields(page: PageDocument) -> dict[FieldName, str]:
@@ -18,3 +21,8 @@ def fields(page: PageDocument) -> dict[FieldName, str]:
         "keywords": ", ".join(filter(None, map(one_line, page.keywords))),
         "content": to_markdown(page.content),
     }
+
+
+def notes(page: PageDocument) -> tuple[str, ...]:
+    """What its editor should know of what was left out."""
+    return (CUT,) if is_cut(page.content) else ()

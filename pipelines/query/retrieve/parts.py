@@ -32,6 +32,7 @@ from text.words import words
 PARTS = 2
 WHOLE = 0.5  # of the whole question's vector, in the second part's
 LEAST = 2  # words of a part
+LONGEST = 1_000  # characters of a question that is looked at: longer ones ask for more than two things
 AHEAD = 2  # words that may stand before a part's question word: "bis zu welchem Tag"
 SIGNS = frozenset("+&;")  # that join parts in every language
 COMMAS = frozenset(",،")
@@ -88,6 +89,8 @@ def parts(question: str, lang: str) -> tuple[str, ...]:
     Args:
         lang: the question's, a tag.
     """
+    if len(question) > LONGEST:
+        return ()
     primary = lang.partition("-")[0].lower()
     for each in dict.fromkeys((primary, *sorted(spoken(question)))):
         if each in _marks() and (found := _parted(question, each, _marks()[each])):

@@ -15,6 +15,7 @@ from adapters.embedders.fake import FakeEmbedder
 from adapters.fakes import FakeIndex, FakePages, FakeSender
 from pipelines.ingest import handlers
 from pipelines.ingest.accept import reference
+from pipelines.ingest.documents.convert import CUT
 from pipelines.ingest.embed import Embedding
 from pipelines.ingest.ports import IndexReplaced
 from pipelines.runtime.dead_letters import DeadLetter
@@ -23,6 +24,7 @@ from schemas.base import Message, WireError
 from schemas.ingest import Chunker, PageChunks, PageEmbeddings, ReceiptEvent
 from schemas.page import ChangeRef, Op, PageChange, PageDocument, PageMeta
 from schemas.topics import CHANGES, CHUNKS, EMBEDDINGS, RECEIPTS
+from text import html_tree
 from tests.making import NOON, change, no_attachments, parts_of
 from wiring.ingest import by_page
 
@@ -103,6 +105,21 @@ def test_the_editor_of_an_empty_page_is_told_that_nobody_finds_it() -> None:
     empty = full.model_copy(update={"page": full.page.model_copy(update={"name": "", "content": "<p> </p>"})})
     assert handlers.chunked(empty, CHUNKER, 0, 0).notes == (handlers.NOTHING_TO_FIND,)
     assert (handlers.chunked(full, CHUNKER, 0, 0).notes, handlers.chunked(gone, CHUNKER, 0, 0).notes) == ((), ())
+
+
+def test_the_editor_of_a_page_of_too_many_tags_is_told_where_it_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(html_tree, "MAX_TAGS", 4)
+    page = saved().page
+    assert page
+    for content, text, notes in (
+        ("<p>one</p><p>two</p>", "one\n\ntwo", ()),
+        ("<p>one</p><p>two</p><p>three</p>", "one\n\ntwo", (CUT,)),
+        ("1 < 2 < 3 < 4 < 5 < 6", "1 < 2 < 3 < 4 < 5 < 6", ()),  # no tags at all
+    ):
+        change = saved().model_copy(update={"page": page.model_copy(update={"content": content})})
+        made = handlers.chunked(change, CHUNKER, 0, 0)
+        assert "".join(chunk.text for chunk in made.chunks if chunk.field == "content") == text
+        assert made.notes == notes
 
 
 async def test_chunks_become_parts_that_stay_together() -> None:

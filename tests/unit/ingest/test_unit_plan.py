@@ -105,6 +105,14 @@ def test_a_page_has_so_many_units_and_no_more(monkeypatch: pytest.MonkeyPatch) -
     assert [u.unit.text for own in planned for u in own] == [unit.text for unit in units(PAGE, "en")][:3]
 
 
+def test_units_are_looked_for_in_so_much_of_a_page_and_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "READ", 3 * module.LINE + 6)
+    made = page("- a\n- b\n- c\n- d\n- e\n- f\n", 8)
+    planned = plan_units(made)
+    assert len(planned) == len(made.chunks)
+    assert [u.unit.text for own in planned for u in own] == ["- a", "- b", "- c"]
+
+
 def test_a_deleted_page_has_none() -> None:
     cut = page().model_copy(update={"chunks": (), "meta": None})
     assert plan_units(cut) == []
