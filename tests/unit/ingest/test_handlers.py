@@ -24,8 +24,8 @@ from schemas.base import Message, WireError
 from schemas.ingest import Chunker, PageChunks, PageEmbeddings, ReceiptEvent
 from schemas.page import ChangeRef, Op, PageChange, PageDocument, PageMeta
 from schemas.topics import CHANGES, CHUNKS, EMBEDDINGS, RECEIPTS
-from text import html_tree
 from tests.making import NOON, change, no_attachments, parts_of
+from text import html_tree
 from wiring.ingest import by_page
 
 CHUNKER = Chunker(mode="content", size=1000, overlap=0.2)
