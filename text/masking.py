@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -85,9 +86,11 @@ def personal(text: str, regions: Sequence[str], known: frozenset[str] = frozense
     plain = _ascii_digits(text)
     taken: list[Personal] = []
     for found in (*_emails(plain, known), *_ibans(plain), *_cards(plain), *_phones(plain, regions, known)):
-        if all(found.end <= other.start or found.start >= other.end for other in taken):
-            taken.append(found)
-    return sorted(taken, key=lambda one: one.start)
+        at = bisect_left(taken, found.start, key=lambda one: one.start)
+        before, behind = taken[at - 1 : at], taken[at : at + 1]
+        if all(one.end <= found.start for one in before) and all(found.end <= one.start for one in behind):
+            taken.insert(at, found)
+    return taken
 
 
 def published(texts: Iterable[str], regions: Sequence[str]) -> frozenset[str]:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-
-from cachetools import LRUCache
+from functools import lru_cache
 
 from pipelines.query.site_privacy import SitePrivacy
 from pipelines.runtime.settings import Site
@@ -14,7 +13,7 @@ KNOWN = 1_000  # sites whose own numbers and addresses are kept in mind
 
 
 class Masks:
-    """For all sites. One per process.
+    """For all sites. One per process; its threads may ask at once.
 
     Args:
         privacy: what they keep, changed while the system runs; default: what their settings say.
@@ -23,7 +22,6 @@ class Masks:
     def __init__(self, sites: Mapping[str, Site], privacy: SitePrivacy | None = None) -> None:
         self._sites = sites
         self._privacy = privacy or SitePrivacy(sites)
-        self._own: LRUCache[str, frozenset[str]] = LRUCache(KNOWN)
 
     def knows(self, site: str) -> bool:
         """Whether it is known here what the site keeps."""
@@ -49,9 +47,13 @@ class Masks:
         if text is None or known is None or not self.logs_words(site):
             return None
         regions = regions_of(known.timezone, known.languages)
-        own = self._own.get(site)
-        if own is None:
-            own = self._own[site] = published(known.contact.values(), regions)
+        own = _own(tuple(known.contact.values()), regions)
         kept = masked(text, regions, own)
         # To look for numbers in whole passages takes milliseconds: only where something of the text was taken out.
         return kept if kept == text else masked(text, regions, own | published(public, regions))
+
+
+@lru_cache(KNOWN)
+def _own(contacts: tuple[str, ...], regions: tuple[str, ...]) -> frozenset[str]:
+    """What a site itself says of how it is reached."""
+    return published(contacts, regions)

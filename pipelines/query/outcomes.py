@@ -9,6 +9,7 @@ events, and says the same outcome (pipelines.query.publish.begin). It may so be 
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
 from typing import get_args
@@ -58,24 +59,31 @@ class Outcomes:
             _count(known, told, self._label)
         if request.logged_as is None or told.end is None or not self._masks.logs(request.site):
             return
-        said = outcome(known, told.end, told.first_word_at)
+        # A thread: numbers of many regions are looked for in a question, an answer and all passages that it cites.
+        event = await asyncio.to_thread(self._event, known, told.end, told.first_word_at, request.logged_as)
+        await sender.send(OUTCOMES, event.key, event)
+
+    def _event(
+        self, known: Known, end: Answered | Failed, first_word_at: datetime | None, logged_as: str
+    ) -> OutcomeEvent:
+        request = question_of(known)
+        said = outcome(known, end, first_word_at)
         words = {name: self._masks.kept(request.site, getattr(said, name)) for name in ("question", "rephrased")}
         if request.groups and request.history:
             words["rephrased"] = None  # it may say what earlier answers did, which not everybody may read
         # Words can be read from a vector (Morris et al. 2023, "Text Embeddings Reveal (Almost) As Much As Text"): of
         # what was masked, or is not kept, there is none.
         vector = said.vector if said.rephrased is not None and words["rephrased"] == said.rephrased else None
-        sources = told.end.sources if isinstance(told.end, Answered) else ()
+        sources = end.sources if isinstance(end, Answered) else ()
         public = [source.text for source in sources if source.cited]
         # What only some may read is not for everybody who may read the log.
         answer = None if request.groups else self._masks.kept(request.site, said.answer, public)
-        event = OutcomeEvent(
+        return OutcomeEvent(
             site=request.site,
             request_id=request.request_id,
-            conversation=request.logged_as,
+            conversation=logged_as,
             event=said.model_copy(update={**words, "answer": answer, "vector": vector}),
         )
-        await sender.send(OUTCOMES, event.key, event)
 
 
 def _count(known: Known, told: Published, label: Callable[[str], str]) -> None:
