@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from hashlib import blake2b
+from itertools import islice
 from typing import Any
 from urllib.parse import quote, urljoin, urlsplit, urlunsplit
 
@@ -20,6 +21,9 @@ from connectors.cms.titles import FIELD, title_of
 
 MAX_ID = 256  # characters of a page id
 LITTLE = 0.25  # share of the body's text under which an extraction has lost the page
+# Elements and characters of a page whose frame is told from its text: trafilatura takes the square of nested lists, and a
+# page of more is mostly text.
+EXTRACTED, EXTRACTED_CHARS = 10_000, 1_000_000
 LANG = re.compile(r"([a-zA-Z]{2,3})((?:[-_][A-Za-z0-9]{2,8})*)")
 LINKS = 2_000  # of one page
 
@@ -48,7 +52,7 @@ def read_page(body: bytes, url: str, charset: str | None = None, robots_tag: str
     base = urljoin(url, next(iter(tree.xpath("//base/@href")), ""))
     meta = {str(m.get("name") or m.get("property")).lower(): m.get("content", "") for m in tree.iter("meta")}
     directives = f"{robots_tag},{meta.get('robots', '')},{meta.get('pagewire', '')}".lower()
-    links = () if re.search(r"\b(nofollow|none)\b", directives) else tuple(_links(tree, base))[:LINKS]
+    links = () if re.search(r"\b(nofollow|none)\b", directives) else tuple(islice(_links(tree, base), LINKS))
     said = _first(tree, "//link[contains(concat(' ', @rel, ' '), ' canonical ')]/@href")
     return WebPage(
         canonical=normal(urljoin(base, said)) if said else normal(url),
@@ -124,12 +128,15 @@ def _content(tree: Any) -> str:
 
 
 def _extracted(tree: Any) -> Any:
-    """The body of trafilatura's own document; None when it finds none."""
+    """The body of trafilatura's own document; None when it finds none, or would take long to."""
     from trafilatura import extract  # 0.4 s
 
+    source = html.tostring(tree)
+    if len(source) > EXTRACTED_CHARS or sum(1 for _ in islice(tree.iter(), EXTRACTED + 1)) > EXTRACTED:
+        return None
     try:
         text = extract(
-            html.fromstring(html.tostring(tree)),
+            html.fromstring(source),
             output_format="html",
             include_links=True,
             include_tables=True,
