@@ -50,6 +50,7 @@ _STOP = re.compile(
 _ADDRESS = re.compile(r"\]\((?:[^()\s]|\([^()\s]*\))*+\)|<https?://[^\s<>]*>")
 _END = re.compile(r"[.!?…؟۔।॥།։።。！？｡．။។៕][\"'”’“»」』）)\]*_]*$")
 _LAST_WORD = re.compile(r"[^\s(\[\"'“„«»*_/-]*$")
+AHEAD = 300  # characters behind a limit that are read, so that what ends there ends as in the whole text
 LONGEST_LAST = 40  # characters of a word before a full stop that are read; no abbreviation has as many
 
 
@@ -73,7 +74,7 @@ def cut(text: str, limit: int, lang: str = "") -> str:
     if len(text) <= limit:
         return text
     end = 0
-    for sentence in split(text, lang):
+    for sentence in split(text[: max(limit, 0) + AHEAD], lang):
         if sentence.end > limit:
             break
         end = sentence.end

@@ -8,7 +8,7 @@ from typing import Any
 from lxml import etree, html
 
 FIELD = 20_000  # characters of a short field
-_SEPARATOR = r"\s*(?:[|·•»«–—]|\s-\s|::)\s*"  # between a page's title and its site's name
+_SEPARATOR = " ?(?:[|·•»«–—]| - |::) ?"  # between a page's title and its site's name, both in single spaces
 
 
 def title_of(tree: Any) -> str:

@@ -237,8 +237,8 @@ def newest(said: Sequence[Turn], messages: int) -> tuple[Turn, ...]:
     kept: list[Turn] = []
     left = MAX_HISTORY
     for turn in reversed(said[-((messages + 1) // 2) :] if messages else []):
-        asked = _cut(turn.question, min(left, MAX_QUESTION))
-        answered = _cut(turn.answer, left - len(asked))
+        asked = cut(turn.question, min(left, MAX_QUESTION))
+        answered = cut(turn.answer, left - len(asked))
         if not asked:
             break
         kept.append(turn.model_copy(update={"question": asked, "answer": answered}))
@@ -246,11 +246,6 @@ def newest(said: Sequence[Turn], messages: int) -> tuple[Turn, ...]:
         if answered != turn.answer:
             break
     return tuple(reversed(kept))
-
-
-def _cut(text: str, limit: int) -> str:
-    """As `cut`, which would look for the end of every sentence in a megabyte."""
-    return cut(text[: 2 * MAX_HISTORY], limit)
 
 
 def shown(conversation: Conversation, groups: Iterable[str] = ()) -> ConversationDetail:

@@ -44,7 +44,7 @@ class ModelTitles:
             "language": own.phrases.name(lang),
             "fence": fence(question),
             "question": cut(question, ASKED_CHARS),
-            "answer": cut(answer[: 2 * ANSWER_CHARS], ANSWER_CHARS),
+            "answer": cut(answer, ANSWER_CHARS),
         }
         try:
             async with asyncio.timeout(PATIENCE):
