@@ -108,7 +108,7 @@ def plain(markdown: str) -> str:
 def cells(row: str) -> list[str]:
     """Of a table's row, as they are written there."""
     found = [cell.strip() for cell in _CELL.findall(row)]
-    return found if found[-1] else found[:-1]  # behind the last bar
+    return found[:-1] if found and not found[-1] else found  # behind the last bar
 
 
 def table(rows: Sequence[Sequence[str]]) -> str:

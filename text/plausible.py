@@ -10,7 +10,6 @@ a script that is not in the list is never told to be gibberish: it may be a name
 from __future__ import annotations
 
 import re
-import unicodedata
 from collections import Counter
 from collections.abc import Iterator
 from functools import cache
@@ -18,6 +17,7 @@ from itertools import pairwise
 from pathlib import Path
 
 from prompts.loader import table
+from text.folding import normalized
 
 LISTED = Path(__file__).with_name("trigrams.txt")
 LEAST = 0.35  # share of the runs of a text that are known; less is gibberish
@@ -76,7 +76,7 @@ def _runs(word: str) -> Iterator[str]:
 
 
 def _folded(word: str) -> str:
-    return _ACCENT.sub("", unicodedata.normalize("NFKD", word.casefold())).translate(str.maketrans("łđøæ", "ldoa"))
+    return _ACCENT.sub("", normalized("NFKD", word.casefold())).translate(str.maketrans("łđøæ", "ldoa"))
 
 
 @cache

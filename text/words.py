@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import re
 import threading
-import unicodedata
 from collections.abc import Callable, Iterable
 from functools import lru_cache
 
@@ -17,13 +16,12 @@ from icu4py.breakers import WordBreaker
 from Stemmer import Stemmer
 
 from text.compounds import parts
-from text.folding import UNSEEN, fold
+from text.folding import UNSEEN, fold, normalized
 
 BEGINNING = "-"  # behind the first letters of a word, which no word has
 
 # What `indexed` makes of a text, kept with every index. Counts up when pages are to be analysed anew.
 ANALYSIS = "snowball-1"
-EXPANDED, SPARE = 2, 100  # so many times as long, and so many characters more, a text may become when it is normalised
 STEM = 5  # letters, where there is no stemmer: cuts most endings and keeps most words apart (XQuAD)
 
 _HAN_AND_KANA = (
@@ -118,8 +116,7 @@ def stems(text: str, lang: str = "") -> list[str]:
 def stems_of_words(text: str, lang: str = "") -> list[tuple[str, ...]]:
     """`stems`, word by word: as many for one language as for another."""
     spoken = lang.partition("-")[0].lower()
-    # One sign alone may stand for eighteen: a text of such signs is read as far as any other.
-    plain = text if text.isascii() else unicodedata.normalize("NFKC", text)[: EXPANDED * len(text) + SPARE]
+    plain = text if text.isascii() else normalized("NFKC", text)
     return [_stems(word, spoken) for word in _cut(plain, _comparable)]
 
 
@@ -192,5 +189,7 @@ def _comparable(run: str) -> list[str]:
 
 def _in_dictionary(run: str) -> list[str]:
     """The words of a stretch of a script without spaces."""
+    if len(run) == 1:
+        return [run] if run.isalnum() else []
     found = (run[start:end] for start, end in WordBreaker(run, "").segments())
     return [word for word in found if any(map(str.isalnum, word))]  # not the marks of a sentence's end

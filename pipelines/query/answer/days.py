@@ -23,6 +23,7 @@ from itertools import pairwise
 from babel import Locale, UnknownLocaleError
 
 from prompts.loader import sentences
+from text.folding import normalized
 from text.language import spoken
 
 ALL = frozenset(range(7))  # Monday is 0
@@ -283,7 +284,7 @@ def _any_of(names: tuple[str, ...], spaced: bool) -> re.Pattern[str]:
 
 
 def _accentless(text: str) -> str:
-    plain = unicodedata.normalize("NFKD", text)
+    plain = normalized("NFKD", text)
     return unicodedata.normalize("NFC", re.sub("[\u0300-\u036f\u0591-\u05c7\u064b-\u065f]", "", plain)).replace(
         "’", "'"
     )

@@ -40,9 +40,9 @@ def narrower(retrieved: Retrieved) -> tuple[Topic, ...]:
     if retrieved.courtesy is not None or not (retrieved.grade in BROAD or (short and retrieved.grade == FINE)):
         return ()
     named: dict[tuple[str, ...], str] = {}
+    said = set(stems(question))
     for label in _labels(retrieved, question):
-        key = tuple(words(label))
-        if key and len(label) <= LONGEST and not set(stems(label)) <= set(stems(question)):
+        if len(label) <= LONGEST and (key := tuple(words(label))) and not set(stems(label)) <= said:
             named.setdefault(key, label)
     topics = [Topic(label=label, question=_asking(question, label, short)) for label in named.values()]
     return tuple(topics[:TOPICS]) if len(topics) >= FEWEST else ()
@@ -53,7 +53,7 @@ def _labels(retrieved: Retrieved, question: str) -> Iterator[str]:
     titles = bare([" ".join(source.title.split()) for source in near])
     said = set(stems(question))
     for source, title in zip(near, titles, strict=True):
-        if len(near) > 1 and not set(stems(title)) <= said:
+        if len(near) > 1 and (len(title) > LONGEST or not set(stems(title)) <= said):
             yield title
             continue
         numbers = {one.n for one in retrieved.sources if one.page_id == source.page_id}

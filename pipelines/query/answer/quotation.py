@@ -30,6 +30,7 @@ SIBLINGS = 4.0  # ... of the same list or table
 MOST = 4  # units
 SEVERAL = 3  # rows: of a table of which so many fit as well, none is left out ...
 SHORT_TABLE = 450  # ... unless its rows have more characters
+DATED = 500  # characters of a unit, and of its table's header, in which days are looked for
 THAT_DAY = 4.0  # of the score: what is about the day that was asked about fits so much better
 
 _STEP = re.compile(r"[ \t]*(\d{1,3})[.)][ \t]")  # of a numbered list
@@ -134,7 +135,8 @@ def on_day(evidence: Sequence[Evidence], day: date, lang: str, there: Container[
     Args:
         lang: of the pages. there: numbers of the sources that may be lifted: those of the best page.
     """
-    matching = set(matching_rows([plain(f"{each.header}\n{each.text}") for each in evidence], day, lang))
+    rows = [plain(f"{each.header[:DATED]}\n{each.text[:DATED]}") for each in evidence]
+    matching = set(matching_rows(rows, day, lang))
     lifted = [
         each.model_copy(update={"score": each.score + THAT_DAY}) if n in matching and each.n in there else each
         for n, each in enumerate(evidence)

@@ -22,6 +22,7 @@ from typing import NamedTuple, get_args
 
 from prompts.loader import sentences
 from schemas.query import CourtesyKind
+from text.folding import normalized
 from text.language import stopwords
 from text.plausible import gibberish
 
@@ -148,7 +149,7 @@ def _clauses(said: str) -> list[tuple[_Token, ...]]:
 
 def folded(word: str) -> str:
     """Without case, accents and apostrophes; drawn-out letters once."""
-    plain = _DROPPED.sub("", unicodedata.normalize("NFKD", word.casefold()))
+    plain = _DROPPED.sub("", normalized("NFKD", word.casefold()))
     plain = unicodedata.normalize("NFC", plain).translate(_ARABIC)
     return _DOUBLED.sub(r"\1", plain) if _DRAWN_OUT.search(plain) else plain
 

@@ -47,12 +47,13 @@ def earlier(question: str, history: Sequence[Turn]) -> Earlier | None:
 def signs(question: str) -> Signs:
     """What the words of a question tell, in all languages that it may be in."""
     said = words(question)
-    heard = [_marks()[lang] for lang in spoken(question) if lang in _marks()]
+    langs = [lang for lang in spoken(question) if lang in _marks()]
+    heard = [_marks()[lang] for lang in langs]
     empty = frozenset[str]().union(
         *stopwords().values(), *(marks.generic | marks.pronouns for marks in _marks().values())
     )
     return Signs(
-        leans=leans(question),
+        leans=any(_leans(said, lang) for lang in langs),
         opens=any(_begins(some, marks) for marks in heard for some in (said, said[1:])),
         refers=any(not marks.pronouns.isdisjoint(said) for marks in heard),
         named=sum(word not in empty for word in dict.fromkeys(said)),
@@ -72,11 +73,12 @@ def continued(question: str, history: Sequence[Turn]) -> str:
 
 def leans(question: str) -> bool:
     """Whether a question can hardly be understood without the one before it."""
-    return any(_leans(question, lang) for lang in spoken(question) if lang in _marks())
+    said = words(question)
+    return any(_leans(said, lang) for lang in spoken(question) if lang in _marks())
 
 
-def _leans(question: str, lang: str) -> bool:
-    said, marks = words(question), _marks()[lang]
+def _leans(said: Sequence[str], lang: str) -> bool:
+    marks = _marks()[lang]
     empty = stopwords()[lang] | marks.generic
     named = sum(word not in empty for word in said)
     if not named:
