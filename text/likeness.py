@@ -64,7 +64,7 @@ class Likeness:
         while at >= 0:
             end = self._joined.index("\n", at)
             yield self._joined[self._joined.rindex("\n", 0, at) + 1 : end], PART
-            at = self._joined.find(word, end)
+            at = self._joined.find(word, end + 1)
 
     def _inside_it(self, word: str) -> Iterator[tuple[str, float]]:
         for length in self._of_length:

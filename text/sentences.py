@@ -71,14 +71,14 @@ def cut(text: str, limit: int, lang: str = "") -> str:
 
     Ends with a word if not even one sentence fits, and is empty if no word does.
     """
-    if len(text) <= limit:
-        return text
+    if len(text) <= limit or limit <= 0:
+        return text[: max(limit, 0)]
     end = 0
-    for sentence in split(text[: max(limit, 0) + AHEAD], lang):
+    for sentence in split(text[: limit + AHEAD], lang):
         if sentence.end > limit:
             break
         end = sentence.end
-    if end == 0 and limit > 0:
+    if end == 0:
         end = limit if text[limit].isspace() else max(text.rfind(mark, 0, limit) for mark in " \n\t")
     return text[: max(end, 0)].rstrip()
 

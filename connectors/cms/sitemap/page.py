@@ -21,8 +21,8 @@ from connectors.cms.titles import FIELD, title_of
 
 MAX_ID = 256  # characters of a page id
 LITTLE = 0.25  # share of the body's text under which an extraction has lost the page
-# Elements and characters of a page whose frame is told from its text: trafilatura takes the square of nested lists, and a
-# page of more is mostly text.
+# Elements and characters of a page whose frame is told from its text: trafilatura takes the square of nested lists, and
+# a page of more is mostly text.
 EXTRACTED, EXTRACTED_CHARS = 10_000, 1_000_000
 LANG = re.compile(r"([a-zA-Z]{2,3})((?:[-_][A-Za-z0-9]{2,8})*)")
 LINKS = 2_000  # of one page

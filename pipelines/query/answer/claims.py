@@ -8,9 +8,11 @@ A page's passage and a model's sentence are read alike, so that what is read wro
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
+from operator import attrgetter
 
 from prompts.loader import table
 from text.figures import Figure, figures, weekdays_between
@@ -24,6 +26,7 @@ _SEPARATOR = re.compile(
     r"[;:]|,\s|[.!?。！？；，、]\s?|\n|\s[-–—]\s(?=\D)"
     r"|\s(?:and|but|that|which|und|aber|sondern|et|mais|qui|y|pero|e|ma|che|és|de|i|ale|oraz|și|dar|care)\s"
 )
+_START = attrgetter("start")
 _CELLS = " | "  # between a table row's cells, so that nothing is read across them
 _ANSWER_WORD = re.compile(r"^\W*\w+,\s")  # No, you do not
 _NAME_WORD = re.compile(r"(?<!\w)[^\W\d_][\w'’-]*")
@@ -114,14 +117,14 @@ def passage(markdown: str, langs: Sequence[str]) -> Passage:
 
 def names(said: Sentence, langs: Sequence[str]) -> Iterator[Name]:
     """What may be a name: neither days nor months, no word that begins a sentence because it has to."""
-    taken = [(f.start, f.end) for f in said.figures if f.kind in ("date", "weekday", "address")]
+    taken = [figure for figure in said.figures if figure.kind in ("date", "weekday", "address")]
     dull = _dull(tuple(langs))
     run: list[str] = []
     end, first = 0, False
     for match in _NAME_WORD.finditer(said.text):
         word = _POSSESSIVE.sub("", match.group())
         name = word[:1].isupper() and word.casefold() not in dull and word not in _TITLES
-        name = name and not any(begun < match.end() and match.start() < ended for begun, ended in taken)
+        name = name and not _in_figure(taken, match.start(), match.end())
         if run and not (name and said.text[end : match.start()] == " "):
             yield _named(run, said.text, end, first)
             run = []
@@ -146,7 +149,7 @@ def _neighbours(name: Name) -> Iterator[tuple[str, str]]:
 def _cuts(text: str, found: Sequence[Figure]) -> Iterator[tuple[int, int]]:
     begin = 0
     for match in _SEPARATOR.finditer(text):
-        if any(figure.start < match.end() - 1 and match.start() < figure.end for figure in found):
+        if _in_figure(found, match.start(), match.end() - 1):
             continue
         if text[begin : match.start()].strip():
             yield begin, match.start()
@@ -155,8 +158,15 @@ def _cuts(text: str, found: Sequence[Figure]) -> Iterator[tuple[int, int]]:
         yield begin, len(text)
 
 
+def _in_figure(found: Sequence[Figure], start: int, end: int) -> bool:
+    """Whether a figure has a part of `text[start:end]`. They are in order, and none is in another."""
+    behind = bisect_left(found, end, key=_START)
+    return behind > 0 and start < found[behind - 1].end
+
+
 def _clause(text: str, begin: int, end: int, found: Sequence[Figure], langs: Sequence[str]) -> Clause:
-    inside = tuple(figure for figure in found if begin <= figure.start and figure.end <= end)
+    first, behind = (bisect_left(found, place, key=_START) for place in (begin, end))
+    inside = tuple(figure for figure in found[first:behind] if figure.end <= end)
     denials, inside_words = _denials(tuple(langs)), _inside_words(tuple(langs))
     # What stands behind the clause tells a number's sign in it.
     read = _NUMBER_SIGN.sub(_blank, text[begin : end + 3])[: end - begin]

@@ -30,6 +30,8 @@ SAME_SAYING = 0.6  # share of a clause's words that a passage's must have to spe
 SAME_ENOUGH = 0.1  # less of them than the best one has, and another clause still speaks of it
 SHARED = 2  # words that two clauses about the same thing have in common at least
 NEARER = 2  # words more in common with another figure's clause than with its own
+MOST_FIGURES = 100  # of a sentence or a table's row that are compared; a longer one nobody reads
+SHOWN = 40  # characters of what is in doubt for its length
 NAME_ENDING = 4  # letters that the names of two streets have in common: Gartenstraße, Lindenstraße
 SHORTEST_NAME, CASE_ENDING = 4, 2  # letters of a name, and of what a case adds to it
 NOUNS_ARE_CAPITALISED = frozenset(("de", "lb"))
@@ -77,7 +79,7 @@ class Grounds:
         # Words are compared within a language alone; of another language's names many are translated.
         alike = any(self._sources[n].lang.partition("-")[0] in langs for n in numbers)
         return (
-            _unsaid(said, told, self._asked)
+            _unsaid(said, told, self._repeated)
             or _of_something_else(said, passages, words=alike)
             or _no_such_code(said, [*told, self._asked])
             or (_other_name(named, [*told, self._asked], nouns=langs[-1] in NOUNS_ARE_CAPITALISED) if alike else None)
@@ -98,6 +100,11 @@ class Grounds:
     def _asked(self) -> Passage:
         return claims.passage(self._question, _langs(self._lang, self._question))
 
+    @cached_property
+    def _repeated(self) -> list[Figure]:
+        """Figures of the question that may be said again: Is it 99 euros? does not make it 99 euros."""
+        return [figure for figure in self._asked.figures if figure.family not in ("price", "percent")]
+
 
 def _langs(lang: str, said: str) -> tuple[str, ...]:
     """The languages that a text is read in: the visitor's, and what it looks like where that is sure."""
@@ -105,9 +112,10 @@ def _langs(lang: str, said: str) -> tuple[str, ...]:
     return (lang, *(heard if len(heard) == 1 else ()))
 
 
-def _unsaid(said: Sentence, told: Sequence[Passage], asked: Passage) -> Doubt | None:
-    """A figure that is in none of the passages. Is it 99 euros? in the question does not make it 99 euros."""
-    repeated = [figure for figure in asked.figures if figure.family not in ("price", "percent")]
+def _unsaid(said: Sentence, told: Sequence[Passage], repeated: Sequence[Figure]) -> Doubt | None:
+    """A figure that is in none of the passages, and is not `repeated` from the question."""
+    if len(said.figures) > MOST_FIGURES:
+        return Doubt("figure", said.text[said.figures[MOST_FIGURES].start :][:SHOWN])
     for figure in said.figures:
         counted = figure.spelled and figure.unit is None  # three ways:
         if counted and (max(figure.numbers) < COUNTED or said.text.rstrip().endswith(":")):
