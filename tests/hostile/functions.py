@@ -1,0 +1,326 @@
+"""Every function of ours that is given strangers' text, found by its parameters, and how it is called.
+
+A parameter that is text is a stranger's, unless its name is in `OURS`. A new function is in the ring at once where what
+else it wants is in `VALUES`; else its call is written down in `CALLS`, or in `LEFT_OUT` why there is none. `UNKNOWN` is
+what is in neither.
+"""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping
+from datetime import UTC, date, datetime
+from pathlib import Path
+from typing import Any
+
+from connectors.cms import documents
+from connectors.cms.sitemap.page import read_page
+from connectors.cms.wordpress.mapping import document
+from gateway.openai.chunks import Chunks
+from pipelines.conversations.turns import newest
+from pipelines.ingest.chunk import chunk_page
+from pipelines.ingest.documents import convert
+from pipelines.ingest.unit_plan import plan_units, sense
+from pipelines.query.answer import extract, narrowing, quotation
+from pipelines.query.answer.cite import CitationParser
+from pipelines.query.answer.code import CodeSpans
+from pipelines.query.answer.entities import EntityReader
+from pipelines.query.answer.grounding import Grounds
+from pipelines.query.answer.links import LinkFilter
+from pipelines.query.answer.prompt import chat
+from pipelines.query.answer.sift import Sifter
+from pipelines.query.answer.strategies import turns
+from pipelines.query.masks import Masks
+from pipelines.query.ports import Completion
+from pipelines.query.rephrase import rewrite
+from pipelines.query.retrieve import gate, leaning
+from pipelines.query.retrieve.evidence import weigh
+from pipelines.query.retrieve.ports import Candidates
+from pipelines.query.retrieve.search import Retrieval
+from pipelines.query.retrieve.widen import passages
+from prompts.loader import load
+from schemas.answer import Usage
+from schemas.ingest import Chunk, Chunker, ChunkUnit, PageChunks
+from schemas.page import PageDocument, PageMeta
+from schemas.query import Evidence, Turn
+from tests.asking import question, retrieved, source
+from tests.hostile.found import HITS, NEAR, TERMS, VECTOR, hits_of
+from tests.hostile.patterns import modules
+from tests.making import change
+from text.folding import normalized
+from text.likeness import Likeness
+from text.markdown import trimmed
+from text.measures import measures
+from text.units import Unit
+from wiring.settings import SiteSettings
+
+ROOMS = ("text", "pipelines.query", "pipelines.ingest", "pipelines.conversations", "connectors.cms")
+EDGE = ("gateway.chat", "gateway.openai", "gateway.site", "gateway.edge.trace")
+
+Call = Callable[[str], object]
+
+_TEXTS = frozenset(("str", "str | None", "Iterable[str]", "Sequence[str]", "list[str]"))
+_OUR_NAMES = """
+after before by charset chunker contact conversation_id default default_lang description embed_hash embedder
+etag facts fence fields form groups hashes id index kept kind lang langs language languages lead_in media_type
+model modified name names new_name notes old_name page_id page_key page_keys page_langs pages position prefix
+problem prompt question_langs reason regions replaces request_id requests robots_tag route site source stage
+suffix timezone token type url user values
+
+"""
+OURS = frozenset(_OUR_NAMES.split())
+CHUNKER = Chunker(mode="content", size=1_000, overlap=0.2)
+NOW = datetime(2026, 5, 4, 12, tzinfo=UTC)
+GLOSSARY = {f"term{n}": {"de": f"Name{n}", "en": [f"thing{n}", f"other thing{n}"]} for n in range(200)}
+SOURCES = [source(1, "The pool is open daily. A ticket is 4 euros.", lang="en")]
+VALUES: Mapping[str, Any] = {
+    "chunker": CHUNKER,
+    "day": date(2026, 5, 4),
+    "embedder": "fake",
+    "empty": frozenset(("the",)),
+    "found": (),
+    "glossary": GLOSSARY,
+    "history": (),
+    "i": 0,
+    "kept": ["https://town.example/", "12"],
+    "lang": "de",
+    "langs": ("de", "en"),
+    "languages": ("de", "en"),
+    "limit": 1_000,
+    "media_type": "text/html",
+    "model": "fake-4",
+    "n": 1,
+    "now": NOW,
+    "overlap": 0.2,
+    "page_langs": ("de",),
+    "regions": ("DE",),
+    "short_words": 3,
+    "site": "town",
+    "source": SOURCES[0],
+    "token": "token",
+    "url": "https://town.example/pool",
+}
+
+
+def _evidence(text: str) -> list[Evidence]:
+    """As many units as are handed on, each as long as a unit may be."""
+    kinds: list[Any] = ["prose", "item", "row"]
+    return [
+        Evidence(n=1, start=n, text=f"{n} {text[:2_000]}", kind=kinds[n % 3], score=float(-n), block=n % 3, of=9)
+        for n in range(24)
+    ]
+
+
+def _page(text: str) -> PageDocument:
+    return PageDocument(id="a", lang="de", title=text[:20_000], keywords=(text[:2_000],), content=text)
+
+
+def _chunks(text: str) -> PageChunks:
+    cut = tuple(
+        Chunk(field="content", ord=n, text=text[at : at + 1_000]) for n, at in enumerate(range(0, len(text), 1_000))
+    )
+    return PageChunks(change=change(), meta=PageMeta(title="Pool", url="/pool"), chunker=CHUNKER, chunks=cut)
+
+
+def _leaning(text: str) -> object:
+
+    alone = Retrieval(HITS, Candidates(HITS, HITS, TERMS, 100), None, NEAR, VECTOR)
+    return leaning.follow(text, text, alone, alone, NEAR, [NEAR[0].page_key])
+
+
+def _gate(text: str) -> object:
+    asked = gate.Evidence(text, HITS, HITS, TERMS, 100, by_language=True)
+    return gate.signals(asked), gate.foreign(asked), gate.sentences(asked), gate.figures(asked, gate.Thresholds())
+
+
+def _doubted(text: str) -> object:
+    return Grounds([*SOURCES, source(2, text)], text, "en").doubt(text, [1, 2])
+
+
+def _sifted(text: str) -> object:
+    sifter = Sifter(SOURCES, Grounds(SOURCES, text, "en"), "en")
+    return [*(sifter.feed(text[at : at + 20]) for at in range(0, len(text), 20)), sifter.finish()]
+
+
+def _written(text: str) -> str:
+    """What a model writes, as it comes."""
+    links = LinkFilter(SOURCES)
+    return "".join([*(links.feed(text[at : at + 20]) for at in range(0, len(text), 20)), links.finish()])
+
+
+def _history(text: str) -> tuple[Turn, ...]:
+    """Fifteen messages of a conversation, as long as they may be together."""
+    return newest((Turn(question=text[:4_000], answer=text),) * 8, 15)
+
+
+def _prompted(text: str) -> object:
+    found = retrieved(*(source(n, text) for n in range(1, 9)), text=text)
+    found = found.model_copy(update={"request": question(text[:4_000], history=_history(text))})
+    return chat(
+        load("answer"), found, site="Town", language="German", today=NOW.date(), budget=8_000, history_messages=15
+    )
+
+
+def _post(text: str) -> object:
+    rendered = {"rendered": text}
+    return document(
+        {
+            "id": 1,
+            "type": "post",
+            "slug": "a",
+            "link": "/a",
+            "modified_gmt": "2026-05-04T12:00:00",
+            "title": rendered,
+            "excerpt": rendered,
+            "content": {**rendered, "protected": False},
+        },
+        "de",
+    )
+
+
+CALLS: Mapping[str, Call] = {
+    "gateway.openai.chunks.Chunks.text": lambda text: Chunks("request-0001", "town", usage=False).text(text),
+    "connectors.cms.documents.html": lambda text: documents.html(Path("a.md"), text),
+    "connectors.cms.sitemap.page.read_page": lambda text: read_page(
+        f"<html><body>{text}".encode("utf-8", "replace"), VALUES["url"]
+    ),
+    "connectors.cms.wordpress.mapping.document": _post,
+    "pipelines.conversations.turns.newest": _history,
+    "pipelines.ingest.chunk.chunk_page": lambda text: chunk_page({"content": text}, CHUNKER),
+    "pipelines.ingest.documents.convert.fields": lambda text: convert.fields(_page(text)),
+    "pipelines.ingest.unit_plan.plan_units": lambda text: plan_units(_chunks(text)),
+    "pipelines.ingest.unit_plan.sense": lambda text: sense(
+        ChunkUnit(start=0, text=text, kind="row", headings=(text,), intro=text, header=text, block=0), text
+    ),
+    "pipelines.query.answer.cite.CitationParser.feed": lambda text: CitationParser(SOURCES).feed(text),
+    "pipelines.query.answer.code.CodeSpans.feed": lambda text: CodeSpans().feed(text),
+    "pipelines.query.answer.entities.EntityReader.feed": lambda text: EntityReader().feed(text),
+    "pipelines.query.answer.extract.candidates": lambda text: extract.candidates(
+        [source(n, text[:2_000]) for n in range(1, 4)]
+    ),
+    "pipelines.query.answer.grounding.Grounds.doubt": _doubted,
+    "pipelines.query.answer.links.LinkFilter.feed": _written,
+    "pipelines.query.answer.narrowing.narrower": lambda text: narrowing.narrower(
+        retrieved(*(source(n, "", title=text) for n in range(1, 9)), text=text).model_copy(update={"grade": 1})
+    ),
+    "pipelines.query.answer.prompt.chat": _prompted,
+    "pipelines.query.answer.quotation.answering": lambda text: quotation.answering(_evidence(text), text),
+    "pipelines.query.answer.quotation.describing": lambda text: quotation.describing(_evidence(text), text),
+    "pipelines.query.answer.quotation.further": lambda text: quotation.further(_evidence(text), text),
+    "pipelines.query.answer.quotation.on_day": lambda text: quotation.on_day(
+        _evidence(text), VALUES["day"], "de", frozenset((1,))
+    ),
+    "pipelines.query.answer.quotation.unsaid": lambda text: quotation.unsaid(_evidence(text), text),
+    "pipelines.query.answer.sift.Sifter.feed": _sifted,
+    "pipelines.query.answer.strategies.turns.spoken": lambda text: turns.spoken(Completion(text, Usage()), ()),
+    "pipelines.query.masks.Masks.kept": lambda text: Masks({"town": SiteSettings()}).kept("town", text, (text,)),
+    "pipelines.query.rephrase.rewrite.values": lambda text: rewrite.values(
+        question(text[:4_000], history=_history(text)), site="Town", language="German", history_messages=15
+    ),
+    "pipelines.query.retrieve.evidence.weigh": lambda text: weigh(text, VECTOR, HITS, NEAR, TERMS, 100, topic=text),
+    "pipelines.query.retrieve.evidence.weigh: page": lambda text: weigh(
+        "When is the public pool open?", VECTOR, hits_of(text), NEAR, [("pool", 3)], 100
+    ),
+    "pipelines.query.retrieve.gate.Evidence.share": _gate,
+    "pipelines.query.retrieve.leaning.follow": _leaning,
+    "pipelines.query.retrieve.leaning.names_another": lambda text: leaning.names_another(
+        text, HITS, [*HITS, *NEAR], [NEAR[0].page_key]
+    ),
+    "pipelines.query.retrieve.widen.passages": lambda text: passages(hits_of(text), NEAR, 24_000),
+    "text.folding.normalized": lambda text: normalized("NFKD", text),
+    "text.likeness.Likeness.of": lambda text: Likeness([text, *text.split(), "pool"]).of(text),
+    "text.markdown.trimmed": lambda text: trimmed(text, 0, len(text)),
+    "text.measures.Measures.unit": lambda text: measures("de").unit(text),
+    "text.units.Unit.sense": lambda text: Unit(0, 1, "row", text, (text,), text, text).sense(text),
+}
+
+# What may take a quarter of a second. Numbers of all regions are looked for in a thread; of claims a question is read
+# for once, when its answer begins, and a model's sentences one by one, as they come.
+UNHURRIED = frozenset(
+    (
+        "pipelines.query.answer.claims.passage",
+        "pipelines.query.answer.grounding.Grounds.doubt",
+        "pipelines.query.answer.sift.Sifter.feed",
+        "pipelines.query.masks.Masks.kept",
+        "text.masking.published",
+    )
+)
+LEFT_OUT: Mapping[str, str] = {
+    "connectors.cms.addresses.Walls.permit": "names of servers",
+    "connectors.cms.push.sign": "made by ourselves",
+    "pipelines.ingest.embedding_plan.embed_hash": "a hash",
+    "gateway.openai.refusals.refused": "our own words",
+    "gateway.chat.chat.new_question": "text.language reads the question there",
+    "pipelines.query.answer.judging.Refuted.doubt": "as Grounds.doubt",
+    "pipelines.query.answer.strategies.base.step": "as shortened",
+    "pipelines.query.retrieve.leaning.sure_alone": "with evidence.weigh",
+    "text.html_tree.content_tree": "with html.to_markdown",
+    "pipelines.query.answer.tools.calendar.Calendar.day": "refuses what is none of ten words",
+    "pipelines.query.glossary.read_glossary": "an operator's",
+    "pipelines.query.site_privacy.read_rules": "an operator's",
+    "pipelines.query.site_prompts.PromptSet.changed": "an operator's",
+    "pipelines.query.spending.Spending.open": "the name of a question",
+    "pipelines.query.spending.Spending.close": "the name of a question",
+    "pipelines.query.tuning.read_settings": "an operator's",
+}
+
+
+def calls() -> dict[str, Call]:
+    """By name, sorted."""
+    found = {name: call for name, function in _functions() if (call := _called(function)) and name not in LEFT_OUT}
+    return dict(sorted((found | CALLS).items()))
+
+
+def unknown() -> list[str]:
+    """What is given strangers' text, and nobody says how it is called."""
+    return [name for name, function in _functions() if name not in CALLS | LEFT_OUT and _called(function) is None]
+
+
+def _functions() -> Iterator[tuple[str, Callable[..., object]]]:
+    """Those that are given strangers' text, methods too; what is awaited is made of them."""
+    for name in modules():
+        if name.startswith((*ROOMS, *EDGE)) and not name.endswith("fakes"):
+            for public, found in _public(importlib.import_module(name)):
+                if (
+                    _strangers(found)
+                    and not inspect.iscoroutinefunction(found)
+                    and not inspect.isasyncgenfunction(found)
+                ):
+                    yield f"{name}.{public}", found
+
+
+def _public(module: Any) -> Iterator[tuple[str, Callable[..., object]]]:
+    for name, value in vars(module).items():
+        if name.startswith("_") or getattr(value, "__module__", "") != module.__name__:
+            continue
+        if inspect.isfunction(value):
+            yield name, value
+        elif inspect.isclass(value) and not getattr(value, "_is_protocol", False):
+            own = ((f"{name}.{each}", method) for each, method in vars(value).items() if not each.startswith("_"))
+            yield from ((each, method) for each, method in own if inspect.isfunction(method))
+
+
+def _strangers(function: Callable[..., object]) -> list[str]:
+    """The parameters that are strangers' text."""
+    parameters = inspect.signature(function).parameters.values()
+    return [each.name for each in parameters if each.annotation in _TEXTS and each.name not in OURS]
+
+
+def _called(function: Callable[..., object]) -> Call | None:
+    """None where it wants what nobody has named."""
+    texts, given = {}, {}
+    for each in inspect.signature(function).parameters.values():
+        if each.name in _strangers(function):
+            texts[each.name] = each.annotation in ("str", "str | None")
+        elif each.name in VALUES:
+            given[each.name] = VALUES[each.name]
+        elif each.default is each.empty:
+            return None
+
+    def call(text: str) -> object:
+        made = function(**given, **{name: text if one else [text, text] for name, one in texts.items()})
+        return deque(made, maxlen=0) if isinstance(made, Iterator) else made
+
+    return call
