@@ -12,7 +12,7 @@ from pydantic import AfterValidator
 
 PORTS = {"http": 80, "https": 443}  # which browsers leave out
 SCHEME = re.compile(r"(?!file)[a-z][a-z0-9+.-]*://", re.IGNORECASE)  # of apps as well; a file's origin is `null`
-HOST = re.compile(r"[a-z0-9_-]+(\.[a-z0-9_-]+)*\.?|[0-9a-f:.]*:[0-9a-f:.]*")  # a name or IPv4; IPv6
+HOST = re.compile(r"[a-z0-9_-]+(\.[a-z0-9_-]+)*\.?|(?=[^:]*:)[0-9a-f:.]*")  # a name or IPv4; IPv6
 
 
 def origin(written: str) -> str:

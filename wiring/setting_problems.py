@@ -29,7 +29,7 @@ FILE_ONLY = frozenset({"sites", "keys", "steps", "proxy_sign_in"})  # maps and l
 EXAMPLES = Path(__file__).with_name("example.yaml")
 LONGEST, LONGEST_EXAMPLE = 80, 160  # characters of a value that are shown
 SECRET = re.compile(r"(^|_)(secret|password|keys?|sha256)$")  # names of settings whose values are never shown
-USER = re.compile(r"[^\s,/'\"]+@")  # of an address: there may be a password in it
+USER = re.compile(r"(?<![^\s,/'\"])[^\s,/'\"]+@")  # of an address: there may be a password in it
 REFERENCE = re.compile(r"\$\{\w+\}")
 KINDS = ", ".join(sorted(get_args(kind.model_fields["kind"].annotation)[0] for kind in connectors.KINDS))
 # In place of pydantic's words, which are those of Python's types. By the beginning of the error's type.

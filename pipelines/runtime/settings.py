@@ -52,7 +52,7 @@ def _at_home(path: Path) -> Path:
         raise ValueError("there is no such home folder") from None
 
 
-HOST_NAME = re.compile(r"([A-Za-z0-9_-]+\.)*[A-Za-z0-9_-]*[A-Za-z_][A-Za-z0-9_-]*")  # its last part is no number
+HOST_NAME = re.compile(r"([A-Za-z0-9_-]+\.)*[0-9-]*[A-Za-z_][A-Za-z0-9_-]*")  # its last part is no number
 
 # Of this machine; `~` is the user's home, for neither YAML nor Docker's .env know that.
 LocalPath = Annotated[Path, AfterValidator(_at_home)]

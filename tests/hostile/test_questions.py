@@ -29,7 +29,7 @@ def test_no_question_takes_long() -> None:
 
 
 def test_what_takes_the_square_fails() -> None:
-    assert _slow("hurt", lambda text: [text[:at].rsplit("!") for at in range(len(text))])
+    assert _slow("hurt", lambda text: sum(one == other for one in text for other in text))
 
 
 def _slow(name: str, call: Call) -> str | None:
