@@ -1,11 +1,10 @@
-"""An embeddings endpoint whose models are `words-N`: bags of words in N dimensions. Slow or silent on demand."""
+"""An embeddings endpoint whose models are `words-N`: bags of words in N dimensions. Silent on demand."""
 
 from __future__ import annotations
 
 import asyncio
 import json
 import threading
-import time
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -16,11 +15,10 @@ from adapters.embedders.fake import FakeEmbedder
 
 
 class WordEmbedder:
-    """`texts` counts what was embedded, by model; `delay` is in seconds a request."""
+    """`texts` counts what was embedded, by model."""
 
     def __init__(self) -> None:
         self.texts: Counter[str] = Counter()
-        self.delay = 0.0
         self.url = ""
         self.kept_waiting = 0  # requests
         self._word: str | None = None
@@ -40,7 +38,6 @@ class WordEmbedder:
 
     def wait(self, texts: list[str]) -> None:
         """Return when the request may be answered."""
-        time.sleep(self.delay)
         with self._changed:
             self.kept_waiting += self._held(texts)
             self._changed.wait_for(lambda: not self._held(texts))

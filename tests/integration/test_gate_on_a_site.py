@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -37,6 +37,7 @@ from wiring.settings import Settings, SiteSettings
 pytestmark = pytest.mark.engine
 
 SITE = "gate-on-a-site"
+A_MINUTE = timedelta(minutes=1)
 PAGES = {"swimming-pool", "library", "dog-tax"}
 
 
@@ -55,7 +56,7 @@ class Visitor:
 
     async def asks_the_stage(self, text: str, site_prompts: SitePrompts) -> Retrieved:
         handle = retrieve_handler(self._settings, self._searcher, self._chunks, site_prompts=site_prompts)
-        request = question(text, lang="en").model_copy(update={"site": SITE})
+        request = question(text, lang="en").model_copy(update={"site": SITE, "deadline": datetime.now(UTC) + A_MINUTE})
         asked, sender = Rephrased(request=request, question=text, mode="semantic"), FakeSender()
         await handle(Record(REPHRASED.name, 0, 0, b"conversation-1", asked.encode()), sender)
         [sent] = sender.sent
