@@ -53,6 +53,12 @@ class KafkaDenied(Retryable):
     code = "kafka-denied"
 
 
+class KafkaDown(Retryable):
+    """The broker does not answer."""
+
+    code = "kafka-unavailable"
+
+
 class TokenMissing(KafkaError):  # type: ignore[misc]
     """A token endpoint gave no token; an error of aiokafka's, for it lets no other out of its own tasks alive."""
 
@@ -236,7 +242,8 @@ async def started(start: Awaitable[object], settings: KafkaSettings, bootstrap: 
     """Await a client's start.
 
     Raises:
-        KafkaDenied: it gets in nowhere, and why. What the start raises, where that is another trouble.
+        KafkaDenied: it gets in nowhere, and why. KafkaDown: nothing answers. What the start raises, where that is
+            another trouble.
     """
     try:
         await start
@@ -247,7 +254,7 @@ async def started(start: Awaitable[object], settings: KafkaSettings, bootstrap: 
             raise refused from err
         if any(isinstance(one, KafkaConnectionError) for one in causes(err)):
             where = bootstrap or bootstrap_servers(settings)
-            raise Retryable(
+            raise KafkaDown(
                 f"Kafka: nothing answers at {where} (PAGEWIRE_KAFKA); is it started, and the address right?"
             ) from err
         raise

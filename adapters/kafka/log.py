@@ -23,7 +23,7 @@ from aiokafka import AIOKafkaConsumer, TopicPartition
 from aiokafka.errors import KafkaError
 
 from adapters.kafka import partition_of, prefixed
-from adapters.kafka.access import KafkaDenied, connection, forbidden, started
+from adapters.kafka.access import KafkaDenied, KafkaDown, connection, forbidden, started
 from adapters.kafka.client import METADATA_AGE, REQUEST_TIMEOUT
 from adapters.kafka.lookups import Lookup, Lookups
 from adapters.kafka.settings import KafkaSettings
@@ -45,16 +45,10 @@ SETTLED_MS = 60_000
 FETCH_BYTES = MAX_MESSAGE_BYTES + RECORD_OVERHEAD_BYTES
 
 
-class KafkaDown(Retryable):
-    """The broker does not answer."""
-
-    code = "kafka-unavailable"
-
-
 def down(doing: str, err: Exception) -> Retryable:
     """What an error of the client means to who wanted to read."""
-    if isinstance(err, KafkaDenied):
-        return KafkaDenied(f"{doing}: {err}")
+    if isinstance(err, KafkaDenied | KafkaDown):
+        return type(err)(f"{doing}: {err}")
     if (said := forbidden(err)) is not None:
         return KafkaDenied(f"{doing}: {said}")
     return KafkaDown(f"{doing}: {err!r}")
@@ -142,7 +136,7 @@ class LogTail:
                 assigned = [TopicPartition(self._topic, p) for p in await _partitions(consumer, self._topic)]
                 _hold(consumer, *assigned)
                 ends = await consumer.end_offsets(assigned)
-        except (KafkaError, KafkaDenied, TimeoutError) as err:
+        except (KafkaError, KafkaDenied, KafkaDown, TimeoutError) as err:
             await asking.stop()
             await consumer.stop()
             raise down(f"following {self._topic}", err) from err
@@ -234,7 +228,7 @@ class LogReader:
             try:
                 async with asyncio.timeout(READ_TIMEOUT):
                     return await self._read(partition, start, end)
-            except (KafkaError, KafkaDenied, TimeoutError) as err:
+            except (KafkaError, KafkaDenied, KafkaDown, TimeoutError) as err:
                 await self._disconnect()
                 raise down(f"reading {self._topic}/{partition} from {start}", err) from err
 
@@ -265,7 +259,7 @@ class LogReader:
                 for partition, stretch in sorted(stretches.items()):
                     async with asyncio.timeout(READ_TIMEOUT) as limit:
                         await self._pick(partition, stretch, found, limit)
-            except (KafkaError, KafkaDenied, TimeoutError) as err:
+            except (KafkaError, KafkaDenied, KafkaDown, TimeoutError) as err:
                 await self._disconnect()
                 keys = ", ".join(lookup.key.decode(errors="replace") for lookup in lookups[:3])
                 raise down(f"reading {self._topic} for {keys}", err) from err
@@ -318,7 +312,7 @@ class LogReader:
                 async with asyncio.timeout(READ_TIMEOUT):
                     numbers = await _partitions(await self._connected(), self._topic)
                     return await self._from(await self._starts(numbers, since_ms), {})
-            except (KafkaError, KafkaDenied, TimeoutError) as err:
+            except (KafkaError, KafkaDenied, KafkaDown, TimeoutError) as err:
                 await self._disconnect()
                 raise down(f"reading {self._topic} since {since_ms}", err) from err
 

@@ -21,8 +21,9 @@ import structlog
 from aiokafka import AIOKafkaConsumer, TopicPartition
 from aiokafka.errors import KafkaError
 
+from adapters.kafka.access import KafkaDown
 from adapters.kafka.client import METADATA_AGE, partition_of
-from adapters.kafka.log import READ_TIMEOUT, SETTLED_MS, KafkaDown, LogTail, down
+from adapters.kafka.log import READ_TIMEOUT, SETTLED_MS, LogTail, down
 from adapters.kafka.settings import KafkaSettings
 from adapters.kafka.share import Share
 from pipelines.runtime.errors import Retryable

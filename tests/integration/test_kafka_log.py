@@ -24,8 +24,9 @@ from adapters.kafka import (
     plan_partitions,
     prefixed,
 )
+from adapters.kafka.access import KafkaDown
 from adapters.kafka.bus import KafkaBus
-from adapters.kafka.log import KafkaDown, LogReader, LogTail, record_of
+from adapters.kafka.log import LogReader, LogTail, record_of
 from adapters.kafka.scan import LogScan
 from pipelines.runtime.record import Record
 from schemas.answer import AnswerEvent, Token

@@ -21,7 +21,8 @@ from adapters.kafka import (
     prefixed,
 )
 from adapters.kafka import shared_tail as module
-from adapters.kafka.log import KafkaDown, LogReader
+from adapters.kafka.access import KafkaDown
+from adapters.kafka.log import LogReader
 from adapters.kafka.shared_tail import SharedTail
 from pipelines.conversations.ask import Asker, Followed
 from pipelines.runtime.record import Record
