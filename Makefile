@@ -24,7 +24,7 @@ setup: .venv/.installed
 setup-bge: setup
 	$(LOCKED) requirements-bge.lock
 
-# ONNX embedders and cross-encoders through fastembed, and what makes the tests' tiny ones; some 250 MB.
+# What reads texts for ONNX embedders and cross-encoders, and what makes the tests' tiny ones; some 70 MB.
 setup-onnx: setup
 	$(LOCKED) requirements-onnx.lock
 

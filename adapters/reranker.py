@@ -3,24 +3,22 @@
 | `reranker` | |
 | --- | --- |
 | `bge:FOLDER` | a bge reranker (Chen et al., 2024) through FlagEmbedding and torch, the extra `bge` |
-| `onnx:FOLDER` | any cross-encoder as ONNX through fastembed, on a CPU, the extra `onnx` |
+| `onnx:FOLDER` | any cross-encoder as ONNX, on a CPU, the extra `onnx` |
 
 The weights are in a local folder. Nothing is downloaded.
 """
 
 from __future__ import annotations
 
+import asyncio
 import math
-from collections.abc import Iterable, Sequence
-from itertools import chain
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
-from more_itertools import batched
-
 from adapters.embedders.base import readable
-from adapters.embedders.model_threads import QUESTION, ModelThreads
-from adapters.onnx_model import loaded
+from adapters.embedders.model_threads import QUESTION, ModelThreads, at_once
+from adapters.onnx_model import FolderModel
 from pipelines.runtime.errors import Permanent, SettingsError
 
 NOT_INSTALLED = "the bge reranker needs FlagEmbedding and torch ({}); `make setup-bge` installs them"
@@ -33,20 +31,23 @@ class FolderReranker:
     """How well passages answer a question, by a model in a folder, which is loaded when first asked; close it last."""
 
     kind: ClassVar[str]
+    at_once: ClassVar[int] = 1  # calls
 
     def __init__(self, folder: str, nice: int = 0) -> None:
         """`nice`: gives way to other processes by so much."""
         self._folder = Path(folder)
-        self._thread = ModelThreads(f"reranker-{self.kind}", nice)
+        self._threads = ModelThreads(f"reranker-{self.kind}", nice, self.at_once)
+        self._loading = asyncio.Lock()
         self._model: Any = None
 
     async def start(self) -> None:
         """Raises: Permanent: it is not installed or its weights are not there; says what to do."""
-        if self._model is None:
-            self._model = await self._thread.run(self._load, priority=QUESTION)
+        async with self._loading:
+            if self._model is None:
+                self._model = await self._threads.run(self._load, priority=QUESTION)
 
     async def aclose(self) -> None:
-        await self._thread.aclose()
+        await self._threads.aclose()
 
     async def scores(self, question: str, passages: Sequence[str]) -> list[float]:
         """Chance that each passage answers the question, 0..1; one by one, as many as there are passages.
@@ -81,7 +82,7 @@ class BgeReranker(FolderReranker):
 
     async def _score(self, question: str, passages: list[str]) -> Sequence[float]:
         pairs = [(question, passage) for passage in passages]
-        scored: Sequence[float] = await self._thread.run(self._model.compute_score, pairs, priority=QUESTION)
+        scored: Sequence[float] = await self._threads.run(self._model.compute_score, pairs, priority=QUESTION)
         return scored
 
 
@@ -89,25 +90,18 @@ class OnnxReranker(FolderReranker):
     """`onnx:FOLDER`: a cross-encoder with one score a pair."""
 
     kind = "onnx"
+    at_once = at_once()
 
-    def _load(self) -> Any:
-        return loaded("TextCrossEncoder", self._folder, f"reranker onnx:{self._folder} (PAGEWIRE_RERANKER)")
+    def _load(self) -> FolderModel:
+        return FolderModel(self._folder, f"reranker onnx:{self._folder} (PAGEWIRE_RERANKER)")
 
     async def _score(self, question: str, passages: list[str]) -> Sequence[float]:
-        """A batch is a call, so that who gives up waits for one at most."""
+        """A pair is a call, so that who gives up waits for one at most."""
 
-        def score(places: Iterable[int]) -> list[float]:
-            some = [passages[place] for place in places]
-            try:
-                return list(self._model.rerank(question, some, batch_size=len(some)))
-            except Exception as err:  # onnxruntime's have no base of their own
-                raise Permanent(f"the reranker in {self._folder} cannot be run: {err}") from err
+        def score(passage: str) -> float:
+            return float(self._model.run(self._model.read(question, passage)[0])[0])
 
-        # Passages of like length together: each costs as much as the longest of its batch.
-        order = sorted(range(len(passages)), key=lambda place: len(passages[place]))
-        made = await self._thread.each(score, list(batched(order, BATCH)), priority=QUESTION)
-        by_place = dict(zip(order, chain(*made), strict=False))
-        return [by_place[place] for place in sorted(by_place)]
+        return await self._threads.each(score, passages, priority=QUESTION)
 
 
 def make_reranker(spec: str, nice: int = 0) -> FolderReranker | None:

@@ -19,7 +19,7 @@ import httpx
 from rich.progress import track
 
 from adapters.elastic.bundle import Elastic
-from adapters.embedders.lite import LiteEmbedder
+from adapters.embedders.lite import DIMS, LiteEmbedder
 from bench.report import percentile, report
 from bench.servers import command, pass_over, servers, start
 from bench.synthetic import CHUNKS_A_PAGE, Model, document, send
@@ -30,7 +30,7 @@ from schemas.rebuild import RebuildSource
 from wiring.settings import Settings
 
 SITE = "lanes"
-MODEL = Model(LiteEmbedder.spec, LiteEmbedder.fingerprint, LiteEmbedder.dims)
+MODEL = Model(LiteEmbedder.spec, LiteEmbedder.fingerprint, DIMS)
 NOTES = 8  # small pages that are saved in turn
 WARM = 20  # pages: servers and workers that have just been started are slow at first
 OTHER_SIZE = 400  # characters: cut anew, no chunk of the rebuild is known already

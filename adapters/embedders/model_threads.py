@@ -1,13 +1,14 @@
 """The threads of one model in this process: a visitor's question before a save before bulk work.
 
 calls ─▶ the most urgent first ─▶ threads, which may give way to others ─▶ results
-                                    nothing done for PATIENCE: one call is made by the relief, which does not
+                                    nothing done for some time: one call is made by a thread that does not give way
 """
 
 from __future__ import annotations
 
 import asyncio
 import itertools
+import os
 import queue
 import threading
 from collections.abc import Callable, Iterable
@@ -20,43 +21,40 @@ from pipelines.runtime.try_limit import Line
 Piece = TypeVar("Piece")
 Result = TypeVar("Result")
 QUESTION, SAVE, BULK, END = 0, 1, 2, 3  # the lowest first
-# Seconds without a result after which what gives way is taken to be starved: several times what a call takes. On a
-# machine whose processors are all taken by others, who gives way to everybody would otherwise never be done.
-PATIENCE = 1.5
+MOST_AT_ONCE = 4  # calls of one thread each: more chunks than the stages around a model take
+
+
+def at_once() -> int:
+    """How many calls of one thread each a model makes at once here. Two on one core: a question need not wait."""
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return min(max(cores, 2), MOST_AT_ONCE)
 
 
 class ModelThreads:
     """Runs calls, the urgent ones first, one after the other in each thread."""
 
-    def __init__(
-        self,
-        name: str,
-        nice: int = 0,
-        count: int = 1,
-        begin: Callable[[], None] = lambda: None,
-        relief: Callable[[], None] | None = None,
-    ) -> None:
+    def __init__(self, name: str, nice: int = 0, count: int = 1, patience: float | None = None) -> None:
         """
         Args:
             nice: gives way to other processes by so much (pipelines.runtime.niceness).
-            count: calls at once. Models use all cores by themselves: more than one pays only where a call leaves
-                some of them idle.
-            begin: called in each thread before its first call; must not raise.
-            relief: begins one thread more, when first needed. Whenever nothing was done for PATIENCE, it makes one
-                call, also one that another thread is at: calls must be good for being made twice at once.
+            count: calls at once.
+            patience: seconds without a result after which what gives way is taken to be starved: several times what a
+                call takes. On a machine whose processors are all taken by others, who gives way to everybody would
+                otherwise never be done. Then a thread that does not give way makes one call, also one that another
+                thread is at: calls must be good for being made twice at once. None: it waits.
         """
-        self._begin = begin
+        self._name = name
         self._nice = nice
         self._calls: queue.PriorityQueue[tuple[int, int, Callable[[], None] | None]] = queue.PriorityQueue()
         self._order = itertools.count()
-        self._name = name
         self._at_work: dict[int, Callable[[], None]] = {}  # the oldest first
         self._done_at = monotonic()
         self._threads = [threading.Thread(target=self._work, name=f"{name}-{n}", daemon=True) for n in range(count)]
+        self._relief: list[threading.Thread] = []
+        if nice and patience:
+            relief = threading.Thread(target=self._relieve, args=(patience,), name=f"{name}-relief", daemon=True)
+            self._relief.append(relief)
         self._ended = threading.Event()
-        self._relief = relief and threading.Thread(
-            target=self._relieve, args=(relief,), name=f"{name}-relief", daemon=True
-        )
         self._started = False
         self._closed = False
         self._line = Line()
@@ -71,15 +69,13 @@ class ModelThreads:
             raise RuntimeError(f"{self._name} is closed")
         if not self._started:
             self._started = True
-            for thread in self._threads:
+            for thread in self._threads + self._relief:
                 thread.start()
-            if self._relief:
-                self._relief.start()
         loop = asyncio.get_running_loop()
         future: asyncio.Future[Result] = loop.create_future()
 
         def work() -> None:
-            if future.done():  # cancelled, or told by who made the same call
+            if future.done():  # cancelled, or made by the other thread
                 return
             try:
                 result = call(*args)
@@ -116,12 +112,11 @@ class ModelThreads:
             for thread in self._threads:
                 await asyncio.to_thread(thread.join)
             self._ended.set()
-            if self._relief:
-                await asyncio.to_thread(self._relief.join)
+            for thread in self._relief:
+                await asyncio.to_thread(thread.join)
 
     def _work(self) -> None:
         thread_gives_way(self._nice)
-        self._begin()
         while True:
             _, number, work = self._calls.get()
             if work is None:
@@ -131,16 +126,11 @@ class ModelThreads:
             self._at_work.pop(number, None)
             self._done_at = monotonic()
 
-    def _relieve(self, begin: Callable[[], None]) -> None:
-        begun = False
-        while not self._ended.wait(PATIENCE / 4):
-            if monotonic() - self._done_at < PATIENCE or (work := self._starved()) is None:
-                continue
-            if not begun:
-                begin()
-                begun = True
-            work()
-            self._done_at = monotonic()
+    def _relieve(self, patience: float) -> None:
+        while not self._ended.wait(patience / 4):
+            if monotonic() - self._done_at >= patience and (work := self._starved()) is not None:
+                work()
+                self._done_at = monotonic()
 
     def _starved(self) -> Callable[[], None] | None:
         """What has waited longest of what is being done, each once; else what is next."""

@@ -1,4 +1,4 @@
-"""An ONNX embedder through the real fastembed and onnxruntime, on a tiny model made here."""
+"""An ONNX embedder through the real tokenizers and onnxruntime, on a tiny model made here."""
 
 from __future__ import annotations
 

@@ -8,7 +8,6 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from adapters.embedders.base import slices
 from adapters.embedders.model_threads import BULK, QUESTION, SAVE, ModelThreads
 
 
@@ -118,23 +117,9 @@ async def test_as_many_calls_run_at_once_as_there_are_threads() -> None:
     await threads.aclose()
 
 
-@pytest.mark.parametrize(
-    ("texts", "expected"),
-    [
-        ([], []),
-        (["aaaa"], [["aaaa"]]),
-        (["a", "b", "c", "d"], [["a", "b", "c"], ["d"]]),  # count
-        (["aaaaa", "bbbbb", "c"], [["aaaaa", "bbbbb"], ["c"]]),  # characters, padding counted
-        (["x" * 99, "a"], [["x" * 99], ["a"]]),
-    ],
-)
-def test_slices_hold_so_much_and_no_more(texts: list[str], expected: list[list[str]]) -> None:
-    assert list(slices(texts, chars=10, count=3)) == expected
-
-
 async def test_who_is_starved_is_relieved() -> None:
     """A thread that never gets a processor again, with one call in its hands and one that waits."""
-    starved, begun, names = threading.Event(), [], []
+    starved, names = threading.Event(), []
 
     def call(name: str) -> str:
         names.append(threading.current_thread().name)
@@ -142,20 +127,18 @@ async def test_who_is_starved_is_relieved() -> None:
             starved.wait()
         return name.upper()
 
-    threads = ModelThreads("test", relief=lambda: begun.append(threading.current_thread().name))
+    threads = ModelThreads("test", nice=1, patience=0.2)
     try:
         assert await threads.each(call, ["at work", "waiting"], priority=BULK) == ["AT WORK", "WAITING"]
         assert names == ["test-0", "test-relief", "test-relief"]
-        assert begun == ["test-relief"]
     finally:
         starved.set()
         await threads.aclose()
 
 
-async def test_who_has_waited_for_nothing_is_not_starved(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("adapters.embedders.model_threads.PATIENCE", 0.2)
+async def test_who_has_waited_for_nothing_is_not_starved() -> None:
     names = []
-    threads = ModelThreads("test", relief=lambda: None)
+    threads = ModelThreads("test", nice=1, patience=0.2)
     try:
         for _ in range(2):
             await threads.run(lambda: names.append(threading.current_thread().name), priority=BULK)
@@ -165,8 +148,14 @@ async def test_who_has_waited_for_nothing_is_not_starved(monkeypatch: pytest.Mon
         await threads.aclose()
 
 
-async def test_a_relief_that_was_never_needed_ends_too() -> None:
-    threads = ModelThreads("test", relief=lambda: None)
-    assert await threads.run(str, 1, priority=BULK) == "1"
+@pytest.mark.parametrize(("nice", "patience", "relief"), [(1, 0.2, 1), (0, 0.2, 0), (1, None, 0)])
+async def test_who_gives_way_and_may_not_wait_for_ever_has_a_relief(
+    nice: int, patience: float | None, relief: int
+) -> None:
+    def ours() -> list[str]:
+        return [thread.name for thread in threading.enumerate() if thread.name.startswith("test-")]
+
+    threads = ModelThreads("test", nice=nice, patience=patience)
+    assert await threads.run(ours, priority=BULK) == ["test-0", "test-relief"][: 1 + relief]
     await threads.aclose()
-    assert not [thread for thread in threading.enumerate() if thread.name.startswith("test-")]
+    assert not ours()

