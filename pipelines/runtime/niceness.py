@@ -33,25 +33,12 @@ def thread_gives_way(by: int) -> None:
     """Let others go before the calling thread and all threads that it starts; `by` as for `give_way`.
 
     At 19 it gets only what nobody else wants, and gives it back at once (SCHED_IDLE). A thread that is merely nice
-    keeps its processor for some milliseconds when another one wakes up, and the threads of a model wake each other up
-    a hundred times in a call. On a machine whose processors are all taken it comes to nothing: see
-    adapters.embedders.model_threads.
+    keeps its processor for some milliseconds when another one wakes up. On a machine whose processors are all taken
+    it comes to nothing: see adapters.embedders.model_threads.
     """
-    _gives_way(0, by)
-
-
-def threads_give_way(by: int) -> None:
-    """The same for all threads of this process that are there, and those that they start."""
-    if by and sys.platform == "linux":
-        for thread in Path("/proc/self/task").iterdir():
-            with suppress(ProcessLookupError):  # it has just ended
-                _gives_way(int(thread.name), by)
-
-
-def _gives_way(thread: int, by: int) -> None:
     if by and sys.platform == "linux":  # elsewhere niceness is the whole process's
         if by == NICEST:
             with suppress(PermissionError):  # some sandboxes
-                os.sched_setscheduler(thread, os.SCHED_IDLE, os.sched_param(0))
+                os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))
         # Never back: a process that was started with `nice` may not.
-        os.setpriority(os.PRIO_PROCESS, thread, max(by, os.getpriority(os.PRIO_PROCESS, thread)))
+        os.setpriority(os.PRIO_PROCESS, 0, max(by, os.getpriority(os.PRIO_PROCESS, 0)))

@@ -12,7 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from adapters.embedders.model_threads import SAVE, ModelThreads
-from pipelines.runtime.niceness import NICEST, thread_gives_way, threads_give_way
+from pipelines.runtime.niceness import NICEST, thread_gives_way
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="niceness of threads")
 
@@ -101,36 +101,3 @@ async def test_a_model_gives_way_where_its_worker_is_told_to() -> None:
         assert await asyncio.to_thread(niceness) == niceness() == before
     finally:
         await thread.aclose()
-
-
-ALL = """
-import os, threading
-from pipelines.runtime.niceness import NICEST, threads_give_way
-
-def policy():
-    told.append(os.sched_getscheduler(0))
-
-told, go, there = [], threading.Event(), threading.Event()
-before = threading.Thread(target=lambda: (there.set(), go.wait(), policy()))
-before.start()
-there.wait()
-threads_give_way(NICEST)
-go.set()
-before.join()
-after = threading.Thread(target=policy)
-after.start()
-after.join()
-policy()
-print(set(told) == {os.SCHED_IDLE})
-"""
-
-
-def test_a_process_gives_way_with_all_its_threads() -> None:
-    done = subprocess.run([sys.executable, "-c", ALL], capture_output=True, text=True, check=True)
-    assert done.stdout == "True\n"
-
-
-def test_nobody_gives_way_who_is_not_told_to() -> None:
-    before = niceness(), os.sched_getscheduler(0)
-    threads_give_way(0)
-    assert (niceness(), os.sched_getscheduler(0)) == before
