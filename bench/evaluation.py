@@ -164,8 +164,7 @@ async def computed(started: System) -> dict[str, float]:
 def _children(started: System) -> Iterator[tuple[str, float]]:
     for child in started.children:
         process = psutil.Process(child.pid)
-        yield child.name, _cpu(process)
-        yield f"{child.name}, its embedder", sum(_cpu(each) for each in process.children(recursive=True))
+        yield child.name, sum(map(_cpu, (process, *process.children(recursive=True))))
 
 
 def _cpu(process: psutil.Process) -> float:

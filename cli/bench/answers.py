@@ -190,6 +190,17 @@ def common(
 
 
 @app.command()
+def engine(data: Data, langs: Annotated[str, typer.Option(help="Comma-separated.")] = "en,de") -> None:
+    """The bundled model as we run it against the engine that its weights come with. Needs no system.
+
+    Example: pagewire bench engine --data xquad --langs en,de,zh
+    """
+    from bench import engine as bench
+
+    bench.main(data, langs.split(","))
+
+
+@app.command()
 def embedder(
     model: Annotated[Path | None, typer.Option(help="Folder with bge-m3's weights.")] = None,
     random: Annotated[

@@ -20,7 +20,7 @@ def ingest(
     lang: Annotated[str, typer.Option(help="Language of the pages.")] = "en",
     pages: Annotated[int, typer.Option(help="Pages imported, at most.")] = 48,
 ) -> None:
-    """Bulk import against the embedder alone.
+    """Bulk import against the embedder alone, and that against the engine that its weights come with.
 
     Example: pagewire bench ingest --data xquad --lang en
     """
