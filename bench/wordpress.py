@@ -2,8 +2,7 @@
 
 update   click (REST, as the block editor saves) ─▶ plugin ─▶ webhook ─▶ found by a search ─▶ said in an answer
 save     the same click with the plugin on and off, in turns
-sync     `pagewire import SITE CONNECTOR`, listed ─▶ searchable, against the model alone on the same chunks: as its own
-         manual calls it, and as our embedder does, on all cores
+sync     `pagewire import SITE CONNECTOR`, listed ─▶ searchable, against the model alone on the same chunks
 
 Needs the packages of the WordPress ring (tests/conftest.py names them).
 """
