@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import re
 import signal
+import threading
 import time
 from collections.abc import Callable
 
@@ -79,6 +81,26 @@ async def test_many_short_steps_and_work_outside_of_a_try_are_left_alone() -> No
             await asyncio.sleep(0)
         begun.set()
         await later
+
+
+async def test_what_a_model_computes_in_its_thread_is_not_the_handlers_time() -> None:
+    done = threading.Event()
+
+    def compute() -> None:
+        while not done.is_set():
+            hashlib.pbkdf2_hmac("sha256", b"text", b"salt", 10_000)  # without Python's lock, as a model does
+
+    thread = threading.Thread(target=compute)
+    thread.start()
+    try:
+        with step_limits():
+            async with TryLimit(60, step=LIMIT):
+                end = time.process_time() + 4 * LIMIT
+                while time.process_time() < end:  # one step, which gets no processor meanwhile
+                    done.wait(0.01)
+    finally:
+        done.set()
+        thread.join()
 
 
 def test_afterwards_the_signal_is_what_it_was() -> None:
