@@ -30,7 +30,7 @@ log = structlog.get_logger(__name__)
 EMBEDDING = frozenset({"embed", "rebuild", "retrieve"})
 ANSWERING = frozenset({"rephrase", "retrieve", "answer"})
 # The packages of models, which are no part of every installation.
-PACKAGES = {"onnx": ("fastembed", "onnx"), "bge": ("FlagEmbedding", "bge"), "bge-m3": ("FlagEmbedding", "bge")}
+PACKAGES = {"onnx": ("tokenizers", "onnx"), "bge": ("FlagEmbedding", "bge"), "bge-m3": ("FlagEmbedding", "bge")}
 
 
 async def whole_system(settings: Settings) -> None:

@@ -27,7 +27,7 @@ def test_the_default_can_work() -> None:
     [
         ({"embedder": "openai:small"}, "embedder 'openai:small' needs OPENAI_API_KEY"),
         ({"embedder": "bge-m3"}, r"embedder \(PAGEWIRE_EMBEDDER\): bge-m3 needs FlagEmbedding: `pip install"),
-        ({"embedder": "onnx:/nowhere"}, r"embedder \(PAGEWIRE_EMBEDDER\): onnx:/nowhere needs fastembed"),
+        ({"embedder": "onnx:/nowhere"}, r"embedder \(PAGEWIRE_EMBEDDER\): onnx:/nowhere needs tokenizers"),
         ({"reranker": "bge:/nowhere"}, r"reranker \(PAGEWIRE_RERANKER\): bge:/nowhere needs FlagEmbedding"),
         ({"sites": {"town": {"prompts": "/nowhere"}}}, "sites.town.prompts: no such folder: /nowhere"),
         ({"judge": "reranker", "llm_model": "m"}, "`reranker` needs one"),
