@@ -37,7 +37,8 @@ from tests.helm.chart import (
     pods,
     rendered,
 )
-from tests.unit.infra.test_compose import OURS, SERVICES, WORKERS, interpolated, seconds
+from tests.unit.infra.test_compose import OURS as OURS_IN_COMPOSE
+from tests.unit.infra.test_compose import SERVICES, WORKERS, interpolated, seconds
 from wiring.secret_files import SECRETS as SECRET_SETTINGS
 from wiring.settings import Settings
 from wiring.settings_file import load
@@ -54,6 +55,8 @@ OPERATORS = {
     "TriggerAuthentication": "keda.sh/v1alpha1",
 }
 NOT_IN_COMPOSE = {"rebuild", "backup", "restore"}
+# A cluster's Elasticsearch is somebody else's, and so are its users.
+OURS = [name for name in OURS_IN_COMPOSE if name != "elasticsearch-user"]
 # Which the Prometheus Operator puts on everything that a ServiceMonitor finds.
 OPERATORS_LABELS = {"namespace", "service", "pod", "container", "endpoint", "job", "instance", "node"}
 
