@@ -58,7 +58,7 @@ demo: setup
 # Processes that run tests side by side; each has an engine of its own.
 WORKERS ?= 2
 
-# The ring that needs no server: for every change, in less than a minute on two cores.
+# The ring that needs no server: for every change, in three minutes on two cores.
 unit: setup
 	$(BIN)/python -m pytest tests/unit -n $(WORKERS) $(PYTEST)
 
