@@ -313,11 +313,13 @@ class ChunksDeleted(ClusterFault):
         await world.embedder.down()
         name = world.prefix + CHUNKS.name
         await asyncio.sleep(self.BACKLOG)
-        group = f"{world.prefix}pagewire-embed"
-        waiting = await topics.waiting(world, group, name)
+        # Each lane reads all messages, and works on its own.
+        groups = (f"{world.prefix}pagewire-embed", f"{world.prefix}pagewire-embed-bulk")
+        waiting = [record for group in groups for record in await topics.waiting(world, group, name)]
         ends = dict.fromkeys(topics.partitions(world, [name]), 0)
         for record in waiting:
-            ends[TopicPartition(name, record.partition)] = record.offset + 1
+            tp = TopicPartition(name, record.partition)
+            ends[tp] = max(ends[tp], record.offset + 1)
         await _configure(world, {"cleanup.policy": "compact,delete"}, name)  # else Kafka deletes nothing
         async with topics.admin(world) as admin:
             await admin.delete_records({tp: RecordsToDelete(end) for tp, end in ends.items() if end})
