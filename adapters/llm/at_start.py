@@ -15,7 +15,7 @@ async def in_vain(settings: OpenAISettings) -> str | None:
     key, url = key_of(settings.openai_api_key), settings.openai_base_url
     async with AsyncOpenAI(api_key=key, base_url=url, timeout=TIMEOUT, max_retries=0) as client:
         try:
-            await client.models.list()
+            await client.models.with_raw_response.list()  # its body may be anything
         except APIConnectionError:
             return f"nothing answers at {client.base_url} (OPENAI_BASE_URL)"
         except (AuthenticationError, PermissionDeniedError):

@@ -27,6 +27,19 @@ async def test_a_key_that_is_refused_is_told(status: int, said: str | None) -> N
     assert (why is None) if said is None else (why is not None and base in why and said in why)
 
 
+@pytest.mark.parametrize(
+    ("body", "kind"), [("<html>", "text/html"), ("null", "application/json"), ("{", "application/json")]
+)
+async def test_a_server_with_another_list_or_none_is_no_reason_not_to_start(body: str, kind: str) -> None:
+    async def models(_: web.Request) -> web.Response:
+        return web.Response(text=body, content_type=kind)
+
+    app = web.Application()
+    app.router.add_get("/models", models)
+    async with TestServer(app) as server:
+        assert await in_vain(Settings(openai_base_url=str(server.make_url("/")))) is None
+
+
 async def test_a_server_that_is_away_is_told_and_one_without_a_list_is_not() -> None:
     async with ScriptedLLM([]) as llm:
         settings = Settings(openai_base_url=llm.url)
