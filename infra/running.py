@@ -55,14 +55,19 @@ class ServerRecord:
     @property
     def listens(self) -> bool:
         """Whether it is this server that listens on its port: who answers there may be another instance's."""
+        try:
+            return self.surely_listens()
+        except psutil.AccessDenied:
+            return True  # another user's process; its own starter has looked
+
+    def surely_listens(self) -> bool:
+        """The same, seen by ourselves. Raises: psutil.AccessDenied: another user's process."""
         process = self.process()
         try:
             return process is not None and any(
                 socket.status == psutil.CONN_LISTEN and socket.laddr.port == self.port
                 for socket in process.net_connections("tcp")
             )
-        except psutil.AccessDenied:
-            return True  # another user's process; its own starter has looked
         except psutil.NoSuchProcess:
             return False
 
@@ -117,13 +122,16 @@ def gateway_noted(home: Path, host: str, port: int) -> Iterator[None]:
 
 
 def running_gateway(home: Path) -> str | None:
-    """The URL of the gateway of `home`; None unless that very process listens there."""
+    """The URL of the gateway of `home`; None unless that very process listens there, and is our user's.
+
+    The admin key is sent to it, so nothing is believed that cannot be seen.
+    """
     try:
         found = json.loads((home / GATEWAY).read_text(encoding="utf-8"))
         host, record = str(found["host"]), ServerRecord(found["pid"], found["port"], "", GATEWAY_COMMAND)
-        if not (record.alive and record.listens):
+        if not record.surely_listens():
             return None
-    except (OSError, ValueError, KeyError, TypeError):
+    except (OSError, ValueError, KeyError, TypeError, psutil.AccessDenied):
         return None
     return f"http://[{host}]:{record.port}" if ":" in host else f"http://{host}:{record.port}"
 

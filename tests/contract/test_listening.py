@@ -11,6 +11,7 @@ import socket
 import subprocess
 import sys
 from pathlib import Path
+from unittest.mock import patch
 
 import psutil
 import pytest
@@ -87,6 +88,10 @@ def test_the_gateway_of_a_home_is_found_while_that_very_process_listens(tmp_path
             assert running_gateway(tmp_path) == url
         for wrong in ({"port": any_free({port})}, {"pid": os.getpid()}, {"pid": "x"}):
             (tmp_path / "gateway.json").write_text(json.dumps({"host": "127.0.0.1", "pid": gateway.pid} | wrong))
+            assert running_gateway(tmp_path) is None
+        # Another user's process, of which nothing can be seen.
+        (tmp_path / "gateway.json").write_text(json.dumps({"host": "127.0.0.1", "pid": gateway.pid, "port": port}))
+        with patch.object(psutil.Process, "net_connections", side_effect=psutil.AccessDenied):
             assert running_gateway(tmp_path) is None
         gateway.communicate("\n")
     (tmp_path / "gateway.json").write_text(json.dumps({"host": "127.0.0.1", "pid": gateway.pid, "port": port}))
