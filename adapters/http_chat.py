@@ -34,7 +34,7 @@ async def answered(
     """Ask what is kept in no conversation and no log, and yield the events of the answer. Who leaves early stops it.
 
     Raises:
-        NotAsked: before the first event. BrokenOff: after it.
+        NotAsked: before the first event. BrokenOff: after it, before the answer was whole.
     """
     client = httpx.AsyncClient(
         base_url=f"{url}/v1/sites/{site}",
@@ -44,20 +44,22 @@ async def answered(
         trust_env=False,  # no proxy of the environment stands between a machine and itself
     )
     body = {"question": question, "lang": lang, "keep": False}
-    under_way = ""  # the answer that somebody writes
+    begun, under_way = False, ""  # the answer that somebody writes
     async with client:
         try:
             async with client.stream("POST", "/chat", json=body, headers={"Accept": "text/event-stream"}) as response:
                 if response.status_code != HTTPStatus.OK:
                     raise NotAsked(f"{url}: {response.status_code}")
                 async for event in _events(response):
+                    begun = True
                     if isinstance(event, Accepted):
                         under_way = event.request_id
                     if isinstance(event, Answered | Failed | Done):
                         under_way = ""
                     yield event
         except httpx.HTTPError as err:
-            raise (BrokenOff if under_way else NotAsked)(f"{url}: {type(err).__name__}") from err
+            if under_way or not begun:
+                raise (BrokenOff if begun else NotAsked)(f"{url}: {type(err).__name__}") from err
         finally:
             if under_way:
                 with suppress(httpx.HTTPError):

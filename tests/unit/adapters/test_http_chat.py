@@ -25,6 +25,7 @@ ANSWER = (
     b': still here\n\nid: 2\nevent: answer\ndata: {"text": "Pool", "citations": [], "sources": [], "extractive": true}'
     b"\n\nid: 3\nevent: done\ndata: {}\n\n"
 )
+DONE = b"id: 3\nevent: done"
 
 
 class Gateway(httpx.AsyncBaseTransport):
@@ -90,6 +91,12 @@ async def test_an_answer_that_breaks_off_is_told_and_stopped() -> None:
     with pytest.raises(BrokenOff):
         await told(gateway)
     assert gateway.others == ["DELETE /v1/sites/town/answers/request-of-the-test"]
+
+
+async def test_a_connection_that_breaks_behind_the_whole_answer_ends_it() -> None:
+    gateway = Gateway(ACCEPTED, TOKEN, ANSWER.partition(DONE)[0], breaks=True)
+    assert [event.type for event in await told(gateway)] == ["accepted", "token", "answer"]
+    assert gateway.others == []
 
 
 @pytest.mark.parametrize(
