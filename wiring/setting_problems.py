@@ -29,7 +29,6 @@ FILE_ONLY = frozenset({"sites", "keys", "steps", "proxy_sign_in"})  # maps and l
 EXAMPLES = Path(__file__).with_name("example.yaml")
 LONGEST, LONGEST_EXAMPLE = 80, 160  # characters of a value that are shown
 SECRET = re.compile(r"(^|_)(secret|password|keys?|sha256)$")  # names of settings whose values are never shown
-USER = re.compile(r"(?<![^\s,/'\"])[^\s,/'\"]+@")  # of an address: there may be a password in it
 REFERENCE = re.compile(r"\$\{\w+\}")
 KINDS = ", ".join(sorted(get_args(kind.model_fields["kind"].annotation)[0] for kind in connectors.KINDS))
 # In place of pydantic's words, which are those of Python's types. By the beginning of the error's type.
@@ -165,9 +164,18 @@ def _seen(place: Place, error: Any) -> str:
     parts = value if isinstance(value, list | tuple) else [value]
     if any(isinstance(part, Mapping) for part in parts):  # there may be secrets in it
         return ""
-    shown = "empty" if value is None else USER.sub("...@", repr(value))
+    public = [_without_user(part) if isinstance(part, str) else part for part in parts]
+    shown = "empty" if value is None else repr(public if isinstance(value, list | tuple) else public[0])
     hint = "; ${...} is for the secrets of connectors alone" if REFERENCE.search(shown) else ""
     return f" (it is {shown if len(shown) <= LONGEST else f'{shown[:LONGEST]}...'}{hint})"
+
+
+def _without_user(text: str) -> str:
+    """An address as it may be shown: there may be a password before an @, and a key behind a question mark."""
+    user, at, host = text.rpartition("@")
+    scheme, slashes, _ = user.partition("://")
+    host, query, _ = host.partition("?")
+    return f"{scheme if slashes else ''}{slashes}{at and '...@'}{host}{query and '?...'}"
 
 
 def _meant(place: Place, error: Any) -> str:
