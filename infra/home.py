@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import os
 from contextlib import suppress
 from pathlib import Path
 from tempfile import TemporaryFile
@@ -28,7 +29,9 @@ def usable(home: Path) -> None:
             raise Retryable(
                 f"home (PAGEWIRE_HOME): no space is left for {home}; free some, or take another disk"
             ) from None
-        there = next(folder for folder in (home, *home.absolute().parents) if folder.exists())
+        there = next(
+            folder for folder in (home, *home.absolute().parents) if os.path.exists(folder)
+        )  # which is False where we may not look
         owner = ""
         with suppress(KeyError, NotImplementedError, OSError):
             owner = f"; {there} belongs to {there.owner()}"

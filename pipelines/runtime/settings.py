@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, field_validator, model_validator
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, field_validator, model_validator
 
 from pipelines.runtime.errors import UnknownSite
 from pipelines.runtime.near_names import some_of
@@ -43,9 +43,13 @@ class SettingsGroup(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
 
-def _at_home(path: Path) -> Path:
-    if path == Path():
+def _not_empty(written: object) -> object:
+    if written == "":  # as a path it would be the current folder
         raise ValueError("is empty")
+    return written
+
+
+def _at_home(path: Path) -> Path:
     try:
         return path.expanduser()
     except RuntimeError:
@@ -55,7 +59,7 @@ def _at_home(path: Path) -> Path:
 HOST_NAME = re.compile(r"([A-Za-z0-9_-]+\.)*[0-9-]*[A-Za-z_][A-Za-z0-9_-]*")  # its last part is no number
 
 # Of this machine; `~` is the user's home, for neither YAML nor Docker's .env know that.
-LocalPath = Annotated[Path, AfterValidator(_at_home)]
+LocalPath = Annotated[Path, BeforeValidator(_not_empty), AfterValidator(_at_home)]
 
 
 class RetentionSettings(SettingsGroup):

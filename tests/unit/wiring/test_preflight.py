@@ -85,3 +85,12 @@ async def test_a_full_disk_is_no_wrong_setting(tmp_path: Path, monkeypatch: pyte
 async def test_a_home_in_which_nothing_can_be_kept_is_named(home: str) -> None:
     with pytest.raises(SettingsError, match=rf"home \(PAGEWIRE_HOME\): nothing can be kept in {home} \(.+belongs to"):
         await preflight.whole_system(settings(home=home))
+
+
+async def test_a_home_below_a_folder_that_may_not_be_searched_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    def barred(_: Path) -> bool:
+        raise PermissionError(errno.EACCES, "Permission denied")
+
+    monkeypatch.setattr(Path, "exists", barred)
+    with pytest.raises(SettingsError, match=r"nothing can be kept in /secret/home \(Permission denied\)"):
+        await preflight.whole_system(settings(home="/secret/home"))

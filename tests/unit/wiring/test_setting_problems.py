@@ -73,6 +73,8 @@ MISTAKES = {
     "for example http://127.0.0.1:9200",
     "elasticsearch: http://localhost:99999": "a port is 1 to 65535",
     "elasticsearch: http://elastic:hush@localhost:9200": "(it is 'http://...@localhost:9200')",
+    "elasticsearch: 'https://elastic:hu/sh,?x@es:9200'": "(it is 'https://...@es:9200')",
+    "openai_base_url: localhost:8080/v1?api-key=hush": "(it is 'localhost:8080/v1?...')",
     "openai_base_url: localhost:8080": "must be a URL (it is 'localhost:8080'); for example https://api.openai.com/v1",
     "openai_base_url: https://api.example/v1/chat/completions": "without the last parts of this one",
     "hosts: [a.example, 'https://b.example/']": "hosts (pagewire.yaml): 'https://b.example/' is not a name alone; "
@@ -203,6 +205,7 @@ def test_all_that_is_wrong_stands_on_lines_of_its_own() -> None:
         ("log_level: INFO", "info"),
         ("host: '[::1]'", "::1"),
         ("home: ~/pagewire", str(Path.home() / "pagewire")),
+        ("home: .", "."),
         (f"keys: [{{name: cms, sha256: {HEX.upper()}, scopes: [chat]}}]", HEX),
     ],
 )
