@@ -21,18 +21,26 @@ SHORTEST = 6  # characters of a password, as Elasticsearch has it
 
 
 class Security:
-    """What stands of roles and users; the first `asleep` requests find a server that has not opened its users yet."""
+    """What stands of roles and users.
 
-    def __init__(self, asleep: int = 0) -> None:
+    The first `asleep` requests find a server that has not opened its users yet; `pagewire` is known only after so many
+    times `late` that it has logged in.
+    """
+
+    def __init__(self, asleep: int = 0, late: int = 0) -> None:
         self.roles: dict[str, Any] = {}
         self.users: dict[str, Any] = {"elastic": {"password": 'first "secret": ä', "roles": ["superuser"]}}
         self.asleep = asleep
+        self.late = late
 
     def answer(self, method: str, path: str, login: str, body: Any) -> tuple[int, str]:
         if self.asleep:
             self.asleep -= 1
             return 503, "security index is not available yet"
         name, _, password = login.partition(":")
+        if name == "pagewire" and self.late:
+            self.late -= 1
+            return 401, "unable to authenticate user [pagewire]"
         if self.users.get(name, {}).get("password") != password:
             return 401, f"unable to authenticate user [{name}]"
         kind, _, of = path.removeprefix("/_security/").partition("/")
@@ -102,9 +110,9 @@ def test_a_changed_password_is_changed(security: Security, url: str) -> None:
 
 def test_a_server_that_is_starting_is_waited_for(security: Security, url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(elastic_user, "PAUSE", 0.01)
-    security.asleep = 3
+    security.asleep, security.late = 3, 2
     main(environment(url))
-    assert security.asleep == 0
+    assert (security.asleep, security.late) == (0, 0)
 
 
 @pytest.mark.parametrize(
