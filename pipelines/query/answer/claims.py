@@ -222,10 +222,11 @@ def _denials(langs: tuple[str, ...]) -> frozenset[str]:
 
 @cache
 def _inside_words(langs: tuple[str, ...]) -> re.Pattern[str]:
-    """Parts of words that deny: n't at an end, n' at a beginning. The apostrophe says where."""
+    """Parts of words that deny: n't at an end, n' at a beginning. The apostrophe says where. And whole words: can't."""
     parts = [word.split("'") for word in _said_to_deny(langs) if "'" in word]
     either = [
-        rf"(?<=\w){before}['’ʼ]{behind}(?!\w)" if behind else rf"(?<!\w){before}['’ʼ](?=\w)" for before, behind in parts
+        rf"(?<{'=' if behind and len(before) == 1 else '!'}\w){before}['’ʼ]{behind}(?{'!' if behind else '='}\w)"
+        for before, behind in parts
     ]
     return re.compile("|".join(either) or r"(?!)", re.IGNORECASE)
 

@@ -111,6 +111,22 @@ def test_denials_inside_of_words_deny(denied: str, said: str, lang: str) -> None
         assert doubted.kind == "negation"
 
 
+@pytest.mark.parametrize(
+    ("page", "said"),
+    [
+        ("No entry before 9:00. You can't leave after 22:00.", "You can't enter before 9:00."),
+        ("The sauna admits nobody before 9:00. After 22:00 you won’t find staff.", "It won’t open before 9:00."),
+    ],
+)
+def test_what_is_left_of_a_word_that_denies_is_no_word(page: str, said: str) -> None:
+    assert doubt(said, page) is None
+
+
+def test_a_long_timetable_is_borne_out_by_itself() -> None:
+    times = ", ".join(f"{hour}:{minute:02}" for hour in range(5, 24) for minute in range(0, 60, 10))
+    assert doubt(f"The bus leaves at {times}.", f"The bus leaves at {times}.") is None
+
+
 def test_only_what_is_cited_bears_a_sentence_out() -> None:
     assert doubt("A card costs 12 euros.", DOGS, CARD, cited=(1,)) == Doubt("figure", "12 euros")
     assert doubt("A card costs 12 euros.", DOGS, CARD, cited=(2,)) is None
