@@ -32,7 +32,7 @@ ROOM = 60  # characters
 
 # Links whole: their text is a page's title. Then addresses, placeholders, code, numbers.
 _FIXED = re.compile(
-    r"(?<!\\)!?\[(?:\\.|[^\[\]\\\n])*+\]\((?:<[^<>\n]*>|[^()\n]*)\)|<?https?://[^\s>]+>?|\{[a-z_]+\}|`[^`\n]+`|\d[\d.,:]*\d|\d"
+    r"(?<!\\)!?\[(?:\\.|[^\[\]\\\n])*+\]\((?:<[^<>\n]*>|(?:[^()\n]|\([^()\n]*\))*+)\)|<?https?://[^\s>]+>?|\{[a-z_]+\}|`[^`\n]+`|\d[\d.,:]*\d|\d"
 )
 _MARK = re.compile(r"⟦\s*(\d+)\s*⟧")
 

@@ -24,6 +24,10 @@ def test_links_numbers_names_and_terms_are_protected() -> None:
     assert kept == ["Kranichmünde", link, "medborgarkontoret", "{n}", "`code`", "08:30"]
 
 
+def test_a_link_whose_address_has_brackets_is_one_piece() -> None:
+    assert protected("See [Foo](/foo_(bar)).", {}, "sv") == ("See ⟦1⟧.", ["[Foo](/foo_(bar))"])
+
+
 def test_a_term_inside_a_word_is_none() -> None:
     assert protected("Bürgeramtsleiter", GLOSSARY, "sv") == ("Bürgeramtsleiter", [])
 
