@@ -16,6 +16,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
+import numpy as np
+
 from adapters.embedders.base import readable
 from adapters.embedders.model_threads import QUESTION, ModelThreads, at_once
 from adapters.onnx_model import FolderModel
@@ -44,7 +46,8 @@ class FolderReranker:
         """Raises: Permanent: it is not installed or its weights are not there; says what to do."""
         async with self._loading:
             if self._model is None:
-                self._model = await self._threads.run(self._load, priority=QUESTION)
+                # Not in a thread that gives way: others wait for this.
+                self._model = await asyncio.to_thread(self._load)
 
     async def aclose(self) -> None:
         await self._threads.aclose()
@@ -99,7 +102,7 @@ class OnnxReranker(FolderReranker):
         """A pair is a call, so that who gives up waits for one at most."""
 
         def score(passage: str) -> float:
-            return float(self._model.run(self._model.read(question, passage)[0])[0])
+            return float(np.ravel(self._model.run(self._model.read(question, passage)[0]))[0])
 
         return await self._threads.each(score, passages, priority=QUESTION)
 

@@ -5,6 +5,7 @@ Needs the extra `bge` and the weights: a local folder, or the user's own hub cac
 
 from __future__ import annotations
 
+import asyncio
 import os
 from collections.abc import Sequence
 from hashlib import blake2b
@@ -48,6 +49,7 @@ class BgeM3Embedder:
         self._name = model
         self._slice_tokens = slice_tokens
         self._thread = ModelThreads("embedder-bge-m3", nice)
+        self._loading = asyncio.Lock()
         self._model: Any = None
 
     @property
@@ -58,8 +60,10 @@ class BgeM3Embedder:
         return f"bge-m3-{DIMS}-{_weights_mark(Path(self._name))}"
 
     async def start(self) -> None:
-        if self._model is None:
-            self._model = await self._thread.run(_Model, self._name, priority=QUESTION)
+        async with self._loading:
+            if self._model is None:
+                # Not in a thread that gives way: others wait for this.
+                self._model = await asyncio.to_thread(_Model, self._name)
 
     async def look_again(self) -> None:
         pass

@@ -4,5 +4,5 @@
                                ├─ tokenizer ─────────────┼─▶ model: windows of tokens ─▶ vectors
                                └─ table of words ────────┘
 
-All of it is made when a process starts, in a fifth of a second: nothing is kept that could be half written or outdated.
+All of it is made when a process starts, in half a second: nothing is kept that could be half written or outdated.
 """
