@@ -34,11 +34,10 @@ HTML = (
     *("<span>a</span>", "<div class='cookie bar'>a", "<p style='display:none'>a", "<meta name=a content=b>"),
     "<link hreflang=en href=x>",
 )
+CALLS = calls()
 READ = {
-    name: call
-    for name, call in calls().items()
-    if name
-    in (
+    name: CALLS[name]
+    for name in (
         "connectors.cms.documents.split",
         "connectors.cms.sitemap.page.read_page",
         "connectors.cms.titles.title_in",
