@@ -29,7 +29,10 @@ _MAY_END = re.compile(r"[.!?…؟۔。！？।\n]")
 
 
 class Sifter:
-    """Takes the model's text piece by piece. However it is cut, what comes out is the same.
+    """Takes the model's text piece by piece.
+
+    However it is cut, what comes out is the same, but where a later line makes another thing of those above it, such as
+    a term of a definition list.
 
     `text` is the answer so far, `citations` point into it; `left_out` are the sentences that are not in it, and why;
     `stated` those that are, with the numbers that they cite.
@@ -50,6 +53,7 @@ class Sifter:
         self.left_out: list[tuple[str, Doubt]] = []
         self.stated: list[tuple[str, tuple[int, ...]]] = []
         self._decided = 0  # so much of the parser's text is shown or left out
+        self._in_prose = True  # what was decided last
         self._looked = 0  # so much of it was looked through for the ends of sentences
         self._given = 0  # so many of its citations
         self._gap = ""  # white space before a sentence that was left out
@@ -111,13 +115,19 @@ class Sifter:
         if limit is not None and not _MAY_END.search(open_text, max(0, self._looked - FOLLOWS - base)):
             return
         self._looked = self._parser.length
-        sentences = split(open_text, self._lang)
+        gap = open_text[: len(open_text) - len(open_text.lstrip())]
+        # In the place of what was decided, where that goes on: inside a line or a paragraph "2. " begins no list.
+        goes_on = self._decided and gap.count("\n") < (2 if self._in_prose else 1)
+        before = "x " if goes_on else ""
+        sentences = [one for one in split(before + open_text, self._lang) if one.end > len(before)]
         for sentence in sentences if limit is None else sentences[:-1]:
-            end = base + sentence.end
+            end = base + sentence.end - len(before)
             if end - self._decided > LONGEST or (limit is not None and end > limit):
                 self._looked = self._decided
                 return
-            self._decide(base + sentence.start, end, events)
+            self._in_prose = sentence.kind == "prose"
+            start = max(sentence.start - len(before), len(gap) if sentence.start < len(before) else 0)
+            self._decide(base + start, end, events)
 
     def _decide(self, start: int, end: int, events: list[Token | Citation]) -> None:
         said = self._parser.part(start, end)

@@ -146,6 +146,8 @@ def test_no_text_takes_much_longer_than_others(unit: str) -> None:
 
 
 @example("&amp;#39; [[1]](/p1) x", 3)
+@example("Answer: 1. Go in. 2. Pay. 3. Leave.", 1)
+@example("Go in.\n2. Pay! 3. Places are free.", 1)
 @given(st.text("ab .[]1299€\n-|(&;", max_size=60), st.integers(1, 7))
 def test_however_it_is_cut_the_answer_is_the_same(said: str, size: int) -> None:
     whole, pieces = sifted(said), sifted(*(said[i : i + size] for i in range(0, len(said), size)))
