@@ -16,7 +16,7 @@ from bs4.element import NavigableString
 MAX_DEPTH = 80  # elements in elements; markdownify takes three stack frames for each, Python allows 1,000
 MAX_INDENT = 12  # lists and quotes in one another; each indents all its lines
 MAX_ELEMENTS = 40_000  # of one page; each costs some 30 µs. Of what is over it, the text stays without its form
-MAX_TAGS = 200_000  # of one page; each costs some 2 µs to read. What stands behind them is not read
+MAX_TAGS = 100_000  # of one page; each costs some 2 µs to read. What stands behind them is not read
 
 
 def _names(text: str) -> frozenset[str]:
