@@ -5,7 +5,10 @@ Envelope (trace, headers, log) ─▶ SiteOrigins (CORS) ─▶ route ─▶ May
 
 from __future__ import annotations
 
-from fastapi import FastAPI
+from functools import cache
+
+from fastapi import APIRouter, FastAPI
+from starlette.routing import BaseRoute
 
 from gateway.chat import chat, search, visitors
 from gateway.console import console
@@ -141,21 +144,28 @@ def create_app(settings: Settings, ports: Ports) -> FastAPI:
         deliveries=AtOnce(DELIVERIES, DELIVERIES_OF_ONE),
     )
     problems.install(app, refusals.respond)
-    talking = (chat, conversations, erasure, feedback, visitors, completions)
-    for module in (content, webhooks, *talking, search, *OPERATORS):
-        app.include_router(module.router)
     openapi.install(app)
+    app.router.routes.extend(_routes(SAMPLE_SITE in settings.sites))
     app.include_router(document.routes(app.openapi))
-    if SAMPLE_SITE in settings.sites:
-        sample = load_site()
-        app.include_router(sample_site.routes(sample))
-        app.include_router(pages.routes({SAMPLE_SITE: sample.example_questions}))
-    else:
-        app.include_router(pages.routes({}))
-    app.include_router(widget_pages.routes())
-    app.include_router(console.routes())
     # The last one added is the outermost.
     app.add_middleware(Heads)
     app.add_middleware(SiteOrigins, settings=settings)
     app.add_middleware(Envelope)
     return app
+
+
+@cache
+def _routes(with_sample: bool) -> list[BaseRoute]:
+    """Of all gateways of this process: FastAPI takes a while to prepare a route, once."""
+    router = APIRouter(redirect_slashes=False)
+    talking = (chat, conversations, erasure, feedback, visitors, completions)
+    for module in (content, webhooks, *talking, search, *OPERATORS):
+        router.include_router(module.router)
+    questions_asked = {}
+    if with_sample:
+        sample = load_site()
+        router.include_router(sample_site.routes(sample))
+        questions_asked[SAMPLE_SITE] = sample.example_questions
+    for made in (pages.routes(questions_asked), widget_pages.routes(), console.routes()):
+        router.include_router(made)
+    return router.routes

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import importlib.util
 import os
 import shutil
@@ -98,6 +99,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if left_out:
         config.hook.pytest_deselected(items=left_out)
     items[:] = sorted(kept, key=_turn)  # in random order still, within each turn
+
+
+def pytest_collection_finish() -> None:
+    """What collecting made lives to the end: no collection of garbage looks at it again."""
+    gc.collect()
+    gc.freeze()
 
 
 def _turn(item: pytest.Item) -> int:

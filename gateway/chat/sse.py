@@ -255,9 +255,10 @@ class EventStream(Response):
         """Until all is sent or the reader is let go. Fills silence, and ends the waiting when it is too late."""
         while True:
             until = self._since + (SEND_TIMEOUT if self._sending else HEARTBEAT)
-            if not (self._sending or self._late):
+            now = self._now()
+            if not self._late and (now < self._deadline or not self._sending):
                 until = min(until, self._deadline)
-            patience = min(HEARTBEAT, max(0.0, until - self._now()))
+            patience = min(HEARTBEAT, max(0.0, until - now))
             await asyncio.wait({sending, leaving}, timeout=patience, return_when=asyncio.FIRST_COMPLETED)
             if sending.done() or leaving.done():
                 return

@@ -8,7 +8,6 @@ from pathlib import Path
 import httpx
 import pytest
 from fastapi import FastAPI
-from starlette.routing import BaseRoute
 
 from gateway.app import create_app
 from gateway.fakes import FakePages, FakePorts
@@ -26,18 +25,9 @@ def fakes() -> FakePorts:
     return FakePorts(pages=FakePages({"town": "en", "other": "fr"}))
 
 
-@pytest.fixture(scope="session")
-def routes(tmp_path_factory: pytest.TempPathFactory) -> list[BaseRoute]:
-    """Those of every gateway without the sample site. FastAPI prepares them at the first request, which takes longer
-    than most tests do."""
-    return create_app(edge_settings(tmp_path_factory.mktemp("routes")), FakePorts().ports).router.routes
-
-
 @pytest.fixture
-def app(settings: Settings, fakes: FakePorts, routes: list[BaseRoute]) -> FastAPI:
-    made = create_app(settings, fakes.ports)
-    made.router.routes = routes
-    return made
+def app(settings: Settings, fakes: FakePorts) -> FastAPI:
+    return create_app(settings, fakes.ports)
 
 
 @pytest.fixture

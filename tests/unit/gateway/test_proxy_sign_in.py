@@ -11,7 +11,6 @@ import pytest
 from bs4 import BeautifulSoup
 from fastapi import FastAPI
 from pydantic import ValidationError
-from starlette.routing import BaseRoute
 from structlog.testing import capture_logs
 from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware
 
@@ -243,10 +242,8 @@ def fakes() -> FakePorts:
 
 
 @pytest.fixture
-def app(tmp_path: Path, fakes: FakePorts, routes: list[BaseRoute]) -> FastAPI:
-    made = create_app(edge_settings(tmp_path, proxy_sign_in=SETTINGS), fakes.ports)
-    made.router.routes = routes
-    return made
+def app(tmp_path: Path, fakes: FakePorts) -> FastAPI:
+    return create_app(edge_settings(tmp_path, proxy_sign_in=SETTINGS), fakes.ports)
 
 
 @pytest.fixture

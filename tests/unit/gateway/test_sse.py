@@ -12,7 +12,7 @@ from starlette.types import Message
 
 from gateway.chat import sse
 from gateway.chat.chat import whole
-from gateway.chat.sse import EventStream, Frames, Patient, frame
+from gateway.chat.sse import HEARTBEAT, EventStream, Frames, Patient, frame
 from gateway.edge.problems import Problem
 from pipelines.conversations.ask import Followed
 from pipelines.runtime.errors import Retryable
@@ -38,7 +38,7 @@ class Told:
         self.stream = EventStream(Patient(events), Frames(str, "en"), now + deadline)
 
     async def whole(self) -> list[bytes]:
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(HEARTBEAT - 1):  # nothing waits for a beat of silence
             await self.stream({}, self._receive, self._send)
         return self.pieces
 
