@@ -410,7 +410,7 @@ def test_strangers_and_editors_without_the_right_get_nowhere(wordpress: WordPres
     page = httpx.get(wordpress.url)
     visit = httpx.get(wordpress.url, params={"pagewire-visit": f"0-{int(time.time())}-{'0' * 64}"})
     assert visit.text == page.text
-    forged = {"X-Pagewire-Time": "1", "X-Pagewire-Token": "x"}
+    forged = {"X-Pagewire-Pass": f"{int(time.time())}-{'0' * 64}"}
     assert httpx.post(f"{wordpress.url}/wp-json/pagewire/v1/drain", headers=forged).status_code == 401
     for action in ("pagewire_test", "pagewire_send_everything", "pagewire_progress"):
         with httpx.Client(base_url=wordpress.url) as nobody:

@@ -31,6 +31,7 @@ require_once __DIR__ . '/includes/class-pages.php';
 require_once __DIR__ . '/includes/class-queue.php';
 require_once __DIR__ . '/includes/class-watcher.php';
 require_once __DIR__ . '/includes/class-endpoint.php';
+require_once __DIR__ . '/includes/class-pass.php';
 require_once __DIR__ . '/includes/class-visit.php';
 require_once __DIR__ . '/includes/class-sender.php';
 require_once __DIR__ . '/includes/class-routes.php';

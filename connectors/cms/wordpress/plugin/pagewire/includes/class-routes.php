@@ -16,7 +16,6 @@ defined( 'ABSPATH' ) || exit;
 final class Routes {
 
 	const SPACE = 'pagewire/v1';
-	const FRESH = 60; // Seconds that a kick is good for.
 
 	/**
 	 * Which post types are sent.
@@ -119,9 +118,7 @@ final class Routes {
 	 * @return bool
 	 */
 	public function is_ours( WP_REST_Request $request ) {
-		$time  = (string) $request->get_header( 'x_pagewire_time' );
-		$token = (string) $request->get_header( 'x_pagewire_token' );
-		return ctype_digit( $time ) && abs( time() - (int) $time ) <= self::FRESH && hash_equals( Sender::token( $time ), $token );
+		return Pass::is_good( Sender::CRON, (string) $request->get_header( 'x_pagewire_pass' ) );
 	}
 
 	/** Lets whoever kicked go, and sends. */

@@ -140,14 +140,12 @@ final class Sender {
 			'verify_peer_name' => $verify,
 			'peer_name'        => $url['host'],
 		);
-		$time   = (string) time();
 		$lines  = array(
 			'POST ' . ( $url['path'] ?? '/' ) . ( isset( $url['query'] ) ? '?' . $url['query'] : '' ) . ' HTTP/1.1',
 			'Host: ' . $url['host'] . ( isset( $url['port'] ) ? ':' . $url['port'] : '' ),
 			'Connection: close',
 			'Content-Length: 0',
-			'X-Pagewire-Time: ' . $time,
-			'X-Pagewire-Token: ' . self::token( $time ),
+			'X-Pagewire-Pass: ' . Pass::issue( self::CRON ),
 		);
 		// phpcs:disable WordPress.WP.AlternativeFunctions, WordPress.PHP.NoSilencedErrors -- a socket; who does not answer is left to the clock.
 		$socket = @stream_socket_client( ( $tls ? 'tls://' : 'tcp://' ) . $url['host'] . ":$port", $code, $error, self::KNOCK, STREAM_CLIENT_CONNECT, stream_context_create( array( 'ssl' => $about ) ) );
@@ -156,16 +154,6 @@ final class Sender {
 			fclose( $socket );
 		}
 		// phpcs:enable
-	}
-
-	/**
-	 * What a kick proves that it is ours with.
-	 *
-	 * @param string $time Seconds since 1970.
-	 * @return string
-	 */
-	public static function token( $time ) {
-		return hash_hmac( 'sha256', 'pagewire-drain|' . $time, wp_salt( 'nonce' ) );
 	}
 
 	/** Queues all public pages, in the bulk lane, and those that were public once. */

@@ -25,7 +25,6 @@ defined( 'ABSPATH' ) || exit;
 final class Visit {
 
 	const MARK    = 'pagewire-visit';
-	const FRESH   = 60;       // Seconds that a request is good for.
 	const TIMEOUT = 10;       // Seconds for one page.
 	const LARGEST = 8000000;  // Bytes of one page's HTML; Pagewire takes half of that as content.
 
@@ -142,10 +141,10 @@ final class Visit {
 	public function answer() {
 		// phpcs:ignore WordPress.Security -- signed, and nothing is changed.
 		$mark = isset( $_GET[ self::MARK ] ) && is_string( $_GET[ self::MARK ] ) ? $_GET[ self::MARK ] : '';
-		if ( ! preg_match( '/^(\d{1,20})-(\d{1,11})-([0-9a-f]{64})$/D', $mark, $of ) || abs( time() - (int) $of[2] ) > self::FRESH || ! hash_equals( self::token( $of[1], $of[2] ), $of[3] ) ) {
+		if ( ! preg_match( '/^(\d{1,20})-(.+)$/D', $mark, $of ) || ! Pass::is_good( self::MARK . "-$of[1]", $of[2] ) ) {
 			return;
 		}
-		$this->asked = array( (int) $of[1], self::tag( $of[3] ) );
+		$this->asked = array( (int) $of[1], self::tag( $of[2] ) );
 		defined( 'DONOTCACHEPAGE' ) || define( 'DONOTCACHEPAGE', true ); // What page caches heed.
 		nocache_headers();
 		remove_action( 'init', 'wp_cron' ); // Others see to the clock: it may redirect, and publish what is due.
@@ -252,10 +251,9 @@ final class Visit {
 	 * @return array The answer or a WP_Error, and what stands in its marks.
 	 */
 	private static function get( $url, $post_id ) {
-		$time   = (string) time();
-		$token  = self::token( (string) $post_id, $time );
+		$pass   = Pass::issue( self::MARK . "-$post_id" );
 		$answer = wp_remote_get(
-			add_query_arg( self::MARK, "$post_id-$time-$token", $url ),
+			add_query_arg( self::MARK, "$post_id-$pass", $url ),
 			array(
 				'timeout'             => self::TIMEOUT,
 				'redirection'         => 3, // With www, with https: an address that is corrected keeps our question.
@@ -268,28 +266,17 @@ final class Visit {
 				),
 			)
 		);
-		return array( $answer, self::tag( $token ) );
-	}
-
-	/**
-	 * What a request proves that it is ours with.
-	 *
-	 * @param string $post_id Which post.
-	 * @param string $time    Seconds since 1970.
-	 * @return string
-	 */
-	private static function token( $post_id, $time ) {
-		return hash_hmac( 'sha256', "pagewire-visit|$post_id|$time", wp_salt( 'nonce' ) );
+		return array( $answer, self::tag( $pass ) );
 	}
 
 	/**
 	 * What stands in the marks, which no author can know.
 	 *
-	 * @param string $token Of the request.
+	 * @param string $pass Of the request.
 	 * @return string
 	 */
-	private static function tag( $token ) {
-		return 'pagewire-' . substr( hash( 'sha256', $token ), 0, 16 );
+	private static function tag( $pass ) {
+		return 'pagewire-' . substr( hash( 'sha256', $pass ), 0, 16 );
 	}
 
 	/**
