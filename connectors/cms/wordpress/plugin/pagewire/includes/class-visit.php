@@ -137,11 +137,15 @@ final class Visit {
 		return sprintf( __( 'This site cannot ask for its own pages as a visitor would, so none are sent: %s Tools > Site Health says more ("loopback request").', 'pagewire' ), $reason );
 	}
 
-	/** When this request is one of ours: nothing keeps its answer, and the page's content gets marks. */
+	/**
+	 * When this request is one of ours: nothing keeps its answer, and the page's content gets marks. Only index.php asks
+	 * for themes: the administration, its AJAX, cron, XML-RPC and the login do not.
+	 */
 	public function answer() {
 		// phpcs:ignore WordPress.Security -- signed, and nothing is changed.
 		$mark = isset( $_GET[ self::MARK ] ) && is_string( $_GET[ self::MARK ] ) ? $_GET[ self::MARK ] : '';
-		if ( ! preg_match( '/^(\d{1,20})-(.+)$/D', $mark, $of ) || ! Pass::is_good( self::MARK . "-$of[1]", $of[2] ) ) {
+		$here = 'GET' === ( $_SERVER['REQUEST_METHOD'] ?? '' ) && wp_using_themes() && ! is_admin();
+		if ( ! $here || ! preg_match( '/^(\d{1,20})-(.+)$/D', $mark, $of ) || ! Pass::is_good( self::MARK . "-$of[1]", $of[2] ) ) {
 			return;
 		}
 		$this->asked = array( (int) $of[1], self::tag( $of[2] ) );
@@ -156,11 +160,34 @@ final class Visit {
 			set_time_limit( self::TIMEOUT );
 		}
 		// Where the whole site needs a login and the chat, too, an id says as whom pages are read.
-		wp_set_current_user( (int) apply_filters( 'pagewire_reader', 0 ) );
+		$reader = (int) apply_filters( 'pagewire_reader', 0 );
+		wp_set_current_user( $reader );
+		if ( $reader ) {
+			add_action( 'parse_request', array( $this, 'leave_rest' ), PHP_INT_MIN );
+			add_action( 'wp', array( $this, 'leave_others' ), PHP_INT_MIN );
+		}
 		add_filter( 'content_pagination', array( $this, 'on_one_page' ) );
 		add_filter( 'the_content', array( $this, 'begin' ), PHP_INT_MIN );
 		add_filter( 'the_content', array( $this, 'mark' ), PHP_INT_MAX );
 		add_action( 'shutdown', array( $this, 'stopped' ), PHP_INT_MAX );
+	}
+
+	/**
+	 * The REST API does not take our mark for a login.
+	 *
+	 * @param \WP $wp Of this request, which has read its address.
+	 */
+	public function leave_rest( $wp ) {
+		if ( ! empty( $wp->query_vars['rest_route'] ) ) {
+			wp_set_current_user( 0 );
+		}
+	}
+
+	/** The reader reads the page that is asked for, and no other. */
+	public function leave_others() {
+		if ( get_queried_object_id() !== $this->asked[0] ) {
+			exit;
+		}
 	}
 
 	/**

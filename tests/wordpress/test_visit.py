@@ -1,0 +1,80 @@
+"""The request by which the plugin asks for a page: who gets what for it, and what the page's own code sees of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import httpx
+import pytest
+
+from tests.wordpress import odd
+from tests.wordpress.peer import WordPress
+from tests.wordpress.receiver import Receiver, sent
+
+pytestmark = pytest.mark.wordpress
+
+AS_THE_OWNER = "<?php add_filter('pagewire_reader', function () { return 1; });"
+
+
+@pytest.fixture(scope="module", autouse=True)
+def of_plugins(wordpress: WordPress) -> Iterator[None]:
+    odd.install(wordpress)
+    yield
+    odd.remove(wordpress)
+
+
+@pytest.fixture(autouse=True)
+def alone(wordpress: WordPress) -> Iterator[None]:
+    """Each test begins without posts."""
+    wordpress.sql("DELETE FROM wp_posts; DELETE FROM wp_postmeta")
+    yield
+    odd.remove(wordpress, "away")
+
+
+def mark(wordpress: WordPress, post: object, before: str = "", signed: str = "Pagewire\\Pass::issue($purpose)") -> str:
+    """What the plugin asks for a post with."""
+    return f"{post}-" + wordpress.php(f"$purpose = 'pagewire-visit-{post}'; {before} echo {signed};").strip()
+
+
+def old(seconds: int) -> str:
+    """A pass of that time ago, with the right signature."""
+    return (
+        "(function ($purpose, $time) { $sign = new ReflectionMethod('Pagewire\\Pass', 'signature'); "
+        f"return $time . '-' . $sign->invoke(null, $purpose, $time); }})($purpose, (string) (time() - {seconds}))"
+    )
+
+
+def test_where_pages_are_read_as_somebody_the_mark_is_no_login(wordpress: WordPress, receiver: Receiver) -> None:
+    odd.install(wordpress, AS_THE_OWNER, "away")
+    post, other = (
+        odd.behind_the_editor(wordpress, title, f"<p>{title} for employees.</p>", "bar_redirect")
+        for title in ("Canteen", "Wages")
+    )
+    with httpx.Client(base_url=wordpress.url, timeout=60) as somebody:
+
+        def asked(path: str, marked: str, method: str = "GET", **more: str) -> httpx.Response:
+            return somebody.request(method, path, params={"pagewire-visit": marked, **more})
+
+        page = "/canteen/"
+        right = mark(wordpress, post)
+        assert "Canteen for employees." in asked(page, right).text
+        assert "for employees" not in asked("/wages/", right).text
+        assert "for employees" not in asked("/", right).text
+        assert asked(page, right, "POST").status_code == 302
+        for wrong in (
+            mark(wordpress, post, signed=old(100)),
+            mark(wordpress, post, "$GLOBALS['blog_id'] = 2;"),
+            mark(wordpress, other).replace(f"{other}-", f"{post}-", 1),
+            mark(wordpress, post, "$purpose = 'pagewire_drain';"),
+        ):
+            assert asked(page, wrong).status_code == 302, wrong
+        assert asked(page, mark(wordpress, post, signed=old(30))).status_code == 200
+
+        assert asked("/wp-json/wp/v2/users/me", right).status_code == 401
+        assert asked("/wp%2Djson/wp/v2/users/me", right).status_code == 401
+        assert asked("/", right, rest_route="/wp/v2/users/me").status_code == 401
+        assert asked(page, right, rest_route="/wp/v2/users/me").status_code == 401
+        assert asked("/wp-admin/admin-ajax.php", right, action="rest-nonce").status_code == 400
+        assert asked("/wp-admin/index.php", right).status_code == 302
+    sent(wordpress)
+    assert {page.title for page in receiver.pages.values()} == {"Canteen", "Wages"}
