@@ -86,6 +86,16 @@ add_filter('the_posts', function ($posts, $query) {
 """
 )
 
+# As docs/howto/wordpress.md has it.
+KNOWS_IT = """
+add_filter( 'http_request_args', function ( $arguments, $url ) {
+    if ( 0 === strpos( $url, home_url( '/' ) ) ) {
+        $arguments['headers']['Authorization'] = 'Basic ' . base64_encode( 'town:hall' );
+    }
+    return $arguments;
+}, 10, 2 );
+"""
+
 
 def install(wordpress: WordPress, code: str = CODE, name: str = "odd") -> None:
     """As a plugin of the site, from the next request on."""

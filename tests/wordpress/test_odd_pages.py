@@ -142,20 +142,11 @@ if (isset($_GET['pagewire-visit']) && $given !== 'Basic ' . base64_encode('town:
     header('WWW-Authenticate: Basic realm="staging"', true, 401); exit;
 }
 """
-# As docs/howto/wordpress.md has it.
-KNOWS_IT = """
-add_filter( 'http_request_args', function ( $arguments, $url ) {
-    if ( 0 === strpos( $url, home_url( '/' ) ) ) {
-        $arguments['headers']['Authorization'] = 'Basic ' . base64_encode( 'town:hall' );
-    }
-    return $arguments;
-}, 10, 2 );
-"""
 
 
 @pytest.mark.parametrize(
     ("stands_before", "reason", "mended"),
-    [(NO_WAY, "cURL error 7: refused", "<?php"), (A_PASSWORD, "a password stands before", A_PASSWORD + KNOWS_IT)],
+    [(NO_WAY, "cURL error 7: refused", "<?php"), (A_PASSWORD, "a password stands before", A_PASSWORD + odd.KNOWS_IT)],
 )
 def test_a_site_that_cannot_ask_itself_says_so_sends_no_page_and_deletes_all_the_same(
     wordpress: WordPress, receiver: Receiver, stands_before: str, reason: str, mended: str

@@ -36,6 +36,12 @@ def mark(wordpress: WordPress, post: object, before: str = "", signed: str = "Pa
     return f"{post}-" + wordpress.php(f"$purpose = 'pagewire-visit-{post}'; {before} echo {signed};").strip()
 
 
+def told(wordpress: WordPress) -> dict[str, str]:
+    """What is not sent as it is, and why."""
+    rows = wordpress.sql("SELECT page_id, CONCAT(refusal, barred) AS why FROM wp_pagewire_pages HAVING why <> ''")
+    return dict(row.split("\t") for row in rows.splitlines())
+
+
 def old(seconds: int) -> str:
     """A pass of that time ago, with the right signature."""
     return (
@@ -78,3 +84,32 @@ def test_where_pages_are_read_as_somebody_the_mark_is_no_login(wordpress: WordPr
         assert asked("/wp-admin/index.php", right).status_code == 302
     sent(wordpress)
     assert {page.title for page in receiver.pages.values()} == {"Canteen", "Wages"}
+
+
+# A front server: it corrects an address and forgets the query, sends one round in circles and one to another server.
+LEADS = (
+    "<?php"
+    + odd.KNOWS_IT
+    + """
+list($at) = explode('?', $_SERVER['REQUEST_URI'] ?? '');
+$leads = array('/crooked/' => '/straight/', '/round/' => '/round/', '/members/' => 'http://localhost:PORT/members/');
+if (($_SERVER['HTTP_HOST'] ?? '') === 'localhost:PORT') { touch(WP_CONTENT_DIR . '/left'); exit; }
+if (isset($_GET['pagewire-visit']) && isset($leads[$at])) { header("Location: $leads[$at]", true, 302); exit; }
+add_filter('post_link', function ($url) { return str_replace('/straight/', '/crooked/', $url); });
+"""
+)
+
+
+def test_redirects_are_followed_within_the_site(wordpress: WordPress, receiver: Receiver) -> None:
+    odd.install(wordpress, LEADS.replace("PORT", str(wordpress.port)), "away")
+    straight, around, members = (
+        f"post-{odd.behind_the_editor(wordpress, title, f'<p>{title}</p>')}"
+        for title in ("Straight", "Round", "Members")
+    )
+    sent(wordpress)
+    assert set(receiver.pages) == {straight}
+    assert told(wordpress) == {
+        around: "This page cannot be shown: it redirects to itself without an end.",
+        members: "Visitors who are not logged in are led elsewhere.",
+    }
+    assert not (wordpress.folder / "www/wp-content/left").exists()

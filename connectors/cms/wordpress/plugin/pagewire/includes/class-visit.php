@@ -8,6 +8,7 @@
 namespace Pagewire;
 
 use WP_Error;
+use WP_Http;
 
 defined( 'ABSPATH' ) || exit;
 
@@ -26,6 +27,7 @@ final class Visit {
 
 	const MARK    = 'pagewire-visit';
 	const TIMEOUT = 10;       // Seconds for one page.
+	const LED     = 3;        // Redirects that are followed.
 	const LARGEST = 8000000;  // Bytes of one page's HTML; Pagewire takes half of that as content.
 
 	// What ask() finds out.
@@ -83,7 +85,8 @@ final class Visit {
 	 * @return array PAGE and its document without id, language and revision; else what it is and the reason.
 	 */
 	public function ask( $post_id ) {
-		list( $answer, $tag ) = self::get( (string) get_permalink( $post_id ), $post_id );
+		$url                       = (string) get_permalink( $post_id );
+		list( $answer, $tag, $at ) = self::get( $url, $post_id );
 
 		$html = is_wp_error( $answer ) ? '' : $answer['body'];
 		$page = self::between_marks( $html, $tag );
@@ -107,8 +110,11 @@ final class Visit {
 			/* translators: %d: HTTP status */
 			return array( self::BARRED, sprintf( __( 'Visitors who are not logged in do not get it (%d).', 'pagewire' ), $status ) );
 		}
-		if ( $status >= 300 || ( isset( $answer['http_response'] ) && $answer['http_response']->get_response_object()->redirects ) ) {
+		if ( self::place( $at ) !== self::place( $url ) ) {
 			return array( self::BARRED, __( 'Visitors who are not logged in are led elsewhere.', 'pagewire' ) );
+		}
+		if ( $status >= 300 ) {
+			return array( self::BROKEN, self::cannot_be_shown( __( 'it redirects to itself without an end.', 'pagewire' ) ) );
 		}
 		if ( false !== strpos( $html, $tag ) ) {
 			return array( self::BARRED, self::cannot_be_shown( __( 'its own code ends it, or it is too long.', 'pagewire' ) ) );
@@ -271,29 +277,55 @@ final class Visit {
 	}
 
 	/**
-	 * One request to ourselves.
+	 * One request to ourselves. Redirects are followed as long as they stay on this server: whoever gives a password to
+	 * our requests by a filter, as docs/howto/wordpress.md has it, gives it to no other.
 	 *
 	 * @param string $url     Where.
 	 * @param int    $post_id Which post.
-	 * @return array The answer or a WP_Error, and what stands in its marks.
+	 * @return array The answer or a WP_Error, what stands in its marks, and the address that it comes from or leads to.
 	 */
 	private static function get( $url, $post_id ) {
-		$pass   = Pass::issue( self::MARK . "-$post_id" );
-		$answer = wp_remote_get(
-			add_query_arg( self::MARK, "$post_id-$pass", $url ),
-			array(
-				'timeout'             => self::TIMEOUT,
-				'redirection'         => 3, // With www, with https: an address that is corrected keeps our question.
-				'limit_response_size' => self::LARGEST,
-				'user-agent'          => 'Pagewire-WordPress/' . VERSION,
-				'sslverify'           => (bool) apply_filters( 'https_local_ssl_verify', false ), // phpcs:ignore WordPress.NamingConventions.PrefixAllGlobals -- as WordPress kicks its cron.
-				'headers'             => array(
-					'Accept'        => 'text/html',
-					'Cache-Control' => 'no-cache',
-				),
-			)
+		$pass      = Pass::issue( self::MARK . "-$post_id" );
+		$arguments = array(
+			'timeout'             => self::TIMEOUT,
+			'redirection'         => 0,
+			'limit_response_size' => self::LARGEST,
+			'user-agent'          => 'Pagewire-WordPress/' . VERSION,
+			'sslverify'           => (bool) apply_filters( 'https_local_ssl_verify', false ), // phpcs:ignore WordPress.NamingConventions.PrefixAllGlobals -- as WordPress kicks its cron.
+			'headers'             => array(
+				'Accept'        => 'text/html',
+				'Cache-Control' => 'no-cache',
+			),
 		);
-		return array( $answer, self::tag( $pass ) );
+		for ( $left = self::LED; ; --$left ) {
+			$answer = wp_remote_get( add_query_arg( self::MARK, "$post_id-$pass", $url ), $arguments );
+			$next   = wp_remote_retrieve_header( $answer, 'location' );
+			$status = (int) wp_remote_retrieve_response_code( $answer );
+			if ( $status < 300 || $status > 399 || ! is_string( $next ) || '' === $next ) {
+				break;
+			}
+			$from = self::place( $url )[0];
+			$url  = WP_Http::make_absolute_url( $next, $url );
+			if ( ! $left || self::place( $url )[0] !== $from ) {
+				break;
+			}
+		}
+		return array( $answer, self::tag( $pass ), $url );
+	}
+
+	/**
+	 * What makes an address another one: `www.`, https and our own mark do not.
+	 *
+	 * @param string $url Absolute.
+	 * @return string[] Server, path and query.
+	 */
+	private static function place( $url ) {
+		$of = (array) wp_parse_url( remove_query_arg( self::MARK, $url ) );
+		return array(
+			preg_replace( '/^www\./', '', strtolower( $of['host'] ?? '' ) ) . ':' . ( $of['port'] ?? '' ),
+			rawurldecode( untrailingslashit( $of['path'] ?? '' ) ),
+			$of['query'] ?? '',
+		);
 	}
 
 	/**
