@@ -10,6 +10,7 @@ import pytest
 from tests.wordpress import odd
 from tests.wordpress.peer import WordPress
 from tests.wordpress.receiver import Receiver, sent
+from text.html import stripped
 
 pytestmark = pytest.mark.wordpress
 
@@ -113,3 +114,28 @@ def test_redirects_are_followed_within_the_site(wordpress: WordPress, receiver: 
         members: "Visitors who are not logged in are led elsewhere.",
     }
     assert not (wordpress.folder / "www/wp-content/left").exists()
+
+
+LINKS = """<?php
+add_shortcode('links', function () {
+    return wp_json_encode(array(add_query_arg('a', 1), wp_login_url(home_url($_SERVER['REQUEST_URI'])),
+        $_SERVER['QUERY_STRING'] ?? '', array_keys($_GET), array_keys($_REQUEST)), JSON_UNESCAPED_SLASHES);
+});
+"""
+
+
+@pytest.mark.parametrize("names", ["/%postname%/", ""])
+def test_a_page_that_links_to_itself_does_not_show_the_mark(
+    wordpress: WordPress, receiver: Receiver, names: str
+) -> None:
+    odd.install(wordpress, LINKS, "away")
+    wordpress.php(f"update_option('permalink_structure', '{names}'); flush_rewrite_rules(false);")
+    try:
+        post = odd.behind_the_editor(wordpress, "Links", "[links]")
+        sent(wordpress)
+        page = receiver.pages[f"post-{post}"]
+        shown = stripped(httpx.get(page.url, timeout=60).text)
+    finally:
+        wordpress.php("update_option('permalink_structure', '/%postname%/'); flush_rewrite_rules(false);")
+    assert ("?a=1" if names else f"?p={post}&a=1") in stripped(page.content)
+    assert stripped(page.content) in shown

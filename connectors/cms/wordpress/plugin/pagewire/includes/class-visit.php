@@ -154,6 +154,7 @@ final class Visit {
 		if ( ! $here || ! preg_match( '/^(\d{1,20})-(.+)$/D', $mark, $of ) || ! Pass::is_good( self::MARK . "-$of[1]", $of[2] ) ) {
 			return;
 		}
+		self::hide( $mark );
 		$this->asked = array( (int) $of[1], self::tag( $of[2] ) );
 		defined( 'DONOTCACHEPAGE' ) || define( 'DONOTCACHEPAGE', true ); // What page caches heed.
 		nocache_headers();
@@ -176,6 +177,19 @@ final class Visit {
 		add_filter( 'the_content', array( $this, 'begin' ), PHP_INT_MIN );
 		add_filter( 'the_content', array( $this, 'mark' ), PHP_INT_MAX );
 		add_action( 'shutdown', array( $this, 'stopped' ), PHP_INT_MAX );
+	}
+
+	/**
+	 * Takes the mark out of this request: links that the page makes of its own address are as visitors get them.
+	 *
+	 * @param string $mark Checked.
+	 */
+	private static function hide( $mark ) {
+		unset( $_GET[ self::MARK ], $_REQUEST[ self::MARK ] );
+		foreach ( array( 'QUERY_STRING', 'REQUEST_URI' ) as $name ) {
+			// phpcs:ignore WordPress.Security, WordPress.WP.AlternativeFunctions -- nothing but the mark changes.
+			$_SERVER[ $name ] = rtrim( preg_replace( '/\b' . self::MARK . "=$mark&?/", '', $_SERVER[ $name ] ?? '' ), '?&' );
+		}
 	}
 
 	/**
