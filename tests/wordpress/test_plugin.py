@@ -285,7 +285,7 @@ def test_a_page_that_dies_is_left_out_and_told(wordpress: WordPress, receiver: R
     assert f"post-{fine['id']}" in receiver.pages
     assert f"post-{broken}" not in receiver.pages
     with wordpress.admin() as admin:
-        assert "This page cannot be shown: its own code ends it" in admin.settings()
+        assert "This page cannot be shown: an error ends it" in admin.settings()
     wordpress.php(f"wp_delete_post({broken}, true);")
 
 

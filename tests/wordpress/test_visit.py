@@ -139,3 +139,83 @@ def test_a_page_that_links_to_itself_does_not_show_the_mark(
         wordpress.php("update_option('permalink_structure', '/%postname%/'); flush_rewrite_rules(false);")
     assert ("?a=1" if names else f"?p={post}&a=1") in stripped(page.content)
     assert stripped(page.content) in shown
+
+
+# After two requests, what a firewall or a limit of requests answers to all further ones.
+KEEPS_OUT = """<?php
+if (isset($_GET['pagewire-visit'])) {
+    file_put_contents(WP_CONTENT_DIR . '/asked', '.', FILE_APPEND);
+    clearstatcache();
+    if (filesize(WP_CONTENT_DIR . '/asked') > 2) { http_response_code(STATUS); exit('Too many.'); }
+}
+"""
+
+
+@pytest.mark.parametrize("status", [200, 302, 403, 404, 503])
+def test_what_keeps_the_site_from_its_own_pages_halfway_deletes_none(
+    wordpress: WordPress, receiver: Receiver, status: int
+) -> None:
+    posts = [odd.behind_the_editor(wordpress, f"Fine {n}", "<p>For all.</p>") for n in range(3)]
+    sent(wordpress)
+    fine = set(receiver.pages)
+    assert len(fine) == len(posts)
+    (wordpress.folder / "www/wp-content/asked").unlink(missing_ok=True)
+    receiver.answers = lambda lines: (503, {}, {})
+    members = odd.behind_the_editor(wordpress, "Inside", "<p>For members.</p>", "bar_form")
+    wordpress.php("".join(f"wp_update_post(array('ID' => {post}));" for post in posts))
+    receiver.answers = lambda lines: None
+    odd.install(wordpress, KEEPS_OUT.replace("STATUS", str(status)), "away")
+    wordpress.due()
+    assert set(receiver.pages) == fine
+    assert told(wordpress) == {f"post-{members}": odd.BARRED["bar_form"]}
+    assert "cannot ask for its own pages" in wordpress.php("echo get_option('pagewire_state')['problem'];")
+    odd.remove(wordpress, "away")
+    wordpress.due()
+    sent(wordpress)
+    assert set(receiver.pages) == fine
+
+
+A_CACHE = """<?php
+if (strpos($_SERVER['REQUEST_URI'] ?? '', '/cached/?') !== false) { exit('<html><p>As it was.</p></html>'); }
+"""
+
+
+def test_a_cache_that_answers_for_a_page_does_not_delete_it(wordpress: WordPress, receiver: Receiver) -> None:
+    """One that does not heed the query."""
+    post = odd.behind_the_editor(wordpress, "Cached", "<p>As it was.</p>")
+    sent(wordpress)
+    odd.install(wordpress, A_CACHE, "away")
+    wordpress.php(f"wp_update_post(array('ID' => {post}, 'post_content' => '<p>As it is.</p>'));")
+    sent(wordpress)
+    assert stripped(receiver.pages[f"post-{post}"].content) == "As it was."
+    assert "such as a firewall or a page cache" in told(wordpress)[f"post-{post}"]
+
+
+# A page of which visitors already have a part, and one that is longer than we read.
+CUT_OFF = """<?php
+add_action('template_redirect', function () {
+    list($at) = explode('?', $_SERVER['REQUEST_URI']);
+    echo str_repeat(' ', $at === '/too-long/' ? 8000000 : 1000);
+    flush();
+    if ($at === '/fails/') { no_such_function(); }
+    if ($at === '/pays/') { die('For subscribers.'); }
+});
+"""
+
+
+def test_a_page_that_is_cut_off_stays_and_one_that_its_code_keeps_from_visitors_goes(
+    wordpress: WordPress, receiver: Receiver
+) -> None:
+    fails, long, pays = (
+        f"post-{odd.behind_the_editor(wordpress, title, '<p>x</p>')}" for title in ("Fails", "Too long", "Pays")
+    )
+    sent(wordpress)
+    assert set(receiver.pages) == {fails, long, pays}
+    odd.install(wordpress, CUT_OFF, "away")
+    wordpress.php("foreach (get_posts() as $post) { wp_update_post(array('ID' => $post->ID)); }")
+    sent(wordpress)
+    assert set(receiver.pages) == {fails, long}
+    why = told(wordpress)
+    assert why[fails] == "This page cannot be shown: an error ends it."
+    assert why[long] == "This page cannot be shown: it is too long."
+    assert why[pays].startswith("Visitors who are not logged in do not see its content")

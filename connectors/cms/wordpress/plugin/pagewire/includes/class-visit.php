@@ -20,12 +20,15 @@ defined( 'ABSPATH' ) || exit;
  *        ▲                                                                                                       │
  *        └───────────────────── what stands between our marks in the page's HTML ◀───────────────────────────────┘
  *
- * A page without marks is not shown to visitors. Whether the site can be asked at all is known from post 0, which
- * answers before any page's code runs.
+ * A page without marks is not shown to visitors, if it is WordPress that answers and nothing failed. Whether the site
+ * can be asked at all is known from post 0, which answers before any page's code runs.
  */
 final class Visit {
 
 	const MARK    = 'pagewire-visit';
+	const HEADER  = 'X-Pagewire-Visit'; // Has the tag: WordPress made this answer, and made it for this question.
+	const FAILED  = '-failed'; // Stands behind the tag where a fatal error ended the page.
+	const FATAL   = E_ERROR | E_PARSE | E_COMPILE_ERROR | E_USER_ERROR | E_RECOVERABLE_ERROR;
 	const TIMEOUT = 10;       // Seconds for one page.
 	const LED     = 3;        // Redirects that are followed.
 	const LARGEST = 8000000;  // Bytes of one page's HTML; Pagewire takes half of that as content.
@@ -58,13 +61,6 @@ final class Visit {
 	private $begun = array();
 
 	/**
-	 * Whether this site is known to answer its own requests.
-	 *
-	 * @var bool
-	 */
-	private $reachable = false;
-
-	/**
 	 * Takes what it needs.
 	 *
 	 * @param Pages $pages What a page is.
@@ -93,19 +89,16 @@ final class Visit {
 		if ( $page ) {
 			return array( self::PAGE, $page );
 		}
-		$trouble = $this->reachable ? '' : $this->trouble();
+		// A firewall or a limit may stop us at any page, and what is barred gets deleted.
+		$trouble = $this->trouble();
 		if ( '' !== $trouble ) {
 			return array( self::TROUBLE, $trouble );
 		}
-		$this->reachable = true;
-		if ( is_wp_error( $answer ) ) {
-			return array( self::BROKEN, self::cannot_be_shown( self::no_answer( $answer ) ) );
+		$broken = self::failure( $answer, $tag, self::place( $at ) !== self::place( $url ) );
+		if ( '' !== $broken ) {
+			return array( self::BROKEN, self::cannot_be_shown( $broken ) );
 		}
 		$status = (int) wp_remote_retrieve_response_code( $answer );
-		if ( $status >= 500 || 429 === $status ) {
-			/* translators: %d: HTTP status */
-			return array( self::BROKEN, self::cannot_be_shown( sprintf( __( 'the server answers %d.', 'pagewire' ), $status ) ) );
-		}
 		if ( $status >= 400 ) {
 			/* translators: %d: HTTP status */
 			return array( self::BARRED, sprintf( __( 'Visitors who are not logged in do not get it (%d).', 'pagewire' ), $status ) );
@@ -113,13 +106,45 @@ final class Visit {
 		if ( self::place( $at ) !== self::place( $url ) ) {
 			return array( self::BARRED, __( 'Visitors who are not logged in are led elsewhere.', 'pagewire' ) );
 		}
-		if ( $status >= 300 ) {
-			return array( self::BROKEN, self::cannot_be_shown( __( 'it redirects to itself without an end.', 'pagewire' ) ) );
-		}
 		if ( false !== strpos( $html, $tag ) ) {
-			return array( self::BARRED, self::cannot_be_shown( __( 'its own code ends it, or it is too long.', 'pagewire' ) ) );
+			return array( self::BARRED, self::cannot_be_shown( __( 'its own code ends it.', 'pagewire' ) ) );
 		}
 		return array( self::BARRED, __( 'Visitors who are not logged in do not see its content: its template leaves it out, or another page has this address.', 'pagewire' ) );
+	}
+
+	/**
+	 * Why nobody knows from this answer what visitors get; empty when it tells.
+	 *
+	 * @param array|WP_Error $answer Without the page.
+	 * @param string         $tag    Of the question.
+	 * @param bool           $away   Whether it comes from another address, or leads there.
+	 * @return string
+	 */
+	private static function failure( $answer, $tag, $away ) {
+		if ( is_wp_error( $answer ) ) {
+			return self::no_answer( $answer );
+		}
+		$status = (int) wp_remote_retrieve_response_code( $answer );
+		if ( $status >= 500 || in_array( $status, array( 408, 425, 429 ), true ) ) {
+			/* translators: %d: HTTP status */
+			return sprintf( __( 'the server answers %d.', 'pagewire' ), $status );
+		}
+		if ( $status >= 400 || $away ) {
+			return '';
+		}
+		if ( $status >= 300 ) {
+			return __( 'it redirects to itself without an end.', 'pagewire' );
+		}
+		if ( wp_remote_retrieve_header( $answer, self::HEADER ) !== $tag ) {
+			return self::something_else( $status );
+		}
+		if ( false !== strpos( $answer['body'], $tag . self::FAILED ) ) {
+			return __( 'an error ends it.', 'pagewire' );
+		}
+		if ( strlen( $answer['body'] ) >= self::LARGEST ) {
+			return __( 'it is too long.', 'pagewire' );
+		}
+		return '';
 	}
 
 	/**
@@ -136,8 +161,7 @@ final class Visit {
 		} elseif ( 401 === (int) wp_remote_retrieve_response_code( $answer ) ) {
 			$reason = __( 'a password stands before the whole site (401).', 'pagewire' );
 		} else {
-			/* translators: %d: HTTP status */
-			$reason = sprintf( __( 'something else answers before WordPress does (%d), such as a firewall or a page cache.', 'pagewire' ), wp_remote_retrieve_response_code( $answer ) );
+			$reason = self::something_else( (int) wp_remote_retrieve_response_code( $answer ) );
 		}
 		/* translators: %s: the reason */
 		return sprintf( __( 'This site cannot ask for its own pages as a visitor would, so none are sent: %s Tools > Site Health says more ("loopback request").', 'pagewire' ), $reason );
@@ -158,6 +182,7 @@ final class Visit {
 		$this->asked = array( (int) $of[1], self::tag( $of[2] ) );
 		defined( 'DONOTCACHEPAGE' ) || define( 'DONOTCACHEPAGE', true ); // What page caches heed.
 		nocache_headers();
+		headers_sent() || header( self::HEADER . ': ' . $this->asked[1] );
 		remove_action( 'init', 'wp_cron' ); // Others see to the clock: it may redirect, and publish what is due.
 		if ( 0 === $this->asked[0] ) {
 			echo esc_html( $this->asked[1] );
@@ -262,9 +287,15 @@ final class Visit {
 		return "<span class=\"$tag\" data-about=\"" . bin2hex( $about ) . "\"></span>$content<span class=\"$tag\"></span>";
 	}
 
-	/** The page ended while its content was made, by whatever its own code does: an opened mark tells. */
+	/**
+	 * The page ended while its content was made, by whatever its own code does: an opened mark tells. A fatal error has
+	 * no status of its own when a part of the page was sent before.
+	 */
 	public function stopped() {
-		if ( in_array( true, $this->begun, true ) ) {
+		$error = error_get_last();
+		if ( $error && $error['type'] & self::FATAL ) {
+			echo esc_html( $this->asked[1] . self::FAILED );
+		} elseif ( in_array( true, $this->begun, true ) ) {
 			echo esc_html( $this->asked[1] );
 		}
 	}
@@ -375,5 +406,16 @@ final class Visit {
 	private static function cannot_be_shown( $reason ) {
 		/* translators: %s: the reason */
 		return sprintf( __( 'This page cannot be shown: %s', 'pagewire' ), $reason );
+	}
+
+	/**
+	 * Why an answer tells nothing: it is not WordPress's.
+	 *
+	 * @param int $status HTTP status.
+	 * @return string
+	 */
+	private static function something_else( $status ) {
+		/* translators: %d: HTTP status */
+		return sprintf( __( 'something else answers before WordPress does (%d), such as a firewall or a page cache.', 'pagewire' ), $status );
 	}
 }
