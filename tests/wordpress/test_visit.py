@@ -219,3 +219,47 @@ def test_a_page_that_is_cut_off_stays_and_one_that_its_code_keeps_from_visitors_
     assert why[fails] == "This page cannot be shown: an error ends it."
     assert why[long] == "This page cannot be shown: it is too long."
     assert why[pays].startswith("Visitors who are not logged in do not see its content")
+
+
+BUSY = """<?php
+if (strpos($_SERVER['REQUEST_URI'] ?? '', '/busy/') !== false) {
+    file_put_contents(WP_CONTENT_DIR . '/busy', '.', FILE_APPEND); http_response_code(503); exit;
+}
+"""
+
+
+def test_a_page_that_fails_is_asked_for_again_in_minutes_and_then_daily(
+    wordpress: WordPress, receiver: Receiver
+) -> None:
+    asked = wordpress.folder / "www/wp-content/busy"
+    post = odd.behind_the_editor(wordpress, "Busy", "<p>x</p>")
+    sent(wordpress)
+    odd.install(wordpress, BUSY, "away")
+    wordpress.php(f"wp_update_post(array('ID' => {post}, 'post_content' => '<p>y</p>'));")
+    sent(wordpress)
+    for minutes, times in ((1, 1), (6, 2), (6, 2)):
+        wordpress.sql(f"UPDATE wp_pagewire_pages SET revision = revision - {60_000 * minutes}")
+        wordpress.due()
+        sent(wordpress)
+        assert len(asked.read_text()) == times
+    assert stripped(receiver.pages[f"post-{post}"].content) == "x"
+    assert told(wordpress) == {f"post-{post}": "This page cannot be shown: the server answers 503."}
+    odd.remove(wordpress, "away")
+    wordpress.php("$s = get_option('pagewire_state'); $s['retried'] = 1; update_option('pagewire_state', $s);")
+    wordpress.due()
+    sent(wordpress)
+    assert stripped(receiver.pages[f"post-{post}"].content) == "y"
+
+
+def test_an_upgrade_takes_back_what_visitors_do_not_get(wordpress: WordPress, receiver: Receiver) -> None:
+    fine, members = (odd.behind_the_editor(wordpress, title, f"<p>{title}</p>") for title in ("Fine", "Members"))
+    sent(wordpress)
+    wordpress.sql(
+        f"INSERT INTO wp_postmeta (post_id, meta_key, meta_value) VALUES ({members}, 'for_members', 'bar_redirect');"
+        "ALTER TABLE wp_pagewire_pages DROP COLUMN barred;"
+        "UPDATE wp_options SET option_value = 1 WHERE option_name = 'pagewire_table'"
+    )
+    httpx.get(wordpress.url, timeout=60)
+    wordpress.due()
+    sent(wordpress)
+    assert set(receiver.pages) == {f"post-{fine}"}

@@ -18,9 +18,12 @@ final class Queue {
 
 	const VERSION = 2;
 	// What `queued` says; saves go first.
-	const DONE = 0;
-	const SAVE = 1;
-	const BULK = 2;
+	const LATER = -1; // It failed, and is asked for once more in minutes.
+	const DONE  = 0;
+	const SAVE  = 1;
+	const BULK  = 2;
+
+	const AGAIN = 5 * MINUTE_IN_SECONDS;
 
 	/**
 	 * Whether something was queued in this request.
@@ -31,7 +34,8 @@ final class Queue {
 
 	/** Makes the table, in every site of a network when it is first used there. */
 	public function ensure_table() {
-		if ( self::VERSION === (int) get_option( 'pagewire_table' ) ) {
+		$version = (int) get_option( 'pagewire_table' );
+		if ( self::VERSION === $version ) {
 			return;
 		}
 		global $wpdb;
@@ -51,6 +55,9 @@ final class Queue {
 			KEY queued (queued, revision)
 			) {$wpdb->get_charset_collate()};"
 		);
+		if ( $version ) {
+			$this->touch_all(); // Version 1 sent what visitors do not get.
+		}
 		update_option( 'pagewire_table', self::VERSION, true );
 	}
 
@@ -118,15 +125,30 @@ final class Queue {
 
 	/** Queues what was not sent again: what kept it may be over, and nothing tells. */
 	public function retry() {
+		$this->queue_again( self::DONE, "(refusal <> '' OR barred <> '')" );
+	}
+
+	/** Queues what failed minutes ago. */
+	public function retry_failed() {
+		$this->queue_again( self::LATER, 'revision < ' . ( self::now() - 1000 * self::AGAIN ) );
+	}
+
+	/**
+	 * Queues rows again, in the bulk lane.
+	 *
+	 * @param int    $queued What their `queued` says.
+	 * @param string $those  Condition that they meet, too.
+	 */
+	private function queue_again( $queued, $those ) {
 		global $wpdb;
-		// phpcs:disable WordPress.DB -- own table.
+		// phpcs:disable WordPress.DB -- own table; $those is a constant of ours.
 		$wpdb->query(
 			$wpdb->prepare(
-				"UPDATE {$this->table()} SET revision = GREATEST(revision + 1, %d), queued = %d WHERE queued = %d AND (refusal <> '' OR barred <> '')",
+				"UPDATE {$this->table()} SET revision = GREATEST(revision + 1, %d), queued = %d WHERE queued = %d AND ",
 				self::now(),
 				self::BULK,
-				self::DONE
-			)
+				$queued
+			) . $those
 		);
 		// phpcs:enable
 	}
@@ -134,15 +156,15 @@ final class Queue {
 	/**
 	 * What goes next: saves first, oldest first.
 	 *
-	 * @param int  $lane    SAVE or BULK.
-	 * @param int  $limit   Rows at most.
-	 * @param bool $deletes Only what is not published any more.
+	 * @param int    $lane   SAVE or BULK.
+	 * @param int    $limit  Rows at most.
+	 * @param string $public Condition for public posts, prepared: only pages whose post does not meet it. Empty: all.
 	 * @return object[]
 	 */
-	public function next( $lane, $limit, $deletes = false ) {
+	public function next( $lane, $limit, $public = '' ) {
 		global $wpdb;
-		$those = $deletes ? "AND (gone = 1 OR NOT EXISTS (SELECT 1 FROM {$wpdb->posts} p WHERE p.ID = post_id AND p.post_status = 'publish' AND p.post_password = ''))" : '';
-		// phpcs:disable WordPress.DB -- own table; $those holds no values.
+		$those = '' === $public ? '' : "AND (gone = 1 OR NOT EXISTS (SELECT 1 FROM {$wpdb->posts} WHERE ID = post_id AND $public))";
+		// phpcs:disable WordPress.DB -- own table; $those is prepared.
 		return $wpdb->get_results(
 			$wpdb->prepare( "SELECT * FROM {$this->table()} WHERE queued = %d $those ORDER BY revision, page_id LIMIT %d", $lane, $limit )
 		);
@@ -189,9 +211,10 @@ final class Queue {
 	 * Takes rows out, unless their page was saved again meanwhile.
 	 *
 	 * @param object[] $rows    As next() gave them.
-	 * @param string   $refusal Why Pagewire does not want them; empty when it took them.
+	 * @param string   $refusal Why they were not sent or Pagewire does not want them; empty when it took them.
+	 * @param int      $queued  LATER: they are tried again soon.
 	 */
-	public function settle( array $rows, $refusal = '' ) {
+	public function settle( array $rows, $refusal = '', $queued = self::DONE ) {
 		global $wpdb;
 		foreach ( array_chunk( $rows, 500 ) as $chunk ) {
 			$keys = array();
@@ -201,7 +224,7 @@ final class Queue {
 			$those = '(page_id, lang, revision) IN (' . implode( ', ', $keys ) . ')';
 			// phpcs:disable WordPress.DB -- own table; $those is prepared above.
 			$wpdb->query(
-				$wpdb->prepare( "UPDATE {$this->table()} SET queued = 0, refusal = %s WHERE ", mb_substr( $refusal, 0, 500 ) ) . $those
+				$wpdb->prepare( "UPDATE {$this->table()} SET queued = %d, refusal = %s WHERE ", $queued, mb_substr( $refusal, 0, 500 ) ) . $those
 			);
 			if ( '' === $refusal ) {
 				$wpdb->query( "DELETE FROM {$this->table()} WHERE gone = 1 AND queued = 0 AND " . $those );

@@ -159,9 +159,8 @@ final class Sender {
 	/** Queues all public pages, in the bulk lane, and those that were public once. */
 	public function send_everything() {
 		global $wpdb;
-		list( $those, $values ) = $this->public_posts();
-		// phpcs:ignore WordPress.DB -- $those holds placeholders only.
-		$total = (int) $wpdb->get_var( $wpdb->prepare( "SELECT COUNT(*) FROM {$wpdb->posts} WHERE $those", array_merge( $values, array( 0 ) ) ) );
+		// phpcs:ignore WordPress.DB -- prepared.
+		$total = (int) $wpdb->get_var( "SELECT COUNT(*) FROM {$wpdb->posts} WHERE {$this->public_posts()}" );
 		$this->queue->touch_all();
 		$fill = array(
 			'after' => 0,
@@ -188,6 +187,7 @@ final class Sender {
 					Settings::note( array( 'retried' => time() ) );
 					$this->queue->retry();
 				}
+				$this->queue->retry_failed();
 				do {
 					// Another process may have saved what we remember; and our memory must not grow.
 					$again = $this->forget();
@@ -221,12 +221,12 @@ final class Sender {
 	 * @return int How many the next delivery may have; 0 when this one failed and it is time to wait.
 	 */
 	private function step( $most ) {
-		$deletes = '' !== $this->trouble; // They need no asking.
-		$rows    = $this->queue->next( Queue::SAVE, $most, $deletes );
+		$public = '' === $this->trouble ? '' : $this->public_posts(); // Deletes need no asking.
+		$rows   = $this->queue->next( Queue::SAVE, $most, $public );
 		if ( ! $rows ) {
-			$rows = $this->queue->next( Queue::BULK, $most, $deletes );
+			$rows = $this->queue->next( Queue::BULK, $most, $public );
 		}
-		if ( ! $rows && $deletes ) {
+		if ( ! $rows && '' !== $public ) {
 			return 0;
 		}
 		if ( ! $rows ) {
@@ -317,7 +317,8 @@ final class Sender {
 				return '';
 			}
 			if ( Visit::BROKEN === $found ) {
-				$this->queue->settle( array( $row ), $about );
+				// Once more in minutes, then once a day.
+				$this->queue->settle( array( $row ), $about, '' === $row->refusal ? Queue::LATER : Queue::DONE );
 				return '';
 			}
 			if ( Visit::PAGE === $found ) {
@@ -388,9 +389,8 @@ final class Sender {
 		if ( ! $fill ) {
 			return;
 		}
-		list( $those, $values ) = $this->public_posts();
-		// phpcs:ignore WordPress.DB -- $those holds placeholders only.
-		$ids = array_map( 'intval', $wpdb->get_col( $wpdb->prepare( "SELECT ID FROM {$wpdb->posts} WHERE $those ORDER BY ID LIMIT %d", array_merge( $values, array( $fill['after'], self::ROWS ) ) ) ) );
+		// phpcs:ignore WordPress.DB -- public_posts() is prepared.
+		$ids = array_map( 'intval', $wpdb->get_col( $wpdb->prepare( "SELECT ID FROM {$wpdb->posts} WHERE {$this->public_posts()} AND ID > %d ORDER BY ID LIMIT %d", $fill['after'], self::ROWS ) ) );
 		$new = array_diff( $ids, $this->queue->known( $ids ) ); // The others were queued at once.
 		_prime_post_caches( $new, true, false );
 		$this->queue->add( array_map( array( $this->pages, 'row' ), array_filter( array_map( 'get_post', $new ) ) ), Queue::BULK );
@@ -425,14 +425,17 @@ final class Sender {
 	}
 
 	/**
-	 * Condition and values for public posts beyond an id, which comes last.
+	 * Condition for public posts.
 	 *
-	 * @return array
+	 * @return string Prepared.
 	 */
 	private function public_posts() {
+		global $wpdb;
 		$types = $this->settings->types();
-		$in    = $types ? implode( ', ', array_fill( 0, count( $types ), '%s' ) ) : "''";
-		return array( "post_status = 'publish' AND post_password = '' AND post_type IN ($in) AND ID > %d", $types );
+		$in    = implode( ', ', array_fill( 0, count( $types ), '%s' ) );
+		// phpcs:ignore WordPress.DB -- $in holds placeholders only.
+		$of = $types ? $wpdb->prepare( "post_type IN ($in)", $types ) : '1 = 0';
+		return "post_status = 'publish' AND post_password = '' AND $of";
 	}
 
 	/**
