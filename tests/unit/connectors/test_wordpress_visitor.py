@@ -24,11 +24,13 @@ class Web:
     def __init__(self, **more: Fetched | Exception) -> None:
         self.answers: dict[str, Fetched | Exception] = {SITE: page(""), HERE: more.get("here", page(CONTENT))}
         self.answers |= {SITE: more["site"]} if "site" in more else {}
+        self.uncached = more.get("uncached")
         self.asked: list[str] = []
 
     async def get(self, url: str) -> Fetched:
         self.asked.append(url)
-        answer = self.answers[url]
+        address, _, query = url.partition("?")
+        answer = self.uncached if query and self.uncached else self.answers[address]
         if isinstance(answer, Exception):
             raise answer
         return answer
@@ -78,12 +80,25 @@ async def test_a_site_that_is_away_is_not_a_page_that_fails() -> None:
         await sees(here=Away("no"), site=Away("no"))
 
 
-async def test_the_site_is_asked_once_for_all_its_pages() -> None:
+async def test_a_site_that_closes_in_the_middle_of_a_run_is_called_so() -> None:
     web = Web(here=Refused("no", 403))
     visitor = Visitor(SITE, web)  # type: ignore[arg-type]
-    for _ in range(3):
+    assert isinstance(await visitor.sees(LISTED, PAGE), Barred)
+    web.answers[SITE] = Refused("no", 403)
+    with pytest.raises(NotWordPress):
         await visitor.sees(LISTED, PAGE)
-    assert web.asked.count(SITE) == 1
+
+
+async def test_what_a_cache_still_has_is_not_believed() -> None:
+    old = page("<p>A ticket was free.</p>")
+    assert await sees(here=old, uncached=page(CONTENT)) is PAGE
+    assert await sees(here=old, uncached=page(CONTENT, f"{HERE}?pagewire-visit=1")) == Barred(
+        LISTED, HERE, "visitors are led elsewhere"
+    )
+    web = Web(here=old)
+    for _ in range(2):
+        await Visitor(SITE, web).sees(LISTED, PAGE)  # type: ignore[arg-type]
+    assert len(set(web.asked)) == 3
 
 
 def test_what_counts_as_shown() -> None:
