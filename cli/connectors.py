@@ -201,8 +201,8 @@ def _print(done: list[Reconciled]) -> None:
             err.print(f"... and {one.failed - len(one.failures):,} more")
         if one.refused:
             complain(
-                f"{one.connector}: {one.gone:,} of {one.known:,} pages are not listed any more; nothing was deleted. "
-                "If that is right: --force"
+                f"{one.connector}: {one.gone:,} of {one.known:,} pages are not listed any more, and "
+                f"{one.barred:,} are not shown to visitors; nothing was deleted. If that is right: --force"
             )
 
 

@@ -3,6 +3,7 @@
     clock of the CMS ─▶ cms.changes ─▶ known ──┐
                         inventory ───▶ listed ─┴─▶ fetch what is missing or newer ─▶ intake, bulk lane
                         inventory again ─▶ gone ─▶ deletes, with the time on that clock as their revision
+             what visitors do not get ─▶ deletes, with its own revision
 
 Each step looks at the CMS after the clock was read, so whatever an editor does meanwhile carries a higher revision and
 wins. A page counts as gone when two inventories in a row do not list it: one that is read page by page while others are
@@ -15,6 +16,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from more_itertools import chunked
+
 from connectors.cms.frame import Source
 from connectors.cms.ledger import Known, Ledger, Why
 from connectors.cms.own_thread import OwnThread
@@ -26,7 +29,7 @@ from pipelines.runtime.record import Record
 from schemas.base import WireError
 from schemas.page import PageChange
 
-MOST = 0.5  # share of a connector's pages that go without being asked for by force
+MOST = 0.5  # share of a connector's pages that are deleted without being asked for by force
 
 
 @dataclass(frozen=True)
@@ -41,7 +44,8 @@ class Reconciled:
     newer: int  # in the log with an older revision
     revived: int  # listed, but deleted in the log by this connector
     gone: int  # in the log, but not listed
-    refused: bool  # nothing was deleted: so many were gone, or a part could not be listed
+    barred: int  # in the log and listed, but visitors do not get it any more
+    refused: bool  # none that is gone was deleted: so many were gone or barred, or a part could not be listed
     dry_run: bool
     sent: int
     deleted: int
@@ -93,11 +97,16 @@ async def reconcile(
             gone = await own.do(ledger.count_gone, before)
             known = await own.do(ledger.count_ours)
             wanted: dict[Why, int] = await own.do(ledger.count_wanted, before)
-            refused = (gone > known * MOST or bool(gone and inventory.unlisted)) and not force
+            few = force or gone <= known * MOST
+            sure = force or not (gone and inventory.unlisted)
             if not dry_run:
-                todo = sum(wanted.values()) + (0 if refused else gone)
+                todo = sum(wanted.values()) + (gone if few and sure else 0)
                 await _send(courier, own, before, todo, report)
-                if not refused:
+                few = force or gone + len(courier.barred) <= known * MOST
+                if few:
+                    for some in chunked(courier.barred, FETCHED):
+                        await courier.delete(some)
+                if few and sure:
                     await _delete(courier, own, before, todo, report)
             outcome = courier.outcome
             return Reconciled(
@@ -109,7 +118,8 @@ async def reconcile(
                 newer=wanted.get("newer", 0),
                 revived=wanted.get("revived", 0),
                 gone=gone,
-                refused=refused,
+                barred=len(courier.barred),
+                refused=not (few and sure),
                 dry_run=dry_run,
                 sent=outcome.sent,
                 deleted=outcome.deleted,

@@ -200,6 +200,7 @@ class Courier:
         self._name = name
         self._intake = intake
         self.outcome = Outcome()
+        self.barred: list[Listed] = []  # and published before: to be deleted
 
     async def deliver(self, wanted: Sequence[Wanted], settled: Settled = _nothing) -> None:
         """Fetch these pages and send them. One that fails does not stop the others.
@@ -211,7 +212,7 @@ class Courier:
             Retryable, Permanent: the CMS or the broker.
         """
         open_pages = {one.page_key: one for one in wanted}
-        barred: dict[str, Listed] = {}  # and published before
+        barred: dict[str, Listed] = {}
 
         async def send(pages: Sequence[PageDocument]) -> None:
             accepted = {one.page_key for one in await self._accept(pages)}
@@ -243,8 +244,7 @@ class Courier:
                 await send(batch)
 
         await patiently(once, _pause)
-        if barred:
-            await self.delete(list(barred.values()))
+        self.barred += barred.values()
         self.outcome.left_out += len(open_pages)
         await settled([one.listed for one in open_pages.values()])
 

@@ -59,7 +59,19 @@ def test_wrong_use_is_named(arguments: tuple[str, ...], said: str) -> None:
 
 
 def found(**more: Any) -> Reconciled:
-    numbers = ("listed", "known", "missing", "newer", "revived", "gone", "sent", "deleted", "superseded", "left_out")
+    numbers = (
+        "listed",
+        "known",
+        "missing",
+        "newer",
+        "revived",
+        "gone",
+        "barred",
+        "sent",
+        "deleted",
+        "superseded",
+        "left_out",
+    )
     values: dict[str, Any] = dict.fromkeys(numbers, 0)
     values |= {"site": "town", "connector": "docs", "refused": False, "dry_run": False, "failed": 0}
     values |= {"failures": [], "omitted": {}}
@@ -79,7 +91,7 @@ CASES = [
     ({"dry_run": True}, ("--dry-run",), 0, ""),
     ({"failed": 1, "failures": [FAILURE]}, (), 1, "en fees: its [template] is broken"),
     ({"omitted": OMITTED}, (), 0, "docs: left out 2 redirects to another, 1 noindex; --json names them"),
-    ({"gone": 9, "known": 10, "refused": True}, (), 1, "9 of 10 pages are not listed any more; nothing was deleted"),
+    ({"gone": 9, "known": 10, "refused": True}, (), 1, "9 of 10 pages are not listed any more, and 0 are not shown"),
 ]
 
 

@@ -166,6 +166,21 @@ async def test_more_than_half_go_only_by_force(cms: FakeSource, log: Log, tmp_pa
     assert log.titles() == expected(cms)
 
 
+async def test_what_visitors_do_not_get_any_more_counts_among_them(cms: FakeSource, log: Log, tmp_path: Path) -> None:
+    """Such as all pages, when a firewall or another template stands before them."""
+    await run(cms, log, tmp_path)
+    for number in range(3):
+        cms.save(f"p{number}", title="changed")
+    cms.remove("p5")
+    cms.barred = {"p0", "p1", "p2"}
+    refused = await run(cms, log, tmp_path)
+    assert (refused.refused, refused.gone, refused.barred, refused.deleted) == (True, 1, 3, 0)
+    assert len(log.public()) == 6
+    forced = await run(cms, log, tmp_path, force=True)
+    assert (forced.refused, forced.deleted) == (False, 4)
+    assert set(log.titles()) == {"en:p3", "en:p4"}
+
+
 async def test_a_cms_that_lists_nothing_deletes_nothing(cms: FakeSource, log: Log, tmp_path: Path) -> None:
     await run(cms, log, tmp_path)
     cms.pages.clear()
