@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.wordpress import odd
 from tests.wordpress.peer import WordPress, built, running
 from tests.wordpress.receiver import SECRET, Receiver, receiving
 
@@ -22,6 +23,22 @@ def wordpress(packed_wordpress: Path) -> Iterator[WordPress]:
     with running(packed_wordpress) as site:
         yield site
         assert not site.log(), "the plugin made PHP complain"
+
+
+@pytest.fixture(scope="module")
+def odd_plugins(wordpress: WordPress) -> Iterator[None]:
+    odd.install(wordpress)
+    yield
+    odd.remove(wordpress)
+
+
+@pytest.fixture
+def without_posts(wordpress: WordPress) -> Iterator[None]:
+    """The test begins without posts, and what it installs goes with it."""
+    wordpress.sql("DELETE FROM wp_posts; DELETE FROM wp_postmeta")
+    yield
+    for name in ("away", "languages"):
+        odd.remove(wordpress, name)
 
 
 @pytest.fixture

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
 
 from connectors.cms.frame import Barred
@@ -15,25 +13,9 @@ from tests.wordpress.receiver import Receiver, sent
 from tests.wordpress.test_puller import all_pages, asked, everything
 from text.html import stripped
 
-pytestmark = pytest.mark.wordpress
+pytestmark = [pytest.mark.wordpress, pytest.mark.usefixtures("odd_plugins", "without_posts")]
 
 PROBLEM = "echo get_option('pagewire_state', array())['problem'] ?? '';"
-
-
-@pytest.fixture(scope="module", autouse=True)
-def of_plugins(wordpress: WordPress) -> Iterator[None]:
-    odd.install(wordpress)
-    yield
-    odd.remove(wordpress)
-
-
-@pytest.fixture(autouse=True)
-def alone(wordpress: WordPress) -> Iterator[None]:
-    """Each test begins without posts."""
-    wordpress.sql("DELETE FROM wp_posts; DELETE FROM wp_postmeta")
-    yield
-    for name in ("away", "languages"):
-        odd.remove(wordpress, name)
 
 
 def barred(wordpress: WordPress) -> dict[str, str]:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import httpx
 import pytest
 
@@ -12,24 +10,9 @@ from tests.wordpress.peer import WordPress
 from tests.wordpress.receiver import Receiver, sent
 from text.html import stripped
 
-pytestmark = pytest.mark.wordpress
+pytestmark = [pytest.mark.wordpress, pytest.mark.usefixtures("odd_plugins", "without_posts")]
 
 AS_THE_OWNER = "<?php add_filter('pagewire_reader', function () { return 1; });"
-
-
-@pytest.fixture(scope="module", autouse=True)
-def of_plugins(wordpress: WordPress) -> Iterator[None]:
-    odd.install(wordpress)
-    yield
-    odd.remove(wordpress)
-
-
-@pytest.fixture(autouse=True)
-def alone(wordpress: WordPress) -> Iterator[None]:
-    """Each test begins without posts."""
-    wordpress.sql("DELETE FROM wp_posts; DELETE FROM wp_postmeta")
-    yield
-    odd.remove(wordpress, "away")
 
 
 def mark(wordpress: WordPress, post: object, before: str = "", signed: str = "Pagewire\\Pass::issue($purpose)") -> str:
