@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 DATA ?= ../shared/data
 
-.PHONY: setup setup-bge setup-onnx setup-model setup-attachments setup-helm setup-wagtail setup-widget demo unit test containers kubernetes faults mutants check fix docs docs-serve bench figures dist sbom release-check lock wordpress-plugin widget pictures
+.PHONY: setup setup-bge setup-onnx setup-model setup-attachments setup-helm setup-wagtail setup-widget demo unit test test-rest test-all containers kubernetes faults mutants check fix docs docs-serve bench figures dist sbom release-check lock wordpress-plugin widget pictures
 
 # By uv, in a fifth of pip's time; pip brings uv. What is locked is checked by its hashes.
 # An index of one's own that pip was told of holds for uv, too.
@@ -58,24 +58,42 @@ demo: setup
 # Processes that run tests side by side; each has an engine of its own.
 WORKERS ?= 2
 
-# The ring that needs no server: for every change, in three minutes on two cores.
+# The ring that needs no server: for every change.
 unit: setup
 	$(BIN)/python -m pytest tests/unit -n $(WORKERS) $(PYTEST)
 
-# Every ring whose needs are there; the others are named with the command that installs them. File by file: what a file's
-# tests share is started once.
+# What fails for most mistakes: the rings without servers, those against the real Kafka and Elasticsearch, one story from
+# the save to the rollback, one fault of each kind, and the browser where there is one.
+EVERYDAY := tests/unit tests/contract tests/integration tests/browser tests/acceptance/test_story.py \
+	tests/acceptance/test_rebuild.py::test_nobody_notices_a_rebuild_a_promotion_and_a_rollback \
+	tests/faults/test_broker.py::test_a_killed_broker_comes_back \
+	tests/faults/test_messages.py::test_hopeless_messages_become_dead_letters_untouched \
+	tests/faults/test_processes.py::test_sigkill_replays_what_was_not_finished
+
+# File by file: what a file's tests share is started once.
+BY_FILE := $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder --durations=12 --durations-min=5
+
+# Before every commit: ten minutes on two idle cores.
 test: setup
-	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder $(PYTEST)
+	$(BY_FILE) $(EVERYDAY) $(PYTEST)
+
+# What `test-all` has beyond `test`.
+test-rest: setup
+	$(BY_FILE) $(EVERYDAY:%=--deselect=%) $(PYTEST)
+
+# Every ring whose needs are there; the others are named with the command that installs them.
+test-all: setup
+	$(BY_FILE) $(PYTEST)
 
 # The image is built and docker-compose.yml started: asked, stopped, upgraded, lost and restored. Needs Docker, 6 GB of
-# memory and some ten minutes; no part of `test`. OVERRIDE names a file that goes over docker-compose.yml, with other
+# memory and some ten minutes; no part of `test-all`. OVERRIDE names a file that goes over docker-compose.yml, with other
 # images for the servers; tests/containers/stand_ins/compose.yml where no registry can be reached.
 containers: setup
 	OVERRIDE=$(OVERRIDE) $(BIN)/python -m pytest tests/containers -p no:cacheprovider $(PYTEST)
 
 # The chart in the cluster that KUBECONFIG names: asked, upgraded, rebuilt, lost and restored, in a namespace of its own.
 # Needs kubectl, nodes that have IMAGE, a default StorageClass and a network that knows NetworkPolicies; Kafka and
-# Elasticsearch run on this machine, which pods reach at HOST. Some ten minutes; no part of `test`.
+# Elasticsearch run on this machine, which pods reach at HOST. Some ten minutes; no part of `test-all`.
 IMAGE ?= pagewire:0.2.0
 kubernetes: setup-helm
 	HOST=$(HOST) IMAGE=$(IMAGE) $(BIN)/python -m pytest tests/kubernetes -p no:cacheprovider $(PYTEST)

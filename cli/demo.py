@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from more_itertools import partition
 
 from cli.content import import_documents
 from cli.output import NOT_SO, complain, err, explained, out
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 SITE = "demo"
 PAGES = Path(__file__).resolve().parents[1] / "sites" / SITE
 QUESTION = ("What does a library card cost for adults?", "en")
+ANSWERED_BY = "library"  # imported before the others
 
 
 def demo(
@@ -66,7 +68,8 @@ async def _demo(settings: Settings, once: bool) -> bool:
         stopped = asyncio.create_task(stop.wait())
         await asyncio.wait((showing, stopped), return_when=asyncio.FIRST_COMPLETED)
         if showing.done() and not showing.exception() and not once:
-            _print_urls(system)
+            out.print(f"\nready {system.url}")
+            out.print("[dim]Ctrl-C stops everything[/]")
             await stopped
         err.print("stopping ...")
         for task in (showing, stopped):
@@ -77,11 +80,15 @@ async def _demo(settings: Settings, once: bool) -> bool:
 
 
 async def _show(system: System) -> bool:
-    """Import and ask; whether the answer cites a page."""
-    await import_documents(system.settings, SITE, list(sample_pages(system.url)))
+    """Import one page and ask, then import the others; whether the answer cites a page."""
+    rest, first = partition(lambda page: page.id == ANSWERED_BY, sample_pages(system.url))
+    await import_documents(system.settings, SITE, first)
     question, lang = QUESTION
     out.print(f"\n[bold]{question}[/]\n")
     answer = await ask_once(system.settings, SITE, question, lang)
+    _print_urls(system)
+    out.print("\n[dim]the other pages become searchable meanwhile[/]")
+    await import_documents(system.settings, SITE, rest)
     return answer is not None and any(source.cited for source in answer.sources)
 
 
@@ -97,5 +104,3 @@ def _print_urls(system: System) -> None:
 
     _, path = admin_key(system.settings)
     out.print(f"console         {system.url}/console/" + (f" (its key is in {path})" if path else ""))
-    out.print(f"ready {system.url}")
-    out.print("[dim]Ctrl-C stops everything[/]")

@@ -8,6 +8,7 @@ import os
 import shutil
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -114,10 +115,24 @@ def _turn(item: pytest.Item) -> int:
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    for line in _minutes_by_ring(terminalreporter):
+        terminalreporter.write_line(line)
     for ring, count in config.stash.get(_absent, {}).items():
         terminalreporter.write_line(
             f"ring {ring!r} absent: {count} tests did not run; to have it: {RINGS[ring][1]}", yellow=True
         )
+
+
+def _minutes_by_ring(terminalreporter: pytest.TerminalReporter) -> list[str]:
+    """Where the time went, of all processes together."""
+    reports = [each for some in terminalreporter.stats.values() for each in some if isinstance(each, pytest.TestReport)]
+    seconds: Counter[str] = Counter()
+    tests: Counter[str] = Counter()
+    for report in reports:
+        ring = "/".join(report.nodeid.split("/")[:2])
+        seconds[ring] += report.duration
+        tests[ring] += report.when == "call"
+    return [f"{ring}: {tests[ring]} tests, {taken / 60:.1f} min" for ring, taken in seconds.most_common()]
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
