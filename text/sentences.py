@@ -12,6 +12,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from text.abbreviations import ABBREVIATIONS, BEFORE_NUMBER, DAYS, HOURS, MONTHS, STREETS, UNITS
 from text.markdown import Block, blocks, trimmed
 
 # Characters: Thai or Lao that is shorter goes on behind a space. XQuAD's paragraphs make 6.7 pieces of 100 characters
@@ -23,21 +24,6 @@ Sentence = Block  # or a part of one, of the same kind
 
 # Languages that write ordinal numbers with a full stop: "3. Oktober" is no sentence end there.
 _ORDINAL_DOT = re.compile(r"bs|cs|da|de|et|fi|hr|hu|is|lv|mk|nb|nn|no|pl|sk|sl|sr|tr")
-_ABBREVIATION = re.compile(
-    # de, en
-    r"anm|bd|bzgl|bzw|ca|co|dgl|dipl|dr|eigtl|einschl|evtl|gem|ggf|hl|hr|hrsg|inkl|insb|jh|jhd|lt|mio|mld|mln|mrd|prof"
-    r"|sog|spez|st|std|str|tel|vgl|vorm|zb|zt|zzgl|approx|assn|ave|blvd|capt|cf|cmdr|corp|dept|inc|jr|ltd|messrs|mrs?"
-    r"|ms|mts?|rev|sen|sgt|sr|vs"
-    # fr, it, es, ro
-    r"|avd?a?|bull|chap|cie|dott|dra|gral|mgr|mlle|mme|prov|réf|rte|sigg?|srta|sra|sta|tél|ud|vd"
-    # hu, pl, cs
-    r"|dkt|godz|hab|inż|ker|krt|ks|np|pkt|pon|tj|tzn|tzv|ul|ún|vö|wg"
-)
-# Words of their own as well, or seldom alone: an abbreviation only before a number ("No. 5", "Abs. 2", "Okt. 3").
-_ABBREVIATION_BEFORE_NUMBER = re.compile(
-    r"abs|abt|art|aufl|est|fig|gen|kap|max|med|min|mind|nos?|nr|num|núm|op|pag|pág|par|pos|pp|rep|vol|kb|ok"
-    r"|jan|febr?|mar|märz|mart|apr|avr|abr|mai|jun|juin|jul|juil|aug|août|ago|sept?|okt|oct|ott|nov|dez|dec|dic"
-)
 # A full stop, what closes with it, and white space, which East Asia's, Burma's and Cambodia's do without. Those of
 # India, Tibet, Armenia and Ethiopia are as ours.
 _STOP = re.compile(
@@ -49,8 +35,12 @@ _STOP = re.compile(
 # Of a link, or in angle brackets: what looks like a stop in there is none. A bare one ends at the stops of East Asia.
 _ADDRESS = re.compile(r"\]\((?:[^()\s]|\([^()\s]*\))*+\)|<https?://[^\s<>]*>")
 _END = re.compile(r"[.!?…؟۔।॥།։።。！？｡．။។៕][\"'”’“»」』）)\]*_]*$")
+_NUMBERED = BEFORE_NUMBER | DAYS | MONTHS
+_MONTHS_BEGIN = frozenset(month[:3] for month in MONTHS)
+_WORD = re.compile(r"\w+")
 _LAST_WORD = re.compile(r"[^\s(\[\"'“„«»*_/-]*$")
 AHEAD = 300  # characters behind a limit that are read, so that what ends there ends as in the whole text
+NEXT = 24  # characters that follow a full stop and are read
 LONGEST_LAST = 40  # characters of a word before a full stop that are read; no abbreviation has as many
 
 
@@ -119,9 +109,47 @@ def _ends_sentence(text: str, begin: int, stop: re.Match[str], lang: str) -> boo
         return True
     word = _LAST_WORD.search(text, max(begin, stop.start() - LONGEST_LAST), stop.start())
     last = word.group() if word else ""
+    at = stop.start() - len(last)
+    before, behind = text[max(begin, at - LONGEST_LAST) : at], text[stop.end() : stop.end() + NEXT]
     if last.isdigit():
-        return not (len(last) <= 2 and _ORDINAL_DOT.fullmatch(lang.partition("-")[0]))
-    letters = last.rpartition(".")[2].casefold()
-    if (len(letters) == 1 and letters.isalpha()) or _ABBREVIATION.fullmatch(letters):
+        return not (_ORDINAL_DOT.fullmatch(lang.partition("-")[0]) and _counts(last, before, behind))
+    return not _is_abbreviation(last.casefold(), before, behind)
+
+
+def _counts(last: str, before: str, behind: str) -> bool:
+    """Whether a figure with a full stop is an ordinal number: no room's or house's, and no end of a range."""
+    if len(last) > 2:
         return False
-    return not (follows.isdigit() and _ABBREVIATION_BEFORE_NUMBER.fullmatch(letters))
+    if next(iter(_WORD.findall(behind)), "").casefold()[:3] in _MONTHS_BEGIN:
+        return True
+    *first, word = before.split() or [""]
+    if word.endswith("."):  # a street's or a room's ("Zi. 12.")
+        return not (len(word) == 2 or _numbers(word[:-1].casefold()))
+    named = bool(first) and word[:1].isupper() and word.isalpha()  # "Linie 5."
+    return not (named or before.endswith(("-", "–", ":")) or word.isdigit())
+
+
+def _numbers(letters: str) -> bool:
+    return letters in _NUMBERED or letters in ABBREVIATIONS or letters.endswith(STREETS)
+
+
+def _is_abbreviation(last: str, before: str, behind: str) -> bool:
+    """Whether a full stop after `last` is its own.
+
+    Args:
+        last: in small letters.
+        before: its sentence up to it, of a long one the end.
+        behind: some of what follows.
+    """
+    following = next(iter(_WORD.findall(behind)), "")
+    begins_anew = behind.lstrip()[:1].isupper()
+    if last in HOURS:
+        return not begins_anew or following.casefold()[:3] in DAYS
+    letters = last.rpartition(".")[2]
+    if letters in UNITS and begins_anew and before.rstrip()[-1:].isdigit():
+        return False
+    if (len(letters) == 1 and letters.isalpha()) or letters in ABBREVIATIONS or last in ABBREVIATIONS:
+        return True
+    if letters in DAYS and (not before.strip() or following.casefold() in DAYS | ABBREVIATIONS):
+        return True
+    return behind.lstrip()[:1].isdigit() and _numbers(letters)
