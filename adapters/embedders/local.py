@@ -69,27 +69,36 @@ class LocalEmbedder:
         await self._threads.aclose()
 
     async def passages(self, texts: Sequence[str], *, urgent: bool = True) -> Vectors:
-        return await self._embedded([self.before_passage + text for text in texts], SAVE if urgent else BULK)
-
-    async def query(self, text: str) -> Vectors:
-        vector: Vectors = (await self._embedded([self.before_query + text], QUESTION))[0]
-        return vector
-
-    def _load(self) -> Model:
-        """Raises: Permanent, Retryable: says what to do."""
-        raise NotImplementedError
-
-    async def _embedded(self, texts: Sequence[str], priority: int) -> Vectors:
+        """Of a long text all is read: its vector is the mean over its windows, by their lengths."""
         await self.start()
         assert self._model
-        safe = [readable(text[:LONGEST]) for text in texts]
-        read = await self._threads.each(self._model.read, safe, priority=priority)
+        priority = SAVE if urgent else BULK
+        read = await self._threads.each(
+            self._model.read, [self._safe(self.before_passage + text) for text in texts], priority=priority
+        )
         windows = [window for own in read for window in own]
         made = await self._threads.each(self._model.embed, windows, priority=priority)
         # A long text's vector is the mean over all its tokens, but for its length, which is put right below.
         parts = split_into(zip(windows, made, strict=True), map(len, read))
         whole = [np.sum([len(window) * vector for window, vector in own], axis=0) for own in parts]
         return unit_vectors(np.reshape(whole, (len(texts), self.dims)), len(texts), self.dims, self.spec)
+
+    async def query(self, text: str) -> Vectors:
+        """Of a long question, what the model reads at once: what follows would hold up those of others."""
+        await self.start()
+        assert self._model
+        read = await self._threads.run(self._model.read, self._safe(self.before_query + text), priority=QUESTION)
+        made = await self._threads.run(self._model.embed, read[0], priority=QUESTION)
+        vector: Vectors = unit_vectors([made], 1, self.dims, self.spec)[0]
+        return vector
+
+    def _load(self) -> Model:
+        """Raises: Permanent, Retryable: says what to do."""
+        raise NotImplementedError
+
+    @staticmethod
+    def _safe(text: str) -> str:
+        return readable(text[:LONGEST])
 
 
 def _give_back() -> None:
