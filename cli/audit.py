@@ -6,9 +6,8 @@ import asyncio
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
-from rich.table import Column
 
+from cli.bars import Bars
 from cli.output import NOT_SO, complain, err, explained, out, print_json, rows, table
 from cli.user import noted
 from cli.wired import connected, logged
@@ -75,35 +74,15 @@ async def _run(
 ) -> AuditReport | RepairReport:
     async with connected(settings) as clients:
         auditor = await clients.auditor()
-        with _bars() as bars:
+        with Bars() as bars:
+
+            def report(progress: audits.Progress) -> None:
+                bars.step(STEPS[progress.step], progress.done, progress.total)
+
             if repair:
                 async with noted(clients, "index.repair", site, "force" if force else ""):
-                    return await auditor.repair(site, force=force, settle=settle, report=_Steps(bars))
-            return await auditor.audit(site, index=index, settle=settle, report=_Steps(bars))
-
-
-def _bars() -> Progress:
-    return Progress(
-        TextColumn("{task.description}", table_column=Column(min_width=18)),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeElapsedColumn(),
-        console=err,
-    )
-
-
-class _Steps:
-    """A bar for the log, one for the index, and one for the pages that do not agree yet; a repair begins again."""
-
-    def __init__(self, bars: Progress) -> None:
-        self._bars = bars
-        self._tasks: dict[str, TaskID] = {}
-
-    def __call__(self, progress: audits.Progress) -> None:
-        step = progress.step
-        if step not in self._tasks:
-            self._tasks[step] = self._bars.add_task(STEPS[step], total=progress.total)
-        self._bars.update(self._tasks[step], completed=progress.done, total=progress.total)
+                    return await auditor.repair(site, force=force, settle=settle, report=report)
+            return await auditor.audit(site, index=index, settle=settle, report=report)
 
 
 def holdings(report: AuditReport) -> str:

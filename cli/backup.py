@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.progress import BarColumn, MofNCompleteColumn, TaskID, TextColumn, TimeElapsedColumn, TimeRemainingColumn
-from rich.progress import Progress as Bars
-from rich.table import Column
 
+from cli.bars import Bars
 from cli.output import err, explained, out, print_json, rows, table
 from cli.wired import connected, logged
 from pipelines.operate.backup.folder import BackupFolder
@@ -102,16 +101,16 @@ async def _backup(settings: Settings, folder: Path, sites: list[str] | None) -> 
     from wiring import backup as backups
 
     async with connected(settings) as clients:
-        with _Bars() as bars:
-            return await backups.backup(clients, folder, sites, bars.report)
+        with Bars() as bars:
+            return await backups.backup(clients, folder, sites, _report(bars))
 
 
 async def _check(kept: BackupFolder) -> None:
     from pipelines.operate.backup.restore import check
 
     async with off_loop() as aside:
-        with _Bars() as bars:
-            await check(kept, aside, bars.report)
+        with Bars() as bars:
+            await check(kept, aside, _report(bars))
 
 
 async def _restore(
@@ -120,30 +119,13 @@ async def _restore(
     from wiring import backup as backups
 
     async with connected(settings) as clients:
-        with _Bars() as bars:
-            done = await backups.restore(clients, kept, sites, bars.report)
+        with Bars() as bars:
+            done = await backups.restore(clients, kept, sites, _report(bars))
         return done, await backups.differences(clients, kept.manifest, sites)
 
 
-class _Bars(Bars):
-    """A bar for each step."""
-
-    def __init__(self) -> None:
-        super().__init__(
-            TextColumn("{task.description}", table_column=Column(min_width=16)),
-            BarColumn(),
-            MofNCompleteColumn(),
-            TimeElapsedColumn(),
-            TimeRemainingColumn(),
-            console=err,
-        )
-        self._steps: dict[str, TaskID] = {}
-
-    def report(self, progress: Progress) -> None:
-        step = progress.step
-        if step not in self._steps:
-            self._steps[step] = self.add_task(step, total=progress.total)
-        self.update(self._steps[step], completed=progress.done, total=progress.total)
+def _report(bars: Bars) -> Callable[[Progress], None]:
+    return lambda progress: bars.step(progress.step, progress.done, progress.total)
 
 
 def _print_manifest(folder: Path, made: Manifest) -> None:

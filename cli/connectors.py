@@ -7,17 +7,15 @@ import logging
 import re
 import signal
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from contextlib import nullcontext, suppress
 from dataclasses import asdict
 from functools import partial
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.progress import BarColumn, MofNCompleteColumn, TaskID, TextColumn, TimeElapsedColumn
-from rich.progress import Progress as Bars
-from rich.table import Column
 
+from cli.bars import Bars
 from cli.output import NOT_SO, complain, err, explained, out, print_json, rows, table
 from cli.user import user
 from cli.wired import connected, logged
@@ -106,12 +104,12 @@ async def _reconcile(
     async with connected(settings) as clients:
         intake, changes = await clients.intake(), partial(clients.changes_of, site)
         runs = await clients.connector_runs()
-        with _bars() as bars:
+        with Bars() as bars:
             for name in names:
                 try:
                     noted = nullcontext(Came()) if dry_run else runs.run(site, name, "reconcile", user())
                     async with noted as came, opened(settings, site, name) as source:
-                        steps = _Steps(bars, name if len(names) > 1 else "")
+                        steps = _report(bars, name if len(names) > 1 else "")
                         done.append(
                             await reconcile(
                                 source, site, name, changes, intake, settings.home, steps,
@@ -144,8 +142,8 @@ async def _watch(settings: Settings, site: str, name: str) -> None:
         assert isinstance(source, FolderSource)
         intake = await clients.intake()
         try:
-            with _bars() as bars:
-                steps = _Steps(bars, "")
+            with Bars() as bars:
+                steps = _report(bars, "")
                 changes = partial(clients.changes_of, site)
                 first = await reconcile(source, site, name, changes, intake, settings.home, steps)
             _say(came, first)
@@ -211,26 +209,6 @@ def _print_failures(failures: list[Failure]) -> None:
         complain(f"{one.lang} {one.page_id}: {one.reason}")
 
 
-def _bars() -> Bars:
-    return Bars(
-        TextColumn("{task.description}", table_column=Column(min_width=10)),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeElapsedColumn(),
-        console=err,
-    )
-
-
-class _Steps:
-    """A bar for each step, made when it begins."""
-
-    def __init__(self, bars: Bars, name: str) -> None:
-        self._bars = bars
-        self._name = f"{name}: " if name else ""
-        self._tasks: dict[str, TaskID] = {}
-
-    def __call__(self, progress: Progress) -> None:
-        step = progress.step
-        if step not in self._tasks:
-            self._tasks[step] = self._bars.add_task(self._name + STEPS[step], total=progress.total)
-        self._bars.update(self._tasks[step], completed=progress.done, total=progress.total)
+def _report(bars: Bars, name: str) -> Callable[[Progress], None]:
+    before = f"{name}: " if name else ""
+    return lambda progress: bars.step(before + STEPS[progress.step], progress.done, progress.total)

@@ -3,23 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Coroutine, Iterable, Mapping, Sequence
 from pathlib import Path
 from time import monotonic
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.markup import escape
-from rich.progress import (
-    BarColumn,
-    MofNCompleteColumn,
-    TextColumn,
-    TimeElapsedColumn,
-    TimeRemainingColumn,
-)
-from rich.progress import Progress as Bars
-from rich.table import Column
 
+from cli.bars import Bars
 from cli.output import NOT_SO, err, explained, out, print_json, rows, table
 from cli.user import user
 from cli.wired import connected, load, logged
@@ -42,6 +34,7 @@ if TYPE_CHECKING:
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 STUCK_AFTER = 60.0  # seconds without one more page searchable
+STEPS = {"inventory": "listed", "pages": "fetched"}
 SHOWN = 20  # addresses left out that are named one by one
 
 
@@ -64,7 +57,7 @@ def import_pages(
         settings = logged()
         connectors, path = settings.site(site).connectors, Path(source)
         if source in connectors:
-            result = asyncio.run(import_connector(settings, site, source, wait))
+            result = _stoppable(import_connector(settings, site, source, wait))
         elif not path.exists():
             raise NoSource(
                 f"{source}: no such file or folder, nor a connector of site {site}; {others(connectors, source)}"
@@ -73,13 +66,21 @@ def import_pages(
             total = count(path)
             cursor, left = Cursor(settings.home, site, path), Left()
             pages = documents(path, left)
-            result = asyncio.run(import_documents(settings, site, pages, total, cursor, wait, left))
+            result = _stoppable(import_documents(settings, site, pages, total, cursor, wait, left))
     if json:
         print_json(result)
     else:
         _print_import(result)
     if result["failed"]:
         raise typer.Exit(NOT_SO)
+
+
+def _stoppable(importing: Coroutine[None, None, dict[str, object]]) -> dict[str, object]:
+    try:
+        return asyncio.run(importing)
+    except KeyboardInterrupt:
+        err.print("stopped: what was sent becomes searchable all the same; the same command sends the rest")
+        raise
 
 
 async def import_documents(
@@ -100,14 +101,13 @@ async def import_documents(
     left = left or Left()
     async with connected(settings) as clients:
         receipts = await clients.receipts(waiting=wait)
-        with receipts.hearing() as heard, _bars() as bars:
-            sending = bars.add_task("sent", total=total)
+        with receipts.hearing() as heard, Bars() as bars:
             revisions = await send(
                 site,
                 pages,
                 await clients.intake(),
                 cursor,
-                lambda p: bars.update(sending, completed=p.sent),
+                lambda p: bars.step("sent", p.sent, total),
                 left.failed,
             )
             told = await _settle(clients, receipts, heard, site, revisions, bars) if wait and revisions else {}
@@ -125,11 +125,10 @@ async def import_connector(settings: Settings, site: str, name: str, wait: bool 
         (await clients.connector_runs()).run(site, name, "import", user()) as came,
     ):
         receipts = await clients.receipts(waiting=wait)
-        with receipts.hearing() as heard, _bars() as bars:
-            tasks = {"inventory": bars.add_task("listed", total=None), "pages": bars.add_task("fetched", total=None)}
+        with receipts.hearing() as heard, Bars() as bars:
 
             def report(progress: Progress) -> None:
-                bars.update(tasks[progress.step], completed=progress.done, total=progress.total)
+                bars.step(STEPS[progress.step], progress.done, progress.total)
 
             outcome = await sync(source, site, name, await clients.intake(), settings.home, report)
             came.sent, came.left_out, came.failed = outcome.sent, outcome.left_out, outcome.failed
@@ -163,12 +162,11 @@ async def _settle(
     clients: Clients, receipts: ReceiptReader, heard: set[str], site: str, revisions: Mapping[str, int], bars: Bars
 ) -> Mapping[str, Receipt]:
     """Wait until all is searchable; returns the receipts of what failed, or lacks something, by page key."""
-    task = bars.add_task("searchable", total=len(revisions))
     told: Mapping[str, Receipt] = {}
     done, since, reader = -1, monotonic(), clients.status()
     async for progress, found in settle(site, revisions, receipts, heard):
         told = found
-        bars.update(task, completed=progress.searchable + progress.failed)
+        bars.step("searchable", progress.searchable + progress.failed, len(revisions))
         if progress.searchable != done:
             done, since = progress.searchable, monotonic()
         elif monotonic() - since > STUCK_AFTER:
@@ -194,17 +192,6 @@ def waited_for(found: SystemStatus) -> list[str]:
     if found.kafka and not behind:
         lines.append("no stage has a message left: see `pagewire dlq list`, and the page's `pagewire receipt`")
     return lines
-
-
-def _bars() -> Bars:
-    return Bars(
-        TextColumn("{task.description}", table_column=Column(min_width=10)),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeElapsedColumn(),
-        TimeRemainingColumn(),
-        console=err,
-    )
 
 
 def _print_import(result: Mapping[str, object]) -> None:
@@ -291,6 +278,8 @@ def delete(
     else:
         for page, state in became.items():
             out.print(f"{page}  {state}", markup=False, soft_wrap=True)
+        if "unknown" in became.values() and len(settings.site(site).languages) > 1:
+            err.print(f"looked for in {tag}; a page in another language: --lang", markup=False, soft_wrap=True)
     if any(state != "deleted" for state in became.values()):
         raise typer.Exit(NOT_SO)
 

@@ -11,8 +11,8 @@ from urllib.parse import urlsplit
 
 import typer
 from pydantic import SecretStr
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
+from cli.bars import Bars
 from cli.evaluation_print import comparison_told, print_evaluation
 from cli.judging import CALLS, NO_JUDGE, PAIRWISE, TOKENS, Judging, hear, measures_of, print_heard
 from cli.output import NOT_SO, err, explained, out, print_json
@@ -222,10 +222,9 @@ def _page_of(head: Head, run: ListedRun) -> str:
 
 async def asked_with_a_bar(cases: Dataset, head: Head, system: Asked, run: Run, at_once: int = AT_ONCE) -> None:
     """Ask what is left of a run. Raises: Retryable, Permanent."""
-    columns = (TextColumn("asking"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TimeRemainingColumn())
-    with run, Progress(*columns, console=err, transient=True) as bars:
-        task = bars.add_task("asking", total=head.cases)
-        await ask_all(askable(cases, head.site), system, run, lambda done: bars.update(task, completed=done), at_once)
+    with run, Bars(transient=True) as bars:
+        questions = askable(cases, head.site)
+        await ask_all(questions, system, run, lambda done: bars.step("asking", done, head.cases), at_once)
 
 
 def key_for(settings: Settings, url: str | None, file: Path | None) -> SecretStr:

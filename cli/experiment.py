@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 from pydantic import BaseModel, ConfigDict, ValidationError
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
+from cli.bars import Bars
 from cli.evaluate import key_for
 from cli.output import NOT_SO, err, explained, out, print_json, rows, table
 from cli.wired import logged
@@ -251,12 +251,10 @@ def _bar(experiment: Experiment, planned: list[Planned]) -> Iterator[Callable[[s
     """Shows how many answers are there of all arms together."""
     cases = len(askable(experiment.dataset, experiment.grid.site))
     done = {each.arm.name: len(each.read().observed) for each in planned}
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
-    with Progress(*columns, TimeElapsedColumn(), TimeRemainingColumn(), console=err, transient=True) as bars:
-        task = bars.add_task("asking", total=cases * len(planned), completed=sum(done.values()))
+    with Bars(transient=True) as bars:
 
         def asked(name: str, count: int) -> None:
             done[name] = count
-            bars.update(task, completed=sum(done.values()), description=f"asking: {name}")
+            bars.step("asking", sum(done.values()), cases * len(planned), says=f"asking: {name}")
 
         yield asked

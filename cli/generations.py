@@ -10,17 +10,8 @@ from time import monotonic
 from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import typer
-from rich.progress import (
-    BarColumn,
-    MofNCompleteColumn,
-    Progress,
-    TaskID,
-    TextColumn,
-    TimeElapsedColumn,
-    TimeRemainingColumn,
-)
-from rich.table import Column
 
+from cli.bars import Bars
 from cli.output import NOT_SO, complain, err, explained, out, print_json, rows, table
 from cli.user import noted
 from cli.wired import connected
@@ -196,7 +187,7 @@ async def _stoppable(work: Awaitable[Value]) -> Value:
 
 
 @asynccontextmanager
-async def at_work(settings: Settings, site: str) -> AsyncIterator[tuple[Clients, Bars]]:
+async def at_work(settings: Settings, site: str) -> AsyncIterator[tuple[Clients, RebuildBars]]:
     """Everything that is needed, for the only process that works on the site's indexes.
 
     Raises:
@@ -204,24 +195,15 @@ async def at_work(settings: Settings, site: str) -> AsyncIterator[tuple[Clients,
     """
     settings.site(site)
     async with connected(settings) as clients, clients.elastic.rebuilds.lease(site):
-        with Bars() as bars:
+        with RebuildBars() as bars:
             yield clients, bars
 
 
-class Bars(Progress):
+class RebuildBars(Bars):
     """A bar for each step of a rebuild."""
 
     def __init__(self) -> None:
-        super().__init__(
-            TextColumn("{task.description}", table_column=Column(min_width=16)),
-            BarColumn(),
-            MofNCompleteColumn(),
-            TimeElapsedColumn(),
-            TimeRemainingColumn(),
-            TextColumn("{task.fields[rate]}"),
-            console=err,
-        )
-        self._steps: dict[str, TaskID] = {}
+        super().__init__()
         self._first: tuple[float, Rebuild] | None = None
 
     def fill(self, rebuild: Rebuild) -> None:
@@ -229,17 +211,12 @@ class Bars(Progress):
         began, first = self._first = self._first or (monotonic(), rebuild)
         seconds = max(monotonic() - began, 0.1)
         changes, chunks = (rebuild.pages - first.pages) / seconds, (rebuild.chunks - first.chunks) / seconds
-        self._step("messages", rebuild.done, rebuild.total, f"{changes:,.0f} changes/s {chunks:,.0f} chunks/s")
+        self.step("messages", rebuild.done, rebuild.total, f"{changes:,.0f} changes/s {chunks:,.0f} chunks/s")
 
     def audit(self, progress: audits.Progress) -> None:
         """Records of the log, documents of the index, pages that do not agree yet."""
-        self._step(STEPS[progress.step], progress.done, progress.total)
+        self.step(STEPS[progress.step], progress.done, progress.total)
 
     def gate(self, done: int, total: int) -> None:
         """Questions asked of both indexes."""
-        self._step("questions", done, total)
-
-    def _step(self, name: str, done: int, total: int, rate: str = "") -> None:
-        if name not in self._steps:
-            self._steps[name] = self.add_task(name, total=total, rate=rate)
-        self.update(self._steps[name], completed=done, total=total, rate=rate)
+        self.step("questions", done, total)

@@ -6,10 +6,9 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
-
+from cli.bars import Bars
 from cli.judge_agreement import print_trusted
-from cli.output import err, out, rows, table
+from cli.output import out, rows, table
 from pipelines.evaluate.comparison import WHOLE
 from pipelines.evaluate.dataset import Dataset
 from pipelines.evaluate.judged.evaluator import applying, judge_all, key
@@ -91,19 +90,17 @@ async def hear(
     """Have the answers of a run judged that are not judged yet, and compare them with those of a live one."""
     budget = Budget(judging.calls, judging.tokens)
     token = fence(f"{run.head.begun.isoformat()} {run.head.fingerprint}")
-    columns = (TextColumn("judging"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TimeRemainingColumn())
     from wiring.evaluating import judge_model
 
     async with judge_model(settings, judging.model) as model:
         judges = [Judge(model, judging.model, budget, token) for _ in range(judging.repeats)]
-        with run, Progress(*columns, console=err, transient=True) as bars:
-            task = bars.add_task("judging")
+        with run, Bars(transient=True) as bars:
             stopped = await judge_all(
                 askable(cases, run.head.site),
                 run,
                 judging.measures,
                 judges,
-                lambda done, of: bars.update(task, completed=done, total=of),
+                lambda done, of: bars.step("judging", done, of),
             )
     told = advice(cases, live, run, judging.measures, judging.model, margin) if live else []
     report = judged(cases, run, judging.measures, judging.model)

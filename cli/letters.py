@@ -16,10 +16,10 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import typer
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
+from cli.bars import Bars
 from cli.letter_print import print_detail, print_list, printable
-from cli.output import NOT_SO, complain, err, explained, out, print_json
+from cli.output import NOT_SO, complain, explained, out, print_json
 from cli.times import point
 from cli.user import noted
 from cli.wired import connected, logged
@@ -287,12 +287,10 @@ def _all(
 
     async def run(letters: NotedLetters) -> DeadLetterCounts:
         counts = DeadLetterCounts()
-        columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-        with Progress(*columns, console=err) as bars:
-            task = bars.add_task(verb, total=total)
+        with Bars() as bars:
             async with aclosing(handle(letters)) as progress:
                 async for counts in progress:
-                    bars.update(task, completed=counts.handled + counts.refused)
+                    bars.step(verb, counts.handled + counts.refused, total)
         return counts
 
     counts = _with_letters(run)

@@ -14,11 +14,11 @@ from collections import Counter, deque
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from itertools import count
 from typing import TYPE_CHECKING, Literal
 
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
-
-from cli.output import NO_SERVICE, NOT_SO, err, out, print_json, rows, table
+from cli.bars import Bars
+from cli.output import NO_SERVICE, NOT_SO, out, print_json, rows, table
 from cli.rebuild_steps import Wanted, rebuild_site
 from cli.site_names import sites_called
 from cli.user import noted
@@ -83,12 +83,12 @@ async def rebuild_fleet(settings: Settings, fleet: Fleet, wanted: Wanted) -> lis
     async with connected(settings) as clients:
         await clients.auditor()  # connected before several want it at once
         await clients.audit_log()
-        with _bar() as bar:
-            task = bar.add_task("sites", total=len(sites))
+        with Bars() as bars:
+            done = count(1)
 
             async def one(site: str) -> Came:
                 came = await _one(clients, site, fleet, wanted)
-                bar.advance(task)
+                bars.step("sites", next(done), len(sites))
                 return came
 
             return await some_at_a_time(sites, fleet.at_once, one)
@@ -162,14 +162,3 @@ def _line(one: Came) -> tuple[object, ...]:
 def _as_json(one: Came) -> dict[str, object]:
     made = one.rebuild and one.rebuild.model_dump(mode="json")
     return {"site": one.site, "outcome": one.outcome, "rebuild": made, "code": one.code or None, "why": one.why or None}
-
-
-def _bar() -> Progress:
-    return Progress(
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeElapsedColumn(),
-        TimeRemainingColumn(),
-        console=err,
-    )

@@ -7,7 +7,6 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 
 from adapters.elastic.rights import ROLE
 from adapters.kafka import (
@@ -24,6 +23,7 @@ from adapters.kafka import (
     repair_topics,
 )
 from adapters.kafka.rights import KafkaRight, kafka_rights
+from cli.bars import Bars
 from cli.output import err, explained, out, print_json, rows, table
 from cli.wired import load
 from schemas.topics import all_topics
@@ -89,10 +89,12 @@ def topics(
         bootstrap = bootstrap_servers(settings)
         created = set(asyncio.run(ensure_topics(bootstrap, settings)))
         if repair:
-            with Progress(
-                TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), console=err
-            ) as bars:
-                repaired = asyncio.run(repair_topics(bootstrap, settings, _Bars(bars)))
+            with Bars() as bars:
+
+                def report(copying: Copying) -> None:
+                    bars.step(copying.topic, copying.done, copying.partitions)
+
+                repaired = asyncio.run(repair_topics(bootstrap, settings, report))
             _print_repaired(repaired, settings, json)
             return
         counts = asyncio.run(_partitions(settings))
@@ -179,19 +181,6 @@ def _print_rights(rights: list[KafkaRight], json: bool) -> None:
     out.print(rows(table("for", "resource", "name", "pattern", "operations"), lines))
     out.print("\nElasticsearch, as a role or as the role descriptor of an API key:", markup=False)
     print_json(ROLE)
-
-
-class _Bars:
-    """A bar for each topic that is being copied."""
-
-    def __init__(self, bars: Progress) -> None:
-        self._bars = bars
-        self._tasks: dict[str, TaskID] = {}
-
-    def __call__(self, copying: Copying) -> None:
-        if copying.topic not in self._tasks:
-            self._tasks[copying.topic] = self._bars.add_task(copying.topic, total=copying.partitions)
-        self._bars.update(self._tasks[copying.topic], completed=copying.done)
 
 
 def _print_repaired(repaired: list[Repaired], settings: Settings, json: bool) -> None:

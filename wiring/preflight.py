@@ -17,6 +17,7 @@ from adapters.embedders.lite import weights_file
 from adapters.embedders.registry import make_embedder
 from adapters.kafka import bootstrap_servers, ensure_topics
 from adapters.onnx_model import model_file
+from connectors.cms.settings import FolderConnector
 from infra.home import usable
 from infra.ports import bound
 from pipelines.query.site_prompts import SitePrompts
@@ -46,6 +47,7 @@ async def whole_system(settings: Settings) -> None:
             f"metrics_port (PAGEWIRE_METRICS_PORT): {settings.metrics_port} is one port, and `pagewire up` runs four "
             "processes; leave it out: the gateway answers /metrics at its own port"
         )
+    _connectors(settings)
     bound(settings.host, settings.port, "port").close()
     stages(settings, STAGES)
     await _servers(settings)
@@ -77,6 +79,13 @@ def stages(settings: Settings, names: Collection[str]) -> None:
                 own = settings.sites[site].attachment_folder is not None
                 said = f"sites.{site}.attachment_folder" if own else "attachment_folder (PAGEWIRE_ATTACHMENT_FOLDER)"
                 raise SettingsError(f"{said}: no such folder: {folder}")
+
+
+def _connectors(settings: Settings) -> None:
+    for site, own in settings.sites.items():
+        for name, connector in own.connectors.items():
+            if isinstance(connector, FolderConnector) and not connector.path.is_dir():
+                raise SettingsError(f"sites.{site}.connectors.{name}.path: no such folder: {connector.path}")
 
 
 def _model(setting: str, spec: str) -> None:

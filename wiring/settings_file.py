@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping, Set
 from pathlib import Path
 from typing import Any
@@ -30,6 +31,8 @@ OTHER_NAMES = {
     "FORWARDED_ALLOW_IPS": "forwarded_allow_ips",
 }
 MISNAMED = ("pagewire.yml", "Pagewire.yaml", "pagewire.yaml.txt")  # what nobody would read
+COLON = "a colon in a value, which must stand in quotes then,"
+_COLON = re.compile(r"\s*[\w-]+:\s+[^\s'\"\[{|>&*!#].*:(\s|$)")
 TAB = "a tab, where YAML is indented with spaces,"
 CONFLICT = "a conflict that git has left"
 
@@ -152,4 +155,6 @@ def _not_yaml(err: yaml.MarkedYAMLError, text: str) -> str:
     lines = text.splitlines()[max(0, at - 1) : at + 1]
     if any("\t" in line[: len(line) - len(line.lstrip())] for line in lines):
         return TAB
-    return CONFLICT if any(line.startswith(("<<<<<<<", "=======", ">>>>>>>")) for line in lines) else "not YAML"
+    if any(line.startswith(("<<<<<<<", "=======", ">>>>>>>")) for line in lines):
+        return CONFLICT
+    return COLON if _COLON.match(lines[-1] if lines else "") else "not YAML"

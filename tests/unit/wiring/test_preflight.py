@@ -72,6 +72,12 @@ async def test_one_port_is_not_enough_for_four_processes(tmp_path: Path) -> None
         await preflight.whole_system(settings(home=tmp_path / "home", metrics_port=9100))
 
 
+async def test_a_folder_of_pages_that_is_not_there_is_named(tmp_path: Path) -> None:
+    sites = {"town": {"connectors": {"handbook": {"kind": "folder", "path": "/nowhere"}}}}
+    with pytest.raises(SettingsError, match=r"sites\.town\.connectors\.handbook\.path: no such folder: /nowhere"):
+        await preflight.whole_system(settings(home=tmp_path / "home", sites=sites))
+
+
 async def test_a_full_disk_is_no_wrong_setting(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def full(dir: Path) -> Any:
         raise OSError(errno.ENOSPC, "No space left on device")
