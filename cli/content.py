@@ -79,7 +79,9 @@ def _stoppable(importing: Coroutine[None, None, dict[str, object]]) -> dict[str,
     try:
         return asyncio.run(importing)
     except KeyboardInterrupt:
-        err.print("stopped: what was sent becomes searchable all the same; the same command sends the rest")
+        err.print(
+            "stopped: what was sent becomes searchable all the same; the same command sends the rest", soft_wrap=True
+        )
         raise
 
 

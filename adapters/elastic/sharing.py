@@ -39,6 +39,8 @@ class Shared(Generic[Answer]):
         self._asked.append(tracing.here())
         if self._next is None:
             self._next = asyncio.create_task(self._run(), name="shared-request")
+            # Where all callers have gone, nobody else looks at what went wrong.
+            self._next.add_done_callback(lambda done: done.cancelled() or done.exception())
         # Shielded: one caller's time limit must not end what others wait for.
         return await asyncio.shield(self._next)
 

@@ -133,7 +133,7 @@ MISTAKES = {
     "port: 1\nport: 2": "pagewire.yaml: a key that stands twice at line 2, column 1",
     "port 8000": "pagewire.yaml: must be a mapping such as `sites: {town: {languages: [en]}}`",
     "'port: 8000": "pagewire.yaml: not YAML at line 1",
-    "title: Dr. M: a dentist": "pagewire.yaml: a colon in a value, which must stand in quotes then, at line 1, column 13",
+    "title: Dr. M: a dentist": "a colon in a value, which must stand in quotes then, at line 1, column 13",
     "port: 9\x00": "pagewire.yaml: cannot be read: it has control characters in it",
 }
 
