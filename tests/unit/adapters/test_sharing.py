@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 from collections.abc import Sequence
 from typing import Any, cast
 
@@ -60,6 +61,19 @@ async def test_a_request_that_fails_fails_for_those_who_share_it_alone() -> None
     assert first == 1
     assert [str(each) for each in others] == ["request 2"] * 2
     assert await shared.result() == 3
+
+
+async def test_a_request_that_fails_when_nobody_waits_any_more_is_not_complained_of() -> None:
+    request = Counting(frozenset({1}))
+    complaints: list[dict[str, Any]] = []
+    asyncio.get_running_loop().set_exception_handler(lambda loop, context: complaints.append(context))
+    caller = await come(Shared(request))
+    caller.cancel()
+    request.answers.release()
+    await asyncio.wait(asyncio.all_tasks() - {asyncio.current_task()})
+    del caller
+    gc.collect()
+    assert not complaints
 
 
 async def test_a_caller_that_gives_up_leaves_the_request_to_the_others() -> None:
