@@ -1,6 +1,6 @@
 """HTML to text: the one place where it is done.
 
-    HTML ─content_tree─▶ tree of what is content ─markdownify─▶ Markdown ─tidy─▶ text
+    HTML ─content_tree─▶ tree of what is content ─markdownify, text.tables─▶ Markdown ─tidy─▶ text
 
 HTML is written by strangers: nothing here raises or recurses without bound, and nothing that ingest calls takes more
 than linear time, whatever comes in.
@@ -11,11 +11,8 @@ from __future__ import annotations
 import html
 import re
 import unicodedata
-from typing import Any
 
-from bs4 import Tag
-from markdownify import MarkdownConverter
-
+from text.html_elements import ToLine, ToMarkdown
 from text.html_tree import content_tree, too_many_tags
 
 _TAG = re.compile(r"<(?:[a-zA-Z][a-zA-Z0-9:-]*[\s/>]|/[a-zA-Z]|!)")
@@ -39,9 +36,6 @@ _SURROGATE = re.compile("[\ud800-\udfff]")
 _LINE_END = re.compile("\r\n?|[\x0b\x0c\x85\u2028\u2029]")
 _ODD_SPACE = re.compile("[\u00a0\u1680\u2000-\u200a\u202f\u205f\u3000]")
 _BLANK_LINES = re.compile(r"\n{3,}")
-_NO_TARGET = re.compile(r"\s*(?:#|javascript:|data:|vbscript:|$)", re.IGNORECASE)
-_DEFINED = re.compile(r"^(?=.)(?!:   )", re.MULTILINE)  # a line of a definition, which is to be indented
-_BACKTICKS = re.compile("`{3,20}")
 
 
 def to_markdown(content: str) -> str:
@@ -52,7 +46,7 @@ def to_markdown(content: str) -> str:
     NFC, with neither control characters nor lone surrogates, lines ended by one line feed.
     """
     text = _clean(content)
-    text = _Markdown().convert_soup(content_tree(text)) if _TAG.search(text) else _ENTITY.sub(_unescape, text)
+    text = ToMarkdown().convert_soup(content_tree(text)) if _TAG.search(text) else _ENTITY.sub(_unescape, text)
     return tidy(text)
 
 
@@ -100,10 +94,7 @@ def _without_scripts(text: str) -> str:
 def one_line(text: str) -> str:
     """A short field: one line, no mark-up."""
     text = _clean(text)
-    if _TITLE_TAG.search(text):
-        text = _Markdown(convert=["p", "div", "br", "li"]).convert_soup(content_tree(text))
-    else:
-        text = _ENTITY.sub(_unescape, text)
+    text = ToLine().convert_soup(content_tree(text)) if _TITLE_TAG.search(text) else _ENTITY.sub(_unescape, text)
     return " ".join(tidy(text).split())
 
 
@@ -113,76 +104,3 @@ def _unescape(entity: re.Match[str]) -> str:
 
 def _clean(text: str) -> str:
     return _UNSEEN.sub("", _SURROGATE.sub("\ufffd", text))
-
-
-class _Markdown(MarkdownConverter):
-    """markdownify's rules, less those that take quadratic time or show what only a browser needs."""
-
-    def __init__(self, **options: Any) -> None:
-        super().__init__(heading_style="atx", bullets="-", escape_asterisks=False, escape_underscores=False, **options)
-
-    def convert_a(self, el: Tag, text: str, parent_tags: set[str]) -> str:
-        target = str(el.get("href", ""))
-        if _NO_TARGET.match(target) or "\n" in text.strip() or "_noformat" in parent_tags:
-            return text
-        label = text.strip()
-        if not label or label == target:
-            return text
-        target = re.sub(r"[\s()<>]", lambda odd: f"%{ord(odd[0]):02X}", target.strip())
-        return text.replace(label, f"[{label}]({target})", 1)
-
-    def convert_br(self, el: Tag, text: str, parent_tags: set[str]) -> str:
-        return " " if "_inline" in parent_tags else "\n"
-
-    def convert_dd(self, el: Tag, text: str, parent_tags: set[str]) -> str:
-        text = text.strip()
-        if not text or "_inline" in parent_tags:
-            return f" {text} "
-        # The parser takes a second definition, where the first has no end tag, for a part of the first.
-        return "\n:" + _DEFINED.sub("    ", text)[1:] + "\n"
-
-    def convert_dt(self, el: Tag, text: str, parent_tags: set[str]) -> str:
-        term = " ".join(text.split())
-        if not term or "_inline" in parent_tags:
-            return f" {term} "
-        above = el.previous_sibling
-        while above is not None and not isinstance(above, Tag):
-            above = above.previous_sibling
-        # Terms that share a definition stand together above it.
-        return f"{term}\n" if above is not None and above.name == "dt" else f"\n\n{term}\n"
-
-    def convert_form(self, el: Tag, text: str, parent_tags: set[str]) -> str:
-        return f"\n\n{text.strip()}\n\n"
-
-    def convert_hN(self, n: int, el: Tag, text: str, parent_tags: set[str]) -> str:  # noqa: N802
-        title = " ".join(text.split())
-        return title if not title or "_inline" in parent_tags else f"\n\n{'#' * n} {title}\n\n"
-
-    def convert_img(self, el: Tag, text: str, parent_tags: set[str]) -> str:
-        return " ".join(str(el.get("alt", "")).split())
-
-    def convert_li(self, el: Tag, text: str, parent_tags: set[str]) -> str:
-        text = text.strip()
-        if not text:
-            return "\n"
-        bullet = f"{el['number']}. " if "number" in el.attrs else "- "
-        indent = "\n" + " " * len(bullet)
-        return bullet + indent.join(text.split("\n")) + "\n"
-
-    def convert_pre(self, el: Tag, text: str, parent_tags: set[str]) -> str:
-        text = text.strip("\n")
-        if not text.strip() or "_inline" in parent_tags:
-            return text
-        fence = max(_BACKTICKS.findall(text), default="``") + "`"
-        return f"\n\n{fence}{el.get('language', '')}\n{text}\n{fence}\n\n"
-
-    def convert_td(self, el: Tag, text: str, parent_tags: set[str]) -> str:
-        return " " + " ".join(text.replace("|", "\\|").split()) + " |"
-
-    convert_th = convert_td
-
-    def convert_tr(self, el: Tag, text: str, parent_tags: set[str]) -> str:
-        if "first" not in el.attrs:
-            return f"|{text}\n"
-        cells = sum(isinstance(child, Tag) and child.name in ("td", "th") for child in el.children)
-        return f"|{text}\n|{' --- |' * cells}\n"

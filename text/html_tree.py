@@ -7,7 +7,7 @@ comes in. Words in class and id are matched whole: a page about cookies (the bis
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from bs4 import BeautifulSoup, Tag
@@ -16,55 +16,61 @@ from bs4.element import NavigableString
 MAX_DEPTH = 80  # elements in elements; markdownify takes three stack frames for each, Python allows 1,000
 MAX_INDENT = 12  # lists and quotes in one another; each indents all its lines
 MAX_ELEMENTS = 40_000  # of one page; each costs some 30 µs. Of what is over it, the text stays without its form
+LONGEST_CELL = 1_000  # characters of a table's; one that is longer is a part of the page
 MAX_TAGS = 100_000  # of one page; each costs some 2 µs to read. What stands behind them is not read
 
 
-def _names(text: str) -> frozenset[str]:
+def names(text: str) -> frozenset[str]:
+    """Words of a text."""
     return frozenset(text.split())
 
 
 _XML_PROLOG = re.compile(r"\A\s*<\?(?=xml)", re.IGNORECASE)  # BeautifulSoup warns of it
 # Left out with all they hold
-_DROPPED = _names(
+_DROPPED = names(
     "audio base canvas datalist dialog embed frame frameset iframe input link map meta meter nav noframes "
-    "noscript object optgroup option output progress script search select style svg template textarea title "
-    "video"
+    "noscript object optgroup option output progress rp rt rtc script search select style svg template textarea "
+    "title video annotation annotation-xml"
 )
-_DROPPED_ROLES = _names("alertdialog banner contentinfo dialog menu menubar navigation search searchbox")
+_DROPPED_ROLES = names("alertdialog banner contentinfo dialog menu menubar navigation search searchbox")
 # Kept as they are, for markdownify
-_KEPT = _names(
-    "a article b blockquote br caption code dd del div dl dt em figcaption form h1 h2 h3 h4 h5 h6 hr i img kbd li "
-    "ol p pre q s samp section strong sub sup table tbody td tfoot th thead tr ul"
+_KEPT = names(
+    "a article b blockquote br caption code dd del details div dl dt em figcaption form h1 h2 h3 h4 h5 h6 hr i img "
+    "kbd li mfrac mi mn mo mrow msub msup mtext ol p pre q s samp section strong sub summary sup table tbody td tfoot "
+    "th thead tr ul"
 )
 # Blocks that markdownify would run together
-_BLOCKS = _names("address aside body center details fieldset figure footer header hgroup legend main summary")
+_BLOCKS = names("address aside body center fieldset figure footer header hgroup legend main")
 # Their text stays, the tag says nothing
-_TRANSPARENT = _names(
-    "abbr acronym bdi bdo big button cite data dfn font head html ins label mark math nobr picture rp rt ruby "
-    "small span time tt u var wbr"
+_TRANSPARENT = names(
+    "abbr acronym bdi bdo big button cite data dfn font head html ins label mark math mstyle nobr picture "
+    "rb ruby semantics small span time tt u var wbr"
 )
-_TABLE = _names("caption table tbody td tfoot th thead tr")
-_INDENTED = _names("blockquote dd dl li ol ul")
-_SECTIONING = _names("article aside main section")
-_HEADINGS = _names("h1 h2 h3 h4 h5 h6")
+_TABLE = names("caption table tbody td tfoot th thead tr")
+_INDENTED = names("blockquote dd dl li ol ul")
+_SECTIONING = names("article aside main section")
+_HEADINGS = names("h1 h2 h3 h4 h5 h6")
+_IN_TABLE = _TABLE | _HEADINGS
 
 _HIDING_STYLE = re.compile(r"(?:display\s{0,9}:\s{0,9}none|visibility\s{0,9}:\s{0,9}hidden)", re.IGNORECASE)
+_NOTE = re.compile(r"\b(?:footnote|endnote|noteref|reference)|\b(?:fn|fnref)\b", re.IGNORECASE)
+_CELL = ("colspan", "rowspan", "scope", "id", "headers")
 _CODE_LANGUAGE = re.compile(r"(?:^|\s)(?:language|lang|highlight-source)-([\w+#.-]{1,30})")
 
 # Consent bars and page furniture, by the words in class and id: `cookie-banner`, `CookieConsent`
 _WORD = re.compile("[A-Z]?[a-z]+|[A-Z]+(?![a-z])|[0-9]+")
-_CONTAINERS = _names("aside div footer form header p section span ul")
-_CONSENT = _names("ccpa consent cookie cookies dsgvo gdpr rgpd")
-_BAR = _names(
+_CONTAINERS = names("aside div footer form header p section span ul")
+_CONSENT = names("ccpa consent cookie cookies dsgvo gdpr rgpd")
+_BAR = names(
     "alert bar banner box dialog disclaimer layer message modal notice notification overlay panel popup prompt "
     "toast wall"
 )
-_STATE = _names("accepted active has hidden is no not set shown visible with")
-_CONSENT_TOOLS = _names(
+_STATE = names("accepted active has hidden is no not set shown visible with")
+_CONSENT_TOOLS = names(
     "borlabs cky cmplz cookiebanner cookiebar cookiebot cookieconsent cookiefirst cookielaw cookienotice "
     "cookieyes cybot didomi iubenda klaro onetrust osano truste usercentrics"
 )
-_FURNITURE = _names(
+_FURNITURE = names(
     "breadcrumb breadcrumbs main-menu main-nav main-navigation nav-menu navbar pagination primary-menu "
     "primary-nav site-footer site-header site-nav site-navigation skip-link skip-to-content skiplink"
 )
@@ -79,8 +85,7 @@ def content_tree(text: str) -> BeautifulSoup:
     """Parse HTML, as text without NUL, up to its tag number `MAX_TAGS`; in the tree are only the tags that markdownify
     knows.
 
-    Set for it as attributes: `number` of an item of an ordered list, `first` on the first row of a table,
-    `language` of a block of code.
+    Set for it as attributes: `note` of what refers to a note, `language` of a block of code.
     """
     read = "<".join(text.split("<", MAX_TAGS + 1)[:-1]) if too_many_tags(text) else text
     soup = _Content(_XML_PROLOG.sub("<!", read), "lxml")
@@ -101,12 +106,13 @@ class _Content(BeautifulSoup):
         self._elements = 0
         self._indents = 0
         self._sections = 0
-        self._tables: list[bool] = []  # open tables: does the table only lay out the page?
+        self._tables: list[list[Tag] | None] = []  # open tables: each with its own parts; None: it lays out the page
 
     def handle_starttag(self, name: str, *args: Any, **kwargs: Any) -> Tag | None:
         """Let the tag into the tree, perhaps under another name, or not."""
         attributes: Mapping[str, str] = args[2]
         known_as: str | None = None
+        name = "s" if name == "strike" else name
         if not self._dropping:
             if self._is_dropped(name, attributes):
                 self._dropping = len(self._open) + 1
@@ -119,7 +125,12 @@ class _Content(BeautifulSoup):
         self._elements += 1
         self._indents += known_as in _INDENTED
         self._sections += name in _SECTIONING
-        return super().handle_starttag(known_as, None, None, self._attributes(known_as, attributes))
+        tag = super().handle_starttag(known_as, None, None, self._attributes(known_as, attributes))
+        if known_as in _IN_TABLE:  # a table is a part of the one that it is in, too
+            for own in self._tables[-2 if known_as == "table" else -1 :]:
+                if own is not None and tag is not None:
+                    own.append(tag)
+        return tag
 
     def handle_endtag(self, name: str, nsprefix: str | None = None) -> None:
         """Close what `handle_starttag` opened; lxml calls both in balanced pairs."""
@@ -131,9 +142,11 @@ class _Content(BeautifulSoup):
         self._end_text()
         self._indents -= known_as in _INDENTED
         self._sections -= opened in _SECTIONING
-        if opened == "table":
-            self._tables.pop()
         super().handle_endtag(known_as)
+        own = self._tables.pop() if opened == "table" else None
+        if own is not None and _lays_out(own):
+            for tag in (own[0], *(tag for tag in own if tag.name in _TABLE and tag.name != "table")):
+                tag.name = "div"
 
     def handle_data(self, data: str) -> None:
         """Take text unless it is inside something dropped."""
@@ -181,8 +194,8 @@ class _Content(BeautifulSoup):
             super().handle_data(" ")  # it may be a block: keep its words apart from those before
             return None
         if name == "table":
-            self._tables.append(attributes.get("role") in ("none", "presentation"))
-        if name in _BLOCKS or (name in _TABLE and (not self._tables or self._tables[-1])):
+            self._tables.append(None if attributes.get("role") in ("none", "presentation") else [])
+        if name in _BLOCKS or (name in _TABLE and (not self._tables or self._tables[-1] is None)):
             return "div"
         return name
 
@@ -191,20 +204,17 @@ class _Content(BeautifulSoup):
         parent = self.currentTag
         match name:
             case "a":
-                return {"href": attributes.get("href", "")}
+                return {"href": attributes.get("href", "")} | _note(attributes)
+            case "sup":
+                return _note(attributes)
             case "img":
                 return {"alt": attributes.get("alt", "")}
             case "ol":
-                return {"next": attributes.get("start", "1")}
-            case "li" if parent is not None and parent.name == "ol":
-                number = _number(attributes.get("value", "")) or _number(str(parent["next"])) or 1
-                parent["next"] = str(number + 1)
-                return {"number": str(number)}
-            case "tr":
-                table = next((tag for tag in reversed(self.tagStack) if tag.name == "table"), None)
-                if table is not None and "rows" not in table.attrs:
-                    table["rows"] = "yes"
-                    return {"first": "yes"}
+                return {key: attributes[key] for key in ("start", "reversed", "type") if key in attributes}
+            case "li":
+                return {"value": attributes["value"]} if "value" in attributes else {}
+            case "td" | "th":
+                return {key: attributes[key] for key in _CELL if key in attributes}
             case "pre" | "code":
                 language = _CODE_LANGUAGE.search(attributes.get("class", ""))
                 if language and name == "code" and parent is not None and parent.name == "pre":
@@ -214,8 +224,33 @@ class _Content(BeautifulSoup):
         return {}
 
 
-def _number(text: str) -> int:
-    return int(text) if re.fullmatch("[0-9]{1,9}", text) else 0
+def _lays_out(own: Sequence[Tag]) -> bool:
+    """Whether a table, given with its own parts, only lays out a page: nothing in it says that they are data."""
+    inside = [tag.name for tag in own[1:]]
+    if not {"caption", "thead", "th"}.isdisjoint(inside):
+        return False
+    cells = [tag for tag in own if tag.name == "td"]
+    narrow = inside.count("tr") in (0, 1, len(cells))
+    return (
+        len(cells) == 1
+        or not (_HEADINGS | {"div"}).isdisjoint(inside)
+        or (narrow and "table" in inside)
+        or any(map(_is_long, cells))
+    )
+
+
+def _is_long(cell: Tag) -> bool:
+    length = 0
+    for text in cell.strings:
+        length += len(text)
+        if length > LONGEST_CELL:
+            return True
+    return False
+
+
+def _note(attributes: Mapping[str, str]) -> dict[str, str]:
+    said = " ".join(attributes.get(key, "") for key in ("class", "role", "rel", "epub:type"))
+    return {"note": "yes"} if _NOTE.search(said) else {}
 
 
 def _is_furniture(name: str) -> bool:

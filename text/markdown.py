@@ -51,19 +51,27 @@ _ROW = re.compile(r"[ \t]*\|")
 _SEPARATOR = re.compile(r"^[ \t]*\|(?:[ \t]*:?-+:?[ \t]*\|)+[ \t]*$", re.MULTILINE)  # below a table's header
 _HARD_BREAKS = ("  \n", "\\\n")
 _CELL = re.compile(r"\|((?:\\.|[^|\\])*)")
-_LINK = re.compile(r"!?\[([^\[\]]*)\]\((?:[^)\s\]]|\](?!\())*+(?:\s+\"[^\"]*\")?\)")
-_LINE_MARK = re.compile(r"^[ \t]*(?:#{1,6}[ \t]+|[-*+•:][ \t]+|\d{1,3}[.)][ \t]+|>[ \t]?)+", re.MULTILINE)
+_LABEL = r"(?:\\.|[^\[\]\\]|\[(?:\\.|[^\[\]\\])*+\])*+"  # with brackets of its own, as "Form [PDF]" has them
+_LINK = re.compile(rf"!?\[({_LABEL})\]\((?:[^)\s\]]|\](?!\())*+(?:\s+\"[^\"]*\")?\)")
+# A heading's own text may begin with a number.
+_LINE_MARK = re.compile(r"^[ \t]*(?:[-*+•:][ \t]+|\d{1,3}[.)][ \t]+|>[ \t]?)*+(?:#{1,6}[ \t]+)?", re.MULTILINE)
+_STRUCK = re.compile(r"(?<![\\~])~~(?=[^\s~])[^~\n]+~~(?!~)")
 # Marks are not emphasis in an address, in code, in a name such as __init__.py or Foo_(bar), or within a word: 5*3.
 # Scripts without capital letters write no spaces between words, or join to them what is no word.
-_ADDRESS = r"https?://[^\s<>|]*[^\s<>|.,;:!?'\"*_~`)\]]\)?"
-_CODE = r"(?<![`\\])`+([^`\n]+)`+"
+_ADDRESS = r"https?://[^\s<>|\\*`]*[^\s<>|.,;:!?'\"*_~`)\]\\]\)?"
+_CODE = r"(?<![`\\])(?P<ticks>`++)(?P<code>[^\n]{1,300}?)(?<!`)(?P=ticks)(?!`)"
 _NAME = r"(?<![\w\\])_\w*_(?=[.(/:@-]\w)"
 _CASED = "0-9A-Za-z\u00c0-\u024f\u0370-\u052f"
-_EMPHASIS = re.compile(
-    rf"({_ADDRESS}|{_NAME})|{_CODE}|(?<!\\)(?:\*\*+|(?<![{_CASED}])\*|\*(?![{_CASED}])|`+)"
-    r"|(?<![\w\\])_+|(?<!\\)_+(?![.(/:@-]?\w)|~~"
+_ESCAPED = r"\\(?P<literal>[^\w\s]|_)"
+_INLINE = re.compile(
+    rf"(?P<kept>{_ADDRESS}|{_NAME})|{_CODE}|{_ESCAPED}|\*\*+|(?<![{_CASED}])\*|\*(?![{_CASED}])|`+"
+    r"|(?<!\w)_+|_+(?![.(/:@-]?\w)|~~"
 )
-_ESCAPE = re.compile(r"\\([^\w\s]|_)")
+# What is read as a mark, in a text that has none: in a line, and where one begins.
+_LITERAL = re.compile(rf"({_ADDRESS}|{_NAME})|\\(?=[^\w\s]|_|\Z)|[*`]|~~++|(?<![^\W_])_++|_++(?![^\W_])|\](?=\()")
+_BAR = re.compile(r"(?<!\\)\|")
+_BRACKET = re.compile(r"(?<!\\)[\[\]]")
+_LITERAL_LINE = re.compile(r"^(\s*(?:\d{1,9}(?=[.)](?:\s|$)))?)([-+.)](?=\s|$)|#{1,6}(?=\s|$)|[>|])")
 
 
 def blocks(text: str) -> Iterator[Block]:
@@ -97,12 +105,39 @@ def blocks(text: str) -> Iterator[Block]:
 def plain(markdown: str) -> str:
     """The words as a reader sees them, on one line: for comparing, embedding and finding them on the page.
 
-    Not by markdown-it: where emphasis or a link is cut in two, as in many a sentence, it sees asterisks and brackets.
+    Marks of lists and headings are left out, and what was deleted. Not by markdown-it: where emphasis or a link is cut
+    in two, as in many a sentence, it sees asterisks and brackets.
     """
-    text = _LINK.sub(r"\1", _SEPARATOR.sub("", markdown))
-    text = _LINE_MARK.sub("", text)
-    text = _EMPHASIS.sub(r"\1\2", text.replace("|", " "))
-    return " ".join(_ESCAPE.sub(r"\1", text).split())
+    text = _LINE_MARK.sub("", _SEPARATOR.sub("", markdown))
+    return inline(_BAR.sub(" ", text))
+
+
+def inline(markdown: str) -> str:
+    """As `plain`, of a text that is within a line: a cell may begin with a number or a sign."""
+    return " ".join(_INLINE.sub(_shown, _LINK.sub(r"\1", valid(markdown))).split())
+
+
+def valid(markdown: str) -> str:
+    """Without what was deleted: an old price is not quoted beside the new one."""
+    return _STRUCK.sub("", markdown)
+
+
+def escaped(text: str, *, linked: bool = False) -> str:
+    """Text as Markdown that is read as that text. `linked`: it is in a link's text."""
+    text = _LITERAL.sub(lambda found: found[0] if found[1] else "".join(f"\\{mark}" for mark in found[0]), text)
+    return _BRACKET.sub(r"\\\g<0>", text) if linked else text
+
+
+def escaped_line(line: str) -> str:
+    """A line of such text, whose beginning is no mark of a list, a heading, a quotation or a table."""
+    return _LITERAL_LINE.sub(r"\1\\\2", line, count=1)
+
+
+def _shown(mark: re.Match[str]) -> str:
+    code: str | None = mark["code"]
+    if code is None:
+        return mark["kept"] or mark["literal"] or ""
+    return code[1:-1] if code[0] == code[-1] == " " and code.strip() else code
 
 
 def cells(row: str) -> list[str]:
@@ -174,6 +209,8 @@ def _lines(
             begin = None
         if rule:
             header = previous_row
+        elif row and not line.strip(" \t\n|"):
+            previous_row = None  # a blank header is none
         elif row:
             previous_row = trimmed(text, at, starts[n + 1])
             yield Block(*previous_row, "row", header)

@@ -109,6 +109,8 @@ def _ends_sentence(text: str, begin: int, stop: re.Match[str], lang: str) -> boo
         return True
     word = _LAST_WORD.search(text, max(begin, stop.start() - LONGEST_LAST), stop.start())
     last = word.group() if word else ""
+    if last.endswith("\\"):
+        return False  # "3\. Oktober" is written so that it begins no list, and says nothing without what it counts
     at = stop.start() - len(last)
     before, behind = text[max(begin, at - LONGEST_LAST) : at], text[stop.end() : stop.end() + NEXT]
     if last.isdigit():

@@ -16,10 +16,10 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
-from itertools import groupby
+from itertools import groupby, zip_longest
 
 from prompts.loader import table
-from text.markdown import Kind, cells, plain
+from text.markdown import Kind, cells, inline, plain, valid
 from text.sentences import Sentence, ended, split
 from text.words import words
 
@@ -44,10 +44,15 @@ class Unit:
     @property
     def said(self) -> str:
         """Its own words as a reader hears them: a cell after its column's name, a definition after its term."""
-        if not self.header or self.kind == "item":
+        if self.kind == "code":
+            return " ".join(self.text.split())
+        if self.kind != "row":
             return ": ".join(filter(None, map(plain, (self.header, self.text))))
-        names, found = (map(plain, cells(row)) for row in (self.header, self.text))
-        return "; ".join(f"{name}: {cell}" if name else cell for name, cell in zip(names, found, strict=False) if cell)
+        names, found = ([inline(cell) for cell in cells(row)] for row in (self.header, self.text))
+        if len(found) > len(names):
+            names = []  # nobody knows which of them has none
+        pairs = ((name.rstrip(" :"), cell) for name, cell in zip_longest(names, found, fillvalue="") if cell)
+        return "; ".join(f"{name}: {cell}" if name else cell for name, cell in pairs).replace(":; ", ": ")
 
     def sense(self, title: str) -> str:
         """What it says where it stands, for an embedder."""
@@ -85,7 +90,7 @@ def _alone(text: str, lang: str) -> Iterator[Unit]:
                 continue
             header = text[slice(*sentence.header)] if sentence.header else ""
             said = text[sentence.start : sentence.end]
-            if not any(ch.isalnum() for ch in said):
+            if not any(ch.isalnum() for ch in valid(said)):
                 continue
             listed = kind in ("item", "row")
             block = first.start if listed else sentence.start

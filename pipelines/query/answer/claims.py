@@ -17,7 +17,7 @@ from operator import attrgetter
 from prompts.loader import table
 from text.figures import Figure, figures, weekdays_between
 from text.language import stopwords
-from text.markdown import cells, plain
+from text.markdown import cells, inline, plain
 from text.sentences import split
 from text.words import STEM, words
 
@@ -92,7 +92,7 @@ class Passage:
 def sentence(markdown: str, langs: Sequence[str]) -> Sentence:
     """One sentence, or one row of a table: that is one statement, whose cells belong together."""
     row = markdown.lstrip().startswith("|")
-    text = _CELLS.join(map(plain, cells(markdown))) if row else plain(markdown)
+    text = _CELLS.join(map(inline, cells(markdown))) if row else plain(markdown)
     found = tuple(figures(text, langs))
     whole = _clause(text, 0, len(text), found, langs)
     parts = [whole] if row else [_clause(text, begin, end, found, langs) for begin, end in _cuts(text, found)]

@@ -22,7 +22,7 @@ from pipelines.query.answer.quotation import Quotation
 from pipelines.runtime.embedder import Embedder
 from schemas.answer import Citation, Token
 from schemas.query import Source
-from text.markdown import Kind, cells, plain
+from text.markdown import Kind, cells, plain, valid
 from text.sentences import Sentence, cut, ended, split
 from text.words import stems
 
@@ -218,7 +218,7 @@ def _quotation(picked: Sequence[Candidate], lead_in: str) -> Iterator[Token | Ci
                 joint += _above(candidate)
             if _rows_before(before, candidate):
                 joint += f"{_gap(candidate)}\n> "
-            text = candidate.text.replace("\n", "\n> ")
+            text = valid(candidate.text).replace("\n", "\n> ")
             yield Token(text=joint + text)
             start = at + len(joint)
             at = start + len(text)

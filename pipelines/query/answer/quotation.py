@@ -18,7 +18,7 @@ from datetime import date
 from pipelines.query.answer.days import matching_rows
 from schemas.answer import Citation, Token, WholeTable
 from schemas.query import Evidence, Table
-from text.markdown import cells, plain
+from text.markdown import cells, plain, valid
 from text.sentences import cut
 
 ROOM = 300  # characters quoted where the unit is sure, unless the best unit alone is longer
@@ -282,8 +282,11 @@ def _above(unit: Evidence) -> str:
 
 
 def _header(unit: Evidence) -> str:
-    """Of a row, its table's."""
-    return f"{unit.header}\n> |{' --- |' * len(cells(unit.header))}\n> " if unit.header and unit.kind == "row" else ""
+    """Of a row, its table's; a blank one where it has none, since only with one a row is a table."""
+    if unit.kind != "row":
+        return ""
+    width = len(cells(unit.header or unit.text))
+    return f"{unit.header or '|' + '  |' * width}\n> |{' --- |' * width}\n> "
 
 
 def _term(unit: Evidence, last: Evidence | None) -> str:
@@ -294,7 +297,8 @@ def _term(unit: Evidence, last: Evidence | None) -> str:
 
 
 def _quoted(unit: Evidence) -> str:
-    text = _MARK.sub("", unit.text) if unit.kind == "item" and unit.header else unit.text
+    text = valid(unit.text) if unit.kind != "code" else unit.text
+    text = _MARK.sub("", text) if unit.kind == "item" and unit.header else text
     if unit.kind in ("row", "code") or len(text) <= LONGEST:
         return text
     return f"{cut(text, LONGEST)} …"

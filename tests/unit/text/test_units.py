@@ -88,7 +88,7 @@ def test_a_paragraph_leans_on_no_other() -> None:
 def test_a_table_without_a_header_and_two_tables_in_a_row() -> None:
     page = "| a | 1 |\n| b | 2 |\n\ntext\n\n| h | k |\n| --- | --- |\n| c | 3 |"
     rows = [unit for unit in units(page, "en") if unit.kind == "row"]
-    assert [row.said for row in rows] == ["a 1", "b 2", "h: c; k: 3"]
+    assert [row.said for row in rows] == ["a; 1", "b; 2", "h: c; k: 3"]
     assert rows[0].block == rows[1].block != rows[2].block
 
 

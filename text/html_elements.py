@@ -1,0 +1,325 @@
+"""What each element of a page's tree becomes in Markdown; markdownify walks the tree."""
+
+from __future__ import annotations
+
+import re
+from typing import Any, cast
+
+from bs4 import Tag
+from bs4.element import NavigableString, PageElement
+from markdownify import MarkdownConverter
+
+from text.html_tree import names
+from text.markdown import escaped, escaped_line
+from text.scripts import NEAR, lowered, raised
+from text.tables import MAX_COLUMNS, Cell, SectionName, Table
+
+_NO_TARGET = re.compile(r"\s*(?:#|javascript:|data:|vbscript:|$)", re.IGNORECASE)
+_DEFINED = re.compile(r"^(?=.)(?!:   )", re.MULTILINE)  # a line of a definition, which is to be indented
+_BACKTICKS = re.compile("`{3,20}")
+_IN_LINE = names("a b code del em i img kbd mfrac mi mn mo mrow msub msup mtext q s samp strong sub sup")
+_HEADINGS = names("h1 h2 h3 h4 h5 h6 summary")
+_FORMULA = {"mfrac": "/", "msup": "^", "msub": "_"}
+_FIGURES_APART = re.compile(r"(?<=\d)\s*\n\s*(?=\d)")
+_ASKED = re.compile(r"\A(\s*[^#\s][^\n]*)\n\n(?=\w)")  # a question, and what answers it right below it
+_SEVERAL = re.compile(r"[.!?。！？]\s|\n")  # sentences
+_NOTE_MARK = re.compile(r"\W*(?:[^\W\d]+ )?\d{1,3}\W*|[^\w\s]{1,3}")
+_ROMAN = ("", "i", "ii", "iii", "iv", "v", "vi", "vii", "viii", "ix", "x", "xi", "xii")
+LONGEST_DELETED = 200  # characters that are shown struck through
+
+
+class ToMarkdown(MarkdownConverter):
+    """markdownify's rules, less those that take quadratic time, lose what was written, or show what only a browser
+    needs.
+    """
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(heading_style="atx", bullets="-", **options)
+        self._tables: list[Table] = []  # open ones
+        self._level = 0  # of the heading above
+
+    def process_tag(self, node: Tag, parent_tags: set[str] | None = None) -> str:
+        if node.name == "table":
+            self._tables.append(Table())
+        elif node.name == "tr" and self._tables:
+            self._tables[-1].begin_row()
+        elif node.name in ("thead", "tbody", "tfoot") and self._tables:
+            self._tables[-1].begin_section(cast(SectionName, node.name))
+        text: str = super().process_tag(node, parent_tags)  # type: ignore[misc]  # its stubs leave it out
+        return text
+
+    def process_text(self, el: NavigableString, parent_tags: set[str] | None = None) -> str:
+        text: str = super().process_text(el, parent_tags)  # type: ignore[misc]  # its stubs leave it out
+        if not parent_tags or parent_tags.isdisjoint(("_noformat", "_inline")):
+            return self.begun(text, el)
+        return text
+
+    def begun(self, text: str, el: NavigableString) -> str:
+        """Text in which no mark of a list or a heading begins a line."""
+        marked = escaped_line(text)
+        return marked if marked != text and _begins_line(el) else text
+
+    def escape(self, text: str, parent_tags: set[str]) -> str:
+        return escaped(text, linked="a" in parent_tags)
+
+    def convert_a(self, el: Tag, text: str, parent_tags: set[str]) -> str:
+        target = str(el.get("href", ""))
+        if "note" in el.attrs and target.startswith("#") and _NOTE_MARK.fullmatch(el.get_text()):
+            return ""
+        if _NO_TARGET.match(target) or "\n" in text.strip() or "_noformat" in parent_tags:
+            return text
+        label = text.strip()
+        if not label or label.replace("\\", "") == target:
+            return text
+        target = re.sub(r"[\s()<>]", lambda odd: f"%{ord(odd[0]):02X}", target.strip())
+        return text.replace(label, f"[{label}]({target})", 1)
+
+    def convert_br(self, el: Tag, text: str, parent_tags: set[str]) -> str:
+        return "\n"
+
+    def convert_caption(self, el: Tag, text: str, parent_tags: set[str]) -> str:
+        self._tables[-1].caption = text.strip()
+        return ""
+
+    def convert_dd(self, el: Tag, text: str, parent_tags: set[str]) -> str:
+        text = text.strip()
+        if not text or "_inline" in parent_tags:
+            return f" {text} "
+        # The parser takes a second definition, where the first has no end tag, for a part of the first.
+        return "\n:" + _DEFINED.sub("    ", text)[1:] + "\n"
+
+    def convert_del(self, el: Tag, text: str, parent_tags: set[str]) -> str:
+        said = text.strip()
+        if not said or len(said) > LONGEST_DELETED or _SEVERAL.search(said) or "_noformat" in parent_tags:
+            return " "
+        return text.replace(said, f"~~{said}~~", 1)
+
+    convert_s = convert_del
+
+    def convert_details(self, el: Tag, text: str, parent_tags: set[str]) -> str:
+        return self.convert_div(el, _ASKED.sub(r"\1\n", text, count=1), parent_tags)
+
+    def convert_div(self, el: Tag, text: str, parent_tags: set[str]) -> str:
+        text = text.strip()
+        if "_inline" in parent_tags:
+            return f"\n{text}\n"
+        return f"\n\n{text}\n\n" if text else ""
+
+    convert_article = convert_p = convert_section = convert_div
+
+    def convert_dt(self, el: Tag, text: str, parent_tags: set[str]) -> str:
+        term = " ".join(text.split())
+        if not term or "_inline" in parent_tags:
+            return f" {term} "
+        above = el.previous_sibling
+        while above is not None and not isinstance(above, Tag):
+            above = above.previous_sibling
+        # Terms that share a definition stand together above it.
+        return f"{term}\n" if above is not None and above.name == "dt" else f"\n\n{term}\n"
+
+    def convert_form(self, el: Tag, text: str, parent_tags: set[str]) -> str:
+        return f"\n\n{text.strip()}\n\n"
+
+    def convert_hN(self, n: int, el: Tag, text: str, parent_tags: set[str]) -> str:  # noqa: N802
+        title = " ".join(text.split())
+        if not title or "_inline" in parent_tags:
+            return title
+        self._level = n
+        return f"\n\n{'#' * n} {title}\n\n"
+
+    def convert_img(self, el: Tag, text: str, parent_tags: set[str]) -> str:
+        return escaped(" ".join(str(el.get("alt", "")).split()), linked="a" in parent_tags)
+
+    def convert_li(self, el: Tag, text: str, parent_tags: set[str]) -> str:
+        label, text = _label(el), text.strip()
+        if not text:
+            return "\n"
+        if "_inline" in parent_tags:
+            return f" {label}{text}{'; ' if el.find_next_sibling('li') else ' '}"
+        bullet = label if label[:1].isdigit() else "- "
+        indent = "\n" + " " * len(bullet)
+        return bullet + (label if bullet == "- " else "") + indent.join(text.split("\n")) + "\n"
+
+    def convert_mfrac(self, el: Tag, text: str, parent_tags: set[str]) -> str:
+        return escaped(_formula(el)) if parent_tags.isdisjoint(_FORMULA) else ""
+
+    convert_msub = convert_msup = convert_mfrac
+
+    def convert_pre(self, el: Tag, text: str, parent_tags: set[str]) -> str:
+        text = text.strip("\n")
+        if not text.strip() or "_inline" in parent_tags:
+            return text
+        fence = max(_BACKTICKS.findall(text), default="``") + "`"
+        return f"\n\n{fence}{el.get('language', '')}\n{text}\n{fence}\n\n"
+
+    def convert_sub(self, el: Tag, text: str, parent_tags: set[str]) -> str:
+        return lowered(_before(el), text, _after(el))
+
+    def convert_summary(self, el: Tag, text: str, parent_tags: set[str]) -> str:
+        """The heading of what it opens, unless what follows that would stand below it as well."""
+        title = " ".join(text.split())
+        if not title or "_inline" in parent_tags:
+            return f" {title} "
+        inside = sum(parent.name == "details" for parent in el.parents)
+        if el.parent is None or not inside or not _ends_section(el.parent):
+            return f"\n\n{title}\n\n"
+        level = min(self._level + inside, 6) if self._level else 6  # with none above, none that follows is below it
+        return f"\n\n{'#' * level} {title}\n\n"
+
+    def convert_sup(self, el: Tag, text: str, parent_tags: set[str]) -> str:
+        link = el.find("a") or (el.find_parent("a") if "a" in parent_tags else None)
+        if "note" in el.attrs or (
+            link and (str(link.get("href", ""))[:1] == "#" or _NOTE_MARK.fullmatch(el.get_text()))
+        ):
+            return ""
+        return raised(_before(el), text, _after(el))
+
+    def convert_table(self, el: Tag, text: str, parent_tags: set[str]) -> str:
+        table = self._tables.pop()
+        if "_inline" in parent_tags:
+            return f" {text.strip()} {table.flat()} "
+        return f"\n\n{text.strip()}\n\n{table.markdown()}\n\n"
+
+    def convert_td(self, el: Tag, text: str, parent_tags: set[str]) -> str:
+        text = " ".join(_FIGURES_APART.sub("; ", text.strip()).split()).replace("|", "\\|")
+        self._tables[-1].add(
+            Cell(
+                text,
+                head=el.name == "th",
+                colspan=min(max(_number(el.get("colspan"), 1), 1), MAX_COLUMNS),
+                rowspan=max(_number(el.get("rowspan"), 1), 0),
+                scope=str(el.get("scope", "")).lower(),
+                id=str(el.get("id", "")),
+                headers=tuple(filter(None, el.get_attribute_list("headers"))),
+            )
+        )
+        return ""
+
+    convert_th = convert_td
+
+    def convert_thead(self, el: Tag, text: str, parent_tags: set[str]) -> str:
+        self._tables[-1].begin_section("tbody")
+        return text
+
+    convert_tbody = convert_tfoot = convert_thead
+
+    def convert_tr(self, el: Tag, text: str, parent_tags: set[str]) -> str:
+        return text
+
+
+class ToLine(ToMarkdown):
+    """A short field: its text as it is, without what was deleted."""
+
+    def __init__(self) -> None:
+        super().__init__(convert=["p", "div", "br", "li", "sup", "sub", "del", "s"])
+
+    def escape(self, text: str, parent_tags: set[str]) -> str:
+        return text
+
+    def begun(self, text: str, el: NavigableString) -> str:
+        return text
+
+    def convert_del(self, el: Tag, text: str, parent_tags: set[str]) -> str:
+        return " "
+
+    convert_s = convert_del
+
+
+def _begins_line(el: PageElement) -> bool:
+    while True:
+        before = el.previous_sibling
+        while before is not None and _shows_nothing(before):
+            before = before.previous_sibling
+        if before is not None:
+            return isinstance(before, Tag) and before.name not in _IN_LINE
+        if el.parent is None or el.parent.name not in _IN_LINE:
+            return True
+        el = el.parent
+
+
+def _shows_nothing(el: PageElement) -> bool:
+    if isinstance(el, Tag):
+        return el.name in _IN_LINE and not (el.get("alt") or el.contents)
+    return not str(el).strip()
+
+
+def _number(text: object, default: int) -> int:
+    return int(text) if isinstance(text, str) and re.fullmatch("-?[0-9]{1,9}", text) else default
+
+
+def _label(item: Tag) -> str:
+    """What stands before an item of an ordered list: "3. ", "c. "; empty for those of others."""
+    ol = item.parent
+    if ol is None or ol.name != "ol":
+        return ""
+    if "next" not in ol.attrs:
+        items = len(ol.find_all("li", recursive=False)) if "reversed" in ol.attrs else 1
+        ol["next"] = str(_number(ol.get("start"), items))
+    n = _number(item.get("value"), _number(ol["next"], 1))
+    ol["next"] = str(n + (-1 if "reversed" in ol.attrs else 1))
+    kind = ol.get("type")
+    if kind in ("a", "A") and 0 < n <= 26:
+        return f"{chr(ord(kind) + n - 1)}. "
+    if kind in ("i", "I") and 0 < n < len(_ROMAN):
+        return f"{_ROMAN[n] if kind == 'i' else _ROMAN[n].upper()}. "
+    return f"{n}. "
+
+
+def _formula(el: PageElement) -> str:
+    """MathML on one line: a/(b+c), x^2."""
+    if not isinstance(el, Tag):
+        return "".join(str(el).split())
+    parts = [part for part in map(_formula, el.children) if part]
+    if el.name not in _FORMULA or len(parts) < 2:
+        return "".join(parts)
+    base, *more = (part if part.isalnum() else f"({part})" for part in parts)
+    return f"{base}{_FORMULA[el.name]}{''.join(more)}"
+
+
+def _ends_section(el: Tag | None) -> bool:
+    """Whether nothing stands behind it, or what begins a section of its own."""
+    while el is not None:
+        behind = el.next_sibling
+        while behind is not None and not isinstance(behind, Tag) and not str(behind).strip():
+            behind = behind.next_sibling
+        if behind is not None:
+            return _headed(behind)
+        el = el.parent
+    return True
+
+
+def _headed(el: PageElement) -> bool:
+    """Whether it begins with a heading."""
+    while isinstance(el, Tag) and el.name not in _HEADINGS:
+        inside = next((child for child in el.children if isinstance(child, Tag) or str(child).strip()), None)
+        if inside is None:
+            return False
+        el = inside
+    return isinstance(el, Tag)
+
+
+def _before(el: PageElement) -> str:
+    """The end of what stands before it in its line."""
+    found = ""
+    for _ in range(NEAR):
+        before = el.previous_sibling
+        if before is None and el.parent is not None and el.parent.name in _IN_LINE:
+            el = el.parent
+            continue
+        inside = before
+        while isinstance(inside, Tag) and inside.name in _IN_LINE and inside.contents:
+            inside = inside.contents[-1]
+        if before is None or isinstance(inside, Tag) or len(found) >= NEAR:
+            break
+        el, found = before, str(inside) + found
+    return found[-NEAR:]
+
+
+def _after(el: Tag) -> str:
+    """The beginning of what stands behind it in its line."""
+    behind = el.next_sibling
+    if behind is None and el.parent is not None and el.parent.name in _IN_LINE:
+        behind = el.parent.next_sibling
+    if isinstance(behind, Tag):
+        behind = next(iter(behind.strings), None) if behind.name in _IN_LINE else None
+    return str(behind)[:NEAR] if behind is not None else ""

@@ -1,0 +1,70 @@
+"""Superscripts and subscripts as plain text: none joins a figure, since 7<sup>50</sup> € is not 750 €.
+
+7<sup>50</sup> €  ─▶ 7.50 €       m<sup>2</sup>, 1<sup>st</sup>, CO<sub>2</sub>  ─▶ m2, 1st, CO2
+10<sup>6</sup>    ─▶ 10^6         twelve euros<sup>1</sup>                       ─▶ twelve euros
+"""
+
+from __future__ import annotations
+
+import re
+
+NEAR = 24  # characters before and after it that are read
+
+_CENTS = re.compile(r"\d\d(?=\D*$)")
+_WHOLE = re.compile(r"(?<![\d.,'’])\d{1,4}$")
+_MONEY = re.compile(
+    r"[€$£¥₹₺₴₪฿₽]|\b(?:EUR|CHF|USD|GBP|PLN|CZK|HUF|RON|SEK|NOK|DKK|Fr|euros?|zł|Kč|Ft|lei|kr)\b", re.IGNORECASE
+)
+_MARK = re.compile(r"\d{1,3}(?:\s*[,;]\s*\d{1,3})*[)*]?")  # of a note, or an exponent
+_SIGNED = re.compile(r"[-−–+]\d+|\d+[-−–+]")
+_UNIT = re.compile(r"(?<![^\W\d_])(?:[cdkmnµμ]?m|ft|in|yd|mi)$")
+_WORD = re.compile(r"[^\W\d_]{4}$")
+_FRACTION = ("/", "⁄")
+
+
+def raised(before: str, text: str, after: str) -> str:
+    """What stands for a superscript between these texts."""
+    text = text.strip()
+    if cents := _cents(before, text, after):
+        return cents
+    if text[:1].isdigit() and after.startswith(_FRACTION):
+        return _apart(before, text, "")
+    if not text or (_MARK.fullmatch(text) is None and _SIGNED.fullmatch(text) is None):
+        return _joined(before, text, after, "^")
+    if _MARK.fullmatch(text) and not before.strip():
+        return f"({text.rstrip(')*')})" + " " * (not after.startswith(" "))  # a note begins with its number
+    last = before[-1:]
+    if not (last.isalnum() or last == ")") or (_WORD.search(before) and not _SIGNED.fullmatch(text)):
+        return ""
+    return _joined(before, text, after, "" if _UNIT.search(before) and text in ("2", "3") else "^")
+
+
+def lowered(before: str, text: str, after: str) -> str:
+    """What stands for a subscript between these texts."""
+    text = text.strip()
+    return _cents(before, text, after) or _joined(before, text, after, "_")
+
+
+def _cents(before: str, text: str, after: str) -> str:
+    """Of a price, behind a point; empty: it is none."""
+    cents = _CENTS.match(text)
+    if cents and re.search(r"\d[.,]$", before):
+        return text
+    whole = _WHOLE.search(before)
+    if cents is None or whole is None:
+        return ""
+    behind = text[cents.end() :] + after
+    near = _MONEY.match(behind.lstrip()) or _MONEY.search(before, max(0, whole.start() - 5), whole.start())
+    return f".{text}" if near else ""
+
+
+def _joined(before: str, text: str, after: str, mark: str) -> str:
+    """With the mark between figures, and a power's sign before anything; apart from a figure that follows."""
+    figures = before[-1:].isdigit() and text[:1].isdigit()
+    raised_figure = mark == "^" and bool(text) and (text[0] in "-−–+" or text[0].isdigit())
+    return (mark if figures or raised_figure else "") + _apart("", text, after)
+
+
+def _apart(before: str, text: str, after: str) -> str:
+    space = " " if before[-1:].isdigit() else ""
+    return space + text + (" " if text[-1:].isdigit() and after[:1].isdigit() else "")
