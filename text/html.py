@@ -12,7 +12,7 @@ import html
 import re
 import unicodedata
 
-from text.html_elements import ToLine, ToMarkdown
+from text.html_elements import line, markdown
 from text.html_tree import content_tree, too_many_tags
 
 _TAG = re.compile(r"<(?:[a-zA-Z][a-zA-Z0-9:-]*[\s/>]|/[a-zA-Z]|!)")
@@ -46,7 +46,7 @@ def to_markdown(content: str) -> str:
     NFC, with neither control characters nor lone surrogates, lines ended by one line feed.
     """
     text = _clean(content)
-    text = ToMarkdown().convert_soup(content_tree(text)) if _TAG.search(text) else _ENTITY.sub(_unescape, text)
+    text = markdown(content_tree(text)) if _TAG.search(text) else _ENTITY.sub(_unescape, text)
     return tidy(text)
 
 
@@ -94,7 +94,7 @@ def _without_scripts(text: str) -> str:
 def one_line(text: str) -> str:
     """A short field: one line, no mark-up."""
     text = _clean(text)
-    text = ToLine().convert_soup(content_tree(text)) if _TITLE_TAG.search(text) else _ENTITY.sub(_unescape, text)
+    text = line(content_tree(text)) if _TITLE_TAG.search(text) else _ENTITY.sub(_unescape, text)
     return " ".join(tidy(text).split())
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any, cast
 
-from bs4 import Tag
+from bs4 import BeautifulSoup, Tag
 from bs4.element import NavigableString, PageElement
 from markdownify import MarkdownConverter
 
@@ -20,7 +20,7 @@ _BACKTICKS = re.compile("`{3,20}")
 _IN_LINE = names("a b code del em i img kbd mfrac mi mn mo mrow msub msup mtext q s samp strong sub sup")
 _HEADINGS = names("h1 h2 h3 h4 h5 h6 summary")
 _FORMULA = {"mfrac": "/", "msup": "^", "msub": "_"}
-_FIGURES_APART = re.compile(r"(?<=\d)\s*\n\s*(?=\d)")
+_BREAK = re.compile(r"(?<=\d)\s++(?=\d)")
 _ASKED = re.compile(r"\A(\s*[^#\s][^\n]*)\n\n(?=\w)")  # a question, and what answers it right below it
 _SEVERAL = re.compile(r"[.!?。！？]\s|\n")  # sentences
 _NOTE_MARK = re.compile(r"\W*(?:[^\W\d]+ )?\d{1,3}\W*|[^\w\s]{1,3}")
@@ -28,7 +28,17 @@ _ROMAN = ("", "i", "ii", "iii", "iv", "v", "vi", "vii", "viii", "ix", "x", "xi",
 LONGEST_DELETED = 200  # characters that are shown struck through
 
 
-class ToMarkdown(MarkdownConverter):
+def markdown(page: BeautifulSoup) -> str:
+    """The tree of a page (text.html_tree) as Markdown."""
+    return str(_ToMarkdown().convert_soup(page))
+
+
+def line(field: BeautifulSoup) -> str:
+    """The tree of a short field as text without marks."""
+    return str(_ToLine().convert_soup(field))
+
+
+class _ToMarkdown(MarkdownConverter):
     """markdownify's rules, less those that take quadratic time, lose what was written, or show what only a browser
     needs.
     """
@@ -181,7 +191,7 @@ class ToMarkdown(MarkdownConverter):
         return f"\n\n{text.strip()}\n\n{table.markdown()}\n\n"
 
     def convert_td(self, el: Tag, text: str, parent_tags: set[str]) -> str:
-        text = " ".join(_FIGURES_APART.sub("; ", text.strip()).split()).replace("|", "\\|")
+        text = " ".join(_BREAK.sub(_apart, text.strip()).split()).replace("|", "\\|")
         self._tables[-1].add(
             Cell(
                 text,
@@ -207,7 +217,7 @@ class ToMarkdown(MarkdownConverter):
         return text
 
 
-class ToLine(ToMarkdown):
+class _ToLine(_ToMarkdown):
     """A short field: its text as it is, without what was deleted."""
 
     def __init__(self) -> None:
@@ -223,6 +233,11 @@ class ToLine(ToMarkdown):
         return " "
 
     convert_s = convert_del
+
+
+def _apart(space: re.Match[str]) -> str:
+    """Figures on two lines of a cell are two."""
+    return "; " if "\n" in space[0] else space[0]
 
 
 def _begins_line(el: PageElement) -> bool:

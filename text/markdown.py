@@ -68,10 +68,10 @@ _INLINE = re.compile(
     r"|(?<!\w)_+|_+(?![.(/:@-]?\w)|~~"
 )
 # What is read as a mark, in a text that has none: in a line, and where one begins.
-_LITERAL = re.compile(rf"({_ADDRESS}|{_NAME})|\\(?=[^\w\s]|_|\Z)|[*`]|~~++|(?<![^\W_])_++|_++(?![^\W_])|\](?=\()")
+_LITERAL = re.compile(rf"({_ADDRESS}|{_NAME})|\\(?=[^\w\s]|_|\Z)|[*`]|~~++|(?<!\w)_++|_++(?![^\W_])|\](?=\()")
 _BAR = re.compile(r"(?<!\\)\|")
 _BRACKET = re.compile(r"(?<!\\)[\[\]]")
-_LITERAL_LINE = re.compile(r"^(\s*(?:\d{1,9}(?=[.)](?:\s|$)))?)([-+.)](?=\s|$)|#{1,6}(?=\s|$)|[>|])")
+_LITERAL_LINE = re.compile(r"^(\s*(?:\d{1,9}(?=[.)](?:\s|$)))?)([-+:.)](?=\s|$)|#{1,6}(?=\s|$)|[>|])")
 
 
 def blocks(text: str) -> Iterator[Block]:

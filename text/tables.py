@@ -21,6 +21,7 @@ from typing import Literal
 from babel import Locale
 
 from prompts.loader import table as words
+from text.sentences import ended
 
 MAX_COLUMNS = 1_000  # HTML's own limit of a span
 MAX_SLOTS = 20  # for each cell; HTML allows a million
@@ -33,7 +34,6 @@ LONGEST_TITLE = 200  # characters
 SectionName = Literal["thead", "tbody", "tfoot"]
 _BOLD = re.compile(r"\*\*(?:[^*\\]|\\.)+\*\*")
 _DIGIT = re.compile(r"\d")
-_ENDED = re.compile(r"[.!?。！？]\W*$")
 
 
 @dataclass(frozen=True, eq=False)
@@ -206,30 +206,38 @@ def _slots(line: Iterable[_Span], starts: Sequence[int]) -> list[Cell | None]:
 
 def _parts(rows: Sequence[_Row]) -> Iterator[_Part]:
     kinds = _kinds(rows)
-    groups = sum(row.label is not None and row.label.strong for row in rows)
-    part = _Part()
-    group: Cell | None = None
-    ends = -1  # section with which the group ends
-    for n, row in enumerate(rows):
-        label = row.label
-        follows = next((kind for kind in kinds[n + 1 :] if kind != "label"), None) if label is not None else None
-        if label is not None and follows is None:
-            part.notes.append(label.text)
-        elif label is not None and follows == "data" and label.strong and (part.header or part.rows or groups > 1):
-            group, ends = label, row.section if label.scope == "rowgroup" else -1
-        elif label is not None or kinds[n] == "break" or (kinds[n] == "names" and part.rows):
+    # Labels of which there are several, each above rows of its own, are no titles.
+    several = (
+        sum(
+            row.label is not None and row.label.strong and kinds[n + 1 : n + 2] == ["data"]
+            for n, row in enumerate(rows)
+        )
+        > 1
+    )
+    part, group, ends = _Part(), "", -1  # the section with which the group ends
+    labels: list[Cell] = []  # above the row
+    for row, kind in zip(rows, kinds, strict=True):
+        if row.label is not None:
+            labels.append(row.label)
+            continue
+        label = ": ".join(cell.name for cell in labels)
+        grouped = all(cell.strong for cell in labels) and bool(part.header or part.rows or several)
+        if labels and kind == "data" and grouped:
+            group, ends = label, row.section if labels[-1].scope == "rowgroup" else -1
+        elif labels or kind != "data":
             if part.rows:
                 yield part
-                part = _Part(header=part.header if follows == "data" else [])
-            group = None
-            if label is not None:
-                part.titles.append(label.name)
-        if kinds[n] == "names":
+                part = _Part(header=part.header if kind == "data" else [])
+            part.titles += filter(None, [label])
+            group = ""
+        labels = []
+        if kind == "names":
             part.header.append(row)
-        elif label is None:
-            if row.within == "tfoot" or (ends >= 0 and row.section != ends):
-                group = None
-            part.rows.append((group.name if group else "", row))
+            continue
+        if row.within == "tfoot" or (ends >= 0 and row.section != ends):
+            group = ""
+        part.rows.append((group, row))
+    part.notes += (cell.text for cell in labels)
     yield part
 
 
@@ -303,7 +311,7 @@ def _weekdays() -> frozenset[str]:
 def _written(part: _Part, caption: str, ids: dict[str, Cell]) -> Iterator[str]:
     """Its title, a table, its notes."""
     titled = part.titles
-    if caption and (len(caption) > LONGEST_TITLE or "\n" in caption or caption[0] == "#" or _ENDED.search(caption)):
+    if caption and (len(caption) > LONGEST_TITLE or "\n" in caption or caption[0] == "#" or ended(caption)):
         yield caption
     elif caption:
         titled = [caption.rstrip(" :："), *titled]

@@ -53,6 +53,7 @@ from text.folding import normalized
 from text.likeness import Likeness
 from text.markdown import trimmed
 from text.measures import measures
+from text.scripts import lowered, raised
 from text.units import Unit
 from wiring.settings import SiteSettings
 
@@ -233,6 +234,8 @@ CALLS: Mapping[str, Call] = {
     "text.likeness.Likeness.of": lambda text: Likeness([text, *text.split(), "pool"]).of(text),
     "text.markdown.trimmed": lambda text: trimmed(text, 0, len(text)),
     "text.measures.Measures.unit": lambda text: measures("de").unit(text),
+    "text.scripts.lowered": lambda text: lowered(text, text, text),
+    "text.scripts.raised": lambda text: raised(text, text, text),
     "text.units.Unit.sense": lambda text: Unit(0, 1, "row", text, (text,), text, text).sense(text),
 }
 

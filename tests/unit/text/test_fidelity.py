@@ -1,0 +1,216 @@
+"""What an editor wrote is what is read, compared and quoted: no word, no figure and no sign of it is lost or joined."""
+
+from __future__ import annotations
+
+import re
+from html import escape
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from text.html import one_line, to_markdown
+from text.markdown import escaped, inline, plain
+from text.units import units
+
+WORDS = st.sampled_from(
+    [
+        *(
+            "3. Oktober",
+            "1. FC",
+            "10) x",
+            "- 5 °C",
+            "+ 49 30 1234",
+            "-30,3 %",
+            "7.50 €",
+            "1.234,50",
+            "2026-05-01",
+            "9:30",
+        ),
+        *(
+            "A*A*A",
+            "A*AA",
+            "5*3=15",
+            "*",
+            "**",
+            "_",
+            "__",
+            "_x_",
+            "a_b",
+            "__init__.py",
+            "Foo_(bar)",
+            "~~",
+            "~5",
+            "~~a~~",
+        ),
+        *(
+            "#",
+            "# 5",
+            "## x",
+            ">",
+            "> 3",
+            "`",
+            "``",
+            "\\",
+            "\\*",
+            "C:\\dir\\",
+            "[a]",
+            "[a](b)",
+            "(b)",
+            "&amp;",
+            "<br>",
+            "---",
+        ),
+        *("https://t.example/a_b_c?x=*", "a@t.example", ": c", "groß_klein", "图_书*馆", "word", "Ende."),
+    ]
+)
+INLINE = st.sampled_from(["{}", "{}", "{}", "<b>{}</b>", "<i>{}</i>", '<a href="/x">{}</a>', "<u>{}</u>", "<q>{}</q>"])
+PIECES = st.lists(st.tuples(INLINE, WORDS), min_size=1, max_size=4)
+BLOCKS = st.sampled_from(
+    [
+        *(
+            "<p>{}</p>",
+            "<h2>{}</h2>",
+            "<ul><li>{}</ul>",
+            "<ul><li>x<ul><li>{}</ul></ul>",
+            "<blockquote>{}</blockquote>",
+        ),
+        *(
+            "<dl><dt>{}<dd>y</dl>",
+            "<dl><dt>y<dd>{}</dl>",
+            "<p>x<br>{}</p>",
+            "<div>{}<p>x</p></div>",
+            "<details>{}</details>",
+        ),
+        *("<table><tr><th>{}<th>b<tr><td>c<td>d</table>", "<table><tr><td>{}<td>b<tr><td>c<td>d</table>"),
+    ]
+)
+_TAG = re.compile(r"<[^<>]*>")
+
+
+def letters(text: str) -> str:
+    """All characters but white space, and the bars and quotation marks that conversion adds."""
+    return re.sub(r'[\s|"]', "", text)
+
+
+@given(st.lists(st.tuples(BLOCKS, PIECES), min_size=1, max_size=3))
+@example([("<p>{}</p>", [("{}", "3. Oktober"), ("<b>{}</b>", "*")])])
+@example([("<p>{}</p>", [('<a href="/x">{}</a>', "[a]"), ("{}", "(b)")])])
+def test_what_is_written_is_read_back(page: list[tuple[str, list[tuple[str, str]]]]) -> None:
+    html, seen = "", ""
+    for block, pieces in page:
+        inside = " ".join(tag.format(escape(word)) for tag, word in pieces)
+        html += block.format(inside)
+        before, _, after = block.partition("{}")
+        seen += f"{_TAG.sub(' ', before)} {' '.join(word for _, word in pieces)} {_TAG.sub(' ', after)}"
+    assert letters(plain(to_markdown(html))) == letters(seen)
+
+
+@given(st.text("aA1. \\*_~`[]()#>+-|:!\n5€", max_size=40))
+def test_any_text_is_read_back_within_a_line(text: str) -> None:
+    line = " ".join(text.split())
+    assert letters(inline(escaped(line))) == letters(line)
+
+
+SCRIPTS = {
+    # mdn/content issues 4578 and 5012, microsoft/markitdown PR 1322
+    "Adults 7<sup>50</sup> €, children 5<sup>99</sup>": "Adults 7.50 €, children 5^99",
+    "€ 3<sup>50</sup> or CHF 9<sup>95</sup>, 7<sub>90</sub> zł": "€ 3.50 or CHF 9.95, 7.90 zł",
+    "7,<sup>50</sup> € and <b>8</b><sup>50 €</sup>": "7,50 € and 8.50 €",
+    "In 2023<sup><a href='#fn2'>2</a></sup> it was 12 euros<sup>1</sup>.": "In 2023 it was 12 euros.",
+    "£150,000<sup id=r><a href='#fn:1' class='footnote'>[footnote 1]</a></sup> a year": "£150,000 a year",
+    "£150,000<sup>62</sup> in 2015<sup>23</sup>": "£150,000^62 in 2015^23",
+    "<a href='#n' role=doc-noteref>3</a> days<sup class=reference>[4]</sup>": "days",
+    "10<sup>6</sup>, 10<sup>-6</sup>, x<sup>2</sup>, (a+b)<sup>2</sup>": "10^6, 10^-6, x^2, (a+b)^2",
+    "20 m<sup>2</sup>, 5 cm<sup>3</sup>, CO<sub>2</sub>, H<sub>2</sub>O": "20 m2, 5 cm3, CO2, H2O",
+    "1<sup>st</sup>, 2<sup>e</sup>, n<sup>o</sup> 5, 9<sup>h</sup>30": "1st, 2e, no 5, 9h30",
+    "1<sup>1</sup>/<sub>2</sub> hours, 5<sub>2</sub>": "1 1/2 hours, 5_2",
+    "<sup>1</sup>12 euros": "(1) 12 euros",
+    "day.<sup>19</sup> Fee 12 €<sup>1)</sup>": "day. Fee 12 €",
+    "20 m<sup>2</sup>50 persons": "20 m2 50 persons",
+}
+
+
+@pytest.mark.parametrize("html", SCRIPTS)
+def test_what_is_raised_or_lowered_joins_no_figure(html: str) -> None:
+    assert plain(to_markdown(f"<p>{html}</p>")) == SCRIPTS[html]
+    table = f"<table><tr><th>a<th>b<tr><td>c<td>{html}</table>"
+    assert [unit.said for unit in units(to_markdown(table), "en")] == [f"a: c; b: {SCRIPTS[html]}"]
+
+
+def test_titles_are_read_alike() -> None:
+    assert one_line("Only 7<sup>50</sup> € * <s>9 €</s> <b>3. Oktober</b>") == "Only 7.50 € * 3. Oktober"
+
+
+READ = {
+    # NousResearch/hermes-agent issue 48150, alphagov/notifications-utils PR 436, zuchka/remove-markdown PR 38
+    "<p>Entry: A*A*A or A*AA. 5*3=15</p>": "Entry: A*A*A or A*AA. 5*3=15",
+    "<p>Put it in <code>__init__.py</code> and <code>*.txt</code> or <code>a`b</code></p>": (
+        "Put it in __init__.py and *.txt or a`b"
+    ),
+    "<p>+ 49 30 1234</p><p>- 5 °C at night</p><p>1. FC Köln</p>": "+ 49 30 1234 - 5 °C at night 1. FC Köln",
+    "<h2>3. Oktober</h2><p>Oktober<br>3. geschlossen</p>": "3. Oktober Oktober 3. geschlossen",
+    '<p><a href="/f">Form [PDF, 2 MB]</a> and <a href="/g">f(x)[1]</a></p>': "Form [PDF, 2 MB] and f(x)[1]",
+    "<p><ruby>図書館<rp>(</rp><rt>としょかん</rt><rp>)</rp></ruby>の時間</p>": "図書館の時間",
+    "<p>About <math><mfrac><mn>1</mn><mn>2</mn></mfrac></math> and <math><semantics><msup><mi>a</mi><mn>2</mn></msup>"
+    "<annotation encoding='application/x-tex'>a^2</annotation></semantics></math></p>": "About 1/2 and a^2",
+    "<math><mfrac><mrow><mn>10</mn><mo>+</mo><mi>x</mi></mrow><msup><mn>10</mn><mn>6</mn></msup></mfrac></math>": (
+        "(10+x)/(10^6)"
+    ),
+    "<ol start=0><li>a<li>b</ol>": "a b",
+}
+
+
+@pytest.mark.parametrize("html", READ)
+def test_what_stands_there_is_read(html: str) -> None:
+    assert plain(to_markdown(html)) == READ[html]
+
+
+@pytest.mark.parametrize(
+    ("html", "markdown"),
+    [
+        ("<ol start=0><li>a<li>b</ol>", "0. a\n1. b"),
+        ("<ol reversed><li>a<li>b<li value=9>c<li>d</ol>", "4. a\n3. b\n9. c\n8. d"),
+        ("<ol type=a start=2><li>a<li>b</ol>", "- b. a\n- c. b"),
+        ("<ol type=I><li>a<li>b</ol>", "- I. a\n- II. b"),
+        ("<ol start=-1><li>a<li>b</ol>", "- -1. a\n\n0. b"),
+    ],
+)
+def test_lists_count_as_on_the_page(html: str, markdown: str) -> None:
+    assert to_markdown(html).replace("\n\n", "\n") == markdown.replace("\n\n", "\n")
+
+
+@pytest.mark.parametrize(
+    ("html", "markdown", "said"),
+    [
+        ("<p>Card: <del>20 €</del> <ins>15 €</ins></p>", "Card: ~~20 €~~ 15 €", ["Card: 15 €"]),
+        (
+            "<ul><li><s>Pool 9 €</s><li>Hall <strike>8 €</strike>6 €</ul>",
+            "- ~~Pool 9 €~~\n- Hall ~~8 €~~6 €",
+            ["Hall 6 €"],
+        ),
+        ("<p>a</p><del><p>Open on Monday.</p><p>9 €</p></del><p>b</p>", "a\n\nb", ["a", "b"]),
+        (
+            "<table><tr><th>a<th>b<tr><td>c<td><s>5</s> 4</table>",
+            "| a | b |\n| --- | --- |\n| c | ~~5~~ 4 |",
+            ["a: c; b: 4"],
+        ),
+    ],
+)
+def test_what_was_deleted_is_marked_and_never_said(html: str, markdown: str, said: list[str]) -> None:
+    assert to_markdown(html) == markdown
+    assert [unit.said for unit in units(markdown, "en")] == said
+
+
+def test_dates_and_signs_are_said_whole() -> None:
+    html = "<p>3. Oktober: geschlossen</p><ul><li>- 5 °C<li>3. Oktober</ul><table><tr><td>- 30,3 %<td>1. Mai</table>"
+    assert [unit.said for unit in units(to_markdown(html), "de")] == [
+        "3. Oktober: geschlossen",
+        "- 5 °C",
+        "3. Oktober",
+        "- 30,3 %; 1. Mai",
+    ]
+
+
+def test_code_is_said_as_it_is() -> None:
+    assert [unit.said for unit in units(to_markdown("<pre>a * b\n# __c__</pre>"), "en")] == ["a * b # __c__"]
