@@ -722,6 +722,8 @@ OPENERS = {
     ("cited", "fragment"),
     [
         ("| Dog | Tax |\n| --- | --- |\n| first | 84 |", "Dog-,Tax,84"),
+        ("|  |  |\n| --- | --- |\n| first | 84 |", "first-,84"),
+        ("On 3\\. May\\: \\*\\* ~~20 €~~ 15 € a year.", "On%203.%20May%3A%20**-,15%20%E2%82%AC%20a%20year."),
         ("Open daily\nfrom 9 to 18", "Open%20daily-,from%209%20to%2018"),
         ("Please bring:\n\n- a **photo**\n- 60 euros", "Please%20bring%3A-,a%20photo,60%20euros"),
         (

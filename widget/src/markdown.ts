@@ -193,8 +193,9 @@ class Writer {
     const box = added(parent, element("div", { className: "table", tabIndex: 0 }, table));
     box.dataset.at = String(rows[0]!.at);
     const ruled = rows.length > 1 && /^[\s|:-]+$/.test(rows[1]!.text);
+    const nameless = ruled && /^[\s|]+$/.test(rows[0]!.text); // a table whose columns have no names
     rows.forEach(({ text, at }, index) => {
-      if (ruled && index === 1) return;
+      if ((nameless && index === 0) || (ruled && index === 1)) return;
       const row = table.insertRow();
       for (const cell of cells(text)) {
         const node = ruled && index === 0 ? element("th", { scope: "col" }) : element("td");

@@ -9,6 +9,7 @@ const COUNTS = /[\p{L}\p{N}\p{M}\p{Sc}]+/gu;
 const CLOSING = /^[\p{Po}\p{Pe}\p{Pf}]+/u; // what ends a sentence belongs to it
 const ITEM = /^[ \t]*\d{1,3}[.)][ \t]+/gm; // a list's number is not among the list's text
 const BLOCKS = "p, li, dt, dd, th, td, pre"; // a browser looks for no text across their borders
+const BREAKS = new Set(["BR", "DEL"]); // a browser finds no text across a line's end, nor where a quote leaves some out
 
 /** The first and the last of the letters and digits that it has. */
 interface Span {
@@ -27,6 +28,7 @@ export class Passage {
     const walker = document.createTreeWalker(root, NodeFilter.SHOW_TEXT);
     for (let node = walker.nextNode(); node; node = walker.nextNode()) {
       const text = node as Text;
+      if (text.parentElement?.closest("del")) continue; // no quote has what was deleted
       for (const { 0: run, index } of text.data.matchAll(COUNTS)) {
         this.#letters += run;
         for (let i = 0; i < run.length; i += 1) {
@@ -59,7 +61,7 @@ export class Passage {
     let before: Element | null = null;
     for (const { text, from, to } of span ? this.#parts(span) : []) {
       const block = text.parentElement?.closest(BLOCKS) ?? null;
-      if (!pieces.length || block !== before || text.previousSibling instanceof HTMLBRElement) pieces.push("");
+      if (!pieces.length || block !== before || BREAKS.has(text.previousSibling?.nodeName ?? "")) pieces.push("");
       pieces[pieces.length - 1] += text.data.slice(from, to);
       before = block;
     }
